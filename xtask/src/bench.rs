@@ -1,4 +1,4 @@
-//! mcpd measured beside its peers: in turn, in one run, every answer checked.
+//! Benchmark of mcpd beside its peers: in turn, in one run, every answer checked.
 
 use std::time::Duration;
 use std::{env, fs};
@@ -22,48 +22,49 @@ mod sample;
 mod subject;
 mod suite;
 
-/// How it is measured.
+/// Options of the benchmark.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Options {
-    /// How often everything is measured.
+    /// Number of rounds.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// How long one server is loaded in a round.
+    /// Load time of one server in a round, in seconds.
     #[arg(long, default_value_t = 0.7)]
     seconds: f64,
     /// Measure only this; may be given more than once.
     #[arg(long, value_enum)]
     only: Vec<Suite>,
-    /// One short round with fewer tools and connections. It shows that all works, and measures nothing.
+    /// Run one short round with fewer tools and connections. It is a smoke test and measures
+    /// nothing.
     #[arg(long, conflicts_with = "write")]
     quick: bool,
     /// Build with another profile; `bench` builds faster, for tuning, and is not what is shipped.
     #[arg(long, default_value = "release", conflicts_with = "write")]
     profile: String,
-    /// Write what was measured into docs/performance.md and docs/performance.svg.
+    /// Write the results into docs/performance.md and docs/performance.svg.
     #[arg(long)]
     write: bool,
 }
 
 impl Options {
-    /// How often everything is measured.
+    /// Returns the number of rounds.
     fn rounds(&self) -> usize {
         if self.quick { 1 } else { self.rounds.max(1) }
     }
 
-    /// How long one server is loaded in a round.
+    /// Returns the load time of one server in a round.
     fn time(&self) -> Duration {
         Duration::from_secs_f64(if self.quick { 0.2 } else { self.seconds })
     }
 
-    /// So many tools or connections, or fewer.
+    /// Returns this number of tools or connections, or fewer in a quick run.
     fn number(&self, number: usize) -> usize {
         if self.quick { number.isqrt() } else { number }
     }
 }
 
-/// Says so if much lies beside the homes of the servers: as something in them is hidden, confined scripts take a rule for
-/// each file there.
+/// Warns about a crowded temporary directory: the servers' homes contain hidden files, so confined
+/// scripts need a rule for each file beside them.
 fn note_neighbours() -> anyhow::Result<()> {
     const MANY: usize = 50;
     let place = env::temp_dir();
@@ -79,11 +80,11 @@ fn note_neighbours() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures. Gives whether all could be measured and every bar was met.
+/// Runs the benchmark. Returns whether it was complete and every bar was met.
 ///
 /// # Errors
 ///
-/// When something can't be built, or what was measured can't be written.
+/// Fails if a program can't be built, or the results can't be written.
 pub(crate) async fn run(options: Options) -> anyhow::Result<bool> {
     let lab = Lab::new(options)?;
     let options = &lab.options;
@@ -107,7 +108,7 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<bool> {
     let bars = findings.bars();
     line(format_args!("bars\n\n{bars}"));
     if options.write {
-        // Bars of some suites are not all bars.
+        // A run of some suites does not cover all bars.
         if options.only.is_empty() && is_complete {
             findings.table("bars", bars);
             findings.table("machine", docs::machine(options)?);

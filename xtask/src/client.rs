@@ -1,5 +1,5 @@
-//! A client over HTTP: one connection, one request at a time.
-//! It does no more than it must, as it shares the machine with what is measured.
+//! HTTP client: one connection, one request at a time. It does the minimum of work, as it shares
+//! the machine with the measured server.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -12,34 +12,34 @@ use tokio::net::TcpStream;
 
 use crate::request::{REVISION, Request};
 
-/// Headers that an answer may have.
+/// Maximum number of headers in an answer.
 const HEADERS: usize = 32;
 
-/// A filter of packets that lets none through: "return 0" of BPF.
+/// Packet filter that drops everything: "return 0" of BPF.
 const NOTHING: SockFilter = SockFilter::new(0x06, 0, 0, 0);
 
-/// A connection.
+/// Connection.
 #[derive(Debug)]
 pub(crate) struct Client {
     stream: TcpStream,
-    /// What every request begins with.
+    /// Beginning of every request.
     head: String,
-    /// What has come in.
+    /// Bytes received.
     buffer: Vec<u8>,
 }
 
-/// The head of a response.
+/// Head of a response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) status: u16,
     is_stream: bool,
-    /// How long the body is, if it doesn't come in chunks.
+    /// Length of the body, unless it is chunked.
     body: Option<usize>,
-    /// How long the head itself is.
+    /// Length of the head.
     length: usize,
 }
 
-/// What came back.
+/// Answer of the server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -48,13 +48,14 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// When to try again, if it says so. The header has it in whole seconds, after which all would come back at once.
+    /// Returns the suggested retry delay from the message. The header has whole seconds only,
+    /// after which all clients would return at once.
     pub(crate) fn wait(&self) -> Option<Duration> {
         let milliseconds = &self.message["error"]["data"]["retryAfterMs"];
         milliseconds.as_u64().map(Duration::from_millis)
     }
 
-    /// The text of a result that is no error.
+    /// Returns the text of a result that is not an error.
     pub(crate) fn text(&self) -> Option<&str> {
         let result = &self.message["result"];
         let text = result["content"][0]["text"].as_str();
@@ -67,7 +68,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When the server doesn't take the connection.
+    /// Fails if the server refuses the connection.
     pub(crate) async fn connect(address: &str, token: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -83,11 +84,11 @@ impl Client {
         })
     }
 
-    /// Is gone for the server: nothing that comes from there arrives, and nothing is acknowledged.
+    /// Disappears without closing: incoming packets are dropped, and none is acknowledged.
     ///
     /// # Errors
     ///
-    /// When the system has no such filter.
+    /// Fails if the system has no such filter.
     pub(crate) fn vanish(&self) -> io::Result<()> {
         SockRef::from(&self.stream).attach_filter(&[NOTHING])
     }
@@ -96,7 +97,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When there is no complete answer.
+    /// Fails if there is no complete answer.
     pub(crate) async fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Answer> {
         self.answer(&Request::call(tool, arguments, None)).await
     }
@@ -105,7 +106,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When there is no complete answer.
+    /// Fails if there is no complete answer.
     pub(crate) async fn list(&mut self) -> anyhow::Result<Answer> {
         self.answer(&Request::new("tools/list", json!({}))).await
     }
@@ -121,11 +122,11 @@ impl Client {
         })
     }
 
-    /// Makes the request of this number. Gives the message that answers it.
+    /// Makes the request with this id. Returns the answer.
     ///
     /// # Errors
     ///
-    /// When there is no complete answer, or it is none that has a result.
+    /// Fails if there is no complete answer, or none with a result.
     pub(crate) async fn exchange(
         &mut self,
         request: &Request,
@@ -142,11 +143,12 @@ impl Client {
         Ok(body)
     }
 
-    /// Sends the request of this number, and gives the head of the response before its body has come.
+    /// Sends the request with this id, and returns the head of the response before its body
+    /// arrives.
     ///
     /// # Errors
     ///
-    /// When there is no answer.
+    /// Fails if there is no answer.
     pub(crate) async fn send(&mut self, request: &Request, number: u64) -> anyhow::Result<Head> {
         let body = request.message(number);
         let mut message = format!("{}Mcp-Method: {}\r\n", self.head, request.method);
@@ -166,7 +168,8 @@ impl Client {
         }
     }
 
-    /// The message in the body of the response with this head, which is the body itself or the last event of a stream.
+    /// Returns the message in the body of a response, which is the body itself or the last event
+    /// of a stream.
     async fn body(&mut self, head: Head) -> anyhow::Result<Vec<u8>> {
         let body = match head.body {
             Some(length) => {
@@ -185,7 +188,7 @@ impl Client {
         Ok(last.context("no event in the stream")?.to_vec())
     }
 
-    /// The chunks of a body that begins at this place.
+    /// Joins the chunks of a body that begins at this position.
     async fn chunks(&mut self, mut place: usize) -> anyhow::Result<Vec<u8>> {
         let mut body = Vec::new();
         loop {
@@ -217,7 +220,7 @@ impl Client {
 }
 
 impl Head {
-    /// The head at the start of `text`, if it is there as a whole.
+    /// Parses the head at the start of `text`, if it is complete.
     fn parse(text: &[u8]) -> anyhow::Result<Option<Self>> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS];
         let mut response = httparse::Response::new(&mut headers);

@@ -1,5 +1,5 @@
-//! Cores for a server and others for its clients, as if they were on two machines: what clients see is then the server's
-//! doing, and not that they themselves had to wait for a core.
+//! Separate cores for a server and its clients, as if on two machines: the latency that clients
+//! see is then the server's, and not their own wait for a core.
 
 use std::sync::OnceLock;
 
@@ -16,11 +16,12 @@ struct Halves {
 
 static HALVES: OnceLock<Halves> = OnceLock::new();
 
-/// Leaves this thread, and all it starts, one half of the cores, and keeps the other for servers.
+/// Restricts this thread, and all it starts, to one half of the cores, and reserves the other for
+/// servers.
 ///
 /// # Errors
 ///
-/// The system refuses it.
+/// Fails if the system refuses it.
 pub(crate) fn share() -> io::Result<()> {
     let all = sched_getaffinity(None)?;
     if all.count() < 2 {
@@ -48,14 +49,17 @@ fn set(cores: &[usize]) -> CpuSet {
     set
 }
 
-/// While it lives, what this thread starts runs on the cores for servers, if they are shared out.
+/// Guard: while it lives, this thread starts processes on the server's cores, if the cores are
+/// split.
 #[derive(Debug)]
 pub(crate) struct ForServer(());
 
 impl ForServer {
+    /// Moves this thread to the server's cores.
+    ///
     /// # Errors
     ///
-    /// The system refuses it.
+    /// Fails if the system refuses it.
     pub(crate) fn new() -> io::Result<Self> {
         if let Some(halves) = HALVES.get() {
             sched_setaffinity(None, &halves.server)?;
@@ -67,7 +71,7 @@ impl ForServer {
 impl Drop for ForServer {
     fn drop(&mut self) {
         if let Some(halves) = HALVES.get() {
-            // It could before.
+            // Moving back can't fail, because the thread ran there before.
             sched_setaffinity(None, &halves.clients).ok();
         }
     }

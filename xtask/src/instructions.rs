@@ -1,5 +1,5 @@
-//! How many instructions a message takes, from its bytes to the bytes of its answer.
-//! Unlike times, they are the same on a busy machine.
+//! Instruction counts of a message, from its bytes to the bytes of its answer. Unlike times, they
+//! do not depend on the load of the machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,23 +12,24 @@ use serde_json::Value;
 use crate::report::{line, promise};
 use crate::server::or_dev;
 
-/// The kinds of messages that the benchmark `messages` repeats.
+/// Kinds of messages that the benchmark `messages` repeats.
 const KINDS: [&str; 2] = ["list", "call"];
 
-/// How often, once more than another time: what is done once doesn't count.
+/// Difference of the repetitions between two runs, which cancels one-time work.
 const TIMES: u64 = 1000;
 
-/// How much more than recorded is too much.
+/// Maximum ratio to the recorded count.
 const TOLERANCE: f64 = 1.1;
 
-/// What is recorded: a line for each kind, with its count.
+/// Recorded counts: a line for each kind.
 const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/instructions.txt");
 
-/// Counts, and compares with what is recorded or records it. Gives whether nothing takes much more than that.
+/// Counts instructions, and compares or records them. Returns whether every count is within the
+/// tolerance.
 ///
 /// # Errors
 ///
-/// When the benchmark can't be built or run, or nothing is recorded.
+/// Fails if the benchmark can't be built or run, or nothing is recorded.
 pub(crate) fn run(record: bool) -> anyhow::Result<bool> {
     if valgrind()
         .arg("--version")
@@ -54,7 +55,7 @@ pub(crate) fn run(record: bool) -> anyhow::Result<bool> {
     compare(&counts)
 }
 
-/// Compares with what is recorded.
+/// Compares the counts with the recorded ones.
 fn compare(counts: &[(&str, u64)]) -> anyhow::Result<bool> {
     let record =
         fs::read_to_string(RECORD).with_context(|| format!("{RECORD}, which `--record` writes"))?;
@@ -79,7 +80,7 @@ fn compare(counts: &[(&str, u64)]) -> anyhow::Result<bool> {
     Ok(kept)
 }
 
-/// Builds the benchmark, and gives its file.
+/// Builds the benchmark, and returns its path.
 #[expect(clippy::disallowed_methods, reason = "cargo is no script")]
 fn build() -> anyhow::Result<PathBuf> {
     let output = Command::new(env!("CARGO"))
@@ -104,7 +105,7 @@ fn build() -> anyhow::Result<PathBuf> {
     program.context("cargo doesn't say where the benchmark is")
 }
 
-/// How many instructions it takes to answer so many messages of a kind.
+/// Returns the number of instructions for this many messages of a kind.
 fn count(program: &Path, kind: &str, times: u64) -> anyhow::Result<u64> {
     let output = valgrind()
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])

@@ -1,6 +1,7 @@
-//! `cargo xtask interop`: clients that others have written, each in an environment of its own, against the built binary.
-//! `xtask/interop/frameworks.toml` names them with the versions that are installed; a driver for each has its framework
-//! do what clients do, over stdio and HTTP. The table of what came of it is a part of `docs/clients.md`.
+//! `cargo xtask interop`: foreign clients, each in an environment of its own, against the built
+//! binary. `xtask/interop/frameworks.toml` lists them with the installed versions; a driver for
+//! each makes its framework do what clients do, over stdio and HTTP. The table of the outcomes is
+//! a part of `docs/clients.md`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +21,7 @@ mod table;
 use environment::Environment;
 use server_under_test::ServerUnderTest;
 
-/// What is tried, in the order of the columns.
+/// Actions in the order of the columns.
 const ACTIONS: [&str; 12] = [
     "list",
     "call",
@@ -36,33 +37,33 @@ const ACTIONS: [&str; 12] = [
     "close",
 ];
 
-/// Which frameworks are tried, and with what.
+/// Choice of frameworks, and of the server.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Names of frameworks; all without any.
+    /// Names of frameworks; all by default.
     names: Vec<String>,
-    /// The mcpd to try them with; built without it.
+    /// The mcpd to try them with; built by default.
     #[arg(long)]
     binary: Option<PathBuf>,
-    /// Leave their environments, of which each takes up to a gigabyte, for the next time.
+    /// Keep their environments, each of up to a gigabyte, for the next run.
     #[arg(long)]
     keep: bool,
 }
 
-/// The frameworks that there are.
+/// Known frameworks.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Frameworks {
     framework: Vec<Framework>,
 }
 
-/// A framework, how it is installed, and what is known of it.
+/// Framework, its installation, and its known failures.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Framework {
     name: String,
     language: Language,
-    /// What is installed, with versions; the first is the one whose version is shown.
+    /// Packages with versions; the version of the first is shown.
     packages: Vec<String>,
     driver: String,
     #[serde(default = "both_transports")]
@@ -70,7 +71,7 @@ struct Framework {
     /// Remark on its installation, shown below the table.
     #[serde(default)]
     note: Option<String>,
-    /// Actions that fail through the framework's doing: why, and what to do instead.
+    /// Actions that fail because of the framework: the reason, and a workaround.
     #[serde(default)]
     known: BTreeMap<String, String>,
 }
@@ -93,7 +94,7 @@ fn both_transports() -> Vec<Transport> {
     vec![Transport::Stdio, Transport::Http]
 }
 
-/// What a driver says of one action.
+/// Driver's report on one action.
 #[derive(Debug, Deserialize)]
 struct Line {
     action: String,
@@ -102,12 +103,12 @@ struct Line {
     error: String,
 }
 
-/// What came of the actions over one transport: nothing said, well, or the error.
+/// Outcomes of the actions over one transport: missing, success, or the error.
 #[derive(Debug, Default)]
 struct Outcomes(BTreeMap<String, Result<(), String>>);
 
 impl Framework {
-    /// The version of its first package.
+    /// Returns the version of its first package.
     fn version(&self) -> &str {
         let first = self.packages.first().map_or("", String::as_str);
         let version = match self.language {
@@ -118,11 +119,12 @@ impl Framework {
     }
 }
 
-/// Tries the frameworks that were asked for, and writes the table. False if one fails in a way that is not known.
+/// Tries the chosen frameworks, and writes the table. Returns false if an action fails that is not
+/// known to fail.
 ///
 /// # Errors
 ///
-/// When mcpd can't be built or started, or the page can't be written.
+/// Fails if mcpd can't be built or started, or the page can't be written.
 pub(crate) fn run(options: &Options) -> anyhow::Result<bool> {
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop");
     let text = fs::read_to_string(home.join("frameworks.toml"))?;
@@ -150,7 +152,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<bool> {
             Ok(()) => {
                 is_as_expected &= is_explained(framework, &tried);
                 page.set_row(framework, &tried);
-                // What was seen is kept, however the rest of a long run ends.
+                // Saved at once, in case the rest of a long run is interrupted.
                 page.write(&all)?;
             }
             Err(error) => {
@@ -188,7 +190,7 @@ fn try_framework(
     Ok(())
 }
 
-/// Prints what failed; says whether all of that is known.
+/// Prints the failures; returns whether all are known.
 fn is_explained(framework: &Framework, tried: &BTreeMap<Transport, Outcomes>) -> bool {
     let mut is_explained = true;
     for (transport, Outcomes(outcomes)) in tried {

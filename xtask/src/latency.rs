@@ -1,14 +1,14 @@
-//! How long things take.
+//! Latency histograms.
 
 use std::fmt;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Whatever takes longer counts as this, in µs: a day.
+/// Cap of a recorded duration in µs: a day.
 const LONGEST: u64 = 86_400_000_000;
 
-/// Many durations, each within a thousandth.
+/// Histogram of durations, each within a thousandth.
 #[derive(Debug, Clone)]
 pub(crate) struct Latency(Histogram<u64>);
 
@@ -21,7 +21,7 @@ impl Default for Latency {
 impl Latency {
     pub(crate) fn record(&mut self, took: Duration) {
         let took = u64::try_from(took.as_micros()).unwrap_or(LONGEST);
-        // It grows as it must, which `saturating_record` does not.
+        // `record` grows the histogram as needed, which `saturating_record` does not.
         self.0
             .record(took.min(LONGEST))
             .expect("there is room for the longest");
@@ -35,7 +35,7 @@ impl Latency {
         self.0.len()
     }
 
-    /// The duration that this share of them does not exceed.
+    /// Returns the duration that this share of them does not exceed.
     pub(crate) fn quantile(&self, share: f64) -> Duration {
         Duration::from_micros(self.0.value_at_quantile(share))
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask`: what takes too long for a test, and what depends on time, which a test must not.
+//! `cargo xtask`: tasks that take too long for a test, or depend on time, which a test must not.
 
 #![cfg(target_os = "linux")]
 
@@ -35,28 +35,29 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure mcpd beside its peers, and see which bars it meets.
+    /// Measure mcpd beside its peers, and report which bars it meets.
     Bench(bench::Options),
-    /// Count the instructions that a message takes, and compare them with those recorded.
+    /// Count the instructions per message, and compare them with the recorded ones.
     Instructions {
-        /// Record them.
+        /// Record the counts.
         #[arg(long)]
         record: bool,
     },
-    /// Have clients and frameworks of others do what clients do, and write down what came of it.
+    /// Run foreign clients and frameworks against mcpd, and write the table of the outcomes.
     Interop(interop::Options),
-    /// Thousands of clients that mean no good, one kind after the other, and one honest client meanwhile.
+    /// Thousands of attacking clients, one kind after the other, and one honest client meanwhile.
     Siege {
-        /// How long each kind goes on, in seconds.
+        /// Duration of each kind, in seconds.
         #[arg(long, default_value_t = 30)]
         seconds: u64,
     },
-    /// Ordinary life in fast motion: calls, cancelled calls, time-outs, crashes, floods, changed scripts and reloads.
+    /// Simulated production in fast motion: calls, cancelled calls, timeouts, crashes, floods,
+    /// changed scripts and reloads.
     Soak {
-        /// How long it goes on, in minutes.
+        /// Duration in minutes.
         #[arg(long, default_value_t = 60)]
         minutes: u64,
-        /// Calls a second.
+        /// Calls per second.
         #[arg(long, default_value_t = 100)]
         rate: u32,
     },
@@ -65,7 +66,7 @@ enum Command {
 fn main() -> ExitCode {
     let args = Args::parse();
     let ended = match args.command {
-        // One thread leaves more of the machine to what is measured.
+        // A single thread leaves more of the machine to the measured server.
         Command::Bench(options) => {
             block_on(&mut Builder::new_current_thread(), bench::run(options))
         }
@@ -96,7 +97,7 @@ fn block_on(
 ) -> anyhow::Result<bool> {
     runtime.enable_all().build()?.block_on(async {
         let mut end = signal(SignalKind::terminate())?;
-        // Whatever was started is killed when it is dropped.
+        // Dropping the work kills every process it started.
         select! {
             ended = work => ended,
             _ = ctrl_c() => bail!("interrupted"),

@@ -1,4 +1,4 @@
-//! What the system says of a process.
+//! Process information from the system.
 
 use std::fs;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use nix::time::ClockId;
 use nix::unistd::Pid;
 
-/// A number from the status of a process; memory is in KiB.
+/// Returns a number from the status of a process; memory is in KiB.
 ///
 /// # Errors
 ///
-/// When it has ended, or there is no such number.
+/// Fails if the process has ended, or there is no such number.
 pub(crate) fn status(process: u32, name: &str) -> anyhow::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let mut lines = status.lines().filter_map(|line| line.split_once(':'));
@@ -20,21 +20,21 @@ pub(crate) fn status(process: u32, name: &str) -> anyhow::Result<u64> {
     Ok(number.context("no such number")?.parse()?)
 }
 
-/// The processor time that a process has taken so far, without that of its children.
+/// Returns the processor time of a process so far, without that of its children.
 ///
 /// # Errors
 ///
-/// When it has ended.
+/// Fails if the process has ended.
 pub(crate) fn cpu(process: u32) -> anyhow::Result<Duration> {
     let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(i32::try_from(process)?))?;
     Ok(clock.now()?.into())
 }
 
-/// The processes that a process has started and that have not ended.
+/// Returns the running children of a process.
 ///
 /// # Errors
 ///
-/// When it has ended.
+/// Fails if the process has ended.
 pub(crate) fn children(process: u32) -> anyhow::Result<Vec<u32>> {
     let mut children = Vec::new();
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {
@@ -46,11 +46,11 @@ pub(crate) fn children(process: u32) -> anyhow::Result<Vec<u32>> {
     Ok(children)
 }
 
-/// Lets the peak of a process's memory begin anew.
+/// Resets the peak memory of a process.
 ///
 /// # Errors
 ///
-/// When it has ended.
+/// Fails if the process has ended.
 pub(crate) fn forget_peak(process: u32) -> anyhow::Result<()> {
     fs::write(format!("/proc/{process}/clear_refs"), "5")?;
     Ok(())

@@ -1,9 +1,9 @@
-//! What people read.
+//! Output for people.
 
 use std::fmt;
 use std::io::Write as _;
 
-/// Prints a line. Whoever no longer reads is no reason to end.
+/// Prints a line. A closed stdout is no reason to end.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
     writeln!(std::io::stdout(), "{text}").ok();
 }

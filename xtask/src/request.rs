@@ -1,20 +1,20 @@
-//! Requests that are made over and over, and what is to come back.
+//! Requests that are repeated, and their expected answers.
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
-/// The revision that is spoken.
+/// Protocol revision in use.
 pub(crate) const REVISION: &str = "2026-07-28";
 
-/// What stands for the number of a request while a text is made.
+/// Placeholder for the id of a request while a text is made.
 const NUMBER: u64 = 7_777_777_777;
 
-/// A text with the same number in some places, which costs next to nothing to write and to compare.
+/// Text with one number in several places, which is cheap to write and to compare.
 #[derive(Debug, Clone)]
 pub(crate) struct Template(Vec<Vec<u8>>);
 
 impl Template {
-    /// The text, with places where it has [`NUMBER`].
+    /// Splits the text at each [`NUMBER`].
     fn new(text: &[u8]) -> Self {
         let mark = NUMBER.to_string();
         let mut pieces = Vec::new();
@@ -27,12 +27,12 @@ impl Template {
         Self(pieces)
     }
 
-    /// The text with this number.
+    /// Returns the text with this number.
     pub(crate) fn with(&self, number: u64) -> Vec<u8> {
         self.0.join(number.to_string().as_bytes())
     }
 
-    /// Whether `text` is this with that number.
+    /// Returns whether `text` is this text with this number.
     fn is(&self, number: u64, text: &[u8]) -> bool {
         let number = number.to_string();
         let (first, others) = self.0.split_first().expect("one at least");
@@ -46,7 +46,7 @@ impl Template {
     }
 }
 
-/// A request, and what is a right answer to it.
+/// Request, and its expected answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) method: &'static str,
@@ -59,9 +59,9 @@ pub(crate) struct Request {
 enum Wanted {
     /// Any result.
     Result,
-    /// So many tools.
+    /// Number of tools.
     Tools(usize),
-    /// A result of a tool that is no error; with this text, if there is one.
+    /// Result of a tool that is not an error; with this text, if there is one.
     Success(Option<String>),
 }
 
@@ -70,12 +70,12 @@ impl Request {
         Self::wanting(method, params, Wanted::Result)
     }
 
-    /// The list of so many tools.
+    /// Requests the list of this number of tools.
     pub(crate) fn list(tools: usize) -> Self {
         Self::wanting("tools/list", json!({}), Wanted::Tools(tools))
     }
 
-    /// A call that succeeds, with this text if there is one.
+    /// Calls a tool that succeeds, with this text if there is one.
     pub(crate) fn call(tool: &str, arguments: &Value, text: Option<String>) -> Self {
         let params = json!({"name": tool, "arguments": arguments});
         Self {
@@ -84,7 +84,7 @@ impl Request {
         }
     }
 
-    /// A greeting, each time of somebody else.
+    /// Calls for a greeting, with a different name each time.
     pub(crate) fn greet() -> Self {
         let arguments = json!({"name": format!("n{NUMBER}")});
         Self::call("greet", &arguments, Some(format!("Hello, n{NUMBER}!")))
@@ -105,12 +105,12 @@ impl Request {
         }
     }
 
-    /// The message, as the request of this number.
+    /// Returns the message with this id.
     pub(crate) fn message(&self, number: u64) -> Vec<u8> {
         self.message.with(number)
     }
 
-    /// Sees whether the answer to the request of this number is right.
+    /// Checks the answer to the request with this id.
     fn check(&self, number: u64, answer: &[u8]) -> anyhow::Result<()> {
         let message: Value = serde_json::from_slice(answer).context("no JSON")?;
         let result = &message["result"];
@@ -134,7 +134,8 @@ impl Request {
     }
 }
 
-/// Checks many answers of one server to one request: it reads the first, and compares the others with that.
+/// Checker of many answers of one server to one request: it parses the first, and compares the
+/// others with that.
 #[derive(Debug)]
 pub(crate) struct Checker {
     request: Request,
@@ -142,14 +143,14 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    /// The number that the request has whose answer all others are compared with.
+    /// Id of the first request.
     pub(crate) const FIRST: u64 = NUMBER;
 
     /// Learns from the first answer.
     ///
     /// # Errors
     ///
-    /// When that is wrong.
+    /// Fails if that is wrong.
     pub(crate) fn learn(request: &Request, first: &[u8]) -> anyhow::Result<Self> {
         request.check(Self::FIRST, first)?;
         let right = Template::new(first);
@@ -161,16 +162,16 @@ impl Checker {
         &self.request
     }
 
-    /// Sees whether the answer to the request of this number is right.
+    /// Checks the answer to the request with this id.
     ///
     /// # Errors
     ///
-    /// When it is not.
+    /// Fails if it is wrong.
     pub(crate) fn check(&self, number: u64, answer: &[u8]) -> anyhow::Result<()> {
         if self.right.is(number, answer) {
             return Ok(());
         }
-        // Servers may say the same in other ways.
+        // A different encoding may still be a right answer.
         self.request.check(number, answer)
     }
 }

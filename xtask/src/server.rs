@@ -1,4 +1,4 @@
-//! The server that is put to the test, and what the system says of it.
+//! Server under test, and its usage of resources.
 
 use std::fmt;
 use std::fs;
@@ -15,20 +15,21 @@ use tokio::process::{Child, Command};
 use crate::cores::ForServer;
 use crate::process;
 
-/// How long it may take to start and to end.
+/// Time limit for its start and its end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Memory that an allocator may keep after an attack, in KiB.
 const KEPT: u64 = 32 * 1024;
 
-/// Who the servers of root's are run as: most servers are an ordinary user's, and may read less that their scripts must not.
-/// All others are run as who starts them.
+/// Returns the user for servers started by root: an ordinary user, as in most deployments, who can
+/// read fewer of the files that scripts must not read. Without root, servers keep the user who
+/// starts them.
 fn user() -> Option<u32> {
     const NOBODY: u32 = 65534;
     geteuid().is_root().then_some(NOBODY)
 }
 
-/// A script that greets.
+/// Script that greets.
 pub(crate) const GREET: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Greets someone by name."}'
@@ -38,7 +39,7 @@ fi
 printf 'Hello, %s!' "$MCPD_OPT_name"
 "#;
 
-/// `mcpd serve` in a directory of its own. It is killed when dropped.
+/// `mcpd serve` in a directory of its own. It is killed on drop.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
@@ -47,21 +48,22 @@ pub(crate) struct Server {
     token: String,
 }
 
-/// What a server has and holds.
+/// Resources of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Resident memory of the server, in KiB.
     pub(crate) memory: u64,
     pub(crate) descriptors: usize,
     pub(crate) threads: usize,
-    /// The server, and all that has come of it.
+    /// The server and all its descendants.
     pub(crate) processes: usize,
-    /// Files and directories of runs.
+    /// Temporary files and directories of runs.
     pub(crate) temporaries: usize,
 }
 
 impl Usage {
-    /// Whether this is no more than `rest`, but for memory that the allocator keeps and what comes and goes by itself.
+    /// Returns whether this is at most `rest`, with allowances for the allocator and for threads
+    /// and descriptors that fluctuate.
     pub(crate) fn is_within(self, rest: Self) -> bool {
         self.memory <= rest.memory + KEPT
             && self.descriptors <= rest.descriptors + 2
@@ -91,16 +93,16 @@ impl fmt::Display for Usage {
 ///
 /// # Errors
 ///
-/// When it can't be built.
+/// Fails if it can't be built.
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
     Ok(build_packages("bench", &["mcpd-cli"])?.join("mcpd"))
 }
 
-/// Builds the programs of these packages, and gives the directory they are in.
+/// Builds the programs of these packages, and returns their directory.
 ///
 /// # Errors
 ///
-/// When they can't be built.
+/// Fails if they can't be built.
 #[expect(clippy::disallowed_methods, reason = "cargo is no script")]
 pub(crate) fn build_packages(profile: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
     let mut cargo = std::process::Command::new(env!("CARGO"));
@@ -115,8 +117,8 @@ pub(crate) fn build_packages(profile: &str, packages: &[&str]) -> anyhow::Result
     Ok(directory)
 }
 
-/// The profile to build with: `dev` while this very program is worked on.
-/// Otherwise the results are where this program is, as the profiles `bench` and `release` have one directory.
+/// Returns the profile to build with: `dev` if this program itself was built with it. Otherwise
+/// the results are beside this program, as the profiles `bench` and `release` share one directory.
 pub(crate) fn or_dev(profile: &str) -> &str {
     if cfg!(debug_assertions) {
         "dev"
@@ -125,7 +127,7 @@ pub(crate) fn or_dev(profile: &str) -> &str {
     }
 }
 
-/// A directory of a server's own, with its scripts and its configuration.
+/// Directory of one server, with its scripts and its configuration.
 #[derive(Debug)]
 pub(crate) struct Home(TempDir);
 
@@ -134,7 +136,7 @@ impl Home {
     ///
     /// # Errors
     ///
-    /// When it can't.
+    /// Fails if a file can't be written.
     pub(crate) fn new(scripts: &[(&str, &str)], configuration: &str) -> anyhow::Result<Self> {
         let home = Self(tempfile::tempdir()?);
         chown(home.path(), user(), user())?;
@@ -154,7 +156,7 @@ impl Home {
     ///
     /// # Errors
     ///
-    /// When it can't.
+    /// Fails if it can't be written.
     pub(crate) fn add(&self, name: &str, text: &str) -> anyhow::Result<()> {
         let file = self.scripts().join(name);
         fs::write(&file, text)?;
@@ -166,12 +168,12 @@ impl Home {
         self.0.path()
     }
 
-    /// Where the scripts are.
+    /// Returns the directory of the scripts.
     pub(crate) fn scripts(&self) -> PathBuf {
         self.path().join("scripts")
     }
 
-    /// mcpd, with these scripts and this configuration.
+    /// Returns a command of mcpd with these scripts and this configuration.
     pub(crate) fn command(&self, binary: &Path, subcommand: &str) -> Command {
         let mut command = Command::new(binary);
         command
@@ -195,7 +197,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// When it doesn't start.
+    /// Fails if the server doesn't start.
     pub(crate) async fn start(
         binary: &Path,
         scripts: &[(&str, &str)],
@@ -204,11 +206,11 @@ impl Server {
         Self::serve(binary, Home::new(scripts, configuration)?, &[]).await
     }
 
-    /// Serves what is in this directory, with more arguments.
+    /// Serves the scripts of this directory, with more arguments.
     ///
     /// # Errors
     ///
-    /// When it doesn't start.
+    /// Fails if the server doesn't start.
     pub(crate) async fn serve(
         binary: &Path,
         home: Home,
@@ -262,25 +264,25 @@ impl Server {
         &self.token
     }
 
-    /// What it has logged.
+    /// Returns its log.
     ///
     /// # Errors
     ///
-    /// When the file can't be read.
+    /// Fails if the file can't be read.
     pub(crate) fn log(&self) -> anyhow::Result<String> {
         Ok(fs::read_to_string(self.home.path().join("log"))?)
     }
 
-    /// The file of a script.
+    /// Returns the path of a script.
     pub(crate) fn script(&self, name: &str) -> PathBuf {
         self.home.scripts().join(name)
     }
 
-    /// The number of its process.
+    /// Returns its process id.
     ///
     /// # Errors
     ///
-    /// When it has ended.
+    /// Fails if it has ended.
     pub(crate) fn id(&self) -> anyhow::Result<u32> {
         self.child.id().context("mcpd has ended")
     }
@@ -289,7 +291,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// When it has ended.
+    /// Fails if it has ended.
     pub(crate) fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         let id = i32::try_from(self.id()?)?;
         kill_process(Pid::from_raw(id).context("a process")?, signal)?;
@@ -300,7 +302,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// When it does not end, or not by itself.
+    /// Fails if it does not end, or not by itself.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         self.signal(Signal::TERM)?;
         let status = tokio::time::timeout(PATIENCE, self.child.wait()).await;
@@ -309,11 +311,11 @@ impl Server {
         Ok(())
     }
 
-    /// What it has and holds at this moment.
+    /// Returns its current usage.
     ///
     /// # Errors
     ///
-    /// When it has ended.
+    /// Fails if it has ended.
     pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
         let process = self.id()?;
         Ok(Usage {
@@ -325,7 +327,7 @@ impl Server {
         })
     }
 
-    /// How many processes have its environment.
+    /// Returns the number of processes with its environment.
     fn processes(&self) -> usize {
         let mark = format!("HOME={}", self.home.path().join("home").display());
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! Clients that mean no good, and one honest client meanwhile, who should not notice.
+//! Attacking clients, and one honest client meanwhile, whose service must not degrade.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::report::{line, promise};
 use crate::request::Request;
 use crate::server::{GREET, Server, Usage, build};
 
-/// The token of the honest client, and its SHA-256.
+/// Token of the honest client, and its SHA-256.
 const HONEST: &str = "6f8d2c1e9b3a47508e5d4c7b1a2f9360d8e7c6b5a4938271605f4e3d2c1b0a99";
 const CONFIGURATION: &str = r#"
 [[token]]
@@ -26,26 +26,27 @@ sha256 = "bcb57f469236ac284d24d1d5129b7e2ae6b0f6ad5d53c14a620f4c020a129e8f"
 rate = inf
 "#;
 
-/// What a connection may cost, in KiB of the server's memory.
+/// Maximum cost of a connection, in KiB of the server's memory.
 const CONNECTION: u64 = 40;
 
-/// What takes no longer than this is not compared: where others want the processor, too, the system alone lets anybody
-/// wait for it so long now and then.
+/// Floor of compared latencies: on a busy processor the scheduler alone causes such delays now and
+/// then.
 const UNNOTICED: Duration = Duration::from_millis(2);
 
-/// How long the server may keep a connection without a request.
+/// Maximum time for which the server keeps a connection without a request.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// How long the server may take to be as before, once an attack has ended.
+/// Time limit for the server to recover after an attack.
 const RECOVERY: Duration = Duration::from_secs(60);
 
-/// How long a slow client waits from one byte to the next.
+/// Pause of a slow client between two bytes.
 const SLOW: Duration = Duration::from_secs(10);
 
-/// How long one client of a crowd comes after the other: those who have nothing to do with each other don't come at once.
+/// Interval between the arrivals of a crowd's clients: independent clients do not arrive all at
+/// once.
 const ARRIVAL: Duration = Duration::from_millis(2);
 
-/// How an attacker behaves.
+/// Behaviour of an attacker.
 #[derive(Debug, Clone, Copy)]
 enum Attack {
     /// Connects, and sends nothing.
@@ -54,16 +55,16 @@ enum Attack {
     SlowHead,
     /// Sends a body, one byte in ten seconds.
     SlowBody,
-    /// Asks for a stream of notifications, and reads nothing of it.
+    /// Requests a stream of notifications, and reads nothing of it.
     DeafStream,
-    /// Asks for a stream of notifications, and is gone without a word.
+    /// Requests a stream of notifications, and disappears without closing it.
     LostStream,
 }
 
-/// What a client does that is refused.
+/// Behaviour of a client that is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manners {
-    /// Waits as long as it is told.
+    /// Waits for the suggested delay.
     Patient,
     /// Tries again ten times a second.
     Hasty,
@@ -73,25 +74,25 @@ enum Manners {
 #[derive(Debug, Default)]
 struct Tally {
     opened: AtomicUsize,
-    /// By the server, that is.
+    /// Connections closed by the server.
     closed: AtomicUsize,
 }
 
-/// What the honest client sees.
+/// Latencies that the honest client sees.
 #[derive(Debug, Default)]
 struct Seen {
     calls: Latency,
     lists: Latency,
 }
 
-/// Runs every attack for so long. Gives whether every promise was kept.
+/// Runs every attack for this time. Returns whether every promise was kept.
 ///
 /// # Errors
 ///
-/// When the server can't be built, or ends.
+/// Fails if the server can't be built, or ends.
 pub(crate) async fn run(each: Duration) -> anyhow::Result<bool> {
     let server = Server::start(&build()?, &[("greet", GREET)], CONFIGURATION).await?;
-    // What is made once stays.
+    // Warms the server up: allocations that are made once stay.
     crowd(&server, 64, Manners::Patient, Duration::from_secs(2)).await?;
     let rest = server.usage()?;
     let base = visit(server.address(), each).await?;
@@ -121,7 +122,8 @@ pub(crate) async fn run(each: Duration) -> anyhow::Result<bool> {
 }
 
 impl Attack {
-    /// Whether so many connections leave the honest client what it has, and don't last or take much.
+    /// Returns whether this number of connections leaves the honest client unaffected, and they
+    /// are neither kept too long nor too expensive.
     async fn judge(
         self,
         connections: usize,
@@ -137,7 +139,8 @@ impl Attack {
             let tally = Arc::clone(&tally);
             let phase = SLOW * index as u32 / connections as u32;
             attackers.spawn(async move { self.run(phase, &address, &token, &tally).await });
-            // More at once than the system's queue holds seem open to them, and are known to no server.
+            // A burst would overflow the listen queue: the clients would seem connected, unknown
+            // to the server.
             sleep(Duration::from_millis(1)).await;
         }
         let (seen, peak) = tokio::join!(visit(server.address(), each), peak(server, each));
@@ -148,7 +151,7 @@ impl Attack {
             tally.wait_until_closed().await;
         }
         if matches!(self, Self::LostStream) {
-            // Nobody there is told, so it is seen in what the server holds.
+            // A lost client can't see its end, so the server's usage shows it.
             kept &= recovers(server, rest).await?;
         }
         attackers.shutdown().await;
@@ -165,7 +168,8 @@ impl Attack {
         Ok(kept)
     }
 
-    /// Its first byte comes after `phase`: clients that have nothing to do with each other don't send at the same moment.
+    /// Runs one attacker. Its first byte comes after `phase`: independent clients do not send at
+    /// the same moment.
     async fn run(
         self,
         phase: Duration,
@@ -214,7 +218,7 @@ impl Attack {
 }
 
 impl Tally {
-    /// Waits until the server has closed what was opened, or has had enough time for it.
+    /// Waits until the server has closed all connections, or has had enough time for it.
     async fn wait_until_closed(&self) {
         let start = Instant::now();
         let is_open = || self.closed.load(Ordering::Relaxed) < self.opened.load(Ordering::Relaxed);
@@ -230,7 +234,7 @@ impl Seen {
         line(format_args!("  tools/list {}", self.lists));
     }
 
-    /// Whether it is much as it was.
+    /// Returns whether the latency is close to that of `base`.
     fn judge(&self, base: &Self) -> bool {
         self.show();
         let [calls, lists] =
@@ -245,7 +249,8 @@ impl Seen {
     }
 }
 
-/// What the honest client sees in this time: a call and a list, fifty times a second.
+/// Makes a call and a list of the honest client, fifty times a second, and records their
+/// latencies.
 async fn visit(address: &str, time: Duration) -> anyhow::Result<Seen> {
     let mut client = Client::connect(address, HONEST).await?;
     let mut seen = Seen::default();
@@ -262,7 +267,7 @@ async fn visit(address: &str, time: Duration) -> anyhow::Result<Seen> {
     Ok(seen)
 }
 
-/// The most memory the server has in this time, in KiB.
+/// Returns the peak memory of the server in this time, in KiB.
 async fn peak(server: &Server, time: Duration) -> anyhow::Result<u64> {
     let end = Instant::now() + time;
     let mut peak = 0;
@@ -273,7 +278,7 @@ async fn peak(server: &Server, time: Duration) -> anyhow::Result<u64> {
     Ok(peak)
 }
 
-/// Waits until the server holds no more than before.
+/// Waits until the server uses no more than before.
 async fn recovers(server: &Server, rest: Usage) -> anyhow::Result<bool> {
     let start = Instant::now();
     let mut usage = server.usage()?;
@@ -287,8 +292,8 @@ async fn recovers(server: &Server, rest: Usage) -> anyhow::Result<bool> {
     ))
 }
 
-/// Ten times as many calls at once as the server can answer, beside the honest client: from clients that wait as they
-/// are told, and from others.
+/// Makes ten times as many concurrent calls as the server can answer, beside the honest client:
+/// first with clients that respect the retry delay, then with others.
 async fn overload(server: &Server, each: Duration, rest: Usage) -> anyhow::Result<bool> {
     line(format_args!("64 calls at once"));
     let (base, full) = crowd(server, 64, Manners::Patient, each).await?;
@@ -309,7 +314,7 @@ async fn overload(server: &Server, each: Duration, rest: Usage) -> anyhow::Resul
     Ok(kept)
 }
 
-/// What many clients see together.
+/// Combined results of many clients.
 #[derive(Debug, Default)]
 struct Crowd {
     answered: Latency,
@@ -327,8 +332,9 @@ impl Crowd {
         line(format_args!("  refused    {}", self.refused));
     }
 
-    /// Whether as many were answered as before, and the others at once.
-    /// Those who don't wait take the machine away from the scripts, so that only their answers have to be right.
+    /// Returns whether as many calls were answered as before, and the others refused at once.
+    /// Hasty clients take processor time from the scripts, so that only their answers have to be
+    /// right.
     fn judge(&self, before: &Self, manners: Manners) -> bool {
         let right = promise(
             self.wrong == 0,
@@ -351,7 +357,7 @@ impl Crowd {
     }
 }
 
-/// So many clients that call without a pause, and the honest one meanwhile.
+/// Runs this number of clients that call without a pause, and the honest one meanwhile.
 async fn crowd(
     server: &Server,
     clients: usize,

@@ -1,4 +1,4 @@
-//! Ordinary life in fast motion, and nothing that piles up.
+//! Soak test: simulated production in fast motion, after which no resource has grown.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,7 +17,7 @@ use crate::server::{Server, Usage, build};
 
 const CONFIGURATION: &str = "[[tool]]\nmatch = \"sleep\"\ntimeout = 1\n";
 
-/// Says what it takes, and does what `CASE` is replaced by.
+/// Script that describes itself, with `CASE` as its body.
 const SCRIPT: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "CASE"}'
@@ -26,13 +26,14 @@ if [ "$1" = --help ]; then
 fi
 "#;
 
-/// Memory that may be added in a run, in KiB: less than the smallest leak in each of so many calls would come to.
+/// Maximum growth of memory in a run, in KiB: less than the smallest leak per call would amount
+/// to.
 const GROWTH: u64 = 8 * 1024;
 
-/// How often it is looked at what the server holds, and something is reloaded.
+/// Interval of checks and reloads.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// What a call is about, how often in a hundred, and what comes of it.
+/// Cases: the tool, the body of its script, and its share of the calls in percent.
 const CASES: [(&str, &str, u64); 6] = [
     ("greet", "printf 'Hello, %s!' \"$MCPD_OPT_name\"", 84),
     ("cancelled", "exec sleep 5", 4),
@@ -42,11 +43,11 @@ const CASES: [(&str, &str, u64); 6] = [
     ("orphan", "sleep 3 & echo left", 3),
 ];
 
-/// Runs for so long, with so many calls a second. Gives whether every promise was kept.
+/// Runs for this time, with `rate` calls a second. Returns whether every promise was kept.
 ///
 /// # Errors
 ///
-/// When the server can't be built, or ends.
+/// Fails if the server can't be built, or ends.
 pub(crate) async fn run(time: Duration, rate: u32) -> anyhow::Result<bool> {
     let scripts =
         CASES.map(|(name, text, _)| (name, format!("{}{text}\n", SCRIPT.replace("CASE", name))));
@@ -90,7 +91,7 @@ pub(crate) async fn run(time: Duration, rate: u32) -> anyhow::Result<bool> {
     Ok(kept)
 }
 
-/// What comes of a call: how long a greeting took, or what was wrong with an answer.
+/// Outcome of a call: the latency of a greeting, or the fault of an answer.
 type Ended = Result<Option<Duration>, String>;
 
 fn note(ended: Ended, latency: &mut Latency, wrong: &mut Vec<String>) {
@@ -101,9 +102,9 @@ fn note(ended: Ended, latency: &mut Latency, wrong: &mut Vec<String>) {
     }
 }
 
-/// One call of one client: which one depends on its number alone.
+/// Makes one call of one client: its number alone determines the case.
 async fn call(server: Arc<Server>, number: u64) -> Ended {
-    // A number that has nothing in common with 100, so that the cases are mixed.
+    // 37 is coprime to 100, so that the cases are mixed.
     let mut place = number * 37 % 100;
     let mut cases = CASES.iter();
     let name = loop {
@@ -118,7 +119,7 @@ async fn call(server: Arc<Server>, number: u64) -> Ended {
         .map_err(|error| format!("{name}: {error:#}"))?;
     let arguments = json!({"name": format!("n{number}")});
     if name == "cancelled" {
-        // Who hangs up cancels.
+        // Closing the connection cancels the call.
         let given_up = timeout(Duration::from_millis(200), client.call(name, &arguments)).await;
         return given_up.map_or(Ok(None), |answer| Err(format!("{name}: {answer:?}")));
     }
@@ -143,7 +144,7 @@ async fn call(server: Arc<Server>, number: u64) -> Ended {
     }
 }
 
-/// Reloads and changes something now and then, and looks at what the server holds.
+/// Reloads and changes a script at intervals, and checks the server's usage.
 async fn watch(server: Arc<Server>, time: Duration) -> anyhow::Result<bool> {
     let start = Instant::now();
     let mut looks: Vec<Usage> = Vec::new();
@@ -152,7 +153,8 @@ async fn watch(server: Arc<Server>, time: Duration) -> anyhow::Result<bool> {
     while start.elapsed() < time {
         sleep(LOOK).await;
         server.signal(Signal::HUP)?;
-        // In place it could be run while it is half written, or not be written while it is being started.
+        // Replaced by a rename: a write in place could be executed half-written, or fail while the
+        // script is being started.
         let new = script.with_file_name(".new");
         fs::write(&new, format!("{text}# {}\n", looks.len()))?;
         fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
@@ -161,11 +163,11 @@ async fn watch(server: Arc<Server>, time: Duration) -> anyhow::Result<bool> {
         line(format_args!("{:>5} s: {usage}", start.elapsed().as_secs()));
         looks.push(usage);
     }
-    // Orphans of the last calls, and what ends with them, such as threads with nothing to do.
+    // Leaves time for orphans of the last calls, and for idle threads to end.
     sleep(2 * LOOK).await;
     let last = server.usage()?;
     line(format_args!("  end: {last}"));
-    // Half of the first tenth is for what is made once.
+    // Half of the first tenth is excluded as warm-up.
     let first = looks.get(looks.len() / 20).copied().unwrap_or(last);
     let growth = last.memory.saturating_sub(first.memory);
     let memory = promise(

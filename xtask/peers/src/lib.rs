@@ -1,4 +1,4 @@
-//! What both peers have in common: they listen, and say where.
+//! Code common to both peers: listening, and printing the address.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -11,14 +11,14 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-/// What may be wrong with an answer.
+/// Error of an answer.
 type Fault = Box<dyn Error + Send + Sync>;
 
 /// Serves on a loopback address until it is killed, and prints the address first.
 ///
 /// # Errors
 ///
-/// When it can't listen.
+/// Fails if it can't listen.
 pub async fn serve<S, B>(service: S) -> std::io::Result<()>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Future: Send> + Clone + Send + 'static,
@@ -33,7 +33,7 @@ where
         stream.set_nodelay(true)?;
         let connection =
             http1::Builder::new().serve_connection(TokioIo::new(stream), service.clone());
-        // A client that goes away is no fault.
+        // A client that disconnects is no error.
         tokio::spawn(async { connection.await.ok() });
     }
 }

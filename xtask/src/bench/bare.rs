@@ -1,4 +1,4 @@
-//! The start of scripts and nothing else: the standard library, and a thread for each at a time.
+//! Bare start of scripts: the standard library, and one thread for each concurrent script.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,11 +11,11 @@ use anyhow::{Context as _, ensure};
 use super::sample::{Meter, Sample};
 use crate::latency::Latency;
 
-/// Greets for so long, so many at a time.
+/// Greets for `time`, with `at_once` scripts at a time.
 ///
 /// # Errors
 ///
-/// When a script doesn't run.
+/// Fails if a script doesn't run.
 pub(crate) fn load(script: &Path, at_once: usize, time: Duration) -> anyhow::Result<Sample> {
     let meter = Meter::start(None)?;
     let end = Instant::now() + time;
@@ -68,11 +68,12 @@ fn greet(script: &Path, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks every script of a directory for `--help`, one for each core at a time, and gives how long that takes.
+/// Runs every script of a directory with `--help`, one for each core at a time, and returns the
+/// duration.
 ///
 /// # Errors
 ///
-/// When a script doesn't run.
+/// Fails if a script doesn't run.
 pub(crate) fn ask_all(scripts: &Path) -> anyhow::Result<Duration> {
     let entries = fs::read_dir(scripts)?.map(|entry| Ok(entry?.path()));
     let files = entries.collect::<anyhow::Result<Vec<_>>>()?;

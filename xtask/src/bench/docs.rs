@@ -1,4 +1,4 @@
-//! What is written into the documentation: tables between their marks, and the plot.
+//! Output into the documentation: tables between their marks, and the plot.
 
 use std::fmt;
 use std::fs;
@@ -10,21 +10,21 @@ use super::Options;
 use super::findings::{Findings, Table};
 use super::plot;
 
-/// Where the picture is, as seen from the page.
+/// Link to the plot, relative to the page.
 const PLOT: &str = "![Throughput and latency of mcpd and its peers](performance.svg)\n";
 
-/// Writes what was found. The rest of the page stays as it is.
+/// Writes the findings. The rest of the page stays as it is.
 ///
 /// # Errors
 ///
-/// When a table has no place in docs/performance.md, or a file can't be written.
+/// Fails if a table has no place in docs/performance.md, or a file can't be written.
 pub(crate) fn write(findings: &Findings) -> anyhow::Result<()> {
     let page = directory()?.join("performance.md");
     let mut text = fs::read_to_string(&page)?;
     for (name, table) in &findings.tables {
         text = replace(&text, name, table)?;
     }
-    // Of one suite alone it would be half empty.
+    // A plot of one suite alone would be half empty.
     if plot::PANELS
         .iter()
         .all(|panel| findings.curves.iter().any(|curve| curve.panel == *panel))
@@ -43,7 +43,7 @@ fn directory() -> anyhow::Result<PathBuf> {
         .join("docs"))
 }
 
-/// The text with this between the marks of its name.
+/// Replaces the text between the marks of this name.
 fn replace(text: &str, name: &str, new: impl fmt::Display) -> anyhow::Result<String> {
     let begin = format!("<!-- bench: {name} -->\n");
     let parts = text.split_once(&begin).and_then(|(before, rest)| {
@@ -54,16 +54,16 @@ fn replace(text: &str, name: &str, new: impl fmt::Display) -> anyhow::Result<Str
     Ok(format!("{before}{begin}\n{new}\n{after}"))
 }
 
-/// What it was measured on.
+/// Describes the machine and the options.
 ///
 /// # Errors
 ///
-/// When the system doesn't say.
+/// Fails if the system does not report them.
 #[expect(clippy::disallowed_methods, reason = "a compiler is no script")]
 pub(crate) fn machine(options: &Options) -> anyhow::Result<Table> {
     let system = rustix::system::uname();
     let release = system.release().to_string_lossy();
-    // What follows is about one build of it.
+    // The rest of the version identifies a single build.
     let version: Vec<_> = release.splitn(3, '.').take(2).collect();
     let processors = fs::read_to_string("/proc/cpuinfo")?;
     let model = processors

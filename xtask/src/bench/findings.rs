@@ -1,24 +1,24 @@
-//! What a measurement comes to: tables for people, and bars that are met or missed.
+//! Findings of a measurement: tables for people, and bars that are met or missed.
 
 use std::fmt;
 
 use super::sample::Spread;
 use crate::report::line;
 
-/// What was found.
+/// Findings of one or more suites.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// By the names that docs/performance.md has for their places.
+    /// Tables by the names of their places in docs/performance.md.
     pub(crate) tables: Vec<(&'static str, Table)>,
     pub(crate) bars: Vec<Bar>,
     pub(crate) curves: Vec<Curve>,
 }
 
-/// A table in Markdown.
+/// Markdown table.
 #[derive(Debug, Clone)]
 pub(crate) struct Table(String);
 
-/// What is to be reached.
+/// Required bound of a figure.
 #[derive(Debug, Clone)]
 pub(crate) struct Bar {
     what: String,
@@ -33,24 +33,24 @@ enum Bound {
     AtMost(f64),
 }
 
-/// How fast a server is with ever more requests at a time.
+/// Speed of a server at increasing concurrency.
 #[derive(Debug, Clone)]
 pub(crate) struct Curve {
-    /// What is asked for.
+    /// Kind of request.
     pub(crate) panel: &'static str,
     pub(crate) server: String,
     pub(crate) points: Vec<Point>,
 }
 
-/// A place on a curve.
+/// Point of a curve.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Point {
     pub(crate) at_once: usize,
-    /// Answers a second.
+    /// Answers per second.
     pub(crate) rate: f64,
-    /// What half of the answers take at most, in µs.
+    /// Median latency in µs.
     pub(crate) median: f64,
-    /// And 99 of 100.
+    /// 99th percentile of the latency in µs.
     pub(crate) most: f64,
 }
 
@@ -59,12 +59,12 @@ impl Findings {
         self.tables.push((name, table));
     }
 
-    /// A figure that should be this or more.
+    /// Requires a figure of at least this.
     pub(crate) fn at_least(&mut self, what: impl Into<String>, bound: f64, measured: Spread) {
         self.bar(what, Bound::AtLeast(bound), "", measured);
     }
 
-    /// A figure that should be this or less.
+    /// Requires a figure of at most this.
     pub(crate) fn at_most(
         &mut self,
         what: impl Into<String>,
@@ -98,12 +98,12 @@ impl Findings {
         self.curves.append(&mut others.curves);
     }
 
-    /// Whether every bar was met.
+    /// Returns whether every bar was met.
     pub(crate) fn are_met(&self) -> bool {
         self.bars.iter().all(Bar::is_met)
     }
 
-    /// All bars.
+    /// Returns a table of all bars.
     pub(crate) fn bars(&self) -> Table {
         let mut table = Table::new(["what", "bar", "measured", ""]);
         for bar in &self.bars {
@@ -123,7 +123,7 @@ impl Findings {
 }
 
 impl Bar {
-    /// Whether the median reaches it.
+    /// Returns whether the median reaches the bar.
     fn is_met(&self) -> bool {
         match self.bound {
             Bound::AtLeast(bound) => self.measured.median >= bound,

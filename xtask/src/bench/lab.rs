@@ -1,4 +1,4 @@
-//! Where subjects come from.
+//! Lab: builds and installs the subjects, and starts them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use super::subject::{Peer, Subject};
 use crate::request::Request;
 use crate::server::{GREET, Home, Server, build_packages};
 
-/// How many requests are on their way at a time.
+/// Measured numbers of concurrent requests.
 pub(crate) const AT_ONCE: [usize; 3] = [1, 8, 64];
 
-/// Scripts with the tools that every server has.
+/// Scripts of the tools that every server has.
 pub(crate) const SCRIPTS: [(&str, &str); 3] = [
     ("greet", GREET),
     (
@@ -43,18 +43,18 @@ exec cat "${0%/*}/../blob"
     ),
 ];
 
-/// What is built and installed.
+/// Built and installed programs.
 #[derive(Debug)]
 pub(crate) struct Lab {
     pub(crate) options: Options,
-    /// Where mcpd and the Rust peers are.
+    /// Directory of mcpd and the Rust peers.
     programs: PathBuf,
     others: Vec<Other>,
-    /// What everything but mcpd over HTTP uses.
+    /// Home of every server but mcpd over HTTP.
     home: Home,
 }
 
-/// A peer in another language.
+/// Peer in another language.
 #[derive(Debug)]
 struct Other {
     language: String,
@@ -62,7 +62,7 @@ struct Other {
     program: String,
 }
 
-/// How a server is reached.
+/// Transport of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     Http,
@@ -79,11 +79,11 @@ impl fmt::Display for Way {
 }
 
 impl Lab {
-    /// Builds and installs what is measured.
+    /// Builds and installs the programs.
     ///
     /// # Errors
     ///
-    /// When mcpd or a Rust peer can't be built.
+    /// Fails if mcpd or a Rust peer can't be built.
     pub(crate) fn new(options: Options) -> anyhow::Result<Self> {
         let programs = build_packages(&options.profile, &["mcpd-cli", "mcpd-peers"])?;
         let target = programs.parent().context("a directory of cargo's")?;
@@ -101,28 +101,28 @@ impl Lab {
         &self.home
     }
 
-    /// mcpd over stdio with the scripts of `home`.
+    /// Returns the command of mcpd over stdio with the scripts of `home`.
     pub(crate) fn stdio(&self, home: &Home, arguments: &[&str]) -> Command {
         let mut command = home.command(&self.programs.join("mcpd"), "stdio");
         command.args(arguments);
         command
     }
 
-    /// mcpd over HTTP with the scripts of `home`.
+    /// Starts mcpd over HTTP with the scripts of `home`.
     ///
     /// # Errors
     ///
-    /// When it doesn't start.
+    /// Fails if it doesn't start.
     pub(crate) async fn http(&self, home: Home, arguments: &[&str]) -> anyhow::Result<Subject> {
         let server = Server::serve(&self.programs.join("mcpd"), home, arguments).await?;
         Ok(Subject::Mcpd(server))
     }
 
-    /// mcpd with the scripts that have everybody's tools.
+    /// Starts mcpd with the scripts of the common tools.
     ///
     /// # Errors
     ///
-    /// When it doesn't start.
+    /// Fails if it doesn't start.
     pub(crate) async fn mcpd(&self, way: Way, arguments: &[&str]) -> anyhow::Result<Subject> {
         match way {
             Way::Http => self.http(Home::new(&SCRIPTS, "")?, arguments).await,
@@ -133,16 +133,16 @@ impl Lab {
         }
     }
 
-    /// The peer on rmcp, with so many tools.
+    /// Starts the peer on rmcp with this number of tools.
     ///
     /// # Errors
     ///
-    /// When it doesn't start.
+    /// Fails if it doesn't start.
     pub(crate) async fn rmcp(&self, way: Way, tools: usize) -> anyhow::Result<Subject> {
         start(self.rmcp_command(way, tools), way).await
     }
 
-    /// What starts the peer on rmcp.
+    /// Returns the command of the peer on rmcp.
     pub(crate) fn rmcp_command(&self, way: Way, tools: usize) -> Command {
         let mut command = Command::new(self.programs.join("rmcp-peer"));
         self.name_transport(&mut command, way)
@@ -150,11 +150,11 @@ impl Lab {
         command
     }
 
-    /// The server that gives every request the result that `subject` gives this one.
+    /// Starts the peer on hyper, with the result that `subject` gives to this request.
     ///
     /// # Errors
     ///
-    /// When it doesn't start.
+    /// Fails if it doesn't start.
     pub(crate) async fn hyper(
         &self,
         subject: &mut Subject,
@@ -168,11 +168,11 @@ impl Lab {
         start(command, Way::Http).await
     }
 
-    /// Adds the peers in other languages that are installed.
+    /// Adds the installed peers in other languages.
     ///
     /// # Errors
     ///
-    /// When one doesn't start.
+    /// Fails if one doesn't start.
     pub(crate) async fn add_others(&self, lineup: &mut Lineup, way: Way) -> anyhow::Result<()> {
         for Other {
             language,
@@ -196,11 +196,11 @@ impl Lab {
     }
 }
 
-/// So many scripts.
+/// Makes a home with this number of scripts.
 ///
 /// # Errors
 ///
-/// When they can't be written.
+/// Fails if they can't be written.
 pub(crate) fn many(scripts: usize) -> anyhow::Result<Home> {
     let home = Home::new(&[("greet", GREET)], "")?;
     for number in 1..scripts {
@@ -217,7 +217,7 @@ async fn start(mut command: Command, way: Way) -> anyhow::Result<Subject> {
     })
 }
 
-/// Installs the peers in other languages. Those that can't be are told of and left out.
+/// Installs the peers in other languages. Those that can't be installed are reported and left out.
 #[expect(
     clippy::disallowed_methods,
     reason = "it installs, and is no script of a tool's"

@@ -1,4 +1,4 @@
-//! Subjects that take turns.
+//! Subjects that are measured in turn.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use super::subject::Subject;
 use crate::report::line;
 use crate::request::Request;
 
-/// Subjects by their names. The names of mcpd's own begin with `mcpd`.
+/// Subjects by name. The names of mcpd's own begin with `mcpd`.
 #[derive(Debug)]
 pub(crate) struct Lineup {
     rounds: usize,
     time: Duration,
-    /// None is left of one that was left out.
+    /// `None` for a subject that was excluded.
     subjects: Vec<(String, Option<Subject>)>,
 }
 
-/// What was measured of each subject, round by round.
+/// Samples of each subject, one for each round.
 #[derive(Debug)]
 pub(crate) struct Samples(Vec<(String, Vec<Sample>)>);
 
@@ -36,11 +36,12 @@ impl Lineup {
         self.subjects.push((name.into(), Some(subject)));
     }
 
-    /// Loads each of them in turn, every other time in the opposite order.
+    /// Loads each subject in turn, in alternating order.
     ///
     /// # Errors
     ///
-    /// When mcpd gives no answer or a wrong one. A peer that does is told of, and left out from then on.
+    /// Fails if mcpd gives no answer or a wrong one. A peer that does is reported, and excluded
+    /// from then on.
     pub(crate) async fn load(
         &mut self,
         request: &Request,
@@ -76,7 +77,7 @@ impl Lineup {
 }
 
 impl Samples {
-    /// All subjects with what was measured of them.
+    /// Iterates over the subjects and their samples.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &[Sample])> {
         let all = self.0.iter();
         all.map(|(name, samples)| (name.as_str(), samples.as_slice()))
@@ -88,11 +89,11 @@ impl Samples {
         Ok(samples)
     }
 
-    /// A figure of this subject.
+    /// Returns a figure of this subject.
     ///
     /// # Errors
     ///
-    /// When it was left out.
+    /// Fails if the subject was excluded.
     pub(crate) fn figure(
         &self,
         name: &str,
@@ -101,11 +102,11 @@ impl Samples {
         Ok(Spread::over(self.of(name)?, figure))
     }
 
-    /// A figure of one subject divided by that of another, within each round.
+    /// Returns a figure of one subject divided by that of another, within each round.
     ///
     /// # Errors
     ///
-    /// When one of them was left out.
+    /// Fails if one of them was excluded.
     pub(crate) fn ratio(
         &self,
         this: &str,

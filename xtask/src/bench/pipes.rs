@@ -1,4 +1,4 @@
-//! A server over stdio.
+//! Server over stdio.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -13,23 +13,23 @@ use super::sample::{Meter, Sample};
 use crate::latency::Latency;
 use crate::request::{Checker, Request};
 
-/// What a pipe holds, in bytes.
+/// Capacity of a pipe, in bytes.
 const PIPE: usize = 64 * 1024;
 
-/// A server and its pipes. It is killed when dropped.
+/// Server and its pipes. It is killed on drop.
 #[derive(Debug)]
 pub(crate) struct Pipes {
     child: Child,
     stdin: ChildStdin,
     stdout: ChildStdout,
-    /// What has come in.
+    /// Bytes received.
     buffer: Vec<u8>,
 }
 
-/// As much of a message as tells what it answers.
+/// Members of a message that identify its request.
 #[derive(Deserialize)]
 struct Envelope {
-    /// A notification has none.
+    /// `None` for a notification.
     id: Option<u64>,
 }
 
@@ -38,7 +38,7 @@ impl Pipes {
     ///
     /// # Errors
     ///
-    /// When it doesn't start.
+    /// Fails if it doesn't start.
     pub(crate) fn start(command: &mut Command) -> anyhow::Result<Self> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -55,16 +55,16 @@ impl Pipes {
         })
     }
 
-    /// The number of its process.
+    /// Returns its process id.
     pub(crate) fn id(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Ends it by the end of its input.
+    /// Ends it by closing its input.
     ///
     /// # Errors
     ///
-    /// When it doesn't end by itself.
+    /// Fails if it doesn't end by itself.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         let Self {
             mut child, stdin, ..
@@ -74,11 +74,11 @@ impl Pipes {
         Ok(())
     }
 
-    /// Makes the request of this number, while there is no other, and gives the answer.
+    /// Makes the request with this id, while there is no other, and returns the answer.
     ///
     /// # Errors
     ///
-    /// When the server has ended.
+    /// Fails if the server has ended.
     pub(crate) async fn exchange(
         &mut self,
         request: &Request,
@@ -95,11 +95,11 @@ impl Pipes {
         }
     }
 
-    /// Makes a request for so long, so many at a time, and checks every answer.
+    /// Makes a request for `time`, `at_once` at a time, and checks every answer.
     ///
     /// # Errors
     ///
-    /// When an answer is wrong, or the server has ended.
+    /// Fails if an answer is wrong, or the server has ended.
     pub(crate) async fn load(
         &mut self,
         request: &Request,
@@ -107,7 +107,7 @@ impl Pipes {
         time: Duration,
     ) -> anyhow::Result<Sample> {
         let first = line(request, Checker::FIRST);
-        // What is written before anything is read has to fit.
+        // All first requests are written before anything is read, so they must fit.
         ensure!(
             at_once == 1 || at_once * first.len() <= PIPE,
             "too much at a time"
@@ -151,7 +151,7 @@ impl Pipes {
         meter.stop(latency)
     }
 
-    /// Reads until there is a whole line, and gives the place of its end.
+    /// Reads until there is a whole line, and returns the position of its end.
     async fn read_line(&mut self) -> anyhow::Result<usize> {
         let mut searched = 0;
         loop {
@@ -166,7 +166,7 @@ impl Pipes {
     }
 }
 
-/// The request of this number, as it is sent.
+/// Returns the encoded request with this id.
 fn line(request: &Request, number: u64) -> Vec<u8> {
     let mut line = request.message(number);
     line.push(b'\n');

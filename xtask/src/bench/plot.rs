@@ -1,20 +1,20 @@
-//! Throughput and latency as a picture.
+//! Plot of throughput and latency.
 
 use super::findings::{Curve, Point};
 
-/// What has a column.
+/// Requests, each with a column.
 pub(crate) const PANELS: [&str; 2] = ["greet", "tools/list"];
 
-/// What is drawn of a point.
+/// Figure of a point to draw.
 type Figure = fn(&Point) -> f64;
 
-/// What has a row.
+/// Figures, each with a row.
 const ROWS: [(&str, Figure); 2] = [
     ("a second", |point| point.rate),
     ("99 of 100 within so many ms", |point| point.most / 1e3),
 ];
 
-/// The colours of servers; everybody can tell them apart (Okabe and Ito).
+/// Colours of servers, from a palette that is safe for colour-blind readers (Okabe and Ito).
 const COLOURS: [(&str, &str); 6] = [
     ("mcpd", "#0072b2"),
     ("rmcp", "#d55e00"),
@@ -24,14 +24,14 @@ const COLOURS: [(&str, &str); 6] = [
     ("TypeScript", "#cc79a7"),
 ];
 
-/// The size of a panel and what is beside it, in pixels.
+/// Size of a panel and its margins, in pixels.
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 200.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 50.0;
 const LEGEND: f64 = 190.0;
 
-/// An SVG with a column for each panel, and a row for throughput and one for latency.
+/// Draws an SVG with a column for each panel, and a row for throughput and one for latency.
 pub(crate) fn draw(curves: &[Curve]) -> String {
     let width = PANELS.len() as f64 * (LEFT + WIDTH) + LEGEND;
     let height = ROWS.len() as f64 * (TOP + HEIGHT) + TOP;
@@ -60,13 +60,13 @@ pub(crate) fn draw(curves: &[Curve]) -> String {
     svg + "</svg>\n"
 }
 
-/// A diagram with logarithmic axes.
+/// Diagram with logarithmic axes.
 #[derive(Debug)]
 struct Panel {
     title: String,
     left: f64,
     bottom: f64,
-    /// The powers of ten at both ends of its height.
+    /// Exponents of ten at the bottom and the top.
     decades: (i32, i32),
     figure: Figure,
 }
@@ -86,7 +86,7 @@ impl Panel {
             path(svg, &format!("M{left} {y}H{right}"), "#cccccc", "");
             text(svg, (left - 6.0, y + 4.0), "end", &power.to_string());
         }
-        // All have the same.
+        // All curves have points at the same concurrencies.
         for point in curves.iter().take(1).flat_map(|curve| &curve.points) {
             let label = format!("{} at a time", point.at_once);
             text(svg, (self.x(point), self.bottom + 16.0), "middle", &label);
@@ -102,7 +102,7 @@ impl Panel {
         }
     }
 
-    /// From 1 to 64 at a time.
+    /// Returns the horizontal position, from 1 to 64 at a time.
     fn x(&self, point: &Point) -> f64 {
         self.left + 30.0 + (point.at_once as f64).log(64.0) * (WIDTH - 60.0)
     }
@@ -113,7 +113,7 @@ impl Panel {
     }
 }
 
-/// The powers of ten between which all of this lies.
+/// Returns the exponents of ten that enclose all points.
 fn decades(curves: &[&Curve], figure: Figure) -> (i32, i32) {
     let points = curves.iter().flat_map(|curve| &curve.points);
     let logarithms: Vec<f64> = points.map(|point| figure(point).log10()).collect();
@@ -130,7 +130,7 @@ fn decades(curves: &[&Curve], figure: Figure) -> (i32, i32) {
     (low as i32, (high as i32).max(low as i32 + 1))
 }
 
-/// How the curves of a server look: dashed over stdio, pale when confined.
+/// Returns the style of a server's curves: dashed over stdio, pale when confined.
 fn style(server: &str) -> (&'static str, &'static str) {
     let colour = COLOURS.iter().find(|(name, _)| server.starts_with(name));
     let style = match (server.contains("stdio"), server.contains("guarded")) {

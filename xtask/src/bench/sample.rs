@@ -1,4 +1,4 @@
-//! What is measured in a round, and what several rounds say together.
+//! Samples of a round, and their spread over several rounds.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::latency::Latency;
 use crate::process;
 
-/// The clocks of a round.
+/// Clocks of a round.
 #[derive(Debug)]
 pub(crate) struct Meter {
     begun: Instant,
@@ -14,7 +14,7 @@ pub(crate) struct Meter {
     cpu: Duration,
 }
 
-/// What was measured in a round.
+/// Measurements of a round.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
     pub(crate) latency: Latency,
@@ -24,11 +24,11 @@ pub(crate) struct Sample {
 }
 
 impl Meter {
-    /// Starts the clocks, also that of this process.
+    /// Starts the clocks, including that of the process.
     ///
     /// # Errors
     ///
-    /// When it has ended.
+    /// Fails if the process has ended.
     pub(crate) fn start(process: Option<u32>) -> anyhow::Result<Self> {
         let cpu = process.map_or(Ok(Duration::ZERO), process::cpu)?;
         Ok(Self {
@@ -38,11 +38,11 @@ impl Meter {
         })
     }
 
-    /// Stops them.
+    /// Stops the clocks.
     ///
     /// # Errors
     ///
-    /// When the process has ended.
+    /// Fails if the process has ended.
     pub(crate) fn stop(self, latency: Latency) -> anyhow::Result<Sample> {
         let took = self.begun.elapsed();
         let cpu = self.process.map_or(Ok(Duration::ZERO), process::cpu)?;
@@ -55,23 +55,23 @@ impl Meter {
 }
 
 impl Sample {
-    /// Answers a second.
+    /// Returns the answers per second.
     pub(crate) fn rate(&self) -> f64 {
         self.latency.count() as f64 / self.took.as_secs_f64()
     }
 
-    /// Processor time of the server for an answer, in µs.
+    /// Returns the processor time of the server per answer, in µs.
     pub(crate) fn cpu(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / self.latency.count() as f64
     }
 
-    /// The time that this share of the answers took at most, in µs.
+    /// Returns the time within which this share of the answers came, in µs.
     pub(crate) fn within(&self, share: f64) -> f64 {
         self.latency.quantile(share).as_secs_f64() * 1e6
     }
 }
 
-/// What several rounds say of one figure.
+/// Spread of one figure over several rounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -80,7 +80,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of so many figures, one at least.
+    /// Computes the spread of at least one figure.
     pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Self {
         let mut figures: Vec<f64> = figures.into_iter().collect();
         figures.sort_by(f64::total_cmp);
@@ -97,12 +97,13 @@ impl Spread {
         }
     }
 
-    /// A figure of every round.
+    /// Computes the spread of a figure over all rounds.
     pub(crate) fn over(samples: &[Sample], figure: impl Fn(&Sample) -> f64) -> Self {
         Self::of(samples.iter().map(figure))
     }
 
-    /// The same figure of two subjects, one divided by the other within each round.
+    /// Computes the spread of a ratio: the figure of one subject divided by that of another,
+    /// within each round.
     pub(crate) fn ratio(
         these: &[Sample],
         those: &[Sample],
@@ -113,7 +114,7 @@ impl Spread {
     }
 }
 
-/// The median, and the range in brackets.
+/// Writes the median, and the range in brackets.
 impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [median, low, high] = [self.median, self.low, self.high].map(number);
@@ -121,7 +122,7 @@ impl fmt::Display for Spread {
     }
 }
 
-/// A number with as many digits as mean something.
+/// Formats a number with its significant digits.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         0.0..10.0 => 2,

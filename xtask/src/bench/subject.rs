@@ -1,4 +1,4 @@
-//! What is measured: a server, or nothing but a script.
+//! Subject of a measurement: a server, or a bare script.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -19,26 +19,26 @@ use crate::latency::Latency;
 use crate::request::{Checker, Request};
 use crate::server::Server;
 
-/// How long a server may take to start, and an answer may take beyond the end of a round.
+/// Time limit for the start of a server, and for an answer beyond the end of a round.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// More requests at a time are never made.
+/// Maximum number of concurrent requests.
 const MOST_AT_ONCE: usize = 1000;
 
-/// What can be loaded. Its process is killed when it is dropped.
+/// Subject that can be loaded. Its process is killed on drop.
 #[derive(Debug)]
 pub(crate) enum Subject {
     /// mcpd over HTTP.
     Mcpd(Server),
     /// Another server over HTTP.
     Peer(Peer),
-    /// Whatever server over stdio.
+    /// Any server over stdio.
     Stdio(Pipes),
-    /// Nothing but the start of a script.
+    /// Bare start of a script.
     Bare(PathBuf),
 }
 
-/// A server that prints its address.
+/// Server that prints its address.
 #[derive(Debug)]
 pub(crate) struct Peer {
     child: Child,
@@ -50,7 +50,7 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// When it doesn't say where it listens.
+    /// Fails if it doesn't print its address.
     pub(crate) async fn start(mut command: Command) -> anyhow::Result<Self> {
         let mut child = command
             .stdin(Stdio::null())
@@ -67,7 +67,7 @@ impl Peer {
 }
 
 impl Subject {
-    /// The number of its process, if there is one.
+    /// Returns its process id, if it has a process.
     pub(crate) fn process(&self) -> Option<u32> {
         match self {
             Self::Mcpd(server) => server.id().ok(),
@@ -77,11 +77,11 @@ impl Subject {
         }
     }
 
-    /// Makes a request for so long, so many at a time, and checks every answer.
+    /// Makes a request for `time`, `at_once` at a time, and checks every answer.
     ///
     /// # Errors
     ///
-    /// When an answer is wrong or doesn't come.
+    /// Fails if an answer is wrong or missing.
     pub(crate) async fn load(
         &mut self,
         request: &Request,
@@ -99,11 +99,11 @@ impl Subject {
         sample.with_context(|| format!("no answer to {}", request.method))?
     }
 
-    /// The same over HTTP, where several loads can go on at a time.
+    /// Loads it over HTTP, where several loads can run concurrently.
     ///
     /// # Errors
     ///
-    /// When an answer is wrong, or it is no server over HTTP.
+    /// Fails if an answer is wrong, or it is not a server over HTTP.
     pub(crate) async fn load_http(
         &self,
         request: &Request,
@@ -114,11 +114,11 @@ impl Subject {
         load(clients, checker, Meter::start(self.process())?, time).await
     }
 
-    /// Makes a request once, and gives the answer.
+    /// Makes a request once, and returns the answer.
     ///
     /// # Errors
     ///
-    /// When none comes, or over HTTP there is no server.
+    /// Fails if there is no answer, or over HTTP no server.
     pub(crate) async fn exchange(&mut self, request: &Request) -> anyhow::Result<Vec<u8>> {
         let exchange = async {
             match self {
@@ -129,11 +129,11 @@ impl Subject {
         timeout(PATIENCE, exchange).await?
     }
 
-    /// A new connection.
+    /// Opens a connection.
     ///
     /// # Errors
     ///
-    /// When it is no server over HTTP, or doesn't take it.
+    /// Fails if it is not a server over HTTP, or refuses the connection.
     pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
         match self {
             Self::Mcpd(server) => Client::connect(server.address(), server.token()).await,
@@ -142,7 +142,8 @@ impl Subject {
         }
     }
 
-    /// So many clients, each of which has been answered, and who checks what they get.
+    /// Connects this number of clients, each of which has had an answer, and returns them with the
+    /// checker of further answers.
     async fn clients(
         &self,
         request: &Request,
@@ -161,7 +162,7 @@ impl Subject {
     }
 }
 
-/// Has every client make one request after the other.
+/// Lets every client make one request after the other.
 async fn load(
     clients: Vec<Client>,
     checker: Checker,
@@ -175,7 +176,7 @@ async fn load(
         let checker = Arc::clone(&checker);
         loads.spawn(async move {
             let mut latency = Latency::default();
-            // Numbers that no other client has.
+            // Ids that no other client uses.
             for number in (place as u64..).step_by(MOST_AT_ONCE) {
                 let begun = Instant::now();
                 if begun >= end {

@@ -1,4 +1,4 @@
-//! What can be measured.
+//! Measurements to choose from.
 
 use clap::ValueEnum;
 
@@ -18,30 +18,30 @@ mod start;
 /// One kind of measurement, which fills the tables of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Suite {
-    /// Scripts called, beside their bare start.
+    /// Script calls, beside the bare start of the scripts.
     Greet,
-    /// Three tools listed.
+    /// Lists of three tools.
     List,
-    /// A thousand tools listed.
+    /// Lists of a thousand tools.
     Catalog,
-    /// A tool that is a function, alone and while scripts run.
+    /// Calls of a built-in tool, alone and while scripts run.
     Native,
-    /// From the start of a server to its first answers.
+    /// Time from the start of a server to its first answers.
     Start,
     /// Memory: idle, busy, and with many connections.
     Memory,
-    /// A script that prints 100 MB.
+    /// Output of 100 MB from a script.
     Output,
-    /// The cost of a call with ever more tools, and with ever longer arguments.
+    /// Cost of a call with an increasing number of tools, and with increasing arguments.
     Growth,
 }
 
 impl Suite {
-    /// Measures it.
+    /// Runs the measurement.
     ///
     /// # Errors
     ///
-    /// When mcpd can't be started, or gives a wrong answer or none.
+    /// Fails if mcpd can't be started, or gives a wrong answer or none.
     pub(crate) async fn run(self, lab: &Lab) -> anyhow::Result<Findings> {
         match self {
             Self::Greet => greet::run(lab).await,

@@ -1,4 +1,4 @@
-//! Environment of one framework below `target/interop`: what is installed there, and its driver.
+//! Environment of one framework below `target/interop`: its packages, and its driver.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 
 use super::{Framework, Language};
 
-/// A virtual environment or a directory of packages. Deleted when dropped, unless it is kept.
+/// Virtual environment or directory of packages. Deleted on drop, unless it is kept.
 #[derive(Debug)]
 pub(super) struct Environment {
     directory: PathBuf,
@@ -18,11 +18,11 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// Installs the packages of a framework, if they are not there.
+    /// Installs the packages of a framework, unless they are installed.
     ///
     /// # Errors
     ///
-    /// When they can't be had.
+    /// Fails if they are not available.
     pub(super) fn install(framework: &Framework, home: &Path, keep: bool) -> anyhow::Result<Self> {
         let name = framework.name.to_lowercase().replace([' ', '/'], "-");
         let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/interop");
@@ -40,7 +40,7 @@ impl Environment {
             fs::write(mark, wanted)?;
         }
         if framework.language == Language::Node {
-            // Modules are looked up beside the program: it runs as a copy next to them.
+            // Modules are looked up beside the program, so it runs as a copy next to them.
             for entry in fs::read_dir(home.join("node"))? {
                 let entry = entry?;
                 fs::copy(entry.path(), environment.directory.join(entry.file_name()))?;
@@ -107,18 +107,18 @@ impl Environment {
         }
     }
 
-    /// Runs the driver, and gives what it prints.
+    /// Runs the driver, and returns its output.
     ///
     /// # Errors
     ///
-    /// When it can't be started.
+    /// Fails if it can't be started.
     pub(super) fn drive(&self, target: &[String]) -> anyhow::Result<String> {
         let log = fs::File::create(self.directory.join("stderr"))?;
         let output = program(&self.interpreter)
             .arg(&self.driver)
             .args(target)
             .current_dir(&self.directory)
-            // The repository is not theirs to write to.
+            // The programs must not write to the repository.
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .stdin(Stdio::null())
             .stderr(log)
@@ -131,7 +131,7 @@ impl Environment {
 impl Drop for Environment {
     fn drop(&mut self) {
         if !self.keep {
-            // What is left is replaced the next time.
+            // The next run replaces any remains.
             fs::remove_dir_all(&self.directory).ok();
         }
     }

@@ -1,4 +1,4 @@
-//! The server that the drivers connect to: a command for stdio, an address and a token for HTTP.
+//! Server that the drivers connect to: a command for stdio, an address and a token for HTTP.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 use super::Transport;
 
-/// mcpd over the fixture scripts, with a state of its own. What of it runs is killed when it is dropped.
+/// mcpd over the fixture scripts, with a state directory of its own. Its process is killed on
+/// drop.
 #[derive(Debug)]
 pub(super) struct ServerUnderTest {
     binary: PathBuf,
@@ -21,11 +22,11 @@ pub(super) struct ServerUnderTest {
 }
 
 impl ServerUnderTest {
-    /// A server that is not started yet.
+    /// Makes a server that is not started yet.
     ///
     /// # Errors
     ///
-    /// When there is no place for its state.
+    /// Fails if there is no place for its state.
     pub(super) fn new(binary: &Path, scripts: &Path) -> anyhow::Result<Self> {
         Ok(Self {
             binary: binary.to_owned(),
@@ -35,11 +36,12 @@ impl ServerUnderTest {
         })
     }
 
-    /// The arguments that tell a driver where the server is, which is started for that if drivers don't.
+    /// Returns the arguments that tell a driver where the server is. Starts the server, unless
+    /// drivers do.
     ///
     /// # Errors
     ///
-    /// When it doesn't start.
+    /// Fails if it doesn't start.
     pub(super) fn target(&self, transport: Transport) -> anyhow::Result<Vec<String>> {
         match transport {
             Transport::Stdio => {
@@ -89,7 +91,7 @@ impl ServerUnderTest {
             .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(child);
         let mut lines = BufReader::new(stderr).lines();
         let mut url = None;
-        // The token is there when it says so.
+        // The token exists once the server reports its address.
         for line in lines.by_ref() {
             let line = line?;
             if let Some((_, listening)) = line.split_once("mcpd listens on ") {
@@ -99,7 +101,7 @@ impl ServerUnderTest {
                 break;
             }
         }
-        // It goes on to be read, or its log would hold it up.
+        // The log is read to its end, as a full pipe would block the server.
         std::thread::spawn(move || lines.for_each(drop));
         url.context("mcpd doesn't listen")
     }

@@ -1,5 +1,5 @@
-//! The table of `docs/clients.md`: a row for each framework, and below it what fails through whose doing. Rows of
-//! frameworks that are not tried this time stay as they are.
+//! Table of `docs/clients.md`: a row for each framework, and below it the known failures with
+//! their reasons. Rows of frameworks that are not tried this time stay as they are.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,11 +9,11 @@ use anyhow::Context as _;
 
 use super::{ACTIONS, Framework, Outcomes, Transport};
 
-/// What the generated part of the page stands between.
+/// Marks around the generated part of the page.
 const BEGIN: &str = "<!-- interop: written by `cargo xtask interop` -->\n";
 const END: &str = "<!-- interop: end -->\n";
 
-/// The page, and the rows of its table by the names of frameworks.
+/// Page, and the rows of its table by the names of frameworks.
 #[derive(Debug)]
 pub(super) struct Page {
     file: PathBuf,
@@ -27,7 +27,7 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// When it has no place for the table.
+    /// Fails if it has no place for the table.
     pub(super) fn read() -> anyhow::Result<Self> {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/clients.md");
         let text = fs::read_to_string(&file)?;
@@ -45,7 +45,7 @@ impl Page {
         })
     }
 
-    /// Puts what came of a framework in the place of what was there.
+    /// Replaces the row of a framework.
     pub(super) fn set_row(&mut self, framework: &Framework, tried: &BTreeMap<Transport, Outcomes>) {
         let cells = ACTIONS.map(|action| cell(action, tried));
         let name = &framework.name;
@@ -61,7 +61,7 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// When it can't.
+    /// Fails if the page can't be written.
     pub(super) fn write(&self, frameworks: &[Framework]) -> anyhow::Result<()> {
         let columns = ACTIONS.map(|action| action.replace('_', " "));
         let mut table = format!("| client | version | {} |\n", columns.join(" | "));
@@ -89,7 +89,8 @@ impl Page {
     }
 }
 
-/// What came of an action: `✓`, `✗`, or `–` where a framework has no means for it; by transport if they differ.
+/// Returns the outcome of an action: `✓`, `✗`, or `–` if the framework does not support it; by
+/// transport if they differ.
 fn cell(action: &str, tried: &BTreeMap<Transport, Outcomes>) -> String {
     let mark = |Outcomes(outcomes): &Outcomes| match outcomes.get(action) {
         Some(Ok(())) => "✓",

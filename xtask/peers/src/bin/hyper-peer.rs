@@ -1,4 +1,4 @@
-//! The least that an HTTP server on hyper can do: it gives every request the same result.
+//! Minimal HTTP server on hyper: it gives every request the same result.
 //!
 //! `hyper-peer FILE` answers with the result in FILE, and the id of the request.
 

@@ -1,7 +1,8 @@
-//! A server on rmcp, the official Rust SDK, set up for speed: no sessions, JSON answers, pipes for stdio.
+//! Server on rmcp, the official Rust SDK, set up for speed: no sessions, JSON answers, pipes for
+//! stdio.
 //!
-//! `rmcp-peer stdio|http SCRIPTS TOOLS` has the tools `greet` and `blob`, which run the script of that name,
-//! `echo`, and so many more like `greet` that there are TOOLS.
+//! `rmcp-peer stdio|http SCRIPTS TOOLS` has the tools `greet` and `blob`, which run the script of
+//! that name, `echo`, and as many more like `greet` as bring the total to TOOLS.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -19,17 +20,17 @@ use tokio::process::Command;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Echo {
-    /// What to return.
+    /// Text to return.
     text: String,
 }
 
 #[derive(serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
 struct Greet {
-    /// Whom to greet.
+    /// Name to greet.
     name: String,
 }
 
-/// One for each request, hence no copies of the tools.
+/// Service of one request, hence without copies of the tools.
 #[derive(Debug, Clone, Copy)]
 struct Peer {
     scripts: &'static Path,

@@ -1,4 +1,4 @@
-//! A thousand tools listed.
+//! Lists of a thousand tools.
 
 use crate::bench::findings::{Findings, Table};
 use crate::bench::lab::{Lab, Way, many};
@@ -8,7 +8,7 @@ use crate::request::Request;
 
 const AT_ONCE: usize = 8;
 
-/// What is to be reached beside rmcp: in lists, and in processor time.
+/// Required ratios to rmcp: for lists, and for processor time.
 const LISTS: f64 = 2.0;
 const CPU: f64 = 1.0 / 8.0;
 

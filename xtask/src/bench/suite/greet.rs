@@ -1,4 +1,4 @@
-//! A script called at two levels, beside its bare start and the peers.
+//! Script calls at two sandbox levels, beside the bare start and the peers.
 
 use crate::bench::findings::{Findings, Table};
 use crate::bench::lab::{AT_ONCE, Lab, Way};
@@ -9,11 +9,11 @@ use crate::request::Request;
 
 use super::rates::Rates;
 
-/// A level, and what it is to reach beside bare with 1, 8 and 64 at a time.
+/// Sandbox levels, each with its required ratios to the bare start with 1, 8 and 64 at a time.
 const LEVELS: [(&str, [f64; 3]); 2] =
     [("none", [0.80, 0.97, 1.0]), ("guarded", [0.75, 0.92, 0.97])];
 
-/// What every level is to reach beside rmcp with 8 and 64 at a time.
+/// Required ratio of every level to rmcp with 8 and 64 at a time.
 const BESIDE_RMCP: f64 = 1.15;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
@@ -50,7 +50,7 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     Ok(findings)
 }
 
-/// The ratios of a level.
+/// Adds the ratios of a level.
 fn compare(
     findings: &mut Findings,
     samples: &Samples,

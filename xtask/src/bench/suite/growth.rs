@@ -1,4 +1,4 @@
-//! The cost of a call with ever more tools, and with ever longer arguments.
+//! Cost of a call with an increasing number of tools, and with increasing arguments.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::server::Home;
 
 const AT_ONCE: usize = 8;
 
-/// Says how long its text is.
+/// Script that prints the length of its text.
 const MEASURE: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Says how long its input is."}'
@@ -21,10 +21,10 @@ fi
 wc -c
 "#;
 
-/// The lengths of arguments, in bytes.
+/// Lengths of arguments, in bytes.
 const LENGTHS: [usize; 3] = [1_000, 100_000, 10_000_000];
 
-/// What may be added with ever more tools.
+/// Maximum ratio of the cost with the most tools to that with the fewest.
 const FLAT: f64 = 1.1;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {

@@ -1,4 +1,4 @@
-//! Three tools listed.
+//! Lists of three tools.
 
 use super::rates::Rates;
 use crate::bench::findings::{Findings, Table};
@@ -7,7 +7,7 @@ use crate::bench::lineup::Lineup;
 use crate::bench::sample::Sample;
 use crate::request::Request;
 
-/// What is to be reached beside a peer.
+/// Required ratios to a peer.
 const HTTP_BESIDE_RMCP: f64 = 2.2;
 const HTTP_BESIDE_HYPER: f64 = 0.8;
 const STDIO_BESIDE_RMCP: f64 = 2.0;

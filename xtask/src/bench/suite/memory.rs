@@ -14,7 +14,7 @@ use crate::request::{Checker, Request};
 
 const CONNECTIONS: usize = 10_000;
 
-/// The most memory: idle and busy in MB, and a connection in kB.
+/// Memory limits: idle and busy in MB, and per connection in kB.
 const IDLE: f64 = 8.0;
 const BUSY: f64 = 16.0;
 const CONNECTION: f64 = 20.0;
@@ -74,7 +74,8 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     Ok(findings)
 }
 
-/// The memory of a server that has answered once, that of its second process, and its peak when busy, in MB.
+/// Returns the memory of a server that has answered once, that of its second process, and its peak
+/// when busy, in MB.
 async fn of_a_server(lab: &Lab, way: Way) -> anyhow::Result<(f64, f64, f64)> {
     let mut subject = lab.mcpd(way, &[]).await?;
     subject.exchange(&Request::list(SCRIPTS.len())).await?;
@@ -91,7 +92,7 @@ async fn of_a_server(lab: &Lab, way: Way) -> anyhow::Result<(f64, f64, f64)> {
     Ok((megabytes(idle), megabytes(second), megabytes(busy)))
 }
 
-/// What a connection takes that was used once, in kB.
+/// Returns the memory of a connection that was used once, in kB.
 async fn of_a_connection(lab: &Lab, connections: usize) -> anyhow::Result<f64> {
     let subject = lab.mcpd(Way::Http, &[]).await?;
     let process = subject.process().context("a process")?;
@@ -111,7 +112,8 @@ async fn of_a_connection(lab: &Lab, connections: usize) -> anyhow::Result<f64> {
     Ok(after.saturating_sub(before) as f64 * 1.024 / connections as f64)
 }
 
-/// Raises the limit of open files, also for servers started from here on. Gives how many connections that allows for.
+/// Raises the limit of open files, also for servers started from here on. Returns the number of
+/// connections that it permits.
 fn raise_limit(connections: usize) -> anyhow::Result<usize> {
     const OTHERS: usize = 200;
     let limit = getrlimit(Resource::Nofile);
@@ -130,7 +132,7 @@ fn raise_limit(connections: usize) -> anyhow::Result<usize> {
     Ok(possible)
 }
 
-/// From KiB.
+/// Converts KiB to MB.
 fn megabytes(memory: u64) -> f64 {
     memory as f64 * 1024.0 / 1e6
 }

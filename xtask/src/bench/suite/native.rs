@@ -1,4 +1,4 @@
-//! A tool that is a function of the server: alone, and while scripts run.
+//! Built-in tool of the server: alone, and while scripts run.
 
 use serde_json::json;
 use tokio::time::timeout;
@@ -13,10 +13,10 @@ use crate::request::Request;
 
 const AT_ONCE: usize = 64;
 
-/// The most processor time for a call, in µs.
+/// Maximum processor time of a call, in µs.
 const CPU: [(Way, f64); 2] = [(Way::Http, 22.0), (Way::Stdio, 8.0)];
 
-/// The longest that half of the calls may take while scripts run, and 99 of 100, in µs.
+/// Maximum median and 99th percentile of the latency while scripts run, in µs.
 const MEDIAN: f64 = 100.0;
 const MOST: f64 = 3000.0;
 
@@ -44,12 +44,12 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     Ok(findings)
 }
 
-/// What mcpd has as a function that does next to nothing.
+/// Returns a call of a built-in tool that does next to nothing.
 fn kit_state() -> Request {
     Request::call("kit/state", &json!({}), None)
 }
 
-/// One call at a time, while there are many greetings.
+/// Measures single calls during many greetings.
 async fn meanwhile(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
     let echo = Request::call("echo", &json!({"text": "Hello"}), Some("Hello".to_owned()));
     let mut subjects = [

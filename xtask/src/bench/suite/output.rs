@@ -1,4 +1,4 @@
-//! A script that prints 100 MB, of which the result has the first part.
+//! Script that prints 100 MB, of which the result has the first part.
 
 use std::fs;
 use std::process::Stdio;
@@ -17,13 +17,13 @@ use crate::process;
 use crate::request::Request;
 use crate::server::Home;
 
-/// What is printed, in bytes.
+/// Size of the output, in bytes.
 const OUTPUT: usize = 100_000_000;
 
-/// How long it may take beside `cat` into `wc -c`.
+/// Maximum duration relative to `cat` into `wc -c`.
 const RATIO: f64 = 1.5;
 
-/// What memory may grow by, in MB.
+/// Maximum growth of memory, in MB.
 const GROWTH: f64 = 4.0;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
@@ -84,7 +84,7 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     Ok(findings)
 }
 
-/// How long a call takes in seconds, and by how much the memory of its server grows, in MB.
+/// Returns the duration of a call in seconds, and the growth of its server's memory in MB.
 async fn call(subject: &mut Subject) -> anyhow::Result<(f64, f64)> {
     let process = subject.process().context("a process")?;
     process::forget_peak(process)?;
@@ -100,7 +100,7 @@ async fn call(subject: &mut Subject) -> anyhow::Result<(f64, f64)> {
     Ok((took, growth as f64 * 1024.0 / 1e6))
 }
 
-/// How long it takes to count the bytes, in seconds.
+/// Returns the time to count the bytes, in seconds.
 async fn count(pipeline: &str) -> anyhow::Result<f64> {
     let begun = Instant::now();
     let mut command = Command::new("sh");

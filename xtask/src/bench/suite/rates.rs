@@ -1,4 +1,4 @@
-//! How fast everybody is, in plain figures.
+//! Absolute speed of all subjects.
 
 use indexmap::IndexMap;
 
@@ -14,7 +14,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// Of requests for this.
+    /// Makes an empty collection for this kind of request.
     pub(crate) fn new(panel: &'static str) -> Self {
         Self {
             panel,
@@ -22,7 +22,7 @@ impl Rates {
         }
     }
 
-    /// Adds what was measured with so many at a time.
+    /// Adds the samples at this concurrency.
     pub(crate) fn add(&mut self, at_once: usize, samples: &Samples) {
         for (name, samples) in samples.iter() {
             let median = |figure: &dyn Fn(&Sample) -> f64| Spread::over(samples, figure).median;
@@ -37,7 +37,7 @@ impl Rates {
         }
     }
 
-    /// A table of that name with a line for each, and its curves.
+    /// Adds a table of that name with a row for each subject, and its curves.
     pub(crate) fn report(self, name: &'static str, findings: &mut Findings) {
         let mut table = Table::new([
             "",

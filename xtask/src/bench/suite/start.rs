@@ -1,4 +1,4 @@
-//! From the start of a server over stdio to its first answers.
+//! Time from the start of a server over stdio to its first answers.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::bench::sample::Spread;
 use crate::bench::subject::PATIENCE;
 use crate::request::{Checker, Request};
 
-/// The longest it may take to the list and to the answer of `server/discover`, in ms.
+/// Maximum time to the list and to the answer of `server/discover`, in ms.
 const LIST: f64 = 20.0;
 const DISCOVER: f64 = 10.0;
 
@@ -26,7 +26,7 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
         Request::new("server/discover", json!({})),
     );
     let three = Request::list(SCRIPTS.len());
-    // What is remembered is remembered from here on.
+    // Fills the caches of descriptions.
     first_answer(lab.stdio(lab.home(), &[]), &three).await?;
     first_answer(lab.stdio(&home, &[]), &list).await?;
     let mut figures = [const { Vec::new() }; 6];
@@ -80,7 +80,7 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     Ok(findings)
 }
 
-/// How long a server takes from its start to the right answer, in ms.
+/// Returns the time from the start of a server to the right answer, in ms.
 async fn first_answer(mut command: Command, request: &Request) -> anyhow::Result<f64> {
     let begun = Instant::now();
     let mut pipes = Pipes::start(&mut command)?;
