@@ -81,6 +81,7 @@ impl Outbox {
                 return Ok(());
             }
         };
+        // The semaphore is fair: a large message is not overtaken for ever by small ones.
         let room = Arc::clone(room).acquire_many_owned(size(&message));
         let room = tokio::select! {
             biased;

@@ -267,6 +267,7 @@ impl End {
                 }
                 end -= line.len();
             }
+            // A torn first record has no line end, but begins like every record.
             let is_ours = || bytes.iter().zip(OPENING).all(|(byte, ours)| byte == ours);
             if start == 0 {
                 return Ok(if whole == 0 && is_ours() {

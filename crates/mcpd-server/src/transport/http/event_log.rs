@@ -240,6 +240,7 @@ impl EventLog {
         let Some(stream) = state.streams.get_mut(&cursor.stream) else {
             return Next::End;
         };
+        // The reader is attached under the lock of the lookup, so that no event falls between.
         if stream.is_open {
             if let Some(replaced) = stream.reader.replace(reader.clone()) {
                 replaced.ended.cancel();

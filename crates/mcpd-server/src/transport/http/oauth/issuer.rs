@@ -217,6 +217,7 @@ impl Inner {
         if matches!(self.source, Source::Given) {
             return Ok(());
         }
+        // Concurrent renewals wait here; all but the first find other keys than they had seen.
         let mut attempts = self.attempts.lock().await;
         let is_as_seen = match (&*self.set.load(), seen) {
             (Some(set), Some(seen)) => Arc::ptr_eq(set, seen),
