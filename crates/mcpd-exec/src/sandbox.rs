@@ -5,6 +5,7 @@ mod lacking;
 mod secrets;
 mod view;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
@@ -283,7 +284,8 @@ impl Sandbox {
             self.read.clone_from(&wish.read);
             return;
         }
-        let is_own = |path: &&PathBuf| !base.hidden.contains(path);
+        let common: HashSet<&PathBuf> = base.hidden.iter().collect();
+        let is_own = |path: &&PathBuf| !common.contains(path);
         let named: Vec<_> = wish.hidden.iter().filter(is_own).collect();
         let is_named = |path: &PathBuf| named.iter().any(|hidden| path.starts_with(hidden));
         self.read.retain(|path| !is_named(path));
@@ -316,8 +318,10 @@ impl Sandbox {
 
 /// Appends the paths that are not there yet.
 fn add_new(paths: &mut Vec<PathBuf>, new: impl IntoIterator<Item = PathBuf>) {
+    // Hundreds of paths meet hundreds, and comparing two paths is slow.
+    let mut known: HashSet<PathBuf> = paths.iter().cloned().collect();
     for path in new {
-        if !paths.contains(&path) {
+        if known.insert(path.clone()) {
             paths.push(path);
         }
     }
