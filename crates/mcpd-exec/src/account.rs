@@ -1,9 +1,9 @@
-//! Accounts of the system's user database: where a user's home is, and which variables name the user.
+//! Accounts of the system's user database: home directory and the variables that name the user.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// An account of the user database. On systems other than Unix there is none.
+/// Account of the user database. Systems other than Unix have none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Account {
@@ -43,7 +43,7 @@ impl Account {
         &self.home
     }
 
-    /// The variables by which programs know their user: `HOME`, `USER`, `LOGNAME` and `SHELL`.
+    /// The variables that tell programs their user: `HOME`, `USER`, `LOGNAME` and `SHELL`.
     #[must_use]
     pub fn variables(&self) -> [(&'static str, OsString); 4] {
         [
@@ -55,8 +55,8 @@ impl Account {
     }
 }
 
-/// Returns a path with the caller's home directory in place of a `~` at its beginning. Shells do that, and whatever starts
-/// a program without one does not.
+/// Replaces a `~` at the beginning of a path with the caller's home directory. Shells do that; a
+/// program that is started without one gets the path as it is.
 #[must_use]
 pub fn expand_home(path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), std::env::home_dir()) {

@@ -1,4 +1,4 @@
-//! What is kept of one output stream: its head, its tail and its exact length, in bounded memory.
+//! Bounded capture of one output stream: its head, its tail and its exact length.
 
 use std::collections::VecDeque;
 
@@ -15,19 +15,19 @@ pub struct Captured {
     pub head: Bytes,
     /// The last bytes after the head, up to [`Limits::capture_tail`].
     pub tail: Bytes,
-    /// How many bytes the process wrote, kept or not.
+    /// Number of bytes the process wrote, kept or not.
     pub total_bytes: u64,
-    /// How many of them, between head and tail, were not kept.
+    /// Number of them, between head and tail, that were not kept.
     pub omitted_bytes: u64,
-    /// The first bytes, up to [`Limits::keep`], if there were more than head and tail. `None` as well if the disk did not
-    /// take them.
+    /// The first bytes, up to [`Limits::keep`], if the stream is longer than head and tail.
+    /// `None` as well if the disk did not take them.
     pub file: Option<Kept>,
-    /// What a terminal would show of the stream, if that is something else: see [`shown`](Self::shown).
+    /// The text that a terminal would show, if it differs: see [`shown`](Self::shown).
     pub shown: Option<Box<Self>>,
 }
 
 impl Captured {
-    /// The stream in one piece, or `None` if a part of it was not kept.
+    /// Returns the whole stream, or `None` if a part of it was not kept.
     pub fn whole(&self) -> Option<Bytes> {
         if self.omitted_bytes > 0 {
             None
@@ -38,16 +38,17 @@ impl Captured {
         }
     }
 
-    /// Returns what a terminal would show of the stream: without escape sequences, and without what was
-    /// overwritten or erased. Ordinary output is that itself, byte for byte.
+    /// Returns what a terminal would show of the stream: without escape sequences, and without
+    /// text that was overwritten or erased. Ordinary output is returned unchanged.
     #[must_use]
     pub fn shown(&self) -> &Self {
         self.shown.as_deref().unwrap_or(self)
     }
 
-    /// The stream as text: head, a note of what was left out, tail.
+    /// Returns the stream as text: head, a note of what was left out, tail.
     ///
-    /// Nothing is cut inside a character. Bytes that are not UTF-8 become U+FFFD; see [`is_utf8`](Self::is_utf8).
+    /// No character is cut. Bytes that are not UTF-8 become U+FFFD; see
+    /// [`is_utf8`](Self::is_utf8).
     pub fn to_text_lossy(&self) -> String {
         if let Some(whole) = self.whole() {
             return String::from_utf8_lossy(&whole).into_owned();
@@ -60,7 +61,7 @@ impl Captured {
         format!("{head}\n… {left_out} bytes left out …\n{tail}")
     }
 
-    /// Whether [`to_text_lossy`](Self::to_text_lossy) has to replace nothing.
+    /// Returns whether [`to_text_lossy`](Self::to_text_lossy) replaces nothing.
     pub fn is_utf8(&self) -> bool {
         if let Some(whole) = self.whole() {
             return std::str::from_utf8(&whole).is_ok();
@@ -74,7 +75,7 @@ impl Captured {
     }
 }
 
-/// `bytes` without a character at the end that lacks its last bytes.
+/// Returns `bytes` without an incomplete character at the end.
 pub(crate) fn without_cut_end(bytes: &[u8]) -> &[u8] {
     match bytes.utf8_chunks().last().map(|chunk| chunk.invalid()) {
         Some(cut) if is_unfinished_char(cut) => &bytes[..bytes.len() - cut.len()],
@@ -86,13 +87,13 @@ fn is_unfinished_char(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
-/// `bytes` without the at most three bytes at the start that continue a character.
+/// Returns `bytes` without the at most three bytes at the start that continue a character.
 fn without_cut_start(bytes: &[u8]) -> &[u8] {
     let continues = |byte: &&u8| (0x80..0xC0).contains(*byte);
     &bytes[bytes.iter().take(3).take_while(continues).count()..]
 }
 
-/// A [`Captured`] in the making.
+/// A [`Captured`] that still grows.
 #[derive(Debug, Clone)]
 pub(crate) struct Capture {
     head: Vec<u8>,
@@ -125,7 +126,8 @@ impl Capture {
         self.tail.extend(rest);
     }
 
-    /// Takes back the last line if it has no end yet, unless it is longer than `most` bytes.
+    /// Removes and returns the last line if it has no end yet, unless it is longer than `most`
+    /// bytes.
     pub(crate) fn take_unfinished_line(&mut self, most: usize) -> Vec<u8> {
         let text = match self.tail.is_empty() {
             true => &self.head[..],
@@ -147,13 +149,13 @@ impl Capture {
         self.total_bytes
     }
 
-    /// Whether something had to be left out after this many bytes more.
+    /// Returns whether `more` bytes would exceed head and tail, so that some are left out.
     pub(crate) fn is_exceeded_by(&self, more: usize) -> bool {
         let room = self.head_limit.saturating_add(self.tail_limit) as u64;
         self.total_bytes + more as u64 > room
     }
 
-    /// What there is, in order: all of the stream, until something is left out.
+    /// The captured bytes in order. They are the whole stream until some are left out.
     pub(crate) fn pieces(&self) -> [&[u8]; 3] {
         let (tail, rest) = self.tail.as_slices();
         [&self.head, tail, rest]

@@ -1,4 +1,4 @@
-//! What to run, as plain data. Nothing is checked or started here.
+//! Description of a run, as plain data. Nothing is checked or started here.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ use crate::variables::Variables;
 
 /// A program with its arguments, environment, directory, input and limits.
 ///
-/// A program without a slash is looked up in the `PATH` the process will see.
-/// A relative path is meant relative to the caller's directory, not to [`current_dir`](Self::current_dir).
-/// No shell is involved anywhere.
+/// A program without a slash is looked up in the `PATH` that the process will see. A relative
+/// path is relative to the caller's directory, not to [`current_dir`](Self::current_dir). No
+/// shell is involved.
 ///
 /// ```
 /// let command = mcpd_exec::Command::new("/usr/bin/sort")
@@ -31,7 +31,7 @@ use crate::variables::Variables;
 pub struct Command {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
-    /// What it starts from. `None` inherits everything there is when it is started.
+    /// The variables to start from. `None` inherits those of this process when the run starts.
     pub(crate) inherited: Option<Variables>,
     /// `None` removes the name.
     pub(crate) changes: BTreeMap<OsString, Option<OsString>>,
@@ -46,11 +46,11 @@ pub struct Command {
     pub(crate) held: Option<Held>,
 }
 
-/// What somebody wants kept as long as anything of a run is left.
+/// Value that a caller keeps alive as long as anything of a run is left.
 pub(crate) type Held = Arc<dyn Any + Send + Sync>;
 
 impl Command {
-    /// A command without arguments or input, with the caller's environment and directory.
+    /// Creates a command without arguments or input, with the caller's environment and directory.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self {
             program: PathBuf::from(program.as_ref()),
@@ -68,7 +68,7 @@ impl Command {
         }
     }
 
-    /// The program as it was given.
+    /// Program as it was given.
     pub fn program(&self) -> &Path {
         &self.program
     }
@@ -103,14 +103,14 @@ impl Command {
         self
     }
 
-    /// Inherits nothing. Variables set with [`env`](Self::env), before or after, stay.
+    /// Inherits no variables. Those set with [`env`](Self::env), before or after, stay.
     #[must_use]
     pub fn env_clear(self) -> Self {
         self.inherit(&Variables::default())
     }
 
-    /// Inherits these variables and no others. What is done with [`env`](Self::env) and
-    /// [`env_remove`](Self::env_remove), before or after, stays.
+    /// Inherits these variables and no others. Changes made with [`env`](Self::env) and
+    /// [`env_remove`](Self::env_remove), before or after, stay.
     #[must_use]
     pub fn inherit(mut self, variables: &Variables) -> Self {
         self.inherited = Some(variables.clone());
@@ -124,15 +124,17 @@ impl Command {
         self
     }
 
-    /// Starts the process in its temporary directory, which is empty, where the sandbox gives it one; at
-    /// [`Level::None`](crate::Level::None) it starts in [`current_dir`](Self::current_dir).
+    /// Starts the process in its temporary directory, which is empty, if the sandbox gives it
+    /// one. At [`Level::None`](crate::Level::None) it starts in
+    /// [`current_dir`](Self::current_dir).
     #[must_use]
     pub fn start_in_temporary_directory(mut self) -> Self {
         self.starts_in_temporary = true;
         self
     }
 
-    /// Sets what the process reads from its standard input; without it, that is the null device.
+    /// Sets the bytes on the standard input of the process. Without it, standard input is the
+    /// null device.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Bytes>) -> Self {
         self.stdin = Some(bytes.into());
@@ -146,51 +148,51 @@ impl Command {
         self
     }
 
-    /// Sets how the process is confined; not at all without it. What many commands share is best given as an [`Arc`]: it
-    /// is long, and what is made of it is kept.
+    /// Sets the confinement of the process; without it there is none. Pass an [`Arc`] if many
+    /// commands share one: a sandbox is long, and results derived from it are cached per `Arc`.
     #[must_use]
     pub fn sandbox(mut self, sandbox: impl Into<Arc<Sandbox>>) -> Self {
         self.sandbox = sandbox.into();
         self
     }
 
-    /// Names a file or directory it must be able to read, even if the sandbox gives it a temporary
-    /// directory of its own in place of the one this is in, or hides the [home](Sandbox::homes)
-    /// that it is in. The program, its directory and the one it starts in always are. That holds
-    /// for nothing that is [hidden](Sandbox::hidden) by name.
+    /// Adds a file or directory that the process must be able to read, even if the sandbox
+    /// replaces the temporary directory that it lies in, or hides the [home](Sandbox::homes) that
+    /// it lies in. The program, its directory and the starting directory are always visible. It
+    /// does not open a path that is [hidden](Sandbox::hidden) by name.
     #[must_use]
     pub fn visible(mut self, path: impl AsRef<Path>) -> Self {
         self.visible.push(path.as_ref().to_owned());
         self
     }
 
-    /// Names a variable in which a confined process finds its directory for temporary files, unless
-    /// it has another value: for directories that a program has to write, and nothing of which is
-    /// to stay. `TMPDIR` always is one.
+    /// Names a variable that points a confined process to its temporary directory, unless the
+    /// variable has another value. It is for directories that a program must write and that may
+    /// vanish afterwards. `TMPDIR` is always one.
     #[must_use]
     pub fn temporary(mut self, variable: &'static str) -> Self {
         self.temporary.push(variable);
         self
     }
 
-    /// Keeps `what`, such as a place among those that may run, until nothing is left of the run. A run that was dropped
-    /// may go on for its [`grace`](Limits::grace), and holds it for as long.
+    /// Keeps `what`, such as a slot of a queue, until nothing is left of the run. A run that was
+    /// dropped may go on for its [`grace`](Limits::grace), and holds `what` for as long.
     #[must_use]
     pub fn hold(mut self, what: Arc<dyn Any + Send + Sync>) -> Self {
         self.held = Some(what);
         self
     }
 
-    /// Paths that the run needs to read, whatever is hidden because of where it is: the program at
-    /// `program` and its directory, the directory it starts in, and what is
+    /// Returns the paths that the run must be able to read, even where their location is hidden:
+    /// the program at `program` and its directory, the starting directory, and what is
     /// [visible](Self::visible).
     ///
     /// # Errors
     ///
-    /// The directory this process is in can't be told.
+    /// The directory of this process can't be determined.
     pub(crate) fn needed(&self, program: &Path) -> io::Result<Vec<PathBuf>> {
         let start = match &self.current_dir {
-            // It needs to see nothing where it does not start.
+            // A directory that it does not start in need not be visible.
             _ if self.starts_in_temporary => None,
             Some(directory) => Some(std::path::absolute(directory)?),
             None => Some(env::current_dir()?),
@@ -203,24 +205,25 @@ impl Command {
             .collect())
     }
 
-    /// What the process starts from.
+    /// Returns the variables that the process starts from.
     pub(crate) fn inherited(&self) -> Variables {
         let inherited = self.inherited.as_ref();
         inherited.map_or_else(|| Variables::of_this_process(|_| true), Clone::clone)
     }
 
-    /// Directory the process starts in, if it is not the one this process is in.
+    /// Starting directory of the process, if it is not that of this process.
     pub fn directory(&self) -> Option<&Path> {
         self.current_dir.as_deref()
     }
 
-    /// Names of the variables among [`temporary`](Self::temporary) that have no other value.
+    /// Names of the variables among [`temporary`](Self::temporary) that have no value of their
+    /// own.
     pub(crate) fn temporary_variables(&self) -> impl Iterator<Item = &'static str> {
         let names = self.temporary.iter().copied();
         names.filter(|name| self.variable(name).is_none_or(|value| value.is_empty()))
     }
 
-    /// The value `name` will have in the process.
+    /// Returns the value that `name` will have in the process.
     pub fn variable(&self, name: &str) -> Option<OsString> {
         match (self.changes.get(OsStr::new(name)), &self.inherited) {
             (Some(change), _) => change.clone(),
@@ -230,7 +233,8 @@ impl Command {
     }
 }
 
-/// Shows no argument, no value and no input: they may hold secrets, and a `Debug` ends up in logs.
+/// Shows no argument, no value and no input: they may hold secrets, and `Debug` output ends up in
+/// logs.
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Command")

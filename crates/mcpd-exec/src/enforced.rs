@@ -1,54 +1,55 @@
-//! What was done to confine a process, as opposed to what was asked for.
+//! Record of the confinement that was applied, as opposed to what was asked for.
 
 use std::fmt;
 
 use crate::sandbox::Level;
 
-/// What held a process in.
+/// Confinement that was in force during a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Enforced {
     /// The level that was asked for.
     pub level: Level,
-    /// The version of Landlock's interface in use: it kept the process from writing and reading elsewhere, and
-    /// from 6 on from signalling other processes.
+    /// The version of the Landlock ABI in use. It denied reading and writing elsewhere, and from
+    /// 6 on signals to other processes.
     pub landlock: Option<u32>,
     /// A deny-list of system calls was in force.
     pub seccomp: bool,
-    /// The process had namespaces of its own.
+    /// The process had its own namespaces.
     pub namespaces: bool,
-    /// The whole run was in a control group of its own.
+    /// The whole run was in its own control group.
     pub cgroup: bool,
-    /// Seatbelt kept the process from writing and reading elsewhere, and from signalling other processes (macOS).
+    /// Seatbelt denied reading and writing elsewhere, and signals to other processes (macOS).
     pub seatbelt: bool,
-    /// The whole run was in a job object of its own (Windows).
+    /// The whole run was in its own job object (Windows).
     pub job_object: bool,
-    /// How sure it is that nothing of the run is left.
+    /// Certainty that nothing of the run is left.
     pub containment: Containment,
-    /// What was asked for and the system could not do.
+    /// The mechanisms that were asked for and that the system lacks.
     pub missing: Vec<MissingMechanism>,
 }
 
-/// How sure it is that no descendant of a process outlives its run.
+/// Certainty that no descendant of a process outlives its run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Containment {
-    /// Its process group is killed when the run is cut short. What leaves the group is beyond reach.
+    /// The process group is killed when the run is cut short. A process that leaves the group is
+    /// out of reach.
     #[default]
     Group,
-    /// Its descendants are looked for and killed. One that keeps forking may slip through.
+    /// The descendants are searched for and killed. One that keeps forking may slip through.
     Search,
-    /// Proven: nothing of it is alive when the run is over.
+    /// Proven: no process of the run is alive when it is over.
     Proven,
 }
 
-/// A mechanism that was asked for and could not be had.
+/// Mechanism that was asked for and was not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingMechanism {
-    /// What it is called.
+    /// Name of the mechanism.
     pub mechanism: &'static str,
-    /// Why it could not be had, and what that means.
+    /// The cause, and what follows from it.
     pub reason: String,
 }
 

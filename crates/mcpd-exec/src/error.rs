@@ -1,4 +1,4 @@
-//! Why a process could not be started, as opposed to: it ran and failed.
+//! Errors of starting a process. A process that ran and failed is an outcome.
 
 pub(crate) mod diagnosis;
 
@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use self::diagnosis::SHEBANG_LIMIT;
 use crate::enforced::MissingMechanism;
 
-/// Why nothing was run.
+/// Reason that nothing was run.
 ///
-/// The texts read after "failed to" and name local paths: they are for the operator.
+/// The texts complete "failed to" and name local paths: they are for the operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -26,7 +26,7 @@ pub enum StartError {
         /// The file.
         program: PathBuf,
     },
-    /// It, or the interpreter in its first line, lies where confined processes may read nothing.
+    /// The program, or the interpreter in its first line, is hidden from confined processes.
     #[error("start `{program}`: `{file}` lies in what is hidden from confined processes, `{hidden}`; move it elsewhere, or declare it readable (`read`)", program = program.display(), file = file.display(), hidden = hidden.display())]
     #[non_exhaustive]
     Hidden {
@@ -34,7 +34,7 @@ pub enum StartError {
         program: PathBuf,
         /// The file that can't be read: the program, or its interpreter.
         file: PathBuf,
-        /// What is hidden.
+        /// The entry that hides it.
         hidden: PathBuf,
     },
     /// The file is executable, but neither a binary of this system nor a script with a `#!` line.
@@ -43,13 +43,13 @@ pub enum StartError {
         /// The file.
         program: PathBuf,
     },
-    /// The file would have a `#!` line but for the byte order mark that it begins with.
+    /// A byte order mark stands before the `#!` of the file.
     #[error("start `{program}`: three bytes, a byte order mark, stand before its `#!`; save it as UTF-8 without BOM", program = program.display())]
     ByteOrderMark {
         /// The file.
         program: PathBuf,
     },
-    /// The file is executable, and no text either.
+    /// The file is executable, but neither a binary of this system nor text.
     #[error("start `{program}`: it is neither a binary of this system and processor nor a text in UTF-8 with a `#!` line", program = program.display())]
     ForeignBinary {
         /// The file.
@@ -69,7 +69,7 @@ pub enum StartError {
         program: PathBuf,
         /// The interpreter its `#!` line names, without a carriage return.
         interpreter: PathBuf,
-        /// The `#!` line ends with a carriage return, which the system takes for a part of the name.
+        /// The `#!` line ends with a carriage return, which the system takes as part of the name.
         crlf: bool,
     },
     /// A binary needs a dynamic loader that is not installed.
@@ -84,7 +84,7 @@ pub enum StartError {
         /// The directory.
         program: PathBuf,
     },
-    /// The path leads through symbolic links without end.
+    /// The symbolic links of the path form a loop.
     #[error("start `{program}`: its symbolic links form a loop", program = program.display())]
     SymlinkLoop {
         /// The path.
@@ -96,7 +96,7 @@ pub enum StartError {
         /// The file.
         program: PathBuf,
     },
-    /// The file was being written all the while.
+    /// The file was open for writing during all attempts.
     #[error("start `{program}`: it is open for writing; try again when it is complete", program = program.display())]
     TextBusy {
         /// The file.
@@ -114,7 +114,7 @@ pub enum StartError {
     InvalidEnv {
         /// The variable's name, made printable.
         name: String,
-        /// What is wrong with it.
+        /// The fault, as a clause.
         reason: &'static str,
     },
     /// An argument that no system call can express.
@@ -124,23 +124,23 @@ pub enum StartError {
         /// Counted from 1.
         position: usize,
     },
-    /// As many as may are running, and as many as may are waiting.
+    /// The maximum of runs is running, and the queue is full.
     #[error("start another process: {queued} are waiting already; try again later")]
     #[non_exhaustive]
     Busy {
-        /// How many are waiting.
+        /// Number of waiting runs.
         queued: usize,
     },
     /// The executor was shut down before the process was started.
     #[error("start a process: the executor is shutting down")]
     ShuttingDown,
-    /// The system can't confine the process as it was asked to.
+    /// The system can't confine the process as asked.
     #[error("confine `{program}` as asked: {missing}", program = program.display(), missing = listed(missing))]
     #[non_exhaustive]
     Unenforceable {
         /// The program.
         program: PathBuf,
-        /// What is missing, and why.
+        /// The missing mechanisms, each with its cause.
         missing: Vec<MissingMechanism>,
     },
     /// A step between creating the process and executing its program failed.
@@ -149,37 +149,37 @@ pub enum StartError {
     Setup {
         /// The program.
         program: PathBuf,
-        /// What failed, after "failed to".
+        /// The failed step, after "failed to".
         step: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Those it would be counted with, which are of the same user or control group, are as many as its
-    /// [limit](crate::Limits::processes) allows.
+    /// The processes of the same user or control group already reach the
+    /// [limit](crate::Limits::processes).
     #[error("start `{program}`: as many processes of its user or control group are running as its limit of {limit} allows; raise the limit, or try again when some have ended", program = program.display())]
     #[non_exhaustive]
     TooManyProcesses {
         /// The program.
         program: PathBuf,
-        /// How many there may be.
+        /// The limit.
         limit: u64,
     },
-    /// The system lacks processes, memory or file descriptors, to start the process or to attend to it.
+    /// The system lacks processes, memory or file descriptors to start or to watch the process.
     #[error("start `{program}`: the system is out of a resource", program = program.display())]
     #[non_exhaustive]
     Resource {
         /// The program.
         program: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Anything else the system said.
+    /// Any other error of the system.
     #[error("start `{program}`", program = program.display())]
     #[non_exhaustive]
     Io {
         /// The program.
         program: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

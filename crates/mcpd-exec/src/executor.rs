@@ -1,4 +1,5 @@
-//! Who may run now: a bounded number at a time, a bounded number waiting, first come, first served.
+//! Concurrency limit and FIFO queue: a bounded number of runs at a time, and a bounded number
+//! waiting. A full queue rejects new runs.
 
 use std::future::{self, Future};
 use std::io;
@@ -22,18 +23,20 @@ use crate::process::Turn;
 use crate::run;
 use crate::spawner::{self, Spawners, Started};
 
-/// Pauses between attempts to start a file that is open for writing: 191 ms in all.
+/// Back-off between attempts to start a file that is open for writing (ETXTBSY), in ms: 191 ms in
+/// all.
 ///
-/// A file just written is often still open for writing in a child that another thread is about to start.
+/// A file just written is often still open for writing in a child that another thread is about to
+/// start.
 const BUSY_PAUSES: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 64];
 
-/// How long a start is waited for that nobody wants any more. Only a file system that hangs takes so long.
+/// Time that an unwanted start may still take. Only a file system that hangs takes so long.
 const START: Duration = Duration::from_millis(250);
 
-/// More processes than any system has.
+/// Upper bound of the concurrency: more processes than any system has.
 const MOST_AT_A_TIME: usize = 1 << 22;
 
-/// How much an [`Executor`] does at a time.
+/// Settings of an [`Executor`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
@@ -41,31 +44,39 @@ pub struct Config {
     pub concurrency: usize,
     /// Runs waiting for their turn; one more is refused as [`StartError::Busy`]. 256.
     pub queue: usize,
-    /// This process becomes the reaper of orphans among its descendants, for as long as it lives. False.
+    /// Makes this process the reaper of orphans among its descendants, for as long as it lives.
+    /// False.
     ///
-    /// Needed to prove that nothing of a confined run is left, and to know what an unconfined one has left behind
-    /// (Linux). The host must not wait for children it did not start. Orphans fall to the main thread, which must not end; those
-    /// of children that no executor has started stay zombies, for the host alone to reap, or for [`Config::init`].
+    /// It is needed to prove that nothing of a confined run is left, and to count what an
+    /// unconfined run leaves behind (Linux). The host must not wait for children that it did not
+    /// start. Orphans become children of the main thread, which must not end. Orphans of children
+    /// that no executor has started stay zombies until the host reaps them, or [`Config::init`]
+    /// does.
     pub reaper: bool,
-    /// As the [reaper](Self::reaper) this process is that of a whole container, as its first process is: every child that
-    /// has been dead for ten seconds without anybody waiting for it is reaped, whoever it was. False.
+    /// Makes the [reaper](Self::reaper) that of a whole container, as its first process must be.
+    /// Every child that has been dead for ten seconds without being waited for is reaped, even a
+    /// foreign one. False.
     ///
-    /// The host must wait for the children that it starts itself before that time is up (Linux).
+    /// The host must wait for the children that it starts itself within that time (Linux).
     pub init: bool,
-    /// From the first run on a second process watches over this one, and ends what is left of all runs if it is killed. False.
+    /// Starts a watchdog process with the first run. If this process is killed, the watchdog ends
+    /// what is left of all runs. False.
     ///
-    /// All executors of a process have the same. The second process is this program again, so its `main` must begin with
-    /// [`run_watchdog`](crate::run_watchdog) (Linux).
+    /// All executors of a process share it. The watchdog is this program again, so its `main`
+    /// must begin with [`run_watchdog`](crate::run_watchdog) (Linux).
     pub watchdog: bool,
-    /// A control group (version 2) that was delegated to this process: a directory below `/sys/fs/cgroup`. None.
+    /// Control group (version 2) that was delegated to this process: a directory below
+    /// `/sys/fs/cgroup`. None.
     ///
-    /// Needed for [`Limits::memory`](crate::Limits::memory), and to hold [`Limits::processes`](crate::Limits::processes)
-    /// exactly at every level. If this process is in that group itself it moves into one below it (Linux).
+    /// It is needed for [`Limits::memory`](crate::Limits::memory), and to enforce
+    /// [`Limits::processes`](crate::Limits::processes) exactly at every level. If this process is
+    /// itself in that group, it moves into one below it (Linux).
     pub cgroup: Option<PathBuf>,
-    /// Where confined runs have their temporary directories, and long outputs their files. The system's place for them.
+    /// Directory for the temporary directories of confined runs and the files of long outputs.
+    /// The system's directory for temporary files.
     ///
-    /// Nobody else may be able to write this directory or one above it, unless it is sticky as `/tmp` is: they could put
-    /// another in its place.
+    /// No other user may be able to write it or a directory above it, unless that one is sticky
+    /// as `/tmp` is. Such a user could replace the directory.
     pub temporary: Option<PathBuf>,
 }
 
@@ -83,12 +94,13 @@ impl Default for Config {
     }
 }
 
-/// So many processes keep the cores busy while some of them wait.
+/// Processes per core, so that the cores stay busy while some processes wait.
 const PER_CORE: usize = 4;
 
-/// So many processes for two cores in their first milliseconds, when most want nothing but a core. Everybody else waits
-/// for one behind them, this process and its clients too: with one more, a client who wants no process waits up to twice as
-/// long, and the rate of short processes rises by five in a hundred at most.
+/// Spawner threads per two cores. Each stays with a process for its first milliseconds, when most
+/// processes want nothing but a core. All others queue for a core behind them, this process and
+/// its clients too. With one thread more, the latency of a client that needs no process grows up
+/// to twofold, while the rate of short processes rises by 5 % at most.
 const FRESH_PER_TWO_CORES: usize = 3;
 
 fn per_core(count: usize) -> usize {
@@ -96,7 +108,7 @@ fn per_core(count: usize) -> usize {
 }
 
 impl Config {
-    /// Where temporary files go.
+    /// Returns the directory for temporary files.
     pub(crate) fn temporary(&self) -> PathBuf {
         self.temporary
             .clone()
@@ -106,10 +118,10 @@ impl Config {
 
 /// Runs processes. Cheap to clone; all clones share their limits.
 ///
-/// It needs a Tokio runtime with I/O and time enabled when something is run, of either flavour, and remembers none.
-/// It installs no signal handler, and changes nothing of the host process unless its [`Config`] says so; what it has of its
-/// own are its threads, which end with the last clone: dropping that waits until they have ended and removed what was left,
-/// for half a second at most.
+/// A run needs a Tokio runtime of either flavour with I/O and time enabled; the executor
+/// remembers none. It installs no signal handler, and changes nothing of the host process unless
+/// its [`Config`] says so. It owns a few threads, which end with the last clone. Dropping that
+/// one waits until they have ended and removed what was left, for half a second at most.
 #[derive(Debug, Clone)]
 pub struct Executor(Arc<Shared>);
 
@@ -124,13 +136,13 @@ struct Shared {
     stop: watch::Sender<Stop>,
 }
 
-/// How far a shutdown has come.
+/// Progress of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stop {
     No,
-    /// Nothing new; what runs is asked to end.
+    /// No new runs; TERM to those that run.
     Ask,
-    /// What runs is killed.
+    /// KILL to those that run.
     Kill,
 }
 
@@ -139,8 +151,9 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// The system refuses a thread, or what [`Config::reaper`], [`Config::watchdog`] and [`Config::cgroup`] need; or this
-    /// process ignores SIGCHLD (Linux), see [`prepare_signals`](crate::prepare_signals).
+    /// The system refuses a thread, or something that [`Config::reaper`], [`Config::watchdog`] or
+    /// [`Config::cgroup`] needs. Or this process ignores SIGCHLD (Linux): see
+    /// [`prepare_signals`](crate::prepare_signals).
     pub fn new(config: Config) -> io::Result<Self> {
         let concurrency = config.concurrency.clamp(1, MOST_AT_A_TIME);
         Ok(Self(Arc::new(Shared {
@@ -157,46 +170,49 @@ impl Executor {
         })))
     }
 
-    /// Looks at the program of a command without starting it: whether there is one, whether it may be run, and whether
-    /// there is the interpreter that its first line names. Blocks.
+    /// Inspects the program of a command without starting it: that it exists, that it may be
+    /// executed, and that the interpreter in its first line exists. Blocks.
     ///
     /// # Errors
     ///
-    /// What would keep it from starting. Where nothing is found, something else still may.
+    /// The first reason that would keep it from starting. A program that passes may still fail to
+    /// start.
     pub fn look(&self, command: &Command) -> Result<(), StartError> {
         spawner::resolve(command).and_then(|program| diagnosis::look(command, &program))
     }
 
-    /// Runs a command to its end, whatever that is.
+    /// Runs a command until it is over, however it ends.
     ///
     /// # Errors
     ///
-    /// No process was started, or it had to be killed at once for lack of descriptors: see [`StartError`].
-    /// A process that fails is an [`Outcome`].
+    /// No process was started, or it was killed at once for lack of descriptors: see
+    /// [`StartError`]. A process that fails is an [`Outcome`].
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future asks the process and its whole group to end; after [`Limits::grace`](crate::Limits::grace), or
-    /// when the last clone of the executor is dropped, what is left of it is killed. That goes on in the background, without
-    /// the runtime, and holds the turn. What it prints meanwhile is not read. In its first 10 ms a process is killed at once.
-    /// If it was still waiting for its turn, nothing is started.
-    /// To keep the output of what was ended, use [`run_until`](Self::run_until).
+    /// Dropping the future sends TERM to the process and its whole group. After
+    /// [`Limits::grace`](crate::Limits::grace), or when the last clone of the executor is
+    /// dropped, what is left is killed. That happens in the background, without the runtime, and
+    /// holds the slot of the run. Output printed meanwhile is not read. In its first 10 ms a
+    /// process is killed at once. If the run was still queued, nothing is started. To keep the
+    /// output of a run that is cut short, use [`run_until`](Self::run_until).
     pub async fn run(&self, command: Command) -> Result<Outcome, StartError> {
         self.execute(command, None, future::pending()).await
     }
 
-    /// As [`run`](Self::run), and calls `on_line` with every line of output as it arrives.
+    /// Runs a command like [`run`](Self::run), and calls `on_line` with every line of output as
+    /// it arrives.
     ///
-    /// Lines of its first 10 ms may come together at their end.
-    /// The process waits while `on_line` does, and so does the runtime's thread: hand the line on with something like `try_send`.
+    /// Lines of the first 10 ms may come together at their end. Both the process and the thread
+    /// of the runtime wait while `on_line` runs: hand the line on with something like `try_send`.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run).
+    /// Those of [`run`](Self::run).
     ///
     /// # Cancel safety
     ///
-    /// As [`run`](Self::run).
+    /// That of [`run`](Self::run).
     pub async fn run_with(
         &self,
         command: Command,
@@ -205,17 +221,17 @@ impl Executor {
         self.run_until(command, on_line, future::pending()).await
     }
 
-    /// As [`run_with`](Self::run_with), until `cancel` resolves: then the group is asked to end, given
-    /// [`Limits::grace`](crate::Limits::grace), killed, and the outcome is
+    /// Runs a command like [`run_with`](Self::run_with) until `cancel` resolves. Then the group
+    /// gets TERM, and KILL after [`Limits::grace`](crate::Limits::grace). The outcome is
     /// [`Ending::Cancelled`](crate::Ending::Cancelled) with the output so far.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run).
+    /// Those of [`run`](Self::run).
     ///
     /// # Cancel safety
     ///
-    /// As [`run`](Self::run).
+    /// That of [`run`](Self::run).
     pub async fn run_until(
         &self,
         command: Command,
@@ -225,30 +241,32 @@ impl Executor {
         self.execute(command, Some(&mut on_line), cancel).await
     }
 
-    /// How many processes run at a time at most.
+    /// Maximum number of processes that run at a time.
     pub fn concurrency(&self) -> usize {
         self.0.concurrency as usize
     }
 
-    /// How many processes are running, or killed and not yet reaped. While a shutdown waits it may say more.
+    /// Number of processes that are running, or killed and not yet reaped. It may be too large
+    /// while a shutdown waits.
     pub fn running(&self) -> usize {
         self.concurrency() - self.0.turns.available_permits()
     }
 
-    /// How many runs wait for their turn.
+    /// Number of runs in the queue.
     pub fn queued(&self) -> usize {
         self.0.queued.load(Ordering::Relaxed)
     }
 
-    /// Ends everything: runs that wait fail with [`StartError::ShuttingDown`], as do new ones; processes are asked to end
-    /// as in [`run_until`](Self::run_until), and killed after `deadline` at the latest.
+    /// Shuts the executor down. Queued and new runs fail with [`StartError::ShuttingDown`].
+    /// Running processes get TERM as in [`run_until`](Self::run_until), and KILL after `deadline`
+    /// at the latest.
     ///
-    /// Returns how many processes are left a second after that: with runs that are still polled, or dropped, it is 0
-    /// unless the kernel can't end one.
+    /// Returns the number of processes left one second after that. It is 0 if all runs are still
+    /// polled, or dropped, unless the kernel can't end a process.
     ///
     /// # Cancel safety
     ///
-    /// What was reached stays: nothing new is started. Calling it again goes on.
+    /// The steps so far stay in force: nothing new is started. Another call continues.
     pub async fn shutdown(&self, deadline: Duration) -> usize {
         const AFTER_KILL: Duration = Duration::from_secs(1);
         for (stop, patience) in [(Stop::Ask, deadline), (Stop::Kill, AFTER_KILL)] {
@@ -256,7 +274,7 @@ impl Executor {
             if stop == Stop::Kill {
                 self.0.spawners.hurry();
             }
-            // All turns at once are to be had when nothing runs.
+            // All slots are free only when nothing runs.
             if time::timeout(patience, self.0.turns.acquire_many(self.0.concurrency))
                 .await
                 .is_ok()
@@ -283,7 +301,8 @@ impl Executor {
             () = &mut cancel => return Ok(run::cancelled_before_start(arrived.elapsed())),
             turn = self.turn() => Arc::new(turn?),
         };
-        // What is being started when this is left is killed by whoever starts it; what has started is ended gently.
+        // A start that is abandoned is killed by its spawner thread. If the start completes in
+        // time, the run ends it gently.
         let is_unwanted = async {
             tokio::select! {
                 _ = stop.wait_for(|stop| *stop >= Stop::Ask) => {}
@@ -311,7 +330,7 @@ impl Executor {
 
     async fn turn(&self) -> Result<OwnedSemaphorePermit, StartError> {
         let turns = &self.0.turns;
-        // Does not overtake: a turn given back goes to whoever waits first.
+        // `try_acquire` does not overtake: the semaphore hands a free slot to its first waiter.
         if let Ok(turn) = Arc::clone(turns).try_acquire_owned() {
             return Ok(turn);
         }
@@ -336,7 +355,7 @@ impl Executor {
     }
 }
 
-/// A place in the queue, given up when dropped.
+/// Place in the queue, given up when dropped.
 struct Place<'a>(&'a AtomicUsize);
 
 impl<'a> Place<'a> {

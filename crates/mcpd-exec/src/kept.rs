@@ -1,5 +1,6 @@
-//! The beginning of a long output stream on disk. It is written beside the async workers, one piece at a time: a disk
-//! that is slow slows the process, and takes no memory.
+//! Spill file for the beginning of a long output stream. It is written by blocking tasks beside
+//! the async workers, one piece at a time, with backpressure: a slow disk slows the process down
+//! and takes no memory.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -11,7 +12,8 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::capture::without_cut_end;
 
-/// The beginning of an output stream, in a file that has no name: it is gone with the last clone, or with this process.
+/// Beginning of an output stream, in a file without a name. It is gone with the last clone, or
+/// with this process.
 #[derive(Debug, Clone)]
 pub struct Kept {
     file: Arc<Mutex<File>>,
@@ -20,25 +22,25 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// How many bytes there are.
+    /// Number of bytes in the file.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// How many bytes of the stream came after these.
+    /// Number of bytes of the stream that follow those in the file.
     pub fn omitted(&self) -> u64 {
         self.omitted
     }
 
-    /// The bytes, without a character at the end that lacks its last ones. Reads from disk, so it is not for an async
-    /// worker.
+    /// Reads the bytes, without an incomplete character at the end. It reads from disk, so it
+    /// must not be called on an async worker.
     ///
     /// # Errors
     ///
     /// The file can't be read.
     pub fn read(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        // The position is that of all clones.
+        // All clones share the position in the file.
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.rewind()?;
         file.read_to_end(&mut bytes)?;
@@ -49,7 +51,7 @@ impl Kept {
     }
 }
 
-/// The same file.
+/// Two are equal if they share a file.
 impl PartialEq for Kept {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.file, &other.file)
@@ -58,7 +60,7 @@ impl PartialEq for Kept {
 
 impl Eq for Kept {}
 
-/// A [`Kept`] in the making.
+/// A [`Kept`] that is being written.
 #[derive(Debug)]
 pub(crate) struct Keeping {
     directory: Arc<Path>,
@@ -69,17 +71,17 @@ pub(crate) struct Keeping {
 
 #[derive(Debug)]
 enum State {
-    /// There is no file yet.
+    /// No file was made yet.
     Empty,
-    /// All there is has been written.
+    /// Everything so far is in the file.
     Written(File),
     Writing(JoinHandle<io::Result<File>>),
-    /// The disk is full, or there is none.
+    /// The disk is full, or no file could be made.
     Failed,
 }
 
 impl Keeping {
-    /// Keeps `limit` bytes in `directory`. Makes no file before there is something to write.
+    /// Prepares to keep `limit` bytes in `directory`. The file is made with the first write.
     pub(crate) fn new(directory: &Arc<Path>, limit: u64) -> Self {
         Self {
             directory: Arc::clone(directory),
@@ -97,7 +99,8 @@ impl Keeping {
         matches!(self.state, State::Writing(_))
     }
 
-    /// Begins to write these pieces, as far as there is room. What was begun before must be [`written`](Self::written).
+    /// Begins to write these pieces, up to the limit. A write that was begun before must be
+    /// [`written`](Self::written).
     pub(crate) fn write(&mut self, pieces: &[&[u8]]) {
         let room = self.limit - self.size;
         if room == 0 || pieces.iter().all(|piece| piece.is_empty()) {
@@ -132,7 +135,8 @@ impl Keeping {
         }
     }
 
-    /// What there is of a stream of this length. `None` if nothing was written, or not everything could be.
+    /// Returns the file of a stream of this length. `None` if nothing was written, or a write
+    /// failed.
     pub(crate) fn finish(self, total_bytes: u64) -> Option<Kept> {
         match self.state {
             State::Written(file) => Some(Kept {

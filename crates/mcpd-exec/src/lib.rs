@@ -1,5 +1,5 @@
-//! Runs one process under limits and as confined as you like: every way it can end is a value, its output is bounded, and
-//! what was enforced is part of its outcome.
+//! Runs one process under limits, and confined as far as the caller asks. Every way a run can end
+//! is a value, its output is bounded, and the outcome tells what was enforced.
 //!
 //! ```
 //! use mcpd_exec::{Command, Config, Ending, Executor};
@@ -10,30 +10,32 @@
 //! assert_eq!(outcome.ending, Ending::Exited(0));
 //! assert_eq!(outcome.stdout.to_text_lossy(), "a\nb\n");
 //! # Ok(()) }
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+//! # runtime.block_on(example()).unwrap();
 //! ```
 //!
-//! It knows no protocol and no shell, reads no configuration, and takes nothing of its host unasked: no signal handler,
-//! no child it did not start, and the care for orphans only where [`Config::reaper`] says so.
+//! The crate knows no protocol and no shell, and reads no configuration. It takes nothing of its
+//! host unasked: it installs no signal handler, reaps no child that it did not start, and adopts
+//! orphans only if [`Config::reaper`] is set.
 //!
 //! # Guarantees
 //!
 //! | when | then |
 //! |---|---|
 //! | the process ends | [`Ending::Exited`] or [`Ending::Signaled`], exactly |
-//! | [`Limits::wall`] is up | TERM to the group, [`Limits::grace`], KILL; [`Ending::TimedOut`] with output and status |
-//! | the caller cancels | the same, as [`Ending::Cancelled`] ([`Executor::run_until`]) |
-//! | the future is dropped | the same, in the background; KILL at once when the executor is dropped, too |
-//! | the future is dropped while it waits | nothing is started |
+//! | [`Limits::wall`] is up | TERM to the group, grace, KILL; [`Ending::TimedOut`] with output |
+//! | the caller cancels | the same, with [`Ending::Cancelled`] ([`Executor::run_until`]) |
+//! | the future is dropped | the same in the background; KILL at once if the executor is dropped |
+//! | the future is dropped in the queue | nothing is started |
 //! | output passes [`Limits::output_hard`] | KILL; [`Ending::OutputLimit`] |
-//! | output passes what is kept | head and tail are kept, the total is exact, memory does not grow |
-//! | [`Limits::keep`] is set | its beginning is on disk besides, in a file without a name ([`Captured::file`]) |
-//! | the process never reads its input | no fault; [`StdinReport::closed_early`] |
-//! | something it left behind holds its pipes | over after [`Limits::drain`]; [`Outcome::pipes_held`] |
-//! | nothing can be started | [`StartError`] says why; nothing is guessed |
-//! | too many want to run | they wait in order; beyond [`Config::queue`], [`StartError::Busy`] at once |
-//! | the executor is shut down | nothing new, and what runs is asked, then killed ([`Executor::shutdown`]) |
-//! | the host is killed | with [`Config::watchdog`], so is all it has started |
+//! | output passes head and tail | these are kept, the total is exact, memory does not grow |
+//! | [`Limits::keep`] is set | the beginning is also on disk, without a name: [`Captured::file`] |
+//! | the process never reads its input | no error; [`StdinReport::closed_early`] |
+//! | a leftover process holds its pipes | over after [`Limits::drain`]; [`Outcome::pipes_held`] |
+//! | nothing can be started | [`StartError`] gives the cause that was found; nothing is guessed |
+//! | too many runs | they wait in order; beyond [`Config::queue`], [`StartError::Busy`] at once |
+//! | the executor is shut down | nothing new; TERM, then KILL ([`Executor::shutdown`]) |
+//! | the host is killed | with [`Config::watchdog`], all that it has started is killed |
 //!
 //! # Confinement
 //!
@@ -53,33 +55,37 @@
 //!     assert_eq!(outcome.leftovers, Some(1), "what it left behind was ended");
 //! }
 //! # Ok(()) }
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+//! # runtime.block_on(example()).unwrap();
 //! ```
 //!
 //! | | [`none`](Level::None) | [`guarded`](Level::Guarded) | [`strict`](Level::Strict) |
 //! |---|---|---|---|
-//! | a process group of its own, no terminal, no inherited descriptors, no signals held back | yes | yes | yes |
+//! | own process group, no terminal, inherited descriptor or blocked signal | yes | yes | yes |
 //! | limits of the kernel ([`Limits`]) | as given | with defaults | with defaults |
-//! | a temporary directory of its own, emptied afterwards | | yes | in memory |
+//! | an own temporary directory, emptied afterwards | | yes | in memory |
 //! | no new privileges, and none of root's | | yes | yes |
 //! | writes only there and below [`Sandbox::write`] | | Landlock | read-only mounts |
 //! | can't read [`Sandbox::hidden`] | | Landlock | covered by mounts |
 //! | can't signal or look into other processes | | Landlock, seccomp | can't see any |
-//! | system calls it has no business with are refused | | seccomp | seccomp |
+//! | dangerous system calls are refused | | seccomp | seccomp |
 //! | no network | | if asked: seccomp, Landlock | unless allowed |
-//! | nothing it has started outlives it | | killed, proven with [`Config::reaper`] | by its namespace |
+//! | no descendant outlives the run | | killed, proven with [`Config::reaper`] | by its namespace |
 //!
-//! That is Linux. On macOS `guarded` keeps files, signals and the network from a process by Seatbelt, and on Windows a job
-//! object ends all it has started; `strict` is refused on both, and neither is tested. The README of the crate has the rest.
+//! The table is for Linux. On macOS, `guarded` denies files, signals and the network by Seatbelt.
+//! On Windows, a job object ends everything the process has started. Both systems refuse
+//! `strict`, and neither is tested. The README of the crate has the rest.
 //!
-//! What was done is in [`Outcome::enforced`], and what could not be had is there too, or refused:
-//! [`Sandbox::missing`]. Confinement keeps programs from doing harm by mistake or by bad advice; a fault of the kernel
-//! undoes all of it, so code of an enemy belongs into a virtual machine.
+//! [`Outcome::enforced`] tells what was done, and what the system lacks unless the run was
+//! refused for that: [`Sandbox::missing`]. Confinement keeps programs from doing harm by mistake
+//! or by bad advice. A bug of the kernel undoes all of it, so hostile code belongs into a virtual
+//! machine.
 //!
-//! What an unconfined process leaves behind when it ends on its own is reported, not killed. The host must not ignore
-//! SIGCHLD nor reap children it did not start. It must ignore SIGPIPE, as every Rust program does unless it chooses otherwise,
-//! and SIGXFSZ if the size of its files is limited. As who starts the host may have chosen for it, [`prepare_signals`] sees to
-//! that.
+//! Processes that an unconfined run leaves behind when it ends on its own are reported, not
+//! killed. The host must not ignore SIGCHLD, nor reap children that it did not start. It must
+//! ignore SIGPIPE, as every Rust program does by default, and SIGXFSZ if its file size is
+//! limited. The parent of the host may have set these signals otherwise; [`prepare_signals`] sets
+//! them right.
 //!
 //! # Lines as they arrive, and cancelling
 //!
@@ -99,7 +105,8 @@
 //! assert_eq!(outcome.ending, Ending::Cancelled);
 //! assert_eq!(outcome.stdout.head, "working\n");
 //! # Ok(()) }
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+//! # runtime.block_on(example()).unwrap();
 //! ```
 
 mod account;
@@ -137,14 +144,16 @@ pub use sandbox::{Level, Missing, Network, RunAs, Sandbox, UnknownLevel};
 pub use terminal::shown;
 pub use variables::Variables;
 
-/// The control group this process is in, if systemd has delegated it to this process (`Delegate=yes`) with what
-/// [`Config::cgroup`] is for. An executor that uses it moves this process out of it: to be asked before.
+/// Returns the control group of this process, if systemd has delegated it (`Delegate=yes`) with
+/// all that [`Config::cgroup`] needs. Call it before an executor is made: one that uses the group
+/// moves this process out of it.
 #[must_use]
 pub fn control_group() -> Option<std::path::PathBuf> {
     os::control_group()
 }
 
-/// The system's place for temporary files. A `TMPDIR` that is empty is none, as to shells and `mktemp`.
+/// Returns the system's directory for temporary files. An empty `TMPDIR` counts as unset, as it
+/// does for shells and `mktemp`.
 #[must_use]
 pub fn temporary_directory() -> std::path::PathBuf {
     let directory = std::env::temp_dir();
@@ -154,9 +163,10 @@ pub fn temporary_directory() -> std::path::PathBuf {
     directory
 }
 
-/// Does the work of the second process of [`Config::watchdog`], if this process was started as that.
+/// Does the work of the watchdog process of [`Config::watchdog`], if this process was started as
+/// that.
 ///
-/// To be called first in `main`, before any thread is started; if it returns true, `main` must return.
+/// Call it first in `main`, before any thread starts. If it returns true, `main` must return.
 ///
 /// ```
 /// # fn begin() {
@@ -171,32 +181,36 @@ pub fn run_watchdog() -> bool {
     os::run_watchdog()
 }
 
-/// Returns whether a process has `file` open for writing (Linux). It is asked for with a read lease, which the kernel grants
-/// for files of this user, and to root for any; where it can't be known, the answer is `false`.
+/// Returns whether a process has `file` open for writing (Linux). It asks for a read lease, which
+/// the kernel grants on files of this user, and to root on any file. If that can't be had, it
+/// returns `false`.
 #[must_use]
 pub fn is_open_for_writing(file: &std::path::Path) -> bool {
     os::is_open_for_writing(file)
 }
 
-/// Makes signals of this process do what an executor needs, whatever was chosen by who started it (Linux): its children can be
-/// waited for, and a file that grows too large is an error, not the end, unless there is a handler for SIGXFSZ.
+/// Sets the signals of this process as an executor needs them, even if its parent has set them
+/// otherwise (Linux). Children can be waited for, and a file that grows too large is an error
+/// instead of the end of the process, unless SIGXFSZ has a handler.
 ///
-/// To be called first in `main`. What is started by other means than an [`Executor`] ignores what this process does.
+/// Call it first in `main`. Processes that are started without an [`Executor`] inherit the
+/// signals that are ignored.
 pub fn prepare_signals() {
     os::prepare_signals();
 }
 
-/// Lets the allocator take memory from the system in large pieces (Linux with glibc). Otherwise threads take it page by
-/// page while a program grows, and wait for each other.
+/// Lets the allocator take memory from the system in large pieces (Linux with glibc). Otherwise
+/// threads take it page by page while a program grows, and block each other.
 ///
-/// To be called first in `main`: it concerns the whole process.
+/// Call it first in `main`: it concerns the whole process.
 pub fn prepare_memory() {
     os::prepare_memory();
 }
 
-/// Gives back to the system what the allocator holds of memory that is free (Linux with glibc).
+/// Returns free memory that the allocator holds to the system (Linux with glibc).
 ///
-/// Worth the milliseconds that it may take when much has been in use: glibc keeps free memory below memory in use.
+/// It may take milliseconds, and is worth them after heavy use: glibc keeps free memory that lies
+/// below memory in use.
 pub fn release_memory() {
     os::release_memory();
 }

@@ -1,10 +1,10 @@
-//! The limits of one run. Time and output always have one, so that nothing is unbounded.
+//! Limits of one run. Time and output always have one, so that nothing is unbounded.
 
 use std::time::Duration;
 
 use crate::sandbox::Level;
 
-/// What one run may use.
+/// Limits of what one run may use.
 ///
 /// Start from the default and change what matters:
 ///
@@ -15,37 +15,41 @@ use crate::sandbox::Level;
 /// limits.wall = Duration::from_secs(5);
 /// ```
 ///
-/// The kernel's own limits are optional. `None` leaves, at [`Level::None`], what the caller itself is held to; at the other
-/// levels it means the number in the second place below.
+/// The kernel's own limits are optional. At [`Level::None`], `None` leaves the limits of the
+/// caller in force; at the other levels it means the second number given below.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How long the process may run, not counting the time it waited for its turn. 60 s.
+    /// Time the process may run, without its time in the queue. 60 s.
     pub wall: Duration,
-    /// How long the group may take between being asked to end and being killed. 2 s.
+    /// Time between TERM and KILL to the group. 2 s.
     pub grace: Duration,
-    /// How long output is still read after the process has ended. 500 ms.
+    /// Time that output is still read after the process has ended. 500 ms.
     ///
-    /// What is in the pipes then is still read. Only a process that left something behind, still holding its pipes, takes all of
-    /// it.
+    /// Data in the pipes at its end is still read. Only a process whose leftover children hold
+    /// its pipes needs all of it.
     pub drain: Duration,
     /// Bytes kept from the start of each output stream. 64 KiB.
     pub capture_head: usize,
     /// Bytes kept from the end of each output stream. 64 KiB.
     pub capture_tail: usize,
-    /// Bytes kept on disk from the start of an output stream that is longer than head and tail. 0, nothing.
+    /// Bytes kept on disk from the start of an output stream that is longer than head and tail.
+    /// 0, nothing.
     ///
-    /// No more than this process may write to a file itself.
+    /// The file size limit of this process bounds it too.
     pub keep: u64,
     /// Bytes of both output streams together at which the group is killed. 256 MiB.
     pub output_hard: u64,
-    /// Bytes of one line handed to a line callback, at least one; a longer line comes in pieces. 64 KiB.
+    /// Bytes of one line handed to a line callback, at least one. A longer line comes in pieces.
+    /// 64 KiB.
     pub line: usize,
     /// Processor time of each process, in whole seconds, at least one. None; 300 s.
     ///
-    /// One that passes it is ended by SIGXCPU, or a second later by SIGKILL: no [`Ending`](crate::Ending) of its own.
+    /// A process that passes it is ended by SIGXCPU, or a second later by SIGKILL. It has no
+    /// [`Ending`](crate::Ending) of its own.
     pub cpu: Option<Duration>,
-    /// Bytes of address space of each process. None; none. Programs that reserve much and use little, such as Java's, need much.
+    /// Bytes of address space of each process. None; none. Programs that reserve much and use
+    /// little, such as Java, need a lot.
     pub address_space: Option<u64>,
     /// Bytes of the largest file a process may write. None; 1 GiB.
     pub file_size: Option<u64>,
@@ -53,8 +57,9 @@ pub struct Limits {
     pub open_files: Option<u64>,
     /// Processes and threads of the whole run. None; none at `guarded`, 256 at `strict`.
     ///
-    /// Held to exactly in a control group, and at `strict` if neither the host is root nor another user is asked for;
-    /// otherwise the kernel counts all processes of the same user, and none of root's.
+    /// The limit is exact in a control group, and at `strict` unless the host is root or
+    /// [`Sandbox::run_as`](crate::Sandbox::run_as) is set. Otherwise the kernel counts all
+    /// processes of the user, and none of root's.
     pub processes: Option<u64>,
     /// Bytes of memory of the whole run. None; none. Needs a control group.
     pub memory: Option<u64>,
@@ -82,7 +87,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// With the numbers in place that a level brings.
+    /// Returns the limits with the defaults of a level filled in.
     pub(crate) fn at(&self, level: Level) -> Self {
         let mut limits = self.clone();
         if level >= Level::Guarded {

@@ -1,6 +1,7 @@
-//! Lines of output as they arrive, bounded: a line longer than the limit is handed out in pieces.
+//! Line splitter for output as it arrives, with bounded memory: a line longer than the limit is
+//! delivered in pieces.
 
-/// Which of the two output streams something came from.
+/// One of the two output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "a process has two output streams")]
 pub enum Stream {
@@ -14,18 +15,18 @@ pub enum Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Line<'a> {
-    /// Where it was written to.
+    /// The stream it was written to.
     pub stream: Stream,
-    /// The bytes without the newline, as they came: any encoding, possibly with a carriage return.
+    /// The bytes without the newline, unchanged: any encoding, possibly with a carriage return.
     pub bytes: &'a [u8],
-    /// The line was longer than the limit; the next one of this stream continues it.
+    /// The line was longer than the limit, and the next one of this stream continues it.
     pub continues: bool,
 }
 
-/// What is called with every line.
+/// Callback that receives every line.
 pub(crate) type OnLine<'a> = dyn FnMut(Line<'_>) + Send + 'a;
 
-/// Cuts one stream into lines, keeping at most one unfinished line.
+/// Splits one stream into lines. It holds at most one unfinished line.
 #[derive(Debug)]
 pub(crate) struct Lines {
     stream: Stream,
@@ -42,7 +43,7 @@ impl Lines {
         }
     }
 
-    /// Hands on every line that ends in `bytes`.
+    /// Delivers every line that ends in `bytes`.
     pub(crate) fn push(&mut self, bytes: &[u8], on_line: &mut OnLine<'_>) {
         let mut rest = bytes;
         while let Some(end) = memchr::memchr(b'\n', rest) {
@@ -53,7 +54,7 @@ impl Lines {
         self.piece(rest, on_line);
     }
 
-    /// Hands on what followed the last newline.
+    /// Delivers the text after the last newline.
     pub(crate) fn finish(&mut self, on_line: &mut OnLine<'_>) {
         if !self.unfinished.is_empty() {
             self.emit(false, on_line);

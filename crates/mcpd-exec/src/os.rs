@@ -1,7 +1,7 @@
-//! What differs between systems: how processes are made, confined, signalled and waited for, pipes, and what error
-//! numbers mean.
+//! Operating system interface: creating, confining, signalling and reaping processes, pipes, and
+//! the meaning of error numbers.
 //!
-//! Linux is what is tested, and where a process is confined best. Elsewhere processes are made by the standard library;
+//! Linux is tested, and confines best. On other systems the standard library creates processes;
 //! `--cfg mcpd_portable` selects that on Linux too.
 
 use std::process::ExitStatus;
@@ -38,7 +38,7 @@ pub(crate) use portable::{
     prepare_signals, release_memory, run_watchdog,
 };
 
-/// A process just made, and our ends of its pipes.
+/// New process, with our ends of its pipes.
 #[derive(Debug)]
 pub(crate) struct Birth {
     pub(crate) child: Child,
@@ -47,12 +47,12 @@ pub(crate) struct Birth {
     pub(crate) stderr: Pipe,
 }
 
-/// What a process writes to one of its streams.
+/// One output stream of a process.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// `None` once everybody has closed the other end.
+    /// `None` once every other end is closed.
     pub(crate) pipe: Option<Pipe>,
-    /// What was read already.
+    /// Bytes that were already read.
     pub(crate) read: Vec<u8>,
 }
 
@@ -65,13 +65,13 @@ impl Output {
     }
 }
 
-/// The number of the signal that nothing survives.
+/// Number of SIGKILL, which no process can catch.
 pub(crate) const KILL: i32 = 9;
 
-/// What a process leaves to whoever reaps it.
+/// Exit status and resource usage, as the reaper of a process gets them.
 pub(crate) type Remains = (ExitStatus, Usage);
 
-/// What a failed start means, as far as the error number tells.
+/// Class of a failed start, as far as the error number tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Missing,

@@ -7,59 +7,61 @@ use std::time::Duration;
 use crate::capture::Captured;
 use crate::enforced::Enforced;
 
-/// A run that is over.
+/// Result of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// Why it is over.
+    /// The reason that it is over.
     pub ending: Ending,
-    /// What the process itself ended with, also after a time-out or a cancellation.
+    /// Exit status of the process itself, also after a time-out or a cancellation.
     ///
-    /// `None` if it was cancelled before it started, or could not even be killed.
+    /// `None` if the run was cancelled before the start, or the process could not even be killed.
     pub status: Option<ExitStatus>,
-    /// What was written to standard output.
+    /// The bytes written to standard output.
     pub stdout: Captured,
-    /// What was written to standard error.
+    /// The bytes written to standard error.
     pub stderr: Captured,
-    /// How much of its input the process was given.
+    /// The amount of input that the process was given.
     pub stdin: StdinReport,
-    /// Something the process started outlived it and still held its output pipes when the drain limit was up.
+    /// A descendant outlived the process and still held its output pipes when the drain limit was
+    /// up.
     pub pipes_held: bool,
-    /// How many processes it had started were alive when it had ended. Of a confined run they have been killed since;
-    /// otherwise they live on, and what they have started themselves is not counted.
+    /// Number of descendants that were alive when the process had ended. Those of a confined run
+    /// have been killed since. Others live on, and processes that they have started are not
+    /// counted.
     ///
-    /// `None` if that can't be known: only the reaper of its orphans can ([`Config::reaper`](crate::Config::reaper)).
+    /// `None` if that can't be known: it needs [`Config::reaper`](crate::Config::reaper).
     pub leftovers: Option<u32>,
-    /// What the process and those of its descendants it waited for used.
+    /// Resources used by the process and the descendants that it waited for.
     pub usage: Usage,
-    /// What held it in.
+    /// The confinement that was in force.
     pub enforced: Enforced,
-    /// Files that the process complains of and that are hidden from it, for the reader who
-    /// [looks](crate::Sandbox::find_hidden) for them to keep. Nothing at first.
+    /// Hidden files that the process complains of. Empty at first: a caller that
+    /// [searches](crate::Sandbox::find_hidden) the output stores them here.
     pub hidden: Vec<PathBuf>,
-    /// Where the time went.
+    /// Durations of the parts of the run.
     pub timing: Timing,
 }
 
 impl Outcome {
-    /// The process ended on its own with exit code 0.
+    /// Returns whether the process ended on its own with exit code 0.
     pub fn success(&self) -> bool {
         self.ending == Ending::Exited(0)
     }
 }
 
-/// Why a run is over.
+/// Reason that a run is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
     /// The process ended on its own with this exit code.
     Exited(i32),
-    /// The process was ended by a signal that was not ours.
+    /// The process was ended by a signal that the executor did not send.
     #[non_exhaustive]
     Signaled {
-        /// The signal's number.
+        /// Number of the signal.
         signal: i32,
-        /// The system says it wrote a core file.
+        /// The system reports a core file.
         core_dumped: bool,
     },
     /// [`Limits::wall`](crate::Limits::wall) was up.
@@ -68,7 +70,7 @@ pub enum Ending {
         /// The limit it ran into.
         limit: Duration,
     },
-    /// The caller asked for it, or the executor was shut down.
+    /// The caller cancelled, or the executor was shut down.
     Cancelled,
     /// [`Limits::output_hard`](crate::Limits::output_hard) was passed.
     #[non_exhaustive]
@@ -78,11 +80,12 @@ pub enum Ending {
     },
     /// [`Limits::memory`](crate::Limits::memory) was passed, and the kernel killed the run.
     OutOfMemory,
-    /// The process is gone, but somebody else took its status: the host ignores SIGCHLD, or waits for every child.
+    /// The process is gone, and its status was taken elsewhere: the host ignores SIGCHLD, or
+    /// waits for every child.
     Lost,
 }
 
-/// Name of a signal, such as `SIGSEGV`; `None` for one that has no name here.
+/// Name of a signal, such as `SIGSEGV`; `None` for a number without a name.
 #[cfg(unix)]
 #[must_use]
 pub fn signal_name(signal: i32) -> Option<&'static str> {
@@ -90,46 +93,46 @@ pub fn signal_name(signal: i32) -> Option<&'static str> {
     Some(signal.as_str())
 }
 
-/// No name, as this system has no signals.
+/// Returns `None`, as this system has no signals.
 #[cfg(not(unix))]
 #[must_use]
 pub fn signal_name(_: i32) -> Option<&'static str> {
     None
 }
 
-/// What became of the input.
+/// Report on the standard input of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StdinReport {
     /// Bytes the pipe took; the process need not have read them.
     pub written: u64,
-    /// The process closed its end, or ended, before everything was written. That is not a fault.
+    /// The process closed its end, or ended, before everything was written. That is no error.
     pub closed_early: bool,
 }
 
-/// What a process used.
+/// Resources used by a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Processor time in the program.
+    /// Processor time in user mode.
     pub user: Duration,
-    /// Processor time in the kernel on its behalf.
+    /// Processor time in the kernel.
     pub system: Duration,
-    /// The most memory one of its processes had resident at a time, in bytes.
+    /// Largest resident memory of any one of its processes, in bytes.
     ///
-    /// `None` where the system does not tell. On Linux that is so for less than the most this process has had itself,
-    /// as the kernel counts that in.
+    /// `None` if the system does not report it. Linux counts in the peak of this process, so a
+    /// smaller value is unknown there.
     pub peak_memory: Option<u64>,
 }
 
-/// How long the parts of a run took.
+/// Durations of the parts of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timing {
-    /// From the call to the start: waiting for a turn.
+    /// Time in the queue: from the call to the start.
     pub queued: Duration,
-    /// Creating the process.
+    /// Time to create the process.
     pub spawn: Duration,
-    /// From the process's start to the outcome.
+    /// Time from the start of the process to the outcome.
     pub wall: Duration,
 }

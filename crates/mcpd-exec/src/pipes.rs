@@ -1,4 +1,4 @@
-//! Our ends of a process's pipes: one to feed, two to drain, none of them waiting for another.
+//! Our ends of the pipes of a process: one writer and two readers that never wait for each other.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::outcome::StdinReport;
 use crate::spawner::Input;
 use crate::terminal::Shown;
 
-/// Writes the input.
+/// Writer of the standard input.
 #[derive(Debug)]
 pub(crate) struct Feed {
     pipe: Option<Writer>,
@@ -33,12 +33,12 @@ impl Feed {
         })
     }
 
-    /// Something is left to write, and somebody to read it.
+    /// Returns whether input is left to write and the other end is open.
     pub(crate) fn is_open(&self) -> bool {
         self.pipe.is_some()
     }
 
-    /// Writes some, and closes the pipe after the last of it. Cancel safe.
+    /// Writes a part, and closes the pipe after the last one. Cancel safe.
     pub(crate) async fn write(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
         match pipe.write(&self.rest).await {
@@ -65,22 +65,23 @@ impl Feed {
     }
 }
 
-/// Reads one output stream.
+/// Reader of one output stream.
 #[derive(Debug)]
 pub(crate) struct Drain {
     pipe: Option<Reader>,
     buffer: Vec<u8>,
-    /// The last read filled the buffer, so there is more.
+    /// The last read filled the buffer, so more is likely to follow.
     flooded: bool,
     capture: Capture,
     shown: Shown,
-    /// What does not fit into that, if it is wanted.
+    /// Spill file for what exceeds the capture, if one is wanted.
     keeping: Option<Keeping>,
     lines: Lines,
 }
 
 impl Drain {
-    /// Most processes write a line or two; the buffer grows for the others, and then the pipe with it.
+    /// Most processes write a line or two. For the others the buffer grows, and then the pipe
+    /// with it.
     const FIRST_BUFFER: usize = 4 * 1024;
     const LAST_BUFFER: usize = 256 * 1024;
 
@@ -91,7 +92,7 @@ impl Drain {
         temporary: &Arc<Path>,
     ) -> io::Result<Self> {
         let keeping = (limits.keep > 0).then(|| {
-            // One byte more would be a signal to this process.
+            // Exceeding the limit by a byte would raise SIGXFSZ in this process.
             Keeping::new(temporary, limits.keep.min(os::file_size_limit()))
         });
         let mut buffer = output.read;
@@ -109,12 +110,12 @@ impl Drain {
         })
     }
 
-    /// Somebody may still write, or what was read is still being kept.
+    /// Returns whether the pipe is open, or a write to the spill file is under way.
     pub(crate) fn is_open(&self) -> bool {
         self.pipe.is_some() || self.is_keeping()
     }
 
-    /// What was read is still being kept.
+    /// Returns whether a write to the spill file is under way.
     pub(crate) fn is_keeping(&self) -> bool {
         self.keeping.as_ref().is_some_and(Keeping::is_writing)
     }
@@ -123,17 +124,18 @@ impl Drain {
         self.capture.total_bytes()
     }
 
-    /// Reads some into the buffer, for [`take`](Self::take). Cancel safe.
+    /// Reads a part into the buffer, for [`take`](Self::take). Cancel safe.
     pub(crate) async fn read(&mut self) {
         if let Some(keeping) = &mut self.keeping
             && keeping.is_writing()
         {
-            // That is news, too, whether or not there is more to read.
+            // The end of a write is progress too, even if there is nothing to read. Reading only
+            // after it is the backpressure of a slow disk.
             return keeping.written().await;
         }
         let Some(pipe) = &mut self.pipe else { return };
         if mem::take(&mut self.flooded) {
-            // The others on this thread come first, or a flood would keep it for megabytes on end.
+            // Yield first, or a flood would keep this worker busy for megabytes on end.
             tokio::task::yield_now().await;
         }
         if !matches!(pipe.read_buf(&mut self.buffer).await, Ok(1..)) {
@@ -141,7 +143,7 @@ impl Drain {
         }
     }
 
-    /// Keeps and hands on what was read, if anything was.
+    /// Captures what was read and delivers its lines.
     pub(crate) fn take(&mut self, on_line: Option<&mut OnLine<'_>>) {
         if self.buffer.is_empty() {
             return;
@@ -162,8 +164,8 @@ impl Drain {
         }
     }
 
-    /// Reads and takes what is in the pipe by now, without waiting for more: no more than pipes hold, as somebody may go on
-    /// writing.
+    /// Reads and takes what the pipe holds now, without waiting for more. It stops after as much
+    /// as a pipe holds, since writers may go on.
     pub(crate) fn take_rest(&mut self, on_line: Option<&mut OnLine<'_>>) {
         while let Some(pipe) = &self.pipe
             && self.buffer.len() < Self::LAST_BUFFER
@@ -178,19 +180,19 @@ impl Drain {
         self.take(on_line);
     }
 
-    /// Keeps nothing any more if the disk is still busy with what there is; false if it is not.
+    /// Abandons the spill file if the disk is still busy with it. Returns whether it was.
     pub(crate) fn give_up_keeping(&mut self) -> bool {
         self.keeping
             .take_if(|keeping| keeping.is_writing())
             .is_some()
     }
 
-    /// The pipe, if somebody may still write to it.
+    /// Returns the pipe if it is still open.
     pub(crate) fn into_pipe(self) -> Option<Reader> {
         self.pipe
     }
 
-    /// Writes down what was read, once it is more than memory will hold.
+    /// Writes what was read to the spill file, once the stream exceeds the capture.
     fn keep(&mut self) {
         let Some(keeping) = &mut self.keeping else {
             return;

@@ -1,4 +1,14 @@
-//! A live process and what it has started. Dropping it ends it; whoever owns it, nothing stays behind that should not.
+//! Process ownership and the reaper thread. Dropping a [`Process`] ends it and what it has
+//! started, so no owner can leave anything behind by mistake.
+//!
+//! A dying run is polled with a back-off of its own:
+//!
+//! ```text
+//! TERM ──leader gone, grace over or hurry──► KILL ──► polled until all are dead ──► reaped
+//!
+//! pause between polls: none while there is something to kill (1000 polls at most),
+//!                      then 100 µs up to poll 1000, then 5/4 of the last one, up to 1 s
+//! ```
 
 use std::convert::Infallible;
 use std::process::ExitStatus;
@@ -15,7 +25,8 @@ use crate::enforced::Enforced;
 use crate::os::{self, Child, Output, Reader, System};
 use crate::outcome::Usage;
 
-/// A turn to run something. It is given back when the last clone is gone: the run's and the process's.
+/// Slot of a running process. It is free again when both clones are gone: the run's and the
+/// process's.
 pub(crate) type Turn = Arc<OwnedSemaphorePermit>;
 
 /// A process that was started and has not been reaped.
@@ -23,7 +34,7 @@ pub(crate) type Turn = Arc<OwnedSemaphorePermit>;
 pub(crate) struct Process {
     /// `None` once it was reaped, or handed to the reaper.
     live: Option<Live>,
-    /// What the leader had ended with when it was handed to the reaper.
+    /// Exit status of the leader when the process was handed to the reaper.
     status: Option<ExitStatus>,
     enforced: Enforced,
     reaper: Reaper,
@@ -34,30 +45,31 @@ struct Live {
     child: Child,
     /// Given back when the process is reaped, not when it is killed.
     _turn: Turn,
-    /// Likewise, for whoever wanted the run.
+    /// The caller's value, with the same lifetime.
     _held: Option<Held>,
-    /// Held by a process that runs for long.
+    /// Set for a process that runs long.
     lasting: Option<Lasting>,
 }
 
-/// What is left of a run that has ended.
+/// Result of reaping a run.
 #[derive(Debug, Default)]
 pub(crate) struct Remains {
-    /// `None` if somebody else took it.
+    /// `None` if the status was taken elsewhere.
     pub(crate) status: Option<ExitStatus>,
     pub(crate) usage: Usage,
     pub(crate) leftovers: Option<u32>,
     pub(crate) out_of_memory: bool,
 }
 
-/// How far the ending of a run has come.
+/// Progress of ending a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Nothing but the leader's remains is left.
+    /// Only the leader's status remains to be taken.
     Over,
-    /// There were some to kill. What they may have started meanwhile must not be given time.
+    /// Processes were just killed. They may have forked meanwhile, so the next look must follow
+    /// at once.
     Killing,
-    /// Those that were killed have to die.
+    /// Killed processes have yet to die.
     Waiting,
 }
 
@@ -67,12 +79,12 @@ impl Progress {
     }
 }
 
-/// How the end of a run goes.
+/// Result of ending a run.
 #[derive(Debug)]
 pub(crate) enum End {
     /// It is over.
     Over(Remains),
-    /// Something is being ended.
+    /// The reaper is ending it.
     Soon(oneshot::Receiver<Remains>),
 }
 
@@ -91,7 +103,7 @@ impl Process {
         }
     }
 
-    /// Nothing may be left of its run.
+    /// Returns whether nothing may be left of its run.
     pub(crate) fn is_confined(&self) -> bool {
         self.live
             .as_ref()
@@ -102,7 +114,7 @@ impl Process {
         &self.enforced
     }
 
-    /// What there is of a run that is still being ended.
+    /// Returns what is known of a run that is still being ended.
     pub(crate) fn remains(&self) -> Remains {
         Remains {
             status: self.status,
@@ -110,28 +122,28 @@ impl Process {
         }
     }
 
-    /// Asks the group to end.
+    /// Sends TERM to the group.
     pub(crate) fn terminate(&mut self) {
         if let Some(live) = &mut self.live {
             live.child.terminate();
         }
     }
 
-    /// Kills the group.
+    /// Sends KILL to the group.
     pub(crate) fn kill(&mut self) {
         if let Some(live) = &mut self.live {
             live.child.kill();
         }
     }
 
-    /// Whether the leader has ended; the group can still be signalled.
+    /// Returns whether the leader has ended; the group can still be signalled.
     pub(crate) fn has_exited(&mut self) -> bool {
         self.live
             .as_mut()
             .is_some_and(|live| live.child.has_exited())
     }
 
-    /// Waits a while for its end, and reads all its output if it comes.
+    /// Waits a while for its end, and reads all its output if it comes in time.
     pub(crate) fn attend(
         &mut self,
         outputs: [&mut Output; 2],
@@ -143,24 +155,27 @@ impl Process {
         }
     }
 
-    /// Becomes ready when the leader has ended. `None` if that is somebody else's matter by now.
+    /// Returns a watch that becomes ready when the leader has ended. `None` once the reaper has
+    /// the process.
     pub(crate) fn watch(&self) -> Option<io::Result<os::ExitWatch>> {
         self.live.as_ref().map(|live| live.child.watch())
     }
 
-    /// It runs for long, so that what it leaves behind meanwhile has to be looked after.
+    /// Marks the process as a long one, so that orphans it leaves meanwhile are reaped.
     pub(crate) fn lasts(&mut self) {
         if let Some(live) = &mut self.live {
             live.lasting.get_or_insert_with(|| self.reaper.lasting());
         }
     }
 
-    /// Ends what is left, of a run that is confined all of it, and reaps the leader, which was killed or has ended.
+    /// Ends what is left of the run, which for a confined one is every process, and reaps the
+    /// leader, which was killed or has ended.
     pub(crate) fn end(&mut self) -> End {
         let Some(mut live) = self.live.take() else {
             return End::Over(Remains::default());
         };
-        // In this order: until the leader has ended, what it leaves behind is nobody's orphan.
+        // In this order: only when the leader has ended do the processes that it leaves become
+        // orphans.
         if live.child.has_exited() && live.child.was_alone().unwrap_or(!live.child.is_confined()) {
             let leftovers = live.child.counts_leftovers().then_some(0);
             return End::Over(live.reap(leftovers));
@@ -176,13 +191,14 @@ impl Process {
         End::Soon(remains)
     }
 
-    /// Asks the group to end, and ends what is left of it when its leader has ended, or `grace` is over. `outputs` are closed
-    /// no sooner, or it would die of its last words.
+    /// Sends TERM to the group, and ends what is left when the leader has ended or `grace` is
+    /// over. `outputs` stay open until then, or SIGPIPE would kill a process that prints last
+    /// words.
     pub(crate) fn leave(mut self, grace: Duration, outputs: [Option<Reader>; 2]) {
         self.terminate();
         let Some(live) = self.live.take() else { return };
         let farewell = Farewell {
-            // What is further away than any clock goes is never.
+            // A time beyond the range of the clock means never.
             until: Instant::now().checked_add(grace),
             _outputs: outputs,
         };
@@ -196,9 +212,10 @@ impl Process {
 }
 
 impl Live {
-    /// Of a leader that has ended.
+    /// Reaps a leader that has ended.
     fn reap(&mut self, leftovers: Option<u32>) -> Remains {
-        // An error means that somebody else reaped it, so we must not signal it any more either.
+        // An error means that it was reaped elsewhere, so its number must not be signalled any
+        // more.
         let (status, usage) = match self.child.reap() {
             Ok(Some((status, usage))) => (Some(status), usage),
             _ => (None, Usage::default()),
@@ -221,44 +238,46 @@ impl Drop for Process {
     }
 }
 
-/// Where killed processes go whose owner does not wait for their end, and orphans.
+/// Handle of the reaper thread. The thread takes killed processes that no run waits for, and
+/// orphans.
 #[derive(Debug, Clone)]
 pub(crate) struct Reaper {
     tasks: mpsc::Sender<Task>,
-    /// Processes that run for long.
+    /// Number of processes that run long.
     lasting: Arc<AtomicUsize>,
 }
 
 #[derive(Debug)]
 enum Task {
     End(Box<Dying>),
-    /// There may be orphans.
+    /// Looks for orphans.
     Look,
-    /// There is no time left for farewells.
+    /// Kills at once what has grace left.
     Hurry,
 }
 
-/// A run that is being ended, and who wants to know.
+/// Run that is being ended, with the channel for its remains.
 #[derive(Debug)]
 struct Dying {
     live: Live,
     /// `None` once nothing of it may go on.
     farewell: Option<Farewell>,
     reply: Option<oneshot::Sender<Remains>>,
-    /// Its own: what does not die must not be looked at more often for others that do.
+    /// Each run has its own: a process that does not die must not be polled more often because of
+    /// others that do.
     pace: Pace,
 }
 
-/// What a run that was asked to end is given.
+/// Grace of a run that was sent TERM.
 #[derive(Debug)]
 struct Farewell {
-    /// `None` is never.
+    /// `None` means never.
     until: Option<Instant>,
     _outputs: [Option<Reader>; 2],
 }
 
 impl Dying {
-    /// Whether it may still go on.
+    /// Returns whether it may still go on, and kills it otherwise.
     fn lingers(&mut self) -> bool {
         let lingers = self.farewell.as_ref().is_some_and(|farewell| {
             let has_time = farewell.until.is_none_or(|until| Instant::now() < until);
@@ -273,12 +292,12 @@ impl Dying {
     fn hurry(&mut self) {
         if self.farewell.take().is_some() {
             self.live.child.kill();
-            // Only now is there anything to be eager for.
+            // The back-off starts anew with the kill.
             self.pace = Pace::default();
         }
     }
 
-    /// When it has to be looked at next.
+    /// Returns the time of the next look.
     fn due(&self) -> Instant {
         match self.farewell {
             Some(_) => self.pace.due(Pace::LASTING),
@@ -286,7 +305,7 @@ impl Dying {
         }
     }
 
-    /// One look, if it is time for one. True if it was the last.
+    /// Takes a look, if it is due. Returns whether it was the last.
     fn is_over(&mut self) -> bool {
         if self.due() > Instant::now() {
             return false;
@@ -304,24 +323,24 @@ impl Dying {
         if progress != Progress::Over {
             return progress;
         }
-        // Of those who were killed there is no other trace.
+        // Killed processes leave no trace but this count.
         let leftovers = match self.live.child.killed() {
             0 => self.live.child.left(),
             killed => Some(killed),
         };
         let remains = self.live.reap(leftovers);
         if let Some(reply) = self.reply.take() {
-            // Nobody listens any more when the run was dropped.
+            // The receiver is gone if the run was dropped.
             reply.send(remains).ok();
         }
         progress
     }
 }
 
-/// The end of a thread is known when it drops this.
+/// Sender that a thread drops to announce its end.
 pub(crate) type Announced = mpsc::Sender<Infallible>;
 
-/// Counted while it lives.
+/// Counts as one long process while it lives.
 #[derive(Debug)]
 struct Lasting(Arc<AtomicUsize>);
 
@@ -332,7 +351,8 @@ impl Drop for Lasting {
 }
 
 impl Reaper {
-    /// Starts the thread; it ends when the last clone is gone and everything is reaped, and says so.
+    /// Starts the thread. It ends, and drops `end`, when the last clone is gone and everything is
+    /// reaped.
     pub(crate) fn start(system: Arc<System>, end: Announced) -> io::Result<Self> {
         let (tasks, receiver) = mpsc::channel();
         let lasting = Arc::new(AtomicUsize::new(0));
@@ -356,7 +376,7 @@ impl Reaper {
         self.send(Task::Look);
     }
 
-    /// Kills what was left to end by itself.
+    /// Kills the processes that still have grace.
     pub(crate) fn hurry(&self) {
         self.send(Task::Hurry);
     }
@@ -369,9 +389,12 @@ impl Reaper {
     }
 }
 
-/// A killed process takes anything from microseconds to for ever (asleep in a dead file system), and one must not
-/// keep the others waiting: so they are all asked in turn, each less and less often in the end. And orphans are reaped while
-/// there are any, or while something runs that may leave some.
+/// Loop of the reaper thread.
+///
+/// A killed process takes from microseconds to for ever to die (asleep in a dead file system),
+/// and one must not keep the others waiting. So all are polled in turn, each with its own
+/// back-off. Orphans are reaped while there are any, or while a long process runs that may leave
+/// some.
 fn reap_all(receiver: &mpsc::Receiver<Task>, system: &System, lasting: &AtomicUsize) {
     let mut dying: Vec<Box<Dying>> = Vec::new();
     let mut orphans = 0;
@@ -401,7 +424,7 @@ fn reap_all(receiver: &mpsc::Receiver<Task>, system: &System, lasting: &AtomicUs
     }
 }
 
-/// The next task, as long as there may be some; `None` has all the time in the world.
+/// Waits for the next task for `patience` at most. `None` waits without limit.
 fn next(
     receiver: &mpsc::Receiver<Task>,
     patience: Option<Duration>,
@@ -417,17 +440,17 @@ fn next(
     }
 }
 
-/// How often one looks at a run that is dying.
+/// Polling back-off for a dying run.
 #[derive(Debug)]
 struct Pace {
     last: Instant,
-    /// Between that look and the next.
+    /// Pause between the last look and the next.
     pause: Duration,
     looks: u32,
 }
 
 impl Default for Pace {
-    /// At once.
+    /// Due at once.
     fn default() -> Self {
         Self {
             last: Instant::now(),
@@ -440,13 +463,14 @@ impl Default for Pace {
 impl Pace {
     const FIRST: Duration = Duration::from_micros(100);
     const LAST: Duration = Duration::from_secs(1);
-    /// Often enough for a process that leaves a thousand orphans a second, and for one whose time will be up.
+    /// Short enough for a process that leaves a thousand orphans a second, and to meet the end of
+    /// a grace.
     const LASTING: Duration = Duration::from_millis(100);
-    /// So many looks without a pause, while there is something to kill: whoever sleeps among a hundred that keep forking
-    /// comes back when it is too late.
+    /// Looks without a pause while there is something to kill. Among a hundred processes that
+    /// keep forking, a thread that sleeps comes back too late.
     const EAGER: u32 = 1000;
 
-    /// When it is time for the next look, after a pause of so long at most.
+    /// Returns the time of the next look, after a pause of at most `most`.
     fn due(&self, most: Duration) -> Instant {
         self.last + self.pause.min(most)
     }

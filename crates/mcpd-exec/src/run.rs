@@ -1,15 +1,16 @@
-//! One process from its start to its outcome: feeding it, draining it, and ending it when it must end.
+//! Life of one process from its start to its outcome: a state machine that writes its input,
+//! reads its output, and ends it in time.
 //!
 //! ```text
 //! Running ──exit──► Leaving ──pipes closed, or drain limit──► over
-//!    └─────────────────┤
-//!                      ├──time-out, cancel, shutdown──► Asked (TERM) ──grace──► Killed (KILL) ──► over
-//!                      └──output limit, second shutdown──────────────────────────►┘
+//!    └────────────────┤
+//!                     ├──time-out, cancel, shutdown──► Asked (TERM) ──grace──► Killed (KILL)
+//!                     └──output limit, second shutdown──────────────────────────►┘──► over
 //! ```
 //!
-//! It is over when the process has ended and both pipes are closed. Once asked, the whole group is killed at the end,
-//! so nobody in it outlives a run that was cut short. A run that is dropped is left to the [reaper](crate::process), which
-//! goes the same way.
+//! A run is over when the process has ended and both pipes are closed. Once TERM was sent, the
+//! whole group is killed at the end, so no member outlives a run that was cut short. The
+//! [reaper](crate::process) takes over a run that is dropped, with the same steps.
 
 use std::future::Future;
 use std::io;
@@ -33,22 +34,23 @@ use crate::pipes::{Drain, Feed};
 use crate::process::{End, Process, Remains};
 use crate::spawner::Started;
 
-/// What a run is waiting for.
+/// Stage of a run, by what it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    /// The process, until the wall limit.
+    /// Waits for the process, until the wall limit.
     Running,
-    /// The pipes, until the drain limit: the process has ended on its own.
+    /// Waits for the pipes, until the drain limit: the process has ended on its own.
     Leaving,
-    /// The group to heed our TERM, until the grace is over.
+    /// Waits for the group after TERM, until the grace is over.
     Asked,
-    /// The group to be gone, until the drain limit.
+    /// Waits for the group after KILL, until the drain limit.
     Killed,
-    /// What is left to have been ended, which nobody listens to any more.
+    /// Waits for the reaper to end what is left. Its output is no longer read.
     Ending,
 }
 
-/// How long is waited for the end of what was killed. Only what the kernel can't end takes so long.
+/// Time to wait for the end of killed processes. Only a process that the kernel can't end takes
+/// so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 struct Run<'a> {
@@ -57,13 +59,13 @@ struct Run<'a> {
     stage: Stage,
     watch: Option<ExitWatch>,
     exited: bool,
-    /// What is left of it, once nothing has to be ended any more.
+    /// The leader's status and usage, once nothing has to be ended any more.
     remains: Option<Remains>,
-    /// Resolves to that while something is being ended.
+    /// Resolves to the remains while the reaper ends something.
     ending: Option<oneshot::Receiver<Remains>>,
-    /// Why we ended it, if we did.
+    /// The reason that the executor ended the run, if it did.
     cut_short: Option<Ending>,
-    /// When the present stage is over.
+    /// End of the present stage.
     timer: Pin<&'a mut Sleep>,
     stdin: Feed,
     stdout: Drain,
@@ -140,7 +142,7 @@ pub(crate) async fn run(
 }
 
 impl Run<'_> {
-    /// Goes on where the thread has left off that started the process.
+    /// Takes over from the spawner thread that started the process.
     fn take_over(&mut self, mut on_line: Option<&mut OnLine<'_>>) -> io::Result<()> {
         self.stdout.take(on_line.as_deref_mut());
         self.stderr.take(on_line);
@@ -158,7 +160,7 @@ impl Run<'_> {
         self.remains.is_some() && self.is_silent()
     }
 
-    /// Both pipes are closed, or nobody listens any more; and what was read is kept.
+    /// Returns whether both pipes are closed or no longer read, and everything read is stored.
     fn is_silent(&self) -> bool {
         let is_keeping = self.stdout.is_keeping() || self.stderr.is_keeping();
         self.stage == Stage::Ending && !is_keeping || !self.holds_pipes()
@@ -168,11 +170,12 @@ impl Run<'_> {
         self.stdout.is_open() || self.stderr.is_open()
     }
 
-    /// Goes on to what follows the present stage. True if nothing does.
+    /// Moves on from a stage whose time is up. Returns whether there is no further stage.
     fn time_is_up(&mut self, mut on_line: Option<&mut OnLine<'_>>) -> bool {
         match self.stage {
             Stage::Running => {
-                // On a machine that is late with everything, the end may have come before its notice.
+                // On an overloaded machine the timer may fire before the notice of an exit that
+                // came in time.
                 self.look();
                 if !self.exited {
                     let limit = self.limits.wall;
@@ -181,12 +184,14 @@ impl Run<'_> {
             }
             Stage::Asked => self.kill(),
             Stage::Leaving | Stage::Killed => {
-                // A disk that stands still keeps us from reading. Nobody but that is to blame.
+                // A disk that hangs blocks reading through its backpressure. Give up the spill
+                // file and drain once more.
                 let outputs = [&mut self.stdout, &mut self.stderr];
                 if outputs.map(Drain::give_up_keeping).contains(&true) {
                     self.enter(self.stage, self.limits.drain);
                 } else {
-                    // Who takes lines, or the machine, may have been too slow for what was written in time.
+                    // The line callback or the machine may have been too slow to read what was
+                    // written in time.
                     self.stdout.take_rest(on_line.as_deref_mut());
                     self.stderr.take_rest(on_line);
                     self.enter(Stage::Ending, PATIENCE);
@@ -197,7 +202,8 @@ impl Run<'_> {
         false
     }
 
-    /// Ends what is left once it is over, of a confined run even before: nothing of it may hold the pipes.
+    /// Ends what is left of a run that is over. Of a confined run it does so even before, as no
+    /// leftover process may hold the pipes.
     fn end_if_over(&mut self) {
         let is_over = self.exited && self.is_silent();
         let is_left = self.exited && self.stage == Stage::Leaving;
@@ -208,7 +214,7 @@ impl Run<'_> {
         }
         self.watch = None;
         if self.cut_short.is_some() {
-            // Before reaping: afterwards the group's number may be somebody else's.
+            // Before reaping: afterwards the group's number may belong to another process.
             self.process.kill();
         }
         match self.process.end() {
@@ -269,7 +275,7 @@ impl Run<'_> {
             .reset(now.checked_add(patience).unwrap_or_else(distant));
     }
 
-    /// Nobody waits for it any more.
+    /// Leaves a run that was dropped to the reaper.
     fn leave(self) {
         let grace = match self.stage {
             Stage::Running | Stage::Leaving | Stage::Asked => self.limits.grace,
@@ -282,7 +288,7 @@ impl Run<'_> {
     fn finish(mut self, mut on_line: Option<&mut OnLine<'_>>, timing: Timing) -> Outcome {
         let mut enforced = self.process.enforced().clone();
         let remains = self.remains.take().unwrap_or_else(|| {
-            // It is still being ended, in the background.
+            // The reaper is still ending it, in the background.
             enforced.containment = enforced.containment.min(Containment::Search);
             self.process.remains()
         });
@@ -305,7 +311,7 @@ impl Run<'_> {
 
 async fn ended(ending: &mut Option<oneshot::Receiver<Remains>>) -> Remains {
     match ending {
-        // The thread that ends it lives as long as anything is being ended.
+        // The reaper's thread lives as long as anything is being ended.
         Some(ending) => ending.await.unwrap_or_default(),
         None => std::future::pending().await,
     }
@@ -332,7 +338,7 @@ fn natural(remains: &Remains) -> Ending {
     }
 }
 
-/// The outcome of a run that was cancelled while it waited for its turn.
+/// Returns the outcome of a run that was cancelled in the queue.
 pub(crate) fn cancelled_before_start(queued: Duration) -> Outcome {
     Outcome {
         ending: Ending::Cancelled,

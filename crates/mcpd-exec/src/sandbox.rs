@@ -1,4 +1,4 @@
-//! How far a process is confined: what is asked for, as plain data.
+//! Confinement that is asked for, as plain data.
 
 pub(crate) mod homes;
 mod lacking;
@@ -10,22 +10,23 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
-/// How far a process is confined. Each level holds all that the one before it does.
+/// Level of confinement. Each level includes all restrictions of the one before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Level {
-    /// Hygiene only: a process group of its own and no terminal, no inherited descriptors, limits.
+    /// Hygiene only: own process group, no terminal, no inherited descriptors, limits.
     #[default]
     None,
-    /// No new privileges, writing only where it is allowed, no secrets to read, no signal to other processes,
-    /// a deny-list of system calls, and no descendant that survives the run.
+    /// No new privileges, writing only where it is allowed, no reading of secrets, no signals to
+    /// other processes, a deny-list of system calls, and no descendant that survives the run.
     Guarded,
-    /// Its own user, mount, process, IPC and host name namespaces on a read-only system, without a network.
+    /// Own user, mount, process, IPC and host name namespaces on a read-only system, without a
+    /// network.
     Strict,
 }
 
 impl Level {
-    /// As it is written in configuration.
+    /// Name in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -41,7 +42,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// A name that is no level.
+/// Name that is no level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no sandbox level; it is one of none, guarded, strict")]
 pub struct UnknownLevel(String);
@@ -57,32 +58,35 @@ impl FromStr for Level {
     }
 }
 
-/// Whether a process may use the network.
+/// Access of a process to the network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Network {
-    /// As the host may.
+    /// The access of the host.
     #[default]
     Host,
-    /// No socket of any family, not even to a local service; connected pairs of sockets stay.
+    /// No socket of any family, not even to a local service. Connected pairs of sockets stay.
     Off,
 }
 
-/// What happens if the system lacks a mechanism that a level is made of.
+/// Policy for mechanisms of a level that the system lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Missing {
     /// The process runs without it, and the outcome says so.
     Report,
-    /// Nothing is run. [`Level::Guarded`] is also made of [`Config::reaper`](crate::Config::reaper) and
+    /// Nothing is run. For this, [`Level::Guarded`] includes
+    /// [`Config::reaper`](crate::Config::reaper) and
     /// [`Config::watchdog`](crate::Config::watchdog).
     ///
-    /// A path in [`Sandbox::write`] that is not there, an empty `/proc`, and
-    /// [`Limits::processes`](crate::Limits::processes) that the kernel does not count, or not alone, are reported all the same.
+    /// Three things are only reported all the same: a missing path in [`Sandbox::write`], an
+    /// empty `/proc`, and [`Limits::processes`](crate::Limits::processes) that the kernel does
+    /// not count, or counts with other processes.
     Refuse,
 }
 
-/// The user and group a process runs as, by number. Only root can start a process as somebody else.
+/// User and group that a process runs as, by number. Only root can start a process as another
+/// user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct RunAs {
@@ -93,13 +97,13 @@ pub struct RunAs {
 }
 
 impl RunAs {
-    /// The user with the number `user`, in no group but `group`.
+    /// Names the user with the number `user`, in no group but `group`.
     pub fn new(user: u32, group: u32) -> Self {
         Self { user, group }
     }
 }
 
-/// How one process is confined.
+/// Confinement of one process.
 ///
 /// ```
 /// use mcpd_exec::{Network, Sandbox};
@@ -109,41 +113,45 @@ impl RunAs {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Sandbox {
-    /// How far the process is confined. What follows has no effect at level `none`, but for `run_as`.
+    /// Level of confinement. At `none` the other fields have no effect, except `run_as`.
     pub level: Level,
-    /// Files and directories it may write, and everything below, besides its temporary directory. One that is not there when
-    /// it starts is no reason not to run it; the outcome says so. A relative path is meant relative to the caller's directory.
+    /// Files and directories that it may write, with everything below, besides its temporary
+    /// directory. One that is missing at the start does not prevent the run; the outcome reports
+    /// it. A relative path is relative to the caller's directory.
     ///
-    /// Links are followed, but for those that lie where it may write: such a link may be a process's own, and lead anywhere. What
-    /// lies behind one is to be named by where it is.
+    /// Links are followed, except those that lie where the process may write: it may have made
+    /// such a link itself, and to any place. Name the target of such a link instead.
     pub write: Vec<PathBuf>,
-    /// No links are on the way to what is in [`write`](Self::write), as far as it was there when somebody looked. One that is there
-    /// when the process starts is not followed: it was not there when the path was allowed.
+    /// The paths in [`write`](Self::write) are free of links, as far as they existed when they
+    /// were resolved. A link that is there when the process starts is not followed: it was not
+    /// there when the path was allowed.
     pub resolved: bool,
-    /// Files and directories it may read although they, or something above them, are hidden. Of the
-    /// entries that speak of a path the most specific one counts, and of equals the one that
-    /// allows. Links are followed as in [`write`](Self::write).
+    /// Files and directories that it may read although they, or a directory above them, are
+    /// hidden. The most specific entry for a path counts, and of equally specific ones the one
+    /// that allows. Links are followed as in [`write`](Self::write).
     pub read: Vec<PathBuf>,
-    /// Home directories. At `guarded` what programs keep in them is hidden, which is every entry
-    /// whose name begins with a dot, and `snap`, unless it is [shown](Self::shown); at `strict` all
-    /// that is in them. What the run itself needs is readable: its program and what is
-    /// [visible](crate::Command::visible) to it. All homes there are by default: `$HOME`, that of
-    /// the caller's account, and for root those of regular users.
+    /// Home directories. `guarded` hides what programs keep in them, which is `snap` and every
+    /// entry whose name begins with a dot, except entries that are [shown](Self::shown). `strict`
+    /// hides everything in them. The run can read what it needs: its program and the paths that
+    /// are [visible](crate::Command::visible). The default is all homes: `$HOME`, that of the
+    /// caller's account, and for root those of regular users.
     ///
-    /// It is what is there when the process starts that is hidden, and where the process may write,
-    /// what appears is not.
+    /// Only entries that exist when the process starts are hidden. An entry that appears later
+    /// where the process may write is not.
     pub homes: Vec<PathBuf>,
-    /// Files and directories it may not read, nor anything below. [`Sandbox::secrets`] by default.
+    /// Files and directories that it may not read, with everything below. The default is
+    /// [`Sandbox::secrets`].
     ///
-    /// They are what is there when it starts: it may read a hidden path that appears meanwhile, and at `strict` what the host
-    /// puts in the place of a hidden file by renaming. At `strict` a link on the way to one that it may move hides nothing from
-    /// the next process: hide what it leads to.
+    /// Only paths that exist when it starts are hidden. It may read a hidden path that appears
+    /// later, and at `strict` a file that the host renames to a hidden path. At `strict`, a link
+    /// on the way to a hidden path protects nothing from the next process if the process may move
+    /// the link: hide the target instead.
     pub hidden: Vec<PathBuf>,
-    /// Whether it may use the network.
+    /// Access to the network.
     pub network: Network,
-    /// Whom it runs as, if not as the caller. At every level.
+    /// User it runs as, if not the caller. In force at every level.
     pub run_as: Option<RunAs>,
-    /// What happens if the system can't do all of this.
+    /// Policy for what the system can't enforce.
     pub missing: Missing,
 }
 
@@ -154,7 +162,7 @@ impl Default for Sandbox {
 }
 
 impl Sandbox {
-    /// Not confined.
+    /// Returns a sandbox without confinement.
     pub fn none() -> Self {
         Self {
             level: Level::None,
@@ -169,7 +177,7 @@ impl Sandbox {
         }
     }
 
-    /// Confined for code that nobody has read: see [`Level::Guarded`].
+    /// Returns the confinement for code that was not reviewed: see [`Level::Guarded`].
     pub fn guarded() -> Self {
         Self {
             level: Level::Guarded,
@@ -179,7 +187,7 @@ impl Sandbox {
         }
     }
 
-    /// Confined as far as the system can: see [`Level::Strict`].
+    /// Returns the strongest confinement that the system has: see [`Level::Strict`].
     pub fn strict() -> Self {
         Self {
             level: Level::Strict,
@@ -189,7 +197,7 @@ impl Sandbox {
         }
     }
 
-    /// As [`none`](Self::none), [`guarded`](Self::guarded) or [`strict`](Self::strict).
+    /// Returns [`none`](Self::none), [`guarded`](Self::guarded) or [`strict`](Self::strict).
     pub fn at(level: Level) -> Self {
         match level {
             Level::None => Self::none(),
@@ -220,14 +228,14 @@ impl Sandbox {
         self
     }
 
-    /// Sets whether the process may use the network.
+    /// Sets the access of the process to the network.
     #[must_use]
     pub fn network(mut self, network: Network) -> Self {
         self.network = network;
         self
     }
 
-    /// Runs the process as somebody else, whose secrets are hidden from it too.
+    /// Runs the process as another user, whose secrets are hidden from it too.
     #[must_use]
     pub fn run_as(mut self, run_as: RunAs) -> Self {
         self.run_as = Some(run_as);
@@ -238,17 +246,18 @@ impl Sandbox {
         self
     }
 
-    /// Sets what happens if the system can't do all of this.
+    /// Sets the policy for what the system can't enforce.
     #[must_use]
     pub fn missing(mut self, missing: Missing) -> Self {
         self.missing = missing;
         self
     }
 
-    /// This, and what `wish` adds to it: a wish can forbid, never allow.
+    /// Returns this sandbox with the restrictions that `wish` adds. A wish can forbid, never
+    /// allow.
     ///
-    /// What may be written is what both allow, by its name: paths with `..` never are, and whoever has links to fear resolves
-    /// them first.
+    /// A path may be written if both allow it by name. Paths with `..` never match, and callers
+    /// that have links to fear must resolve them first.
     #[must_use]
     pub fn tightened(mut self, wish: &Self) -> Self {
         let base = Self::at(wish.level);
@@ -277,8 +286,9 @@ impl Sandbox {
         self
     }
 
-    /// Leaves readable what is, unless `wish` names it as hidden; what `wish` reads is readable at
-    /// its level too, if it is at this one. `base` is what every wish of its level hides.
+    /// Keeps readable what is, unless `wish` names it as hidden. A path that `wish` reads becomes
+    /// readable if nothing here hides it. `base` holds the paths that every wish of its level
+    /// hides.
     fn narrow_reading(&mut self, base: &Self, wish: &Self) {
         if self.level == Level::None {
             self.read.clone_from(&wish.read);
@@ -295,7 +305,8 @@ impl Sandbox {
         add_new(&mut self.read, readable);
     }
 
-    /// Of the entries that speak of `path` the most specific counts, and of equals the one in `write`.
+    /// Returns whether the most specific entry for `path` is in `write`. Of equally specific
+    /// entries, `write` wins.
     fn may_write(&self, path: &Path) -> bool {
         let depth = |entries: &[PathBuf]| {
             let above = entries.iter().filter(|entry| path.starts_with(entry));
@@ -307,16 +318,18 @@ impl Sandbox {
         !goes_up && allowed.is_some() && allowed >= depth(&self.hidden).max(kept)
     }
 
-    /// Where people keep what no program but its own should read: keys, tokens, passwords, agents' sockets.
+    /// Paths where users keep what only its own program should read: keys, tokens, passwords,
+    /// sockets of agents.
     ///
-    /// Paths below every [home](Self::homes), where `XDG_CONFIG_HOME`, `XDG_DATA_HOME`,
-    /// `XDG_STATE_HOME` and `XDG_CACHE_HOME` lead instead, and those of the system.
+    /// They are paths of the system and paths below every [home](Self::homes), or the directories
+    /// that `XDG_CONFIG_HOME`, `XDG_DATA_HOME`, `XDG_STATE_HOME` and `XDG_CACHE_HOME` name
+    /// instead.
     pub fn secrets() -> Vec<PathBuf> {
         secrets::of_caller(&homes::of_caller(), |name| std::env::var_os(name))
     }
 }
 
-/// Appends the paths that are not there yet.
+/// Appends the paths that are not yet in the list.
 fn add_new(paths: &mut Vec<PathBuf>, new: impl IntoIterator<Item = PathBuf>) {
     // Hundreds of paths meet hundreds, and comparing two paths is slow.
     let mut known: HashSet<PathBuf> = paths.iter().cloned().collect();

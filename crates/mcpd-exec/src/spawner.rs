@@ -1,6 +1,7 @@
-//! The threads that start processes. Starting one blocks its caller until the new process has reached its program,
-//! so it never happens on an async worker. And as the thread is awake, it stays with the process for its first
-//! milliseconds, in which most end: the async workers then hear of it once, when everything is read.
+//! Pool of spawner threads. Starting a process blocks its caller until the new process has
+//! reached its program, so it never happens on an async worker. The thread then stays with the
+//! process for its first milliseconds, in which most processes end: the async workers are woken
+//! once, when everything is read.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -19,42 +20,43 @@ use crate::os::{self, Entered, Lane, Output, Pipe, System};
 use crate::outcome::StdinReport;
 use crate::process::{Announced, Process, Reaper, Turn};
 
-/// A process just started, with our ends of its pipes.
+/// Process that was just started, with our ends of its pipes.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) process: Process,
     pub(crate) stdin: Input,
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
-    /// When it was running.
+    /// Time at which it was running.
     pub(crate) at: Instant,
-    /// How long creating it took.
+    /// Time to create it.
     pub(crate) spawn: Duration,
 }
 
-/// What is left to write.
+/// Standard input that is yet to be written.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// `None` once everything is written, or nobody reads.
+    /// `None` once everything is written, or the other end is closed.
     pub(crate) pipe: Option<Pipe>,
     pub(crate) rest: Bytes,
     pub(crate) report: StdinReport,
 }
 
-/// The threads of an executor: for each kind of confinement as many as are ever needed at a time, up to a number.
+/// Threads of an executor, one pool per kind of confinement. A pool grows with demand up to
+/// `count` threads.
 #[derive(Debug)]
 pub(crate) struct Spawners {
     count: usize,
     lanes: Box<[Threads]>,
     reaper: Reaper,
     system: Arc<System>,
-    /// What each thread holds to its end.
+    /// Cloned by each thread until its end.
     end: Announced,
     /// Dropped last.
     _ends: Ends,
 }
 
-/// The ends of all threads. Dropping it waits for them. The lock makes it fit to be shared.
+/// Receiver of the ends of all threads. Dropping it waits for them. The lock makes it `Sync`.
 #[derive(Debug)]
 struct Ends(Mutex<Receiver<Infallible>>);
 
@@ -62,7 +64,7 @@ struct Ends(Mutex<Receiver<Infallible>>);
 #[derive(Debug, Default)]
 struct Threads(Arc<Queue>);
 
-/// No longer than there are turns, since a job holds one.
+/// Job queue of a pool. Each job holds a slot of the executor, which bounds the queue.
 #[derive(Debug, Default)]
 struct Queue {
     state: Mutex<State>,
@@ -73,7 +75,7 @@ struct Queue {
 struct State {
     jobs: VecDeque<Job>,
     threads: usize,
-    /// Those of them that wait for a job.
+    /// Number of threads that wait for a job.
     idle: usize,
     closed: bool,
 }
@@ -87,7 +89,7 @@ struct Job {
 }
 
 impl Spawners {
-    /// At most so many threads of a kind.
+    /// Creates the pools, each with at most `count` threads.
     pub(crate) fn new(count: usize, system: System) -> io::Result<Self> {
         let system = Arc::new(system);
         let (end, ends) = mpsc::channel();
@@ -101,7 +103,8 @@ impl Spawners {
         })
     }
 
-    /// Starts `command`, and stays with it for a while. Dropping the future starts nothing, or kills the process.
+    /// Starts `command`, and stays with it for a while. Dropping the future starts nothing, or
+    /// kills the process.
     pub(crate) async fn spawn(
         &self,
         command: &Arc<Command>,
@@ -118,16 +121,16 @@ impl Spawners {
             program: command.program.clone(),
             source,
         })?;
-        // The reply is only lost if the thread is, to a panic.
+        // The reply is only lost if the thread panics.
         started.await.map_err(|_| StartError::ShuttingDown)?
     }
 
-    /// Kills what was left to end by itself.
+    /// Kills the processes that still have grace.
     pub(crate) fn hurry(&self) {
         self.reaper.hurry();
     }
 
-    /// Hands a job to a thread, to a new one if all are busy and there may be more.
+    /// Queues a job. Starts a thread for it if all are busy and the pool may grow.
     fn push(&self, job: Job) -> io::Result<()> {
         let index = Lane::of(&job.command.sandbox);
         let queue = &self.lanes[index].0;
@@ -137,12 +140,12 @@ impl Spawners {
             match self.start(index, state.threads) {
                 Ok(()) => state.threads += 1,
                 Err(error) if state.threads == 0 => return Err(error),
-                // One of those there are will do it, later.
+                // The existing threads will do it later.
                 Err(_) => {}
             }
         }
         state.jobs.push_back(job);
-        // Whoever is woken would wait for us otherwise.
+        // A thread that is woken under the lock would only wait for it.
         drop(state);
         if is_awaited {
             queue.changed.notify_one();
@@ -176,7 +179,8 @@ impl Drop for Ends {
     fn drop(&mut self) {
         /// Far more than it takes, unless something is wrong with the machine.
         const PATIENCE: Duration = Duration::from_millis(500);
-        // The host may be about to end, and its threads with it, but not what they were to end and to remove.
+        // The host may be about to end. Its threads would end with it, but not the processes they
+        // were to end, nor the directories they were to remove.
         let ends = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         ends.recv_timeout(PATIENCE).ok();
     }
@@ -190,7 +194,7 @@ impl Drop for Threads {
 }
 
 impl Queue {
-    /// Waits for a job. `None` when there will be none.
+    /// Waits for a job. `None` when the pool is closed.
     fn next(&self) -> Option<Job> {
         let mut state = self.state();
         state.idle += 1;
@@ -225,7 +229,7 @@ impl Job {
             let is_wanted = || !reply.is_closed();
             (started.process).attend(outputs, command.limits.wall, is_wanted);
         }
-        // If the run was dropped meanwhile, the process comes back to us and is killed here.
+        // If the run was dropped meanwhile, `send` returns the process, and dropping it kills it.
         drop(reply.send(started));
     }
 }
@@ -252,7 +256,7 @@ fn start(
     })
 }
 
-/// Writes what the pipe takes at once; for most inputs that is all, and saves a wake-up.
+/// Writes what the pipe takes at once. Most inputs fit, which saves a wake-up.
 fn feed(pipe: Option<Pipe>, mut rest: Bytes) -> Input {
     let mut report = StdinReport::default();
     let Some(pipe) = pipe else {
@@ -284,11 +288,11 @@ fn feed(pipe: Option<Pipe>, mut rest: Bytes) -> Input {
     }
 }
 
-/// The absolute path of the program.
+/// Returns the absolute path of the program.
 pub(crate) fn resolve(command: &Command) -> Result<PathBuf, StartError> {
     let program = &command.program;
     if cfg!(windows) {
-        // Nothing forks there, and std knows the endings a program may have.
+        // Windows does not fork, and std knows the suffixes of programs.
         return Ok(program.clone());
     }
     if program.as_os_str().as_encoded_bytes().contains(&b'/') {
@@ -315,7 +319,8 @@ pub(crate) fn resolve(command: &Command) -> Result<PathBuf, StartError> {
     })
 }
 
-/// An empty or relative entry of `PATH` is meant relative to the caller's directory, as a relative program is.
+/// Makes a path absolute. A relative one, also from a relative or empty entry of `PATH`, is
+/// relative to the caller's directory.
 fn absolute(program: PathBuf) -> Result<PathBuf, StartError> {
     std::path::absolute(&program).map_err(|source| StartError::Io { program, source })
 }

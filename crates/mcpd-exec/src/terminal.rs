@@ -1,10 +1,10 @@
-//! Terminal emulation, as far as it decides what is read of an output in the end: a carriage return
-//! overwrites, cursor movements and erasures are obeyed, and colours, titles and links leave no
-//! trace. Output without an escape sequence or a lone carriage return is not touched, and costs a
-//! search.
+//! Terminal emulation, as far as it decides what can be read of an output in the end: a carriage
+//! return overwrites, cursor movements and erasures are obeyed, and colours, titles and links
+//! leave no trace. Output without an escape sequence or a lone carriage return is not touched,
+//! and costs a search.
 //!
-//! The last rows are held until nothing can change them any more; their number and their length are
-//! bounded, and so is an escape sequence. There is no width at which lines would wrap.
+//! Rows are held until nothing can change them any more. Their number and their length are
+//! bounded, and so is an escape sequence. Lines do not wrap at any width.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -19,13 +19,13 @@ const ESCAPE: u8 = 0x1b;
 const BACKSPACE: u8 = 0x08;
 const BELL: u8 = 0x07;
 
-/// Rows that the cursor can go back to; programs take terminals for smaller ones.
+/// Rows that the cursor can go back to. Programs assume smaller terminals.
 const MAX_ROWS: usize = 100;
-/// Characters of a row that can still change. Of a longer one the beginning can't.
+/// Characters of a row that can still change. The beginning of a longer row is settled.
 const MAX_ROW_LENGTH: usize = 4096;
-/// Column that the cursor can be sent to beyond the end of a row.
+/// Farthest column that the cursor can be sent to beyond the end of a row.
 const MAX_COLUMN: usize = 200;
-/// Length of an escape sequence, in bytes. What is longer is broken, and would swallow all that
+/// Length of an escape sequence, in bytes. A longer one is broken, and would swallow all that
 /// follows.
 const MAX_SEQUENCE: usize = 1 << 20;
 
@@ -42,8 +42,8 @@ pub fn shown(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned([before, &screen.finish()].concat())
 }
 
-/// Returns where the first escape sequence or lone carriage return is. One at the end of `bytes`
-/// may still be followed by a newline.
+/// Returns the position of the first escape sequence or lone carriage return. A carriage return
+/// at the end of `bytes` does not count, since a newline may follow.
 fn first_control(bytes: &[u8]) -> Option<usize> {
     memchr2_iter(ESCAPE, b'\r', bytes).find(|&at| match bytes.get(at + 1) {
         _ if bytes[at] == ESCAPE => true,
@@ -56,7 +56,8 @@ fn line_start(before: &[u8]) -> usize {
     memrchr(b'\n', before).map_or(0, |newline| newline + 1)
 }
 
-/// Second capture of a stream, of what a terminal would show; none as long as that is the same.
+/// Second capture of a stream, with what a terminal would show. There is none as long as both are
+/// equal.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     reduced: Option<Box<(Screen, Capture)>>,
@@ -65,7 +66,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// Takes the next bytes of the stream. `captured` is what was captured of it before them.
+    /// Takes the next bytes of the stream. `captured` holds the bytes before them.
     pub(crate) fn push(&mut self, mut bytes: &[u8], captured: &Capture) {
         if self.reduced.is_none() {
             let is_lone = self.has_return && bytes.first().is_some_and(|next| *next != b'\n');
@@ -89,7 +90,8 @@ impl Shown {
         }
     }
 
-    /// Begins with all that was captured, `before` after it, and the unfinished line on the screen.
+    /// Opens the second capture with all that was captured and `before`. The unfinished line goes
+    /// on the screen.
     fn open(&mut self, before: &[u8], captured: &Capture) {
         let mut screen = Screen::default();
         let mut capture = captured.clone();
@@ -101,7 +103,7 @@ impl Shown {
         self.reduced = Some(Box::new((screen, capture)));
     }
 
-    /// Returns what a terminal would show, if that is something else than what was `captured`.
+    /// Returns what a terminal would show, if it differs from what was `captured`.
     pub(crate) fn finish(mut self, captured: &Capture) -> Option<Box<Captured>> {
         if self.reduced.is_none() && self.has_return {
             self.open(&[], captured);
@@ -119,9 +121,9 @@ impl Shown {
 struct Screen {
     parser: Parser,
     grid: Grid,
-    /// The beginning of a character that the next bytes continue.
+    /// Beginning of a character that the next bytes continue.
     unfinished: Vec<u8>,
-    /// Bytes since the parser last had something for the grid.
+    /// Bytes since the parser last sent something to the grid.
     pending: usize,
 }
 
@@ -134,14 +136,14 @@ impl Screen {
         }
         let whole = without_cut_end(&bytes);
         self.unfinished = bytes[whole.len()..].to_vec();
-        // The parser swallows what follows a byte that is no character.
+        // The parser swallows the byte after an invalid one, so it gets valid UTF-8 only.
         for byte in String::from_utf8_lossy(whole).bytes() {
             self.parser.advance(&mut self.grid, byte);
             self.pending += 1;
             if mem::take(&mut self.grid.is_told) {
                 self.pending = 0;
             } else if byte == b'\n' || self.pending > MAX_SEQUENCE {
-                // No sequence goes on in the next line: its end is missing.
+                // A sequence does not extend over a newline: its end is missing.
                 self.parser = Parser::default();
                 self.pending = 0;
                 if byte == b'\n' {
@@ -169,7 +171,7 @@ struct Grid {
     row: usize,
     column: usize,
     has_return: bool,
-    /// The parser has had something for the grid.
+    /// The parser has sent something to the grid.
     is_told: bool,
     settled: Vec<u8>,
 }
@@ -179,7 +181,7 @@ struct Row {
     cells: Vec<char>,
     /// Line end, unless it is the last row.
     end: &'static str,
-    /// The spaces at its end are what was overwritten or erased.
+    /// Spaces at its end come from overwriting or erasing.
     is_edited: bool,
 }
 
@@ -228,7 +230,7 @@ impl Grid {
         self.column = 0;
     }
 
-    /// Moves the cursor to a row, and makes those there are none of yet.
+    /// Moves the cursor to a row, and adds the rows up to it.
     fn move_to_row(&mut self, row: usize) {
         while self.rows.len() <= row {
             if let Some(last) = self.rows.back_mut().filter(|last| last.end.is_empty()) {
@@ -257,7 +259,7 @@ impl Grid {
         self.row = self.row.saturating_sub(rows);
     }
 
-    /// Erases the part of the current row that `mode` says: after the cursor, before it, or all.
+    /// Erases a part of the current row by `mode`: 0 after the cursor, 1 up to it, else all.
     fn erase_in_row(&mut self, mode: u16) {
         let column = self.column;
         let row = self.current();
@@ -273,7 +275,7 @@ impl Grid {
         }
     }
 
-    /// Erases the part of all rows that `mode` says.
+    /// Erases a part of all rows by `mode`, as in a row.
     fn erase(&mut self, mode: u16) {
         match mode {
             0 => {

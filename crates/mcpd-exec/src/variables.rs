@@ -1,4 +1,4 @@
-//! Variables that many processes start from, read and put into the kernel's form once.
+//! Environment shared by many processes, read and encoded for the kernel once.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::sync::Arc;
 
-/// Variables of this process for others to start from, with the values they had when this was made. Cheap to clone.
+/// Snapshot of variables of this process that others start from. Cheap to clone.
 ///
 /// ```
 /// use mcpd_exec::{Command, Variables};
@@ -28,7 +28,7 @@ struct Variable {
 }
 
 impl Variables {
-    /// This process's variables, those of the names that `keep` is true of.
+    /// Takes the variables of this process for whose names `keep` returns true.
     #[must_use]
     pub fn of_this_process(keep: impl Fn(&OsStr) -> bool) -> Self {
         let kept = env::vars_os().filter(|(name, _)| keep(name));
@@ -39,7 +39,8 @@ impl Variables {
         Self(Arc::new(variables.collect()))
     }
 
-    /// Returns these variables with others added, replaced, or taken out where there is no value.
+    /// Returns these variables with changes applied: added, replaced, or removed if the value is
+    /// `None`.
     #[must_use]
     pub fn with<'a>(
         mut self,

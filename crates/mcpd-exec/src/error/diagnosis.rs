@@ -1,5 +1,5 @@
-//! From what the system said to what is wrong. The system says "no such file" of a script whose
-//! interpreter is missing, so the file itself has to be looked at.
+//! Diagnosis of failed starts: from the error number to the cause. The system reports "no such
+//! file" for a script whose interpreter is missing, so the file itself is inspected.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -13,13 +13,13 @@ use crate::sandbox::Level;
 #[cfg(unix)]
 use crate::spawner;
 
-/// The kernel reads no more of a `#!` line than this.
+/// Length of a `#!` line that the kernel reads, in bytes.
 pub(super) const SHEBANG_LIMIT: u64 = 256;
 
-/// Finds what the system calls would silently misread.
+/// Rejects values that the system calls would silently misread.
 pub(crate) fn check(command: &Command) -> Result<(), StartError> {
     let nul = |text: &OsStr| text.as_encoded_bytes().contains(&0);
-    // No file has such a name.
+    // No file name contains NUL.
     if nul(command.program.as_os_str()) {
         return Err(StartError::NotFound {
             program: command.program.clone(),
@@ -55,7 +55,7 @@ pub(crate) fn check(command: &Command) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Says why `program`, the resolved path of `command`, was not started.
+/// Diagnoses why `program`, the resolved path of `command`, was not started.
 pub(crate) fn diagnose(error: io::Error, command: &Command, program: PathBuf) -> StartError {
     let fault = os::fault(&error);
     if let (Fault::Missing | Fault::Denied | Fault::NotDirectory, Some(directory)) =
@@ -89,8 +89,9 @@ pub(crate) fn diagnose(error: io::Error, command: &Command, program: PathBuf) ->
     }
 }
 
-/// The system reads a `#!` line whose interpreter is cut off as if there was none, and says the same of an interpreter that is
-/// no program itself.
+/// Diagnoses ENOEXEC on a file. The system gives that error both for a `#!` line whose
+/// interpreter is cut off, as if there were no such line, and for an interpreter that is no
+/// program itself.
 fn not_a_program(program: PathBuf) -> StartError {
     let start = beginning(&program).unwrap_or_default();
     let Some((interpreter, crlf)) = interpreter(&start) else {
@@ -108,7 +109,7 @@ fn not_a_program(program: PathBuf) -> StartError {
     }
 }
 
-/// What is wrong with a program that begins so, and neither with `#!` nor as the system wants it.
+/// Diagnoses a file that begins with `start`, has no `#!`, and is no binary of this system.
 fn no_shebang(program: PathBuf, start: &[u8]) -> StartError {
     if start.starts_with("\u{feff}#!".as_bytes()) {
         StartError::ByteOrderMark { program }
@@ -119,18 +120,18 @@ fn no_shebang(program: PathBuf, start: &[u8]) -> StartError {
     }
 }
 
-/// Whether a file that begins so may be a text. It may have been cut inside of a character.
+/// Returns whether a file that begins so may be text. `start` may end inside a character.
 fn is_text(start: &[u8]) -> bool {
     let is_utf8 =
         std::str::from_utf8(start).map_or_else(|error| error.error_len().is_none(), |_| true);
     is_utf8 && !start.contains(&0)
 }
 
-/// Finds what would keep `program` from starting, as far as looking at it tells.
+/// Looks for reasons that would keep `program` from starting, without starting it.
 ///
 /// # Errors
 ///
-/// What it is.
+/// The first reason that was found.
 #[cfg(unix)]
 pub(crate) fn look(command: &Command, program: &Path) -> Result<(), StartError> {
     use rustix::fs::{Access, access};
@@ -147,13 +148,13 @@ pub(crate) fn look(command: &Command, program: &Path) -> Result<(), StartError> 
         return Err(diagnose(error.into(), command, program));
     }
     let Some(start) = beginning(&program) else {
-        // Who can't read it can't tell.
+        // An unreadable file can't be judged.
         return Ok(());
     };
     if !is_program(&start) {
         return Err(no_shebang(program, &start));
     }
-    // A relative one is looked for from where the program starts.
+    // A relative interpreter is resolved from the directory that the program starts in.
     let directory = command.current_dir.clone().unwrap_or_default();
     let fault = match interpreter(&start) {
         Some((interpreter, crlf)) if crlf || !runs(&directory.join(&interpreter)) => {
@@ -172,7 +173,7 @@ pub(crate) fn look(command: &Command, program: &Path) -> Result<(), StartError> 
     })
 }
 
-/// Nothing is to be seen there.
+/// Inspects nothing on this system.
 ///
 /// # Errors
 ///
@@ -182,8 +183,8 @@ pub(crate) fn look(_: &Command, _: &Path) -> Result<(), StartError> {
     Ok(())
 }
 
-/// The interpreter that `env` in the first line is to look for, if there is none of that name, and whether a carriage
-/// return sticks to it.
+/// Returns the interpreter that `env` in the first line would not find, with true if a carriage
+/// return sticks to its name.
 #[cfg(unix)]
 fn missing_in_path(command: &Command, start: &[u8]) -> Option<(PathBuf, bool)> {
     let line = start.split(|byte| *byte == b'\n').next()?;
@@ -191,11 +192,11 @@ fn missing_in_path(command: &Command, start: &[u8]) -> Option<(PathBuf, bool)> {
     let words = line.split([' ', '\t']);
     let mut words = words.filter(|word| !word.is_empty()).skip(1);
     let name = match words.next()? {
-        // To split the rest is all it is told, and a carriage return is a blank then.
+        // `-S` alone splits the rest, and treats a carriage return as a blank.
         "-S" => words.next()?.trim_end_matches('\r'),
         name => name,
     };
-    // With more than a name it does more.
+    // Options and assignments make `env` do more than look up a name.
     if name.starts_with('-') || name.contains('=') {
         return None;
     }
@@ -209,17 +210,17 @@ fn missing_in_path(command: &Command, start: &[u8]) -> Option<(PathBuf, bool)> {
         .then(|| (bare.into(), bare != name))
 }
 
-/// Whether a file that begins so is something else than a text that only a shell would run.
+/// Returns whether a file that begins so is more than text that only a shell would run.
 #[cfg(all(unix, not(target_os = "macos")))]
 fn is_program(start: &[u8]) -> bool {
-    // What is no text may be what somebody has registered a program for (`binfmt_misc`).
+    // A program for other binary files may be registered (`binfmt_misc`).
     start.starts_with(b"#!") || !is_text(start)
 }
 
-/// Whether a file that begins so is something else than a text that only a shell would run.
+/// Returns whether a file that begins so is more than text that only a shell would run.
 #[cfg(target_os = "macos")]
 fn is_program(start: &[u8]) -> bool {
-    /// For one processor, of 32 and 64 bits in either order of bytes, and for several.
+    /// Magic numbers: 32 and 64 bits in either byte order, and universal binaries.
     const MACH_O: [&[u8; 4]; 6] = [
         b"\xfe\xed\xfa\xce",
         b"\xfe\xed\xfa\xcf",
@@ -244,7 +245,8 @@ fn missing(program: PathBuf) -> StartError {
     }
 }
 
-/// Returns what hides `program`, or the interpreter in its first line, with which of the two it is.
+/// Returns the entry that hides `program` or the interpreter in its first line, and the hidden
+/// file of the two.
 fn hidden(command: &Command, program: &Path) -> Option<(PathBuf, PathBuf)> {
     let sandbox = &command.sandbox;
     let hides = |path: PathBuf| {
@@ -301,12 +303,13 @@ fn bad_interpreter(program: PathBuf) -> Result<StartError, PathBuf> {
     }
 }
 
-/// The interpreter in the first line of a program, and whether a carriage return sticks to it.
+/// Returns the interpreter in the first line of a program, and whether a carriage return sticks
+/// to it.
 fn shebang(program: &Path) -> Option<(PathBuf, bool)> {
     interpreter(&beginning(program)?)
 }
 
-/// The same of a program that begins so.
+/// Returns the interpreter of a program that begins with `start`; see [`shebang`].
 fn interpreter(start: &[u8]) -> Option<(PathBuf, bool)> {
     let line = start
         .strip_prefix(b"#!")?
@@ -314,14 +317,15 @@ fn interpreter(start: &[u8]) -> Option<(PathBuf, bool)> {
         .next()?;
     let words = String::from_utf8_lossy(line);
     let interpreter = words.trim_ascii_start().split([' ', '\t', '\r']).next()?;
-    // Only a carriage return right after the name makes the name wrong; after an argument it belongs to that.
+    // A carriage return spoils the name only right after it. After an argument it belongs to
+    // that.
     let crlf = words.trim_ascii_start()[interpreter.len()..].starts_with('\r');
     Some((PathBuf::from(interpreter), crlf))
 }
 
-/// As much of a file as may be its first line.
+/// Reads as much of a file as its first line may take.
 ///
-/// Only for regular files: opening a named pipe would wait for its other end.
+/// It reads only regular files: opening a named pipe would block until its other end is open.
 fn beginning(program: &Path) -> Option<Vec<u8>> {
     if !fs::metadata(program).ok()?.is_file() {
         return None;
@@ -342,7 +346,7 @@ mod tests {
 
     use super::*;
 
-    /// What is found in a file with these contents and permissions, by the name of the error.
+    /// Checks that a file with these contents and permissions gives the error of this name.
     #[track_caller]
     fn check(contents: &[u8], mode: u32, expected: &str) {
         let directory = tempfile::tempdir().unwrap();
@@ -376,7 +380,7 @@ mod tests {
         check(b"#!/bin/sh\n", 0o644, "Err(NotExecutable");
         check(b"echo hello\n", 0o755, "Err(NoShebang");
         check(b"", 0o755, "Err(NoShebang");
-        // Cut in the middle of a character.
+        // The limit cuts a character.
         let long = format!("#{}", "ü".repeat(SHEBANG_LIMIT as usize));
         check(long.as_bytes(), 0o755, "Err(NoShebang");
         check(b"\xef\xbb\xbf#!/bin/sh\n", 0o755, "Err(ByteOrderMark");
