@@ -1,4 +1,4 @@
-//! Linux: processes made with vfork semantics and confined on the way to their program.
+//! Linux: processes are created with vfork semantics, and confined on the way to their program.
 
 mod attend;
 mod cgroup;
@@ -71,39 +71,40 @@ pub(crate) use self::lane::{Entered, Lane};
 pub(crate) use self::raw::{prepare_memory, prepare_signals, release_memory};
 pub(crate) use self::watchdog::run as run_watchdog;
 
-/// The mechanism, where it is missing.
+/// Name of the mechanism in [`MissingMechanism`].
 const NAMESPACES: &str = "namespaces";
 
-/// What the processes of one executor share.
+/// State shared by all processes of one executor.
 #[derive(Debug)]
 pub(crate) struct System {
     orphans: Option<&'static Orphans>,
-    /// Others are reaped, too.
+    /// Set if foreign orphans are reaped too.
     forgotten: Option<Mutex<Forgotten>>,
-    /// Processes can be told by their marks.
+    /// Processes can be told apart by their marks.
     marks: bool,
-    /// There is a `/proc`, by which they are found.
+    /// `/proc` exists, in which processes are found.
     sees_processes: bool,
-    /// The word with which our own threads may set marks under a filter.
+    /// Secret word by which our own threads may set marks under a filter.
     secret: u64,
-    /// No descriptor of this process gets to a child.
+    /// No descriptor of this process leaks into a child.
     marks_descriptors: bool,
     null: OwnedFd,
-    /// This process has a terminal, which is none of its children's business.
+    /// This process has a terminal, from which its children must be detached.
     ///
-    /// A session would do where there is none, too. But to the scheduler each session is a group (`sched_autogroup`), and
-    /// each gets as much as the one that this process and its clients are in: they would wait for tens of milliseconds.
+    /// A session for each child would be harmless without a terminal too. But the scheduler
+    /// treats each session as a group (`sched_autogroup`), and each group gets as much time as
+    /// that of this process and its clients: they would wait for tens of milliseconds.
     has_terminal: bool,
     groups: Option<Arc<Groups>>,
     directories: Arc<Directories>,
-    /// For runs that get their filter on the way, by whether they have a network.
+    /// Filters for runs that are filtered on the way to their program, by network access.
     strict_filters: [OnceLock<Result<Filter, String>>; 2],
-    /// What such runs enter besides, likewise.
+    /// Landlock scopes for such runs, by network access.
     strict_scopes: [OnceLock<Arc<Ruleset>>; 2],
     furnishings: Furnishings,
-    /// The kernel refuses a `/proc` in namespaces.
+    /// The kernel refuses to mount `/proc` in namespaces.
     no_proc: AtomicBool,
-    /// `None` if none was wanted.
+    /// `None` if none was asked for.
     watchdog: Option<Arc<Watchdog>>,
 }
 
@@ -115,7 +116,7 @@ impl System {
         }
         let directories = Directories::below(&config.temporary());
         let marks = tree::can_mark();
-        // Without marks nobody could tell those of ours from others, and they would never be reaped.
+        // Without marks, foreign children could not be told from ours, and would never be reaped.
         let is_reaper = config.reaper && marks;
         let orphans = is_reaper.then(Orphans::adopt).transpose()?;
         let groups = config.cgroup.as_deref().map(Groups::below).transpose()?;
@@ -143,7 +144,7 @@ impl System {
         })
     }
 
-    /// Reaps orphans of our runs that have ended, and says how many have not.
+    /// Reaps dead orphans of our runs, and returns the number of living ones.
     pub(crate) fn reap_orphans(&self) -> usize {
         let Some(orphans) = self.orphans else {
             return 0;
@@ -155,16 +156,16 @@ impl System {
         orphans.reap()
     }
 
-    /// How often orphans are reaped even if no run can have left any.
+    /// Interval at which orphans are reaped even if no run can have left any.
     pub(crate) fn reaping(&self) -> Option<Duration> {
         self.forgotten.is_some().then_some(Forgotten::PATIENCE)
     }
 
-    /// Starts `command`, whose program is at `program`, on a thread of its lane.
+    /// Starts `command`, whose program is at `program`, on a spawner thread of its class.
     ///
     /// # Errors
     ///
-    /// Nothing is started then.
+    /// Nothing was started.
     pub(crate) fn start(
         &self,
         command: &Command,
@@ -177,7 +178,8 @@ impl System {
         let no_proc = self.no_proc.load(Relaxed);
         let proc = if no_proc { Proc::Empty } else { Proc::Own };
         let result = match self.try_start(command, program, lane, proc) {
-            // In containers the kernel refuses to mount a `/proc` that would show more than theirs.
+            // In containers the kernel refuses a `/proc` that would show more than the
+            // container's own.
             Err(failed) if failed.is_refused_mount && !no_proc => {
                 let second = self.try_start(command, program, lane, Proc::Empty);
                 self.no_proc.store(second.is_ok(), Relaxed);
@@ -273,12 +275,12 @@ impl System {
     }
 }
 
-/// Where there is one thing for runs with a network and one for those without.
+/// Index of what exists once for runs with a network and once for those without.
 fn place_of(network: Network) -> usize {
     usize::from(network == Network::Off)
 }
 
-/// Why a start failed, and whether it might do without a `/proc`.
+/// Failed start, and whether it is worth a try without `/proc`.
 struct Failed {
     error: StartError,
     is_refused_mount: bool,
@@ -300,7 +302,7 @@ impl Failed {
         program: &Path,
         directory: Option<&Path>,
     ) -> Self {
-        // For good, and not only now for want of something.
+        // EPERM is permanent, unlike a lack of resources.
         let is_refused = failure.error.raw_os_error() == Some(libc::EPERM);
         Self {
             is_refused_mount: is_refused && failure.stage == Stage::Namespaces,
@@ -309,7 +311,8 @@ impl Failed {
     }
 }
 
-/// Waits until the first process of a namespace has started the program; elsewhere it has started already.
+/// Waits until the first process of a namespace has started the program. Without a namespace, it
+/// has started already.
 fn see_started(confinement: &mut Confinement, spawned: &raw::Spawned) -> io::Result<()> {
     let Some(isolation) = &mut confinement.isolation else {
         return Ok(());
@@ -321,7 +324,7 @@ fn see_started(confinement: &mut Confinement, spawned: &raw::Spawned) -> io::Res
     Ok(())
 }
 
-/// What is missing matters at once if it must be there, or if it keeps something in that nothing else does.
+/// Refuses a run if a mechanism is missing that it insists on, or that nothing else can replace.
 fn refuse_missing(
     enforced: &Enforced,
     command: &Command,
@@ -338,30 +341,31 @@ fn refuse_missing(
     })
 }
 
-/// A process that has not been reaped.
+/// Process that has not been reaped.
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: Pid,
     pidfd: Arc<OwnedFd>,
-    /// For a run of which nothing may be left.
+    /// Set for a run of which nothing may be left.
     ending: Option<tree::Ending>,
     orphans: Option<&'static Orphans>,
     confinement: Confinement,
 }
 
 impl Child {
-    /// Asks the group to end, and wakes those who are stopped and could not hear it.
+    /// Sends TERM to the group, and CONT so that stopped members can receive it.
     pub(crate) fn terminate(&mut self) {
         for signal in [Signal::TERM, Signal::CONT] {
             self.signal_group(signal);
-            // Without a session of its own it may have joined another group. Twice would be once too often.
+            // Without its own session it may have joined another group. It must not get the
+            // signals twice.
             if getpgid(Some(self.pid)) != Ok(self.pid) {
                 self.signal_leader(signal);
             }
         }
     }
 
-    /// Kills the group.
+    /// Sends KILL to the group.
     pub(crate) fn kill(&mut self) {
         if let Some(group) = &self.confinement.group {
             group.kill();
@@ -370,35 +374,38 @@ impl Child {
         self.signal_leader(Signal::KILL);
     }
 
-    /// Until it is reaped its number is nobody else's.
+    /// Signals the group. Its number can't be reused before the leader is reaped.
     fn signal_group(&self, signal: Signal) {
-        // Fails if nobody is left, or those left have changed their user. Either way there is nothing more to do.
+        // Fails if the group is empty, or its members have changed their user. Either way nothing
+        // more can be done.
         kill_process_group(self.pid, signal).ok();
     }
 
-    /// Wherever it is.
+    /// Signals the leader, even if it has changed its group.
     fn signal_leader(&self, signal: Signal) {
         // Fails if it has ended, or has changed its user.
         pidfd_send_signal(self.pidfd.as_fd(), signal).ok();
     }
 
-    /// Whether the leader has ended. It stays a zombie, so that its group can still be signalled.
+    /// Returns whether the leader has ended. It stays a zombie, so that its group can still be
+    /// signalled.
     pub(crate) fn has_exited(&mut self) -> bool {
         match self.look() {
             Ok(status) => status.is_some(),
-            // Somebody else reaped it: the host ignores SIGCHLD or waits for every child.
+            // The status was taken elsewhere: the host ignores SIGCHLD or waits for every child.
             Err(Errno::CHILD) => true,
             Err(_) => false,
         }
     }
 
-    /// What the leader has ended with, while it stays a zombie. `None` if only the first process of its namespace knows.
+    /// Returns the exit status of the leader, which stays a zombie. `None` if only the first
+    /// process of its namespace knows it.
     pub(crate) fn status(&self) -> Option<ExitStatus> {
         if self.confinement.isolation.is_some() {
             return None;
         }
         let status = self.look().ok()??;
-        // As `wait` has them in one number.
+        // Encoded as `wait` does.
         let core = if status.dumped() { 0x80 } else { 0 };
         let by_signal = status.terminating_signal().map(|signal| signal | core);
         let raw = status.exit_status().map(|code| (code & 0xff) << 8);
@@ -414,29 +421,30 @@ impl Child {
         ExitWatch::new(Arc::clone(&self.pidfd))
     }
 
-    /// Nothing may be left of its run.
+    /// Returns whether nothing may be left of its run.
     pub(crate) fn is_confined(&self) -> bool {
         self.confinement.enforced.level >= Level::Guarded
     }
 
-    /// Whether it is certain, without waiting, that nothing of the run is left beside its leader, which has ended. `None` if
-    /// that can't be known.
+    /// Returns, without waiting, whether it is certain that only the leader, which has ended, is
+    /// left of the run. `None` if that can't be known.
     pub(crate) fn was_alone(&self) -> Option<bool> {
         if self.confinement.isolation.is_some() {
-            // With the first process of their namespace all others have ended.
+            // The first process of a namespace outlives all others in it.
             return Some(true);
         }
         let (orphans, mark) = (self.orphans?, self.confinement.mark?);
         Some(orphans.has_none(mark))
     }
 
-    /// Whether it can be known how many processes are left.
+    /// Returns whether the number of processes that are left can be known.
     pub(crate) fn counts_leftovers(&self) -> bool {
         let can_tell = self.orphans.is_some() && self.confinement.mark.is_some();
         can_tell && self.confinement.isolation.is_none()
     }
 
-    /// How many processes of the run are left beside its leader, which has ended, if that can be known. May wait.
+    /// Returns the number of processes of the run that are left beside its leader, which has
+    /// ended, if it can be known. May wait.
     pub(crate) fn left(&self) -> Option<u32> {
         if self.confinement.isolation.is_some() {
             return None;
@@ -445,7 +453,7 @@ impl Child {
         Some(orphans.alive(mark))
     }
 
-    /// One round of ending whatever is left beside the leader's own remains.
+    /// Performs one round of ending what is left beside the leader.
     pub(crate) fn end_round(&mut self) -> Progress {
         let ended = self.has_exited();
         match &mut self.ending {
@@ -459,7 +467,7 @@ impl Child {
         }
     }
 
-    /// How many processes were killed after the leader.
+    /// Number of processes that were killed after the leader.
     pub(crate) fn killed(&self) -> u32 {
         self.ending.as_ref().map_or(0, tree::Ending::killed)
     }
@@ -468,15 +476,16 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Somebody else has taken it.
+    /// The status was taken elsewhere.
     pub(crate) fn reap(&mut self) -> io::Result<Option<Remains>> {
         let remains = raw::reap(self.pid, false)?;
-        // The first process of a namespace says what its program has ended with, unless it was killed.
+        // The first process of a namespace reports the status of its program, unless it was
+        // killed.
         let isolation = remains.and_then(|_| self.confinement.isolation.take());
         Ok(isolation.and_then(Isolation::ended).or(remains))
     }
 
-    /// Whether the kernel has killed it for want of memory.
+    /// Returns whether the kernel has killed it for lack of memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         let group = self.confinement.group.as_ref();
         group.is_some_and(Group::ran_out_of_memory)
@@ -487,7 +496,7 @@ impl Child {
     }
 }
 
-/// Becomes ready when a process has ended.
+/// Future of the end of a process.
 #[derive(Debug)]
 pub(crate) struct ExitWatch(AsyncFd<Arc<OwnedFd>>);
 
@@ -503,14 +512,14 @@ impl ExitWatch {
 
     /// Resolves when the process has ended. Cancel safe.
     pub(crate) async fn exited(&mut self) {
-        // The only error is that the runtime is shutting down, which drops us next.
+        // The only error is that the runtime is shutting down, which drops this future next.
         if self.0.readable().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// What a step that failed means for whoever wanted the process.
+/// Explains a failed step in terms of the caller's command.
 fn explain(
     failure: raw::Failure,
     command: &Command,
@@ -554,7 +563,8 @@ fn explain(
     }
 }
 
-/// Whoever has changed its user meets the limit of processes only here.
+/// Explains a failed `execve`. After a change of user, the limit of processes takes effect only
+/// there.
 fn not_executed(error: io::Error, command: &Command, program: &Path) -> StartError {
     let program = program.to_owned();
     match command.limits.at(command.sandbox.level).processes {
@@ -565,7 +575,7 @@ fn not_executed(error: io::Error, command: &Command, program: &Path) -> StartErr
     }
 }
 
-/// Without the first process there is nobody to start the program in its namespaces.
+/// Explains that the first process of the namespaces, which starts the program, can't be created.
 fn lacks_first_process(error: io::Error, program: &Path) -> StartError {
     let program = program.to_owned();
     if !is_refusal(&error) {
@@ -583,7 +593,8 @@ fn lacks_first_process(error: io::Error, program: &Path) -> StartError {
     }
 }
 
-/// Not for want of something, nor for a path that is not there or in use.
+/// Returns whether the kernel refuses, as opposed to a lack of resources or a path that is
+/// missing or in use.
 fn is_refusal(error: &io::Error) -> bool {
     use crate::os::{Fault, fault};
     let is_refusal = !matches!(

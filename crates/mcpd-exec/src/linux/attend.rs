@@ -1,8 +1,9 @@
-//! The first milliseconds of a process, in which most end.
+//! First wait: the spawner thread waits a few milliseconds for the child, because most scripts
+//! end within that time.
 //!
-//! The thread that started it waits for its end and for nothing else: what it writes fits into its pipes, and is read in
-//! one go afterwards. An async worker would be woken for each stream and for the end, and would have to have the kernel
-//! watch each of them before.
+//! It waits for the end only. The output fits into the pipes and is read in one go afterwards. An
+//! async worker would be woken for each stream and for the end, and would have to register each
+//! of them with the kernel first.
 
 use std::time::Duration;
 
@@ -12,24 +13,25 @@ use rustix::io::Errno;
 use super::Child;
 use crate::os::Output;
 
-/// How long the end is waited for before one looks at the pipes, and then again.
+/// Waits between looks at the pipes.
 const LOOKS: [Duration; 3] = [
     Duration::from_millis(1),
     Duration::from_millis(3),
     Duration::from_millis(6),
 ];
 
-/// Most processes write less.
+/// Size of one read. Most processes write less.
 const READ: usize = 4 * 1024;
 
-/// More than a process can have left behind in a pipe, which it has not widened.
+/// Upper bound of what a process can have left in a pipe that it has not widened.
 const MOST: usize = 64 * 1024;
 
-/// As much in a pipe, and its writer will soon have to wait: half of what pipes hold.
+/// Fill level at which the writer will soon block: half of what a pipe holds.
 const MUCH: u64 = 32 * 1024;
 
 impl Child {
-    /// Waits for the end of the process while it is fresh, for so long at most, and reads its output if it comes.
+    /// Waits for the end of the process for `most` at most, while it is young, and reads its
+    /// output if it ends.
     pub(crate) fn attend(
         &self,
         mut outputs: [&mut Output; 2],
@@ -67,8 +69,8 @@ fn is_filling(output: &Output) -> bool {
     matches!(waiting, Some(Ok(MUCH..)))
 }
 
-/// Reads what is there, and closes the pipe if nobody can write any more. Of those who go on writing, it is somebody else's
-/// matter how much they may.
+/// Reads what is there, and closes the pipe if every writer has closed it. If leftover processes
+/// go on writing, it stops at the bound and leaves the rest to the run.
 fn read_all(output: &mut Output) {
     let Some(pipe) = &output.pipe else { return };
     if rustix::io::ioctl_fionbio(pipe, true).is_err() {

@@ -1,7 +1,9 @@
-//! Control groups, version 2: what all processes of a run may use together, and the end of all of them at once.
+//! Control groups, version 2: limits that all processes of a run share, and a kill of all of them
+//! at once.
 //!
-//! Only below a directory that was delegated to this process, and only for runs whose limits ask for it: making a group
-//! and joining it costs about as much as starting a process.
+//! Groups are made only below a directory that was delegated to this process, and only for runs
+//! whose limits need one: making a group and joining it costs about as much as starting a
+//! process.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -15,28 +17,29 @@ use std::time::Duration;
 use super::{pipe, tree};
 use crate::limits::Limits;
 
-/// How the names of groups begin.
+/// Prefix of the names of groups.
 const PREFIX: &str = "run-";
-/// At what age a group without members is nobody's: whoever makes one moves a process into it at once.
+/// Age at which an empty group counts as abandoned: its maker moves a process into it at once.
 const OLD: Duration = Duration::from_secs(60);
 
-/// The groups of one executor.
+/// Groups of one executor.
 #[derive(Debug)]
 pub(crate) struct Groups {
     parent: PathBuf,
-    /// Whether it limits memory, and why not.
+    /// Memory controller, or the reason that it can't be used.
     memory: Result<(), String>,
     processes: bool,
-    /// Groups that could not be removed yet, because something in them was still dying.
+    /// Groups that could not be removed yet, because a process in them was still dying.
     stale: Mutex<Vec<PathBuf>>,
 }
 
 impl Groups {
-    /// The groups below `parent`.
+    /// Opens the groups below `parent`.
     ///
     /// # Errors
     ///
-    /// It is no group of version 2, or this process may not make groups in it, or move into one if it is in it itself.
+    /// It is no group of version 2, or this process may not make groups in it, or may not move
+    /// into one if it is itself in `parent`.
     pub(crate) fn below(parent: &Path) -> io::Result<Self> {
         Self::tried(parent).map_err(|error| {
             let parent = parent.display();
@@ -72,13 +75,14 @@ impl Groups {
             stale: Mutex::default(),
         };
         sweep(parent, OLD);
-        // Tried at once: whoever asked for groups wants to know now, not with the first run.
+        // Try it at once: the caller that configured the group must learn of a failure now, not
+        // with the first run.
         let trial = groups.make()?;
         fs::remove_dir(trial)?;
         Ok(groups)
     }
 
-    /// What `limits` ask of a group, and it can't do.
+    /// Returns what `limits` need and the group can't do.
     pub(crate) fn lack(&self, limits: &Limits) -> Option<String> {
         let reason = self
             .memory
@@ -88,11 +92,11 @@ impl Groups {
         reason.map(|reason| format!("{reason}: memory is not limited"))
     }
 
-    /// A group for one run, if its limits ask for one.
+    /// Makes a group for one run, if its limits need one.
     ///
     /// # Errors
     ///
-    /// It can't be made, or does not take the limits.
+    /// It can't be made, or does not accept the limits.
     pub(crate) fn group(self: &Arc<Self>, limits: &Limits) -> io::Result<Option<Group>> {
         let memory = limits.memory.filter(|_| self.memory.is_ok());
         let processes = limits.processes.filter(|_| self.processes);
@@ -104,7 +108,7 @@ impl Groups {
         if let Some(memory) = memory {
             group.set("memory.max", memory)?;
             group.set("memory.oom.group", 1)?;
-            // Absent where there is no swap.
+            // Absent on systems without swap.
             group.set("memory.swap.max", 0).ok();
         }
         if let Some(processes) = processes {
@@ -136,7 +140,8 @@ impl Drop for Groups {
     }
 }
 
-/// Removes a group, if nothing in it is still dying. Somebody else may have removed it before.
+/// Removes a group, if no process in it is still dying. It may have been removed elsewhere
+/// before.
 fn is_removed(directory: &Path) -> bool {
     match fs::remove_dir(directory) {
         Ok(()) => true,
@@ -144,8 +149,8 @@ fn is_removed(directory: &Path) -> bool {
     }
 }
 
-/// Removes what whoever was killed has left behind below `parent`. The groups of others that live have members, or are
-/// not as old as this.
+/// Removes groups below `parent` that killed processes have left behind. Groups in use have
+/// members, or are younger than `age`.
 fn sweep(parent: &Path, age: Duration) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries {
@@ -163,13 +168,13 @@ fn sweep(parent: &Path, age: Duration) {
     }
 }
 
-/// The group of one run. Removed when this is dropped, at the latest when the next one is made.
+/// Group of one run. It is removed on drop, or when the next one is made.
 #[derive(Debug)]
 pub(crate) struct Group {
     directory: PathBuf,
-    /// Where the run's first process writes itself into.
+    /// File by which the first process of the run joins.
     members: OwnedFd,
-    /// It has no more processes than the limit says.
+    /// The group itself limits the number of its processes.
     pub(crate) counts_processes: bool,
     home: Arc<Groups>,
 }
@@ -199,7 +204,7 @@ impl Group {
         fs::write(self.directory.join(name.as_ref()), value.to_string())
     }
 
-    /// Where a process that is to be a member writes "0".
+    /// File to which a process writes "0" in order to join.
     pub(crate) fn members(&self) -> BorrowedFd<'_> {
         self.members.as_fd()
     }
@@ -209,7 +214,7 @@ impl Group {
         self.set("cgroup.kill", 1).ok();
     }
 
-    /// Whether the kernel has killed it for want of memory.
+    /// Returns whether the kernel has killed it for lack of memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         let events = fs::read_to_string(self.directory.join("memory.events"));
         let killed = |line: &str| line.strip_prefix("oom_kill ").is_some_and(|n| n != "0");
@@ -230,7 +235,7 @@ impl Drop for Group {
     }
 }
 
-/// The group this process is in, if systemd has delegated it to this process, with what limits memory.
+/// Returns the group of this process, if systemd has delegated it, with the memory controller.
 pub(crate) fn delegated() -> Option<PathBuf> {
     use rustix::fs::{Access, access};
 
@@ -240,14 +245,15 @@ pub(crate) fn delegated() -> Option<PathBuf> {
     (has_memory && access(&own, Access::WRITE_OK).is_ok()).then_some(own)
 }
 
-/// Whether systemd has written so on it. Root may change every group, also those that are systemd's own.
+/// Returns whether systemd has marked the group as delegated. Root may write to every group, also
+/// to those of systemd itself.
 fn is_delegated(group: &Path) -> bool {
     let mut value = [0; 1];
     let length = rustix::fs::getxattr(group, "user.delegate", &mut value);
     length == Ok(1) && value == *b"1"
 }
 
-/// The group this process is in, if there is one of version 2.
+/// Returns the group of this process, if it is in one of version 2.
 fn own() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -266,7 +272,7 @@ mod tests {
     use crate::linux::skip::skip;
     use crate::sandbox::Sandbox;
 
-    /// A directory like one that was delegated, removed in the end.
+    /// Directory like a delegated one, removed on drop.
     struct Delegated(PathBuf);
 
     impl Delegated {
@@ -329,7 +335,7 @@ mod tests {
         }
     }
 
-    /// No group, but it looks like one to whoever has nothing to do with its members.
+    /// Makes a directory that looks like a group, as far as its members are not involved.
     fn group_like(directory: &Path) -> Group {
         fs::write(directory.join("cgroup.procs"), "").unwrap();
         let groups = Groups {
@@ -373,7 +379,7 @@ mod tests {
         let command = Command::new("true").sandbox(Sandbox::strict());
         assert_eq!(confinement.limits(&command).processes, None);
         confinement.group = None;
-        // With the first of its namespaces.
+        // One more for the first process of the namespaces.
         assert_eq!(confinement.limits(&command).processes, Some(256 + 1));
     }
 

@@ -1,4 +1,4 @@
-//! What holds one run in: what is asked for, as far as the system has it.
+//! Confinement of one run: the mechanisms that are asked for, as far as the system has them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,26 +18,28 @@ use crate::enforced::{Containment, Enforced, MissingMechanism};
 use crate::limits::Limits;
 use crate::sandbox::{Level, Network};
 
-/// What holds one run in.
+/// Confinement of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Confinement {
     pub(crate) mark: Option<Mark>,
     pub(crate) temporary: Option<Lease>,
     pub(crate) ruleset: Option<Arc<Ruleset>>,
     pub(crate) group: Option<Group>,
-    /// At level `strict`.
+    /// Present at level `strict`.
     pub(crate) isolation: Option<Isolation>,
-    /// What was to be writable and is not, each as a sentence.
+    /// Paths that were to be writable and are not, each as a sentence.
     pub(crate) skipped: Vec<String>,
     pub(crate) enforced: Enforced,
 }
 
 impl Confinement {
-    /// Prepares the confinement of `command`, whose program is at `program`, and says what of it is missing.
+    /// Prepares the confinement of `command`, whose program is at `program`, and records the
+    /// mechanisms that are missing.
     ///
     /// # Errors
     ///
-    /// A temporary directory or a descriptor can't be had, or what is to be written can't be arranged.
+    /// A temporary directory or a descriptor can't be had, or the writable paths can't be
+    /// arranged.
     pub(crate) fn prepare(
         command: &Command,
         program: &Path,
@@ -73,7 +75,7 @@ impl Confinement {
                 match system.strict_scopes(sandbox.network) {
                     Ok(ruleset) => confinement.enter(ruleset),
                     Err(Refusal::Fault(error)) => return Err(error),
-                    // Without sockets and other processes there is nothing for it to refuse.
+                    // Without sockets and other processes, Landlock has nothing to refuse.
                     Err(Refusal::Missing(_)) if sandbox.network == Network::Off => {}
                     Err(Refusal::Missing(missing)) => confinement.enforced.missing.push(missing),
                 }
@@ -83,7 +85,7 @@ impl Confinement {
         Ok(confinement)
     }
 
-    /// What could not be had, and is no reason not to run: it is reported all the same.
+    /// Reports what is missing without being a reason to refuse the run.
     pub(crate) fn report(&mut self, command: &Command, proc: Proc) {
         if self.isolation.is_some() && proc == Proc::Empty {
             self.misses(
@@ -97,7 +99,7 @@ impl Confinement {
         let is_own = command.sandbox.run_as.is_none() && !rustix::process::geteuid().is_root();
         let reason = match self.limits(command).processes {
             None => return,
-            // The user is one of the run's own namespace.
+            // The user belongs to the namespace of the run alone.
             Some(_) if is_own && self.isolation.is_some() => return,
             Some(_) if is_own => {
                 "all processes and threads of this user are counted, this process's own too; to count the run's alone takes a control group"
@@ -109,17 +111,17 @@ impl Confinement {
         self.misses("process limit", reason);
     }
 
-    /// What each process is held to by itself.
+    /// Returns the limits of each single process.
     pub(crate) fn limits(&self, command: &Command) -> Limits {
         let mut limits = held_to(command);
-        // The kernel would count processes of other runs, too.
+        // The kernel would count processes of other runs too.
         if matches!(&self.group, Some(group) if group.counts_processes) {
             limits.processes = None;
         }
         limits
     }
 
-    /// Where the program starts, unless that is where this process is.
+    /// Returns the directory that the program starts in, unless it is that of this process.
     pub(crate) fn directory<'a>(&'a self, command: &'a Command) -> Option<&'a Path> {
         if command.starts_in_temporary
             && let Some(temporary) = self.temporary()
@@ -130,7 +132,7 @@ impl Confinement {
         isolated.or(command.current_dir.as_deref())
     }
 
-    /// Where the program finds its temporary files.
+    /// Returns the directory for temporary files of the program.
     pub(crate) fn temporary(&self) -> Option<&Path> {
         match (&self.temporary, &self.isolation) {
             (Some(lease), _) => Some(lease.path()),
@@ -164,7 +166,7 @@ impl Confinement {
 
     fn contain(&mut self, system: &System) {
         self.enforced.containment = match (self.mark, system.orphans) {
-            // Without a filter a process can change its mark.
+            // Without a filter, a process can change its mark.
             (Some(_), Some(_)) if self.enforced.seccomp => Containment::Proven,
             (Some(_), Some(_)) => Containment::Search,
             (Some(_), None) if !system.sees_processes => {
@@ -199,7 +201,8 @@ impl Confinement {
         }
     }
 
-    /// For a process that is not alone on the system.
+    /// Enters a ruleset for a process that shares the system with others, and records what this
+    /// version of Landlock lacks.
     fn enter_guarded(&mut self, ruleset: Arc<Ruleset>) {
         const SIZES: u32 = 3;
         const SCOPES: u32 = 6;
@@ -224,7 +227,7 @@ impl Confinement {
     fn rule(&mut self, command: &Command, program: &Path, system: &System) -> io::Result<()> {
         let sandbox = &command.sandbox;
         let mut temporary = system.directories.lease(sandbox.run_as)?;
-        // Nothing at all for most: then many runs have the same rules.
+        // For most runs this is empty, and then many runs share their rules.
         let mut needed = command.needed(program)?;
         needed.retain(|path| sandbox.keeps(path));
         let make = |directory: &Path| {
@@ -244,14 +247,14 @@ impl Confinement {
         Ok(())
     }
 
-    /// For a run of which nothing may be left, and whose processes have to be found.
+    /// Returns the search for processes, for a run of which nothing may be left.
     pub(crate) fn ending(&self) -> Option<tree::Ending> {
         let is_guarded = self.enforced.level == Level::Guarded;
         self.mark.filter(|_| is_guarded).map(tree::Ending::new)
     }
 }
 
-/// What a command asks for, with the first process of its namespaces.
+/// Returns the limits of a command, plus one process for the first one of its namespaces.
 fn held_to(command: &Command) -> Limits {
     let mut limits = command.limits.at(command.sandbox.level);
     if command.sandbox.level == Level::Strict {

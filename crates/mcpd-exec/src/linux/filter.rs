@@ -1,5 +1,6 @@
-//! The deny-list of system calls, compiled for the kernel. It keeps a process from leaving its confinement and the
-//! kernel's rarer doors shut; what files may be opened is not decided here.
+//! Deny-list of system calls (seccomp), compiled for the kernel. It keeps a process from leaving
+//! its confinement and closes rarely used parts of the kernel. It does not decide which files may
+//! be opened.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,13 +26,13 @@ const KEXEC_FILE_LOAD: c_long = if cfg!(target_arch = "aarch64") {
 };
 const OPEN_TREE_ATTR: c_long = 467;
 const FCHMODAT2: c_long = 452;
-/// The bit of `O_TMPFILE` that is its own.
+/// The bit of `O_TMPFILE` that it shares with no other flag.
 const TMPFILE: u64 = 0o20_000_000;
 const IOPRIO_WHO_PROCESS: u64 = 1;
 
-/// Calls refused whatever their arguments are.
+/// System calls that are refused with any arguments.
 const REFUSED: &[&[c_long]] = &[
-    // Looking into other processes, and steering them.
+    // Inspecting and controlling other processes.
     &[
         libc::SYS_ptrace,
         libc::SYS_process_vm_readv,
@@ -42,7 +43,7 @@ const REFUSED: &[&[c_long]] = &[
         libc::SYS_move_pages,
         libc::SYS_migrate_pages,
     ],
-    // Namespaces and mounts, which would give paths another meaning.
+    // Namespaces and mounts, which would change the meaning of paths.
     &[
         libc::SYS_unshare,
         libc::SYS_setns,
@@ -59,7 +60,7 @@ const REFUSED: &[&[c_long]] = &[
         libc::SYS_fsmount,
         libc::SYS_fspick,
     ],
-    // Files by handle or by events, past the checks on paths.
+    // Files by handle or by events, bypassing the checks on paths.
     &[
         libc::SYS_open_by_handle_at,
         libc::SYS_name_to_handle_at,
@@ -67,13 +68,13 @@ const REFUSED: &[&[c_long]] = &[
         libc::SYS_lookup_dcookie,
         libc::SYS_nfsservctl,
     ],
-    // Calls made by the kernel on a program's behalf, which no filter sees.
+    // System calls that the kernel makes on behalf of a program, unseen by filters.
     &[
         libc::SYS_io_uring_setup,
         libc::SYS_io_uring_enter,
         libc::SYS_io_uring_register,
     ],
-    // Large parts of the kernel that scripts have no use for and exploits do.
+    // Large parts of the kernel that exploits use and scripts do not need.
     &[
         libc::SYS_bpf,
         libc::SYS_perf_event_open,
@@ -81,7 +82,8 @@ const REFUSED: &[&[c_long]] = &[
         #[cfg(target_arch = "x86_64")]
         libc::SYS_modify_ldt,
     ],
-    // Keys and POSIX queues, which are shared with every process of the user. Landlock lets queues be made and removed.
+    // Keys and POSIX queues, which all processes of a user share. Landlock does not prevent
+    // making and removing queues.
     &[
         libc::SYS_keyctl,
         libc::SYS_add_key,
@@ -89,7 +91,7 @@ const REFUSED: &[&[c_long]] = &[
         libc::SYS_mq_open,
         libc::SYS_mq_unlink,
     ],
-    // The machine itself: for root, who has no business with it here.
+    // Control of the machine, which root has and must not use here.
     &[
         libc::SYS_reboot,
         libc::SYS_kexec_load,
@@ -117,8 +119,8 @@ const REFUSED: &[&[c_long]] = &[
     ],
 ];
 
-/// Flags of `clone` that are refused: every namespace it can make, and a child that is its caller's sibling, which
-/// would belong to whoever started the run.
+/// Flags of `clone` that are refused: all namespaces, and `CLONE_PARENT`, whose child would
+/// belong to this process instead of its caller.
 const CLONE_REFUSED: [libc::c_int; 8] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -130,25 +132,25 @@ const CLONE_REFUSED: [libc::c_int; 8] = [
     libc::CLONE_PARENT,
 ];
 
-/// Bits of a mode with which a program has the rights of its owner or group, no matter which user starts it.
+/// Bits of a mode that give a program the rights of its owner or group, whichever user starts it.
 const SET_ID: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
 
-/// `TIOCSTI` and `TIOCLINUX`: both put words into a terminal as if somebody had typed them.
+/// `TIOCSTI` and `TIOCLINUX`: both put text into a terminal as if it had been typed.
 const TYPE_AHEAD: [u64; 2] = [0x5412, 0x541c];
 
-/// Kinds of sockets of which one of a pair can leave the other for any name it is told: the kernel takes local raw ones for
-/// those of datagrams.
+/// Kinds of sockets that can leave their pair for any address: the kernel treats local raw
+/// sockets as datagram sockets.
 const UNBOUND: [libc::c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
-/// What the kernel takes for the kind; the rest are flags.
+/// Bits of the argument that hold the kind; the others are flags.
 const SOCKET_KINDS: u64 = 0xf;
 
-/// The limit that is every run's mark: the kernel keeps it and enforces nothing with it.
+/// Limit that holds the mark of a run: the kernel stores it and enforces nothing by it.
 const MARK: u64 = libc::RLIMIT_LOCKS as u64;
 
-/// Numbers from here on belong to a second set of calls, x32's, on x86_64, and to nothing elsewhere.
+/// First number of the x32 calls on x86_64. Other architectures do not use these numbers.
 const X32: u32 = 0x4000_0000;
 
-/// A deny-list of system calls, compiled.
+/// Compiled deny-list of system calls.
 #[derive(Debug)]
 pub(crate) struct Filter {
     program: BpfProgram,
@@ -157,8 +159,8 @@ pub(crate) struct Filter {
 impl Filter {
     /// Compiles the list.
     ///
-    /// `secret` is the value in the unused third register of `setrlimit(RLIMIT_LOCKS)` with which a process under
-    /// this filter may still set its mark. Without one, none may.
+    /// `secret` is the value in the unused third register of `setrlimit(RLIMIT_LOCKS)` with which
+    /// a process under this filter may still set its mark. Without one, no process may.
     ///
     /// # Errors
     ///
@@ -168,19 +170,21 @@ impl Filter {
         Ok(Self { program })
     }
 
-    /// The instructions, as the kernel takes them: laid out like `sock_filter` of the C library.
+    /// The instructions as the kernel takes them, laid out like the C library's `sock_filter`.
     pub(crate) fn program(&self) -> BpfProgramRef<'_> {
         &self.program
     }
 
-    /// Puts the calling thread under the filter, and everything it starts. Takes away the gain of privileges too.
+    /// Puts the calling thread, and everything it starts, under the filter. It also sets
+    /// `no_new_privs`.
     ///
     /// # Errors
     ///
     /// The system has no filters, or refuses them.
     pub(crate) fn install(&self) -> io::Result<()> {
-        // Before Linux 5.16 a filter also turns on the guard against speculative stores, unless told not to. Left so:
-        // it costs speed on old kernels only, and what runs here is what that guard is for.
+        // Before Linux 5.16 a filter also turns on the mitigation of speculative store bypass,
+        // unless a flag forbids it. It stays on: it costs speed on old kernels only, and
+        // untrusted code is what it is for.
         seccompiler::apply_filter(&self.program).map_err(io::Error::other)
     }
 }
@@ -205,19 +209,21 @@ fn compile(network: Network, secret: Option<u64>) -> Result<BpfProgram, BackendE
     Ok(program)
 }
 
-/// What the number of a call says about it.
+/// Decision by the number of a call alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Allow,
     Refuse,
-    /// It depends on the arguments.
+    /// The arguments decide.
     Examine,
 }
 
-/// Decides by a binary search wherever the number of a call is enough; others go on to what follows.
+/// Compiles a binary search that decides by the number of a call where that is enough. Other
+/// calls jump to the code behind it.
 ///
-/// What follows compares one number after the other, and the kernel goes through it for every call there is, each time a
-/// process puts it on. With all calls in there that was half a millisecond a run.
+/// That code compares one number after the other, and the kernel simulates it for every call
+/// number whenever a process installs the filter. With all calls in it, that took half a
+/// millisecond per run.
 fn shortcut(
     listed: impl Iterator<Item = (u32, Verdict)>,
 ) -> Result<Vec<sock_filter>, BackendError> {
@@ -245,7 +251,7 @@ fn shortcut(
     Ok(code)
 }
 
-/// Each run of numbers has the verdict beside its first.
+/// Compiles the search over runs of numbers, each given by its first number and its verdict.
 fn search(runs: &[(u32, Verdict)]) -> Result<Vec<sock_filter>, BackendError> {
     Ok(match runs {
         [] => Vec::new(),
@@ -269,10 +275,10 @@ const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
 const JUMP: u32 = libc::BPF_JMP | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 const REFUSAL: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
-/// Where the kernel puts the number of the call, and the architecture it is of.
+/// Offsets of the call number and the architecture in the kernel's data.
 const NUMBER_AT: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
-/// As the kernel names the one this is compiled for.
+/// The kernel's name of the target architecture.
 const ARCHITECTURE: u32 = if cfg!(target_arch = "aarch64") {
     0xc000_00b7
 } else {
@@ -288,16 +294,16 @@ fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
     }
 }
 
-/// To what follows; how far that is is filled in in the end.
+/// Jumps to the code behind the search. The distance is filled in at the end.
 fn go_on() -> sock_filter {
     instruction(libc::BPF_JMP | libc::BPF_JA, 0, 0, 0)
 }
 
-/// Calls that look as if the kernel had none of them, so that C libraries do without.
+/// Answers ENOSYS to some calls, so that C libraries use others instead.
 ///
 /// The flags of `clone3` and the mode of `openat2` lie behind a pointer, where no filter can read
-/// them; libraries fall back to `clone` and `openat`. No architecture gives these numbers to
-/// anything else, so this comes before the check of the architecture.
+/// them; libraries fall back to `clone` and `openat`. No architecture uses these numbers for
+/// other calls, so the check of the architecture can follow later.
 fn absent() -> [sock_filter; 5] {
     let answer = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
     [
@@ -309,7 +315,7 @@ fn absent() -> [sock_filter; 5] {
     ]
 }
 
-/// A refused call and its rules, of which one has to hold. Without any it is always refused.
+/// Refused call with its rules, of which one must match. Without rules it is always refused.
 type Refused = (c_long, Vec<SeccompRule>);
 
 fn table(network: Network, secret: Option<u64>) -> Result<Vec<Refused>, BackendError> {
@@ -326,15 +332,15 @@ fn table(network: Network, secret: Option<u64>) -> Result<Vec<Refused>, BackendE
     Ok(table)
 }
 
-/// No file is given the rights of its owner or group: it would keep them when the run is over, for
-/// all who start it then.
+/// Refuses to set the set-user-ID and set-group-ID bits of a file. They would outlast the run,
+/// for every user who starts the file later.
 fn modes() -> Result<Vec<Refused>, BackendError> {
     let has = |argument, bits| int(argument, SeccompCmpOp::MaskedEq(bits), bits);
     let set = |argument| {
         let rules = SET_ID.into_iter().map(|bit| rule([has(argument, bit)]));
         rules.collect::<Result<Vec<_>, _>>()
     };
-    // Without one of these flags the argument for the mode is whatever was there before.
+    // Without one of these flags the mode argument is arbitrary.
     let made = |flags, mode| {
         let makes = [libc::O_CREAT as u64, TMPFILE];
         let pairs = makes
@@ -360,7 +366,8 @@ fn modes() -> Result<Vec<Refused>, BackendError> {
     ])
 }
 
-/// The mark can be read, not changed. Nor can any limit of another process: no time at all would end its life.
+/// Refuses to change the mark, which stays readable, and any limit of another process: a limit of
+/// no processor time would kill it.
 fn limits(secret: Option<u64>) -> Result<[Refused; 2], BackendError> {
     let mark = int(0, SeccompCmpOp::Eq, MARK);
     let set_mark = match secret {
@@ -376,10 +383,10 @@ fn limits(secret: Option<u64>) -> Result<[Refused; 2], BackendError> {
     ])
 }
 
-/// Those of whole groups and users can't be changed, nor how another process waits for disks.
+/// Refuses to change the priority of groups and users, and the I/O priority of other processes.
 ///
-/// Everything else a user may do to single processes stays: C libraries and runtimes name their own threads by number,
-/// which no filter can tell from others.
+/// Other calls on single processes stay allowed: C libraries and runtimes name their own threads
+/// by number, and a filter can't tell those from other processes.
 fn priorities() -> Result<[Refused; 2], BackendError> {
     let many = [libc::PRIO_PGRP as u64, libc::PRIO_USER as u64];
     let not_one = rule([int(0, SeccompCmpOp::Ne, IOPRIO_WHO_PROCESS)]);
@@ -391,7 +398,7 @@ fn priorities() -> Result<[Refused; 2], BackendError> {
 }
 
 fn sockets(network: Network) -> Result<Vec<Refused>, BackendError> {
-    // One goes below the firewall, the other out of a virtual machine.
+    // One bypasses the firewall, the other leaves a virtual machine.
     let past_the_network = [libc::AF_PACKET as u64, libc::AF_VSOCK as u64];
     Ok(match network {
         Network::Host => vec![(libc::SYS_socket, any_of(0, past_the_network)?)],
@@ -410,12 +417,12 @@ fn sockets(network: Network) -> Result<Vec<Refused>, BackendError> {
 
 type Condition = Result<SeccompCondition, BackendError>;
 
-/// Holds if all conditions do.
+/// Makes a rule that matches if all conditions do.
 fn rule<const N: usize>(conditions: [Condition; N]) -> Result<SeccompRule, BackendError> {
     SeccompRule::new(conditions.into_iter().collect::<Result<_, _>>()?)
 }
 
-/// Rules of which one holds if the argument is one of the values.
+/// Makes rules of which one matches if the argument is one of the values.
 fn any_of<const N: usize>(
     argument: u8,
     values: [u64; N],
@@ -424,12 +431,12 @@ fn any_of<const N: usize>(
     values.into_iter().map(equal).collect()
 }
 
-/// A condition on an argument of which the kernel takes the lower 32 bits.
+/// Makes a condition on an argument of which the kernel uses the lower 32 bits.
 fn int(argument: u8, operator: SeccompCmpOp, value: u64) -> Condition {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
 }
 
-/// A condition on an argument of which the kernel takes all 64 bits.
+/// Makes a condition on an argument of which the kernel uses all 64 bits.
 fn word(argument: u8, operator: SeccompCmpOp, value: u64) -> Condition {
     SeccompCondition::new(argument, SeccompCmpArgLen::Qword, operator, value)
 }

@@ -1,5 +1,5 @@
-//! The furnishing of namespaces, planned once for runs that see the same: to look for all that is to be hidden takes a tenth
-//! of a run.
+//! Cache of mount plans for the namespaces of runs with the same view. Searching for all hidden
+//! paths takes a tenth of a run.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +10,7 @@ use super::namespaces::{Plan, Proc, View};
 use super::raw::Step;
 use crate::sandbox::Sandbox;
 
-/// How the namespaces of some runs are furnished.
+/// Mount plan, with the view that it was made for.
 #[derive(Debug)]
 pub(crate) struct Furnishing {
     sandbox: Arc<Sandbox>,
@@ -33,23 +33,23 @@ impl Furnishing {
         self.proc == proc && self.visible == visible && self.sandbox == *sandbox
     }
 
-    /// What has to be done.
+    /// The steps to perform.
     pub(crate) fn steps(&self) -> &[Step] {
         &self.plan.steps
     }
 
-    /// What was to be writable and is not, each as a sentence.
+    /// Paths that were to be writable and are not, each as a sentence.
     pub(crate) fn skipped(&self) -> &[String] {
         &self.plan.skipped
     }
 }
 
-/// Those that were used last.
+/// Cache of the plans that were used last (LRU).
 #[derive(Debug, Default)]
 pub(crate) struct Furnishings(Mutex<VecDeque<Arc<Furnishing>>>);
 
 impl Furnishings {
-    /// The one that was made for such runs, or one that is made now.
+    /// Returns the cached plan for such runs if it is still current, or makes one.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Furnishings {
         visible: &[&Path],
         proc: Proc,
     ) -> io::Result<Arc<Furnishing>> {
-        /// As many as scripts that are called in turn, in most cases.
+        /// In most cases as many as there are scripts that are called in turn.
         const KEPT: usize = 64;
         let is_it = |known: &Arc<Furnishing>| known.is_for(sandbox, visible, proc);
         let known = self.kept().iter().find(|known| is_it(known)).cloned();

@@ -1,5 +1,5 @@
-//! Homes as they are found: which entries programs keep in them, and where those lead that are
-//! links.
+//! Contents of home directories: the entries that programs keep there, and the targets of links
+//! among them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,16 +14,16 @@ use crate::sandbox::homes::{is_kept_by_program, is_system, moved_directories};
 #[derive(Debug, Default)]
 pub(crate) struct Homes {
     places: BTreeSet<PathBuf>,
-    /// Entries that are no links, and places that links among the entries lead to.
+    /// Entries that are no links, and the targets of those that are.
     kept: BTreeSet<PathBuf>,
 }
 
 impl Homes {
-    /// Looks at the homes of `sandbox`.
+    /// Resolves the homes of `sandbox`.
     ///
     /// # Errors
     ///
-    /// Something is short.
+    /// A resource is exhausted.
     pub(crate) fn of(sandbox: &Sandbox, watch: &mut Watch) -> io::Result<Self> {
         let mut homes = Self::default();
         for home in &sandbox.homes {
@@ -35,11 +35,11 @@ impl Homes {
         Ok(homes)
     }
 
-    /// Looks into those that are not hidden as a whole.
+    /// Lists the homes that are not hidden as a whole.
     ///
     /// # Errors
     ///
-    /// Something is short.
+    /// A resource is exhausted.
     pub(crate) fn look_into(
         &mut self,
         is_open: impl Fn(&Path) -> bool,
@@ -47,7 +47,7 @@ impl Homes {
     ) -> io::Result<()> {
         let mut links = Vec::new();
         for home in self.places.iter().filter(|home| is_open(home)) {
-            // Another entry is hidden from the next run.
+            // A new entry must be hidden from the next run.
             watch.whole(home);
             let Ok(entries) = fs::read_dir(home) else {
                 // A directory that can't be listed can't be hidden entry by entry.
@@ -71,9 +71,9 @@ impl Homes {
         Ok(())
     }
 
-    /// Returns whether a link among the entries of a home leads to something that belongs to the home: not
-    /// to the system, not to what a home is in, and not into another entry, which is judged by its
-    /// own name.
+    /// Returns whether the target of a link belongs to the home: it does unless it is of the
+    /// system, a directory above a home, or inside another entry, which is judged by its own
+    /// name.
     fn is_own(&self, place: &Path) -> bool {
         let is_apart = |home: &PathBuf| match place.strip_prefix(home) {
             Ok(entry) => {
@@ -89,7 +89,7 @@ impl Homes {
         self.places.iter()
     }
 
-    /// Paths that are hidden unless an entry says that they can be read.
+    /// Paths that are hidden unless an entry makes them readable.
     pub(crate) fn kept(&self) -> impl Iterator<Item = &PathBuf> {
         self.kept.iter()
     }

@@ -1,4 +1,4 @@
-//! From a command to what the kernel takes: arguments, environment and limits.
+//! Conversion of a command to the kernel's form: arguments, environment and resource limits.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -12,25 +12,27 @@ use crate::command::Command;
 use crate::limits::Limits;
 use crate::sandbox::Level;
 
+/// Converts text to a C string.
+///
 /// # Errors
 ///
-/// There is a NUL byte in it.
+/// It contains a NUL byte.
 pub(crate) fn text(text: impl AsRef<OsStr>) -> io::Result<CString> {
     Ok(CString::new(text.as_ref().as_bytes())?)
 }
 
-/// `NAME=VALUE`.
+/// Returns `NAME=VALUE`.
 ///
 /// # Errors
 ///
-/// There is a NUL byte in it.
+/// It contains a NUL byte.
 pub(crate) fn entry(name: &OsStr, value: &OsStr) -> io::Result<CString> {
     Ok(CString::new(
         [name.as_bytes(), b"=", value.as_bytes()].concat(),
     )?)
 }
 
-/// The program at `program` with the arguments and the environment of `command`.
+/// Returns the image of the program at `program` with the arguments and environment of `command`.
 pub(crate) fn image(
     command: &Command,
     program: &Path,
@@ -58,7 +60,7 @@ pub(crate) fn image(
     ))
 }
 
-/// The limits of a process, none above what this process itself is held to.
+/// Returns the resource limits of a process, none above the hard limit of this process.
 pub(crate) fn resources(limits: &Limits, level: Level) -> Vec<(i32, u64, u64)> {
     let seconds = limits.cpu.map(|cpu| cpu.as_secs().max(1));
     let core = (level >= Level::Guarded).then_some(0);
@@ -74,7 +76,7 @@ pub(crate) fn resources(limits: &Limits, level: Level) -> Vec<(i32, u64, u64)> {
         let wish = wish?;
         let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
         let soft = wish.min(most);
-        // At the soft limit of processor time a program is told, a second later it is killed.
+        // At the soft limit of processor time the program gets SIGXCPU, a second later SIGKILL.
         let hard = if resource == Resource::Cpu {
             soft.saturating_add(1).min(most)
         } else {

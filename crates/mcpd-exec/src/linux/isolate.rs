@@ -1,4 +1,5 @@
-//! A run at level `strict`: namespaces of its own, and a first process in them that reports how the program ended.
+//! Isolation of a run at level `strict`: its own namespaces, and a first process in them that
+//! reports how the program ended.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -13,15 +14,15 @@ use super::raw::init::{self, Report};
 use crate::command::Command;
 use crate::outcome::Usage;
 
-/// What such a run needs: plans before it starts, a report when it has ended.
+/// Isolation of one run: plans for its start, and the report of its end.
 #[derive(Debug)]
 pub(crate) struct Isolation {
     flags: i32,
-    /// Where the program starts. The one it would inherit lies below what is laid over it.
+    /// Starting directory of the program. An inherited one would lie below the new mounts.
     directory: PathBuf,
     furnishing: Arc<Furnishing>,
     report: Report,
-    /// The other end of the report, until the program has started.
+    /// Other end of the report, until the program has started.
     theirs: Option<OwnedFd>,
 }
 
@@ -30,7 +31,7 @@ impl Isolation {
     ///
     /// # Errors
     ///
-    /// No descriptor is to be had, or what it is to see can't be arranged.
+    /// No descriptor can be had, or its view of the file system can't be arranged.
     pub(crate) fn plan(
         command: &Command,
         program: &Path,
@@ -58,16 +59,16 @@ impl Isolation {
         &self.directory
     }
 
-    /// What was to be writable and is not, each as a sentence.
+    /// Paths that were to be writable and are not, each as a sentence.
     pub(crate) fn skipped(&self) -> &[String] {
         self.furnishing.skipped()
     }
 
-    /// What its processes live in. `None` once they do.
+    /// Returns the namespaces to create. `None` once the program has started.
     ///
     /// # Errors
     ///
-    /// The first process can't be had on this system.
+    /// The first process can't be created on this system.
     pub(crate) fn namespaces(&self) -> io::Result<Option<Namespaces<'_>>> {
         let Some(theirs) = &self.theirs else {
             return Ok(None);
@@ -84,7 +85,7 @@ impl Isolation {
     ///
     /// # Errors
     ///
-    /// Why it can't be executed.
+    /// The program can't be executed.
     pub(crate) fn started(&mut self) -> io::Result<()> {
         match self.theirs.take() {
             Some(theirs) => self.report.started(theirs),
@@ -92,7 +93,7 @@ impl Isolation {
         }
     }
 
-    /// How the program ended. `None` if the first process was killed before.
+    /// Returns how the program ended. `None` if the first process was killed before.
     pub(crate) fn ended(self) -> Option<(ExitStatus, Usage)> {
         self.report.ended()
     }

@@ -1,7 +1,9 @@
-//! Landlock rulesets: which files a process may open, and whom it may signal. Made once, entered by many.
+//! Landlock rulesets: the files a process may open, and the processes it may signal. A ruleset is
+//! made once and entered by many processes.
 //!
-//! Landlock knows only permission: what is allowed below a directory can't be taken back for a part of it. A hidden
-//! path is left out by allowing everything beside it and beside each directory on the way to it.
+//! Landlock can only permit: a permission on a directory can't be revoked for a part of it. A
+//! hidden path is therefore left out, by permitting everything beside it and beside each
+//! directory on the way to it.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -27,11 +29,12 @@ use crate::enforced::MissingMechanism;
 use crate::os::{self, Fault};
 use crate::sandbox::{Network, Sandbox};
 
-/// The newest interface whose restrictions are asked for. Those the kernel does not know are left out.
+/// Newest ABI whose restrictions are requested. Older kernels ignore those they do not know.
 const NEWEST: ABI = ABI::V9;
 
-/// What every program expects to write. Of the rest of `/dev` only names can be seen: disks and memory hold all that
-/// is hidden. Nothing in `/proc` is here, as rules can't tell a process's own part of it from the others'.
+/// Devices that every program expects to write. The rest of `/dev` can only be listed: disks and
+/// memory contain everything that is hidden. `/proc` is absent, as rules can't tell a process's
+/// own part of it from that of others.
 const DEVICES: &[&str] = &[
     "/dev/null",
     "/dev/zero",
@@ -44,7 +47,7 @@ const DEVICES: &[&str] = &[
     "/dev/shm",
 ];
 
-/// A set of rules, ready to be entered by one process after another.
+/// Set of rules that one process after another enters.
 #[derive(Debug)]
 pub(crate) struct Ruleset {
     descriptor: OwnedFd,
@@ -54,21 +57,22 @@ pub(crate) struct Ruleset {
 }
 
 impl Ruleset {
-    /// Everything can be read but what is hidden, and only what is writable or in `temporary` be
-    /// written. What is hidden only because programs keep such things in a home can be read if it
-    /// is `needed`.
+    /// Makes rules by which everything can be read except hidden paths, and only writable paths
+    /// and `temporary` can be written. A path in `needed` can be read if it is hidden only as an
+    /// entry of a home.
     ///
-    /// Where two entries speak of a path, the more specific counts, and of equals the writable one. In a writable directory on
-    /// the way to a hidden path nothing new can be made directly, only further down. The names of hidden files can still be
-    /// listed. Symbolic links on the way to a hidden path can't be moved. What is not writable although it was to be, is in
+    /// The most specific entry for a path counts, and of equally specific ones the writable one.
+    /// In a writable directory on the way to a hidden path, new entries can't be made directly,
+    /// only further down. The names of hidden files can still be listed. Symbolic links on the
+    /// way to a hidden path can't be moved. Paths that were to be writable and are not are in
     /// [`skipped`](Self::skipped).
     ///
-    /// As far as the kernel can, nothing outside is signalled or reached by an abstract socket, and without network
-    /// no TCP port is used.
+    /// As far as the kernel supports it, processes outside can't be signalled or reached by an
+    /// abstract socket, and without network no TCP port can be used.
     ///
     /// # Errors
     ///
-    /// The kernel has no Landlock, or refuses it, or something is short now.
+    /// The kernel has no Landlock, or refuses it, or a resource is exhausted.
     pub(crate) fn new(
         sandbox: &Sandbox,
         needed: &[&Path],
@@ -78,27 +82,27 @@ impl Ruleset {
         Rules::new(sandbox, needed, temporary)?.finish(abi)
     }
 
-    /// Only what is not about files: for a process that sees none but its own.
+    /// Makes rules without any for files, for a process that sees only files of its own.
     ///
     /// # Errors
     ///
-    /// The kernel has no Landlock that can do so, or refuses it.
+    /// The kernel's Landlock has no scopes, or refuses them.
     pub(crate) fn scopes(network: Network) -> Result<Self, Refusal> {
         let abi = supported()?;
         Rules::scopes(network)?.finish(abi)
     }
 
-    /// False once the rules would turn out differently: then they have to be made again.
+    /// Returns whether the rules would turn out the same now. Otherwise they must be made again.
     pub(crate) fn is_current(&self) -> bool {
         self.watch.is_current()
     }
 
-    /// The version of the kernel's interface in use.
+    /// Version of the Landlock ABI in use.
     pub(crate) fn abi(&self) -> u32 {
         self.abi
     }
 
-    /// What was to be writable and is not, each as a sentence.
+    /// Paths that were to be writable and are not, each as a sentence.
     pub(crate) fn skipped(&self) -> &[String] {
         &self.skipped
     }
@@ -110,9 +114,9 @@ impl AsFd for Ruleset {
     }
 }
 
-/// The version of the interface this kernel and this program have in common.
+/// Returns the newest ABI that both this kernel and this program support.
 fn supported() -> Result<u32, Refusal> {
-    // Without any flag this asks for the version and restricts nothing.
+    // Without any flag this queries the version and restricts nothing.
     let status = RestrictSelf::default().no_new_privs(false).apply();
     let reason = match status?.landlock {
         LandlockStatus::Available { effective_abi, .. } => return Ok(effective_abi as u32),
@@ -122,12 +126,12 @@ fn supported() -> Result<u32, Refusal> {
     Err(Refusal::Missing(MissingMechanism::new("landlock", reason)))
 }
 
-/// Why there is no ruleset.
+/// Reason that there is no ruleset.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The system has none.
+    /// The system lacks the mechanism.
     Missing(MissingMechanism),
-    /// There is none now.
+    /// It failed this time.
     Fault(io::Error),
 }
 
@@ -149,7 +153,7 @@ impl From<RulesetError> for Refusal {
             cause = error.source();
         }
         match code.map(Errno::from_raw_os_error) {
-            // A descriptor or memory, for one.
+            // Such as a lack of descriptors or memory.
             Some(errno) if !matches!(errno, Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
                 Self::Fault(io::Error::new(errno.kind(), error))
             }
@@ -158,15 +162,15 @@ impl From<RulesetError> for Refusal {
     }
 }
 
-/// A ruleset that is being made.
+/// Ruleset in construction.
 #[derive(Debug)]
 struct Rules {
     created: RulesetCreated,
-    /// Without symbolic links.
+    /// Hidden paths, without symbolic links.
     hidden: BTreeSet<PathBuf>,
     watch: Watch,
     skipped: Vec<String>,
-    /// Directory of the last rule: the next is about a file beside it in most cases.
+    /// Directory of the last rule: the next rule mostly concerns a file in it too.
     parent: Option<(PathBuf, OwnedFd)>,
 }
 
@@ -198,7 +202,7 @@ impl Rules {
             parent: None,
         };
         let root = Path::new("/");
-        // Directories on the way to a hidden path could not be listed otherwise.
+        // Otherwise the directories on the way to a hidden path could not be listed.
         rules.add(root, AccessFs::ReadDir.into())?;
         if !rules.hidden.contains(root) {
             rules.allow(root, read)?;
@@ -238,7 +242,8 @@ impl Rules {
         })
     }
 
-    /// Allows access to `path`, which has no symbolic links in it, and to all below but what is hidden there.
+    /// Allows access to `path`, which has no symbolic links in it, and to everything below except
+    /// hidden paths.
     fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), Refusal> {
         let after = self.hidden.range::<Path, _>((Excluded(path), Unbounded));
         let hidden: Vec<_> = after
@@ -257,7 +262,7 @@ impl Rules {
         Ok(())
     }
 
-    /// Adds one rule, unless the path can't be had: what has no rule is not allowed.
+    /// Adds one rule, unless the path can't be opened: without a rule it is not allowed.
     fn add(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), Refusal> {
         match self.open(path).map_err(io::Error::from) {
             Ok(file) => (&mut self.created)
@@ -269,10 +274,10 @@ impl Rules {
         Ok(())
     }
 
-    /// Opens what is at `path`, no part of which is a link: it could have become one to something
-    /// else since it was looked at.
+    /// Opens `path` without following links, as a component may have become one since it was
+    /// inspected.
     ///
-    /// Name by name, as a thread may be under a filter that has no `openat2`.
+    /// It opens name by name, because the thread may be under a filter that refuses `openat2`.
     fn open(&mut self, path: &Path) -> rustix::io::Result<OwnedFd> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return open_step(CWD, Path::new("/"));
@@ -292,11 +297,11 @@ impl Rules {
     }
 }
 
-/// Opens a name in a directory, if it is no link.
+/// Opens a name in a directory, unless it is a link.
 fn open_step(directory: impl AsFd, name: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(directory, name, flags, Mode::empty())?;
-    // The program behind a file system may have gone, too.
+    // This also fails if the server of a FUSE file system is gone.
     match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::Symlink => Err(Errno::LOOP),
         _ => Ok(file),
@@ -311,8 +316,9 @@ fn handled(network: Network) -> Result<landlock::Ruleset, Refusal> {
     }
 }
 
-/// What is in a directory but for symbolic links, or what leads on to the `hidden` paths below if that can't be told from it: it
-/// can't be listed, or calls them otherwise, as a file system does that takes upper and lower case for the same.
+/// Lists a directory without its symbolic links. If the list does not contain the ways to the
+/// `hidden` paths below, it returns those ways instead. That happens if the directory can't be
+/// listed, or the file system ignores case.
 ///
 /// # Errors
 ///
@@ -349,8 +355,9 @@ fn list(directory: &Path) -> io::Result<BTreeSet<PathBuf>> {
     Ok(paths)
 }
 
-/// Paths that are hidden because the sandbox names them, where links lead to, and links on the way that a
-/// process could move in what is `written`: if one was moved, the next ruleset would hide nothing.
+/// Returns the targets of paths that the sandbox hides by name, and the links on the way that a
+/// process could move within `written`: with such a link moved, the next ruleset would hide
+/// nothing.
 fn hidden_by_name(
     sandbox: &Sandbox,
     written: &[PathBuf],
@@ -366,9 +373,10 @@ fn hidden_by_name(
     Ok(hidden)
 }
 
-/// Where a path leads, if this user can get at that, or could after changing a mode.
+/// Returns the target of a path, if this user can access it, or could after changing a mode.
 ///
-/// There is no need to hide the rest, and it would be dear: a file in `/etc` costs a rule for each file beside it.
+/// Others need not be hidden, and hiding them would be expensive: a file in `/etc` costs a rule
+/// for each file beside it.
 fn reachable(
     path: &Path,
     sandbox: &Sandbox,

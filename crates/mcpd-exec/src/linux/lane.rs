@@ -1,10 +1,11 @@
-//! Threads that start processes come in lanes: a system call filter, once on a thread, is on all it starts, for free.
+//! Seccomp classes of spawner threads. A system call filter that is installed once on a thread
+//! applies to all it starts, at no further cost.
 
 use super::System;
 use super::filter::Filter;
 use crate::sandbox::{Level, Network, Sandbox};
 
-/// What the threads of a lane are held to.
+/// Class of a spawner thread: the filter it is under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     Open,
@@ -18,7 +19,7 @@ impl Lane {
         Self::Filtered(Network::Off),
     ];
 
-    /// The lane for a sandbox, as an index into [`Lane::ALL`].
+    /// Returns the class for a sandbox, as an index into [`Lane::ALL`].
     pub(crate) fn of(sandbox: &Sandbox) -> usize {
         match (sandbox.level, sandbox.network) {
             (Level::Guarded, Network::Host) => 1,
@@ -27,7 +28,7 @@ impl Lane {
         }
     }
 
-    /// Puts the calling thread into this lane, for good.
+    /// Puts the calling thread into this class, permanently.
     pub(crate) fn enter(self, system: &System) -> Entered {
         let fault = match self {
             Self::Open => None,
@@ -40,16 +41,16 @@ impl Lane {
     }
 }
 
-/// A lane a thread is in.
+/// Class that a thread has entered.
 #[derive(Debug)]
 pub(crate) struct Entered {
     lane: Lane,
-    /// Why it has no filter though it should.
+    /// The reason that it lacks the filter it should have.
     pub(crate) fault: Option<String>,
 }
 
 impl Entered {
-    /// There is a filter to be had, and nothing else does what it does.
+    /// Returns whether the filter is missing although nothing else can replace it.
     pub(crate) fn is_needed(&self) -> bool {
         self.fault.is_some() && self.lane == Lane::Filtered(Network::Off)
     }

@@ -1,18 +1,19 @@
-//! Whether anything has been mounted or unmounted. That may put another directory behind a path without a change to any
-//! directory.
+//! Detection of mount changes. A mount may put another directory behind a path without a change
+//! to any directory.
 
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How often this process has found what is mounted changed. Always the same where there is no `/proc`.
+/// Returns the number of mount changes that this process has noticed. It is constant without
+/// `/proc`.
 pub(crate) fn changes() -> u64 {
     static TABLE: Table = Table::new("/proc/self/mountinfo");
     TABLE.changes()
 }
 
-/// What is mounted, as one process sees it.
+/// Mount table of a process.
 #[derive(Debug)]
 struct Table {
     path: &'static str,
@@ -21,7 +22,7 @@ struct Table {
 
 #[derive(Debug)]
 struct State {
-    /// Open from the first look on.
+    /// Opened with the first look.
     file: Option<File>,
     changes: u64,
 }
@@ -36,7 +37,7 @@ impl Table {
     }
 
     fn changes(&self) -> u64 {
-        // The kernel tells of a change once.
+        // The kernel reports each change once.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &state.file {
             Some(file) => {
@@ -45,7 +46,7 @@ impl Table {
                     state.changes += 1;
                 }
             }
-            // What has changed before doesn't show.
+            // Earlier changes are not reported.
             None => {
                 state.file = File::open(self.path).ok();
                 state.changes += u64::from(state.file.is_some());
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
     use crate::linux::skip::skip;
 
-    /// Mounts something in a namespace that this thread is alone in.
+    /// Mounts a file system in a mount namespace of this thread alone.
     fn changes_around_a_mount() -> nix::Result<[u64; 4]> {
         unshare(CloneFlags::CLONE_NEWNS)?;
         let nothing = None::<&str>;

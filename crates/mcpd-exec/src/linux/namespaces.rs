@@ -1,9 +1,9 @@
-//! What a process at level `strict` sees of the system: its namespaces, and the steps that furnish them. It only plans;
-//! the child does it, as [`raw`](super::raw) says.
+//! View of the system at level `strict`: the namespaces of a process, and the mount plan that
+//! sets them up. This module only plans; the child performs the steps in [`raw`](super::raw).
 //!
-//! The system is there and can only be read. Laid over it are mounts, each at its path, and the one deepest in the tree
-//! counts: private directories in memory, empty ones over what is hidden, and the parts that can be written or that
-//! have to be seen although something above them is covered.
+//! The system is visible and read-only. Mounts are laid over it, each at its path, and the
+//! deepest one counts: private directories in memory, empty ones over hidden paths, and the parts
+//! that can be written or must stay visible although a directory above them is covered.
 
 #[cfg(test)]
 mod tests;
@@ -24,31 +24,34 @@ use super::watch::Watch;
 use super::writable::{Readable, Writable, lead};
 use crate::sandbox::{Network, RunAs, Sandbox};
 
-/// What is to be seen.
+/// Paths that a run must see.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
     pub(crate) sandbox: &'a Sandbox,
-    /// Can be read even if the directory it is in is covered; a covered directory itself stays so. The program, its
-    /// directory, the working directory, and other files of the run. What does not exist is left to who will miss it.
+    /// Paths that can be read even if a directory above them is covered; a path that is itself
+    /// covered stays so. They are the program, its directory, the working directory, and other
+    /// files of the run. A missing one is skipped, and left to the program to complain of.
     pub(crate) visible: &'a [&'a Path],
 }
 
-/// What is at `/proc`.
+/// Contents of `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proc {
-    /// The processes of the run, and the system's figures.
+    /// The processes of the run, and the statistics of the system.
     Own,
-    /// Nothing. The kernel refuses anything else, by EPERM, if parts of our own `/proc` are covered, as in containers.
+    /// Nothing. The kernel refuses other contents with EPERM if parts of our own `/proc` are
+    /// covered, as in containers.
     Empty,
 }
 
-/// Private, in memory, and writable.
+/// Private writable directories in memory.
 const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
-/// Each file takes a page, so more names than that are of no use.
+/// Limits of such a directory. Each file takes a page, so more inodes would be of no use.
 const PRIVATE_SIZE: &str = "size=64m,nr_inodes=32k,mode=1777";
 /// Sockets and queues of the host's services.
 const HIDDEN: &[&str] = &["/run", "/dev/mqueue"];
-/// The only ones that can be used. A disk can be written on a read-only file system, by whoever may open it.
+/// The only usable devices. A disk could be written even on a read-only file system, by a user
+/// who may open it.
 const DEVICES: &[&str] = &[
     "/dev/full",
     "/dev/null",
@@ -63,9 +66,10 @@ const RESOLVER: &str = "/etc/resolv.conf";
 const RDONLY: u64 = libc::MOUNT_ATTR_RDONLY;
 const READ_ONLY: u64 = RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 
-/// The namespaces for a process that runs as `run_as`.
+/// Returns the `clone` flags for a process that runs as `run_as`.
 ///
-/// No network namespace, which would be the dearest of them: whoever has to do without a network may not have a socket.
+/// There is no network namespace, which would be the most expensive of them: a process without
+/// network is denied sockets by the filter instead.
 pub(crate) fn flags(run_as: Option<RunAs>) -> c_int {
     let always = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
     if has_own_users(run_as) {
@@ -75,29 +79,30 @@ pub(crate) fn flags(run_as: Option<RunAs>) -> c_int {
     }
 }
 
-/// In a user namespace of one user there is nobody to change to; and root, who can, needs none to mount.
+/// Returns whether the run gets a user namespace. It has a single user, so it excludes a change
+/// of user; and root, which can change it, can mount without one.
 fn has_own_users(run_as: Option<RunAs>) -> bool {
     run_as.is_none()
 }
 
-/// How namespaces are furnished.
+/// Mount plan of the namespaces.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// What the child does. It has to enter its working directory after that, by its path.
+    /// Steps of the child. Afterwards it must enter its working directory by path.
     pub(crate) steps: Vec<Step>,
-    /// What was to be writable and is not, each as a sentence.
+    /// Paths that were to be writable and are not, each as a sentence.
     pub(crate) skipped: Vec<String>,
-    /// What the plan was made of.
+    /// The paths that the plan depends on.
     pub(crate) watch: Watch,
 }
 
 impl Plan {
-    /// The way to what is to be seen.
+    /// Plans the view.
     ///
     /// # Errors
     ///
-    /// What is to be written or seen is too much, what is to be written or hidden is all there is, or something can't be looked
-    /// at.
+    /// Too many paths are to be written or seen, `/` itself is to be written or hidden, or a path
+    /// can't be inspected.
     pub(crate) fn new(view: &View<'_>, proc: Proc) -> io::Result<Self> {
         let mut watch = Watch::new();
         let (mounts, skipped) = Mounts::of(view, proc, &mut watch)?;
@@ -107,9 +112,10 @@ impl Plan {
         if has_own_users(view.sandbox.run_as) {
             steps.extend(users()?);
         }
-        // Nothing is to pass between the host's mounts and these.
+        // Mount events must not propagate between the host and the run.
         steps.push(mount("none", Path::new("/"), "", MS_REC | MS_PRIVATE, "")?);
-        // A copy that is taken now stays as it is, and one that is taken after the next step can't be written.
+        // Order matters: a tree copied now stays writable, one copied after the next step is
+        // read-only.
         steps.append(&mut layout.writable);
         steps.push(attributes(Path::new("/"), READ_ONLY, true)?);
         steps.append(&mut layout.readable);
@@ -123,7 +129,7 @@ impl Plan {
     }
 }
 
-/// It is the same user inside, and nobody else exists.
+/// Maps only the user itself, to the same number.
 fn users() -> io::Result<[Step; 3]> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let write = |path: &str, text: String| {
@@ -137,38 +143,39 @@ fn users() -> io::Result<[Step; 3]> {
     ])
 }
 
-/// Something that is laid over the system.
+/// Mount that is laid over the system.
 #[derive(Debug, PartialEq, Eq)]
 enum Mount {
-    /// A directory in memory.
+    /// Writable directory in memory.
     Private,
-    /// A directory without anything, but for what is mounted in it.
+    /// Empty directory, except for mounts in it.
     Empty,
-    /// A file without anything.
+    /// Empty file.
     Null,
-    /// The processes of the run.
+    /// `/proc` with the processes of the run.
     Processes,
-    /// The terminals of the run: those of the host are open to whoever works at them.
+    /// Terminals of the run: those of the host are open to the users that work at them.
     Terminals,
-    /// The part of the system that is at this path.
+    /// The part of the system at this path.
     Tree { writable: bool },
-    /// A symbolic link.
+    /// Symbolic link.
     Link { target: PathBuf },
 }
 
 impl Mount {
-    /// Whether it does nothing but hide.
+    /// Returns whether it only hides.
     fn hides(&self) -> bool {
         matches!(self, Self::Empty | Self::Null)
     }
 }
 
-/// By their paths, so that one that lies in another comes after it.
+/// Mounts by path, so that one inside another comes after it.
 #[derive(Debug)]
 struct Mounts(BTreeMap<PathBuf, Mount>);
 
 impl Mounts {
-    /// What lies where, and what was to be writable and is not. Later ones replace earlier ones at the same path.
+    /// Collects the mounts, and the paths that were to be writable and are not. Later mounts
+    /// replace earlier ones at the same path.
     fn of(view: &View<'_>, proc: Proc, watch: &mut Watch) -> io::Result<(Self, Vec<String>)> {
         let Writable { places, skipped } = Writable::of(view.sandbox, None, &[], watch)?;
         let written: Vec<_> = places.iter().map(|(_, place)| place.clone()).collect();
@@ -220,7 +227,7 @@ impl Mounts {
         Ok((mounts, [skipped, readable.skipped].concat()))
     }
 
-    /// Hides what is at `place`.
+    /// Hides `place`.
     fn cover(&mut self, place: PathBuf) {
         let mount = match place.is_dir() {
             true => Mount::Empty,
@@ -229,12 +236,12 @@ impl Mounts {
         self.0.insert(place, mount);
     }
 
-    /// Returns whether all at `place` is hidden, but for what is mounted in it.
+    /// Returns whether `place` is hidden, except for mounts in it.
     fn covers(&self, place: &Path) -> bool {
         self.0.get(place).is_some_and(Mount::hides)
     }
 
-    /// Where the path leads to, if it exists.
+    /// Adds a mount at the target of the path, if it exists.
     fn put(&mut self, path: &Path, mount: Mount, watch: &mut Watch) -> io::Result<()> {
         if let Some(path) = watch.find(path)? {
             self.0.insert(path, mount);
@@ -242,7 +249,7 @@ impl Mounts {
         Ok(())
     }
 
-    /// Where the path leads to, and a link if that is elsewhere.
+    /// Adds the tree at the target of the path, and a link if the target is elsewhere.
     fn tree(&mut self, path: &Path, writable: bool, watch: &mut Watch) -> io::Result<()> {
         match watch.find(path)? {
             Some(target) => self.place(path, target, writable),
@@ -260,7 +267,7 @@ impl Mounts {
         Ok(())
     }
 
-    /// Whether an empty directory has to hold anything.
+    /// Returns whether a mount inside an empty directory must stay visible.
     fn holds_any(&self, directory: &Path) -> bool {
         let after = self.0.range::<Path, _>((Excluded(directory), Unbounded));
         let mut below = after.take_while(|(path, _)| path.starts_with(directory));
@@ -268,8 +275,9 @@ impl Mounts {
     }
 }
 
-/// What has to be covered to hide this path: a directory on the way to it, if that is closed and the process could open it.
-/// What is there is covered even if the process can't get at it now: a mode may change.
+/// Returns the path to cover in order to hide `path`. If a closed directory is in the way and the
+/// process could open it, that is the directory. Existing paths are covered even if the process
+/// can't access them now: a mode may change.
 fn secret(path: &Path, sandbox: &Sandbox, watch: &mut Watch) -> io::Result<Option<PathBuf>> {
     let lost = match watch.follow(path, &mut Vec::new()) {
         Ok(found) => return Ok(Some(found)),
@@ -281,18 +289,18 @@ fn secret(path: &Path, sandbox: &Sandbox, watch: &mut Watch) -> io::Result<Optio
     }
 }
 
-/// What a mount would be laid upon.
+/// Underlying surface of a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ground {
-    /// All that is there, to be read.
+    /// The system, read-only.
     ReadOnly,
-    /// All that is there, to be written.
+    /// The system, writable.
     Writable,
-    /// Nothing that it could be mounted on.
+    /// Memory, without any mount point yet.
     Memory,
 }
 
-/// The steps by when they are due.
+/// Steps, by the phase in which they are due.
 #[derive(Debug, Default)]
 struct Layout {
     writable: Vec<Step>,
@@ -336,7 +344,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Makes what something in `memory` is mounted on, and all that is missing above it.
+    /// Makes the mount point of `mount` in `memory`, with the directories above it.
     fn make_place(&mut self, memory: &Path, path: &Path, mount: &Mount) -> io::Result<()> {
         for above in between(memory, path) {
             self.mounts.push(Step::Directory { path: text(above)? });
@@ -353,8 +361,9 @@ impl Layout {
         Ok(())
     }
 
-    /// Keeps the directories between `base` and `path` from being moved away, with what is hidden in them, from where the next
-    /// run would look for it: mounts can't be moved, and each becomes one.
+    /// Fixes the directories between `base` and `path` in place: otherwise a process could move
+    /// them, with hidden paths in them, away from where the next run looks for those. Mount
+    /// points can't be moved, so each becomes one.
     fn fix_way(&mut self, base: &Path, path: &Path) -> io::Result<()> {
         for above in between(base, path) {
             if self.fixed.insert(above.to_owned()) {
@@ -390,7 +399,7 @@ impl Layout {
                 Ok(Ground::ReadOnly)
             }
             Mount::Processes => {
-                // Root could change the system's settings in it.
+                // Writable, it would let root change settings of the system.
                 let flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
                 self.mounts
                     .push(self::mount("proc", path, "proc", flags, "")?);
@@ -406,7 +415,7 @@ impl Layout {
                 Ok(Ground::ReadOnly)
             }
             Mount::Tree { writable } => self.tree(path, *writable),
-            // It has been made.
+            // `make_place` has made it.
             Mount::Link { .. } => Ok(Ground::ReadOnly),
         }
     }
@@ -436,11 +445,11 @@ impl Layout {
     }
 }
 
-/// Whether it changes anything on this ground.
+/// Returns whether the mount has any effect on this ground.
 fn is_needed(mount: &Mount, ground: Ground) -> bool {
     match mount {
         Mount::Private | Mount::Processes | Mount::Terminals => true,
-        // Where nothing is there is nothing to hide.
+        // Memory is empty, so nothing needs to be hidden there.
         Mount::Empty | Mount::Null => ground != Ground::Memory,
         Mount::Tree { writable } => match ground {
             Ground::Memory => true,
@@ -451,7 +460,7 @@ fn is_needed(mount: &Mount, ground: Ground) -> bool {
     }
 }
 
-/// The directories between two paths, from the outermost on.
+/// Returns the directories between two paths, outermost first.
 fn between<'a>(base: &Path, path: &'a Path) -> Vec<&'a Path> {
     let above = path.ancestors().skip(1);
     let mut between: Vec<_> = above.take_while(|above| *above != base).collect();

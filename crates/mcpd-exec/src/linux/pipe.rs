@@ -1,4 +1,4 @@
-//! The pipes of a process.
+//! Pipes of a process.
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ use super::raw::Plan;
 use crate::command::Command;
 use crate::sandbox::RunAs;
 
-/// Both ends of the three of them.
+/// Both ends of its three pipes.
 #[derive(Debug)]
 pub(crate) struct Pipes {
     stdin: Option<Pipe>,
@@ -26,17 +26,18 @@ struct Pipe {
 }
 
 impl Pipes {
-    /// Those of `command`. They are its user's, who may open them by their names in `/dev`.
+    /// Makes the pipes of `command`. They belong to its user, who may open them by name in
+    /// `/dev`.
     ///
     /// # Errors
     ///
-    /// No descriptor is to be had.
+    /// No descriptor can be had.
     pub(crate) fn new(command: &Command) -> io::Result<Self> {
         let pipe = || {
             let (read, write) = pipe()?;
             if let Some(RunAs { user, group }) = command.sandbox.run_as {
                 let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
-                // Root without that right gives what it can.
+                // Root without CAP_CHOWN can't change the owner; go on without.
                 fchown(&read, Some(user), Some(group)).ok();
             }
             io::Result::Ok((read, write))
@@ -50,7 +51,7 @@ impl Pipes {
         })
     }
 
-    /// What the process gets as its descriptors 0, 1 and 2; `null` if it has no input.
+    /// The descriptors 0, 1 and 2 of the process. `null` replaces a missing input.
     pub(crate) fn ends<'a>(&'a self, null: BorrowedFd<'a>) -> [BorrowedFd<'a>; 3] {
         let stdin = self.stdin.as_ref().map_or(null, |pipe| pipe.theirs.as_fd());
         [
@@ -60,20 +61,21 @@ impl Pipes {
         ]
     }
 
-    /// Our ends, in the same order. The other ends are closed.
+    /// Returns our ends in the same order, and closes the others.
     pub(crate) fn ours(self) -> (Option<OwnedFd>, OwnedFd, OwnedFd) {
         let stdin = self.stdin.map(|pipe| pipe.ours);
         (stdin, self.stdout.ours, self.stderr.ours)
     }
 }
 
-/// Both ends of a pipe: to read, and to write.
+/// Makes a pipe: the reading end and the writing end.
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok((above_reserved(read)?, above_reserved(write)?))
 }
 
-/// The same file under a number the child has no other use for. Only a host without standard streams gives others.
+/// Moves a descriptor to a number that the child does not use. Only a host without standard
+/// streams has such low ones.
 pub(crate) fn above_reserved(file: OwnedFd) -> io::Result<OwnedFd> {
     if file.as_raw_fd() > Plan::RESERVED {
         return Ok(file);

@@ -1,8 +1,10 @@
-//! Making a process with vfork semantics, and the few calls no safe library offers. All the unsafe code there is.
+//! Process creation with vfork semantics, and the few system calls that no safe library offers.
+//! All unsafe code of the crate is here and below.
 //!
-//! The child runs on a stack of its own in the memory of this process, while the calling thread sleeps until the child
-//! has reached its program or has ended. So it may do nothing but system calls: it must not allocate, lock or panic. All
-//! it needs is prepared before, and all it has to say are two words in [`Report`].
+//! The child runs on its own stack in the memory of this process, while the calling thread sleeps
+//! until the child has reached its program or has ended. So the child may only make system calls:
+//! it must not allocate, lock or panic. Everything it needs is prepared before, and it reports
+//! back in two words, [`Report`].
 #![expect(
     unsafe_code,
     reason = "std can only confine a child after fork, which takes the longer the larger we are"
@@ -33,20 +35,22 @@ use crate::outcome::Usage;
 use crate::sandbox::RunAs;
 use crate::variables::Variables;
 
-/// Room for the child's few stack frames.
+/// Stack size of the child, for its few frames.
 const STACK: usize = 64 * 1024;
-/// The last standard signal. What comes after it nobody ignores, and each costs every run a system call.
+/// Last standard signal. The real-time signals after it are never ignored, and resetting each
+/// would cost every run a system call.
 const SIGNALS: c_int = 31;
 
-/// How many addresses an arena of the allocator takes at once. They are no memory before they are used.
+/// Address space that an arena of the allocator reserves at a time. It becomes memory only when
+/// it is used.
 #[cfg(target_env = "gnu")]
 const ARENA: c_int = 4 << 20;
-/// The smallest piece of memory that the system is asked for alone. Once it is told anything, the allocator adapts this no
-/// more to what it sees.
+/// Smallest allocation that gets its own mapping. Once any option is set, glibc stops adapting
+/// this threshold by itself.
 #[cfg(target_env = "gnu")]
 const ALONE: c_int = 1 << 20;
 
-/// Has the allocator take memory in large pieces.
+/// Lets the allocator take memory in large pieces.
 pub(crate) fn prepare_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: It sets numbers that the allocator reads under its locks.
@@ -56,7 +60,7 @@ pub(crate) fn prepare_memory() {
     }
 }
 
-/// Has the allocator give back to the system what is free.
+/// Lets the allocator return free memory to the system.
 pub(crate) fn release_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: It touches nothing but free memory, and that under the locks of the allocator.
@@ -65,7 +69,7 @@ pub(crate) fn release_memory() {
     }
 }
 
-/// Lets children be waited for, and ignores the signal of a file that grows too large, unless there is a handler for it.
+/// Makes children waitable, and ignores SIGXFSZ unless it has a handler.
 pub(crate) fn prepare_signals() {
     if loses_children() {
         // SAFETY: no handler is installed.
@@ -77,13 +81,15 @@ pub(crate) fn prepare_signals() {
     }
 }
 
-/// Nobody learns what a child of this process has ended with, nor that its number is somebody else's by now.
+/// Returns whether the exit statuses of children are lost, so that their numbers may be reused
+/// unnoticed.
 pub(crate) fn loses_children() -> bool {
     let action = action(libc::SIGCHLD);
     action.sa_sigaction == libc::SIG_IGN || action.sa_flags & libc::SA_NOCLDWAIT != 0
 }
 
-/// Whether a child can be kept from descriptors that this process has not marked: since Linux 5.11.
+/// Returns whether `close_range` can mark descriptors close-on-exec in a child (Linux 5.11), even
+/// those the host has not marked.
 pub(crate) fn marks_descriptors() -> bool {
     // SAFETY: there is no such descriptor.
     unsafe {
@@ -96,7 +102,7 @@ pub(crate) fn marks_descriptors() -> bool {
     }
 }
 
-/// What this process does at a signal.
+/// Returns the action of this process on a signal.
 fn action(signal: c_int) -> libc::sigaction {
     // SAFETY: an all-zero action is valid; nothing is set.
     unsafe {
@@ -106,10 +112,10 @@ fn action(signal: c_int) -> libc::sigaction {
     }
 }
 
-/// A program with its arguments and environment, as the kernel takes them.
+/// Program with its arguments and environment, as the kernel takes them.
 #[derive(Debug)]
 pub(crate) struct Image {
-    /// They own what the pointers point to.
+    /// Owners of the strings that the pointers refer to.
     _strings: [Vec<CString>; 2],
     _inherited: Variables,
     argv: Vec<*const c_char>,
@@ -117,7 +123,8 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// The first argument is the path of the program. Of what is inherited there is what `keep` is true of.
+    /// The first argument is the path of the program. Inherited variables are included if `keep`
+    /// is true of their name.
     pub(crate) fn new(
         arguments: Vec<CString>,
         inherited: Variables,
@@ -137,38 +144,40 @@ impl Image {
     }
 }
 
-/// What the child does on its way to the program, in the order of the fields.
+/// Steps of the child on its way to the program, in the order of the fields.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
-    /// Namespaces of its own, and what has to be done in them.
+    /// Own namespaces, and the steps to set them up.
     pub(crate) namespaces: Option<&'a Namespaces<'a>>,
-    /// Standard input, output and error. Numbers above [`Plan::RESERVED`].
+    /// Standard input, output and error. Their numbers are above [`Plan::RESERVED`].
     pub(crate) stdio: [BorrowedFd<'a>; 3],
     /// `RLIMIT_*`, soft and hard.
     pub(crate) limits: &'a [(c_int, u64, u64)],
     /// The `cgroup.procs` of the group to join, open for writing.
     pub(crate) cgroup: Option<BorrowedFd<'a>>,
-    /// The value that makes it and all its descendants known, and the word that allows setting it.
+    /// The mark that identifies it and all its descendants, and the secret word that the filter
+    /// demands for setting it.
     pub(crate) mark: Option<(u64, u64)>,
     pub(crate) run_as: Option<RunAs>,
     pub(crate) directory: Option<&'a CStr>,
-    /// It gets a session of its own, away from the terminal of this process; otherwise no more than a group.
+    /// Starts a session, which detaches it from the terminal of this process. Otherwise it only
+    /// starts a group.
     pub(crate) session: bool,
-    /// Neither it nor any program it runs gets privileges, not even root's.
+    /// Neither the process nor any program it executes gains privileges, not even root's.
     pub(crate) unprivileged: bool,
-    /// A Landlock ruleset to enter.
+    /// Landlock ruleset to enter.
     pub(crate) ruleset: Option<BorrowedFd<'a>>,
-    /// A filter to add to that of the calling thread.
+    /// Filter to add to that of the calling thread.
     pub(crate) filter: Option<BpfProgramRef<'a>>,
     pub(crate) image: &'a Image,
 }
 
 impl Plan<'_> {
-    /// Descriptors up to this one are given new meanings on the way.
+    /// Last descriptor that the child gives a new meaning on the way.
     pub(crate) const RESERVED: RawFd = 3;
 }
 
-/// Namespaces for one process, and their furnishing.
+/// Namespaces for one process, and the steps of their mount plan.
 #[derive(Debug)]
 pub(crate) struct Namespaces<'a> {
     /// `CLONE_NEW*`.
@@ -176,14 +185,14 @@ pub(crate) struct Namespaces<'a> {
     pub(crate) steps: &'a [Step],
     /// The program that runs as the first process of the namespace, and starts the real one.
     pub(crate) init: BorrowedFd<'a>,
-    /// Where that program reports, as its descriptor 3.
+    /// Pipe to which that program reports, as its descriptor 3.
     pub(crate) status: BorrowedFd<'a>,
 }
 
-/// One step of furnishing namespaces.
+/// One step of a mount plan.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Writes a text to a file.
+    /// Writes text to a file.
     Write { path: CString, text: CString },
     /// Mounts a file system, or changes the propagation of mounts.
     Mount {
@@ -193,17 +202,17 @@ pub(crate) enum Step {
         flags: u64,
         data: CString,
     },
-    /// Takes a copy of the tree at a path, to be attached later.
+    /// Takes a copy of the mount tree at a path, to be attached later.
     Take { path: CString, slot: usize },
-    /// Makes a directory, which may exist.
+    /// Makes a directory. An existing one is fine.
     Directory { path: CString },
-    /// Makes an empty file, which may exist.
+    /// Makes an empty file. An existing one is fine.
     File { path: CString },
-    /// Makes a symbolic link, unless there is something of that name.
+    /// Makes a symbolic link, unless the name exists.
     Link { path: CString, target: CString },
     /// Attaches the tree of a slot.
     Attach { slot: usize, path: CString },
-    /// Sets attributes of the mount at a path, or of all below too.
+    /// Sets attributes of the mount at a path, and of all mounts below if asked to.
     Attributes {
         path: CString,
         set: u64,
@@ -211,24 +220,24 @@ pub(crate) enum Step {
     },
 }
 
-/// How many trees one plan may take.
+/// Number of trees that one plan may take.
 pub(crate) const SLOTS: usize = 32;
 
-/// A process that has reached its program.
+/// Process that has reached its program.
 #[derive(Debug)]
 pub(crate) struct Spawned {
     pub(crate) pid: Pid,
     pub(crate) pidfd: OwnedFd,
 }
 
-/// At which stage it failed, and how.
+/// Stage at which a start failed, and its error.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) stage: Stage,
     pub(crate) error: io::Error,
 }
 
-/// What a child was doing when it failed.
+/// Activity of the child when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Stage {
@@ -270,7 +279,7 @@ const STAGES: [Stage; 16] = [
 ];
 
 impl Stage {
-    /// Reads after "failed to".
+    /// Returns the text that completes "failed to".
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Clone => "create a process",
@@ -293,7 +302,7 @@ impl Stage {
     }
 }
 
-/// What the child says before it gives up: 0 as long as all is well.
+/// Report of the child. `errno` stays 0 unless it gives up.
 #[derive(Debug, Default)]
 struct Report {
     stage: AtomicU32,
@@ -309,11 +318,11 @@ thread_local! {
     static STACK_MEMORY: RefCell<Vec<u128>> = RefCell::new(vec![0; STACK / size_of::<u128>()]);
 }
 
-/// Makes a process and waits until it has reached its program.
+/// Creates a process and waits until it has reached its program.
 ///
 /// # Errors
 ///
-/// What the child could not do. It is gone then.
+/// The stage at which the child failed. It has ended then.
 pub(crate) fn spawn(plan: &Plan<'_>) -> Result<Spawned, Failure> {
     let mut job = Job {
         plan,
@@ -326,8 +335,9 @@ pub(crate) fn spawn(plan: &Plan<'_>) -> Result<Spawned, Failure> {
     let cloned = STACK_MEMORY.with_borrow_mut(|stack| {
         let job: *mut Job<'_> = &raw mut job;
         let _quiet = Quiet::new();
-        // SAFETY: the stack is this thread's alone, aligned, and unused until the child is done with it, since CLONE_VFORK
-        // makes this thread sleep meanwhile; `job` lives longer than that, and `child` does what CLONE_VM allows.
+        // SAFETY: the stack is this thread's alone, aligned, and unused until the child is done
+        // with it, since CLONE_VFORK makes this thread sleep meanwhile; `job` lives longer than
+        // that, and `child` does only what CLONE_VM allows.
         unsafe {
             let top = stack.as_mut_ptr_range().end.cast::<c_void>();
             checked(|| libc::clone(child, top, flags, job.cast(), &raw mut pidfd) as c_long)
@@ -344,12 +354,12 @@ pub(crate) fn spawn(plan: &Plan<'_>) -> Result<Spawned, Failure> {
             error: io::Error::other("the kernel gave no pidfd"),
         });
     };
-    // SAFETY: CLONE_PIDFD has made it for us.
+    // SAFETY: CLONE_PIDFD has created it for this call.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     if failed == 0 {
         return Ok(Spawned { pid, pidfd });
     }
-    // It has ended, or is about to.
+    // The child has ended, or is about to.
     reap(pid, true).ok();
     Err(Failure {
         stage: STAGES[job.report.stage.load(Relaxed) as usize],
@@ -357,12 +367,12 @@ pub(crate) fn spawn(plan: &Plan<'_>) -> Result<Spawned, Failure> {
     })
 }
 
-/// Whether others may look into this process, restored when the last is dropped: who changes the user in our memory changes
-/// that, too, and nobody of that user may look into it meanwhile.
+/// Guard that restores `PR_DUMPABLE` when the last one is dropped. A child that changes its user
+/// in our memory clears the flag, so no process of that user can look into this one meanwhile.
 struct Dumpable;
 
 impl Dumpable {
-    /// How many there are, and what it was before the first.
+    /// Number of guards, and the value of the flag before the first.
     fn kept() -> MutexGuard<'static, (usize, c_int)> {
         static KEPT: Mutex<(usize, c_int)> = Mutex::new((0, 0));
         KEPT.lock().unwrap_or_else(PoisonError::into_inner)
@@ -390,7 +400,7 @@ impl Drop for Dumpable {
     }
 }
 
-/// No signal reaches this thread while it lives: a handler would run in the child, on our memory.
+/// Guard that blocks all signals of this thread: a handler would run in the child, on our memory.
 struct Quiet(libc::sigset_t);
 
 impl Quiet {
@@ -413,11 +423,11 @@ impl Drop for Quiet {
 }
 
 fn errno() -> c_int {
-    // SAFETY: it points to this thread's errno; the child has borrowed the thread's.
+    // SAFETY: it points to this thread's errno, which the child shares.
     unsafe { *libc::__errno_location() }
 }
 
-/// Runs a system call.
+/// Runs a system call and turns its result into a `Result`.
 fn checked(call: impl FnOnce() -> c_long) -> io::Result<c_long> {
     match call() {
         result if result < 0 => Err(io::Error::from_raw_os_error(errno())),
@@ -425,19 +435,19 @@ fn checked(call: impl FnOnce() -> c_long) -> io::Result<c_long> {
     }
 }
 
-/// The child. Nothing but system calls from here on.
+/// Entry point of the child. Only system calls are allowed from here on.
 extern "C" fn child(job: *mut c_void) -> c_int {
-    // SAFETY: `spawn` passes a `Job` and sleeps until we are gone.
+    // SAFETY: `spawn` passes a `Job` and sleeps until the child is gone.
     let job = unsafe { &*job.cast::<Job<'_>>() };
     // SAFETY: this is the child.
     let Err((stage, errno)) = unsafe { become_program(job.plan) };
     job.report.stage.store(stage as u32, Relaxed);
     job.report.errno.store(errno, Relaxed);
-    // SAFETY: ends the child without running anything of this process's.
+    // SAFETY: ends the child without running any exit handler of this process.
     unsafe { libc::_exit(127) }
 }
 
-/// A step that failed, with the number the kernel gave.
+/// Failed step, with the error number of the kernel.
 type Stopped = (Stage, c_int);
 
 /// Runs a system call in the child.
@@ -448,12 +458,17 @@ fn must(stage: Stage, call: impl FnOnce() -> c_long) -> Result<c_long, Stopped> 
     }
 }
 
+/// Performs the plan, step by step, and executes the program.
+///
 /// # Safety
 ///
-/// Only for a child made by [`spawn`], as everything below.
+/// Only for a child made by [`spawn`], like everything below.
 unsafe fn become_program(plan: &Plan<'_>) -> Result<Infallible, Stopped> {
     // SAFETY: this is the child.
     unsafe {
+        // In this order: mounts need the privileges that later steps drop. A change of user
+        // clears the parent death signal, so that is set after it. Landlock and seccomp require
+        // `no_new_privs`. The filter comes last, as it may refuse the other steps.
         if let Some(namespaces) = plan.namespaces {
             furnish(namespaces)?;
         }
@@ -472,8 +487,8 @@ unsafe fn become_program(plan: &Plan<'_>) -> Result<Infallible, Stopped> {
             drop_privileges()?;
         }
         if plan.namespaces.is_some() {
-            // When the thread that starts it ends, so does this first process and with it all others. Those threads
-            // live as long as their executor, or until the whole host is killed.
+            // The first process, and with it all others, ends with the thread that starts it.
+            // Such a thread lives as long as its executor, or until the whole host is killed.
             must(Stage::Lifeline, || {
                 let signal = libc::SIGKILL;
                 c_long::from(libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0))
@@ -499,7 +514,7 @@ unsafe fn become_program(plan: &Plan<'_>) -> Result<Infallible, Stopped> {
     }
 }
 
-/// Begins a session, or only a group.
+/// Starts a session, or only a group.
 unsafe fn stand_alone(session: bool) -> Result<(), Stopped> {
     // SAFETY: neither touches memory.
     let begin = || unsafe {
@@ -511,7 +526,7 @@ unsafe fn stand_alone(session: bool) -> Result<(), Stopped> {
     must(Stage::Session, || c_long::from(begin())).map(drop)
 }
 
-/// Everything by which the kernel counts what the run uses, and tells it from others.
+/// Sets everything by which the kernel limits the run, counts it, and tells it from others.
 unsafe fn limit(plan: &Plan<'_>) -> Result<(), Stopped> {
     let pair = |soft, hard| libc::rlimit64 {
         rlim_cur: soft,
@@ -526,14 +541,15 @@ unsafe fn limit(plan: &Plan<'_>) -> Result<(), Stopped> {
         })?;
     }
     if let Some(cgroup) = plan.cgroup {
-        // SAFETY: writes from a live string. "0" is whoever writes it.
+        // SAFETY: writes from a live string. "0" stands for the writing process.
         must(Stage::Cgroup, || unsafe {
             libc::write(cgroup.as_raw_fd(), c"0".as_ptr().cast(), 1) as c_long
         })?;
     }
     if let Some((mark, word)) = plan.mark {
         let mark = pair(mark, mark);
-        // SAFETY: the limit is live. The kernel does not look at the third argument; the filter on this thread does.
+        // SAFETY: the limit is live. The kernel ignores the third argument; the filter on this
+        // thread checks it.
         must(Stage::Mark, || unsafe {
             let resource = libc::RLIMIT_LOCKS;
             libc::syscall(libc::SYS_setrlimit, resource, &raw const mark, word)
@@ -557,11 +573,12 @@ unsafe fn execute(plan: &Plan<'_>) -> Result<Infallible, Stopped> {
             }
         }
     });
-    // It only returns if it failed.
+    // `execve` only returns if it failed.
     Err(failed.err().unwrap_or((Stage::Exec, libc::EINVAL)))
 }
 
-/// Pipes to 0, 1 and 2, the report of the first process to 3, and nothing else.
+/// Connects the pipes to 0, 1 and 2 and the report of the first process to 3. All other
+/// descriptors are marked close-on-exec.
 unsafe fn connect(plan: &Plan<'_>) -> Result<(), Stopped> {
     for (target, source) in plan.stdio.iter().enumerate() {
         // SAFETY: the descriptors are the caller's.
@@ -571,7 +588,7 @@ unsafe fn connect(plan: &Plan<'_>) -> Result<(), Stopped> {
     }
     let mut first = Plan::RESERVED;
     if let Some(namespaces) = plan.namespaces {
-        // SAFETY: as above.
+        // SAFETY: `status` is the caller's.
         must(Stage::Stdio, || unsafe {
             c_long::from(libc::dup2(namespaces.status.as_raw_fd(), first))
         })?;
@@ -587,13 +604,14 @@ unsafe fn connect(plan: &Plan<'_>) -> Result<(), Stopped> {
         )
     });
     match marked {
-        // Before Linux 5.11, see `marks_descriptors`.
+        // The flag exists since Linux 5.11: see `marks_descriptors`.
         Err((_, libc::ENOSYS | libc::EINVAL)) => Ok(()),
         other => other.map(drop),
     }
 }
 
-/// By the system calls themselves: libc's functions would change the user of all our threads.
+/// Changes the user by plain system calls: the functions of libc would change that of all our
+/// threads.
 unsafe fn change_user(run_as: RunAs) -> Result<(), Stopped> {
     let (user, group) = (run_as.user, run_as.group);
     // SAFETY: no pointers but a null one with length 0.
@@ -611,9 +629,10 @@ unsafe fn change_user(run_as: RunAs) -> Result<(), Stopped> {
     Ok(())
 }
 
-/// Also keeps root from getting its capabilities back with the next program.
+/// Drops all privileges, and keeps root from regaining its capabilities with the next program.
 unsafe fn drop_privileges() -> Result<(), Stopped> {
-    /// Root is nobody special, and stays so: SECBIT_NOROOT and SECBIT_NO_SETUID_FIXUP, both locked.
+    /// SECBIT_NOROOT and SECBIT_NO_SETUID_FIXUP, both locked: root has no special rights, for
+    /// good.
     const NOBODY_SPECIAL: c_long = 0b1111;
     const VERSION_3: u32 = 0x2008_0522;
     let header = [VERSION_3, 0];
@@ -623,7 +642,7 @@ unsafe fn drop_privileges() -> Result<(), Stopped> {
         must(Stage::Privileges, || {
             c_long::from(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         })?;
-        // Whoever has no capabilities may not do this, and need not.
+        // Without CAP_SETPCAP this is refused, and not needed.
         let special = must(Stage::Privileges, || {
             c_long::from(libc::prctl(
                 libc::PR_SET_SECUREBITS,
@@ -643,13 +662,14 @@ unsafe fn drop_privileges() -> Result<(), Stopped> {
     Ok(())
 }
 
-/// All signals do what they do by default, and none is held back. In this order: one that is pending would run our handler.
+/// Resets all signals to their default action, then unblocks them. In this order, because a
+/// pending one would run our handler.
 unsafe fn reset_signals() -> Result<(), Stopped> {
     // SAFETY: an all-zero action is the default one, an all-zero set is empty.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
         for signal in 1..=SIGNALS {
-            // Refused for KILL, STOP and those libc keeps to itself, which it never ignores.
+            // Fails for KILL, STOP and those reserved by libc, which are never ignored.
             libc::sigaction(signal, &raw const default, null_mut());
         }
         let empty: libc::sigset_t = std::mem::zeroed();
@@ -661,9 +681,11 @@ unsafe fn reset_signals() -> Result<(), Stopped> {
     Ok(())
 }
 
+/// Performs the steps of the mount plan.
 unsafe fn furnish(namespaces: &Namespaces<'_>) -> Result<(), Stopped> {
     let mut taken: [c_long; SLOTS] = [-1; SLOTS];
-    // What is made on the way is for whoever runs there. The child's mask is its own.
+    // Files made on the way must be accessible to the user of the run. The umask of the child is
+    // its own.
     // SAFETY: no pointers.
     let mask = unsafe { libc::umask(0o022) };
     for step in namespaces.steps {
@@ -696,7 +718,8 @@ unsafe fn perform(step: &Step, taken: &mut [c_long; SLOTS]) -> c_long {
                 c_long::from(libc::mount(source, target, kind.as_ptr(), *flags, data))
             }
             Step::Take { path, slot } => {
-                // A part of it could have become a link to something else since it was looked at.
+                // `RESOLVE_NO_SYMLINKS`: a component may have become a link elsewhere since the
+                // plan was made.
                 let how = [
                     (libc::O_PATH | libc::O_CLOEXEC) as u64,
                     0,
@@ -717,7 +740,7 @@ unsafe fn perform(step: &Step, taken: &mut [c_long; SLOTS]) -> c_long {
                 let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC;
                 let file = libc::open(path.as_ptr(), flags, 0o644);
                 if file >= 0 {
-                    // While it is open for writing, what it is on can't be made read-only.
+                    // An open file would keep its file system from being made read-only.
                     libc::close(file);
                 }
                 existing(c_long::from(file))
@@ -741,7 +764,7 @@ unsafe fn perform(step: &Step, taken: &mut [c_long; SLOTS]) -> c_long {
     }
 }
 
-/// What is there already need not be made.
+/// Accepts the error that the file exists.
 fn existing(result: c_long) -> c_long {
     if result < 0 && errno() == libc::EEXIST {
         0
@@ -757,7 +780,7 @@ unsafe fn write(path: &CStr, text: &CStr) -> c_long {
         if file < 0 {
             return -1;
         }
-        // The child's table of descriptors goes with the child, should this fail.
+        // If this fails, the descriptor is closed with the child's table.
         let written = libc::write(file, text.as_ptr().cast(), text.to_bytes().len());
         if written >= 0 {
             libc::close(file);
@@ -766,11 +789,12 @@ unsafe fn write(path: &CStr, text: &CStr) -> c_long {
     }
 }
 
-/// Takes the status of a child that has ended, with what it used; waits for its end if told so.
+/// Takes the status and resource usage of a child that has ended. With `wait`, it waits for the
+/// end.
 ///
 /// # Errors
 ///
-/// It is no child of this process (any more).
+/// It is not, or no longer, a child of this process.
 pub(crate) fn reap(pid: Pid, wait: bool) -> io::Result<Option<(ExitStatus, Usage)>> {
     let mut status: c_int = 0;
     let options = if wait { 0 } else { libc::WNOHANG };
@@ -797,7 +821,7 @@ pub(crate) fn reap(pid: Pid, wait: bool) -> io::Result<Option<(ExitStatus, Usage
 
 fn used(usage: &libc::rusage) -> Usage {
     let peak = |usage: &libc::rusage| usage.ru_maxrss.unsigned_abs() * 1024;
-    // Until it is another program, a child has our memory.
+    // Before `execve`, a child has our memory, and the kernel counts that in its peak.
     let ours = peak(&own_usage());
     let time = |time: libc::timeval| {
         Duration::new(
@@ -821,11 +845,12 @@ fn own_usage() -> libc::rusage {
     }
 }
 
-/// The hard limit another process is held to.
+/// Returns the hard limit of another process.
 ///
 /// # Errors
 ///
-/// There is no such process, or it has another user and this one lacks `CAP_SYS_RESOURCE`.
+/// There is no such process, or it belongs to another user and this process lacks
+/// `CAP_SYS_RESOURCE`.
 pub(crate) fn hard_limit_of(pid: Pid, resource: c_int) -> io::Result<u64> {
     // SAFETY: an all-zero rlimit is valid; nothing is set.
     unsafe {
@@ -848,7 +873,7 @@ mod tests {
     #[test]
     fn nobody_looks_in_until_the_last_has_changed_its_user() {
         let (first, second) = (Dumpable::keep(), Dumpable::keep());
-        // As the kernel does when a child on our memory changes its user.
+        // The kernel does this when a child in our memory changes its user.
         set_dumpable_behavior(DumpableBehavior::NotDumpable).unwrap();
         let third = Dumpable::keep();
         drop((first, second));
