@@ -61,11 +61,11 @@ async fn try_tool(
     let params = CallToolRequestParams::new(name).with_arguments(arguments);
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let mut result: CallToolResult = match link.request(request, context).await? {
-        ServerResult::CallToolResult(result) => translated(link, &result)?,
+        ServerResult::CallToolResult(result) => convert(link, &result)?,
         other => return Err(no_result(link, &other)),
     };
     result.result_type = None;
-    unsigned(&mut result.meta);
+    remove_server_info(&mut result.meta);
     Ok(result)
 }
 
@@ -120,13 +120,13 @@ pub(crate) async fn resource(
     let params = ReadResourceRequestParams::new(uri);
     let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
     let mut result: ReadResourceResult = match link.request(request, context).await {
-        Ok(ServerResult::ReadResourceResult(result)) => translated(link, &result)?,
+        Ok(ServerResult::ReadResourceResult(result)) => convert(link, &result)?,
         Ok(other) => return Err(no_result(link, &other).into()),
         Err(failure) => return Err(not_read(failure)),
     };
     result.result_type = None;
     (result.ttl_ms, result.cache_scope) = (None, None);
-    unsigned(&mut result.meta);
+    remove_server_info(&mut result.meta);
     Ok(result)
 }
 
@@ -144,11 +144,11 @@ pub(crate) async fn prompt(
     let params = GetPromptRequestParams::new(name).with_arguments(arguments);
     let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
     let mut result: GetPromptResult = match link.request(request, context).await? {
-        ServerResult::GetPromptResult(result) => translated(link, &result)?,
+        ServerResult::GetPromptResult(result) => convert(link, &result)?,
         other => return Err(no_result(link, &other).into()),
     };
     result.result_type = None;
-    unsigned(&mut result.meta);
+    remove_server_info(&mut result.meta);
     Ok(result)
 }
 
@@ -162,19 +162,20 @@ fn not_read(failure: Failure) -> ErrorObject {
     error
 }
 
-fn translated<T: DeserializeOwned>(link: &Link, result: &impl Serialize) -> Result<T, Failure> {
-    link.redacted(result).map_err(|error| link.confused(error))
+fn convert<T: DeserializeOwned>(link: &Link, result: &impl Serialize) -> Result<T, Failure> {
+    link.convert_redacted(result)
+        .map_err(|error| link.invalid_answer(error))
 }
 
 fn no_result(link: &Link, answer: &ServerResult) -> Failure {
     match answer {
-        ServerResult::InputRequiredResult(_) => link.asks_back(),
-        _ => link.confused("it answers another question"),
+        ServerResult::InputRequiredResult(_) => link.input_required(),
+        _ => link.invalid_answer("it answers another question"),
     }
 }
 
 /// Removes the identity of the upstream server: this server answers in its own name.
-fn unsigned(meta: &mut ResultMeta) {
+fn remove_server_info(meta: &mut ResultMeta) {
     meta.server_info = None;
 }
 
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_of_more_than_64_bits_are_found_wherever_they_are() {
+    fn too_long_integer_is_found_anywhere() {
         check(
             r#"{"a": 18446744073709551615, "b": -9223372036854775808}"#,
             None,

@@ -11,28 +11,28 @@ use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient};
 use tokio::sync::Semaphore;
 
 use self::reader::Reader;
+use crate::conversion;
 use crate::listener::Listener;
 use crate::remarks::Remarks;
 use crate::upstream::{Reach, Upstream};
-use crate::words;
 
 mod http;
-mod last_words;
 mod reader;
+mod stderr_tail;
 mod stdio;
 
-pub(crate) use last_words::LastWords;
+pub(crate) use stderr_tail::StderrTail;
 
 /// Time limit for a server to start and answer the greeting. Some servers are installed when they
 /// are started.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Revision proposed to servers that expect a handshake.
 pub(crate) const HANDSHAKE: ProtocolVersion = ProtocolVersion::V_2025_11_25;
 /// Maximum size of a message from a server in bytes, equal to the limit for clients.
 const MAX_MESSAGE: usize = mcpd_server::DEFAULT_MAX_MESSAGE;
 
 /// Maximum number of answers that are being sent to a server that makes requests itself.
-const MOST_ANSWERS: usize = 64;
+const MAX_UNSENT_ANSWERS: usize = 64;
 
 /// Open connection. Dropping it closes it.
 pub(crate) type Connection = RunningService<RoleClient, Listener>;
@@ -67,7 +67,7 @@ impl Greeting {
 }
 
 /// Connects in the newest revision if the server speaks it, otherwise as the server expects.
-/// Records the server's stderr in `last_words` and the greeting it accepts in `greeting`.
+/// Records the server's stderr in `stderr_tail` and the greeting it accepts in `greeting`.
 ///
 /// # Errors
 ///
@@ -79,26 +79,26 @@ impl Greeting {
 pub(crate) async fn connect(
     upstream: &Upstream,
     remarks: &Remarks,
-    last_words: &LastWords,
+    stderr_tail: &StderrTail,
     greeting: &mut Greeting,
 ) -> Result<Connection, String> {
     let first = *greeting;
     let connected = async {
-        let tried = try_connect(upstream, remarks, last_words, first).await;
-        if !matches!(tried, Err(Fault::Older | Fault::Ungreeted(_))) {
+        let tried = try_connect(upstream, remarks, stderr_tail, first).await;
+        if !matches!(tried, Err(ConnectFault::Older | ConnectFault::Ungreeted(_))) {
             return tried;
         }
         if first == Greeting::Initialize {
             *greeting = Greeting::Discover;
             return tried;
         }
-        let tried = try_connect(upstream, remarks, last_words, Greeting::Initialize).await;
+        let tried = try_connect(upstream, remarks, stderr_tail, Greeting::Initialize).await;
         if tried.is_ok() {
             *greeting = Greeting::Initialize;
         }
         tried
     };
-    let connected = tokio::time::timeout(PATIENCE, connected).await;
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT, connected).await;
     match connected {
         Ok(Ok(connection)) => {
             if connection.service().pending.has_skipped_discover() {
@@ -106,22 +106,22 @@ pub(crate) async fn connect(
             }
             Ok(connection)
         }
-        Ok(Err(Fault::Older)) => Err("speaks no revision that is known here".to_owned()),
-        Ok(Err(Fault::Ungreeted(fault) | Fault::Unreachable(fault))) => Err(fault),
+        Ok(Err(ConnectFault::Older)) => Err("speaks no revision that is known here".to_owned()),
+        Ok(Err(ConnectFault::Ungreeted(fault) | ConnectFault::Unreachable(fault))) => Err(fault),
         Err(_) => {
             // A program confused by the first message may never answer another.
             *greeting = match first {
                 Greeting::Discover if upstream.is_program() => Greeting::Initialize,
                 _ => Greeting::Discover,
             };
-            Err(format!("has not answered within {PATIENCE:?}"))
+            Err(format!("has not answered within {CONNECT_TIMEOUT:?}"))
         }
     }
 }
 
 /// Reason why there is no connection.
 #[derive(Debug)]
-enum Fault {
+enum ConnectFault {
     /// The server speaks only revisions older than those offered.
     Older,
     /// The server was reached, and then ended or rejected the greeting. A fragment that follows
@@ -135,9 +135,9 @@ enum Fault {
 async fn try_connect(
     upstream: &Upstream,
     remarks: &Remarks,
-    last_words: &LastWords,
+    stderr_tail: &StderrTail,
     greeting: Greeting,
-) -> Result<Connection, Fault> {
+) -> Result<Connection, ConnectFault> {
     let listener = Listener::new(&upstream.secrets, remarks);
     let reader = Reader {
         remarks: remarks.clone(),
@@ -145,13 +145,13 @@ async fn try_connect(
     };
     match &upstream.reach {
         Reach::Program(program) => {
-            let server = stdio::start(upstream, program, reader, last_words);
-            let server = server.map_err(Fault::Unreachable)?;
+            let server = stdio::start(upstream, program, reader, stderr_tail);
+            let server = server.map_err(ConnectFault::Unreachable)?;
             open(listener, greeting, server).await
         }
         Reach::Address(address) => {
             let server = http::transport(address, reader, &listener);
-            let server = server.map_err(Fault::Unreachable)?;
+            let server = server.map_err(ConnectFault::Unreachable)?;
             open(listener, greeting, server).await
         }
         #[cfg(test)]
@@ -164,21 +164,21 @@ async fn open<T, E, A>(
     listener: Listener,
     greeting: Greeting,
     transport: T,
-) -> Result<Connection, Fault>
+) -> Result<Connection, ConnectFault>
 where
     T: IntoTransport<RoleClient, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let transport = Tapped {
+    let transport = ListenerTransport {
         transport: transport.into_transport(),
         listener: listener.clone(),
-        room: Arc::new(Semaphore::new(MOST_ANSWERS)),
+        room: Arc::new(Semaphore::new(MAX_UNSENT_ANSWERS)),
     };
     let opened = listener.serve_with_lifecycle(transport, greeting.lifecycle());
-    opened.await.map_err(Fault::from)
+    opened.await.map_err(ConnectFault::from)
 }
 
-impl From<ClientInitializeError> for Fault {
+impl From<ClientInitializeError> for ConnectFault {
     fn from(error: ClientInitializeError) -> Self {
         let ended = || Self::Ungreeted("ended before it had introduced itself".to_owned());
         match error {
@@ -190,10 +190,13 @@ impl From<ClientInitializeError> for Fault {
                 if pipe.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
                     return ended();
                 }
-                let why = words::chain(&*error.error);
+                let why = conversion::chain(&*error.error);
                 Self::Unreachable(format!("can't be reached: {why}"))
             }
-            error => Self::Ungreeted(format!("could not be greeted: {}", words::chain(&error))),
+            error => Self::Ungreeted(format!(
+                "could not be greeted: {}",
+                conversion::chain(&error)
+            )),
         }
     }
 }
@@ -202,16 +205,16 @@ impl From<ClientInitializeError> for Fault {
 /// that no progress is reported after the result, and needs no task per message of a talkative
 /// server.
 ///
-/// Backpressure: while [`MOST_ANSWERS`] answers to the server's own requests are unsent, no
+/// Backpressure: while [`MAX_UNSENT_ANSWERS`] answers to the server's own requests are unsent, no
 /// further message is read from it.
-struct Tapped<T> {
+struct ListenerTransport<T> {
     transport: T,
     listener: Listener,
     /// Permits for further answers to the server.
     room: Arc<Semaphore>,
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for ListenerTransport<T> {
     type Error = T::Error;
 
     fn send(
@@ -243,7 +246,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
                 self.listener.closed.cancel();
                 return None;
             };
-            let left = self.listener.hear(message);
+            let left = self.listener.route(message);
             if left.is_some() {
                 return left;
             }

@@ -10,11 +10,11 @@ use rmcp::model::{ClientRequest, CustomRequest, ErrorCode};
 use rmcp::service::{Peer, RoleClient, ServiceError};
 use serde_json::{Value, json};
 
+use crate::conversion;
 use crate::remarks::Remarks;
-use crate::words;
 
 /// Time limit for fetching all lists.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of entries fetched of one list: one more than is ever served, so that the excess
 /// is reported.
 const MAX_ENTRIES: usize = mcpd_server::source::MAX_ENTRIES + 1;
@@ -38,7 +38,7 @@ pub(crate) struct Inventory {
 }
 
 /// Reason why there is no list.
-enum Fault {
+enum ListFault {
     /// The server has no such list at the moment.
     List(String),
     /// The connection failed.
@@ -57,9 +57,13 @@ impl Inventory {
         peer: &Peer<RoleClient>,
         remarks: &Remarks,
     ) -> Result<(), String> {
-        tokio::time::timeout(PATIENCE, self.fetch(peer, remarks))
+        tokio::time::timeout(LIST_TIMEOUT, self.fetch(peer, remarks))
             .await
-            .unwrap_or_else(|_| Err(format!("has not listed what it has within {PATIENCE:?}")))
+            .unwrap_or_else(|_| {
+                Err(format!(
+                    "has not listed what it has within {LIST_TIMEOUT:?}"
+                ))
+            })
     }
 
     async fn fetch(&mut self, peer: &Peer<RoleClient>, remarks: &Remarks) -> Result<(), String> {
@@ -104,8 +108,8 @@ impl Inventory {
                     self.oddities.extend(oddity);
                     *entries = list.entries;
                 }
-                Err(Fault::List(why)) => self.faults.push(told(why)),
-                Err(Fault::Connection(why)) => return Err(told(why)),
+                Err(ListFault::List(why)) => self.faults.push(told(why)),
+                Err(ListFault::Connection(why)) => return Err(told(why)),
             }
         }
         Ok(())
@@ -139,7 +143,7 @@ async fn fetch_list(
     method: &str,
     member: &str,
     remarks: &Remarks,
-) -> Result<List, Fault> {
+) -> Result<List, ListFault> {
     let mut list = List::default();
     let mut cursors: Vec<Value> = Vec::new();
     while cursors.len() < MAX_PAGES {
@@ -153,11 +157,11 @@ async fn fetch_list(
                 return Ok(list);
             }
             Err(error @ (ServiceError::TransportSend(_) | ServiceError::TransportClosed)) => {
-                return Err(Fault::Connection(words::why(&error)));
+                return Err(ListFault::Connection(conversion::reason(&error)));
             }
-            Err(error) => return Err(Fault::List(words::why(&error))),
+            Err(error) => return Err(ListFault::List(conversion::reason(&error))),
         };
-        let mut page: Value = words::translated(&page).map_err(Fault::List)?;
+        let mut page: Value = conversion::convert(&page).map_err(ListFault::List)?;
         let entries = page.get_mut(member).map(Value::take);
         list.entries.extend(read_entries(entries, member, remarks)?);
         let next = page["nextCursor"].take();
@@ -188,14 +192,14 @@ fn read_entries(
     entries: Option<Value>,
     member: &str,
     remarks: &Remarks,
-) -> Result<Vec<Value>, Fault> {
+) -> Result<Vec<Value>, ListFault> {
     let entries = match entries {
         Some(Value::Array(entries)) => return Ok(entries),
         Some(Value::Null) => Vec::new(),
         Some(Value::Object(entries)) if entries.values().all(Value::is_object) => {
             entries.into_iter().map(|(_, entry)| entry).collect()
         }
-        _ => return Err(Fault::List(format!("its answer has no `{member}`"))),
+        _ => return Err(ListFault::List(format!("its answer has no `{member}`"))),
     };
     remarks.make(format!("lists `{member}` in no array"));
     Ok(entries)

@@ -35,6 +35,7 @@
 mod address;
 mod call;
 mod connect;
+mod conversion;
 mod inventory;
 mod link;
 mod listener;
@@ -45,7 +46,6 @@ mod program;
 mod remarks;
 mod source;
 mod upstream;
-mod words;
 
 pub use address::{Address, AddressError};
 pub use program::Program;

@@ -16,20 +16,20 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, watch};
 
-use crate::listener::{Listener, Word};
+use crate::conversion;
+use crate::listener::{CallNotification, Listener};
 use crate::remarks::Remarks;
 use crate::upstream::Upstream;
-use crate::words;
 
 /// Maximum number of concurrent requests to a server; further ones are queued.
-pub(crate) const MOST_AT_A_TIME: usize = 64;
+pub(crate) const MAX_CONCURRENT_REQUESTS: usize = 64;
 /// Error code for an overloaded server, equal to mcpd's own: the error says when to try again, and
 /// callers can do so.
 pub(crate) const TOO_MANY_REQUESTS: i32 = 429;
 /// Internal error code for an unreadable answer, which no server would choose.
 pub(crate) const UNREADABLE: ErrorCode = ErrorCode(i32::MIN);
 /// Time limit for a request to wait for a connection.
-const FOR_CONNECTION: Duration = Duration::from_secs(5);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Link to one server, connected or not.
 #[derive(Debug)]
@@ -40,22 +40,22 @@ pub(crate) struct Link {
     remarks: Remarks,
     timeout: Duration,
     turns: Semaphore,
-    open: watch::Sender<Option<Open>>,
+    open: watch::Sender<Option<OpenConnection>>,
 }
 
 /// Open connection.
 #[derive(Debug, Clone)]
-pub(crate) struct Open {
+pub(crate) struct OpenConnection {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) listener: Listener,
 }
 
 /// Request that has been sent.
 #[derive(Debug)]
-struct Sent {
+struct SentRequest {
     listener: Listener,
     /// Number of messages received before it.
-    heard: u64,
+    received: u64,
 }
 
 /// Reason why there is no result.
@@ -74,7 +74,7 @@ impl Link {
             secrets: upstream.secrets.clone(),
             remarks: Remarks::new(&upstream.name, &upstream.secrets),
             timeout: upstream.timeout,
-            turns: Semaphore::new(MOST_AT_A_TIME),
+            turns: Semaphore::new(MAX_CONCURRENT_REQUESTS),
             open: watch::Sender::default(),
         }
     }
@@ -85,7 +85,7 @@ impl Link {
     }
 
     /// Sets or clears the current connection.
-    pub(crate) fn set(&self, open: Option<Open>) {
+    pub(crate) fn set(&self, open: Option<OpenConnection>) {
         self.open.send_replace(open);
     }
 
@@ -117,14 +117,14 @@ impl Link {
         mut request: ClientRequest,
         trace: &TraceContext,
         context: &mut CallContext,
-        sent: &mut Option<Sent>,
+        sent: &mut Option<SentRequest>,
     ) -> Result<ServerResult, Failure> {
         let turn = self.turns.acquire().await;
         let open = self.open().await?;
-        let mut words = open.listener.listen();
-        request.extensions_mut().insert(words.token());
-        *sent = Some(Sent {
-            heard: open.listener.heard(),
+        let mut notifications = open.listener.listen();
+        request.extensions_mut().insert(notifications.token());
+        *sent = Some(SentRequest {
+            received: open.listener.received_count(),
             listener: open.listener.clone(),
         });
         let handle = open
@@ -132,12 +132,12 @@ impl Link {
             .send_request_with_option(request, options(trace, context))
             .await;
         let handle = handle.map_err(|error| self.failure(error, &open))?;
-        let mut pending = Pending(Some(handle));
+        let mut pending = PendingAnswer(Some(handle));
         let answer = loop {
             tokio::select! {
                 // Notifications that arrived before the answer are relayed before it.
                 biased;
-                word = words.next() => tell(context, word),
+                notification = notifications.next() => relay(context, notification),
                 answer = pending.answer() => break answer,
                 () = open.listener.closed.cancelled() => break Err(ServiceError::TransportClosed),
             }
@@ -147,21 +147,21 @@ impl Link {
     }
 
     /// Waits for a connection.
-    async fn open(&self) -> Result<Open, Failure> {
+    async fn open(&self) -> Result<OpenConnection, Failure> {
         let mut open = self.open.subscribe();
-        let opened = tokio::time::timeout(FOR_CONNECTION, open.wait_for(Option::is_some)).await;
+        let opened = tokio::time::timeout(CONNECTION_TIMEOUT, open.wait_for(Option::is_some)).await;
         let opened = opened.ok().and_then(Result::ok);
         opened
             .and_then(|open| open.clone())
-            .ok_or_else(|| self.unanswered("is not connected"))
+            .ok_or_else(|| self.no_answer("is not connected"))
     }
 
     /// Converts an error. The operator's log has the details; the caller only learns the kind of
     /// failure.
-    fn failure(&self, error: ServiceError, open: &Open) -> Failure {
+    fn failure(&self, error: ServiceError, open: &OpenConnection) -> Failure {
         let told = match &error {
             ServiceError::McpError(error) if error.code == UNREADABLE => "gave no valid answer",
-            ServiceError::McpError(error) => return self.refused(error),
+            ServiceError::McpError(error) => return self.refusal(error),
             ServiceError::TransportClosed => "ended before it had answered",
             ServiceError::TransportSend(_) => "can't be reached",
             ServiceError::Cancelled { .. } => "was told to forget the request",
@@ -170,29 +170,29 @@ impl Link {
         tracing::warn!(
             upstream = self.name,
             "a request failed: {}",
-            self.secrets.redact(words::why(&error))
+            self.secrets.redact(conversion::reason(&error))
         );
         if matches!(error, ServiceError::TransportSend(_)) {
             open.listener.doubtful.notify_one();
         }
-        self.unanswered(told)
+        self.no_answer(told)
     }
 
     /// Reports a timeout. The operator's log has one warning until the server sends another
     /// message.
-    fn overdue(&self, sent: Option<Sent>) -> Failure {
+    fn overdue(&self, sent: Option<SentRequest>) -> Failure {
         let what = format!("has not answered within {:?}", self.timeout);
-        if sent.is_some_and(|sent| sent.listener.waits_in_vain(sent.heard)) {
+        if sent.is_some_and(|sent| sent.listener.record_overdue(sent.received)) {
             tracing::warn!(upstream = self.name, "a request failed: it {what}");
         }
-        self.unanswered(&what)
+        self.no_answer(&what)
     }
 
     /// Returns the failure that the server itself reports.
-    fn refused(&self, error: &ErrorData) -> Failure {
+    fn refusal(&self, error: &ErrorData) -> Failure {
         let message = self.secrets.redact(error.message.to_string());
         let data = error.data.as_ref();
-        let data = data.and_then(|data| self.redacted(data).ok());
+        let data = data.and_then(|data| self.convert_redacted(data).ok());
         Failure::Refused(ErrorData::new(error.code, message, data))
     }
 
@@ -201,24 +201,27 @@ impl Link {
     /// # Errors
     ///
     /// Returns the fault of the part that has no counterpart.
-    pub(crate) fn redacted<T: DeserializeOwned>(&self, said: &impl Serialize) -> Result<T, String> {
-        words::redacted(&self.secrets, said)
+    pub(crate) fn convert_redacted<T: DeserializeOwned>(
+        &self,
+        said: &impl Serialize,
+    ) -> Result<T, String> {
+        conversion::convert_redacted(&self.secrets, said)
     }
 
-    fn unanswered(&self, what: &str) -> Failure {
+    fn no_answer(&self, what: &str) -> Failure {
         Failure::Unanswered(format!("The upstream server `{}` {what}.", self.name))
     }
 
     /// Returns the failure of a server whose answer does not fit the request.
-    pub(crate) fn confused(&self, answer: impl fmt::Display) -> Failure {
+    pub(crate) fn invalid_answer(&self, answer: impl fmt::Display) -> Failure {
         let answer = self.secrets.redact(answer.to_string());
         tracing::warn!(upstream = self.name, "an answer makes no sense: {answer}");
-        self.unanswered("gave no valid answer")
+        self.no_answer("gave no valid answer")
     }
 
     /// Returns the failure of a server that requires input to continue.
-    pub(crate) fn asks_back(&self) -> Failure {
-        self.unanswered("asks for something before it answers, which can't be passed on")
+    pub(crate) fn input_required(&self) -> Failure {
+        self.no_answer("asks for something before it answers, which can't be passed on")
     }
 }
 
@@ -248,7 +251,7 @@ fn error_type(answered: &Result<ServerResult, Failure>) -> Option<Cow<'static, s
 fn options(trace: &TraceContext, context: &CallContext) -> PeerRequestOptions {
     let mut meta = RequestMetaObject::new();
     let level = context.log_level();
-    if let Some(level) = level.and_then(|level| words::translated(&level).ok()) {
+    if let Some(level) = level.and_then(|level| conversion::convert(&level).ok()) {
         meta.set_log_level(level);
     }
     if let Some(parent) = &trace.parent {
@@ -260,21 +263,21 @@ fn options(trace: &TraceContext, context: &CallContext) -> PeerRequestOptions {
     PeerRequestOptions::no_options().with_meta(meta)
 }
 
-fn tell(context: &mut CallContext, word: Word) {
-    match word {
-        Word::Progress {
+fn relay(context: &mut CallContext, notification: CallNotification) {
+    match notification {
+        CallNotification::Progress {
             progress,
             total,
             message,
         } => context.progress(progress, total, message.as_deref()),
-        Word::Log { level, text } => context.log(level, &text),
+        CallNotification::Log { level, text } => context.log(level, &text),
     }
 }
 
 /// Request that has been sent. Dropped without an answer, it is cancelled.
-struct Pending(Option<RequestHandle<RoleClient>>);
+struct PendingAnswer(Option<RequestHandle<RoleClient>>);
 
-impl Pending {
+impl PendingAnswer {
     /// Waits for the answer, which comes once.
     ///
     /// # Cancel safety
@@ -290,7 +293,7 @@ impl Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         let Some(handle) = self.0.take() else { return };
         // Without a runtime there is no connection either.

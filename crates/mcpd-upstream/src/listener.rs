@@ -18,16 +18,16 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::connect::HANDSHAKE;
+use crate::conversion;
 use crate::pending::Pending;
 use crate::remarks::Remarks;
-use crate::words;
 
 /// Maximum number of notifications queued for one caller; further ones are dropped.
-const WAITING: usize = 64;
+const MAX_QUEUED_NOTIFICATIONS: usize = 64;
 
 /// Notification about a call.
 #[derive(Debug)]
-pub(crate) enum Word {
+pub(crate) enum CallNotification {
     Progress {
         progress: f64,
         total: Option<f64>,
@@ -56,7 +56,7 @@ pub(crate) struct Listener {
     /// nothing since an overdue call was made.
     pub(crate) doubtful: Arc<Notify>,
     /// Number of messages received.
-    heard: Arc<AtomicU64>,
+    received: Arc<AtomicU64>,
     /// A call is overdue, and no message has arrived since.
     is_overdue: Arc<AtomicBool>,
 }
@@ -69,14 +69,14 @@ pub(crate) type Token = Arc<OnceLock<ProgressToken>>;
 #[derive(Debug)]
 struct Call {
     token: Token,
-    words: mpsc::Sender<Word>,
+    notifications: mpsc::Sender<CallNotification>,
 }
 
 /// Stream of notifications about one call, while this lives.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct CallNotifications {
     token: Token,
-    words: mpsc::Receiver<Word>,
+    notifications: mpsc::Receiver<CallNotification>,
     listener: Listener,
 }
 
@@ -90,18 +90,18 @@ impl Listener {
     }
 
     /// Registers a call that has yet to be made, with the token of the returned stream.
-    pub(crate) fn listen(&self) -> Words {
-        let (sender, words) = mpsc::channel(WAITING);
+    pub(crate) fn listen(&self) -> CallNotifications {
+        let (sender, notifications) = mpsc::channel(MAX_QUEUED_NOTIFICATIONS);
         let token = Token::default();
         self.with_calls(|calls| {
             calls.push(Call {
                 token: Arc::clone(&token),
-                words: sender,
+                notifications: sender,
             });
         });
-        Words {
+        CallNotifications {
             token,
-            words,
+            notifications,
             listener: self.clone(),
         }
     }
@@ -112,14 +112,14 @@ impl Listener {
     }
 
     /// Returns the number of messages received so far.
-    pub(crate) fn heard(&self) -> u64 {
-        self.heard.load(Relaxed)
+    pub(crate) fn received_count(&self) -> u64 {
+        self.received.load(Relaxed)
     }
 
-    /// Records that a call is overdue, made when `heard` messages had been received. Returns
+    /// Records that a call is overdue, made when `received` messages had been received. Returns
     /// whether this is the first since the last message.
-    pub(crate) fn waits_in_vain(&self, heard: u64) -> bool {
-        if self.heard() == heard {
+    pub(crate) fn record_overdue(&self, received: u64) -> bool {
+        if self.received_count() == received {
             self.doubtful.notify_one();
         }
         !self.is_overdue.swap(true, Relaxed)
@@ -145,8 +145,8 @@ impl Listener {
     }
 
     /// Consumes a message meant for a call or for this listener, and returns any other.
-    pub(crate) fn hear(&self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
-        self.heard.fetch_add(1, Relaxed);
+    pub(crate) fn route(&self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
+        self.received.fetch_add(1, Relaxed);
         self.is_overdue.store(false, Relaxed);
         let message = self.pending.note_received(message, &self.remarks)?;
         let ServerJsonRpcMessage::Notification(said) = message else {
@@ -170,7 +170,7 @@ impl Listener {
         let token = Some(&said.progress_token);
         self.with_calls(|calls| {
             if let Some(call) = calls.iter().find(|call| call.token.get() == token) {
-                call.tell(Word::Progress {
+                call.send(CallNotification::Progress {
                     progress: said.progress,
                     total: said.total,
                     message: said.message.map(|message| self.secrets.redact(message)),
@@ -187,25 +187,25 @@ impl Listener {
             None => said.data.to_string(),
         };
         let text = self.secrets.redact(text);
-        let Ok(level) = words::translated(&said.level) else {
+        let Ok(level) = conversion::convert(&said.level) else {
             return;
         };
         self.with_calls(|calls| {
             if let [call] = calls.as_slice() {
-                call.tell(Word::Log { level, text });
+                call.send(CallNotification::Log { level, text });
             }
         });
     }
 }
 
 impl Call {
-    fn tell(&self, word: Word) {
+    fn send(&self, notification: CallNotification) {
         // A caller that falls behind loses notifications, not the result.
-        self.words.try_send(word).ok();
+        self.notifications.try_send(notification).ok();
     }
 }
 
-impl Words {
+impl CallNotifications {
     pub(crate) fn token(&self) -> Token {
         Arc::clone(&self.token)
     }
@@ -215,15 +215,15 @@ impl Words {
     /// # Cancel safety
     ///
     /// No notification is lost.
-    pub(crate) async fn next(&mut self) -> Word {
-        match self.words.recv().await {
-            Some(word) => word,
+    pub(crate) async fn next(&mut self) -> CallNotification {
+        match self.notifications.recv().await {
+            Some(notification) => notification,
             None => std::future::pending().await,
         }
     }
 }
 
-impl Drop for Words {
+impl Drop for CallNotifications {
     fn drop(&mut self) {
         self.listener
             .with_calls(|calls| calls.retain(|call| !Arc::ptr_eq(&call.token, &self.token)));
@@ -248,14 +248,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_heard_as_soon_as_its_call_is_sent() {
+    fn notification_is_routed_once_its_call_is_sent() {
         let listener = Listener::default();
-        let mut words = listener.listen();
+        let mut notifications = listener.listen();
         assert!(!listener.is_idle());
         let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(
             CallToolRequestParams::new("greet"),
         ));
-        request.extensions_mut().insert(words.token());
+        request.extensions_mut().insert(notifications.token());
         let token = ProgressToken(NumberOrString::Number(7));
         request.get_meta_mut().set_progress_token(token);
         let id = NumberOrString::Number(1);
@@ -264,14 +264,14 @@ mod tests {
         let said = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
         assert!(
             listener
-                .hear(serde_json::from_value(said).unwrap())
+                .route(serde_json::from_value(said).unwrap())
                 .is_none()
         );
         assert!(matches!(
-            words.next().now_or_never(),
-            Some(Word::Progress { .. })
+            notifications.next().now_or_never(),
+            Some(CallNotification::Progress { .. })
         ));
-        drop(words);
+        drop(notifications);
         assert!(listener.is_idle());
     }
 }

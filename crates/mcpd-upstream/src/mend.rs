@@ -53,7 +53,7 @@ pub(crate) fn prompt_result(mut value: Value, remarks: &Remarks) -> Value {
         return value;
     };
     let mut mended = Vec::new();
-    for mut message in listed(messages) {
+    for mut message in into_elements(messages) {
         let role = match message["role"].as_str() {
             Some(role @ ("user" | "assistant")) => role.to_owned(),
             _ => {
@@ -83,7 +83,7 @@ pub(crate) fn resource_result(mut value: Value, remarks: &Remarks) -> Value {
         return value;
     };
     let mut mended = Vec::new();
-    for entry in listed(contents) {
+    for entry in into_elements(contents) {
         match mend_contents(entry) {
             Ok(entry) => mended.push(entry),
             Err(why) => remarks.make(format!("gives contents of a resource to leave out: {why}")),
@@ -105,7 +105,7 @@ fn mend_members(result: &mut Map<String, Value>) {
 }
 
 /// Returns the elements of an array, or a single value as one element.
-fn listed(value: Value) -> Vec<Value> {
+fn into_elements(value: Value) -> Vec<Value> {
     match value {
         Value::Array(values) => values,
         value => vec![value],
@@ -113,7 +113,7 @@ fn listed(value: Value) -> Vec<Value> {
 }
 
 fn content_blocks(content: Value, remarks: &Remarks) -> Vec<Value> {
-    let blocks = listed(content).into_iter();
+    let blocks = into_elements(content).into_iter();
     let mend = |block| mend_block(block, remarks);
     blocks.filter(|block| !block.is_null()).map(mend).collect()
 }
@@ -200,10 +200,10 @@ mod tests {
     fn check(mend: fn(Value, &Remarks) -> Value, given: Value, expected: Value, said: &[&str]) {
         let remarks = Remarks::default();
         assert_eq!(mend(given, &remarks), expected);
-        let made = remarks.made();
-        assert_eq!(made.len(), said.len(), "{made:?}");
-        for (remark, start) in made.iter().zip(said) {
-            assert!(remark.starts_with(start), "{made:?}");
+        let warnings = remarks.warnings();
+        assert_eq!(warnings.len(), said.len(), "{warnings:?}");
+        for (remark, start) in warnings.iter().zip(said) {
+            assert!(remark.starts_with(start), "{warnings:?}");
         }
     }
 
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn block_loses_what_it_may_do_without() {
+    fn block_loses_invalid_optional_members() {
         let given = json!({"content": [{"type": "text", "text": "a", "annotations": 7}]});
         let expected = json!({"content": [text("a")]});
         check(
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_of_a_resource_cost_nothing_but_themselves() {
+    fn invalid_contents_do_not_affect_others() {
         let entry = json!({"uri": "a:b", "text": "a"});
         let given = json!({"contents": [{"uri": "a:b", "text": "a", "blob": null}, {"text": "b"}]});
         let expected = json!({"contents": [entry]});

@@ -11,22 +11,22 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::call;
+use crate::conversion;
 use crate::inventory::Inventory;
 use crate::link::Link;
 use crate::upstream::Upstream;
-use crate::words;
 
 /// Maximum length of the reason in a fault about an invalid entry, in characters.
 const MAX_REASON: usize = 200;
 
 /// Offer under construction.
-pub(crate) struct Filling<'a> {
+pub(crate) struct OfferBuilder<'a> {
     pub(crate) offer: &'a mut Offer,
     pub(crate) upstream: &'a Upstream,
     pub(crate) link: &'a Arc<Link>,
 }
 
-impl Filling<'_> {
+impl OfferBuilder<'_> {
     /// Adds every valid entry; each invalid one becomes a fault of the offer.
     pub(crate) fn add(mut self, inventory: &Inventory) {
         for fault in inventory.faults.iter().chain(&inventory.oddities) {
@@ -130,7 +130,7 @@ impl Filling<'_> {
     ) -> Option<(Listed, Definition)> {
         let secrets = &self.upstream.secrets;
         let read = Listed::deserialize(listed).map_err(|error| error.to_string());
-        let read = read.and_then(|read| Ok((words::redacted(secrets, &read)?, read)));
+        let read = read.and_then(|read| Ok((conversion::convert_redacted(secrets, &read)?, read)));
         match read {
             Ok((definition, read)) => Some((read, definition)),
             Err(error) => {

@@ -52,11 +52,11 @@ impl Kind {
 
 /// Table of the pending requests of one connection.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pending(Arc<Mutex<State>>);
+pub(crate) struct Pending(Arc<Mutex<Table>>);
 
 #[derive(Debug, Default)]
-struct State {
-    requests: Vec<Request>,
+struct Table {
+    requests: Vec<PendingRequest>,
     strays: Vec<Stray>,
     /// Highest id used for a request.
     last: Option<i64>,
@@ -64,7 +64,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Request {
+struct PendingRequest {
     id: RequestId,
     kind: Kind,
     /// No sign yet that the server has accepted it.
@@ -97,7 +97,7 @@ impl Pending {
                 if let RequestId::Number(number) = request.id {
                     state.last = state.last.max(Some(number));
                 }
-                state.requests.push(Request {
+                state.requests.push(PendingRequest {
                     id: request.id.clone(),
                     kind,
                     may_have_failed: true,
@@ -182,12 +182,12 @@ impl Pending {
         Some(ServerJsonRpcMessage::error(error, Some(id)))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl Table {
     /// Removes the request with this id, if there is one, and returns its id as sent.
     fn close(&mut self, id: &RequestId) -> Option<RequestId> {
         let mut requests = self.requests.iter();
@@ -263,7 +263,7 @@ mod tests {
 
     /// Returns the request that an error answers.
     #[track_caller]
-    fn answered(message: Option<ServerJsonRpcMessage>) -> Option<RequestId> {
+    fn answered_request(message: Option<ServerJsonRpcMessage>) -> Option<RequestId> {
         match message? {
             ServerJsonRpcMessage::Error(answer) => answer.id,
             other => panic!("{other:?}"),
@@ -279,7 +279,7 @@ mod tests {
         for id in [None, Some(RequestId::String("server-error".into()))] {
             let pending = pending(&[7]);
             assert!(receive(&pending, error(id)).is_none());
-            let id = answered(pending.attribute_error());
+            let id = answered_request(pending.attribute_error());
             assert_eq!(id, Some(RequestId::Number(7)));
             assert!(pending.attribute_error().is_none());
         }
@@ -296,7 +296,7 @@ mod tests {
             assert!(receive(&pending, answer).is_some());
         }
         assert_eq!(
-            answered(pending.attribute_error()),
+            answered_request(pending.attribute_error()),
             Some(RequestId::Number(8))
         );
     }
@@ -313,6 +313,6 @@ mod tests {
     fn id_in_quotes_is_the_number() {
         let pending = pending(&[7]);
         let answer = receive(&pending, error(Some(RequestId::String("7".into()))));
-        assert_eq!(answered(answer), Some(RequestId::Number(7)));
+        assert_eq!(answered_request(answer), Some(RequestId::Number(7)));
     }
 }

@@ -47,7 +47,7 @@ impl Remarks {
 
     /// Returns the warnings so far, sorted.
     #[cfg(test)]
-    pub(crate) fn made(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         self.0.made.lock().unwrap().iter().cloned().collect()
     }
 }
@@ -60,10 +60,10 @@ mod tests {
     fn remarks_are_bounded_and_redacted() {
         let remarks = Remarks::new("shell", &Secrets::new([("KEY", "s3cret-of-a-shell")]));
         remarks.make("says s3cret-of-a-shell");
-        assert_eq!(remarks.made(), ["says [redacted KEY]"]);
+        assert_eq!(remarks.warnings(), ["says [redacted KEY]"]);
         for number in 0..2 * MAX_REMARKS {
             remarks.make(format!("counts to {number}"));
         }
-        assert_eq!(remarks.made().len(), MAX_REMARKS);
+        assert_eq!(remarks.warnings().len(), MAX_REMARKS);
     }
 }

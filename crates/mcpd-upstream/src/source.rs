@@ -16,27 +16,27 @@ use rmcp::model::{
 use rmcp::service::{ServiceError, Subscription};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::connect::{Connection, Greeting, LastWords, connect};
+use crate::connect::{Connection, Greeting, StderrTail, connect};
+use crate::conversion;
 use crate::inventory::Inventory;
-use crate::link::{Link, Open};
-use crate::offer::Filling;
+use crate::link::{Link, OpenConnection};
+use crate::offer::OfferBuilder;
 use crate::upstream::{Reach, Upstream};
-use crate::words;
 
 /// Bounds of the pause before a lost server is tried again; it doubles from the first to the
 /// longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MIN_BACKOFF: Duration = Duration::from_millis(500);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// Minimum lifetime of a connection that resets the backoff.
-const GOOD: Duration = Duration::from_secs(30);
+const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
 /// Debounce of list changes, which often arrive several at once.
-const SETTLE: Duration = Duration::from_millis(200);
+const CHANGE_DEBOUNCE: Duration = Duration::from_millis(200);
 /// Pause before a change subscription is opened again.
-const BETWEEN_STREAMS: Duration = Duration::from_secs(1);
+const RESUBSCRIBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of liveness checks of an idle server.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 /// Time limit of a request that costs the server nothing.
-const AT_ONCE: Duration = Duration::from_secs(10);
+const QUICK_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Source for Upstream {
     async fn run(self, publisher: Publisher) {
@@ -44,21 +44,21 @@ impl Source for Upstream {
         let link = Arc::new(Link::new(&self));
         let mut inventory = Inventory::default();
         let mut greeting = Greeting::default();
-        let mut pause = FIRST_PAUSE;
+        let mut pause = MIN_BACKOFF;
         loop {
-            let last_words = LastWords::new();
-            let connection = connect(&self, link.remarks(), &last_words, &mut greeting).await;
+            let stderr_tail = StderrTail::new();
+            let connection = connect(&self, link.remarks(), &stderr_tail, &mut greeting).await;
             let (fault, use_for) = match connection {
                 Ok(connection) => serve(connection, &self, &link, &mut inventory, &publisher).await,
                 Err(fault) => (fault, Duration::ZERO),
             };
-            let fault = last_words.after(fault).await;
+            let fault = stderr_tail.after(fault).await;
             publisher.fail(self.secrets.redact(fault));
-            if use_for > GOOD {
-                pause = FIRST_PAUSE;
+            if use_for > BACKOFF_RESET_AFTER {
+                pause = MIN_BACKOFF;
             }
             sleep(pause).await;
-            pause = LONGEST_PAUSE.min(pause * 2);
+            pause = MAX_BACKOFF.min(pause * 2);
         }
     }
 
@@ -98,7 +98,7 @@ async fn serve(
         upstream,
         link,
         publisher,
-        open: Open {
+        open: OpenConnection {
             peer: connection.peer().clone(),
             listener: connection.service().clone(),
         },
@@ -114,7 +114,9 @@ async fn serve(
         .map_or(Duration::ZERO, Instant::elapsed);
     link.set(None);
     // The old process ends before another is started, unless it ignores the request.
-    timeout(AT_ONCE, connection.cancel()).await.ok();
+    timeout(QUICK_ANSWER_TIMEOUT, connection.cancel())
+        .await
+        .ok();
     (fault, use_for)
 }
 
@@ -123,7 +125,7 @@ struct Session<'a> {
     upstream: &'a Upstream,
     link: &'a Arc<Link>,
     publisher: &'a Publisher,
-    open: Open,
+    open: OpenConnection,
     /// Time at which the server was first listed completely.
     listed: OnceLock<Instant>,
 }
@@ -144,11 +146,11 @@ impl Session<'_> {
         loop {
             tokio::select! {
                 () = self.open.listener.changed.notified() => {
-                    sleep(SETTLE).await;
+                    sleep(CHANGE_DEBOUNCE).await;
                     self.offer(inventory).await?;
                 }
-                () = ended(&mut changes) => {
-                    sleep(BETWEEN_STREAMS).await;
+                () = wait_for_end(&mut changes) => {
+                    sleep(RESUBSCRIBE_INTERVAL).await;
                     changes = self.subscribe().await?;
                     self.offer(inventory).await?;
                 }
@@ -171,7 +173,7 @@ impl Session<'_> {
             .refresh(&self.open.peer, self.link.remarks())
             .await?;
         let mut offer = self.publisher.offer();
-        let filling = Filling {
+        let filling = OfferBuilder {
             offer: &mut offer,
             upstream: self.upstream,
             link: self.link,
@@ -186,7 +188,9 @@ impl Session<'_> {
         if self.is_stateful() && self.capabilities().logging.is_some() {
             let level = SetLevelRequestParams::new(LoggingLevel::Debug);
             // Without an answer, the server keeps its own level.
-            timeout(AT_ONCE, self.open.peer.set_level(level)).await.ok();
+            timeout(QUICK_ANSWER_TIMEOUT, self.open.peer.set_level(level))
+                .await
+                .ok();
         }
     }
 
@@ -201,14 +205,14 @@ impl Session<'_> {
         if self.is_stateful() || filter == SubscriptionFilter::new() {
             return Ok(None);
         }
-        match timeout(AT_ONCE, self.open.peer.listen(filter)).await {
+        match timeout(QUICK_ANSWER_TIMEOUT, self.open.peer.listen(filter)).await {
             Ok(Ok(changes)) => Ok(Some(changes)),
             Ok(Err(ServiceError::McpError(error))) => {
                 let error = self.upstream.secrets.redact(error.to_string());
                 tracing::debug!(upstream = self.upstream.name, "can't be followed: {error}");
                 Ok(None)
             }
-            Ok(Err(error)) => Err(format!("can't be followed: {}", words::why(&error))),
+            Ok(Err(error)) => Err(format!("can't be followed: {}", conversion::reason(&error))),
             Err(_) => Err("does not say that it can be followed".to_owned()),
         }
     }
@@ -216,19 +220,19 @@ impl Session<'_> {
     /// Checks that the server is alive.
     async fn check_alive(&self) -> Result<(), String> {
         let listener = &self.open.listener;
-        let heard = listener.heard();
+        let received = listener.received_count();
         let question = if self.is_stateful() {
             ClientRequest::PingRequest(PingRequest::default())
         } else {
             // The typed request would wait over HTTP until every call has been answered.
             ClientRequest::CustomRequest(CustomRequest::new("server/discover", None))
         };
-        match timeout(AT_ONCE, self.open.peer.send_request(question)).await {
+        match timeout(QUICK_ANSWER_TIMEOUT, self.open.peer.send_request(question)).await {
             Ok(Ok(_) | Err(ServiceError::McpError(_))) => Ok(()),
-            Ok(Err(error)) => Err(format!("can't be reached: {}", words::why(&error))),
+            Ok(Err(error)) => Err(format!("can't be reached: {}", conversion::reason(&error))),
             // The server has other requests to answer first.
-            Err(_) if !listener.is_idle() && listener.heard() != heard => Ok(()),
-            Err(_) => Err(format!("has not answered within {AT_ONCE:?}")),
+            Err(_) if !listener.is_idle() && listener.received_count() != received => Ok(()),
+            Err(_) => Err(format!("has not answered within {QUICK_ANSWER_TIMEOUT:?}")),
         }
     }
 
@@ -245,7 +249,7 @@ impl Session<'_> {
 }
 
 /// Waits for the end of the subscription. The listener has handled its notifications already.
-async fn ended(changes: &mut Option<Subscription>) {
+async fn wait_for_end(changes: &mut Option<Subscription>) {
     match changes {
         Some(changes) => while let Ok(Some(_)) = changes.next().await {},
         None => std::future::pending().await,

@@ -19,10 +19,10 @@ pub(crate) use self::server::Server;
 use crate::upstream::{Reach, Upstream};
 
 /// Time limit that only a hang exceeds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const HANG_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Upper bound for an immediate message, also on a busy machine, and well below any timeout.
-const AT_ONCE: Duration = Duration::from_secs(15);
+const PROMPT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// One revision of each wire.
 const REVISIONS: [ProtocolVersion; 2] =
@@ -69,7 +69,7 @@ impl Fixture {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let known = tokio::time::timeout(PATIENCE, known).await;
+        let known = tokio::time::timeout(HANG_TIMEOUT, known).await;
         let offers = self.server.catalog().offers().to_vec();
         assert!(known.is_ok(), "{:?}", offers[0].faults());
     }
@@ -86,7 +86,7 @@ impl Fixture {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let known = tokio::time::timeout(PATIENCE, known).await;
+        let known = tokio::time::timeout(HANG_TIMEOUT, known).await;
         assert!(known.is_ok(), "{:?}", listed());
     }
 }
@@ -100,7 +100,7 @@ struct Client {
 impl Client {
     async fn request(&self, method: &str, params: Value) -> Value {
         let answer = self.send(1, method, params);
-        tokio::time::timeout(PATIENCE, answer)
+        tokio::time::timeout(HANG_TIMEOUT, answer)
             .await
             .expect("an answer in time")
             .expect("an answer")

@@ -11,7 +11,7 @@ use crate::address::Address;
 use crate::program::Program;
 
 /// Default time limit of a request.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Error of an invalid tool pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Upstream {
             secrets: reach.secrets(),
             reach,
             tools: None,
-            timeout: TIMEOUT,
+            timeout: DEFAULT_TIMEOUT,
         }
     }
 

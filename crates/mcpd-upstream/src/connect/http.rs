@@ -9,9 +9,9 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use self::client::Client;
 use super::reader::Reader;
 use crate::address::Address;
+use crate::conversion;
 use crate::link;
 use crate::listener::Listener;
-use crate::words;
 
 mod client;
 mod events;
@@ -19,10 +19,10 @@ mod redirect;
 mod response;
 
 /// Time limit for establishing a connection.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Extra concurrency for mcpd's own requests, such as lists and liveness checks. They bypass the
 /// queue of the callers, so that a busy server is not taken for a dead one.
-const OWN_REQUESTS: usize = 8;
+const MAX_OWN_REQUESTS: usize = 8;
 
 pub(super) fn transport(
     address: &Address,
@@ -35,7 +35,7 @@ pub(super) fn transport(
         .ok();
     let client = reqwest::Client::builder()
         .default_headers(address.headers.clone())
-        .connect_timeout(CONNECT)
+        .connect_timeout(CONNECT_TIMEOUT)
         // Redirects are followed by this crate, because the library may drop the message on the
         // way.
         .redirect(Policy::none())
@@ -49,9 +49,9 @@ pub(super) fn transport(
     };
     let client = client
         .build()
-        .map_err(|error| format!("can't be connected with: {}", words::chain(&error)))?;
+        .map_err(|error| format!("can't be connected with: {}", conversion::chain(&error)))?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str())
-        .max_concurrent_requests(link::MOST_AT_A_TIME + OWN_REQUESTS);
+        .max_concurrent_requests(link::MAX_CONCURRENT_REQUESTS + MAX_OWN_REQUESTS);
     if let Some(token) = &address.token {
         config = config.auth_header(token);
     }

@@ -35,14 +35,14 @@ pub(super) struct Reader {
 
 /// Request whose response contained a message.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct Origin {
     pub(super) id: RequestId,
     pub(super) kind: Kind,
     /// The response is a stream, which may carry other messages as well.
     pub(super) is_streamed: bool,
 }
 
-impl Asked {
+impl Origin {
     pub(super) fn of(message: &ClientJsonRpcMessage) -> Option<Self> {
         let ClientJsonRpcMessage::Request(request) = message else {
             return None;
@@ -98,9 +98,9 @@ pub(super) fn unreadable(why: impl Display) -> ErrorData {
 }
 
 impl Reader {
-    /// Reads the messages in `bytes`, which may be several in an array. `asked` is the request in
+    /// Reads the messages in `bytes`, which may be several in an array. `origin` is the request in
     /// whose response they came.
-    pub(super) fn read(&self, bytes: &[u8], asked: Option<&Asked>) -> Vec<Reading> {
+    pub(super) fn read(&self, bytes: &[u8], origin: Option<&Origin>) -> Vec<Reading> {
         let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes).trim_ascii();
         if bytes.is_empty() {
             return Vec::new();
@@ -116,14 +116,14 @@ impl Reader {
             false => Vec::new(),
         };
         if messages.is_empty() {
-            let reading = self.read_one(&text, asked).map(|mut reading| {
+            let reading = self.read_one(&text, origin).map(|mut reading| {
                 reading.is_mended |= is_lossy;
                 reading
             });
             return reading.into_iter().collect();
         }
         self.remarks.make("sends messages in an array");
-        let read = |raw: &&RawValue| self.read_one(raw.get(), asked);
+        let read = |raw: &&RawValue| self.read_one(raw.get(), origin);
         let mut readings: Vec<_> = messages.iter().filter_map(read).collect();
         readings
             .iter_mut()
@@ -131,12 +131,12 @@ impl Reader {
         readings
     }
 
-    fn read_one(&self, text: &str, asked: Option<&Asked>) -> Option<Reading> {
+    fn read_one(&self, text: &str, origin: Option<&Origin>) -> Option<Reading> {
         match serde_json::from_str::<Envelope<'_>>(text) {
             Ok(envelope) if envelope.method.is_some() => self.read_said(text, &envelope),
-            Ok(envelope) if envelope.is_answer() => self.read_answer(&envelope, asked),
+            Ok(envelope) if envelope.is_answer() => self.read_answer(&envelope, origin),
             Ok(_) => self.note_noise(text),
-            Err(error) => self.salvage(text, asked, error),
+            Err(error) => self.salvage(text, origin, error),
         }
     }
 
@@ -184,7 +184,7 @@ impl Reader {
     }
 
     /// Reads an answer: its id and its content.
-    fn read_answer(&self, envelope: &Envelope<'_>, asked: Option<&Asked>) -> Option<Reading> {
+    fn read_answer(&self, envelope: &Envelope<'_>, origin: Option<&Origin>) -> Option<Reading> {
         let named = envelope
             .id
             .and_then(|raw| serde_json::from_str::<RequestId>(raw.get()).ok());
@@ -196,23 +196,23 @@ impl Reader {
             self.remarks
                 .make("gives answers with both a `result` and an `error`, of which one is `null`");
         }
-        let (id, kind) = match (asked, known) {
-            (Some(asked), _) if named.as_ref().is_some_and(|id| is_same(&asked.id, id)) => {
-                (Some(asked.id.clone()), asked.kind)
+        let (id, kind) = match (origin, known) {
+            (Some(origin), _) if named.as_ref().is_some_and(|id| is_same(&origin.id, id)) => {
+                (Some(origin.id.clone()), origin.kind)
             }
-            (Some(asked), Some((id, kind))) if asked.is_streamed => (Some(id), kind),
-            (Some(asked), _) => {
+            (Some(origin), Some((id, kind))) if origin.is_streamed => (Some(id), kind),
+            (Some(origin), _) => {
                 is_mended = true;
                 if let Some(id) = &named {
                     let id = excerpt(&id.to_string(), MAX_EXCERPT);
                     self.remarks
                         .make(format!("answers a request with another id: {id}"));
                     if error.is_none() {
-                        let message = asked.fail(format!("it is one to another request, {id}"));
+                        let message = origin.fail(format!("it is one to another request, {id}"));
                         return Some(Reading { message, is_mended });
                     }
                 }
-                (Some(asked.id.clone()), asked.kind)
+                (Some(origin.id.clone()), origin.kind)
             }
             (None, Some((id, kind))) => (Some(id), kind),
             (None, None) => (named, Kind::Other),
@@ -265,14 +265,14 @@ impl Reader {
     }
 
     /// Returns an error in place of an answer that is not JSON: its caller would wait in vain.
-    fn salvage(&self, text: &str, asked: Option<&Asked>, why: impl Display) -> Option<Reading> {
+    fn salvage(&self, text: &str, origin: Option<&Origin>, why: impl Display) -> Option<Reading> {
         if !text::looks_like_answer(text) {
             return self.note_noise(text);
         }
         self.remarks
             .make(format!("sends an answer that can't be read: {why}"));
-        let id = match asked {
-            Some(asked) => Some(asked.id.clone()),
+        let id = match origin {
+            Some(origin) => Some(origin.id.clone()),
             None => text::find_id(text).map(|id| self.pending.find(&id).map_or(id, |(id, _)| id)),
         };
         Some(Reading {

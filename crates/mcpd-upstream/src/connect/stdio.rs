@@ -20,22 +20,22 @@ use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, Decoder, FramedRead};
 
 use super::MAX_MESSAGE;
-use super::last_words::{LastWords, Speaking};
 use super::reader::Reader;
+use super::stderr_tail::{StderrTail, StderrWriter};
 use crate::program::Program;
 use crate::upstream::Upstream;
 
 /// Time limit for a server to end after its input is closed.
-const GRACE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval of the search for orphans to reap.
-const REAPING: Duration = Duration::from_secs(1);
+const REAP_INTERVAL: Duration = Duration::from_secs(1);
 /// Length of the examined beginning of a message that is too long, in bytes.
-const BEGINNING: usize = 1024;
+const MAX_EXAMINED_BYTES: usize = 1024;
 /// Maximum length of a logged line of stderr, in bytes.
-const LINE: u64 = 1024;
+const MAX_LINE_BYTES: u64 = 1024;
 
 /// Server process and the pipes to it.
-pub(super) struct Server {
+pub(super) struct ChildServer {
     input: AsyncRwTransport<RoleClient, Empty, ChildStdin>,
     output: FramedRead<ChildStdout, Lines>,
     group: Group,
@@ -62,8 +62,8 @@ pub(super) fn start(
     upstream: &Upstream,
     program: &Program,
     reader: Reader,
-    last_words: &LastWords,
-) -> Result<Server, String> {
+    stderr_tail: &StderrTail,
+) -> Result<ChildServer, String> {
     let failed = |error: io::Error| {
         format!(
             "can't be started as `{}`: {error}",
@@ -80,10 +80,10 @@ pub(super) fn start(
         reader,
         waiting: VecDeque::new(),
     };
-    tokio::spawn(relay(name, secrets, stderr, last_words.speaking()));
-    let mut reaping = tokio::time::interval(REAPING);
+    tokio::spawn(relay(name, secrets, stderr, stderr_tail.speaking()));
+    let mut reaping = tokio::time::interval(REAP_INTERVAL);
     reaping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    Ok(Server {
+    Ok(ChildServer {
         input: AsyncRwTransport::new(tokio::io::empty(), stdin),
         output: FramedRead::new(stdout, lines),
         group,
@@ -150,7 +150,8 @@ impl Group {
     #[cfg(not(target_os = "linux"))]
     fn reap_orphans(&self) {}
 
-    /// Closes its input, waits for the leader within [`GRACE`], and kills the rest of the group.
+    /// Closes its input, waits for the leader within [`EXIT_TIMEOUT`], and kills the rest of the
+    /// group.
     async fn end(&mut self, close_input: impl Future) {
         let Some(group) = &mut self.0 else { return };
         let ended = async {
@@ -160,10 +161,10 @@ impl Group {
             // covers.
             group.inner_mut().wait().await.ok();
         };
-        tokio::time::timeout(GRACE, ended).await.ok();
+        tokio::time::timeout(EXIT_TIMEOUT, ended).await.ok();
         // Kills what the leader left behind. The group id can't be reused in so short a time.
         group.start_kill().ok();
-        tokio::time::timeout(GRACE, group.wait()).await.ok();
+        tokio::time::timeout(EXIT_TIMEOUT, group.wait()).await.ok();
         self.0 = None;
     }
 }
@@ -216,13 +217,13 @@ impl Lines {
     /// of the line is discarded.
     fn skip_long(&mut self, line: &[u8]) {
         let fault = format!("it has more than {} MiB", MAX_MESSAGE >> 20);
-        let beginning = &line[..BEGINNING.min(line.len())];
+        let beginning = &line[..MAX_EXAMINED_BYTES.min(line.len())];
         let error = self.reader.salvage_beginning(beginning, fault);
         self.waiting.extend(error);
     }
 }
 
-impl Transport<RoleClient> for Server {
+impl Transport<RoleClient> for ChildServer {
     type Error = io::Error;
 
     fn send(
@@ -248,11 +249,15 @@ impl Transport<RoleClient> for Server {
 }
 
 /// Logs a server's stderr line by line, each long line cut, with secrets redacted.
-async fn relay(name: String, secrets: Secrets, stderr: ChildStderr, last_words: Speaking) {
+async fn relay(name: String, secrets: Secrets, stderr: ChildStderr, stderr_tail: StderrWriter) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     // A read error ends the relay like the end of the stream.
-    while let Ok(1..) = (&mut stderr).take(LINE).read_until(b'\n', &mut line).await {
+    while let Ok(1..) = (&mut stderr)
+        .take(MAX_LINE_BYTES)
+        .read_until(b'\n', &mut line)
+        .await
+    {
         let is_whole = line.ends_with(b"\n");
         let text = secrets.redact_beginning(std::mem::take(&mut line));
         // Control characters would be obeyed by a terminal.
@@ -260,7 +265,7 @@ async fn relay(name: String, secrets: Secrets, stderr: ChildStderr, last_words: 
         let text = text.trim().to_owned();
         if !text.is_empty() {
             tracing::debug!(upstream = name, "{text}");
-            last_words.say(text);
+            stderr_tail.say(text);
         }
         if !is_whole && skip_line(&mut stderr).await.is_err() {
             return;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::programs::{SERVER, shell};
-use super::{AT_ONCE, text};
+use super::{PROMPT_TIMEOUT, text};
 
 /// Calls the tool of a program; checks that no fault of the program is reported and that the
 /// answer comes at once.
@@ -18,7 +18,7 @@ async fn call_program(script: &str) -> Value {
     let client = fixture.client("2026-07-28").await;
     let begun = Instant::now();
     let result = client.call("shell/any", json!({})).await;
-    assert!(begun.elapsed() < AT_ONCE);
+    assert!(begun.elapsed() < PROMPT_TIMEOUT);
     result
 }
 
@@ -72,7 +72,7 @@ async fn program_that_answers_nonsense_is_greeted_with_a_handshake() {
 }
 
 #[tokio::test]
-async fn bytes_and_blocks_cost_themselves() {
+async fn invalid_bytes_and_blocks_do_not_affect_others() {
     let result = r#"{"jsonrpc": "2.0", "id": %s, "result": {"content": [RESULT]}}"#;
     for (content, expected) in [
         (r#"{"type": "text", "text": "caf\351"}"#, "caf\u{fffd}"),
@@ -88,7 +88,7 @@ async fn bytes_and_blocks_cost_themselves() {
 }
 
 #[tokio::test]
-async fn envelope_costs_nothing() {
+async fn odd_envelope_is_accepted() {
     let content = r#"{"content": [{"type": "text", "text": "a"}], "structuredContent": null}"#;
     for envelope in [
         r#"{"jsonrpc": "2.0", "id": %s, "result": RESULT, "error": null}"#,
@@ -102,7 +102,7 @@ async fn envelope_costs_nothing() {
 }
 
 #[tokio::test]
-async fn error_that_names_no_request_is_told_at_once() {
+async fn error_without_a_request_is_reported_at_once() {
     for id in ["null", "\"server-error\"", "-1"] {
         let error =
             r#"{"jsonrpc": "2.0", "id": ID, "error": {"code": -32000, "message": "locked"}}"#;
@@ -112,7 +112,7 @@ async fn error_that_names_no_request_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn answer_that_breaks_off_is_told_at_once() {
+async fn broken_answer_is_reported_at_once() {
     for answer in [
         r#"{"jsonrpc": "2.0", "id": %s, "result": {"content": ["#,
         r#"{"jsonrpc": "2.0", "result": {"content": [], "n": Infinity}, "id": %s}"#,

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{AT_ONCE, Fixture, text};
+use super::{Fixture, PROMPT_TIMEOUT, text};
 use crate::{Address, Upstream};
 
 /// Answer of an HTTP server to a method, as status line and headers without the length, and body.
 /// `ID` stands for the id of the request.
-type Answer = fn(&str, &Request) -> Option<(String, String)>;
+type Responder = fn(&str, &Request) -> Option<(String, String)>;
 
 /// Request to such a server.
 struct Request {
@@ -25,12 +25,12 @@ struct Request {
 const JSON: &str = "200 OK\r\nContent-Type: application/json";
 const REFUSAL: &str = r#"{"jsonrpc": "2.0", "error": {"code": -32000, "message": "No valid session ID"}, "id": null}"#;
 
-fn given(head: &str, body: &str) -> Option<(String, String)> {
+fn respond(head: &str, body: &str) -> Option<(String, String)> {
     Some((head.to_owned(), body.to_owned()))
 }
 
 /// Runs a server that answers properly except where `answer` gives something else.
-async fn web(answer: Answer) -> Fixture {
+async fn web(answer: Responder) -> Fixture {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let sessions = Arc::new(AtomicUsize::new(0));
@@ -42,7 +42,7 @@ async fn web(answer: Answer) -> Fixture {
     Fixture::new(Upstream::http("web", Address::new(&url).unwrap())).await
 }
 
-async fn exchange(stream: TcpStream, answer: Answer, sessions: Arc<AtomicUsize>) {
+async fn exchange(stream: TcpStream, answer: Responder, sessions: Arc<AtomicUsize>) {
     let mut stream = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -66,10 +66,10 @@ async fn exchange(stream: TcpStream, answer: Answer, sessions: Arc<AtomicUsize>)
     let method = request.body["method"].as_str().unwrap_or_default();
     let result = |result: Value| {
         let answer = json!({"jsonrpc": "2.0", "id": request.body["id"], "result": result});
-        given(JSON, &answer.to_string())
+        respond(JSON, &answer.to_string())
     };
     let answered = answer(method, &request).or_else(|| match method {
-        "server/discover" => given("400 Bad Request\r\nContent-Type: application/json", REFUSAL),
+        "server/discover" => respond("400 Bad Request\r\nContent-Type: application/json", REFUSAL),
         "initialize" => {
             let answer = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "0"}});
             let session = sessions.fetch_add(1, Relaxed) + 1;
@@ -78,8 +78,8 @@ async fn exchange(stream: TcpStream, answer: Answer, sessions: Arc<AtomicUsize>)
         "tools/list" => result(json!({"tools": [{"name": "any", "inputSchema": {"type": "object"}}]})),
         "tools/call" => result(json!({"content": [{"type": "text", "text": "ok"}]})),
         "ping" => result(json!({})),
-        "" => given("405 Method Not Allowed", ""),
-        _ => given("202 Accepted", ""),
+        "" => respond("405 Method Not Allowed", ""),
+        _ => respond("202 Accepted", ""),
     });
     let (head, body) = answered.unwrap();
     let body = body.replace("\"id\": ID", &format!("\"id\": {}", request.body["id"]));
@@ -90,20 +90,20 @@ async fn exchange(stream: TcpStream, answer: Answer, sessions: Arc<AtomicUsize>)
 }
 
 /// Calls the tool of a server; checks that no fault of the server is reported.
-async fn call_web(answer: Answer) -> Value {
+async fn call_web(answer: Responder) -> Value {
     let fixture = web(answer).await;
     fixture.expect_tools(&["web/any"]).await;
     fixture.expect_faults(&[]).await;
     let client = fixture.client("2026-07-28").await;
     let begun = Instant::now();
     let result = client.call("web/any", json!({})).await;
-    assert!(begun.elapsed() < AT_ONCE);
+    assert!(begun.elapsed() < PROMPT_TIMEOUT);
     result
 }
 
 #[tokio::test]
-async fn any_refusal_of_discover_leads_to_a_handshake() {
-    let answers: [Answer; 7] = [
+async fn discover_refused_in_any_way_leads_to_a_handshake() {
+    let answers: [Responder; 7] = [
         |method, _| (method == "server/discover").then(|| ("500 Oh".into(), String::new())),
         |method, _| (method == "server/discover").then(|| ("202 Accepted".into(), String::new())),
         |method, _| (method == "server/discover").then(|| ("403 Forbidden".into(), "no".into())),
@@ -125,7 +125,7 @@ async fn any_refusal_of_discover_leads_to_a_handshake() {
 
 #[tokio::test]
 async fn error_in_a_response_is_the_answer() {
-    let answers: [Answer; 3] = [
+    let answers: [Responder; 3] = [
         |method, _| {
             let head = "400 Bad Request\r\nContent-Type: application/json";
             let body =
@@ -148,7 +148,7 @@ async fn error_in_a_response_is_the_answer() {
 }
 
 #[tokio::test]
-async fn refusal_that_a_new_session_does_not_change_is_told() {
+async fn repeated_refusal_is_reported() {
     let result = call_web(|method, _| {
         let head = "400 Bad Request\r\nContent-Type: application/json";
         (method == "tools/call").then(|| (head.into(), REFUSAL.into()))
@@ -158,15 +158,15 @@ async fn refusal_that_a_new_session_does_not_change_is_told() {
 
 #[tokio::test]
 async fn lost_session_is_opened_again() {
-    let answers: [Answer; 4] = [
-        |method, request| lost(method, request, "404 Not Found", ""),
-        |method, request| lost(method, request, "410 Gone", ""),
+    let answers: [Responder; 4] = [
+        |method, request| lose_session(method, request, "404 Not Found", ""),
+        |method, request| lose_session(method, request, "410 Gone", ""),
         |method, request| {
             let head = "400 Bad Request\r\nContent-Type: application/json";
-            lost(method, request, head, REFUSAL)
+            lose_session(method, request, head, REFUSAL)
         },
         |method, request| {
-            lost(
+            lose_session(
                 method,
                 request,
                 "500 Oh\r\nContent-Type: text/plain",
@@ -180,14 +180,19 @@ async fn lost_session_is_opened_again() {
 }
 
 /// Answers the calls of the first session like this.
-fn lost(method: &str, request: &Request, head: &str, body: &str) -> Option<(String, String)> {
+fn lose_session(
+    method: &str,
+    request: &Request,
+    head: &str,
+    body: &str,
+) -> Option<(String, String)> {
     let is_first = request.session.as_deref() == Some("1");
     (method == "tools/call" && is_first).then(|| (head.to_owned(), body.to_owned()))
 }
 
 #[tokio::test]
 async fn success_of_any_kind_accepts_a_notification() {
-    let answers: [Answer; 3] = [
+    let answers: [Responder; 3] = [
         |method, _| (method == "notifications/initialized").then(|| ("200 OK".into(), "ok".into())),
         |method, _| {
             (method == "notifications/initialized")
@@ -205,7 +210,7 @@ async fn success_of_any_kind_accepts_a_notification() {
 
 #[tokio::test]
 async fn redirect_on_the_same_origin_is_followed() {
-    let answers: [Answer; 2] = [
+    let answers: [Responder; 2] = [
         |_, request| {
             let head = "307 Temporary Redirect\r\nLocation: /mcp/";
             (request.path == "/mcp").then(|| (head.into(), String::new()))
@@ -221,21 +226,21 @@ async fn redirect_on_the_same_origin_is_followed() {
 }
 
 #[tokio::test]
-async fn redirect_to_another_place_is_named() {
+async fn redirect_to_another_origin_is_a_named_fault() {
     let fixture = web(|_, _| {
         let head = "302 Found\r\nLocation: https://login.example/start?key=s3cret";
-        given(head, "")
+        respond(head, "")
     });
     let fault = "can't be reached: unexpected server response: HTTP 302 Found redirects to `https://login.example/start`, which is another origin: set `url` to it if it is meant";
     fixture.await.expect_faults(&[fault]).await;
-    let fixture = web(|_, _| given("307 Temporary Redirect\r\nLocation: /mcp", ""));
+    let fixture = web(|_, _| respond("307 Temporary Redirect\r\nLocation: /mcp", ""));
     let fault = "can't be reached: unexpected server response: it redirects more than 5 times";
     fixture.await.expect_faults(&[fault]).await;
 }
 
 #[tokio::test]
 async fn responses_are_read_in_any_form() {
-    let answers: [Answer; 4] = [
+    let answers: [Responder; 4] = [
         |method, _| {
             let head = "200 OK\r\nContent-Type: Application/JSON; Charset=UTF-8";
             let body = "\u{feff}[{\"jsonrpc\": \"2.0\", \"id\": ID, \"error\": null, \"result\": {\"content\": [{\"type\": \"text\", \"text\": \"ok\"}]}}]";
@@ -263,7 +268,7 @@ async fn responses_are_read_in_any_form() {
 }
 
 #[tokio::test]
-async fn call_that_is_only_accepted_is_told() {
+async fn accepted_call_without_a_stream_is_reported() {
     let result = call_web(|method, _| {
         (method == "tools/call").then(|| ("202 Accepted".into(), String::new()))
     });

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::server::tool;
 use super::{Client, Fixture, REVISIONS, Server, text, upstream};
 
-async fn served(tools: &[&str]) -> (Server, Fixture) {
+async fn serve(tools: &[&str]) -> (Server, Fixture) {
     let server = Server::new(ProtocolVersion::V_2026_07_28, tools);
     let fixture = Fixture::of(&server).await;
     (server, fixture)
@@ -18,8 +18,8 @@ async fn list(client: &Client, method: &str, what: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_a_server_has_is_listed_under_its_prefix() {
-    let (_server, fixture) = served(&["echo"]).await;
+async fn tools_are_listed_under_the_prefix() {
+    let (_server, fixture) = serve(&["echo"]).await;
     let client = fixture.client("2025-06-18").await;
     assert_eq!(
         list(&client, "tools/list", "tools").await,
@@ -53,7 +53,7 @@ async fn what_a_server_has_is_listed_under_its_prefix() {
 }
 
 #[tokio::test]
-async fn only_the_tools_that_are_wanted_are_served_and_where_they_are_wanted() {
+async fn tools_are_filtered_and_placed_as_configured() {
     let server = Server::new(ProtocolVersion::V_2026_07_28, &["echo", "work", "hang"]);
     let wanted = upstream(&server).tools(["e*", "wor?"]).unwrap();
     let fixture = Fixture::new(wanted.clone()).await;
@@ -65,7 +65,7 @@ async fn only_the_tools_that_are_wanted_are_served_and_where_they_are_wanted() {
 }
 
 #[tokio::test]
-async fn a_result_comes_in_the_revision_of_the_caller() {
+async fn result_has_the_revision_of_the_caller() {
     for revision in REVISIONS {
         let server = Server::new(revision, &["echo"]);
         let fixture = Fixture::of(&server).await;
@@ -87,7 +87,7 @@ async fn a_result_comes_in_the_revision_of_the_caller() {
 }
 
 #[tokio::test]
-async fn a_trace_goes_on_without_what_says_who_calls() {
+async fn trace_is_forwarded_without_baggage() {
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     for revision in REVISIONS {
         let server = Server::new(revision.clone(), &["trace"]);
@@ -117,8 +117,8 @@ async fn a_trace_goes_on_without_what_says_who_calls() {
 }
 
 #[tokio::test]
-async fn prompts_and_resources_are_asked_for() {
-    let (_server, fixture) = served(&[]).await;
+async fn prompts_and_resources_are_fetched() {
+    let (_server, fixture) = serve(&[]).await;
     let client = fixture.client("2026-07-28").await;
     let params = json!({"name": "ship_greet", "arguments": {"who": "you"}});
     let prompt = client.request("prompts/get", params).await;
@@ -132,8 +132,8 @@ async fn prompts_and_resources_are_asked_for() {
 }
 
 #[tokio::test]
-async fn an_unknown_resource_has_the_code_of_the_callers_wire() {
-    let (_server, fixture) = served(&[]).await;
+async fn unknown_resource_has_the_code_of_the_callers_wire() {
+    let (_server, fixture) = serve(&[]).await;
     for (revision, code) in [("2025-11-25", -32002), ("2026-07-28", -32602)] {
         let client = fixture.client(revision).await;
         let params = json!({"uri": "ship:///cabin/13"});
@@ -143,7 +143,7 @@ async fn an_unknown_resource_has_the_code_of_the_callers_wire() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_is_told_before_the_result() {
+async fn notifications_precede_the_result() {
     for revision in REVISIONS {
         let server = Server::new(revision, &["work"]);
         let fixture = Fixture::of(&server).await;
@@ -162,16 +162,16 @@ async fn what_a_server_says_is_told_before_the_result() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_what_another_caller_does() {
-    let (server, fixture) = served(&["hang", "wait"]).await;
+async fn notifications_reach_no_other_caller() {
+    let (server, fixture) = serve(&["hang", "wait"]).await;
     let mut first = fixture.client("2026-07-28").await;
     let mut second = fixture.client("2026-07-28").await;
     let params = |name: &str| json!({"name": name});
     let hang = first.send(1, "tools/call", params("ship/hang"));
     let wait = second.send(1, "tools/call", params("ship/wait"));
     let both = async {
-        server.hanging().await;
-        server.hanging().await;
+        server.wait_for_hang().await;
+        server.wait_for_hang().await;
         server.release();
     };
     let (result, ()) = tokio::select! {
@@ -183,7 +183,7 @@ async fn nobody_is_told_what_another_caller_does() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_is_cancelled() {
+async fn dropped_call_is_cancelled() {
     for revision in REVISIONS {
         let server = Server::new(revision, &["hang"]);
         let fixture = Fixture::of(&server).await;
@@ -191,21 +191,21 @@ async fn a_call_that_nobody_waits_for_is_cancelled() {
         let call = client.send(1, "tools/call", json!({"name": "ship/hang"}));
         tokio::select! {
             _ = call => panic!("it hangs"),
-            () = server.hanging() => {}
+            () = server.wait_for_hang() => {}
         }
-        let cancelled = tokio::time::timeout(super::PATIENCE, server.cancelled());
+        let cancelled = tokio::time::timeout(super::HANG_TIMEOUT, server.wait_for_cancel());
         cancelled.await.expect("cancelled");
     }
 }
 
 #[tokio::test]
-async fn a_list_that_changes_is_told() {
+async fn list_change_is_announced() {
     for revision in REVISIONS {
         let server = Server::new(revision, &["echo"]);
         let fixture = Fixture::of(&server).await;
         let mut client = fixture.client("2025-11-25").await;
         server.change(vec![tool("echo"), tool("work")]).await;
-        let told = tokio::time::timeout(super::PATIENCE, client.messages.recv());
+        let told = tokio::time::timeout(super::HANG_TIMEOUT, client.messages.recv());
         let told: Value = serde_json::from_slice(&told.await.unwrap().unwrap()).unwrap();
         assert_eq!(told["method"], "notifications/tools/list_changed");
         fixture.expect_tools(&["ship/echo", "ship/work"]).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Fixture, PATIENCE, text};
+use super::{Fixture, HANG_TIMEOUT, text};
 use crate::{Program, Upstream};
 
 /// MCP server as a shell script: `serve` answers requests, up to the first of a given method.
@@ -37,7 +37,7 @@ fn check(fixture: &Fixture, expected: &str) {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_told() {
+async fn missing_program_is_reported() {
     let fixture = Fixture::new(Upstream::stdio("nothing", Program::new("no-such-server"))).await;
     check(
         &fixture,
@@ -46,7 +46,7 @@ async fn a_program_that_is_not_there_is_told() {
 }
 
 #[tokio::test]
-async fn what_a_program_last_said_is_told() {
+async fn last_line_of_stderr_is_reported() {
     let fixture = shell("echo starting >&2; echo 'no license' >&2; exit 3").await;
     check(
         &fixture,
@@ -55,7 +55,7 @@ async fn what_a_program_last_said_is_told() {
 }
 
 #[tokio::test]
-async fn no_secret_is_in_what_a_program_last_said() {
+async fn last_line_of_stderr_is_redacted() {
     let script = "printf '%01016d %s' 0 $KEY >&2; exit 3";
     for (script, expected) in [
         (
@@ -73,7 +73,7 @@ async fn no_secret_is_in_what_a_program_last_said() {
 }
 
 #[tokio::test]
-async fn no_secret_is_in_what_a_program_says() {
+async fn output_of_a_program_is_redacted() {
     let told = |text: &str| {
         let description = format!(r#""name": "any", "description": "with {text}""#);
         SERVER
@@ -98,7 +98,7 @@ async fn no_secret_is_in_what_a_program_says() {
 }
 
 #[tokio::test]
-async fn a_program_that_prints_something_else_is_told() {
+async fn foreign_output_is_reported() {
     let fixture = shell("echo Hello; head -c 20000000 /dev/zero; echo; echo '[]'").await;
     fixture
         .expect_faults(&["ended before it had introduced itself"])
@@ -106,7 +106,7 @@ async fn a_program_that_prints_something_else_is_told() {
 }
 
 #[tokio::test]
-async fn a_program_ends_with_what_it_has_started() {
+async fn program_ends_with_its_children() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pids");
     // It ignores both the end of its input and SIGTERM.
@@ -128,7 +128,7 @@ async fn a_program_ends_with_what_it_has_started() {
 }
 
 #[tokio::test]
-async fn a_server_that_reads_no_more_is_ended_before_it_is_started_anew() {
+async fn server_that_stops_reading_is_ended_before_its_restart() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pids");
     let served = format!(
@@ -153,7 +153,7 @@ async fn a_server_that_reads_no_more_is_ended_before_it_is_started_anew() {
 }
 
 #[tokio::test]
-async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
+async fn unreadable_answer_ends_only_its_call() {
     for content in [
         r#""structuredContent": {"n": 1e400}"#,
         r#""structuredContent": {"n": 18446744073709551616}"#,
@@ -173,7 +173,7 @@ async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_long_ends_its_call_and_nothing_else() {
+async fn too_long_answer_ends_only_its_call() {
     let long = r#"printf '{"jsonrpc": "2.0", "id": %s, "result": {"content": [], "_meta": "' "$id"
         head -c 17000000 /dev/zero | tr '\0' x; echo '"}}'; continue; "#;
     let server = SERVER.replace("tools/call) ", &format!("tools/call) {long}"));
@@ -188,7 +188,7 @@ async fn an_answer_that_is_too_long_ends_its_call_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_entry_that_makes_no_sense_is_told_and_the_others_are_served() {
+async fn invalid_entry_is_reported_and_others_are_served() {
     for stamp in ["", r#", "resultType": "complete", "ttlMs": 0"#] {
         let odd = [
             r#"{"name": "formless"}"#,
@@ -216,7 +216,7 @@ async fn an_entry_that_makes_no_sense_is_told_and_the_others_are_served() {
 }
 
 #[tokio::test]
-async fn a_list_that_fails_stays_as_it_was_and_so_does_the_connection() {
+async fn failed_list_keeps_its_entries_and_the_connection() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("starts");
     let changed = r#"printf '{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}\n'"#;
@@ -242,7 +242,7 @@ async fn a_list_that_fails_stays_as_it_was_and_so_does_the_connection() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_and_reads_nothing_is_heard_no_more() {
+async fn backpressure_stops_reading_from_a_server_that_floods_requests() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("asked");
     // Runs without end unless its output is no longer read.
@@ -265,13 +265,13 @@ async fn a_server_that_asks_and_reads_nothing_is_heard_no_more() {
             before = now;
         }
     };
-    tokio::time::timeout(PATIENCE, stopped)
+    tokio::time::timeout(HANG_TIMEOUT, stopped)
         .await
         .expect("it is heard on and on");
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_started_anew_however_much_is_asked_of_it() {
+async fn hanging_server_is_restarted_under_load() {
     let greeting = r#"server/discover) result='{"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}' ;; initialize)"#;
     let stateless = SERVER.replacen("initialize)", greeting, 1);
     let check = async |server: &str| {
@@ -301,7 +301,7 @@ async fn a_server_that_hangs_is_started_anew_however_much_is_asked_of_it() {
                 one || other
             } {}
         };
-        tokio::time::timeout(2 * PATIENCE, restarted)
+        tokio::time::timeout(2 * HANG_TIMEOUT, restarted)
             .await
             .expect("in time");
     };
@@ -348,7 +348,7 @@ async fn eventually<T>(look: impl Fn() -> Option<T>) -> T {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, found)
+    tokio::time::timeout(HANG_TIMEOUT, found)
         .await
         .expect("in time")
 }

@@ -23,10 +23,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Server that accepts any number of connections.
 #[derive(Debug, Clone)]
-pub(crate) struct Server(Arc<State>);
+pub(crate) struct Server(Arc<ServerState>);
 
 #[derive(Debug)]
-struct State {
+struct ServerState {
     versions: Vec<ProtocolVersion>,
     /// Request on which it hangs.
     stuck: Option<Stuck>,
@@ -53,18 +53,18 @@ pub(super) enum Stuck {
 impl Server {
     /// Makes a server that speaks the revisions up to `newest` and lists these tools.
     pub(super) fn new(newest: ProtocolVersion, tools: &[&str]) -> Self {
-        Self::made(newest, tools, None)
+        Self::with_hang(newest, tools, None)
     }
 
     /// Makes a server that hangs.
-    pub(super) fn stuck(stuck: Stuck) -> Self {
-        Self::made(ProtocolVersion::V_2026_07_28, &[], Some(stuck))
+    pub(super) fn hanging(stuck: Stuck) -> Self {
+        Self::with_hang(ProtocolVersion::V_2026_07_28, &[], Some(stuck))
     }
 
-    fn made(newest: ProtocolVersion, tools: &[&str], stuck: Option<Stuck>) -> Self {
+    fn with_hang(newest: ProtocolVersion, tools: &[&str], stuck: Option<Stuck>) -> Self {
         let known = ProtocolVersion::KNOWN_VERSIONS.iter();
         let versions = known.filter(|version| version.as_str() <= newest.as_str());
-        Self(Arc::new(State {
+        Self(Arc::new(ServerState {
             versions: versions.cloned().collect(),
             stuck,
             connected: Mutex::default(),
@@ -117,12 +117,12 @@ impl Server {
     }
 
     /// Returns the times of its connections.
-    pub(super) fn connected(&self) -> Vec<Instant> {
+    pub(super) fn connection_times(&self) -> Vec<Instant> {
         self.0.connected.lock().unwrap().clone()
     }
 
     /// Waits until the tool `hang` or `wait` is called.
-    pub(super) async fn hanging(&self) {
+    pub(super) async fn wait_for_hang(&self) {
         self.0.hanging.notified().await;
     }
 
@@ -132,7 +132,7 @@ impl Server {
     }
 
     /// Waits until a call is cancelled.
-    pub(super) async fn cancelled(&self) {
+    pub(super) async fn wait_for_cancel(&self) {
         self.0.cancelled.notified().await;
     }
 }

@@ -8,20 +8,20 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::server::{Stuck, tool};
-use super::{Fixture, PATIENCE, REVISIONS, Server, text, upstream};
+use super::{Fixture, HANG_TIMEOUT, REVISIONS, Server, text, upstream};
 
 #[tokio::test]
-async fn a_server_that_is_lost_is_connected_with_again() {
+async fn lost_server_is_reconnected() {
     for revision in REVISIONS {
         let server = Server::new(revision, &["echo", "wait"]);
         let fixture = Fixture::of(&server).await;
         let client = fixture.client("2026-07-28").await;
         let call = client.send(1, "tools/call", json!({"name": "ship/wait"}));
         let lose = async {
-            server.hanging().await;
+            server.wait_for_hang().await;
             server.restart();
         };
-        let (answer, ()) = tokio::time::timeout(PATIENCE, async { tokio::join!(call, lose) })
+        let (answer, ()) = tokio::time::timeout(HANG_TIMEOUT, async { tokio::join!(call, lose) })
             .await
             .expect("it is told at once");
         let result = &answer.unwrap()["result"];
@@ -37,7 +37,7 @@ async fn a_server_that_is_lost_is_connected_with_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_gone_stays_listed_and_is_reported() {
+async fn lost_server_stays_listed_and_is_reported() {
     let server = Server::new(ProtocolVersion::V_2026_07_28, &["echo"]);
     let fixture = Fixture::of(&server).await;
     server.go_down();
@@ -54,12 +54,12 @@ async fn a_server_that_is_gone_stays_listed_and_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_hangs_is_tried_less_and_less_often() {
+async fn hanging_server_is_retried_with_backoff() {
     for (stuck, patience) in [(Stuck::Greeting, 60), (Stuck::List, 30)] {
-        let server = Server::stuck(stuck);
+        let server = Server::hanging(stuck);
         let _fixture = Fixture::new(upstream(&server)).await;
         tokio::time::sleep(Duration::from_secs(1200)).await;
-        let connected = server.connected();
+        let connected = server.connection_times();
         let pause = |pair: &[Instant]| (pair[1] - pair[0]).as_secs() - patience;
         let pauses: Vec<_> = connected.windows(2).map(pause).collect();
         assert_eq!(pauses[..8], [0, 1, 2, 4, 8, 16, 32, 60], "{stuck:?}");
@@ -67,7 +67,7 @@ async fn a_server_that_hangs_is_tried_less_and_less_often() {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_ends_and_is_cancelled() {
+async fn call_timeout_cancels_the_call() {
     let server = Server::new(ProtocolVersion::V_2025_11_25, &["hang"]);
     let upstream = upstream(&server).timeout(Duration::from_millis(300));
     let fixture = Fixture::new(upstream).await;
@@ -78,12 +78,12 @@ async fn a_call_that_takes_too_long_ends_and_is_cancelled() {
         text(&result),
         "The upstream server `ship` has not answered within 300ms."
     );
-    let cancelled = tokio::time::timeout(PATIENCE, server.cancelled());
+    let cancelled = tokio::time::timeout(HANG_TIMEOUT, server.wait_for_cancel());
     cancelled.await.expect("cancelled");
 }
 
 #[tokio::test]
-async fn a_call_that_is_refused_is_a_result() {
+async fn refused_call_is_an_error_result() {
     let server = Server::new(ProtocolVersion::V_2026_07_28, &["unheard-of"]);
     let fixture = Fixture::of(&server).await;
     let client = fixture.client("2026-07-28").await;
@@ -93,7 +93,7 @@ async fn a_call_that_is_refused_is_a_result() {
 }
 
 #[tokio::test]
-async fn no_secret_is_in_a_refusal_or_a_word() {
+async fn refusal_and_notifications_are_redacted() {
     let server = Server::new(ProtocolVersion::V_2025_11_25, &["unheard-of", "work"]);
     let mut upstream = upstream(&server);
     upstream.secrets = Secrets::new([
@@ -115,7 +115,7 @@ async fn no_secret_is_in_a_refusal_or_a_word() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_too_many_is_an_error_that_says_when_to_try_again() {
+async fn rate_limited_call_is_an_error_with_retry_after() {
     let server = Server::new(ProtocolVersion::V_2026_07_28, &["limit"]);
     let fixture = Fixture::of(&server).await;
     let client = fixture.client("2026-07-28").await;
@@ -126,7 +126,7 @@ async fn a_call_that_is_too_many_is_an_error_that_says_when_to_try_again() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_served_is_told() {
+async fn unservable_entries_are_reported() {
     let server = Server::new(ProtocolVersion::V_2026_07_28, &["echo"]);
     let fixture = Fixture::of(&server).await;
     let mut formless = tool("formless");
@@ -144,7 +144,7 @@ async fn what_can_not_be_served_is_told() {
 }
 
 #[tokio::test]
-async fn of_too_many_tools_the_first_are_served() {
+async fn tools_beyond_the_limit_are_left_out() {
     let server = Server::new(ProtocolVersion::V_2025_11_25, &["echo"]);
     let fixture = Fixture::of(&server).await;
     let many = (0..1500).map(|number| tool(&format!("tool-{number}")));

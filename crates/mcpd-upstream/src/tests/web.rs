@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Fixture, PATIENCE, text};
-use crate::connect::{Greeting, LastWords, connect};
-use crate::link::MOST_AT_A_TIME;
+use super::{Fixture, HANG_TIMEOUT, text};
+use crate::connect::{Greeting, StderrTail, connect};
+use crate::link::MAX_CONCURRENT_REQUESTS;
 use crate::remarks::Remarks;
 use crate::{Address, Upstream};
 
@@ -53,7 +53,7 @@ impl Web {
     }
 
     /// Returns the number of requests for this method.
-    fn asked(&self, method: &str) -> usize {
+    fn request_count(&self, method: &str) -> usize {
         let asked = self.asked.lock().unwrap();
         asked.iter().filter(|asked| *asked == method).count()
     }
@@ -61,11 +61,11 @@ impl Web {
     /// Waits until this method was requested `times` times.
     async fn expect(&self, method: &str, times: usize) {
         let asked = async {
-            while self.asked(method) < times {
+            while self.request_count(method) < times {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let asked = tokio::time::timeout(PATIENCE, asked).await;
+        let asked = tokio::time::timeout(HANG_TIMEOUT, asked).await;
         asked.expect("in time");
     }
 
@@ -133,18 +133,18 @@ async fn exchange(stream: TcpStream, answer: Answer, asked: Arc<Mutex<Vec<String
 }
 
 #[tokio::test]
-async fn a_server_that_is_busy_with_calls_is_asked_what_it_has() {
+async fn lists_are_fetched_from_a_busy_server() {
     let web = Web::new(Answer::Never).await;
     let upstream = web.upstream();
-    let (remarks, last_words) = (Remarks::default(), LastWords::new());
+    let (remarks, stderr_tail) = (Remarks::default(), StderrTail::new());
     let mut greeting = Greeting::default();
-    let connection = connect(&upstream, &remarks, &last_words, &mut greeting).await;
+    let connection = connect(&upstream, &remarks, &stderr_tail, &mut greeting).await;
     let connection = connection.unwrap();
-    for _ in 0..MOST_AT_A_TIME {
+    for _ in 0..MAX_CONCURRENT_REQUESTS {
         let peer = connection.peer().clone();
         tokio::spawn(async move { peer.call_tool(CallToolRequestParams::new("any")).await });
     }
-    web.expect("tools/call", MOST_AT_A_TIME).await;
+    web.expect("tools/call", MAX_CONCURRENT_REQUESTS).await;
     let listed = connection
         .peer()
         .list_tools(Some(PaginatedRequestParams::default()));
@@ -153,7 +153,7 @@ async fn a_server_that_is_busy_with_calls_is_asked_what_it_has() {
 }
 
 #[tokio::test]
-async fn what_is_shown_to_a_server_is_in_nothing_it_says() {
+async fn credentials_are_redacted_from_answers() {
     let answer = Answer::Json(
         r#"{"content": [{"type": "text", "text": "t0ken-0001, c2VjcmV0cw== and k3y-of-web"}]}"#,
     );
@@ -173,7 +173,7 @@ async fn what_is_shown_to_a_server_is_in_nothing_it_says() {
 }
 
 #[tokio::test]
-async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
+async fn unreadable_answer_ends_only_its_call() {
     let endless = r#"{"content": [], "structuredContent": {"n": 1e400}}"#;
     let long = r#"{"content": [], "structuredContent": {"n": 18446744073709551616}}"#;
     for answer in [
@@ -193,7 +193,7 @@ async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_status_or_a_page_ends_its_call_and_nothing_else() {
+async fn error_status_or_page_ends_only_its_call() {
     for answer in [
         Answer::Status("500 Internal Server Error"),
         Answer::Status("502 Bad Gateway"),
@@ -214,12 +214,12 @@ async fn a_status_or_a_page_ends_its_call_and_nothing_else() {
             );
         }
         fixture.expect_faults(&[]).await;
-        assert_eq!(web.asked("initialize"), 1, "{answer:?}");
+        assert_eq!(web.request_count("initialize"), 1, "{answer:?}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_let_a_call_in_is_asked_whether_it_is_there() {
+async fn unauthorized_call_triggers_a_liveness_check() {
     let web = Web::new(Answer::Status("401 Unauthorized")).await;
     let fixture = Fixture::new(web.upstream()).await;
     let client = fixture.client("2026-07-28").await;
@@ -229,11 +229,11 @@ async fn a_server_that_does_not_let_a_call_in_is_asked_whether_it_is_there() {
         web.expect("ping", times).await;
     }
     fixture.expect_faults(&[]).await;
-    assert_eq!(web.asked("initialize"), 1);
+    assert_eq!(web.request_count("initialize"), 1);
 }
 
 #[tokio::test]
-async fn whom_a_server_lets_in_no_longer_is_no_matter_of_a_call() {
+async fn lost_authorization_is_a_fault_of_the_server() {
     let web = Web::new(Answer::Locked).await;
     let fixture = Fixture::new(web.upstream()).await;
     let client = fixture.client("2026-07-28").await;
@@ -245,7 +245,7 @@ async fn whom_a_server_lets_in_no_longer_is_no_matter_of_a_call() {
 }
 
 #[tokio::test]
-async fn of_what_went_wrong_only_that_is_told() {
+async fn caller_learns_only_the_kind_of_failure() {
     let web = Web::new(Answer::NothingListed).await;
     let fixture = Fixture::new(web.upstream()).await;
     fixture

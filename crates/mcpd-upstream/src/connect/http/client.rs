@@ -27,10 +27,10 @@ use tokio::sync::watch;
 use super::response::{self, Answered, Refusal};
 use super::{events, redirect};
 use crate::connect::MAX_MESSAGE;
-use crate::connect::reader::{Asked, Reader};
+use crate::connect::reader::{Origin, Reader};
+use crate::conversion;
 use crate::listener::Listener;
 use crate::pending::Kind;
-use crate::words;
 
 /// Time limit for the answer to `server/discover`. Shorter than that of rmcp, which then sends the
 /// handshake anyway.
@@ -43,8 +43,8 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 type Headers = HashMap<HeaderName, HeaderValue>;
-pub(super) type Fault = StreamableHttpError<reqwest::Error>;
-type Posted = Result<StreamableHttpPostResponse, Fault>;
+pub(super) type HttpFault = StreamableHttpError<reqwest::Error>;
+type Posted = Result<StreamableHttpPostResponse, HttpFault>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// HTTP client.
@@ -87,7 +87,7 @@ impl Client {
         uri: &str,
         sender: Sender,
         body: Option<Vec<u8>>,
-    ) -> Result<Response, Fault> {
+    ) -> Result<Response, HttpFault> {
         let mut request = self
             .http
             .request(method, uri)
@@ -109,26 +109,26 @@ impl Client {
     /// Posts a request, and reads the response.
     async fn ask(
         &self,
-        asked: &Asked,
+        origin: &Origin,
         session: bool,
-        request: impl Future<Output = Result<Response, Fault>>,
+        request: impl Future<Output = Result<Response, HttpFault>>,
     ) -> Posted {
         let mut response = request.await?;
         let status = response.status();
         let named = response.headers().get(SESSION);
         let named = named.and_then(|id| id.to_str().ok()).map(str::to_owned);
         let answered = match status.is_success() {
-            true => response::read_success(response, asked, &self.reader).await,
+            true => response::read_success(response, origin, &self.reader).await,
             false => {
-                let refusal = Refusal::read(&mut response, asked, &self.reader).await;
-                return self.judge(asked, session, refusal);
+                let refusal = Refusal::read(&mut response, origin, &self.reader).await;
+                return self.judge(origin, session, refusal);
             }
         };
         match answered {
             Ok(Answered::Message(message)) => Ok(StreamableHttpPostResponse::Json(*message, named)),
             Ok(Answered::Stream(events)) => Ok(StreamableHttpPostResponse::Sse(events, named)),
-            Ok(Answered::Accepted) => self.await_stream(asked, session, status).await,
-            Err(fault) => match response::stand_in(&fault, asked) {
+            Ok(Answered::Accepted) => self.await_stream(origin, session, status).await,
+            Err(fault) => match response::stand_in(&fault, origin) {
                 Some(error) => Ok(StreamableHttpPostResponse::Json(error, named)),
                 None => Err(fault),
             },
@@ -136,13 +136,13 @@ impl Client {
     }
 
     /// Interprets an unsuccessful response.
-    fn judge(&self, asked: &Asked, has_session: bool, refusal: Refusal) -> Posted {
-        if has_session && refusal.is_of_session() && self.may_renew(&asked.id) {
+    fn judge(&self, origin: &Origin, has_session: bool, refusal: Refusal) -> Posted {
+        if has_session && refusal.is_of_session() && self.may_renew(&origin.id) {
             return Err(StreamableHttpError::SessionExpired);
         }
-        match refusal.into_answer(asked) {
+        match refusal.into_answer(origin) {
             Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, None)),
-            Err(fault) => match response::stand_in(&fault, asked) {
+            Err(fault) => match response::stand_in(&fault, origin) {
                 Some(error) => Ok(StreamableHttpPostResponse::Json(error, None)),
                 None => Err(fault),
             },
@@ -165,10 +165,10 @@ impl Client {
 
     /// Interprets an accepted request: its answer will arrive on the separate stream, if there is
     /// one.
-    async fn await_stream(&self, asked: &Asked, has_session: bool, status: StatusCode) -> Posted {
+    async fn await_stream(&self, origin: &Origin, has_session: bool, status: StatusCode) -> Posted {
         let mut stream = self.has_stream.subscribe();
         let known = tokio::time::timeout(STREAM_TIMEOUT, stream.wait_for(Option::is_some));
-        let is_greeting = matches!(asked.kind, Kind::Initialize | Kind::Discover);
+        let is_greeting = matches!(origin.kind, Kind::Initialize | Kind::Discover);
         if has_session
             && !is_greeting
             && known
@@ -179,7 +179,7 @@ impl Client {
         }
         let fault = format!("HTTP {status} without an answer, and no stream for it");
         let fault = StreamableHttpError::UnexpectedServerResponse(fault.into());
-        match response::stand_in(&fault, asked) {
+        match response::stand_in(&fault, origin) {
             Some(error) => Ok(StreamableHttpPostResponse::Json(error, None)),
             None => Err(fault),
         }
@@ -189,11 +189,11 @@ impl Client {
     /// that it does not.
     async fn discover(
         &self,
-        asked: &Asked,
-        request: impl Future<Output = Result<Response, Fault>>,
+        origin: &Origin,
+        request: impl Future<Output = Result<Response, HttpFault>>,
     ) -> Posted {
         let answered = async {
-            match self.ask(asked, false, request).await? {
+            match self.ask(origin, false, request).await? {
                 StreamableHttpPostResponse::Sse(mut events, _) => {
                     while let Some(Ok(event)) = events.next().await {
                         let read = serde_json::from_str(&event.data.unwrap_or_default());
@@ -215,11 +215,11 @@ impl Client {
             Ok(Ok(Some(answer))) => return Ok(StreamableHttpPostResponse::Json(answer, None)),
             Ok(Ok(None)) => "it is not answered".to_owned(),
             Ok(Err(fault)) if response::is_unreachable(&fault) => return Err(fault),
-            Ok(Err(fault)) => words::chain(&fault),
+            Ok(Err(fault)) => conversion::chain(&fault),
             Err(_) => format!("it is not answered within {DISCOVER_TIMEOUT:?}"),
         };
         let error = ErrorData::invalid_request(format!("`server/discover`: {refusal}"), None);
-        let answer = ServerJsonRpcMessage::error(error, Some(asked.id.clone()));
+        let answer = ServerJsonRpcMessage::error(error, Some(origin.id.clone()));
         Ok(StreamableHttpPostResponse::Json(answer, None))
     }
 
@@ -227,7 +227,7 @@ impl Client {
     async fn tell(
         &self,
         has_session: bool,
-        request: impl Future<Output = Result<Response, Fault>>,
+        request: impl Future<Output = Result<Response, HttpFault>>,
     ) -> Posted {
         let mut response = request.await?;
         if response.status().is_success() {
@@ -253,7 +253,7 @@ impl StreamableHttpClient for Client {
         mut headers: Headers,
     ) -> Posted {
         let has_session = session.is_some();
-        let asked = Asked::of(&message);
+        let origin = Origin::of(&message);
         let mut is_first_greeting = false;
         if let ClientJsonRpcMessage::Request(request) = &message {
             headers.extend(trace(&request.request));
@@ -266,14 +266,14 @@ impl StreamableHttpClient for Client {
             headers,
         };
         let request = self.send(Method::POST, &uri, sender, Some(body));
-        let Some(asked) = asked else {
+        let Some(origin) = origin else {
             return self.tell(has_session, request).await;
         };
         if is_first_greeting {
-            return self.discover(&asked, request).await;
+            return self.discover(&origin, request).await;
         }
-        let posted = self.ask(&asked, has_session, request).await;
-        let is_greeting = asked.kind == Kind::Initialize && posted.is_ok();
+        let posted = self.ask(&origin, has_session, request).await;
+        let is_greeting = origin.kind == Kind::Initialize && posted.is_ok();
         if is_greeting && self.has_greeted.swap(true, Relaxed) {
             self.listener.changed.notify_one();
         }
@@ -286,7 +286,7 @@ impl StreamableHttpClient for Client {
         session: Arc<str>,
         token: Option<String>,
         headers: Headers,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), HttpFault> {
         let sender = Sender {
             session: Some(session),
             token,
@@ -304,7 +304,7 @@ impl StreamableHttpClient for Client {
         last_event: Option<String>,
         token: Option<String>,
         mut headers: Headers,
-    ) -> Result<Events, Fault> {
+    ) -> Result<Events, HttpFault> {
         if let Some(Ok(event)) = last_event.map(|event| HeaderValue::from_str(&event)) {
             headers.insert(LAST_EVENT, event);
         }
@@ -324,7 +324,7 @@ impl StreamableHttpClient for Client {
 }
 
 /// Checks that a response is a stream. A permanent refusal is not retried.
-fn open_stream(response: Response) -> Result<Response, Fault> {
+fn open_stream(response: Response) -> Result<Response, HttpFault> {
     let status = response.status();
     if status == StatusCode::UNAUTHORIZED {
         return Err(auth_required(&response));
@@ -342,7 +342,7 @@ fn open_stream(response: Response) -> Result<Response, Fault> {
 }
 
 /// Returns the fault of a response with the status 401.
-pub(super) fn auth_required(response: &Response) -> Fault {
+pub(super) fn auth_required(response: &Response) -> HttpFault {
     match response.headers().get(WWW_AUTHENTICATE) {
         Some(challenge) => {
             let challenge = String::from_utf8_lossy(challenge.as_bytes()).into_owned();
@@ -355,7 +355,7 @@ pub(super) fn auth_required(response: &Response) -> Fault {
 }
 
 /// Returns the fault without its URL, for a log: the query of a URL may be a secret.
-pub(super) fn without_url(error: reqwest::Error) -> Fault {
+pub(super) fn without_url(error: reqwest::Error) -> HttpFault {
     StreamableHttpError::Client(error.without_url())
 }
 

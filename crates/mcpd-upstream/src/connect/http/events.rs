@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn line_that_says_nothing_costs_itself() {
+    fn meaningless_line_is_skipped() {
         check(
             b"\xEF\xBB\xBFdata: a\n: comment\nsince: now\nping\nretry: soon\n\ndata: caf\xE9\nid: 7\n\n",
             &[data("a"), data("caf\u{fffd}").id("7")],

@@ -5,7 +5,7 @@ use reqwest::header::LOCATION;
 use reqwest::{Client, Request, Response, StatusCode, Url};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
-use super::client::{Fault, without_url};
+use super::client::{HttpFault, without_url};
 use crate::remarks::Remarks;
 
 /// Maximum number of redirects followed for one request.
@@ -16,7 +16,7 @@ pub(super) async fn follow(
     client: &Client,
     mut request: Request,
     remarks: &Remarks,
-) -> Result<Response, Fault> {
+) -> Result<Response, HttpFault> {
     for _ in 0..=MAX_REDIRECTS {
         let again = request.try_clone();
         let from = request.url().clone();
@@ -61,7 +61,7 @@ fn is_same_request(response: &Response) -> bool {
     )
 }
 
-fn fault(status: StatusCode, to: &Url, from: &Url) -> Fault {
+fn fault(status: StatusCode, to: &Url, from: &Url) -> HttpFault {
     // A query may be a secret.
     let place = format!("{}{}", to.origin().ascii_serialization(), to.path());
     let reason = match to.origin() == from.origin() {

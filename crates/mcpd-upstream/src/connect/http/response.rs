@@ -11,12 +11,12 @@ use rmcp::transport::streamable_http_client::{
 use serde_json::json;
 use sse_stream::Sse;
 
-use super::client::{Fault, auth_required, without_url};
+use super::client::{HttpFault, auth_required, without_url};
 use super::events;
 use crate::connect::MAX_MESSAGE;
-use crate::connect::reader::{Asked, Reader, Reading, unreadable};
+use crate::connect::reader::{Origin, Reader, Reading, unreadable};
+use crate::conversion;
 use crate::link::TOO_MANY_REQUESTS;
-use crate::words;
 
 /// Maximum bytes read from the body of an unsuccessful response.
 const MAX_REFUSAL: usize = 64 << 10;
@@ -40,16 +40,16 @@ pub(super) enum Answered {
 /// Returns the reason why it contains no answer.
 pub(super) async fn read_success(
     mut response: Response,
-    asked: &Asked,
+    origin: &Origin,
     reader: &Reader,
-) -> Result<Answered, Fault> {
+) -> Result<Answered, HttpFault> {
     if is_event_stream(&response) {
-        let asked = Asked {
+        let origin = Origin {
             is_streamed: true,
-            ..asked.clone()
+            ..origin.clone()
         };
         let events = events::decode(response, MAX_MESSAGE);
-        return Ok(Answered::Stream(translate(events, Some(asked), reader)));
+        return Ok(Answered::Stream(translate(events, Some(origin), reader)));
     }
     let (body, is_whole) = read_body(&mut response, MAX_MESSAGE).await?;
     if !is_whole {
@@ -64,7 +64,7 @@ pub(super) async fn read_success(
     if !is_json && !matches!(body.trim_ascii_start().first(), Some(b'{' | b'[' | b'\xEF')) {
         return Err(StreamableHttpError::UnexpectedContentType(kind));
     }
-    let mut readings = reader.read(&body, Some(asked));
+    let mut readings = reader.read(&body, Some(origin));
     let is_answer = |reading: &Reading| {
         matches!(
             reading.message,
@@ -75,7 +75,7 @@ pub(super) async fn read_success(
         [] => {
             let words = excerpt(&String::from_utf8_lossy(&body), MAX_WORDS);
             Ok(Answered::Message(Box::new(
-                asked.fail(format!("it is no message: {words}")),
+                origin.fail(format!("it is no message: {words}")),
             )))
         }
         [reading] if is_answer(reading) => {
@@ -95,23 +95,23 @@ pub(super) async fn read_success(
 /// Rewrites the data of each event to messages that rmcp can read.
 pub(super) fn translate(
     events: impl Stream<Item = Result<Sse, SseError>> + Send + 'static,
-    asked: Option<Asked>,
+    origin: Option<Origin>,
     reader: &Reader,
 ) -> Events {
     let reader = reader.clone();
-    let translate = move |event| stream::iter(translate_event(event, asked.as_ref(), &reader));
+    let translate = move |event| stream::iter(translate_event(event, origin.as_ref(), &reader));
     let events = events.map_ok(move |event| translate(event).map(Ok));
     events.try_flatten().boxed()
 }
 
-fn translate_event(mut event: Sse, asked: Option<&Asked>, reader: &Reader) -> Vec<Sse> {
+fn translate_event(mut event: Sse, origin: Option<&Origin>, reader: &Reader) -> Vec<Sse> {
     let name = event.event.take().unwrap_or_default();
     let data = event.data.take().unwrap_or_default();
     let is_message = matches!(&*name, "" | "message") || data.contains("\"jsonrpc\"");
     if data.trim().is_empty() || !is_message {
         return vec![event];
     }
-    let readings = reader.read(data.as_bytes(), asked);
+    let readings = reader.read(data.as_bytes(), origin);
     if let [reading] = readings.as_slice()
         && !reading.is_mended
     {
@@ -143,7 +143,7 @@ pub(super) fn is_event_stream(response: &Response) -> bool {
 }
 
 /// Reads a body up to `max_size` bytes. Returns whether that is all of it.
-async fn read_body(response: &mut Response, max_size: usize) -> Result<(Vec<u8>, bool), Fault> {
+async fn read_body(response: &mut Response, max_size: usize) -> Result<(Vec<u8>, bool), HttpFault> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(without_url)? {
         let rest = max_size - body.len();
@@ -159,7 +159,7 @@ async fn read_body(response: &mut Response, max_size: usize) -> Result<(Vec<u8>,
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
-    fault: Option<Fault>,
+    fault: Option<HttpFault>,
     retry_after: Option<String>,
     /// JSON-RPC error in the body.
     error: Option<ErrorData>,
@@ -169,8 +169,8 @@ pub(super) struct Refusal {
 
 impl Refusal {
     /// Reads the response to a request.
-    pub(super) async fn read(response: &mut Response, asked: &Asked, reader: &Reader) -> Self {
-        Self::read_as(response, Some(asked), reader).await
+    pub(super) async fn read(response: &mut Response, origin: &Origin, reader: &Reader) -> Self {
+        Self::read_as(response, Some(origin), reader).await
     }
 
     /// Reads the response to a message that needs no answer.
@@ -178,7 +178,7 @@ impl Refusal {
         Self::read_as(response, None, reader).await
     }
 
-    async fn read_as(response: &mut Response, asked: Option<&Asked>, reader: &Reader) -> Self {
+    async fn read_as(response: &mut Response, origin: Option<&Origin>, reader: &Reader) -> Self {
         let status = response.status();
         let header = |name| {
             let value = response.headers().get(name)?;
@@ -202,7 +202,7 @@ impl Refusal {
             Some('{' | '[' | '\u{feff}')
         );
         let readings = match is_object && text.contains("\"jsonrpc\"") {
-            true => reader.read(&body, asked),
+            true => reader.read(&body, origin),
             false => Vec::new(),
         };
         let error = readings
@@ -243,7 +243,7 @@ impl Refusal {
 
     /// Returns the JSON-RPC error that it contains, or that its status stands for: rmcp reads no
     /// status.
-    pub(super) fn into_answer(self, asked: &Asked) -> Result<ServerJsonRpcMessage, Fault> {
+    pub(super) fn into_answer(self, origin: &Origin) -> Result<ServerJsonRpcMessage, HttpFault> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
@@ -252,10 +252,10 @@ impl Refusal {
             Some(error) => error,
             None => return Err(self.into_fault()),
         };
-        Ok(ServerJsonRpcMessage::error(error, Some(asked.id.clone())))
+        Ok(ServerJsonRpcMessage::error(error, Some(origin.id.clone())))
     }
 
-    pub(super) fn into_fault(self) -> Fault {
+    pub(super) fn into_fault(self) -> HttpFault {
         if let Some(fault) = self.fault {
             return fault;
         }
@@ -280,7 +280,7 @@ fn too_many(retry_after: Option<String>) -> ErrorData {
 
 /// Returns an error as the answer to a call, if the fault concerns this call alone and not the
 /// connection.
-pub(super) fn stand_in(fault: &Fault, asked: &Asked) -> Option<ServerJsonRpcMessage> {
+pub(super) fn stand_in(fault: &HttpFault, origin: &Origin) -> Option<ServerJsonRpcMessage> {
     let is_alone = match fault {
         // A client that is authenticated may still lack permissions.
         StreamableHttpError::InsufficientScope(_)
@@ -292,16 +292,16 @@ pub(super) fn stand_in(fault: &Fault, asked: &Asked) -> Option<ServerJsonRpcMess
         StreamableHttpError::Client(error) => error.is_body() || error.is_decode(),
         _ => false,
     };
-    let is_alone = is_alone && asked.kind.belongs_to_caller();
+    let is_alone = is_alone && origin.kind.belongs_to_caller();
     is_alone.then(|| {
-        let error = unreadable(words::chain(fault));
-        ServerJsonRpcMessage::error(error, Some(asked.id.clone()))
+        let error = unreadable(conversion::chain(fault));
+        ServerJsonRpcMessage::error(error, Some(origin.id.clone()))
     })
 }
 
 /// Returns whether the fault precedes any processing of the message: the server is down, or
 /// rejects the client.
-pub(super) fn is_unreachable(fault: &Fault) -> bool {
+pub(super) fn is_unreachable(fault: &HttpFault) -> bool {
     match fault {
         StreamableHttpError::Client(error) => !error.is_body() && !error.is_decode(),
         StreamableHttpError::AuthRequired(_) => true,

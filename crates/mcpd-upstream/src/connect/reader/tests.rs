@@ -17,8 +17,8 @@ fn reader(method: &str) -> Reader {
     }
 }
 
-fn asked(kind: Kind) -> Asked {
-    Asked {
+fn origin(kind: Kind) -> Origin {
+    Origin {
         id: RequestId::Number(7),
         kind,
         is_streamed: false,
@@ -39,10 +39,10 @@ fn check(bytes: &[u8], expected: &Value, said: &[&str]) {
 
 #[track_caller]
 fn check_remarks(reader: &Reader, said: &[&str]) {
-    let made = reader.remarks.made();
-    assert_eq!(made.len(), said.len(), "{made:?}");
-    for (remark, start) in made.iter().zip(said) {
-        assert!(remark.starts_with(start), "{made:?}");
+    let warnings = reader.remarks.warnings();
+    assert_eq!(warnings.len(), said.len(), "{warnings:?}");
+    for (remark, start) in warnings.iter().zip(said) {
+        assert!(remark.starts_with(start), "{warnings:?}");
     }
 }
 
@@ -143,7 +143,7 @@ fn answer_that_is_no_json_becomes_an_error() {
 }
 
 #[test]
-fn noise_is_told_and_costs_nothing() {
+fn noise_is_remarked_and_skipped() {
     for noise in [
         "Listening ...",
         "[INFO] here",
@@ -158,7 +158,7 @@ fn noise_is_told_and_costs_nothing() {
 }
 
 #[test]
-fn what_a_server_says_may_have_an_odd_envelope() {
+fn notification_may_have_an_odd_envelope() {
     let reader = reader("tools/call");
     for params in ["null", "[]"] {
         let bytes = format!(
@@ -173,7 +173,7 @@ fn what_a_server_says_may_have_an_odd_envelope() {
 /// Reads a message in the response to the request 7.
 #[track_caller]
 fn check_response(bytes: &str, expected_id: u64, is_error: bool) {
-    let readings = reader("tools/call").read(bytes.as_bytes(), Some(&asked(Kind::CallTool)));
+    let readings = reader("tools/call").read(bytes.as_bytes(), Some(&origin(Kind::CallTool)));
     let told = json!(readings[0].message);
     assert_eq!(told["id"], expected_id, "{told}");
     assert_eq!(told.get("error").is_some(), is_error, "{told}");
@@ -198,12 +198,12 @@ fn response_belongs_to_its_request() {
 #[test]
 fn stream_may_have_answers_to_other_requests() {
     let reader = reader("tools/call");
-    let asked = Asked {
+    let origin = Origin {
         id: RequestId::Number(6),
         is_streamed: true,
-        ..asked(Kind::Other)
+        ..origin(Kind::Other)
     };
-    let readings = reader.read(WHOLE.as_bytes(), Some(&asked));
+    let readings = reader.read(WHOLE.as_bytes(), Some(&origin));
     assert_eq!(json!(readings[0].message), answer("a"));
 }
 
@@ -216,7 +216,7 @@ fn result(method: &str, result: Value) -> Value {
 }
 
 #[test]
-fn greeting_needs_nothing() {
+fn greeting_may_lack_every_member() {
     let nothing = json!({
         "protocolVersion": "2025-11-25",
         "capabilities": {"tools": {}, "prompts": {}, "resources": {}},
@@ -240,7 +240,7 @@ fn greeting_needs_nothing() {
 }
 
 #[test]
-fn answer_to_discover_says_which_revisions_there_are() {
+fn discover_answer_without_revisions_is_an_error() {
     let known = result(
         "server/discover",
         json!({"supportedVersions": ["2026-07-28"]}),

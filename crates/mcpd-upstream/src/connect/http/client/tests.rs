@@ -16,7 +16,7 @@ const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// Posts a request with a trace to a server that answers with `answer`; returns the request as
 /// received, and the interpretation of the answer.
-async fn exchange(answer: &'static str) -> (String, Result<StreamableHttpPostResponse, Fault>) {
+async fn exchange(answer: &'static str) -> (String, Result<StreamableHttpPostResponse, HttpFault>) {
     let mut request =
         ClientRequest::CallToolRequest(CallToolRequest::new(CallToolRequestParams::new("greet")));
     request.get_meta_mut().set_traceparent(PARENT);
@@ -39,7 +39,7 @@ async fn post(
     client: &Client,
     request: ClientRequest,
     answer: &'static str,
-) -> (String, Result<StreamableHttpPostResponse, Fault>) {
+) -> (String, Result<StreamableHttpPostResponse, HttpFault>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let message = ClientJsonRpcMessage::request(request, NumberOrString::Number(7));
@@ -58,7 +58,7 @@ async fn post(
 }
 
 #[tokio::test]
-async fn a_trace_is_in_the_headers_as_well() {
+async fn trace_is_in_the_headers() {
     let (arrived, _) = exchange("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n").await;
     for expected in [&format!("traceparent: {PARENT}\r\n"), "tracestate: a=b\r\n"] {
         assert!(arrived.contains(expected), "{arrived}");
@@ -66,7 +66,7 @@ async fn a_trace_is_in_the_headers_as_well() {
 }
 
 #[tokio::test]
-async fn the_query_of_a_url_is_in_no_fault() {
+async fn url_query_is_in_no_fault() {
     let client = client(&Listener::default());
     let url: Arc<str> = "http://127.0.0.1:1/mcp?key=s3cret".into();
     let session: Arc<str> = "1".into();
@@ -76,13 +76,13 @@ async fn the_query_of_a_url_is_in_no_fault() {
     let deleted = client.delete_session(url(), session(), None, headers());
     for fault in [stream.await.err(), deleted.await.err()] {
         let fault = fault.expect("nobody is there");
-        let told = format!("{fault} {fault:?} {}", words::chain(&fault));
+        let told = format!("{fault} {fault:?} {}", conversion::chain(&fault));
         assert!(!told.contains("s3cret"), "{told}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_is_greeted_again_may_have_changed() {
+async fn capabilities_are_read_again_after_a_new_greeting() {
     let listener = Listener::default();
     let client = client(&listener);
     let identity = Implementation::new("test", "0");
@@ -98,7 +98,7 @@ async fn a_server_that_is_greeted_again_may_have_changed() {
 }
 
 #[track_caller]
-fn check(answered: Result<StreamableHttpPostResponse, Fault>, data: Option<serde_json::Value>) {
+fn check(answered: Result<StreamableHttpPostResponse, HttpFault>, data: Option<serde_json::Value>) {
     let Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(answer), None)) = answered
     else {
         panic!("{answered:?}");
@@ -108,7 +108,7 @@ fn check(answered: Result<StreamableHttpPostResponse, Fault>, data: Option<serde
 }
 
 #[tokio::test]
-async fn a_server_with_too_much_to_do_has_answered() {
+async fn status_429_is_an_answer() {
     let head = "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nRetry-After: 2\r\n\r\n";
     check(exchange(head).await.1, Some(json!({"retryAfterMs": 2000})));
     let head = "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nRetry-After: soon\r\n\r\n";

@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 /// # Errors
 ///
 /// Returns the fault of the part that has no counterpart.
-pub(crate) fn translated<T: DeserializeOwned>(value: &impl Serialize) -> Result<T, String> {
-    redacted(&Secrets::default(), value)
+pub(crate) fn convert<T: DeserializeOwned>(value: &impl Serialize) -> Result<T, String> {
+    convert_redacted(&Secrets::default(), value)
 }
 
 /// Converts a value to another crate's type, with these secrets redacted.
@@ -24,7 +24,7 @@ pub(crate) fn translated<T: DeserializeOwned>(value: &impl Serialize) -> Result<
 /// # Errors
 ///
 /// Returns the fault of the part that has no counterpart.
-pub(crate) fn redacted<T: DeserializeOwned>(
+pub(crate) fn convert_redacted<T: DeserializeOwned>(
     secrets: &Secrets,
     value: &impl Serialize,
 ) -> Result<T, String> {
@@ -34,7 +34,7 @@ pub(crate) fn redacted<T: DeserializeOwned>(
 }
 
 /// Returns the reason why a request failed. The types of the transport are left out.
-pub(crate) fn why(error: &ServiceError) -> String {
+pub(crate) fn reason(error: &ServiceError) -> String {
     match error {
         ServiceError::TransportSend(error) => chain(&*error.error),
         error => chain(error),

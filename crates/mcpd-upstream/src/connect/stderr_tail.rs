@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// Time limit for reading the stderr of a server that has ended.
-const BRIEFLY: Duration = Duration::from_millis(500);
+const STDERR_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Last line of stderr, and whether another may follow.
 #[derive(Debug)]
-pub(crate) struct LastWords(watch::Sender<Said>);
+pub(crate) struct StderrTail(watch::Sender<Said>);
 
 #[derive(Debug, Default)]
 struct Said {
@@ -19,16 +19,16 @@ struct Said {
 
 /// Writer's side of the last line. Dropping it marks the end of stderr.
 #[derive(Debug)]
-pub(super) struct Speaking(watch::Sender<Said>);
+pub(super) struct StderrWriter(watch::Sender<Said>);
 
-impl LastWords {
+impl StderrTail {
     pub(crate) fn new() -> Self {
         Self(watch::Sender::default())
     }
 
-    pub(super) fn speaking(&self) -> Speaking {
+    pub(super) fn speaking(&self) -> StderrWriter {
         self.0.send_modify(|said| said.is_speaking = true);
-        Speaking(self.0.clone())
+        StderrWriter(self.0.clone())
     }
 
     /// Appends the server's last line to the fault.
@@ -36,7 +36,7 @@ impl LastWords {
         let mut said = self.0.subscribe();
         let silence = said.wait_for(|said| !said.is_speaking);
         // A process that keeps the stderr open after the server's end is not waited for.
-        tokio::time::timeout(BRIEFLY, silence).await.ok();
+        tokio::time::timeout(STDERR_TIMEOUT, silence).await.ok();
         match self.0.borrow().line.as_str() {
             "" => fault,
             line => format!("{fault}; it last said: {line}"),
@@ -44,13 +44,13 @@ impl LastWords {
     }
 }
 
-impl Speaking {
+impl StderrWriter {
     pub(super) fn say(&self, line: String) {
         self.0.send_modify(|said| said.line = line);
     }
 }
 
-impl Drop for Speaking {
+impl Drop for StderrWriter {
     fn drop(&mut self) {
         self.0.send_modify(|said| said.is_speaking = false);
     }
