@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_is_described_elsewhere_may_read_any_variable() {
+    fn described_program_may_read_any_variable() {
         let source = "PARAM n AS number LIKE 5\nTALK z";
         let faults = compile(source).unwrap_err();
         assert_eq!(faults[0].message, "there is no variable `z`");

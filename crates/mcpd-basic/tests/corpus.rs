@@ -59,7 +59,7 @@ fn parameters(source: &str) -> Parameters {
 }
 
 #[test]
-fn every_program_does_as_recorded() {
+fn programs_match_their_snapshots() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let mut paths: Vec<_> = fs::read_dir(directory)
         .unwrap()

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_is_covered_member_by_member() {
+    fn requirements_are_covered_member_by_member() {
         check("{}", "{}", true);
         check("{}", r#"{"sampling":{}}"#, false);
         check(r#"{"sampling":{}}"#, r#"{"sampling":{"tools":{}}}"#, false);

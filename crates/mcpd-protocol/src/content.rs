@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_that_are_neither_text_nor_blob_say_so() {
+    fn contents_without_text_or_blob_are_an_error() {
         let error = serde_json::from_str::<ResourceContents>(r#"{"uri":"a:b"}"#).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_kind_of_content_says_which_ones_there_are() {
+    fn unknown_kind_of_content_lists_the_known_ones() {
         let error = serde_json::from_str::<ContentBlock>(r#"{"type":"video"}"#).unwrap_err();
         assert!(
             error

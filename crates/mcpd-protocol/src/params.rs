@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_revision_does_not_know_may_be_anything() {
+    fn members_unknown_to_a_revision_may_be_anything() {
         let text = r#"{"name":"a","requestState":7,"requestState":[],"inputResponses":null}"#;
         let unknown = ["inputResponses", "requestState"];
         let call = read(text).unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_as_of_the_whole_text() {
+    fn fault_refers_to_the_whole_text() {
         let text = r#"{"level":1,"level":"info"}"#;
         let params: &RawValue = serde_json::from_str(text).unwrap();
         let request = crate::jsonrpc::Request::new(1.into(), "logging/setLevel", Some(params));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_meta_and_it_is_an_object() {
+    fn meta_is_a_single_object() {
         for (meta, kind) in [
             ("true", "a boolean"),
             ("1e999", "a number"),

@@ -154,7 +154,7 @@ fn members_json_rpc_does_not_define_are_ignored() {
 }
 
 #[test]
-fn what_is_not_json_is_a_parse_error_without_id() {
+fn text_that_is_not_json_is_a_parse_error_without_id() {
     insta::assert_snapshot!(check(&[
         "",
         " \n",
@@ -200,7 +200,7 @@ fn what_is_not_json_is_a_parse_error_without_id() {
 }
 
 #[test]
-fn invalid_utf8_is_a_parse_error_even_where_nobody_reads() {
+fn invalid_utf8_is_a_parse_error_anywhere() {
     let text = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"x\":\"\xff\"}";
     insta::assert_snapshot!(
         show(Frame::decode(text)),
@@ -369,7 +369,7 @@ fn the_elements_of_a_batch_fail_alone() {
 }
 
 #[test]
-fn depth_costs_no_stack() {
+fn depth_needs_no_stack() {
     let depth = 1_000_000;
     let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{{"x":{nested}}}}}"#);

@@ -216,7 +216,7 @@ fn every_list_and_read_is_cacheable_and_nothing_else() {
 }
 
 #[test]
-fn a_stamp_keeps_what_the_handler_said() {
+fn stamp_keeps_members_of_the_handler() {
     let mut read = mcpd_protocol::ReadResourceResult::default();
     read.ttl_ms = Some(0);
     read.cache_scope = Some(CacheScope::Private);

@@ -291,7 +291,7 @@ fn stem(path: &Path) -> String {
 }
 
 #[test]
-fn our_examples_survive() {
+fn own_examples_survive() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/spec_examples");
     let mut files: BTreeMap<String, String> = entries(&directory)
         .iter()
@@ -347,7 +347,7 @@ fn official_examples_survive() {
 }
 
 #[test]
-fn a_lost_field_is_noticed() {
+fn lost_field_is_noticed() {
     let text = r#"{"name":"t","inputSchema":{},"unheardOf":1}"#;
     assert!(fault(value::<p::Tool>, text).is_some());
 }

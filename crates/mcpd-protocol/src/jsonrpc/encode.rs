@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn nul_is_echoed_in_an_id_and_in_nothing_else() {
+    fn nul_is_echoed_in_ids_only() {
         let id = RequestId::from("a\0");
         let error = ErrorObject::internal_error("b\0");
         check(

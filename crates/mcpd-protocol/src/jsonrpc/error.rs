@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unsupported_version_is_told_what_would_do() {
+    fn unsupported_version_lists_supported_ones() {
         check(
             &ErrorObject::unsupported_protocol_version("1999-01-01", &[ProtocolVersion::LATEST]),
             r#"{"code":-32022,"message":"unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"1999-01-01"}}"#,

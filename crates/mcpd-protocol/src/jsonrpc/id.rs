@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_an_id() {
+    fn other_values_are_no_ids() {
         for json in [
             "1.5",
             "1e300",

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_and_wrong_type_are_told_apart() {
+    fn absent_and_wrong_type_are_distinct() {
         let version = |meta: RequestMeta<'_>| {
             meta.protocol_version()
                 .map(|version| version.map(Cow::into_owned))
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn each_member_says_what_it_must_be() {
+    fn member_of_a_wrong_type_names_the_right_one() {
         check(
             r#"{"_meta":[1]}"#,
             |_| Ok(()),

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_older_revisions_leave_open_is_nothing_unless_it_fits() {
+    fn open_members_of_older_revisions_are_dropped_unless_valid() {
         let client = r#"{"name":"c","version":"0"}"#;
         for (declared, understood) in [
             (
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_revision_has_must_fit() {
+    fn common_members_must_be_valid() {
         let client = r#"{"name":"c","version":"0"}"#;
         check("[1]", client, Err("invalid type: sequence, expected a map"));
         check(
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn client_that_says_nothing_of_itself_is_unknown_and_has_nothing() {
+    fn client_without_identity_is_unknown_and_has_no_capabilities() {
         let unknown = r#"{"name":"unknown","version":"unknown"}"#;
         for params in [
             "{}",

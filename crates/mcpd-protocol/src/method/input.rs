@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_has_what_its_method_demands() {
+    fn question_has_the_members_of_its_method() {
         let form = |field: &str| {
             format!(
                 r#"{{"message":"m","requestedSchema":{{"type":"object","properties":{{"a":{field}}}}}}}"#
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_of_several_has_something_to_choose() {
+    fn multiple_choice_has_choices() {
         #[track_caller]
         fn check(items: &str, fault: &str) {
             let params = format!(
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_an_address_of_its_own() {
+    fn page_has_an_absolute_url() {
         #[track_caller]
         fn check(url: &str, is_absolute: bool) {
             let params = format!(r#"{{"mode":"url","message":"m","url":"{url}"}}"#);
@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_page_gets_an_id_and_only_one() {
+    fn page_alone_gets_an_elicitation_id() {
         #[track_caller]
         fn check(params: &str, expected: &str) {
             let params = RawValue::from_string(params.to_owned()).unwrap();
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_made_plain() {
+    fn form_is_converted_to_plain() {
         #[track_caller]
         fn check(field: &str, expected: Option<&str>) {
             let form = |field| {
@@ -650,7 +650,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_together_need_the_capabilities_of_each() {
+    fn questions_need_the_union_of_capabilities() {
         let mut required = ClientCapabilities::default();
         for request in [
             r#"{"method":"sampling/createMessage","params":{"tools":[]}}"#,

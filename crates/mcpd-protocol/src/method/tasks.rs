@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_lies_flat_in_its_result_and_a_ttl_without_end_is_said() {
+    fn task_is_flat_in_its_result_with_an_explicit_endless_ttl() {
         let result = CreateTaskResult::from(task(TaskStatus::Working));
         let expected = json!({
             "taskId": "t",
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_task_has_come_to_is_kept_as_it_is() {
+    fn outcome_of_a_task_is_kept_verbatim() {
         let mut detailed = DetailedTask::from(task(TaskStatus::Completed));
         let result = r#"{"content":[],"n":1.50}"#;
         detailed.result = Some(RawValue::from_string(result.to_owned()).unwrap());
