@@ -1,5 +1,12 @@
 //! Rules of the source tree, as tests: module documentation, the direction of dependencies, and
-//! the terms that each crate must not know.
+//! the terms that each crate must not know. The modules check the language of comments and names,
+//! and the hook for commit subjects.
+
+#[cfg(unix)]
+#[path = "tidy/commits.rs"]
+mod commits;
+#[path = "tidy/language.rs"]
+mod language;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -93,7 +100,7 @@ fn check_absent(crate_name: &str, except: &[&str], words: &[&str]) {
 }
 
 #[test]
-fn every_file_says_what_it_owns() {
+fn files_open_with_module_docs() {
     for directory in ["crates", "tests", "examples"] {
         for (file, text) in rust_files(&root().join(directory)) {
             assert!(
@@ -117,7 +124,7 @@ fn modules_are_files_beside_their_directory() {
 }
 
 #[test]
-fn the_leaves_do_not_know_each_other() {
+fn leaf_crates_do_not_know_each_other() {
     let packages = packages();
     let dependencies_of = |name: &str| {
         let package = packages
@@ -161,7 +168,7 @@ fn the_leaves_do_not_know_each_other() {
 
 /// The HTTP client that queries issuers comes with the feature `oauth` alone.
 #[test]
-fn a_server_has_no_http_client_unless_it_is_wanted() {
+fn server_has_no_http_client_by_default() {
     let packages = packages();
     let server = packages
         .iter()
@@ -178,7 +185,7 @@ fn a_server_has_no_http_client_unless_it_is_wanted() {
 }
 
 #[test]
-fn each_crate_refuses_what_it_says_it_refuses() {
+fn crates_contain_no_forbidden_terms() {
     for name in ["mcpd-protocol", "mcpd-scriptspec", "mcpd-basic"] {
         check_absent(
             name,
@@ -226,7 +233,7 @@ fn last_column(page: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn the_protocol_page_names_every_conversation_and_nothing_else() {
+fn protocol_page_names_every_conversation() {
     let page = fs::read_to_string(root().join("docs/protocol.md")).expect("UTF-8");
     let (page, _) = page
         .split_once("## What does not apply")
@@ -250,7 +257,7 @@ fn the_protocol_page_names_every_conversation_and_nothing_else() {
 }
 
 #[test]
-fn no_file_names_the_machine_it_was_written_on() {
+fn files_name_no_path_of_this_machine() {
     let home = std::env::var("HOME").expect("a home");
     let places: Vec<String> = [home, root().to_string_lossy().into_owned()]
         .into_iter()
