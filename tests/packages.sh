@@ -1,7 +1,7 @@
-# Sourced by what needs programs of the npm registry or of PyPI.
+# Functions for scripts that need programs of the npm registry or of PyPI; to be sourced.
 
-# npm_packages PROJECT DIRECTORY: installs into DIRECTORY what PROJECT/package-lock.json pins.
-# What is there already is left alone, and then no network is needed.
+# npm_packages PROJECT DIRECTORY: installs into DIRECTORY the versions of
+# PROJECT/package-lock.json. Installed packages are reused, so that later runs need no network.
 npm_packages() {
   cmp -s "$1/package-lock.json" "$2/installed-from" && return
   rm -rf "${2:?}"
@@ -11,7 +11,8 @@ npm_packages() {
   cp "$1/package-lock.json" "$2/installed-from"
 }
 
-# python_packages REQUIREMENTS DIRECTORY: makes DIRECTORY a virtual environment with what REQUIREMENTS pins, likewise.
+# python_packages REQUIREMENTS DIRECTORY: makes DIRECTORY a virtual environment with the versions
+# of REQUIREMENTS, likewise.
 python_packages() {
   cmp -s "$1" "$2/installed-from" && return
   rm -rf "${2:?}"
@@ -20,7 +21,7 @@ python_packages() {
   cp "$1" "$2/installed-from"
 }
 
-# has_python: whether python3 is there, new enough and with its venv module.
+# has_python: succeeds if there is a python3 that is new enough and has its venv module.
 has_python() {
   python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 }

@@ -23,13 +23,13 @@ use serde_json::Value;
 const NAME: &str = "evil.example";
 
 /// Time limit of the browser for the whole test, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const BROWSER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Exit code of `setup` if no browser is available. The reason is on stderr.
 const SKIPPED: i32 = 77;
 
 #[test]
-fn a_page_reaches_nothing_through_a_name_that_leads_here() {
+fn dns_rebinding_page_reaches_nothing() {
     let Some(browser) = browser() else { return };
     // Without a token, only the checks of host and origin are in the way.
     let (outcomes, runs) = visit(browser, &["--no-auth"]);
@@ -56,7 +56,7 @@ fn a_page_reaches_nothing_through_a_name_that_leads_here() {
 /// Serves the same page with a server that is configured for its name: shows that the attempts
 /// refused in the other test work in principle.
 #[test]
-fn a_page_reaches_what_it_is_allowed_to() {
+fn page_of_an_allowed_name_reaches_the_server() {
     let Some(browser) = browser() else { return };
     let (outcomes, runs) = visit(browser, &["--no-auth", "--allow-host", NAME]);
     insta::assert_snapshot!(outcomes, @r#"
@@ -90,7 +90,7 @@ fn visit(browser: &Path, arguments: &[&str]) -> (String, usize) {
         .replace("COLLECTOR", &collector);
     let rebound = serve_then_forward(page, daemon.address().to_owned());
     let _browser = Browser::open(browser, &sandbox, &format!("http://{NAME}:{rebound}/"));
-    let outcomes: Value = outcomes.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+    let outcomes: Value = outcomes.recv_timeout(BROWSER_TIMEOUT).unwrap_or_else(|_| {
         let log = fs::read_to_string(sandbox.path().join("browser.log"));
         panic!("the page tells nothing; the browser said: {log:?}")
     });

@@ -70,7 +70,7 @@ fn stable(transcript: &str) -> String {
 }
 
 #[test]
-fn whoever_serves_others_writes_it() {
+fn log_is_written_by_serving_commands() {
     let sandbox = sandbox();
     sandbox.run(&["call", "scripts", "hello"]);
     sandbox.run(&["list", "scripts"]);
@@ -88,7 +88,7 @@ fn whoever_serves_others_writes_it() {
 }
 
 #[test]
-fn it_is_read_by_people() {
+fn log_is_shown_as_text() {
     let sandbox = sandbox();
     make_calls(&sandbox, "");
     assert_snapshot!(stable(&sandbox.run(&["audit", "tail"])), @"
@@ -127,7 +127,7 @@ fn check_found(sandbox: &Sandbox, arguments: &[&str], expected: &[&str]) {
 }
 
 #[test]
-fn records_are_found_by_what_they_say() {
+fn records_are_found_by_field() {
     let sandbox = sandbox();
     make_calls(&sandbox, "");
     for (arguments, expected) in [
@@ -180,7 +180,7 @@ fn records_are_found_by_text_that_json_writes_otherwise() {
 }
 
 #[test]
-fn what_is_done_to_it_shows() {
+fn tampering_is_detected() {
     let sandbox = sandbox();
     make_calls(&sandbox, "");
     make_calls(&sandbox, "");
@@ -222,7 +222,7 @@ fn what_is_done_to_it_shows() {
 }
 
 #[test]
-fn a_torn_record_is_removed_by_whoever_writes_next() {
+fn torn_record_is_removed_by_the_next_writer() {
     let sandbox = sandbox();
     make_calls(&sandbox, "");
     let log = sandbox.path().join(LOG);
@@ -238,7 +238,7 @@ fn a_torn_record_is_removed_by_whoever_writes_next() {
 }
 
 #[test]
-fn a_log_that_is_not_there_is_told() {
+fn missing_log_is_reported() {
     assert_snapshot!(Sandbox::new().run(&["audit", "tail"]), @"
     exit code: 1
     ----- stderr -----
@@ -269,7 +269,7 @@ fn new_records_are_shown_as_they_are_written() {
 }
 
 #[test]
-fn the_configuration_says_what_is_recorded_and_where() {
+fn recorded_fields_and_path_are_configurable() {
     let sandbox = sandbox();
     make_calls(&sandbox, "[audit]\nmode = \"off\"\n");
     assert!(!sandbox.path().join("state/mcpd/logs").exists());
@@ -292,7 +292,7 @@ fn the_configuration_says_what_is_recorded_and_where() {
 }
 
 #[test]
-fn a_setting_that_makes_no_sense_is_told() {
+fn invalid_setting_is_reported() {
     let sandbox = sandbox();
     let mistake = |line: &str| {
         fs::write(
@@ -325,7 +325,7 @@ const NOWHERE: &str = "path = \"/proc/mcpd-audit.jsonl\"";
 
 #[test]
 #[cfg(target_os = "linux")]
-fn where_it_is_required_and_can_not_be_written_calls_are_refused() {
+fn calls_are_refused_if_the_required_log_is_unwritable() {
     let sandbox = sandbox();
     let settings = format!("[audit]\nmode = \"require\"\n{NOWHERE}\n");
     for answer in make_calls(&sandbox, &settings) {
@@ -335,7 +335,7 @@ fn where_it_is_required_and_can_not_be_written_calls_are_refused() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn elsewhere_calls_are_answered_and_the_log_says_so_once() {
+fn unwritable_optional_log_is_reported_once() {
     let sandbox = sandbox();
     let settings = format!("[audit]\n{NOWHERE}\n");
     for answer in make_calls(&sandbox, &settings) {
@@ -358,7 +358,7 @@ fn elsewhere_calls_are_answered_and_the_log_says_so_once() {
 /// A file size limit stands for a disk that becomes full in the middle of a record.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_disk_that_fills_up_leaves_no_torn_record() {
+fn full_disk_leaves_no_torn_record() {
     let sandbox = sandbox();
     make_calls(&sandbox, "");
     let mut shell = sandbox.program("sh");

@@ -35,7 +35,7 @@ fn parameters_come_from_stdin_and_the_answer_goes_to_stdout() {
 }
 
 #[test]
-fn a_fault_has_its_line_and_the_level_of_an_error() {
+fn fault_is_logged_as_an_error_with_its_line() {
     assert_snapshot!(check(ORDER, &[], r#"{"customer": "Grace", "amount": 1}"#), @r#"
     exit code: 1
     ----- stdout -----
@@ -63,7 +63,7 @@ fn a_faulty_program_does_not_run() {
 }
 
 #[test]
-fn parameters_that_make_no_sense_are_a_bad_request() {
+fn invalid_parameters_are_a_usage_error() {
     assert_snapshot!(check(ORDER, &[], "[1, 2]"), @"
     exit code: 2
     ----- stderr -----
@@ -113,7 +113,7 @@ fn transcript(program: &str, command: &str) -> String {
 }
 
 #[test]
-fn every_example_of_the_page_prints_what_is_below_it() {
+fn examples_of_the_page_print_their_output() {
     let (mut program, mut command) = (String::new(), String::new());
     let mut examples = 0;
     for (language, text) in blocks() {
@@ -136,7 +136,7 @@ TALK size, ISEMPTY(count)
 "#;
 
 #[test]
-fn a_program_answers_as_the_tool_that_it_is() {
+fn program_is_served_as_a_tool() {
     let sandbox = Sandbox::new();
     fs::write(sandbox.path().join("scripts/sizes.bas"), SIZES).unwrap();
     for (parameters, answer) in [
@@ -167,7 +167,7 @@ fn a_program_answers_as_the_tool_that_it_is() {
 }
 
 #[test]
-fn a_program_is_told_of_all_its_faults_as_a_check_tells_them() {
+fn faults_are_reported_like_those_of_check() {
     let program = "PARAM 1st AS string\nDESCRIPTION \"  \"\nTLAK 1\n";
     assert_snapshot!(check(program, &[], "{}"), @r#"
     exit code: 1
@@ -186,7 +186,7 @@ fn a_program_is_told_of_all_its_faults_as_a_check_tells_them() {
 }
 
 #[test]
-fn a_sidecar_says_what_a_program_takes() {
+fn sidecar_declares_the_parameters() {
     let sandbox = Sandbox::new();
     let sidecar = r#"description = "Greets"
 [options.who]
@@ -290,7 +290,7 @@ fn a_program_with_faults_is_not_served() {
 
 /// The configured interpreter decides what is a valid program.
 #[test]
-fn a_program_for_another_interpreter_is_not_looked_at() {
+fn program_for_another_interpreter_is_not_checked() {
     let sandbox = Sandbox::new();
     let at = |path: &str| sandbox.path().join(path);
     fs::write(at("mcpd.toml"), "[interpreter]\nbas = [\"cat\"]\n").unwrap();
@@ -317,7 +317,7 @@ fn operations_are_limited() {
 }
 
 #[test]
-fn the_example_answers() {
+fn example_program_answers() {
     let example = repository().join("examples/scripts/shop/order.bas");
     let order = r#"{"customer": "Grace", "items": ["pen", "paper", "ink"], "day": "2026-02-27"}"#;
     assert_snapshot!(check(&fs::read_to_string(example).unwrap(), &[], order), @"
@@ -334,7 +334,7 @@ fn the_example_answers() {
 }
 
 #[test]
-fn a_line_is_there_before_the_program_has_ended_and_nobody_need_read_on() {
+fn output_is_written_line_by_line_and_may_stay_unread() {
     let sandbox = Sandbox::new();
     let endless = "TALK \"begins\"\nWHILE TRUE\nTALK \"goes on\"\nWEND\n";
     fs::write(sandbox.path().join("endless.bas"), endless).unwrap();

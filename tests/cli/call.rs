@@ -22,7 +22,7 @@ printf '\n%s' "$MCPD_OPT_value"
 
 /// The operator sees the causes behind the error.
 #[test]
-fn why_a_script_is_not_run_is_logged_to_the_end() {
+fn start_failure_is_logged_with_all_causes() {
     let sandbox = sandbox();
     // A description that is in the cache is not probed again.
     sandbox.run(&["list", "--sandbox", "guarded", "scripts"]);
@@ -38,7 +38,7 @@ fn why_a_script_is_not_run_is_logged_to_the_end() {
 
 /// A script that hangs during the probe would add five seconds to every call.
 #[test]
-fn no_other_script_is_asked_what_it_does() {
+fn other_scripts_are_not_probed() {
     let sandbox = sandbox().with_script(
         "failing",
         "#!/bin/sh\necho \"$MCPD_OPT_a\" >>asked\nexit 3\n",
@@ -67,7 +67,7 @@ fn no_other_script_is_asked_what_it_does() {
 }
 
 #[test]
-fn what_is_missing_from_a_long_answer_is_told() {
+fn truncated_answer_is_reported() {
     let flood = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{\"description\": \"Floods\"}'; exit; }\nhead -c 20000000 /dev/zero | tr '\\0' x\n";
     let sandbox = sandbox().with_script("flood", flood);
     let output = sandbox
@@ -79,7 +79,7 @@ fn what_is_missing_from_a_long_answer_is_told() {
 }
 
 #[test]
-fn the_answer_is_on_stdout() {
+fn answer_is_on_stdout() {
     assert_snapshot!(sandbox().run(&["call", "scripts", "hello"]), @r#"
     exit code: 0
     ----- stdout -----
@@ -88,7 +88,7 @@ fn the_answer_is_on_stdout() {
 }
 
 #[test]
-fn text_counts_as_the_number_or_boolean_that_is_wanted() {
+fn text_is_converted_to_numbers_and_booleans() {
     let arguments = [
         "call",
         "scripts",
@@ -120,7 +120,7 @@ fn check_echo(arguments: &[&str], stdin: &str, json: &str, variable: &str) {
 }
 
 #[test]
-fn a_value_is_text_unless_json_is_asked_for() {
+fn value_is_text_unless_json_is_requested() {
     check_echo(&["value=5"], "", r#""5""#, "5");
     check_echo(&["value:=[1, true]"], "", "[1,true]", "[1,true]");
     check_echo(
@@ -135,7 +135,7 @@ fn a_value_is_text_unless_json_is_asked_for() {
 }
 
 #[test]
-fn a_hostile_value_arrives_byte_for_byte() {
+fn hostile_value_arrives_byte_for_byte() {
     let hostile = r#"O'Brien "x" $(id) `id` \n %s ; & | < > * ~ é"#;
     let sandbox = Sandbox::new().with_script("echo", ECHO);
     let stdout = sandbox.stdout(&["call", "scripts", "echo", &format!("value={hostile}")]);
@@ -187,7 +187,7 @@ fn options_stand_on_the_command_line_word_by_word() {
 }
 
 #[test]
-fn what_no_command_line_can_hold_is_refused() {
+fn argument_too_long_for_a_command_line_is_refused() {
     let sandbox = Sandbox::new().with_script("words", WORDS);
     let call = |user: &str| {
         let arguments = format!(r#"{{"user": "{user}"}}"#);
@@ -250,7 +250,7 @@ fn the_log_of_the_script_is_on_stderr() {
 }
 
 #[test]
-fn a_failure_of_the_script_is_told_by_its_name() {
+fn script_failure_names_the_script() {
     assert_snapshot!(sandbox().run(&["call", "scripts", "exit", "code=4", "-q"]), @r#"
     exit code: 5
     ----- stdout -----
@@ -302,7 +302,7 @@ fn json_output_is_the_result_that_clients_get() {
 }
 
 #[test]
-fn arguments_that_are_wrong_are_explained() {
+fn invalid_arguments_are_explained() {
     let arguments = [
         "call",
         "scripts",
@@ -325,7 +325,7 @@ fn arguments_that_are_wrong_are_explained() {
 }
 
 #[test]
-fn arguments_that_are_none_are_wrong_usage() {
+fn malformed_arguments_are_a_usage_error() {
     assert_snapshot!(sandbox().run(&["call", "scripts", "math/calc", "add"]), @"
     exit code: 1
     ----- stderr -----
@@ -344,7 +344,7 @@ fn arguments_that_are_none_are_wrong_usage() {
 }
 
 #[test]
-fn an_unknown_tool_gets_a_suggestion() {
+fn unknown_tool_gets_a_suggestion() {
     assert_snapshot!(sandbox().run(&["call", "scripts", "helo"]), @"
     exit code: 5
     ----- stderr -----
@@ -358,7 +358,7 @@ fn an_unknown_tool_gets_a_suggestion() {
 }
 
 #[test]
-fn a_question_that_nobody_can_answer_is_told() {
+fn unanswerable_question_is_reported() {
     let script = r#"#!/bin/sh
 if [ "$1" = --help ]; then echo '{"output": "mcp"}'; exit 0; fi
 echo '{"inputRequests": {"where": {"method": "roots/list"}}}'
@@ -372,7 +372,7 @@ echo '{"inputRequests": {"where": {"method": "roots/list"}}}'
 }
 
 #[test]
-fn the_last_words_of_a_script_that_was_stopped_are_part_of_the_answer() {
+fn output_of_a_stopped_script_is_part_of_the_answer() {
     let script = r#"#!/bin/sh
 if [ "$1" = --help ]; then echo '{}'; exit 0; fi
 echo 'WARN the disk is slow' >&2
@@ -389,7 +389,7 @@ exec sleep 60
 }
 
 #[test]
-fn a_script_that_runs_too_long_is_ended() {
+fn script_timeout_ends_the_script() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
     assert_snapshot!(sandbox.run(&["call", "scripts", "stubborn", "--timeout", "1"]), @"
     exit code: 5
@@ -401,7 +401,7 @@ fn a_script_that_runs_too_long_is_ended() {
 }
 
 #[test]
-fn an_interrupted_call_leaves_nothing() {
+fn interrupted_call_leaves_no_process() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
     let mut call = sandbox.command(&["call", "scripts", "stubborn"]);
     let child = call
@@ -423,7 +423,7 @@ fn an_interrupted_call_leaves_nothing() {
 
 /// Calls every example script as its description says.
 #[test]
-fn the_examples_answer() {
+fn example_scripts_answer() {
     let sandbox = Sandbox::new();
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/scripts");
     fs::write(sandbox.path().join("file"), "a line\n").unwrap();

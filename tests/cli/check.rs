@@ -21,7 +21,7 @@ fn with_options(options: &str) -> String {
 }
 
 #[test]
-fn without_a_fault_it_says_so() {
+fn success_is_reported() {
     let sandbox = Sandbox::new().with_script("hello", HELLO);
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
     exit code: 0
@@ -31,7 +31,7 @@ fn without_a_fault_it_says_so() {
 }
 
 #[test]
-fn a_fault_is_shown_in_what_the_script_said() {
+fn fault_is_shown_within_the_output() {
     let options = "{\n  \"größe\": {\"description\": \"How big\", \"value_type\": \"integr\", \"required\": true}\n}";
     let sandbox = Sandbox::new().with_script("deep/size", &with_options(options));
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @r#"
@@ -58,7 +58,7 @@ fn a_fault_is_shown_in_what_the_script_said() {
 }
 
 #[test]
-fn a_script_that_fails_is_shown_with_its_last_words() {
+fn failing_script_is_shown_with_its_stderr() {
     let sandbox = Sandbox::new().with_script("broken", BROKEN);
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
     exit code: 1
@@ -73,7 +73,7 @@ fn a_script_that_fails_is_shown_with_its_last_words() {
 }
 
 #[test]
-fn what_a_script_prints_can_not_command_the_terminal() {
+fn control_characters_of_scripts_are_escaped() {
     let evil =
         "#!/bin/sh\n# MCPD_OPT_x\nprintf '\\033[2Jgone\\r\\n' >&2\nprintf '\\033]0;title\\007'\n";
     let failing = format!("{evil}exit 1\n");
@@ -89,7 +89,7 @@ fn what_a_script_prints_can_not_command_the_terminal() {
 }
 
 #[test]
-fn a_warning_is_an_error_only_if_it_is_denied() {
+fn warning_is_an_error_only_if_denied() {
     let sandbox = Sandbox::new().with_script("quiet", "#!/bin/sh\necho '{}'\n");
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
     exit code: 0
@@ -137,7 +137,7 @@ fn a_single_script_is_checked_alone() {
 }
 
 #[test]
-fn names_that_clash_and_links_that_leave_are_shown() {
+fn clashing_names_and_leaving_links_are_reported() {
     let sandbox = Sandbox::new()
         .with_script("a/b", HELLO)
         .with_script("a_b", HELLO);
@@ -157,7 +157,7 @@ fn names_that_clash_and_links_that_leave_are_shown() {
 }
 
 #[test]
-fn what_may_have_been_meant_to_be_a_script_is_mentioned() {
+fn probable_scripts_are_mentioned() {
     let sandbox = Sandbox::new().with_script("hello", HELLO);
     let at = |name: &str| sandbox.path().join("scripts").join(name);
     fs::write(at("forgotten"), HELLO).unwrap();
@@ -205,7 +205,7 @@ fn a_path_that_is_missing_is_an_error() {
 }
 
 #[test]
-fn what_is_given_twice_is_checked_once() {
+fn duplicate_paths_are_checked_once() {
     let sandbox = Sandbox::new()
         .with_script("sub/hello", HELLO)
         .with_script("bare", "#!/bin/sh\n");
@@ -241,7 +241,7 @@ fn what_is_given_twice_is_checked_once() {
 
 /// Each script in `tests/scripts/faulty` has one fault, and each is found.
 #[test]
-fn no_faulty_script_hides_another() {
+fn faulty_scripts_are_all_reported() {
     let faulty = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/faulty");
     let transcript = Sandbox::new().run(&["check", faulty, "--format", "json"]);
     let json = transcript

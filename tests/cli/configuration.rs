@@ -40,7 +40,7 @@ fn mistake(configuration: &str) -> String {
 
 /// Calls the printer under a configuration.
 #[track_caller]
-fn printed(configuration: &str, arguments: &[&str]) -> String {
+fn printer_output(configuration: &str, arguments: &[&str]) -> String {
     let sandbox = sandbox();
     fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
     let arguments = [&["call", "scripts", "printer"], arguments].concat();
@@ -50,7 +50,7 @@ fn printed(configuration: &str, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn an_unknown_key_is_told_with_its_place_and_the_key_that_was_meant() {
+fn unknown_key_is_located_with_a_suggestion() {
     assert_snapshot!(mistake("[tools]\n"), @"use the configuration: mcpd.toml:1:2: in [tools]: unknown key `tools`; did you mean `tool`?");
     assert_snapshot!(mistake("# first\n[sandbox.x]\n  levle = \"strict\"\n"), @"use the configuration: mcpd.toml:3:3: in [sandbox.x]: unknown key `levle`; did you mean `level`?");
     assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\n[tool.env]\nA = { fil = \"x\" }\n"), @"use the configuration: mcpd.toml:4:7: in [tool.env]: `A`: unknown key `fil`; did you mean `file`?");
@@ -58,7 +58,7 @@ fn an_unknown_key_is_told_with_its_place_and_the_key_that_was_meant() {
 }
 
 #[test]
-fn a_value_of_the_wrong_kind_is_told_with_its_place() {
+fn value_of_the_wrong_kind_is_located() {
     assert_snapshot!(mistake("[sandbox.x]\nlevel = \"tight\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `level`: unknown value `tight`; known are none, guarded, strict");
     assert_snapshot!(mistake("[sandbox.x]\nlevel = \"strikt\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `level`: unknown value `strikt`; did you mean `strict`?");
     assert_snapshot!(mistake("[sandbox.x]\nmemory = \"64MB\"\n"), @r#"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `memory`: `64MB` is no number of bytes; write one such as "64 MiB" (KiB, MiB, GiB, TiB)"#);
@@ -78,14 +78,14 @@ fn a_value_of_the_wrong_kind_is_told_with_its_place() {
 }
 
 #[test]
-fn a_text_that_stands_in_the_wrong_place_is_not_repeated() {
+fn misplaced_text_is_not_repeated() {
     let misplaced =
         "[[upstream]]\nname = \"up\"\nurl = \"http://a\"\nheaders = \"Bearer \\\"s3cret\"\n";
     assert_snapshot!(mistake(misplaced), @"use the configuration: mcpd.toml:4:11: in [[upstream]]: `headers`: invalid type: a text, expected a map");
 }
 
 #[test]
-fn a_value_that_means_nothing_is_told_with_its_place() {
+fn invalid_value_is_located() {
     assert_snapshot!(mistake("[sandbox.strict]\nwrite = [\"x\"]\n"), @"use the configuration: mcpd.toml:1:10: in [sandbox.strict]: `strict` is always there; choose another name");
     assert_snapshot!(mistake("[sandbox.x]\nlevel = \"none\"\nnetwork = \"off\"\n"), @"use the configuration: mcpd.toml:1:10: in [sandbox.x]: `write`, `read`, `hide`, `network` and `missing` have no effect at the level `none`");
     assert_snapshot!(mistake("[sandbox.x]\nrun_as = \"no-such-user\"\n"), @"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `run_as`: there is no user `no-such-user`");
@@ -103,7 +103,7 @@ fn secret(value: &str) -> String {
 }
 
 #[test]
-fn a_secret_that_is_not_there_is_told_with_its_place() {
+fn missing_secret_is_located() {
     assert_snapshot!(mistake(&secret("{ pass = true }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: mcpd's own environment has no variable `SECRET`");
     assert_snapshot!(mistake(&secret("{ file = \"missing\" }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: the file `@@ROOT@@/missing` can't be read: No such file or directory (os error 2)");
     assert_snapshot!(mistake(&secret("{ command = [\"sh\", \"-c\", \"echo hidden; exit 3\"] }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: `sh` failed with the exit code 3");
@@ -113,7 +113,7 @@ fn a_secret_that_is_not_there_is_told_with_its_place() {
 }
 
 #[test]
-fn no_mistake_repeats_a_secret() {
+fn error_messages_contain_no_secret() {
     for value in [
         "12345678",
         "12345678123456785678",
@@ -128,23 +128,23 @@ fn no_mistake_repeats_a_secret() {
 }
 
 #[test]
-fn a_secret_reaches_the_script_and_nobody_else() {
+fn secret_reaches_only_its_script() {
     let configuration = secret("\"s3cret-text\"");
-    assert_snapshot!(printed(&configuration, &[]), @"
+    assert_snapshot!(printer_output(&configuration, &[]), @"
     exit code: 0
     ----- stdout -----
     [redacted SECRET]|
     ----- stderr -----
     INFO it is [redacted SECRET]
     ");
-    assert_snapshot!(printed(&configuration.replace("[tool.env]", "redact = false\n[tool.env]"), &[]), @"
+    assert_snapshot!(printer_output(&configuration.replace("[tool.env]", "redact = false\n[tool.env]"), &[]), @"
     exit code: 0
     ----- stdout -----
     s3cret-text|
     ----- stderr -----
     INFO it is s3cret-text
     ");
-    assert_snapshot!(printed(&secret("{ pass = true }"), &[]), @"
+    assert_snapshot!(printer_output(&secret("{ pass = true }"), &[]), @"
     exit code: 0
     ----- stdout -----
     [redacted SECRET]|
@@ -154,9 +154,9 @@ fn a_secret_reaches_the_script_and_nobody_else() {
 }
 
 #[test]
-fn a_variable_that_is_passed_to_some_is_inherited_by_no_other() {
+fn variable_passed_to_some_is_inherited_by_no_other() {
     let passed = secret("{ pass = true }").replace("\"*\"", "\"other\"");
-    assert_snapshot!(printed(&passed, &[]), @"
+    assert_snapshot!(printer_output(&passed, &[]), @"
     exit code: 0
     ----- stdout -----
     |
@@ -167,9 +167,9 @@ fn a_variable_that_is_passed_to_some_is_inherited_by_no_other() {
         "SECRET = { pass = true }",
         "KEY = { variable = \"SECRET\" }",
     );
-    assert_eq!(printed(&named, &[]), printed(&passed, &[]));
+    assert_eq!(printer_output(&named, &[]), printer_output(&passed, &[]));
     let by_all = passed.replace("[[tool]]", "[env]\npass = [\"SECRET\"]\n[[tool]]");
-    assert_snapshot!(printed(&by_all, &[]), @"
+    assert_snapshot!(printer_output(&by_all, &[]), @"
     exit code: 0
     ----- stdout -----
     inherited-secret|
@@ -179,7 +179,7 @@ fn a_variable_that_is_passed_to_some_is_inherited_by_no_other() {
 }
 
 #[test]
-fn a_secret_that_no_program_can_be_given_is_told_with_its_place() {
+fn secret_unfit_for_an_environment_is_located() {
     let sandbox = sandbox();
     fs::write(sandbox.path().join("bundle"), "x".repeat(200_000)).unwrap();
     let configuration = secret("{ file = \"bundle\" }");
@@ -222,13 +222,13 @@ fn a_credential_of_systemd_is_a_secret() {
         command.env("CREDENTIALS_DIRECTORY", &credentials);
         sandbox.transcript(&output(command, b""))
     };
-    assert_snapshot!(printed(), @"
+    assert_snapshot!(printer_output(), @"
     exit code: 1
     ----- stderr -----
     mcpd: error: failed to use the configuration: mcpd.toml:6:10: in [tool.env]: `SECRET`: no service manager has handed over `api-key`
     ");
     fs::write(credentials.join("api-key"), "handed-over\n").unwrap();
-    assert_snapshot!(printed(), @"
+    assert_snapshot!(printer_output(), @"
     exit code: 0
     ----- stdout -----
     handed-over|
@@ -236,8 +236,8 @@ fn a_credential_of_systemd_is_a_secret() {
 }
 
 #[test]
-fn what_is_too_short_to_be_found_is_said() {
-    assert_snapshot!(printed(&secret("\"12345\""), &["--log", "warn"]), @r#"
+fn secret_too_short_to_redact_is_reported() {
+    assert_snapshot!(printer_output(&secret("\"12345\""), &["--log", "warn"]), @r#"
     exit code: 0
     ----- stdout -----
     12345|
@@ -248,7 +248,7 @@ fn what_is_too_short_to_be_found_is_said() {
 }
 
 #[test]
-fn a_description_names_variables_and_shows_none() {
+fn description_names_variables_without_values() {
     let sandbox = sandbox();
     fs::write(sandbox.path().join("mcpd.toml"), secret("\"s3cret-text\"")).unwrap();
     assert_snapshot!(sandbox.run(&["describe", "scripts", "printer"]), @"
@@ -267,20 +267,20 @@ fn a_description_names_variables_and_shows_none() {
 }
 
 #[test]
-fn the_environment_is_passed_dropped_and_set() {
+fn environment_is_passed_dropped_and_set() {
     let configuration = "[env]\ndrop = [\"SEC*\"]\nset = { PLAIN = \"set\" }\n";
-    assert_snapshot!(printed(configuration, &["-q"]), @"
+    assert_snapshot!(printer_output(configuration, &["-q"]), @"
     exit code: 0
     ----- stdout -----
     |set
     ");
     let configuration = "[env]\npass = [\"SECRET\"]\n";
-    assert_snapshot!(printed(configuration, &["-q", "--sandbox", "guarded"]), @"
+    assert_snapshot!(printer_output(configuration, &["-q", "--sandbox", "guarded"]), @"
     exit code: 0
     ----- stdout -----
     inherited-secret|
     ");
-    assert_snapshot!(printed("", &["-q", "--sandbox", "guarded"]), @"
+    assert_snapshot!(printer_output("", &["-q", "--sandbox", "guarded"]), @"
     exit code: 0
     ----- stdout -----
     |
@@ -288,7 +288,7 @@ fn the_environment_is_passed_dropped_and_set() {
 }
 
 #[test]
-fn the_first_configuration_there_is_counts() {
+fn first_existing_configuration_applies() {
     let sandbox = sandbox();
     let own = sandbox.path().join("config/mcpd");
     fs::create_dir_all(&own).unwrap();
@@ -321,7 +321,7 @@ fn the_first_configuration_there_is_counts() {
 }
 
 #[test]
-fn a_configuration_that_is_there_and_can_not_be_read_is_not_passed_over() {
+fn unreadable_configuration_is_an_error() {
     let sandbox = sandbox();
     symlink("gone.toml", sandbox.path().join("mcpd.toml")).unwrap();
     assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
@@ -352,7 +352,7 @@ fn a_configuration_that_is_there_and_can_not_be_read_is_not_passed_over() {
 
 /// This is the situation in a container that runs as an arbitrary user.
 #[test]
-fn a_home_directory_of_somebody_else_has_no_configuration() {
+fn unreadable_home_directory_has_no_configuration() {
     let sandbox = sandbox();
     // Without capabilities, root has the rights of an ordinary user.
     let powerless = || {
@@ -392,7 +392,7 @@ fn a_home_directory_of_somebody_else_has_no_configuration() {
 }
 
 #[test]
-fn a_server_does_not_lose_its_rules_with_its_configuration() {
+fn rules_survive_the_loss_of_the_configuration() {
     let sandbox = sandbox();
     let file = sandbox.path().join("mcpd.toml");
     fs::write(&file, "[[rule]]\ndeny = [\"printer\"]\n").unwrap();
@@ -404,18 +404,18 @@ fn a_server_does_not_lose_its_rules_with_its_configuration() {
     assert!(!listed().contains("printer"));
     fs::remove_file(&file).unwrap();
     daemon.signal(Signal::HUP);
-    let said = daemon.hear("the configuration stays as it was");
+    let said = daemon.wait_for_line("the configuration stays as it was");
     let expected = "failed to read the configuration `mcpd.toml` again: it is gone; put it back, or start mcpd again to do without it";
     assert!(said.ends_with(expected), "{said}");
     assert!(!listed().contains("printer"));
     fs::write(&file, "").unwrap();
     daemon.signal(Signal::HUP);
-    daemon.hear("the configuration was read again");
+    daemon.wait_for_line("the configuration was read again");
     assert!(listed().contains("printer"));
     // An empty file that vanishes is reported as well.
     fs::remove_file(&file).unwrap();
     daemon.signal(Signal::HUP);
-    daemon.hear("it is gone");
+    daemon.wait_for_line("it is gone");
 }
 
 #[test]
@@ -436,7 +436,7 @@ fn a_variable_with_a_wrong_value_is_named() {
 }
 
 #[test]
-fn a_variable_says_one_for_yes() {
+fn boolean_variable_takes_1() {
     check_precedence(
         "watch",
         "watch = true",
@@ -483,7 +483,7 @@ fn check_precedence(
 }
 
 #[test]
-fn where_it_listens_is_shown_with_who_says_so() {
+fn address_is_shown_with_its_origin() {
     check_precedence(
         "listen",
         "listen = [\"unix:a\", \"[::1]:7\"]",
@@ -563,7 +563,7 @@ fn flags_go_before_variables_those_before_the_file_and_that_before_the_default()
 }
 
 #[test]
-fn what_the_file_sets_is_what_mcpd_does() {
+fn settings_of_the_file_take_effect() {
     let sandbox = sandbox();
     let configuration = "roots = [\"scripts\"]\ntimeout = 0.2\nfloor = \"slow\"\n[sandbox.slow]\nlevel = \"none\"\n";
     fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
@@ -592,7 +592,7 @@ fn what_the_file_sets_is_what_mcpd_does() {
 }
 
 #[test]
-fn a_program_can_be_in_the_home_directory_wherever_one_is_named() {
+fn program_path_may_begin_with_a_tilde() {
     const PROGRAM: &str = "#!/bin/sh\nif [ $# -gt 0 ]; then echo \"run: $*\"; exit; fi\n\
         echo '{\"type\": \"result\", \"tools\": [{\"name\": \"remote\"}]}'\n";
     let sandbox = sandbox();
@@ -636,7 +636,7 @@ fn a_program_can_be_in_the_home_directory_wherever_one_is_named() {
 }
 
 #[test]
-fn what_is_read_at_the_start_is_checked() {
+fn files_read_at_the_start_are_checked() {
     let sandbox = sandbox();
     let check = |configuration: &str| {
         fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
@@ -756,7 +756,7 @@ fn a_configuration_is_checked_without_being_used() {
 }
 
 #[test]
-fn no_secret_is_shown() {
+fn configuration_is_shown_without_secrets() {
     let sandbox = sandbox();
     let configuration = "[[tool]]\nmatch = \"*\"\n[tool.env]\nA = \"s3cret-text\"\nB = { file = \"b\" }\n\n[[upstream]]\nname = \"x\"\nurl = \"http://s3cret@localhost/mcp?key=s3cret\"\ntoken = \"s3cret-text\"\nheaders = { H = \"s3cret-text\" }\n";
     fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
@@ -782,7 +782,7 @@ fn no_secret_is_shown() {
 }
 
 #[test]
-fn a_flag_that_confines_nothing_is_refused() {
+fn flag_that_confines_nothing_is_refused() {
     let run = |arguments: &[&str]| sandbox().run(&[&["list", "scripts"], arguments].concat());
     assert_snapshot!(run(&["--sandbox", "gaurded"]), @"
     exit code: 1

@@ -36,7 +36,7 @@ fn a_tool_is_described_for_people() {
 }
 
 #[test]
-fn all_that_is_known_of_an_option_is_shown() {
+fn option_is_shown_with_all_attributes() {
     let sandbox = sandbox();
     let sidecar = r#"description = "Books a room"
 tags = ["travel", "hotel"]
@@ -92,7 +92,7 @@ value_type = "string"
 }
 
 #[test]
-fn what_a_tool_needs_and_may_use_is_told() {
+fn requirements_and_permissions_are_shown() {
     let metadata = r#"{"requires": ["sampling"], "task": "auto", "timeout": 1.5}"#;
     let sandbox = Sandbox::new().with_script("render", &format!("#!/bin/sh\necho '{metadata}'\n"));
     let configuration = "[sandbox.small]\nlevel = \"none\"\nmemory = \"64 MiB\"\ncpu = 2\nprocesses = 9\n[[tool]]\nmatch = \"render\"\nsandbox = \"small\"\n";
@@ -165,7 +165,7 @@ fn a_misspelt_name_gets_a_suggestion() {
 }
 
 #[test]
-fn a_name_like_no_other_gets_the_way_to_the_list() {
+fn name_without_a_match_points_to_the_list() {
     assert_snapshot!(sandbox().run(&["describe", "scripts", "quux"]), @"
     exit code: 5
     ----- stderr -----
@@ -174,7 +174,7 @@ fn a_name_like_no_other_gets_the_way_to_the_list() {
 }
 
 #[test]
-fn a_faulty_script_is_told_from_one_that_is_not_there() {
+fn faulty_script_is_distinct_from_a_missing_one() {
     assert_snapshot!(sandbox().run(&["describe", "scripts", "broken"]), @"
     exit code: 5
     ----- stderr -----
@@ -183,7 +183,7 @@ fn a_faulty_script_is_told_from_one_that_is_not_there() {
 }
 
 #[test]
-fn a_script_that_is_no_tool_is_told_from_a_faulty_one() {
+fn script_that_is_no_tool_is_distinct_from_a_faulty_one() {
     let script = |metadata| format!("#!/bin/sh\necho '{metadata}'\n");
     let sandbox = Sandbox::new()
         .with_script("review", &script(r#"{"kind": "prompt"}"#))
@@ -205,7 +205,7 @@ fn a_script_that_is_no_tool_is_told_from_a_faulty_one() {
 
 #[test]
 #[cfg(unix)]
-fn a_file_that_may_not_be_executed_is_told_from_one_that_is_not_there() {
+fn non_executable_file_is_distinct_from_a_missing_one() {
     let sandbox = sandbox();
     fs::write(sandbox.path().join("scripts/hello.sh"), "#!/bin/sh\n").unwrap();
     assert_snapshot!(sandbox.run(&["describe", "scripts", "hello.sh"]), @"
@@ -217,7 +217,7 @@ fn a_file_that_may_not_be_executed_is_told_from_one_that_is_not_there() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_description_says_how_a_tool_is_confined_and_what_of_that_is_in_force() {
+fn description_shows_the_confinement_in_force() {
     let arguments = ["describe", "scripts", "hello", "--sandbox", "guarded"];
     let more = ["--no-network", "--allow-write", "scripts"];
     let transcript = sandbox().run(&[&arguments[..], &more].concat());

@@ -36,7 +36,7 @@ fn sandbox() -> Sandbox {
 }
 
 #[test]
-fn what_describes_itself_is_not_run_to_be_found() {
+fn self_describing_files_are_not_probed() {
     let sandbox = sandbox();
     let interpreter = sandbox.path().join("interpreter");
     let text = format!("#!{} itself\n{ORDER}", interpreter.display());
@@ -71,7 +71,7 @@ fn what_describes_itself_is_not_run_to_be_found() {
 }
 
 #[test]
-fn what_is_no_program_is_run_by_its_interpreter() {
+fn file_that_is_no_program_runs_by_its_interpreter() {
     let sandbox = sandbox().with_script(
         "ask.sh",
         "if [ \"$1\" = --help ]; then echo '{\"description\": \"Has no first line\"}'; exit; fi\necho \"called $#\"\n",
@@ -135,7 +135,7 @@ fn a_missing_interpreter_is_named_and_the_others_are_served() {
 }
 
 #[test]
-fn where_there_is_no_tool_nothing_is_compiled() {
+fn compile_without_tools_is_an_error() {
     let sandbox = Sandbox::new();
     write(&sandbox, "scripts/forgotten", "#!/bin/sh\n");
     assert_snapshot!(sandbox.run(&["compile", "scripts"]), @"
@@ -167,7 +167,7 @@ fn scriptlets_are_found_by_whatever_they_are_named() {
 }
 
 #[test]
-fn what_script_kit_declares_is_declared() {
+fn script_kit_metadata_are_used() {
     let sandbox = Sandbox::new();
     if sandbox.program("node").arg("--version").output().is_err() {
         return skip("scripts of Script Kit: there is no Node.js");
@@ -338,7 +338,7 @@ fn a_file_is_compiled_for_models() {
 }
 
 #[test]
-fn what_scripts_said_is_remembered_until_it_is_forgotten() {
+fn descriptions_are_cached_until_cleared() {
     let sandbox = sandbox().with_script("hello", super::HELLO);
     write(&sandbox, "scripts/order.bas", ORDER);
     assert_snapshot!(sandbox.run(&["catalog", "list"]), @"exit code: 0");
@@ -402,7 +402,7 @@ fn what_scripts_said_is_remembered_until_it_is_forgotten() {
 }
 
 #[test]
-fn a_database_that_is_no_good_is_made_anew() {
+fn corrupt_database_is_replaced() {
     let sandbox = sandbox().with_script("hello", super::HELLO);
     sandbox.stdout(&["list", "scripts"]);
     write(&sandbox, "state/mcpd/mcpd.db", &"torn".repeat(2000));
@@ -500,7 +500,7 @@ printf '%s' "$usage_to:" "$1" "[${files[1]}]"
 }
 
 #[test]
-fn conditions_of_scriptlets_choose_what_runs() {
+fn scriptlet_conditions_choose_the_program() {
     let sandbox = Sandbox::new().with_script(
         "scriptlets/parcels.md",
         r#"## Pack
@@ -623,7 +623,7 @@ fn scriptlets_without_a_program_are_templates_or_passed_over() {
 }
 
 #[test]
-fn every_dialect_stands_side_by_side_with_the_others_and_is_called_like_them() {
+fn dialects_are_listed_and_called_alike() {
     let mut sandbox = Sandbox::new();
     write(
         &sandbox,

@@ -7,7 +7,7 @@ use mcpd_tests::Sandbox;
 use serde_json::Value;
 
 #[test]
-fn each_level_is_tried_and_what_it_lacks_is_named() {
+fn levels_are_tried_and_their_gaps_are_named() {
     let report = Sandbox::new().stdout(&["doctor", "--json"]);
     let report: Value = serde_json::from_slice(&report).unwrap();
     let levels = report["levels"].as_array().unwrap();
@@ -23,7 +23,7 @@ fn each_level_is_tried_and_what_it_lacks_is_named() {
 }
 
 #[test]
-fn people_read_it_as_text() {
+fn report_is_text_for_people() {
     let report = String::from_utf8(Sandbox::new().stdout(&["doctor"])).unwrap();
     for expected in ["\nnone ", "\nguarded ", "\nstrict ", "whole runs"] {
         assert!(report.contains(expected), "{report}");

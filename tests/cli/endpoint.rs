@@ -67,7 +67,7 @@ fn a_descriptor_has_the_words_of_the_script_or_those_made_of_its_options() {
 }
 
 #[test]
-fn a_result_is_what_the_tool_printed_and_how_it_ended() {
+fn result_has_output_and_exit_code() {
     let sandbox = sandbox();
     assert_eq!(
         answer(&sandbox, &json!({"action": "call_tool", "tool": "hello"})),
@@ -117,7 +117,7 @@ fn the_query_and_all_arguments_are_variables() {
 }
 
 #[test]
-fn what_can_not_be_carried_out_is_an_error_that_says_whose_fault_it_is() {
+fn failed_request_is_attributed() {
     let sandbox = sandbox();
     assert_snapshot!(ask(&sandbox, "[]"), @r#"
     exit code: 1
@@ -148,7 +148,7 @@ fn what_can_not_be_carried_out_is_an_error_that_says_whose_fault_it_is() {
 }
 
 #[test]
-fn rules_about_local_hold_and_what_they_refuse_is_recorded() {
+fn rules_about_local_apply_and_refusals_are_recorded() {
     let sandbox = sandbox();
     let rules = "[[rule]]\nclients = [\"local\"]\nallow = [\"hello\", \"exit\"]\n\
                  [[rule]]\ndeny = [\"exit\"]\narguments = { code = [\"4\"] }\n";
@@ -196,7 +196,7 @@ fn echo(request: &str) -> String {
 }
 
 #[test]
-fn the_example_repeats_a_message() {
+fn example_echoes_a_message() {
     let tool = r#"{"name":"echo_external","description":"Repeats a message.","command":"echo_external message=STRING","origin":"local","safety":"Changes nothing. Stays on this machine.","input_schema":{"type":"object","properties":{"message":{"type":"string"}},"required":["message"],"additionalProperties":false},"result_schema":{"type":"object","properties":{"type":{"const":"result"},"tool":{"type":"string"},"result":{"type":"object","properties":{"echo":{"type":"string"}},"required":["echo"]}},"required":["type","tool","result"]}}"#;
     let answered = |request: &str, answer: &str| {
         assert_eq!(
@@ -225,7 +225,7 @@ fn the_example_repeats_a_message() {
 }
 
 #[test]
-fn the_example_refuses_what_it_does_not_know() {
+fn example_refuses_unknown_tools() {
     for (request, message) in [
         ("", "the request is no JSON object"),
         ("[]", "the request is no JSON object"),

@@ -69,7 +69,7 @@ fn the_window_is_shown_and_hidden_by_commands() {
 }
 
 #[test]
-fn what_is_denied_to_a_client_is_not_shown_to_it() {
+fn denied_resources_are_not_listed() {
     let sandbox = sandbox()
         .with_script("scripts/secret", HELLO)
         .with_script("scriptlets/secret", HELLO);
@@ -102,7 +102,7 @@ fn a_command_that_fails_changes_nothing() {
 }
 
 #[test]
-fn without_commands_only_the_state_changes() {
+fn state_changes_without_commands() {
     let requests = [
         call("kit/show"),
         call("kit/state"),
@@ -156,7 +156,7 @@ fn scripts_without_a_schema_are_listed() {
 }
 
 #[test]
-fn without_the_flag_there_is_no_kit() {
+fn kit_needs_its_flag() {
     let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
     let kit = |arguments: &[&str]| {
         let arguments = [&["stdio", "scripts"], arguments].concat();

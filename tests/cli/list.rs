@@ -23,7 +23,7 @@ fn tools_are_listed_by_path_and_faulty_ones_are_mentioned() {
 
 #[test]
 #[cfg(unix)]
-fn where_there_are_no_tools_the_right_to_execute_is_mentioned() {
+fn empty_list_mentions_the_executable_bit() {
     let sandbox = Sandbox::new();
     fs::create_dir_all(sandbox.path().join("scripts")).unwrap();
     fs::write(sandbox.path().join("scripts/hello"), "echo hello\n").unwrap();
@@ -42,7 +42,7 @@ fn where_there_are_no_tools_the_right_to_execute_is_mentioned() {
 }
 
 #[test]
-fn what_says_why_can_be_pasted_into_a_shell() {
+fn suggested_command_can_be_pasted_into_a_shell() {
     let sandbox = Sandbox::new().with_script("my tools/broken", BROKEN);
     assert_snapshot!(sandbox.run(&["list", "scripts/my tools"]), @"
     exit code: 0
@@ -52,7 +52,7 @@ fn what_says_why_can_be_pasted_into_a_shell() {
 }
 
 #[test]
-fn a_pattern_that_matches_nothing_is_told() {
+fn pattern_without_a_match_is_reported() {
     let file = r#"
 roots = ["scripts"]
 
@@ -104,7 +104,7 @@ fn json_is_the_definition_that_clients_get() {
 }
 
 #[test]
-fn of_two_directories_the_first_wins() {
+fn first_directory_takes_precedence() {
     let sandbox = Sandbox::new()
         .with_script("hello", HELLO)
         .with_script("more/hello", &HELLO.replace("hello", "more"));
@@ -119,7 +119,7 @@ fn of_two_directories_the_first_wins() {
 }
 
 #[test]
-fn what_was_said_last_time_is_not_asked_again_until_the_file_changes() {
+fn description_is_cached_until_the_file_changes() {
     let counting = HELLO.replace("echo '{\"desc", "echo >>asked\n  echo '{\"desc");
     let sandbox = Sandbox::new().with_script("hello", &counting);
     // A confined probe could not write the file that counts it.
@@ -161,7 +161,7 @@ fn a_file_in_the_place_of_a_directory_says_what_to_give() {
 }
 
 #[test]
-fn a_reader_that_has_left_is_no_error() {
+fn closed_stdout_is_no_error() {
     let sandbox = sandbox();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -187,7 +187,7 @@ fn tilde_in_a_directory_is_the_home_directory() {
 }
 
 #[test]
-fn every_file_is_listed_with_what_became_of_it() {
+fn files_are_listed_with_their_status() {
     let sandbox = Sandbox::new()
         .with_script("greet", HELLO)
         .with_script("broken", BROKEN)

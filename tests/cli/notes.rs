@@ -63,14 +63,14 @@ fn failure_is_explained_after_what_was_printed() {
 }
 
 #[test]
-fn silent_success_is_told() {
+fn silent_success_has_a_note() {
     check("true", &[], &["The script succeeded and printed nothing."]);
     check("echo", &[], &["The script succeeded and printed nothing."]);
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn process_left_behind_is_told() {
+fn process_left_behind_has_a_note() {
     check(
         "echo a; sleep 600 >/dev/null 2>&1 &",
         &["--sandbox", "guarded"],
@@ -94,7 +94,7 @@ fn nul_is_shown_as_a_replacement_character() {
 }
 
 #[test]
-fn output_is_read_as_a_terminal_shows_it() {
+fn output_is_rendered_like_in_a_terminal() {
     check(
         r"printf '\033[32mgo\033[0m\r\n1%%\r2%%\nend'; printf '\033[31mERROR\033[0m no\n' >&2; exit 4",
         &[],
@@ -107,7 +107,7 @@ fn output_is_read_as_a_terminal_shows_it() {
 }
 
 #[test]
-fn escape_sequences_are_kept_where_the_operator_wants_them() {
+fn escape_sequences_are_kept_if_configured() {
     let sandbox = Sandbox::new().with_script("does", &doing(r"printf '\033[1ma\rb'"));
     let configuration = "[[tool]]\nmatch = '**'\nterminal = 'raw'\n";
     std::fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();

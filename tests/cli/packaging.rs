@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use mcpd_tests::{Sandbox, binary, output, repository, skip};
 
-fn packaged(path: &str) -> String {
+fn read_packaged(path: &str) -> String {
     fs::read_to_string(repository().join("packaging").join(path)).unwrap()
 }
 
@@ -22,8 +22,8 @@ fn help() -> String {
 }
 
 #[test]
-fn the_container_file_names_what_there_is() {
-    let file = packaged("container/Containerfile");
+fn container_file_names_existing_files() {
+    let file = read_packaged("container/Containerfile");
     let help = help();
     let variables = words(&file, "MCPD_");
     assert!(variables.len() >= 3, "{variables:?}");
@@ -42,8 +42,8 @@ fn the_container_file_names_what_there_is() {
 }
 
 #[test]
-fn the_unit_calls_mcpd_as_it_wants_to_be_called() {
-    let unit = packaged("systemd/mcpd.service");
+fn unit_uses_existing_flags() {
+    let unit = read_packaged("systemd/mcpd.service");
     let start = unit
         .lines()
         .find_map(|line| line.strip_prefix("ExecStart="));
@@ -58,10 +58,10 @@ fn the_unit_calls_mcpd_as_it_wants_to_be_called() {
 }
 
 #[test]
-fn systemd_finds_no_fault_with_the_units() {
+fn units_pass_systemd_analyze() {
     let sandbox = Sandbox::new();
     for name in ["mcpd.service", "mcpd.socket"] {
-        let unit = packaged(&format!("systemd/{name}"));
+        let unit = read_packaged(&format!("systemd/{name}"));
         // `systemd-analyze` requires that the program exists.
         let unit = unit.replace("/usr/local/bin/mcpd", "/bin/true");
         fs::write(sandbox.path().join(name), unit).unwrap();
@@ -80,7 +80,7 @@ fn systemd_finds_no_fault_with_the_units() {
 
 /// `DynamicUser=` makes such users.
 #[test]
-fn a_user_without_a_home_keeps_the_state_where_the_unit_says() {
+fn user_without_a_home_keeps_state_in_the_state_directory() {
     let sandbox = Sandbox::new();
     let place = sandbox.path();
     fs::set_permissions(place, Permissions::from_mode(0o777)).unwrap();

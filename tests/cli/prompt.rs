@@ -104,7 +104,7 @@ fn a_prompt_is_described_with_its_arguments() {
 }
 
 #[test]
-fn a_prompt_shows_who_says_what() {
+fn prompt_shows_roles_and_texts() {
     let sandbox = prompts();
     assert_snapshot!(sandbox.run(&["prompt", "scripts", "deep_review", "tone=kind", "of=a=b"]), @"
     exit code: 0
@@ -153,7 +153,7 @@ fn a_prompt_shows_who_says_what() {
 }
 
 #[test]
-fn a_prompt_that_does_not_come_about_says_why() {
+fn failed_prompt_is_explained() {
     let sandbox = prompts();
     let run = |arguments: &[&str]| sandbox.run(&[&["prompt", "scripts"], arguments].concat());
     assert_snapshot!(run(&["deep/review"]), @"
@@ -206,7 +206,7 @@ fn a_prompt_that_does_not_come_about_says_why() {
 }
 
 #[test]
-fn where_there_is_none_that_is_said() {
+fn list_without_prompts_says_so() {
     assert_snapshot!(sandbox().run(&["list", "scripts", "--prompts"]), @"
     exit code: 0
     ----- stderr -----

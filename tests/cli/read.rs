@@ -67,7 +67,7 @@ fn resources_are_listed_apart() {
 }
 
 #[test]
-fn contents_are_printed_as_they_are() {
+fn contents_are_printed_verbatim() {
     let sandbox = resources();
     assert_snapshot!(sandbox.run(&["read", "scripts", "news://today"]), @"
     exit code: 0
@@ -108,7 +108,7 @@ fn contents_are_printed_as_they_are() {
 }
 
 #[test]
-fn a_resource_that_can_t_be_read_says_why() {
+fn unreadable_resource_is_explained() {
     let sandbox = resources();
     let run = |uri: &str| sandbox.run(&["read", "scripts", uri]);
     assert_snapshot!(run("book://0"), @"
@@ -144,7 +144,7 @@ fn a_resource_that_can_t_be_read_says_why() {
 }
 
 #[test]
-fn where_there_is_none_that_is_said() {
+fn list_without_resources_says_so() {
     let sandbox = Sandbox::new().with_script("hello", crate::HELLO);
     assert_snapshot!(sandbox.run(&["list", "scripts", "--resources"]), @"
     exit code: 0

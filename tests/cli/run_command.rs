@@ -44,7 +44,7 @@ fn check(arguments: &Value, expected: &[&str]) {
 }
 
 #[test]
-fn the_tool_is_described_in_few_words() {
+fn tool_description_is_short() {
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     let answer = answer(&Sandbox::new(), &[], &list);
     let system = if cfg!(target_os = "linux") {
@@ -57,7 +57,7 @@ fn the_tool_is_described_in_few_words() {
 }
 
 #[test]
-fn it_is_not_there_unless_it_is_enabled() {
+fn tool_is_listed_only_if_enabled() {
     let sandbox = Sandbox::new();
     let transcript = sandbox.run_with_stdin(
         &["stdio", "scripts"],
@@ -70,7 +70,7 @@ fn it_is_not_there_unless_it_is_enabled() {
 }
 
 #[test]
-fn models_are_told_what_it_is_for() {
+fn tool_description_states_its_purpose() {
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
     }});
@@ -123,7 +123,7 @@ fn text_is_piped_in() {
 }
 
 #[test]
-fn a_failure_says_how_and_shows_what_there_was() {
+fn failure_has_exit_code_and_output() {
     check(
         &json!({"command": "echo out; echo err >&2; exit 3"}),
         &[
@@ -157,7 +157,7 @@ fn a_failure_says_how_and_shows_what_there_was() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn process_in_the_background_is_ended_and_the_result_says_so() {
+fn background_process_is_ended_and_noted() {
     check(
         &json!({"command": "sleep 600 >/dev/null 2>&1 &"}),
         &[
@@ -175,7 +175,7 @@ fn process_in_the_background_is_ended_and_the_result_says_so() {
 }
 
 #[test]
-fn description_says_what_becomes_of_the_background() {
+fn description_mentions_background_processes() {
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     let unconfined = Sandbox::new();
     let configuration = "[run_command]\nsandbox = 'none'\n";
@@ -201,7 +201,7 @@ fn description_says_what_becomes_of_the_background() {
 }
 
 #[test]
-fn a_call_that_can_not_be_made_says_why() {
+fn impossible_call_is_explained() {
     let invalid = |fault: &str| format!("Invalid arguments: {fault}");
     let missing = invalid("option `command`: expected a string, got nothing");
     check(&json!({}), &["failed", &missing]);
@@ -263,7 +263,7 @@ fn a_long_output_is_cut_and_can_be_read_as_a_whole() {
 }
 
 #[test]
-fn it_works_where_it_is_told_to() {
+fn command_runs_in_the_given_directory() {
     let sandbox = Sandbox::new();
     fs::create_dir_all(sandbox.path().join("work/sub")).unwrap();
     let show = |arguments: &[&str], call_arguments: &Value| {
@@ -314,7 +314,7 @@ fn check_configured(configuration: &str, arguments: &Value, expected: &[&str]) {
 }
 
 #[test]
-fn the_configuration_says_what_is_run_and_how_long() {
+fn shell_and_timeout_are_configurable() {
     let rules = "[run_command]\nallow = [\"echo *\", \"git *\"]\ndeny = [\"git push *\"]\n";
     check_configured(rules, &json!({"command": "echo a | echo b"}), &["b"]);
     check_configured(
@@ -351,7 +351,7 @@ fn the_configuration_says_what_is_run_and_how_long() {
 }
 
 #[test]
-fn a_mistake_in_the_configuration_is_told_with_its_place() {
+fn configuration_error_is_located() {
     let mistake = |configuration: &str| {
         let sandbox = Sandbox::new();
         fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
@@ -368,7 +368,7 @@ fn a_mistake_in_the_configuration_is_told_with_its_place() {
 }
 
 #[test]
-fn it_can_be_tried_from_a_shell() {
+fn tool_is_callable_from_the_command_line() {
     let sandbox = Sandbox::new();
     let call = [
         "call",

@@ -20,7 +20,7 @@ const CALL_STUBBORN: &str =
     r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "stubborn"}}"#;
 
 #[test]
-fn it_says_where_it_listens_and_what_it_serves() {
+fn start_reports_address_and_tools() {
     let sandbox = sandbox();
     let daemon = Daemon::start(&sandbox, &["--log", "error"]);
     let announcement = sandbox
@@ -34,7 +34,7 @@ fn it_says_where_it_listens_and_what_it_serves() {
 }
 
 #[test]
-fn where_nothing_is_served_it_says_why() {
+fn start_without_tools_is_explained() {
     for (sandbox, told) in [
         (
             Sandbox::new(),
@@ -53,7 +53,7 @@ fn where_nothing_is_served_it_says_why() {
 }
 
 #[test]
-fn a_faulty_script_is_one_line_of_the_log() {
+fn faulty_script_is_one_log_line() {
     let sandbox = Sandbox::new()
         .with_script("broken", BROKEN)
         .with_script("hello", HELLO);
@@ -73,7 +73,7 @@ fn a_faulty_script_is_one_line_of_the_log() {
 }
 
 #[test]
-fn the_token_is_made_once_for_its_owner_only() {
+fn token_is_generated_once_for_its_owner_only() {
     let sandbox = sandbox();
     let first = Daemon::start(&sandbox, &[]).token().unwrap().to_owned();
     assert_eq!(first.len(), 64);
@@ -86,7 +86,7 @@ fn the_token_is_made_once_for_its_owner_only() {
 }
 
 #[test]
-fn only_who_shows_the_token_is_served() {
+fn request_without_token_is_401() {
     let daemon = Daemon::start(&sandbox(), &[]);
     let client = daemon.client();
     let (status, body) = client.post(LIST).unwrap();
@@ -97,7 +97,7 @@ fn only_who_shows_the_token_is_served() {
 }
 
 #[test]
-fn a_token_of_ones_own_is_used() {
+fn configured_token_is_used() {
     let sandbox = sandbox();
     fs::write(sandbox.path().join("token"), "sesame\n").unwrap();
     let daemon = Daemon::start(&sandbox, &["--token-file", "token"]);
@@ -112,7 +112,7 @@ fn a_token_of_ones_own_is_used() {
 }
 
 #[test]
-fn an_audit_log_that_everybody_can_read_is_reported() {
+fn world_readable_audit_log_is_reported() {
     let sandbox = sandbox();
     let logs = sandbox.path().join("state/mcpd/logs");
     fs::create_dir_all(&logs).unwrap();
@@ -130,7 +130,7 @@ fn an_audit_log_that_everybody_can_read_is_reported() {
 /// The mode of a systemd credential seems to grant rights to the group and others, because systemd
 /// grants read access by an access control list.
 #[test]
-fn a_credential_of_systemd_is_used_without_a_word_about_its_rights() {
+fn systemd_credential_is_used_without_a_warning() {
     let sandbox = sandbox();
     let credentials = sandbox.path().join("credentials");
     let token = credentials.join("agent-token");
@@ -163,13 +163,13 @@ fn an_empty_token_file_is_refused() {
 }
 
 #[test]
-fn without_a_token_loopback_is_served() {
+fn loopback_is_served_without_a_token() {
     let daemon = Daemon::start(&sandbox(), &["--no-auth"]);
     assert_eq!(daemon.client().post(LIST).unwrap().0, 200);
 }
 
 #[test]
-fn without_a_token_nothing_else_is_served() {
+fn other_addresses_are_not_served_without_a_token() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[2001:db8::1]:0"] {
         let arguments = ["serve", "scripts", "--no-auth", "--listen", address];
         let expected = format!(
@@ -181,7 +181,7 @@ fn without_a_token_nothing_else_is_served() {
 }
 
 #[test]
-fn a_token_is_not_both_wanted_and_not() {
+fn token_flags_exclude_each_other() {
     let flags = ["serve", "scripts", "--no-auth", "--token-file", "token"];
     let refused = sandbox().run(&flags);
     assert!(
@@ -197,7 +197,7 @@ fn a_token_is_not_both_wanted_and_not() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named_with_the_way_out() {
+fn used_port_is_reported_with_advice() {
     let sandbox = sandbox();
     let daemon = Daemon::start(&sandbox, &[]);
     let port = daemon.address().rsplit(':').next().unwrap();
@@ -212,7 +212,7 @@ fn a_port_that_is_taken_is_named_with_the_way_out() {
 }
 
 #[test]
-fn asked_to_end_it_ends_what_runs_and_exits_with_0() {
+fn sigterm_ends_scripts_and_exits_with_0() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
     let daemon = Daemon::start(&sandbox, &[]);
     let (number, answer) = call_stubborn(&sandbox, &daemon);
@@ -225,7 +225,7 @@ fn asked_to_end_it_ends_what_runs_and_exits_with_0() {
 }
 
 #[test]
-fn asked_twice_it_ends_at_once_and_leaves_nothing() {
+fn second_signal_ends_it_at_once() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
     let daemon = Daemon::start(&sandbox, &[]);
     let (number, answer) = call_stubborn(&sandbox, &daemon);
@@ -249,7 +249,7 @@ fn call_stubborn(sandbox: &Sandbox, daemon: &Daemon) -> (PathBuf, JoinHandle<Ans
 }
 
 #[test]
-fn a_state_key_that_could_be_guessed_is_refused() {
+fn guessable_state_key_is_refused() {
     let sandbox = sandbox();
     fs::write(sandbox.path().join("key"), "too short").unwrap();
     let arguments = ["serve", "scripts", "--state-key-file"];

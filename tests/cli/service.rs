@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sandbox;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Service process. It is killed on drop.
 struct Service(Child);
@@ -36,7 +36,7 @@ impl Drop for Service {
 
 /// Waits until the manager receives a message that begins like this.
 #[track_caller]
-fn hear(manager: &UnixDatagram, beginning: &str) {
+fn wait_for_message(manager: &UnixDatagram, beginning: &str) {
     let mut buffer = [0; 1024];
     loop {
         let length = manager.recv(&mut buffer).expect(beginning);
@@ -49,12 +49,12 @@ fn hear(manager: &UnixDatagram, beginning: &str) {
 fn manager(sandbox: &Sandbox) -> (UnixDatagram, std::path::PathBuf) {
     let path = sandbox.path().join("notify");
     let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    manager.set_read_timeout(Some(MESSAGE_TIMEOUT)).unwrap();
     (manager, path)
 }
 
 #[test]
-fn the_manager_hears_how_it_is() {
+fn service_manager_receives_the_status() {
     let sandbox = sandbox();
     let (manager, socket) = manager(&sandbox);
     let mut command = sandbox.command(&["serve", "scripts", "--port", "0"]);
@@ -62,19 +62,19 @@ fn the_manager_hears_how_it_is() {
         .env("NOTIFY_SOCKET", socket)
         .env("WATCHDOG_USEC", "200000");
     let mut service = Service::start(command);
-    hear(&manager, "READY=1");
-    hear(&manager, "WATCHDOG=1");
-    hear(&manager, "WATCHDOG=1");
+    wait_for_message(&manager, "READY=1");
+    wait_for_message(&manager, "WATCHDOG=1");
+    wait_for_message(&manager, "WATCHDOG=1");
     service.signal(Signal::HUP);
-    hear(&manager, "RELOADING=1\nMONOTONIC_USEC=");
-    hear(&manager, "READY=1");
+    wait_for_message(&manager, "RELOADING=1\nMONOTONIC_USEC=");
+    wait_for_message(&manager, "READY=1");
     service.signal(Signal::TERM);
-    hear(&manager, "STOPPING=1");
+    wait_for_message(&manager, "STOPPING=1");
     assert!(service.0.wait().unwrap().success());
 }
 
 #[test]
-fn manager_that_does_not_read_stops_nothing() {
+fn unread_service_manager_socket_does_not_block() {
     let sandbox = sandbox();
     let (_unread, socket) = manager(&sandbox);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -109,7 +109,7 @@ fn passing(sandbox: &Sandbox, socket: impl Into<OwnedFd>) -> Command {
 }
 
 #[test]
-fn a_socket_is_taken_over_and_scripts_know_nothing_of_it() {
+fn passed_socket_is_served_and_hidden_from_scripts() {
     let spy =
         "#!/bin/sh\nif [ \"$1\" = --help ]; then echo '{\"description\": \"d\"}'; exit; fi\nenv\n";
     let sandbox = Sandbox::new().with_script("spy", spy);
@@ -119,7 +119,7 @@ fn a_socket_is_taken_over_and_scripts_know_nothing_of_it() {
     let mut command = passing(&sandbox, listener);
     command.env("NOTIFY_SOCKET", socket);
     let _service = Service::start(command);
-    hear(&manager, "READY=1");
+    wait_for_message(&manager, "READY=1");
     let call = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "spy"}}"#;
     let client = mcpd_tests::Client::new(&address.to_string(), None);
     let (status, body) = eventually("an answer", || client.post(call).ok());
@@ -130,7 +130,7 @@ fn a_socket_is_taken_over_and_scripts_know_nothing_of_it() {
 }
 
 #[test]
-fn a_socket_that_others_reach_is_not_served_without_a_token() {
+fn public_passed_socket_needs_a_token() {
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let sandbox = sandbox();
     let output = passing(&sandbox, listener).output().unwrap();
@@ -143,7 +143,7 @@ fn a_socket_that_others_reach_is_not_served_without_a_token() {
 
 /// The socket existed before mcpd, and stays for its next start.
 #[test]
-fn a_socket_in_the_file_system_is_taken_over_and_left() {
+fn passed_unix_socket_is_left_in_place() {
     let sandbox = sandbox();
     let (manager, notified) = manager(&sandbox);
     let path = sandbox.path().join("passed.sock");
@@ -151,7 +151,7 @@ fn a_socket_in_the_file_system_is_taken_over_and_left() {
     let mut command = passing(&sandbox, listener.try_clone().unwrap());
     command.env("NOTIFY_SOCKET", notified);
     let mut service = Service::start(command);
-    hear(&manager, "READY=1");
+    wait_for_message(&manager, "READY=1");
     let found = fs::read_to_string(sandbox.path().join("state/mcpd/server.json")).unwrap();
     let found: serde_json::Value = serde_json::from_str(&found).unwrap();
     assert_eq!(found["socket"], path.to_str().unwrap());

@@ -48,7 +48,7 @@ fn stop(daemon: Daemon) {
 }
 
 #[test]
-fn at_a_socket_its_owner_is_served() {
+fn unix_socket_serves_its_owner() {
     let sandbox = sandbox();
     let daemon = Daemon::listening(&sandbox, AT_SOCKET);
     assert_snapshot!(sandbox.redact(daemon.announcement()), @"
@@ -85,7 +85,7 @@ fn at_a_socket_its_owner_is_served() {
 }
 
 #[test]
-fn at_a_socket_no_token_is_needed_if_none_is_wanted() {
+fn unix_socket_needs_no_token_without_auth() {
     let sandbox = sandbox();
     let _daemon = Daemon::listening(&sandbox, &["--listen", "unix:mcpd.sock", "--no-auth"]);
     let ping = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
@@ -110,7 +110,7 @@ fn several_addresses_are_one_server() {
 }
 
 #[test]
-fn the_file_says_where_to_listen_and_a_flag_goes_before() {
+fn listen_flag_overrides_the_file() {
     let sandbox = sandbox();
     let configuration = "listen = [\"unix:state/of-file.sock\"]\n";
     fs::create_dir(sandbox.path().join("state")).unwrap();
@@ -124,7 +124,7 @@ fn the_file_says_where_to_listen_and_a_flag_goes_before() {
 }
 
 #[test]
-fn a_socket_that_was_left_behind_is_replaced() {
+fn stale_socket_is_replaced() {
     let sandbox = sandbox();
     drop(UnixListener::bind(sandbox.path().join("mcpd.sock")).unwrap());
     let _daemon = Daemon::listening(&sandbox, AT_SOCKET);
@@ -133,7 +133,7 @@ fn a_socket_that_was_left_behind_is_replaced() {
 }
 
 #[test]
-fn a_socket_of_another_is_left_alone() {
+fn foreign_socket_is_left_alone() {
     let sandbox = sandbox();
     let daemon = Daemon::listening(&sandbox, AT_SOCKET);
     let second = || sandbox.run(&[&["serve", "scripts"], AT_SOCKET].concat());
@@ -162,7 +162,7 @@ fn check_refused(configuration: &str, arguments: &[&str], reason: &str) {
 }
 
 #[test]
-fn what_is_no_place_to_listen_is_refused() {
+fn invalid_listen_address_is_refused() {
     let no_socket = "listen at `file`: there is a file that is no socket";
     check_refused("", &["--listen", "unix:file"], no_socket);
     let missing = "listen at `no/such.sock`: No such file or directory";

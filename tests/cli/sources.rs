@@ -100,7 +100,7 @@ fn an_endpoint_passes_on_the_tools_of_another_as_remote() {
 }
 
 #[test]
-fn an_endpoint_that_is_mcpd_itself_is_asked_once() {
+fn endpoint_that_is_mcpd_itself_is_not_recursive() {
     let sandbox = Sandbox::new().with_script("hello", HELLO);
     let mcpd = mcpd_tests::binary();
     let table = format!(
@@ -123,7 +123,7 @@ fn an_endpoint_that_is_mcpd_itself_is_asked_once() {
 }
 
 #[test]
-fn what_an_endpoint_says_meanwhile_reaches_the_caller() {
+fn notifications_of_an_endpoint_reach_the_caller() {
     let sandbox = Sandbox::new();
     let program = r#"read -r request
 case $request in
@@ -154,7 +154,7 @@ fn mistake(configuration: &str, variable: &str) -> String {
 }
 
 #[test]
-fn a_mistake_is_told_before_anything_is_asked() {
+fn configuration_error_precedes_any_request() {
     assert_snapshot!(mistake("", "notes 'of mine"), @r"
     exit code: 1
     ----- stderr -----

@@ -25,7 +25,7 @@ fn state_follows_the_calls() {
 }
 
 #[test]
-fn json_is_the_resource_that_clients_read() {
+fn json_is_the_resource_of_clients() {
     assert_snapshot!(sandbox().run(&["state", "scripts", "count", "--json"]), @r#"
     exit code: 0
     ----- stdout -----
@@ -38,7 +38,7 @@ fn json_is_the_resource_that_clients_read() {
 }
 
 #[test]
-fn a_tool_without_state_says_what_is_missing() {
+fn tool_without_state_is_explained() {
     assert_snapshot!(sandbox().run(&["state", "scripts", "hello"]), @r#"
     exit code: 5
     ----- stderr -----

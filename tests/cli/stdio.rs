@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::{HELLO, STUBBORN, sandbox};
 
 #[test]
-fn a_line_piped_in_gets_its_answer() {
+fn piped_line_gets_its_answer() {
     let call =
         r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hello"}}"#;
     let sandbox = Sandbox::new().with_script("hello", HELLO);
@@ -126,7 +126,7 @@ fn resource_is_listed_and_read_at_its_normalized_uri() {
 }
 
 #[test]
-fn server_table_is_told_to_clients() {
+fn server_table_reaches_clients() {
     // Without a tool, the empty list would add to the instructions.
     let sandbox = Sandbox::new().with_counter("counter");
     let table = "[server]\ntitle = \"Stationery\"\ninstructions = \"Find it first.\"\nwebsite_url = \"https://shop.example\"\nicons = [{src = \"data:image/png;base64,AA==\", sizes = [\"any\"], theme = \"dark\"}]\n";
@@ -154,7 +154,7 @@ fn server_table_is_told_to_clients() {
 }
 
 #[test]
-fn where_there_are_no_tools_the_log_says_why() {
+fn missing_tools_are_explained_in_the_log() {
     let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
     let transcript = Sandbox::new().run_with_stdin(&["stdio", "scripts"], list);
     let told = "there are no tools: a script must be executable (`chmod +x`)";
@@ -162,7 +162,7 @@ fn where_there_are_no_tools_the_log_says_why() {
 }
 
 #[test]
-fn how_a_script_failed_is_in_the_log() {
+fn script_failure_is_logged() {
     let failing = |said: &str| {
         format!(
             "#!/bin/sh\nif [ \"$1\" = --help ]; then\n  echo '{{\"kind\": \"prompt\", \"state\": true}}'\n  exit 0\nfi\n{said}\nexit 3\n"
@@ -188,7 +188,7 @@ fn how_a_script_failed_is_in_the_log() {
 }
 
 #[test]
-fn requests_are_in_a_log_that_is_to_say_more() {
+fn verbose_log_has_requests() {
     let call = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "exit", "arguments": {"code": 4}}}"#;
     let arguments = ["stdio", "scripts", "--log-format", "json"];
     let requests = |arguments: &[&str]| {
@@ -208,7 +208,7 @@ fn requests_are_in_a_log_that_is_to_say_more() {
 }
 
 #[test]
-fn a_name_writes_no_line_of_the_log() {
+fn tool_name_injects_no_log_line() {
     let name = "x\n2026-01-01T00:00:00Z  WARN forged\r";
     let sandbox = Sandbox::new().with_script(name, HELLO);
     let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
@@ -220,7 +220,7 @@ fn a_name_writes_no_line_of_the_log() {
 }
 
 #[test]
-fn a_variable_that_nobody_reads_is_in_the_log() {
+fn unused_variable_is_logged() {
     let variable = |name| {
         let sandbox = Sandbox::new()
             .with_script("hello", HELLO)
@@ -234,7 +234,7 @@ fn a_variable_that_nobody_reads_is_in_the_log() {
 }
 
 #[test]
-fn names_are_spelt_as_wanted() {
+fn tool_names_have_the_configured_spelling() {
     let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
     for (arguments, name) in [
         (&["stdio", "scripts"][..], r#""name":"math_calc""#),
@@ -249,7 +249,7 @@ fn names_are_spelt_as_wanted() {
 }
 
 #[test]
-fn lists_are_cut_into_pages_as_wanted() {
+fn lists_have_the_configured_page_size() {
     let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
     for (size, cut) in [("1", true), ("4", false)] {
         let arguments = ["stdio", "scripts", "--page-size", size];
@@ -261,7 +261,7 @@ fn lists_are_cut_into_pages_as_wanted() {
 }
 
 #[test]
-fn without_a_message_it_ends_at_once() {
+fn empty_input_ends_it_at_once() {
     let sandbox = Sandbox::new().with_script("hello", HELLO);
     assert_snapshot!(sandbox.run(&["stdio", "scripts"]), @"exit code: 0");
 }
@@ -288,11 +288,11 @@ fn check_end(end: impl FnOnce(&mut Child)) {
 }
 
 #[test]
-fn a_client_that_hangs_up_ends_what_it_has_started() {
+fn end_of_input_ends_running_scripts() {
     check_end(|session| drop(session.stdin.take()));
 }
 
 #[test]
-fn asked_to_end_it_ends_what_runs_and_exits_with_0() {
+fn sigterm_ends_scripts_and_exits_with_0() {
     check_end(|session| kill_process(Pid::from_child(session), Signal::TERM).unwrap());
 }

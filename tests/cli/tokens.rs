@@ -39,7 +39,7 @@ fn new_token(sandbox: &Sandbox, name: &str) -> (String, String) {
 }
 
 #[test]
-fn each_token_opens_what_its_client_may_use() {
+fn token_grants_the_tools_of_its_client() {
     let sandbox = sandbox();
     let (secret, table) = new_token(&sandbox, "reader");
     let config = format!(
@@ -59,7 +59,7 @@ fn each_token_opens_what_its_client_may_use() {
 }
 
 #[test]
-fn tokens_are_exchanged_while_it_serves() {
+fn tokens_are_hot_reloaded() {
     let sandbox = sandbox();
     let daemon = Daemon::start(&sandbox, &[]);
     let before = daemon.client();
@@ -91,7 +91,7 @@ fn tokens_are_exchanged_while_it_serves() {
 }
 
 #[test]
-fn who_guesses_is_told_to_wait_and_who_knows_is_not() {
+fn wrong_tokens_are_rate_limited_and_right_ones_are_not() {
     let daemon = Daemon::start(&sandbox(), &[]);
     let wrong = daemon.client().with_token(Some("wrong"));
     let statuses: Vec<_> = (0..12).map(|_| names(&wrong).unwrap_err()).collect();
@@ -100,7 +100,7 @@ fn who_guesses_is_told_to_wait_and_who_knows_is_not() {
 }
 
 #[test]
-fn a_server_is_found_as_long_as_it_serves() {
+fn server_file_exists_while_serving() {
     let sandbox = sandbox();
     let file = sandbox.path().join("state/mcpd/server.json");
     let daemon = Daemon::start(&sandbox, &[]);
@@ -179,7 +179,7 @@ fn check_refused_with(arguments: &[&str], config: &str, expected: &str) {
 }
 
 #[test]
-fn a_client_that_is_not_told_from_others_is_refused() {
+fn indistinguishable_clients_are_refused() {
     let hash = "0".repeat(64);
     check_refused(
         &format!("[[token]]\nname = \"agent\"\nsha256 = \"{hash}\"\n"),
@@ -213,7 +213,7 @@ fn a_client_that_is_not_told_from_others_is_refused() {
 }
 
 #[test]
-fn a_rule_that_says_nothing_is_refused() {
+fn empty_rule_is_refused() {
     check_refused(
         "[[rule]]\n",
         "mcpd.toml:1:1: in [[rule]]: a rule has either `allow` or `deny`",
@@ -237,7 +237,7 @@ fn a_rule_that_says_nothing_is_refused() {
 }
 
 #[test]
-fn rules_hold_on_pipes_as_well() {
+fn rules_apply_over_stdio() {
     let sandbox = sandbox();
     let config = "[[rule]]\nallow = [\"math/calc\"]\narguments = { operation = [\"add\"] }\n";
     fs::write(sandbox.path().join("rules.toml"), config).unwrap();

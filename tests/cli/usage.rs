@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use mcpd_tests::Sandbox;
 
 #[test]
-fn help_shows_the_commands_and_examples() {
+fn help_shows_commands_and_examples() {
     assert_snapshot!(Sandbox::new().run(&["-h"]), @"
     exit code: 0
     ----- stdout -----
@@ -122,7 +122,7 @@ fn a_command_explains_itself() {
 }
 
 #[test]
-fn an_unknown_command_is_wrong_usage() {
+fn unknown_command_is_a_usage_error() {
     assert_snapshot!(Sandbox::new().run(&["lst", "scripts"]), @"
     exit code: 1
     ----- stderr -----
@@ -137,7 +137,7 @@ fn an_unknown_command_is_wrong_usage() {
 }
 
 #[test]
-fn nothing_at_all_is_wrong_usage() {
+fn missing_command_is_a_usage_error() {
     let transcript = Sandbox::new().run(&[]);
     assert!(transcript.starts_with("exit code: 1\n"), "{transcript}");
 }
@@ -154,7 +154,7 @@ fn a_number_that_must_not_be_zero_is_described() {
 }
 
 #[test]
-fn a_log_filter_that_is_none_is_named() {
+fn invalid_log_filter_is_named() {
     assert_snapshot!(Sandbox::new().run(&["list", "scripts", "--log", "a=b=c"]), @r#"
     exit code: 1
     ----- stderr -----

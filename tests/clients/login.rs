@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::programs;
 
 /// Fallback time limit; the program's own deadline is earlier.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(120);
 const SCRIPT: &str = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\necho done\n";
 
 #[test]
-fn a_client_logs_in_and_asks_for_more_when_a_call_takes_it() {
+fn client_logs_in_and_steps_up_its_scopes() {
     let Some(python) = programs::python() else {
         return;
     };
@@ -34,7 +34,7 @@ fn a_client_logs_in_and_asks_for_more_when_a_call_takes_it() {
         client.env("PYTHONDONTWRITEBYTECODE", "1");
         client.arg(repository().join("tests/clients/python/login.py"));
         client.args([&*daemon.url(), mode]);
-        let output = output_within(PATIENCE, client, b"");
+        let output = output_within(PROGRAM_TIMEOUT, client, b"");
         assert!(output.status.success(), "{}", sandbox.transcript(&output));
         let seen: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
         let expected = json!({

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::roots;
 
 /// Fallback time limit; every program has an earlier deadline and cleans up after itself.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Clients that are installed or missing together.
 #[derive(Clone, Copy)]
@@ -54,7 +54,7 @@ enum Transport {
 /// Runs every program of a family.
 #[track_caller]
 fn check(family: Family, transport: Transport) {
-    match installed(family) {
+    match installed_programs(family) {
         Ok(programs) => programs.iter().for_each(|program| run(program, transport)),
         Err(reason) => skip(family, &reason),
     }
@@ -62,7 +62,7 @@ fn check(family: Family, transport: Transport) {
 
 /// Returns the programs of a family, or the reason that `setup` gave for their absence.
 #[track_caller]
-fn installed(family: Family) -> Result<Vec<Program>, String> {
+fn installed_programs(family: Family) -> Result<Vec<Program>, String> {
     let setup = setup();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&setup.stdout), text(&setup.stderr));
@@ -89,7 +89,7 @@ fn installed(family: Family) -> Result<Vec<Program>, String> {
 /// Returns the interpreter with the newest SDK, if any is installed.
 #[track_caller]
 pub(crate) fn python() -> Option<String> {
-    match installed(PYTHON) {
+    match installed_programs(PYTHON) {
         Ok(programs) => programs
             .into_iter()
             .last()
@@ -114,7 +114,7 @@ fn run(program: &Program, transport: Transport) {
                 .arg(binary())
                 .arg("stdio")
                 .args(arguments());
-            output_within(PATIENCE, command, b"")
+            output_within(PROGRAM_TIMEOUT, command, b"")
         }
         Transport::Http => {
             let arguments = arguments();
@@ -125,7 +125,7 @@ fn run(program: &Program, transport: Transport) {
                 &daemon.url(),
                 daemon.token().expect("it has a token"),
             ]);
-            output_within(PATIENCE, command, b"")
+            output_within(PROGRAM_TIMEOUT, command, b"")
         }
     };
     assert!(output.status.success(), "{}", sandbox.transcript(&output));
@@ -225,7 +225,7 @@ fn the_inspector_over_http() {
 /// call.
 #[track_caller]
 fn check_resumption(family: Family, file: &str) {
-    let programs = match installed(family) {
+    let programs = match installed_programs(family) {
         Ok(programs) => programs,
         Err(reason) => return skip(family, &reason),
     };
@@ -243,7 +243,7 @@ fn check_resumption(family: Family, file: &str) {
         let mut command = sandbox.program(interpreter);
         command.env("PYTHONDONTWRITEBYTECODE", "1").arg(&program);
         command.args([&daemon.url(), daemon.token().expect("it has a token")]);
-        let output = output_within(PATIENCE, command, b"");
+        let output = output_within(PROGRAM_TIMEOUT, command, b"");
         assert!(output.status.success(), "{}", sandbox.transcript(&output));
     }
 }

@@ -25,10 +25,10 @@ use serde_json::{Value, json};
 use self::listener::{Arrivals, Listener};
 use crate::roots;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time limit for a script to end after its call was cancelled; by itself it runs longer.
-const GRACE: Duration = Duration::from_secs(20);
+const SCRIPT_END_TIMEOUT: Duration = Duration::from_secs(20);
 
 const HOSTILE_NAME: &str = "O'Brien \"x\" $(id) \\ `id` é\u{2028} \n";
 
@@ -57,7 +57,7 @@ trap 'sleep 0.3; : > tidied; exit' TERM
 while :; do sleep 0.02; done
 "#;
 
-type Client = RunningService<RoleClient, Listener>;
+type RmcpClient = RunningService<RoleClient, Listener>;
 
 /// The two generations of MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Wire {
 /// Client with a server, and the messages that arrived from there.
 struct Session {
     wire: Wire,
-    client: Client,
+    client: RmcpClient,
     arrivals: Arrivals,
 }
 
@@ -119,7 +119,7 @@ async fn over_http(wire: Wire) {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future)
+    tokio::time::timeout(ANSWER_TIMEOUT, future)
         .await
         .expect("an answer before the deadline")
 }
@@ -127,7 +127,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
 /// Exercises every feature of the client.
 async fn check(
     wire: Wire,
-    client: impl Future<Output = Result<Client, ClientInitializeError>>,
+    client: impl Future<Output = Result<RmcpClient, ClientInitializeError>>,
     arrivals: Arrivals,
 ) {
     let client = within(client).await.expect("the server agrees");
@@ -257,7 +257,7 @@ impl Session {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let end = tokio::time::timeout(GRACE, end).await;
+        let end = tokio::time::timeout(SCRIPT_END_TIMEOUT, end).await;
         end.expect("the script has ended before its time");
     }
 
@@ -308,7 +308,7 @@ async fn the_stateless_wire_over_http() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leaving_within_a_call_lets_its_script_tidy_up() {
+async fn client_exit_lets_the_script_tidy_up() {
     for wire in [Wire::Stateful, Wire::Stateless] {
         let sandbox = Sandbox::new().with_script("tidy", TIDY);
         let command = sandbox.command(&["stdio", "scripts"]);

@@ -13,7 +13,7 @@ const SKIPPED: i32 = 77;
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the runner is no script of mcpd")]
-fn the_official_suite_finds_no_fault() {
+fn official_suite_finds_no_fault() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance");
     let target = binary().ancestors().nth(2);
     let output = Command::new(here.join("run"))

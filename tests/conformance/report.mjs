@@ -1,4 +1,4 @@
-// Judges what the conformance suite saw in one leg: `report.mjs LEG RESULTS BASELINE`.
+// Judges the results of the conformance suite in one leg: `report.mjs LEG RESULTS BASELINE`.
 // Failures and warnings count alike, except in the scenarios that BASELINE lists; those must not pass.
 
 import { readdirSync, readFileSync } from 'node:fs';

@@ -34,13 +34,13 @@ const NOT_TRIED: &[(&str, &str)] = &[
 struct Reader {
     sandbox: Sandbox,
     port: String,
-    server: Option<Server>,
+    server: Option<PageServer>,
 }
 
 /// Server that runs until the end of the page. It is killed on drop.
-struct Server(Child);
+struct PageServer(Child);
 
-impl Drop for Server {
+impl Drop for PageServer {
     fn drop(&mut self) {
         // Killing fails if the process has ended, which it should not have.
         self.0.kill().ok();
@@ -126,7 +126,7 @@ impl Reader {
             .stderr(Stdio::piped());
         let mut child = shell.spawn().unwrap();
         let mut stderr = child.stderr.take().unwrap();
-        self.server = Some(Server(child));
+        self.server = Some(PageServer(child));
         let said = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&said);
         thread::spawn(move || {
@@ -200,7 +200,7 @@ const NOT_FOLLOWED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn whoever_does_what_a_page_says_sees_what_it_says() {
+fn pages_print_what_they_say() {
     thread::scope(|scope| {
         for (page, compared) in PAGES {
             let reader = thread::Builder::new().name((*page).to_owned());
@@ -211,7 +211,7 @@ fn whoever_does_what_a_page_says_sees_what_it_says() {
 }
 
 #[test]
-fn no_page_with_commands_is_forgotten() {
+fn pages_with_commands_are_all_followed() {
     let mut pages: Vec<_> = fs::read_dir(repository().join("docs"))
         .unwrap()
         .map(|entry| format!("docs/{}", entry.unwrap().file_name().display()))

@@ -24,20 +24,20 @@ fn start(sandbox: &Sandbox) -> Daemon {
 }
 
 /// Returns the number of records that begin a call, in all files.
-fn begun(sandbox: &Sandbox) -> usize {
+fn begun_calls(sandbox: &Sandbox) -> usize {
     let arguments = ["audit", "grep", r#""event":"begin""#, "--json"];
     let found = output(sandbox.command(&arguments), b"").stdout;
     String::from_utf8(found).unwrap().lines().count()
 }
 
-fn verified(sandbox: &Sandbox) -> Value {
+fn verify_log(sandbox: &Sandbox) -> Value {
     let arguments = ["audit", "verify", "--json"];
     let report = output(sandbox.command(&arguments), b"").stdout;
     serde_json::from_slice(&report).unwrap()
 }
 
 #[test]
-fn over_http_a_caller_has_the_name_of_its_token() {
+fn caller_over_http_has_the_name_of_its_token() {
     let sandbox = Sandbox::new();
     let mut daemon = start(&sandbox);
     daemon.call("echo", json!({"value": "a"}));
@@ -51,7 +51,7 @@ fn over_http_a_caller_has_the_name_of_its_token() {
 }
 
 #[test]
-fn with_another_configuration_the_log_goes_on_as_that_says() {
+fn reload_applies_to_the_log() {
     let sandbox = Sandbox::new();
     let mut daemon = start(&sandbox);
     daemon.call("echo", json!({"value": "the first"}));
@@ -61,18 +61,18 @@ fn with_another_configuration_the_log_goes_on_as_that_says() {
     )
     .unwrap();
     daemon.signal(Signal::HUP);
-    daemon.hear("the configuration was read again");
+    daemon.wait_for_line("the configuration was read again");
     daemon.call("echo", json!({"value": "the second"}));
     let text = |path| fs::read_to_string(sandbox.path().join(path)).unwrap();
     let (before, after) = (text(LOG), text("other.jsonl"));
     assert!(before.contains("the first"), "{before}");
     assert!(after.contains(r#""event":"begin""#), "{after}");
     assert!(!(before + &after).contains("the second"));
-    assert_eq!(verified(&sandbox)["faults"], json!([]));
+    assert_eq!(verify_log(&sandbox)["faults"], json!([]));
 }
 
 #[test]
-fn a_call_that_was_answered_is_in_the_log_of_a_server_that_is_killed() {
+fn answered_call_survives_a_killed_server() {
     let sandbox = Sandbox::new();
     let answered = AtomicUsize::new(0);
     for round in 1..=4 {
@@ -93,16 +93,16 @@ fn a_call_that_was_answered_is_in_the_log_of_a_server_that_is_killed() {
             daemon.signal(Signal::KILL);
         });
         drop(daemon);
-        let faults = verified(&sandbox)["faults"].take();
+        let faults = verify_log(&sandbox)["faults"].take();
         let faults = faults.as_array().unwrap();
         let is_torn = |fault: &Value| fault["fault"].to_string().contains("torn");
         assert!(
             faults.len() <= 1 && faults.iter().all(is_torn),
             "{faults:?}"
         );
-        assert!(begun(&sandbox) >= answered.load(Ordering::SeqCst));
+        assert!(begun_calls(&sandbox) >= answered.load(Ordering::SeqCst));
     }
     // The next server repairs a torn record, if there is one.
     start(&sandbox).call("echo", json!({"value": "a"}));
-    assert_eq!(verified(&sandbox)["faults"], json!([]));
+    assert_eq!(verify_log(&sandbox)["faults"], json!([]));
 }

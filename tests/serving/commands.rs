@@ -39,7 +39,7 @@ fn run(server: &mut dyn Server, command: &str) -> String {
 }
 
 #[test]
-fn a_command_writes_where_it_works_and_nowhere_else() {
+fn command_writes_only_in_its_directory() {
     on_each_transport("", |server, sandbox| {
         assert_eq!(run(server, "echo x > file && cat file"), "x");
         assert_eq!(
@@ -89,7 +89,7 @@ fn a_command_reads_no_secrets() {
 }
 
 #[test]
-fn a_command_has_no_network_if_that_is_off() {
+fn command_has_no_network_if_disabled() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || while listener.accept().is_ok() {});
@@ -126,7 +126,7 @@ fn a_command_leaves_no_process_behind() {
 }
 
 #[test]
-fn a_command_kills_nobody_else() {
+fn command_kills_no_foreign_process() {
     on_each_transport("", |server, sandbox| {
         let server_id = server.id();
         let said = run(server, &format!("kill -9 {server_id} || echo refused"));
@@ -137,7 +137,7 @@ fn a_command_kills_nobody_else() {
 }
 
 #[test]
-fn at_the_time_out_a_stubborn_command_is_gone_with_all_it_started() {
+fn timeout_kills_a_stubborn_command_and_its_children() {
     on_each_transport("", |server, sandbox| {
         let command = "trap '' TERM; echo begun; sleep 600 & while :; do sleep 1; done";
         let arguments = json!({"command": command, "timeout_ms": 300});
@@ -151,7 +151,7 @@ fn at_the_time_out_a_stubborn_command_is_gone_with_all_it_started() {
 }
 
 #[test]
-fn a_secret_that_commands_are_given_is_not_told() {
+fn secret_of_commands_is_redacted() {
     let configuration = "[[tool]]\nmatch = \"run_command\"\n[tool.env]\nKEY = \"correct horse\"\n";
     on_each_transport(configuration, |server, _| {
         assert_eq!(
@@ -162,7 +162,7 @@ fn a_secret_that_commands_are_given_is_not_told() {
 }
 
 #[test]
-fn without_a_sandbox_a_command_may_do_what_its_user_may() {
+fn command_without_a_sandbox_has_the_rights_of_its_user() {
     on_each_transport("[run_command]\nsandbox = \"none\"\n", |server, sandbox| {
         run(server, "echo x > ../outside");
         let outside = sandbox.path().join("outside");

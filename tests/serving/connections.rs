@@ -13,15 +13,15 @@ use serde_json::json;
 
 use crate::{Server as _, call};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause of the server when it has no descriptor for a connection.
-const PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const HEALTH: &str = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 /// Connects a client that sends `request` and keeps its connection.
 fn connect(daemon: &Daemon, request: &str) -> TcpStream {
     let mut stream = TcpStream::connect(daemon.address()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(READ_TIMEOUT)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     stream
 }
@@ -60,14 +60,14 @@ impl Drop for Shortage {
 }
 
 #[test]
-fn connections_leave_files_to_scripts() {
+fn connection_limit_leaves_descriptors_for_scripts() {
     const CONNECTIONS: usize = 36;
     let script = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\necho done\n";
     let sandbox = Sandbox::new()
         .with_open_files(100)
         .with_script("work", script);
     let daemon = Daemon::start(&sandbox, &["--log", "debug"]);
-    daemon.hear("there can be 36 connections at a time, as 100 files may be open");
+    daemon.wait_for_line("there can be 36 connections at a time, as 100 files may be open");
     let call = call("work", json!({})).to_string();
     let token = daemon.token().unwrap();
     let request = format!(
@@ -99,13 +99,13 @@ fn a_server_without_descriptors_waits_for_one() {
     let shortage = Shortage::of(&daemon);
     let begin = Instant::now();
     let waiting = connect(&daemon, HEALTH);
-    daemon.hear("WARN failed to accept a connection");
+    daemon.wait_for_line("WARN failed to accept a connection");
     for _ in 0..3 {
-        daemon.hear("failed again to accept a connection");
+        daemon.wait_for_line("failed again to accept a connection");
     }
     drop(shortage);
     assert!(answer(&waiting).starts_with("HTTP/1.1 200"));
-    let attempts = begin.elapsed().as_millis() / PAUSE.as_millis();
+    let attempts = begin.elapsed().as_millis() / ACCEPT_PAUSE.as_millis();
     daemon.signal(Signal::TERM);
     let (_, said) = daemon.wait();
     let further = said.matches("to accept a connection").count() as u128;
@@ -129,10 +129,10 @@ fn roots_are_watched_again_once_there_are_descriptors() {
 
     let shortage = Shortage::of(&daemon);
     fs::rename(at("next"), at("scripts")).unwrap();
-    daemon.hear("watching the roots anew");
-    daemon.hear("WARN failed to watch the roots");
+    daemon.wait_for_line("watching the roots anew");
+    daemon.wait_for_line("WARN failed to watch the roots");
     drop(shortage);
-    daemon.hear("watching the roots anew");
+    daemon.wait_for_line("watching the roots anew");
     sandbox.write_script("late", "#!/bin/sh\necho '{}'\n");
     eventually("the script is served", || {
         let answer = daemon.exchange(&list);

@@ -17,7 +17,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 const TLS: &[&str] = &["--tls-certificate", "server.pem", "--tls-key", "server.key"];
 
 /// Certificate authority that client and server trust, and the files of the certificates it
@@ -82,13 +82,13 @@ impl Authority {
         let name = "localhost".try_into().unwrap();
         let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
         let mut stream = TcpStream::connect(daemon.address()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(READ_TIMEOUT)).unwrap();
         connection.complete_io(&mut stream).unwrap();
         StreamOwned::new(connection, stream)
     }
 
     /// Returns the certificate that a new client is shown.
-    fn shown(&self, daemon: &Daemon) -> CertificateDer<'static> {
+    fn server_certificate(&self, daemon: &Daemon) -> CertificateDer<'static> {
         let stream = self.connect(daemon);
         stream.conn.peer_certificates().unwrap()[0]
             .clone()
@@ -127,7 +127,7 @@ fn curl(sandbox: &Sandbox, daemon: &Daemon, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_certificate_is_shown_and_everything_encrypted() {
+fn server_shows_its_certificate_and_encrypts() {
     let (sandbox, _authority) = setting();
     let daemon = Daemon::start(&sandbox, TLS);
     assert!(daemon.url().starts_with("https://127.0.0.1:"));
@@ -140,7 +140,7 @@ fn a_certificate_is_shown_and_everything_encrypted() {
 }
 
 #[test]
-fn clients_show_certificates_where_they_have_to() {
+fn client_certificate_is_required_if_configured() {
     let (sandbox, authority) = setting();
     authority.certify("client");
     let known = ["--cert", "client.pem", "--key", "client.key"];
@@ -168,7 +168,7 @@ fn clients_show_certificates_where_they_have_to() {
 /// Returns the tool names listed for `curl` with these arguments, or the status if there is no
 /// list.
 #[track_caller]
-fn listed(sandbox: &Sandbox, daemon: &Daemon, arguments: &[&str]) -> Result<Vec<String>, u16> {
+fn list_tools(sandbox: &Sandbox, daemon: &Daemon, arguments: &[&str]) -> Result<Vec<String>, u16> {
     let mut command = sandbox.program("curl");
     command.args(["--silent", "--max-time", "60", "--cacert", "ca.pem"]);
     command.args(["--header", "Content-Type: application/json"]);
@@ -202,19 +202,19 @@ fn listed(sandbox: &Sandbox, daemon: &Daemon, arguments: &[&str]) -> Result<Vec<
 /// An answer that is sent before its request was read resets the stream, and the client usually
 /// never sees it.
 #[test]
-fn an_answer_over_http_2_arrives_whatever_it_is() {
+fn refusals_over_http_2_arrive() {
     let (sandbox, _) = setting();
     let daemon = Daemon::start(&sandbox, TLS);
     let token = format!("Authorization: Bearer {}", daemon.token().unwrap());
     for _ in 0..20 {
-        assert_eq!(listed(&sandbox, &daemon, &["--http2"]), Err(401));
+        assert_eq!(list_tools(&sandbox, &daemon, &["--http2"]), Err(401));
         let put = ["--http2", "--header", &token, "--request", "PUT"];
-        assert_eq!(listed(&sandbox, &daemon, &put), Err(405));
+        assert_eq!(list_tools(&sandbox, &daemon, &put), Err(405));
     }
 }
 
 #[test]
-fn a_certificate_says_who_calls_where_no_token_does() {
+fn client_certificate_identifies_the_caller() {
     let (sandbox, authority) = setting();
     let sandbox = sandbox.with_counter("count").with_counter("other");
     authority.certify("robot");
@@ -235,7 +235,7 @@ fn a_certificate_says_who_calls_where_no_token_does() {
     let token = format!("Authorization: Bearer {}", daemon.token().unwrap());
     let robot = ["--cert", "robot.pem", "--key", "robot.key"];
     let guest = ["--cert", "guest.pem", "--key", "guest.key"];
-    let list = |shown: &[&[&str]]| listed(&sandbox, &daemon, &shown.concat());
+    let list = |shown: &[&[&str]]| list_tools(&sandbox, &daemon, &shown.concat());
 
     let all = || Ok(vec!["count".to_owned(), "other".to_owned()]);
     assert_eq!(list(&[&robot]), Ok(vec!["count".to_owned()]));
@@ -261,7 +261,7 @@ fn a_certificate_says_who_calls_where_no_token_does() {
 }
 
 #[test]
-fn a_certificate_that_nobody_is_asked_for_is_refused() {
+fn certificate_entry_without_client_certificates_is_refused() {
     let (sandbox, authority) = setting();
     let hash = authority.fingerprint("server");
     let table = format!("[[certificate]]\nname = \"robot\"\nsha256 = \"{hash}\"\n");
@@ -273,26 +273,26 @@ fn a_certificate_that_nobody_is_asked_for_is_refused() {
 
 /// Existing connections continue when the certificate files change.
 #[test]
-fn certificates_that_change_are_shown_from_the_next_connection_on() {
+fn certificate_change_applies_to_new_connections() {
     let (sandbox, authority) = setting();
     let daemon = Daemon::start(&sandbox, TLS);
     let mut connected = authority.connect(&daemon);
-    let first = authority.shown(&daemon);
+    let first = authority.server_certificate(&daemon);
 
     authority.certify("server");
     let second = eventually("the new certificate to be shown", || {
-        Some(authority.shown(&daemon)).filter(|shown| *shown != first)
+        Some(authority.server_certificate(&daemon)).filter(|shown| *shown != first)
     });
 
     fs::write(sandbox.path().join("server.pem"), "no certificate").unwrap();
     daemon.signal(Signal::HUP);
-    daemon.hear("the certificate stays as it was");
-    assert_eq!(authority.shown(&daemon), second);
+    daemon.wait_for_line("the certificate stays as it was");
+    assert_eq!(authority.server_certificate(&daemon), second);
 
     authority.certify("server");
     daemon.signal(Signal::HUP);
     eventually("the third certificate to be shown", || {
-        Some(authority.shown(&daemon)).filter(|shown| *shown != second)
+        Some(authority.server_certificate(&daemon)).filter(|shown| *shown != second)
     });
 
     let request = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -304,7 +304,7 @@ fn certificates_that_change_are_shown_from_the_next_connection_on() {
 
 /// A client that fails the handshake, or stays silent, does not block others and is disconnected.
 #[test]
-fn what_is_no_tls_is_disconnected() {
+fn connection_without_tls_is_closed() {
     let (sandbox, _authority) = setting();
     let daemon = Daemon::start(&sandbox, TLS);
     let beginnings: [&[u8]; 5] = [
@@ -318,7 +318,7 @@ fn what_is_no_tls_is_disconnected() {
     ];
     let connections = beginnings.map(|beginning| {
         let mut stream = TcpStream::connect(daemon.address()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(READ_TIMEOUT)).unwrap();
         stream.write_all(beginning).unwrap();
         stream
     });
@@ -345,7 +345,7 @@ fn check_refused(arguments: &[&str], reason: &str) {
 }
 
 #[test]
-fn without_a_certificate_that_is_good_it_does_not_start() {
+fn invalid_certificate_prevents_the_start() {
     let certificate = ["--tls-certificate", "server.pem"];
     check_refused(&certificate, "it takes a certificate and its key");
     let mismatch =

@@ -37,7 +37,7 @@ fn calling(sandbox: &Sandbox, arguments: &[&str]) -> Pipes {
 }
 
 #[test]
-fn when_the_client_hangs_up_scripts_end_and_the_exit_code_is_0() {
+fn end_of_input_ends_scripts_and_exits_with_0() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
     let mut client = calling(&sandbox, &[]);
     client.close_input();
@@ -46,7 +46,7 @@ fn when_the_client_hangs_up_scripts_end_and_the_exit_code_is_0() {
 }
 
 #[test]
-fn a_script_whose_call_is_cancelled_can_tidy_up() {
+fn cancelled_script_can_tidy_up() {
     let sandbox = Sandbox::new();
     let witness = sandbox.path().join("tidy");
     let tidy = format!("'sleep 0.2; echo tidy; : > {}; exit'", witness.display());
@@ -142,7 +142,7 @@ fn client_that_dies_ends_its_script_at_once() {
 }
 
 #[test]
-fn a_script_that_runs_alone_does_so_until_it_is_gone() {
+fn exclusive_script_blocks_others_until_its_group_ends() {
     const ALONE: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then echo '{"description": "Runs alone.", "concurrency": 1}'; exit; fi
 mkdir running || exit 9
@@ -174,7 +174,7 @@ while :; do sleep 0.02; done
 }
 
 #[test]
-fn when_asked_to_end_scripts_end_and_the_exit_code_is_0() {
+fn sigterm_ends_scripts_and_exits_with_0() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
     let client = calling(&sandbox, &[]);
     client.signal(Signal::TERM);
@@ -183,7 +183,7 @@ fn when_asked_to_end_scripts_end_and_the_exit_code_is_0() {
 }
 
 #[test]
-fn when_mcpd_is_killed_scripts_end() {
+fn killed_server_takes_its_scripts_along() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
     let client = calling(&sandbox, &[]);
     client.signal(Signal::KILL);
@@ -191,7 +191,7 @@ fn when_mcpd_is_killed_scripts_end() {
 }
 
 #[test]
-fn when_mcpd_is_killed_nothing_that_was_confined_goes_on() {
+fn killed_server_takes_confined_scripts_along() {
     let daemons = STUBBORN.replace(
         "sleep 1000 &",
         "setsid sh -c '(sleep 1000 &)'; sleep 1000 &",
@@ -217,7 +217,7 @@ fn when_mcpd_is_killed_nothing_that_was_confined_goes_on() {
 }
 
 #[test]
-fn the_first_process_of_a_container_reaps_whoever_is_left_to_it() {
+fn init_of_a_container_reaps_orphans() {
     // A mark of its own hides these processes from the search for leftovers.
     const STRANGERS: &str = r#"#!/bin/bash
 if [ "$1" = --help ]; then echo '{"description": "Leaves strangers."}'; exit; fi
@@ -250,7 +250,7 @@ if [ "$1" = --help ]; then echo '{"description": "Counts the dead."}'; exit; fi
 }
 
 #[test]
-fn a_directory_that_a_killed_mcpd_has_left_behind_goes_with_the_next_start() {
+fn directory_of_a_killed_server_is_removed_at_the_next_start() {
     let sandbox = Sandbox::new();
     let directories = || -> Vec<_> {
         let entries = sandbox.path().join("tmp").read_dir().unwrap();

@@ -31,7 +31,7 @@ fn table(program: &str, keys: &str) -> String {
 const ONE: &str = r#"[{"name": "one"}]"#;
 
 /// Returns a sandbox with a script and these endpoints.
-fn configured(endpoints: &[String]) -> Sandbox {
+fn sandbox_with(endpoints: &[String]) -> Sandbox {
     let sandbox = Sandbox::new().with_script("script", SCRIPT);
     fs::write(sandbox.path().join("mcpd.toml"), endpoints.join("\n")).unwrap();
     sandbox
@@ -49,9 +49,9 @@ fn names(server: &mut dyn Server) -> Vec<String> {
 }
 
 #[test]
-fn a_bad_endpoint_keeps_nobody_from_the_others() {
+fn bad_endpoint_does_not_affect_others() {
     let result = |stdout: &str| format!(r#"echo '{{"type": "result", "result": {stdout}}}'"#);
-    let sandbox = configured(&[
+    let sandbox = sandbox_with(&[
         endpoint(
             "good",
             ONE,
@@ -85,16 +85,16 @@ fn a_bad_endpoint_keeps_nobody_from_the_others() {
 }
 
 #[test]
-fn a_list_has_its_own_time() {
+fn list_has_its_own_timeout() {
     let program = format!(r#"sleep 1.5; echo '{{"type": "result", "tools": {ONE}}}'"#);
-    let sandbox = configured(&[table(&program, "timeout = 1")]);
+    let sandbox = sandbox_with(&[table(&program, "timeout = 1")]);
     let mut daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
     assert_eq!(names(&mut daemon), ["one", "script"]);
 }
 
 #[test]
-fn who_calls_what_an_endpoint_does_not_list_is_told_of_it() {
-    let sandbox = configured(&[table("exit 3", "")]);
+fn call_of_an_unlisted_tool_is_explained() {
+    let sandbox = sandbox_with(&[table("exit 3", "")]);
     let found = output(sandbox.command(&["call", "scripts", "one"]), b"");
     let said = String::from_utf8_lossy(&found.stderr);
     let expected = "did not list its tools: it ended with exit code 3";
@@ -106,7 +106,7 @@ fn who_calls_what_an_endpoint_does_not_list_is_told_of_it() {
 /// error.
 #[track_caller]
 fn check(body: &str, expected: &str, is_error: bool) {
-    let sandbox = configured(&[endpoint("far", ONE, body, "timeout = 2")]);
+    let sandbox = sandbox_with(&[endpoint("far", ONE, body, "timeout = 2")]);
     let mut server = start(&sandbox);
     let result = server.call("far_one", json!({}));
     assert_eq!(text(&result), expected, "{body}");
@@ -116,7 +116,7 @@ fn check(body: &str, expected: &str, is_error: bool) {
 }
 
 #[test]
-fn an_answer_is_what_it_says() {
+fn answer_has_output_and_exit_code() {
     check(
         r#"echo '{"type": "result", "tool": "one", "result": {"stdout": "ab", "exit_code": 0}}'"#,
         "ab",
@@ -139,7 +139,7 @@ fn an_answer_is_what_it_says() {
 }
 
 #[test]
-fn what_is_no_answer_is_told_without_details() {
+fn invalid_answer_is_reported_without_details() {
     let no_answer = "The endpoint gave no valid answer. The log says why.";
     for body in [
         "echo garbage",
@@ -154,8 +154,8 @@ fn what_is_no_answer_is_told_without_details() {
 }
 
 #[test]
-fn whoever_calls_in_the_shell_reads_why_there_is_no_answer() {
-    let sandbox = configured(&[endpoint("far", ONE, "echo garbage", "")]);
+fn command_line_call_explains_a_missing_answer() {
+    let sandbox = sandbox_with(&[endpoint("far", ONE, "echo garbage", "")]);
     let found = output(sandbox.command(&["call", "scripts", "far/one"]), b"");
     let said = String::from_utf8_lossy(&found.stderr);
     let expected = "it printed no object of the type `result`, but `garbage`";
@@ -163,7 +163,7 @@ fn whoever_calls_in_the_shell_reads_why_there_is_no_answer() {
 }
 
 #[test]
-fn an_endpoint_that_takes_too_long_is_told_as_such() {
+fn endpoint_timeout_is_reported() {
     let expected = "The endpoint was stopped because it ran longer than its limit of 2 s.";
     check("sleep 1000", expected, true);
 }
@@ -171,17 +171,17 @@ fn an_endpoint_that_takes_too_long_is_told_as_such() {
 #[test]
 fn an_object_is_structured_content() {
     let body = r#"echo '{"type": "result", "result": {"echo": "hi"}}'"#;
-    let sandbox = configured(&[endpoint("far", ONE, body, "")]);
+    let sandbox = sandbox_with(&[endpoint("far", ONE, body, "")]);
     let result = start(&sandbox).call("far_one", json!({}));
     assert_eq!(result["structuredContent"], json!({"echo": "hi"}));
     assert_eq!(text(&result), r#"{"echo": "hi"}"#);
 }
 
 #[test]
-fn an_endpoint_gets_what_it_is_asked_for() {
+fn endpoint_receives_the_arguments() {
     let body = r#"printf '{"type": "result", "result": %s}' "$request""#;
     let tools = r#"[{"name": "sub/one", "input_schema": {"type": "object", "required": ["n"]}}]"#;
-    let sandbox = configured(&[endpoint("far", tools, body, "")]);
+    let sandbox = sandbox_with(&[endpoint("far", tools, body, "")]);
     let mut server = start(&sandbox);
     let result = server.call("far_sub_one", json!({"n": [1.5, "é"]}));
     let asked = r#"{"action":"call_tool","tool":"sub/one","arguments":{"n":[1.5,"é"]}}"#;
@@ -194,9 +194,9 @@ fn an_endpoint_gets_what_it_is_asked_for() {
 }
 
 #[test]
-fn a_list_that_changes_is_served_as_it_is() {
+fn changed_list_is_served() {
     let program = r#"cat tools.json && read -r request"#;
-    let sandbox = configured(&[table(program, "refresh = 0.05")]);
+    let sandbox = sandbox_with(&[table(program, "refresh = 0.05")]);
     let list = |tools: &str| {
         let new = sandbox.path().join("new.json");
         fs::write(&new, format!(r#"{{"type": "result", "tools": {tools}}}"#)).unwrap();
@@ -220,20 +220,20 @@ fn a_list_that_changes_is_served_as_it_is() {
 }
 
 #[test]
-fn an_endpoint_is_given_its_secrets_and_none_of_mcpds_own() {
+fn endpoint_receives_only_its_own_secrets() {
     let body = r#"printf '{"type": "result", "result": {"stdout": "%s|%s|%s", "exit_code": 0}}' "$TOKEN" "$MCPD_CONFIG" "$MCPD_NO_SOURCES""#;
     let keys = "[endpoint.env]\nTOKEN = \"s3cret-of-alice\"\n";
-    let sandbox = configured(&[endpoint("far", ONE, body, keys)]);
+    let sandbox = sandbox_with(&[endpoint("far", ONE, body, keys)]);
     let result = start(&sandbox).call("far_one", json!({}));
     assert_eq!(text(&result), "[redacted TOKEN]||1");
 }
 
 #[test]
-fn a_rule_holds_for_the_tools_of_an_endpoint() {
+fn rules_apply_to_tools_of_an_endpoint() {
     let body = r#"echo x 2>/dev/null >"$PWD/written" && said=yes || said=no; printf '{"type": "result", "result": {"stdout": "%s", "exit_code": 0}}' $said"#;
     for (pattern, written) in [("near/*", "yes"), ("far/*", "no")] {
         let rule = format!("[[tool]]\nmatch = \"{pattern}\"\nsandbox = \"guarded\"\n");
-        let sandbox = configured(&[endpoint("far", ONE, body, ""), rule]);
+        let sandbox = sandbox_with(&[endpoint("far", ONE, body, ""), rule]);
         let result = start(&sandbox).call("far_one", json!({}));
         assert_eq!(text(&result), written, "{pattern}");
     }

@@ -29,11 +29,11 @@ fn check(start: impl FnOnce(&Sandbox, &[&str]) -> Box<dyn Server>) {
 }
 
 #[test]
-fn over_stdio_good_scripts_are_served_beside_faulty_ones() {
+fn good_scripts_are_served_over_stdio_beside_faulty_ones() {
     check(|sandbox, arguments| Box::new(Pipes::start(sandbox, arguments)));
 }
 
 #[test]
-fn over_http_good_scripts_are_served_beside_faulty_ones() {
+fn good_scripts_are_served_over_http_beside_faulty_ones() {
     check(|sandbox, arguments| Box::new(Daemon::start(sandbox, arguments)));
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mcpd_tests::{Daemon, Sandbox};
 
 /// Shorter than the idle timeout of a connection.
-const PATIENCE: Duration = Duration::from_secs(25);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(25);
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEADERS: u8 = 1;
 const RESET: u8 = 3;
@@ -47,8 +47,8 @@ fn check_closed(attack: impl Fn(u32) -> Vec<u8>) {
     let sandbox = Sandbox::new();
     let daemon = Daemon::start(&sandbox, &[]);
     let mut stream = TcpStream::connect(daemon.address()).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(CLOSE_TIMEOUT)).unwrap();
+    stream.set_read_timeout(Some(CLOSE_TIMEOUT)).unwrap();
     let mut reader = stream.try_clone().unwrap();
     let reading = std::thread::spawn(move || reader.read_to_end(&mut Vec::new()).is_ok());
     stream
@@ -59,7 +59,7 @@ fn check_closed(attack: impl Fn(u32) -> Vec<u8>) {
     while stream.write_all(&attack(rounds)).is_ok() {
         rounds += 1;
         assert!(
-            begin.elapsed() < PATIENCE,
+            begin.elapsed() < CLOSE_TIMEOUT,
             "still open after {rounds} rounds"
         );
         if rounds % 1000 == 0 {

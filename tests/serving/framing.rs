@@ -13,7 +13,7 @@ use crate::call;
 
 /// Shorter than the idle timeout of a connection, so that an idle timeout is not taken for a
 /// refusal.
-const PATIENCE: Duration = Duration::from_secs(25);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Server with a tool that counts its runs.
 struct Counter {
@@ -32,7 +32,7 @@ impl Counter {
     /// open.
     fn exchange(&self, request: &[u8]) -> Option<String> {
         let mut stream = TcpStream::connect(self.daemon.address()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(CLOSE_TIMEOUT)).unwrap();
         // The server may close the connection before all is sent.
         stream.write_all(request).ok();
         let mut answer = Vec::new();
@@ -59,12 +59,12 @@ fn body() -> String {
 }
 
 /// Encodes the body as one chunk.
-fn chunked() -> String {
+fn chunked_body() -> String {
     format!("{:x}\r\n{}\r\n0\r\n\r\n", body().len(), body())
 }
 
 /// Builds a whole call, as it could be hidden behind another.
-fn hidden(counter: &Counter) -> String {
+fn hidden_call(counter: &Counter) -> String {
     let length = format!("Content-Length: {}\r\n", body().len());
     counter.request(POST, &length, &body())
 }
@@ -85,9 +85,9 @@ fn check_refused(counter: &Counter, request: &[u8]) {
 }
 
 #[test]
-fn a_length_that_is_in_doubt_is_refused() {
+fn ambiguous_length_is_refused() {
     let counter = Counter::start();
-    let (body, hidden) = (body(), hidden(&counter));
+    let (body, hidden) = (body(), hidden_call(&counter));
     let length = body.len();
     for headers in [
         format!(
@@ -112,11 +112,11 @@ fn a_length_that_is_in_doubt_is_refused() {
 }
 
 #[test]
-fn chunks_that_are_in_doubt_are_refused() {
+fn ambiguous_chunks_are_refused() {
     let counter = Counter::start();
-    let (body, hidden) = (body(), hidden(&counter));
+    let (body, hidden) = (body(), hidden_call(&counter));
     let size = body.len();
-    let chunked = chunked();
+    let chunked = chunked_body();
     for headers in [
         "Transfer-Encoding: gzip\r\n",
         "Transfer-Encoding: chunked, identity\r\n",
@@ -145,7 +145,7 @@ fn chunks_that_are_in_doubt_are_refused() {
 }
 
 #[test]
-fn a_head_that_is_in_doubt_is_refused() {
+fn ambiguous_head_is_refused() {
     let counter = Counter::start();
     let body = body();
     let length = format!("Content-Length: {}\r\n", body.len());
@@ -179,7 +179,7 @@ fn a_head_that_is_in_doubt_is_refused() {
 
 /// The end of each request is clear, but the server does not support its form.
 #[test]
-fn what_comes_in_the_wrong_form_is_refused() {
+fn unsupported_form_is_refused() {
     let counter = Counter::start();
     let token = counter.daemon.token().unwrap();
     let check = |line: &str, headers: &str, status: &str| {
@@ -216,9 +216,9 @@ fn what_comes_in_the_wrong_form_is_refused() {
 /// The connection ends with the answer because the requests ask for it, explicitly or by their
 /// HTTP version.
 #[test]
-fn what_is_odd_but_clear_is_served_once() {
+fn odd_but_unambiguous_request_is_served_once() {
     let counter = Counter::start();
-    let (body, chunked, hidden) = (body(), chunked(), hidden(&counter));
+    let (body, chunked, hidden) = (body(), chunked_body(), hidden_call(&counter));
     let length = format!("Content-Length: {}\r\n", body.len());
     let closing = format!("Connection: close\r\n{length}");
     let absolute = "POST http://localhost/mcp HTTP/1.1\r\nHost: evil.example";
@@ -258,7 +258,7 @@ fn what_is_odd_but_clear_is_served_once() {
 
 /// "A server MUST NOT send content in the response" -- RFC 9110, section 9.3.2
 #[test]
-fn what_can_be_read_has_a_head() {
+fn head_request_is_answered_without_a_body() {
     let counter = Counter::start();
     for path in ["/health", "/ready"] {
         let request =

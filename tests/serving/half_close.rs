@@ -84,7 +84,7 @@ fn half_closed_client_gets_its_answer() {
 }
 
 #[test]
-fn half_closed_client_gets_an_answer_that_takes_its_time() {
+fn half_closed_client_gets_a_slow_answer() {
     for (accept, is_stateless) in [(BOTH, false), (BOTH, true), ("application/json", false)] {
         let sandbox = Sandbox::new().with_script("held", HELD);
         let daemon = Daemon::start(&sandbox, &[]);
@@ -103,7 +103,7 @@ fn half_closed_client_gets_an_answer_that_takes_its_time() {
 }
 
 #[test]
-fn client_that_is_gone_still_ends_its_stateless_call() {
+fn lost_client_ends_its_stateless_call() {
     for accept in [BOTH, "application/json"] {
         let sandbox = Sandbox::new().with_script("held", HELD);
         let daemon = Daemon::start(&sandbox, &[]);

@@ -9,7 +9,7 @@ use crate::{call, nothing_left, on_each_transport, text};
 const MIB: u64 = 1024 * 1024;
 
 #[test]
-fn a_gigabyte_of_output_is_cut_short_and_takes_no_memory() {
+fn gigabyte_of_output_is_truncated_in_bounded_memory() {
     on_each_transport("hostile", &[], |server, sandbox| {
         server.call("never-reads", json!({}));
         let before = peak_memory(server.id());
@@ -26,7 +26,7 @@ fn a_gigabyte_of_output_is_cut_short_and_takes_no_memory() {
 
 /// Log lines that the client does not read are dropped, however long they are.
 #[test]
-fn endless_log_lines_for_a_client_that_does_not_read_take_no_memory() {
+fn unread_log_lines_take_bounded_memory() {
     let endless = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\n\
                    yes \"DEBUG $(head -c 60000 /dev/zero | tr '\\0' '\\1')\" >&2\n";
     let sandbox = Sandbox::new().with_script("endless", endless);
@@ -48,7 +48,7 @@ fn endless_log_lines_for_a_client_that_does_not_read_take_no_memory() {
 }
 
 /// Returns the shown part of an output that is too long for the result.
-fn shown(result: &Value) -> &str {
+fn shown_text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap()
 }
 
@@ -58,7 +58,7 @@ fn output_within_the_limit_is_shortened_and_counted() {
         let result = server.call("floods", json!({"bytes": 100_000_000}));
         assert_eq!(result["isError"], false);
         assert_eq!(result["_meta"]["mcpd/output"]["totalBytes"], 100_000_000);
-        assert!(shown(&result).len() < 200_000);
+        assert!(shown_text(&result).len() < 200_000);
         let note = result["content"][1]["text"].as_str().unwrap();
         assert!(
             note.contains("The first 16777216 of them can be read"),
@@ -83,8 +83,11 @@ fn arguments_of_any_size_arrive_whole() {
         let result = server.call("echo", json!({"value": value}));
         assert_eq!(result["isError"], false);
         assert_eq!(result["_meta"]["mcpd/output"]["totalBytes"], stdin.len());
-        assert!(shown(&result).starts_with(r#"{"value":"xxx"#), "{result}");
-        assert!(shown(&result).ends_with(r#"xxx"}"#), "{result}");
+        assert!(
+            shown_text(&result).starts_with(r#"{"value":"xxx"#),
+            "{result}"
+        );
+        assert!(shown_text(&result).ends_with(r#"xxx"}"#), "{result}");
     });
 }
 
@@ -97,7 +100,7 @@ fn arguments_may_stay_unread() {
 }
 
 #[test]
-fn who_ignores_the_time_limit_is_killed() {
+fn script_that_ignores_its_timeout_is_killed() {
     on_each_transport("hostile", &["--timeout", "1"], |server, sandbox| {
         let result = server.call("ignores-term", json!({}));
         assert_eq!(
@@ -109,7 +112,7 @@ fn who_ignores_the_time_limit_is_killed() {
 }
 
 #[test]
-fn who_leaves_a_child_with_its_pipes_is_answered_for() {
+fn child_that_holds_the_pipes_does_not_delay_the_answer() {
     on_each_transport("hostile", &[], |server, _| {
         let result = server.call("leaves-a-child", json!({}));
         let printed = result["content"][0]["text"].as_str().unwrap();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Server;
 
 const TOOL: &str = "#!/bin/sh\necho '{\"description\": \"Greets\"}'\n";
-const FAULTY: &str = "#!/bin/sh\necho '{\"description\": 1}'\n";
+const FAULTY_SCRIPT: &str = "#!/bin/sh\necho '{\"description\": 1}'\n";
 
 /// Returns the instructions of `initialize` and of `server/discover`, which must be equal.
 #[track_caller]
@@ -74,7 +74,7 @@ impl Server for DiscoveringDaemon {
 }
 
 #[test]
-fn empty_directory_says_what_the_operator_can_run() {
+fn empty_directory_names_commands_for_the_operator() {
     let sandbox = Sandbox::new();
     fs::write(sandbox.path().join("scripts/notes.txt"), "Notes").unwrap();
     let told = instructions_on_each_transport(&sandbox);
@@ -93,12 +93,12 @@ fn faulty_files_are_counted_after_the_configured_instructions() {
     let configuration = sandbox.path().join("mcpd.toml");
     fs::write(configuration, "[server]\ninstructions = \"Be kind.\"\n").unwrap();
     assert_eq!(instructions_on_each_transport(&sandbox), "Be kind.");
-    sandbox.write_script("faulty", FAULTY);
+    sandbox.write_script("faulty", FAULTY_SCRIPT);
     assert_eq!(
         instructions_on_each_transport(&sandbox),
         "Be kind.\n\nOne file is faulty and not served. The operator finds out why with `mcpd check @@ROOT@@/scripts`."
     );
-    sandbox.write_script("also-faulty", FAULTY);
+    sandbox.write_script("also-faulty", FAULTY_SCRIPT);
     let told = instructions_on_each_transport(&sandbox);
     assert!(
         told.contains("2 files are faulty and not served."),
@@ -109,7 +109,7 @@ fn faulty_files_are_counted_after_the_configured_instructions() {
 }
 
 #[test]
-fn directory_without_faults_says_nothing() {
+fn directory_without_faults_adds_no_instructions() {
     let sandbox = Sandbox::new().with_script("tool", TOOL);
     assert_eq!(instructions_on_each_transport(&sandbox), "");
 }

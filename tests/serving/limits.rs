@@ -33,7 +33,7 @@ fn check(mut call: impl FnMut() -> Value) {
 }
 
 #[test]
-fn a_rate_holds_for_every_client() {
+fn rate_limit_applies_to_every_client() {
     let sandbox = sandbox("[limits]\nrate = 0.01\nburst = 2\n");
     let arguments = ["--config", "mcpd.toml"];
     let message = call("hello", json!({})).to_string();
@@ -53,7 +53,7 @@ fn a_rate_holds_for_every_client() {
 }
 
 #[test]
-fn a_token_has_limits_of_its_own() {
+fn token_has_its_own_limits() {
     let sandbox = sandbox("");
     let made = sandbox.command(&["token", "new", "x"]).output().unwrap();
     let secret = String::from_utf8(made.stdout).unwrap();
@@ -112,7 +112,7 @@ fn fill(daemon: &Daemon) -> Vec<thread::JoinHandle<Vec<Value>>> {
 }
 
 #[test]
-fn whoever_comes_when_too_many_wait_is_told_when_to_try_again() {
+fn full_queue_rejects_with_retry_after() {
     let help = r#"{"state": true, "task": "auto", "concurrency": 1}"#;
     let slow = format!(
         "#!/bin/sh\n[ \"$1\" = --help ] && {{ echo '{help}'; exit; }}\nuntil [ -e go ]; do sleep 0.02; done\n"
@@ -157,7 +157,7 @@ fn whoever_comes_when_too_many_wait_is_told_when_to_try_again() {
 }
 
 #[test]
-fn an_event_stream_that_comes_too_soon_does_not_begin() {
+fn event_stream_beyond_the_rate_limit_is_refused() {
     let sandbox = sandbox("[limits]\nrate = 0.01\nburst = 1\n");
     let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
     let post = || {

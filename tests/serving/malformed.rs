@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{call, on_each_transport, text};
 
 /// Time limit that only a hang exceeds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Keep-alive connection.
 struct Connection {
@@ -22,7 +22,7 @@ struct Connection {
 impl Connection {
     fn open(daemon: &Daemon) -> Self {
         let stream = TcpStream::connect(daemon.address()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(READ_TIMEOUT)).unwrap();
         let head = format!(
             "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n",
             daemon.address(),
@@ -113,7 +113,7 @@ fn ping(id: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_json_is_a_parse_error() {
+fn invalid_json_is_a_parse_error() {
     let no_json: &[&[u8]] = &[
         b"",
         b" \t ",
@@ -138,7 +138,7 @@ fn what_is_no_json_is_a_parse_error() {
 }
 
 #[test]
-fn what_is_no_message_is_an_invalid_request() {
+fn json_without_a_message_is_an_invalid_request() {
     let digits = "9".repeat(100_000);
     let long_id = format!(r#"{{"jsonrpc":"2.0","id":{digits},"method":"ping"}}"#);
     let no_message: &[&[u8]] = &[
@@ -162,7 +162,7 @@ fn what_is_no_message_is_an_invalid_request() {
 }
 
 #[test]
-fn what_a_method_does_not_take_is_named() {
+fn invalid_params_are_named() {
     let no_method: &[&[u8]] = &[
         br#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#,
         br#"{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}"#,
@@ -183,7 +183,7 @@ fn what_a_method_does_not_take_is_named() {
 
 /// A message cut off at any byte is invalid JSON.
 #[test]
-fn a_message_that_is_cut_off_is_a_parse_error() {
+fn truncated_message_is_a_parse_error() {
     let message = call(
         "echo",
         json!({"value": "größe\u{2028}\n", "n": [-0.5e3, null, true]}),
@@ -194,7 +194,7 @@ fn a_message_that_is_cut_off_is_a_parse_error() {
 }
 
 #[test]
-fn what_is_large_or_odd_but_a_message_is_answered() {
+fn large_or_odd_message_is_answered() {
     let id = "i".repeat(1_000_000);
     let keys: Vec<_> = (0..200_000).map(|key| format!("\"{key}\":0")).collect();
     let params = format!("{{{}}}", keys.join(","));
@@ -216,7 +216,7 @@ fn what_is_large_or_odd_but_a_message_is_answered() {
 
 /// The script receives every value unchanged; no shell and no option parser interprets it.
 #[test]
-fn hostile_values_reach_the_script_as_they_are() {
+fn hostile_values_reach_the_script_unchanged() {
     let values = [
         "$(touch /tmp/mcpd-hostile); `id` | cat && false",
         "--help",
@@ -252,7 +252,7 @@ fn a_body_in_pieces_is_put_together() {
 
 /// Each of these ends its own connection and no other.
 #[test]
-fn what_is_no_http_ends_its_own_connection() {
+fn non_http_input_ends_only_its_connection() {
     let sandbox = Sandbox::new();
     let daemon = Daemon::start(&sandbox, &[]);
     let mut bystander = Connection::open(&daemon);
@@ -277,7 +277,7 @@ fn what_is_no_http_ends_its_own_connection() {
         long_header.as_bytes(),
     ] {
         let mut stream = TcpStream::connect(daemon.address()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(READ_TIMEOUT)).unwrap();
         let start = request[..request.len().min(80)].escape_ascii();
         // The server may reset the connection as well as close it, and before all is sent.
         stream.write_all(request).ok();
@@ -296,7 +296,7 @@ fn what_is_no_http_ends_its_own_connection() {
 }
 
 #[test]
-fn a_thousand_requests_sent_ahead_are_all_answered() {
+fn thousand_pipelined_requests_are_answered() {
     let sandbox = Sandbox::new();
     let daemon = Daemon::start(&sandbox, &[]);
     let mut connection = Connection::open(&daemon);

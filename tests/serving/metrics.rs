@@ -84,7 +84,7 @@ fn work(client: &Client) {
 }
 
 #[test]
-fn what_was_done_is_counted_and_timed() {
+fn operations_are_counted_and_timed() {
     let sandbox = sandbox();
     let daemon = Daemon::start(&sandbox, &["--metrics-listen", "127.0.0.1:0"]);
     let address = daemon.announcement().split("  metrics: http://").nth(1);
@@ -126,7 +126,7 @@ fn what_was_done_is_counted_and_timed() {
 }
 
 #[test]
-fn metrics_are_shown_to_clients_only_where_that_is_wanted() {
+fn metrics_are_public_only_if_configured() {
     for (arguments, expected) in [(&["--metrics-to-clients"][..], 200), (&[], 404)] {
         let sandbox = sandbox();
         let daemon = Daemon::start(&sandbox, arguments);
@@ -137,7 +137,7 @@ fn metrics_are_shown_to_clients_only_where_that_is_wanted() {
 }
 
 #[test]
-fn others_can_not_be_shown_metrics_without_a_token() {
+fn metrics_on_a_public_address_need_a_token() {
     let said = sandbox().run(&[
         "serve",
         "scripts",
@@ -150,7 +150,7 @@ fn others_can_not_be_shown_metrics_without_a_token() {
 }
 
 #[test]
-fn the_page_describes_every_metric_there_is() {
+fn metrics_page_describes_every_metric() {
     let sandbox = sandbox();
     let daemon = Daemon::start(&sandbox, &["--metrics-to-clients"]);
     work(&daemon.client());

@@ -67,7 +67,7 @@ impl Setting {
     /// Signs a valid token with this header, by the key for ES256.
     fn token_headed(&self, header: &Value) -> String {
         let claims = self.issuer.claims(RESOURCE).to_string();
-        self.issuer.signed("ES256", &header.to_string(), &claims)
+        self.issuer.sign("ES256", &header.to_string(), &claims)
     }
 }
 
@@ -96,13 +96,13 @@ fn header(head: &str, name: &str) -> String {
 }
 
 #[track_caller]
-fn accepted(setting: &Setting, token: &str, what: &str) {
+fn check_accepted(setting: &Setting, token: &str, what: &str) {
     assert_eq!(setting.try_token(token), (200, String::new()), "{what}");
 }
 
 /// Checks that the token is refused, with a challenge that calls it invalid.
 #[track_caller]
-fn refused(setting: &Setting, token: &str, what: &str) {
+fn check_refused(setting: &Setting, token: &str, what: &str) {
     let (status, challenge) = setting.try_token(token);
     assert_eq!(status, 401, "{what}");
     assert!(
@@ -127,30 +127,28 @@ fn tokens_of_each_algorithm_are_accepted() {
                 .as_object_mut()
                 .unwrap()
                 .retain(|_, member| !member.is_null());
-            let token = setting
-                .issuer
-                .signed(algorithm, &header.to_string(), &claims);
-            accepted(&setting, &token, algorithm);
+            let token = setting.issuer.sign(algorithm, &header.to_string(), &claims);
+            check_accepted(&setting, &token, algorithm);
         }
     }
 }
 
 #[test]
-fn only_tokens_that_say_the_right_things_are_accepted() {
+fn token_with_wrong_claims_is_refused() {
     let setting = Setting::new("");
     let with = |claims: Value| setting.token_with(claims);
-    accepted(&setting, &with(json!({})), "a good one");
-    accepted(
+    check_accepted(&setting, &with(json!({})), "a good one");
+    check_accepted(
         &setting,
         &with(json!({"aud": ["https://else.example", RESOURCE]})),
         "one of several",
     );
-    accepted(
+    check_accepted(
         &setting,
         &with(json!({"aud": "api://tools"})),
         "another audience",
     );
-    accepted(
+    check_accepted(
         &setting,
         &with(json!({"nbf": now() + 20, "iat": now() + 20})),
         "clocks apart",
@@ -183,7 +181,7 @@ fn only_tokens_that_say_the_right_things_are_accepted() {
         json!({"sub": "a\nb"}),
         json!({"sub": "a".repeat(256)}),
     ] {
-        refused(&setting, &with(wrong.clone()), &wrong.to_string());
+        check_refused(&setting, &with(wrong.clone()), &wrong.to_string());
     }
     // The issuer of these is unknown, so each counts as a guess.
     for wrong in [
@@ -192,15 +190,15 @@ fn only_tokens_that_say_the_right_things_are_accepted() {
         json!([url]),
         json!("https://else.example"),
     ] {
-        refused(&setting, &with(json!({"iss": wrong})), &wrong.to_string());
+        check_refused(&setting, &with(json!({"iss": wrong})), &wrong.to_string());
     }
 }
 
 #[test]
-fn what_a_token_says_of_its_own_signature_is_not_believed() {
+fn token_header_does_not_choose_the_key() {
     let setting = Setting::new("");
     let issuer = &setting.issuer;
-    accepted(
+    check_accepted(
         &setting,
         &setting.token_headed(&json!({"alg": "ES256", "kid": "ES256"})),
         "a good one",
@@ -227,10 +225,10 @@ fn what_a_token_says_of_its_own_signature_is_not_believed() {
         json!({"alg": "ES256", "kid": "mine", "x5u": format!("{}/keys", issuer.url())}),
         json!({"alg": "ES256", "kid": "mine", "jwk": key}),
     ] {
-        refused(&setting, &setting.token_headed(&wrong), &wrong.to_string());
+        check_refused(&setting, &setting.token_headed(&wrong), &wrong.to_string());
     }
     // The key id is optional if only one key fits.
-    accepted(
+    check_accepted(
         &setting,
         &setting.token_headed(&json!({"alg": "ES256"})),
         "no name",
@@ -262,7 +260,7 @@ fn what_a_token_says_of_its_own_signature_is_not_believed() {
 
 /// Two readers, one of the first and one of the last occurrence, would see two different tokens.
 #[test]
-fn claims_that_are_there_twice_are_refused() {
+fn repeated_claims_are_refused() {
     let setting = Setting::new("");
     let claims = setting.issuer.claims(RESOURCE);
     let header = r#"{"alg": "ES256", "kid": "ES256"}"#;
@@ -270,17 +268,17 @@ fn claims_that_are_there_twice_are_refused() {
         let text = claims.to_string();
         format!("{{\"{name}\": {}, {}", claims[name], &text[1..])
     };
-    let sign = |header: &str, claims: &str| setting.issuer.signed("ES256", header, claims);
+    let sign = |header: &str, claims: &str| setting.issuer.sign("ES256", header, claims);
     for name in ["iss", "sub", "aud", "exp"] {
         let (status, _) = setting.try_token(&sign(header, &twice(name)));
         assert_eq!(status, 401, "{name}");
     }
     let header = r#"{"alg": "ES256", "kid": "ES256", "kid": "ES256"}"#;
-    refused(&setting, &sign(header, &claims.to_string()), "two kids");
+    check_refused(&setting, &sign(header, &claims.to_string()), "two kids");
 }
 
 #[test]
-fn keys_are_fetched_once_for_all_who_wait() {
+fn keys_are_fetched_once_for_concurrent_requests() {
     let setting = Setting::new("");
     let ask_at_once = |token: &dyn Fn(usize) -> String, expected: u16| {
         thread::scope(|scope| {
@@ -302,30 +300,30 @@ fn keys_are_fetched_once_for_all_who_wait() {
 }
 
 #[test]
-fn keys_that_have_changed_are_found_and_old_ones_forgotten() {
+fn rotated_keys_are_fetched_and_old_ones_dropped() {
     let setting = Setting::new("");
     let before = setting.token_with(json!({"sub": "before"}));
     let kept = setting.token_with(json!({"sub": "kept"}));
-    accepted(&setting, &before, "before");
+    check_accepted(&setting, &before, "before");
     setting.issuer.rotate("new");
-    accepted(&setting, &setting.token_with(json!({})), "a new key");
-    refused(&setting, &kept, "an old key");
+    check_accepted(&setting, &setting.token_with(json!({})), "a new key");
+    check_refused(&setting, &kept, "an old key");
     assert_eq!(setting.issuer.asked_for_keys(), 2);
 }
 
 #[test]
-fn an_issuer_that_is_down_does_no_harm_as_long_as_its_keys_are_known() {
+fn issuer_outage_is_bridged_by_cached_keys() {
     let setting = Setting::new("");
-    accepted(&setting, &setting.token_with(json!({})), "while it is up");
+    check_accepted(&setting, &setting.token_with(json!({})), "while it is up");
     setting.issuer.conduct(Conduct::Down);
-    accepted(
+    check_accepted(
         &setting,
         &setting.token_with(json!({"sub": "bob"})),
         "while it is down",
     );
     let unknown = setting.token_headed(&json!({"alg": "ES256", "kid": "unknown"}));
     assert_eq!(setting.try_token(&unknown).0, 503);
-    accepted(
+    check_accepted(
         &setting,
         &setting.token_with(json!({"sub": "carol"})),
         "after that",
@@ -345,7 +343,7 @@ fn an_issuer_that_is_down_does_no_harm_as_long_as_its_keys_are_known() {
 }
 
 #[test]
-fn keys_that_can_not_be_had_are_no_reason_to_call_a_token_wrong() {
+fn missing_keys_are_503_not_401() {
     for conduct in [
         Conduct::Down,
         Conduct::Slow,
@@ -386,7 +384,7 @@ step_up = true
 "#;
 
 #[test]
-fn the_scope_of_a_file_is_asked_for_as_well() {
+fn scope_of_a_file_is_requested_as_well() {
     let sandbox = Sandbox::new();
     let resources = sandbox.path().join("scripts/resources");
     fs::create_dir_all(&resources).unwrap();
@@ -408,7 +406,7 @@ fn the_scope_of_a_file_is_asked_for_as_well() {
 }
 
 #[test]
-fn scopes_say_what_may_be_used_and_a_missing_one_is_asked_for() {
+fn missing_scope_is_requested() {
     let setting = Setting::new(SCOPES);
     let names = |token: &str| {
         let (_, body) = setting.client(token).post(LIST).unwrap();
@@ -458,7 +456,7 @@ fn scopes_say_what_may_be_used_and_a_missing_one_is_asked_for() {
 }
 
 #[test]
-fn rules_hold_for_clients_of_an_issuer_by_their_names() {
+fn rules_apply_to_clients_of_an_issuer_by_name() {
     let setting = Setting::new("");
     let rule = format!(
         "[[rule]]\nclients = [\"{}#bob\"]\nallow = [\"hello\"]\n[[rule]]\ndeny = [\"fail\"]\n",
@@ -483,7 +481,7 @@ fn rules_hold_for_clients_of_an_issuer_by_their_names() {
 }
 
 #[test]
-fn clients_without_a_token_are_told_where_to_get_one() {
+fn request_without_token_names_the_issuer() {
     let setting = Setting::new(SCOPES);
     let client = setting.daemon.client().with_token(None);
     let (status, challenge) = answer(&client, LIST);
@@ -518,7 +516,7 @@ fn clients_without_a_token_are_told_where_to_get_one() {
 }
 
 #[test]
-fn without_an_issuer_nothing_is_said_of_one() {
+fn metadata_are_404_without_an_issuer() {
     let sandbox = Sandbox::new().with_script("hello", SCRIPT);
     let daemon = Daemon::start(&sandbox, &[]);
     let client = daemon.client().with_token(None);
@@ -530,7 +528,7 @@ fn without_an_issuer_nothing_is_said_of_one() {
 }
 
 #[test]
-fn a_token_goes_nowhere_and_the_audit_log_has_whose_it_was() {
+fn token_is_not_forwarded_and_its_subject_is_audited() {
     let issuer = Issuer::start();
     let tell = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\nenv; cat; cat \"/proc/$PPID/environ\" 2>/dev/null; true\n";
     let sandbox = Sandbox::new().with_script("tell", tell);
@@ -574,9 +572,9 @@ fn without_authorities() -> Sandbox {
 }
 
 #[test]
-fn an_issuer_on_this_machine_takes_no_certificates_of_authorities() {
+fn local_issuer_needs_no_certificate_authorities() {
     let setting = Setting::with(without_authorities(), "");
-    accepted(&setting, &setting.token_with(json!({})), "over http");
+    check_accepted(&setting, &setting.token_with(json!({})), "over http");
 
     let issuer = "[oauth]\nresource = \"https://tools.example\"\n\
                   [[oauth.issuer]]\nurl = \"https://auth.example\"\n";
@@ -653,7 +651,7 @@ fn a_wrong_configuration_is_explained() {
 }
 
 #[test]
-fn keys_may_be_given_by_their_address_or_in_a_file() {
+fn keys_are_read_from_an_address_or_a_file() {
     let issuer = Issuer::start();
     let sandbox = Sandbox::new().with_script("hello", SCRIPT);
     fs::write(sandbox.path().join("keys.json"), issuer.keys().to_string()).unwrap();

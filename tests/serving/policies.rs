@@ -18,7 +18,7 @@ fn script(metadata: &str, body: &str) -> String {
     format!("#!/bin/sh\n[ \"$1\" = --help ] && {{ echo '{metadata}'; exit; }}\n{body}\n")
 }
 
-fn configured(configuration: &str) -> Sandbox {
+fn sandbox_with(configuration: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
     sandbox
@@ -37,7 +37,7 @@ const WRITER: &str = "echo x 2>/dev/null >\"$PWD/../outside/x\" && echo written 
 
 #[track_caller]
 fn check_writing(configuration: &str, metadata: &str, expected: &str) {
-    let sandbox = configured(configuration).with_script("writer", &script(metadata, WRITER));
+    let sandbox = sandbox_with(configuration).with_script("writer", &script(metadata, WRITER));
     fs::create_dir(sandbox.path().join("outside")).unwrap();
     on_each_transport(&sandbox, |server| {
         assert_eq!(text(&server.call("writer", json!({}))), expected);
@@ -57,7 +57,7 @@ fn a_guarded_script_writes_nothing_outside() {
 }
 
 #[test]
-fn a_guarded_script_writes_where_it_is_allowed_to() {
+fn guarded_script_writes_to_allowed_paths() {
     let allowed =
         "[sandbox.x]\nwrite = [\"outside\"]\n[[tool]]\nmatch = \"writer\"\nsandbox = \"x\"\n";
     check_writing(allowed, "{}", "written");
@@ -75,7 +75,7 @@ const READER: &str = "cat ~/.agent/token";
 
 #[track_caller]
 fn check_reading(configuration: &str, expected: &[&str]) {
-    let sandbox = configured(configuration).with_script("reader", &script("{}", READER));
+    let sandbox = sandbox_with(configuration).with_script("reader", &script("{}", READER));
     let token = sandbox.path().join("home/.agent/token");
     fs::create_dir_all(token.parent().unwrap()).unwrap();
     fs::write(token, "token of an agent\n").unwrap();
@@ -104,7 +104,7 @@ fn home_of_the_user_is_hidden_from_confined_scripts_and_the_key_is_named() {
 /// Checks the modes of the log and of its directory, and the record of their restoration.
 #[test]
 fn mode_of_the_audit_log_that_a_guarded_script_changes_is_restored() {
-    let sandbox = configured("floor = \"guarded\"\n[audit]\npath = \"logs/log\"\n").with_script(
+    let sandbox = sandbox_with("floor = \"guarded\"\n[audit]\npath = \"logs/log\"\n").with_script(
         "closer",
         &script("{}", "chmod 0 ../logs/log; chmod 500 ../logs; echo closed"),
     );
@@ -122,14 +122,14 @@ fn mode_of_the_audit_log_that_a_guarded_script_changes_is_restored() {
 }
 
 #[test]
-fn a_guarded_script_is_not_read_to_what_it_may_not_read() {
+fn guarded_script_reads_no_hidden_file() {
     let reader = r#"echo '{"contents": [{"uri": "x:/", "path": "../mcpd.toml"}]}'"#;
     let metadata = r#"{"kind": "resource", "uri": "x:/", "output": "mcp"}"#;
     let read =
         json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "x:/"}});
     for (sandbox, is_read) in [("none", true), ("guarded", false)] {
         let configuration = format!("[[tool]]\nmatch = \"reader\"\nsandbox = \"{sandbox}\"\n");
-        let sandbox = configured(&configuration).with_script("reader", &script(metadata, reader));
+        let sandbox = sandbox_with(&configuration).with_script("reader", &script(metadata, reader));
         on_each_transport(&sandbox, |server| {
             let answer = server.exchange(&read);
             assert_eq!(answer["result"].is_object(), is_read, "{answer}");
@@ -141,7 +141,7 @@ fn a_guarded_script_is_not_read_to_what_it_may_not_read() {
 /// The files are protected wherever they are: a script that read a token could call all scripts
 /// that are not confined.
 #[test]
-fn a_guarded_script_reads_nothing_of_what_the_server_keeps_to_itself() {
+fn guarded_script_reads_no_file_of_the_server() {
     let names = [
         "token", "seal", "key", "upstream", "header", "endpoint", "log.1",
     ];
@@ -191,7 +191,7 @@ fn a_guarded_script_reads_nothing_of_what_the_server_keeps_to_itself() {
 }
 
 fn with_secret() -> Sandbox {
-    let sandbox = configured("[[tool]]\nmatch = \"*\"\n[tool.env]\nKEY = { file = \"key\" }\n");
+    let sandbox = sandbox_with("[[tool]]\nmatch = \"*\"\n[tool.env]\nKEY = { file = \"key\" }\n");
     fs::write(sandbox.path().join("key"), SECRET).unwrap();
     sandbox
 }
@@ -222,7 +222,7 @@ fn check_secret(metadata: &str, body: &str, method: &str, params: &Value, expect
 }
 
 #[test]
-fn a_secret_is_in_no_answer() {
+fn secret_is_redacted_from_answers() {
     let tool = json!({"name": "teller", "arguments": {}});
     check_secret(
         "{}",
@@ -275,7 +275,7 @@ fn a_secret_is_in_no_answer() {
 }
 
 #[test]
-fn a_secret_is_not_in_an_output_that_is_read_later() {
+fn secret_is_redacted_from_archived_output() {
     let flood = "head -c 150000 /dev/zero | tr '\\0' x";
     let body = format!("{flood}\necho \"$KEY\"\n{flood}");
     let sandbox = with_secret().with_script("teller", &script("{}", &body));
@@ -293,7 +293,7 @@ fn a_secret_is_not_in_an_output_that_is_read_later() {
 }
 
 #[test]
-fn a_secret_is_in_no_notification() {
+fn secret_is_redacted_from_notifications() {
     let tool = json!({"name": "teller", "arguments": {}});
     let progress = "echo \"PROGRESS 1/2 $KEY\" >&2; sleep 0.1";
     check_secret(
@@ -306,7 +306,7 @@ fn a_secret_is_in_no_notification() {
 }
 
 #[test]
-fn a_secret_is_not_there_for_the_description() {
+fn secret_is_not_passed_to_probes() {
     let help = "#!/bin/sh\necho \"{\\\"description\\\": \\\"it is ${KEY:-unknown}\\\"}\"\n";
     let sandbox = with_secret().with_script("teller", help);
     on_each_transport(&sandbox, |server| {
@@ -317,7 +317,7 @@ fn a_secret_is_not_there_for_the_description() {
 }
 
 #[test]
-fn calls_of_one_script_wait_for_their_turn_and_too_many_are_told_so() {
+fn full_script_queue_rejects_with_retry_after() {
     let body =
         "mkdir busy || echo 'both at once'\nuntil [ -e go ]; do sleep 0.02; done\nrmdir busy";
     let metadata = r#"{"description": "x", "concurrency": 1}"#;
@@ -348,7 +348,7 @@ fn calls_of_one_script_wait_for_their_turn_and_too_many_are_told_so() {
 }
 
 #[test]
-fn what_is_missing_from_a_confinement_is_logged_once() {
+fn missing_confinement_is_logged_once() {
     let script = script(r#"{"sandbox": "guarded"}"#, "echo done");
     let sandbox = Sandbox::new().with_script("x", &script);
     // A server that is itself marked can't mark its runs.
@@ -373,7 +373,7 @@ fn what_is_missing_from_a_confinement_is_logged_once() {
 }
 
 #[test]
-fn what_is_missing_from_a_confinement_is_told_whoever_calls() {
+fn missing_confinement_is_noted_in_the_result() {
     let script = script(r#"{"sandbox": "guarded"}"#, "echo done");
     let sandbox = Sandbox::new().with_script("x", &script);
     let mut shell = sandbox.program("bash");
@@ -417,7 +417,7 @@ fn variables_that_run_code_reach_no_confined_script() {
 }
 
 #[test]
-fn what_a_script_leaves_behind_is_told_and_recorded() {
+fn leftover_processes_are_noted_and_recorded() {
     let daemons = "for i in 1 2; do (sleep 300 > /dev/null 2>&1 &); done; echo done";
     let sandbox = Sandbox::new()
         .with_script("free", &script("{}", daemons))
@@ -447,7 +447,7 @@ fn what_a_script_leaves_behind_is_told_and_recorded() {
 }
 
 #[test]
-fn a_script_that_can_not_be_confined_as_it_must_be_is_not_run() {
+fn script_that_can_not_be_confined_is_not_run() {
     let strict = script(r#"{"sandbox": "strict"}"#, "echo done");
     let nested = format!("exec '{}' call . strict --no-cache", binary().display());
     let sandbox = Sandbox::new()
@@ -465,7 +465,7 @@ fn a_script_that_can_not_be_confined_as_it_must_be_is_not_run() {
 }
 
 #[test]
-fn a_script_is_run_as_somebody_else_and_can_read_what_it_is_told() {
+fn script_runs_as_another_user_and_reads_its_files() {
     if !rustix::process::geteuid().is_root() {
         return skip("scripts that run as somebody else, which takes root");
     }
@@ -473,7 +473,7 @@ fn a_script_is_run_as_somebody_else_and_can_read_what_it_is_told() {
                          [[tool]]\nmatch = \"*\"\nsandbox = \"x\"\n";
     let body = "[ -s \"$MCPD_CONTEXT\" ] && id -u";
     let sandbox =
-        configured(configuration).with_script("who", &script(r#"{"context": true}"#, body));
+        sandbox_with(configuration).with_script("who", &script(r#"{"context": true}"#, body));
     fs::set_permissions(sandbox.path(), fs::Permissions::from_mode(0o755)).unwrap();
     on_each_transport(&sandbox, |server| {
         assert_eq!(text(&server.call("who", json!({}))), "65534");
@@ -481,7 +481,7 @@ fn a_script_is_run_as_somebody_else_and_can_read_what_it_is_told() {
 }
 
 #[test]
-fn nothing_is_read_for_a_script_that_runs_as_somebody_else_and_may_not_read_it() {
+fn script_of_another_user_gets_no_unreadable_file() {
     if !rustix::process::geteuid().is_root() {
         return skip("scripts that run as somebody else, which takes root");
     }
@@ -493,7 +493,7 @@ fn nothing_is_read_for_a_script_that_runs_as_somebody_else_and_may_not_read_it()
     let reader = format!(
         "#!/bin/sh\nif [ \"$1\" = --help ]; then\n  echo '{metadata}'\n  echo '{help}' >&2\n  exit\nfi\n{body}\n"
     );
-    let sandbox = configured(configuration).with_script("reader", &reader);
+    let sandbox = sandbox_with(configuration).with_script("reader", &reader);
     let scripts = sandbox.path().join("scripts");
     let set = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -543,7 +543,7 @@ fn check_staged(configuration: &str, directory: &str, prefix: &str, weight: &str
     let allow = "allow = [\"**\"]\narguments = { stage = [\"test-*\"] }";
     let deny = "deny = [\"**\"]\narguments = { stage = [\"prod*\"] }";
     for rule in [allow, deny] {
-        let mut sandbox = configured(&format!("[[rule]]\n{rule}\n{configuration}"));
+        let mut sandbox = sandbox_with(&format!("[[rule]]\n{rule}\n{configuration}"));
         for (name, metadata, _) in STAGED {
             let options = r#"{"stage": {"value_type": "string", "required": true}, "weight": {"value_type": "float"}}"#;
             let help = format!("echo '{metadata}'; echo '{options}' >&2; exit");
@@ -578,12 +578,12 @@ fn check_staged(configuration: &str, directory: &str, prefix: &str, weight: &str
 }
 
 #[test]
-fn rules_judge_the_arguments_of_whatever_is_called() {
+fn rules_check_arguments_of_every_kind_of_tool() {
     check_staged("", ".", "", "1e999");
 }
 
 #[test]
-fn rules_judge_the_arguments_of_what_is_called_elsewhere() {
+fn rules_check_arguments_of_remote_tools() {
     let command = json!([binary(), "stdio", "behind"]);
     let upstream = format!("[[upstream]]\nname = \"up\"\ncommand = {command}\n");
     check_staged(&upstream, "../behind", "up/", "1");

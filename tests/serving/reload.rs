@@ -23,7 +23,7 @@ fn configure(sandbox: &Sandbox, text: &str) {
 const SILENCE: &str = "The script succeeded and printed nothing.";
 
 /// Returns the output of the printer.
-fn printed(client: &Client) -> Option<String> {
+fn printer_output(client: &Client) -> Option<String> {
     let (status, body) = client.post(&call("printer", json!({})).to_string()).ok()?;
     let answer: Value = serde_json::from_str(&body).ok()?;
     let text = answer["result"]["content"][0]["text"].as_str()?;
@@ -32,7 +32,7 @@ fn printed(client: &Client) -> Option<String> {
 }
 
 /// Returns the listed tool names.
-fn listed(daemon: &mut Daemon) -> Vec<String> {
+fn list_tools(daemon: &mut Daemon) -> Vec<String> {
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let answer = daemon.exchange(&list);
     let tools = answer["result"]["tools"]
@@ -44,11 +44,11 @@ fn listed(daemon: &mut Daemon) -> Vec<String> {
 }
 
 #[test]
-fn what_a_new_configuration_says_counts_at_once() {
+fn new_configuration_applies_at_once() {
     let sandbox = Sandbox::new().with_script("printer", PRINTER);
     configure(&sandbox, "[env]\nset = { PLAIN = \"old\" }\n");
     let mut daemon = Daemon::start(&sandbox, &[]);
-    assert_eq!(printed(&daemon.client()).as_deref(), Some("old"));
+    assert_eq!(printer_output(&daemon.client()).as_deref(), Some("old"));
     let echo = repository().join("examples/endpoints/echo_external");
     let endpoint = format!(
         "[[endpoint]]\ncommand = [\"{}\"]\nprefix = \"other\"\n",
@@ -60,23 +60,23 @@ fn what_a_new_configuration_says_counts_at_once() {
     );
     daemon.signal(Signal::HUP);
     eventually("the new variable", || {
-        (printed(&daemon.client()).as_deref() == Some("new")).then_some(())
+        (printer_output(&daemon.client()).as_deref() == Some("new")).then_some(())
     });
     eventually("the tool of the endpoint", || {
-        listed(&mut daemon)
+        list_tools(&mut daemon)
             .contains(&"other_echo_external".to_owned())
             .then_some(())
     });
     configure(&sandbox, "");
     daemon.signal(Signal::HUP);
     eventually("its end", || {
-        (listed(&mut daemon) == ["printer"]).then_some(())
+        (list_tools(&mut daemon) == ["printer"]).then_some(())
     });
-    assert_eq!(printed(&daemon.client()).as_deref(), Some(""));
+    assert_eq!(printer_output(&daemon.client()).as_deref(), Some(""));
 }
 
 #[test]
-fn runs_of_a_script_count_though_it_is_another_by_now() {
+fn concurrency_counts_runs_of_a_replaced_script() {
     const ALONE: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then echo '{"description": "DESCRIPTION", "concurrency": 1}'; exit; fi
 mkdir running || exit 9
@@ -103,13 +103,13 @@ echo alone
         eventually("the new description", || {
             let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
             let (_, listed) = daemon.client().post(&list.to_string()).ok()?;
-            let is_new = printed(&daemon.client()).as_deref() == Some("new");
+            let is_new = printer_output(&daemon.client()).as_deref() == Some("new");
             (is_new && listed.contains("Another.")).then_some(())
         });
         let second = run();
         // Leaves the call time to begin.
         for _ in 0..20 {
-            printed(&daemon.client());
+            printer_output(&daemon.client());
         }
         fs::write(scripts.join("go"), "").unwrap();
         for run in [first, second] {
@@ -120,7 +120,7 @@ echo alone
 }
 
 #[test]
-fn a_wrong_configuration_changes_nothing() {
+fn invalid_configuration_changes_nothing() {
     let sandbox = Sandbox::new().with_script("printer", PRINTER);
     configure(&sandbox, "[env]\nset = { PLAIN = \"old\" }\n");
     let daemon = Daemon::start(&sandbox, &[]);
@@ -128,12 +128,12 @@ fn a_wrong_configuration_changes_nothing() {
         "[env]\nset = { PLAIN = \"new\" }\n[[tool]]\nmatch = \"*\"\nsandbox = \"missing\"\n";
     configure(&sandbox, wrong);
     daemon.signal(Signal::HUP);
-    daemon.hear("the configuration stays as it was");
-    assert_eq!(printed(&daemon.client()).as_deref(), Some("old"));
+    daemon.wait_for_line("the configuration stays as it was");
+    assert_eq!(printer_output(&daemon.client()).as_deref(), Some("old"));
 }
 
 #[test]
-fn what_can_not_be_another_is_named() {
+fn settings_that_need_a_restart_are_named() {
     let sandbox = Sandbox::new().with_script("printer", PRINTER);
     let daemon = Daemon::start(&sandbox, &[]);
     configure(
@@ -142,24 +142,24 @@ fn what_can_not_be_another_is_named() {
          [audit]\nargs = \"none\"\nmode = \"require\"\n",
     );
     daemon.signal(Signal::HUP);
-    let said = daemon.hear("this was changed, and counts when mcpd is started again: ");
+    let said = daemon.wait_for_line("this was changed, and counts when mcpd is started again: ");
     // `--port` overrides the address in the file, so `listen` is not reported.
     let keys = "again: `audit.mode`, `page_size`";
     assert!(said.ends_with(keys), "{said}");
     eventually("the new variable", || {
-        (printed(&daemon.client()).as_deref() == Some("new")).then_some(())
+        (printer_output(&daemon.client()).as_deref() == Some("new")).then_some(())
     });
 }
 
 #[test]
-fn what_clients_must_show_is_as_it_was_at_the_start() {
+fn credentials_need_a_restart() {
     let sandbox = Sandbox::new().with_script("printer", PRINTER);
     let daemon = Daemon::start(&sandbox, &[]);
     configure(&sandbox, "auth = false\ntoken_file = \"other\"\n");
     daemon.signal(Signal::HUP);
-    let said = daemon.hear("this was changed, and counts when mcpd is started again: ");
+    let said = daemon.wait_for_line("this was changed, and counts when mcpd is started again: ");
     assert!(said.ends_with("again: `auth`, `token_file`"), "{said}");
-    assert_eq!(printed(&daemon.client()).as_deref(), Some(""));
+    assert_eq!(printer_output(&daemon.client()).as_deref(), Some(""));
     let stranger = daemon.client().with_token(None);
     let (status, _) = stranger
         .post(&call("printer", json!({})).to_string())
@@ -177,13 +177,13 @@ fn clients_of_an_issuer_still_need_a_url() {
     let daemon = Daemon::listening(&sandbox, &["--listen", "0.0.0.0:0"]);
     configure(&sandbox, &format!("[oauth]\n{issuer}"));
     daemon.signal(Signal::HUP);
-    let said = daemon.hear("the configuration stays as it was");
+    let said = daemon.wait_for_line("the configuration stays as it was");
     assert!(said.contains("`resource` is missing"), "{said}");
 }
 
 /// The mode of the log applies from start to end of the server, so the log goes on.
 #[test]
-fn a_log_that_goes_on_stays_hidden() {
+fn hidden_log_stays_hidden_after_a_reload() {
     let script = PRINTER.replace("printf '%s' \"$PLAIN\"", "cat \"$PLAIN\" 2>&1 || true");
     let sandbox = Sandbox::new().with_script("printer", &script);
     let directory = sandbox.path().display();
@@ -197,29 +197,29 @@ fn a_log_that_goes_on_stays_hidden() {
     };
     configure("log.jsonl", "path = \"log.jsonl\"\n");
     let daemon = Daemon::start(&sandbox, &[]);
-    printed(&daemon.client()).unwrap();
+    printer_output(&daemon.client()).unwrap();
     // Another spelling of the same path shows in the message which configuration applies.
     configure("./log.jsonl", "path = \"other.jsonl\"\nmode = \"off\"\n");
     daemon.signal(Signal::HUP);
     let shown = eventually("the new configuration", || {
-        printed(&daemon.client()).filter(|shown| shown.contains("/./"))
+        printer_output(&daemon.client()).filter(|shown| shown.contains("/./"))
     });
     assert!(shown.contains("log.jsonl: Permission denied"), "{shown}");
 }
 
 #[test]
-fn a_fault_is_told_with_its_place() {
+fn fault_is_located() {
     let sandbox = Sandbox::new().with_script("printer", PRINTER);
     let daemon = Daemon::start(&sandbox, &[]);
     configure(&sandbox, "[[tool]]\nmatch = \"*\"\nsandbox = \"missing\"\n");
     daemon.signal(Signal::HUP);
-    let said = daemon.hear("the configuration stays as it was");
+    let said = daemon.wait_for_line("the configuration stays as it was");
     assert!(said.contains("mcpd.toml:3:11: in [[tool]]"), "{said}");
 }
 
 /// Reloads again and again, each time with another policy, while calls are made.
 #[test]
-fn a_hundred_reloads_lose_no_call() {
+fn reloads_lose_no_call() {
     const RELOADS: usize = 100;
     let sandbox = Sandbox::new().with_script("printer", PRINTER);
     configure(&sandbox, "");
@@ -229,7 +229,7 @@ fn a_hundred_reloads_lose_no_call() {
     let calls = AtomicUsize::new(0);
     let calling = || {
         while !is_over.load(Ordering::Relaxed) {
-            let text = printed(&client).unwrap_or_else(|| "lost".to_owned());
+            let text = printer_output(&client).unwrap_or_else(|| "lost".to_owned());
             if !text.bytes().all(|byte| byte.is_ascii_digit()) {
                 return Err(text);
             }
@@ -259,6 +259,6 @@ fn a_hundred_reloads_lose_no_call() {
     called.unwrap();
     let last = (RELOADS - 1).to_string();
     eventually("the last configuration", || {
-        (printed(&daemon.client()).as_deref() == Some(&last)).then_some(())
+        (printer_output(&daemon.client()).as_deref() == Some(&last)).then_some(())
     });
 }

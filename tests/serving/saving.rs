@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use super::Server as _;
 
 /// Saves further apart than this may be probed one by one.
-const LONGEST_GAP: Duration = Duration::from_millis(550);
+const MAX_GAP: Duration = Duration::from_millis(550);
 
 /// Returns a script that appends a line to `probes` on each probe and is identified by its
 /// description.
-fn counted(description: &str) -> String {
+fn counting_script(description: &str) -> String {
     let answer = json!({ "description": description });
     format!("#!/bin/sh\necho \"${{0##*/}}\" >>\"${{0%/*}}/../probes\"\necho '{answer}'\n")
 }
@@ -37,7 +37,7 @@ fn probes(sandbox: &Sandbox, script: &str) -> usize {
 }
 
 /// Returns the tool names, each with its description.
-fn listed(daemon: &mut Daemon) -> Vec<(String, String)> {
+fn list_tools(daemon: &mut Daemon) -> Vec<(String, String)> {
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let answer = daemon.exchange(&list);
     let tools = answer["result"]["tools"].as_array().unwrap().iter();
@@ -51,13 +51,13 @@ fn listed(daemon: &mut Daemon) -> Vec<(String, String)> {
 fn wait_for(daemon: &mut Daemon, name: &str, description: &str) {
     let tool = (name.to_owned(), description.to_owned());
     eventually(&format!("`{name}`: {description}"), || {
-        listed(daemon).contains(&tool).then_some(())
+        list_tools(daemon).contains(&tool).then_some(())
     });
 }
 
 #[test]
-fn five_saves_in_two_seconds_are_one_probe() {
-    let sandbox = Sandbox::new().with_script("saved", &counted("Version 0"));
+fn debounce_turns_five_saves_into_one_probe() {
+    let sandbox = Sandbox::new().with_script("saved", &counting_script("Version 0"));
     let mut daemon = serve(&sandbox);
     wait_for(&mut daemon, "saved", "Version 0");
     // On a busy machine the saves may be too far apart.
@@ -66,7 +66,10 @@ fn five_saves_in_two_seconds_are_one_probe() {
         let mut longest = Duration::ZERO;
         for save in 1..=5 {
             let begun = Instant::now();
-            sandbox.write_script("saved", &counted(&format!("Version {round}.{save}")));
+            sandbox.write_script(
+                "saved",
+                &counting_script(&format!("Version {round}.{save}")),
+            );
             if save < 5 {
                 thread::sleep(Duration::from_millis(400));
                 longest = longest.max(begun.elapsed());
@@ -74,15 +77,15 @@ fn five_saves_in_two_seconds_are_one_probe() {
         }
         wait_for(&mut daemon, "saved", &format!("Version {round}.5"));
         let made = probes(&sandbox, "saved") - before;
-        assert!(made == 1 || longest > LONGEST_GAP, "{made} probes");
+        assert!(made == 1 || longest > MAX_GAP, "{made} probes");
         made == 1
     });
     assert!(in_time);
 }
 
 #[test]
-fn file_that_is_saved_all_the_time_holds_up_no_other() {
-    let sandbox = Sandbox::new().with_script("busy", &counted("Busy"));
+fn file_saved_continuously_delays_no_other() {
+    let sandbox = Sandbox::new().with_script("busy", &counting_script("Busy"));
     let mut daemon = serve(&sandbox);
     wait_for(&mut daemon, "busy", "Busy");
     let is_over = AtomicBool::new(false);
@@ -91,18 +94,18 @@ fn file_that_is_saved_all_the_time_holds_up_no_other() {
             let mut longest = Duration::ZERO;
             while !is_over.load(Ordering::Relaxed) {
                 let begun = Instant::now();
-                sandbox.write_script("busy", &counted("Busier"));
+                sandbox.write_script("busy", &counting_script("Busier"));
                 thread::sleep(Duration::from_millis(50));
                 longest = longest.max(begun.elapsed());
             }
             longest
         });
-        sandbox.write_script("other", &counted("Other"));
+        sandbox.write_script("other", &counting_script("Other"));
         wait_for(&mut daemon, "other", "Other");
         let made = probes(&sandbox, "busy");
         is_over.store(true, Ordering::Relaxed);
         let longest = saves.join().unwrap();
-        assert!(made == 1 || longest > LONGEST_GAP, "{made} probes");
+        assert!(made == 1 || longest > MAX_GAP, "{made} probes");
     });
     wait_for(&mut daemon, "busy", "Busier");
 }
@@ -113,12 +116,14 @@ fn file_that_is_open_for_writing_is_not_probed() {
     let mut daemon = serve(&sandbox);
     let path = sandbox.path().join("scripts/slow");
     let mut writer = File::create(&path).unwrap();
-    writer.write_all(counted("Slow").as_bytes()).unwrap();
+    writer
+        .write_all(counting_script("Slow").as_bytes())
+        .unwrap();
     writer
         .set_permissions(Permissions::from_mode(0o755))
         .unwrap();
     for witness in ["first", "second", "third"] {
-        sandbox.write_script(witness, &counted("Witness"));
+        sandbox.write_script(witness, &counting_script("Witness"));
         wait_for(&mut daemon, witness, "Witness");
     }
     assert_eq!(probes(&sandbox, "slow"), 0);
@@ -128,8 +133,8 @@ fn file_that_is_open_for_writing_is_not_probed() {
 }
 
 #[test]
-fn command_says_what_is_still_being_written() {
-    let sandbox = Sandbox::new().with_script("slow", &counted("Slow"));
+fn list_names_files_still_being_written() {
+    let sandbox = Sandbox::new().with_script("slow", &counting_script("Slow"));
     let path = sandbox.path().join("scripts/slow");
     let _writer = File::options().append(true).open(path).unwrap();
     let told = sandbox.run(&["check", "scripts"]);
@@ -202,23 +207,26 @@ fn write_slowly(mut file: File, text: &str) {
 }
 
 #[test]
-fn every_editor_saves_without_leaving_a_tool_or_a_fault() {
+fn editors_leave_no_extra_tool_or_fault() {
     let editors = [Editor::InPlace, Editor::Rename, Editor::Vim, Editor::Emacs];
     let sandbox = Sandbox::new();
     let name = |editor: Editor| format!("{editor:?}").to_lowercase();
     let path = |editor| -> PathBuf { sandbox.path().join("scripts").join(name(editor)) };
     for editor in editors {
-        sandbox.write_script(&name(editor), &counted("Old"));
+        sandbox.write_script(&name(editor), &counting_script("Old"));
     }
     let mut daemon = serve(&sandbox);
     for round in ["New", "Newer"] {
         for editor in editors {
-            editor.save(&path(editor), &counted(round));
+            editor.save(&path(editor), &counting_script(round));
         }
         for editor in editors {
             wait_for(&mut daemon, &name(editor), round);
         }
-        let names: Vec<_> = listed(&mut daemon).into_iter().map(|tool| tool.0).collect();
+        let names: Vec<_> = list_tools(&mut daemon)
+            .into_iter()
+            .map(|tool| tool.0)
+            .collect();
         assert_eq!(names, ["emacs", "inplace", "rename", "vim"]);
     }
     for editor in editors {

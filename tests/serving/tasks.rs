@@ -15,7 +15,7 @@ use crate::{Server as _, text};
 /// Number of times that mcpd is killed.
 const ROUNDS: usize = 50;
 /// Upper bound of the time between a call and the kill, in milliseconds.
-const LATEST: u64 = 120;
+const MAX_DELAY_MS: u64 = 120;
 
 /// Script that runs in the background for a given time, and appends a line to a log on each run.
 const JOB: &str = r#"#!/bin/sh
@@ -56,7 +56,7 @@ fn check_is_over(server: &mut Pipes, task: &str) {
 }
 
 #[test]
-fn no_task_is_lost_doubled_or_forgotten_when_mcpd_is_killed() {
+fn tasks_survive_a_killed_server_exactly_once() {
     let sandbox = Sandbox::new().with_script("job", JOB);
     let log = sandbox.path().join("log");
     let mut promised: Vec<String> = Vec::new();
@@ -66,11 +66,11 @@ fn no_task_is_lost_doubled_or_forgotten_when_mcpd_is_killed() {
             check_is_over(&mut server, last);
         }
         server.exchange(&request("tools/list", json!({})));
-        let seconds = format!("0.{:03}", random(LATEST));
+        let seconds = format!("0.{:03}", random(MAX_DELAY_MS));
         let arguments = json!({"seconds": seconds, "log": log});
         let call = request("tools/call", json!({"name": "job", "arguments": arguments}));
         server.send(call.to_string().as_bytes());
-        thread::sleep(Duration::from_millis(random(LATEST)));
+        thread::sleep(Duration::from_millis(random(MAX_DELAY_MS)));
         let answers = server.kill();
         promised.extend(answers.iter().map(|answer| {
             let task = answer["result"]["taskId"].as_str();
@@ -104,7 +104,7 @@ fn no_task_is_lost_doubled_or_forgotten_when_mcpd_is_killed() {
 }
 
 #[test]
-fn a_server_that_is_asked_to_end_leaves_no_task_behind_that_seems_to_run() {
+fn shutdown_leaves_no_task_that_seems_to_run() {
     let sandbox = Sandbox::new().with_script("job", JOB);
     let mut first = Pipes::start(&sandbox, &[]);
     let log = sandbox.path().join("log");
@@ -121,7 +121,7 @@ fn a_server_that_is_asked_to_end_leaves_no_task_behind_that_seems_to_run() {
 }
 
 #[test]
-fn the_operator_says_which_calls_go_on_in_the_background() {
+fn background_calls_are_configurable() {
     let sandbox = Sandbox::new().with_script("job", JOB);
     let settings = "[[tool]]\nmatch = 'run_command'\ntask = 'required'\n[[tool]]\nmatch = 'job'\ntask = 'never'\n";
     fs::write(sandbox.path().join("mcpd.toml"), settings).unwrap();
@@ -143,7 +143,7 @@ fn the_operator_says_which_calls_go_on_in_the_background() {
 }
 
 #[test]
-fn the_command_line_waits_for_every_tool() {
+fn command_line_waits_for_every_tool() {
     let sandbox = Sandbox::new().with_script("job", JOB);
     let called = sandbox.run(&["call", "scripts", "job", "seconds=0", "log=/dev/null"]);
     assert!(called.contains("done"), "{called}");

@@ -37,7 +37,7 @@ fn sandbox() -> Sandbox {
 }
 
 /// Returns the sandbox of the script with spans enabled, which are exported at once.
-fn observed(collector: &Collector) -> Sandbox {
+fn sandbox_with_spans(collector: &Collector) -> Sandbox {
     sandbox()
         .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url)
         .with_variable("OTEL_BSP_SCHEDULE_DELAY", "50")
@@ -77,7 +77,7 @@ fn check(span: &Span, attributes: &[(&str, &str)]) {
 #[test]
 fn a_call_over_http_is_part_of_its_callers_trace() {
     let collector = Collector::start();
-    let sandbox = observed(&collector)
+    let sandbox = sandbox_with_spans(&collector)
         .with_variable("OTEL_EXPORTER_OTLP_HEADERS", "x-team=tools")
         .with_variable(
             "OTEL_RESOURCE_ATTRIBUTES",
@@ -121,7 +121,7 @@ fn a_call_over_http_is_part_of_its_callers_trace() {
 #[test]
 fn a_request_of_a_session_names_it() {
     let collector = Collector::start();
-    let daemon = Daemon::start(&observed(&collector), &[]);
+    let daemon = Daemon::start(&sandbox_with_spans(&collector), &[]);
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}});
     let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
     let opened = daemon
@@ -147,9 +147,9 @@ fn a_request_of_a_session_names_it() {
 }
 
 #[test]
-fn what_fails_says_how_and_not_with_what() {
+fn span_of_a_failure_has_its_kind_without_details() {
     let collector = Collector::start();
-    let sandbox = observed(&collector).with_variable("OTEL_SERVICE_NAME", "calculator");
+    let sandbox = sandbox_with_spans(&collector).with_variable("OTEL_SERVICE_NAME", "calculator");
     let mut pipes = Pipes::start(&sandbox, &[]);
     let answer = pipes.exchange(&traced_call("failure-hunter2", "01"));
     assert_eq!(answer["result"]["isError"], true, "{answer}");
@@ -187,9 +187,10 @@ fn what_fails_says_how_and_not_with_what() {
 }
 
 #[test]
-fn what_is_cancelled_by_the_end_of_mcpd_is_exported_all_the_same() {
+fn calls_cancelled_by_the_shutdown_are_exported() {
     let collector = Collector::start();
-    let sandbox = observed(&collector).with_variable("OTEL_BSP_SCHEDULE_DELAY", "1000000");
+    let sandbox =
+        sandbox_with_spans(&collector).with_variable("OTEL_BSP_SCHEDULE_DELAY", "1000000");
     let mut pipes = Pipes::start(&sandbox, &[]);
     pipes.send(traced_call("patience", "01").to_string().as_bytes());
     eventually("the start of the script", || {
@@ -213,9 +214,9 @@ fn what_is_cancelled_by_the_end_of_mcpd_is_exported_all_the_same() {
 }
 
 #[test]
-fn what_nobody_samples_is_not_exported_but_stays_one_trace() {
+fn unsampled_trace_is_forwarded_without_export() {
     let collector = Collector::start();
-    let sandbox = observed(&collector);
+    let sandbox = sandbox_with_spans(&collector);
     let mut pipes = Pipes::start(&sandbox, &[]);
     let answer = pipes.exchange(&traced_call("", "00"));
     let told = text(&answer["result"]);
@@ -230,9 +231,9 @@ fn what_nobody_samples_is_not_exported_but_stays_one_trace() {
 }
 
 #[test]
-fn an_endpoint_is_told_of_the_trace() {
+fn endpoint_receives_the_trace() {
     let collector = Collector::start();
-    let sandbox = observed(&collector);
+    let sandbox = sandbox_with_spans(&collector);
     let config = r#"[[endpoint]]
 command = ["sh", "-c", '''read -r request
 case $request in
@@ -252,7 +253,7 @@ prefix = "far"
 #[test]
 fn a_call_of_an_upstream_server_goes_on_in_its_spans() {
     let collector = Collector::start();
-    let sandbox = observed(&collector);
+    let sandbox = sandbox_with_spans(&collector);
     let command = json!([binary(), "stdio", sandbox.path().join("scripts")]);
     let config = format!("[[upstream]]\nname = \"far\"\ncommand = {command}\n");
     fs::write(sandbox.path().join("mcpd.toml"), config).unwrap();
@@ -294,11 +295,11 @@ fn has_exporter(process: u32) -> bool {
 }
 
 #[test]
-fn where_nobody_wants_spans_a_trace_goes_through_as_it_came() {
+fn trace_is_forwarded_unchanged_without_an_exporter() {
     let collector = Collector::start();
-    let everywhere = observed(&collector);
+    let everywhere = sandbox_with_spans(&collector);
     assert!(has_exporter(Daemon::start(&everywhere, &[]).id()));
-    let disabled = observed(&collector).with_variable("OTEL_SDK_DISABLED", "true");
+    let disabled = sandbox_with_spans(&collector).with_variable("OTEL_SDK_DISABLED", "true");
     for sandbox in [sandbox(), disabled] {
         let daemon = Daemon::start(&sandbox, &[]);
         let client = daemon.client().with_header("traceparent", &parent("01"));
@@ -312,7 +313,7 @@ fn where_nobody_wants_spans_a_trace_goes_through_as_it_came() {
 }
 
 #[test]
-fn a_collector_that_is_gone_is_in_nobodys_way() {
+fn lost_collector_delays_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = listener.local_addr().unwrap().to_string();
     // No collector listens at the second address.
@@ -330,7 +331,7 @@ fn a_collector_that_is_gone_is_in_nobodys_way() {
             daemon.call("math_add", json!({"with": ""}));
         }
         assert!(since.elapsed() < Duration::from_secs(40));
-        let told = daemon.hear("the collector of spans can't be reached");
+        let told = daemon.wait_for_line("the collector of spans can't be reached");
         assert!(told.contains("spans are lost"), "{told}");
         daemon.signal(Signal::TERM);
         let since = Instant::now();
@@ -342,7 +343,7 @@ fn a_collector_that_is_gone_is_in_nobodys_way() {
 }
 
 #[test]
-fn what_can_not_be_exported_is_told_and_mcpd_serves() {
+fn unusable_exporter_is_reported_and_mcpd_serves() {
     let sandbox = sandbox()
         .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
         .with_variable("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");

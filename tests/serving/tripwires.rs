@@ -100,7 +100,7 @@ impl Tripwires {
     }
 
     /// Returns the names of the tripwires that have tripped.
-    fn tripped(&mut self, told: &str) -> Vec<&'static str> {
+    fn tripped_wires(&mut self, told: &str) -> Vec<&'static str> {
         // The last process of a killed server takes a moment to end.
         let is_left = !(0..20).any(|_| {
             thread::sleep(Duration::from_millis(100));
@@ -137,7 +137,7 @@ impl Drop for Tripwires {
 }
 
 #[test]
-fn directory_of_tripwires_is_looked_at_and_none_trips() {
+fn tripwires_survive_listing_serving_and_editing() {
     thread::scope(|scope| {
         for level in ["none", "guarded", "strict"] {
             scope.spawn(move || {
@@ -145,7 +145,7 @@ fn directory_of_tripwires_is_looked_at_and_none_trips() {
                     let mut tripwires = Tripwires::new("[probe]\ntimeout = 1\n");
                     let told = tripwires.look(way, level);
                     assert!(!told.contains("mcpd: error"), "{told}");
-                    let tripped = tripwires.tripped(&told);
+                    let tripped = tripwires.tripped_wires(&told);
                     assert_eq!(tripped, [""; 0], "{way} at {level}: {told}");
                 }
             });
@@ -161,7 +161,7 @@ fn tripwires_trip_where_probes_are_not_confined() {
         let told = tripwires.look(way, "none");
         // `check` prints no descriptions.
         let told = if *way == "check" { SECRET } else { &told };
-        let tripped = tripwires.tripped(told);
+        let tripped = tripwires.tripped_wires(told);
         let mut all = vec!["writes", "connects", "signals", "leaves", "reads"];
         if ["stdio", "serve"].contains(way) {
             // A killed server leaves no process behind.

@@ -18,7 +18,7 @@ const GREET: &str =
     "#!/bin/sh\n[ \"$1\" = --help ] && echo '{\"description\": \"Greets.\"}' && exit\necho hi\n";
 
 /// Number of faulty tools beside a sound one. One log line for each exceeds what a pipe holds.
-const FAULTY: usize = 300;
+const FAULTY_TOOLS: usize = 300;
 
 /// Time limit of the shutdown.
 const END_LIMIT: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ const END_LIMIT: Duration = Duration::from_secs(2);
 /// Returns a sandbox with one tool and many faulty ones.
 fn crowded_sandbox() -> Sandbox {
     let sandbox = Sandbox::new().with_script("greet", GREET);
-    for number in 0..FAULTY {
+    for number in 0..FAULTY_TOOLS {
         let name = format!("scripts/tool-with-a-name-of-ordinary-length-{number:03}");
         let file = sandbox.path().join(name);
         fs::write(
@@ -55,7 +55,7 @@ fn call_often(client: &mut Pipes) {
 }
 
 #[test]
-fn calls_are_answered_and_the_end_of_input_ends_it_in_time() {
+fn unread_log_does_not_delay_the_end_of_input() {
     let sandbox = crowded_sandbox();
     let mut client = Pipes::start_with_unread_log(&sandbox, &["-vv"]);
     call_often(&mut client);
@@ -66,7 +66,7 @@ fn calls_are_answered_and_the_end_of_input_ends_it_in_time() {
 }
 
 #[test]
-fn calls_are_answered_and_sigterm_ends_it_in_time() {
+fn unread_log_does_not_delay_sigterm() {
     let sandbox = crowded_sandbox();
     let mut client = Pipes::start_with_unread_log(&sandbox, &["-vv"]);
     call_often(&mut client);
@@ -121,7 +121,7 @@ fn dropped_records_are_counted_once_the_log_is_read() {
 }
 
 #[test]
-fn http_clients_are_served_and_sigterm_ends_it_in_time() {
+fn unread_log_does_not_delay_http() {
     let sandbox = crowded_sandbox();
     let mut command = sandbox.command(&["serve", "scripts", "--port", "0", "-vv"]);
     let server = command.stdin(Stdio::null()).stderr(Stdio::piped());

@@ -18,7 +18,7 @@ pub fn binary() -> &'static Path {
     BINARY.get_or_init(|| {
         let profile = profile_directory();
         let binary = profile.join("mcpd");
-        if modified(&binary) < newest(&repository().join("crates")) {
+        if modification_time(&binary) < newest(&repository().join("crates")) {
             build(&profile);
         }
         binary
@@ -96,10 +96,14 @@ fn newest(directory: &Path) -> Option<SystemTime> {
 fn source(file: &Path) -> Option<SystemTime> {
     let is_source = file.extension().is_some_and(|extension| extension == "rs")
         && file.components().any(|part| part.as_os_str() == "src");
-    if is_source { modified(file) } else { None }
+    if is_source {
+        modification_time(file)
+    } else {
+        None
+    }
 }
 
-fn modified(file: &Path) -> Option<SystemTime> {
+fn modification_time(file: &Path) -> Option<SystemTime> {
     file.metadata()
         .and_then(|metadata| metadata.modified())
         .ok()

@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 
-use crate::wait::PATIENCE;
+use crate::wait::EVENT_TIMEOUT;
 
 /// HTTP client that may have the token of a server.
 #[derive(Debug, Clone)]
@@ -73,7 +73,7 @@ impl Client {
     /// Fails if there is no complete answer.
     pub fn exchange(&self, request: &str, body: &str) -> io::Result<(String, String)> {
         let mut stream = TcpStream::connect(&self.address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(EVENT_TIMEOUT))?;
         stream.write_all(self.request(request, body).as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;

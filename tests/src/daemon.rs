@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::Client;
 use crate::sandbox::Sandbox;
-use crate::wait::{PATIENCE, eventually};
+use crate::wait::{EVENT_TIMEOUT, eventually};
 
 /// Running server. It is killed on drop.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Daemon {
         });
         let mut announcement = String::new();
         while !announcement.contains("  tools: ") {
-            let line = log.recv_timeout(PATIENCE);
+            let line = log.recv_timeout(EVENT_TIMEOUT);
             let line = line.unwrap_or_else(|_| panic!("mcpd does not listen:\n{announcement}"));
             announcement += &format!("{line}\n");
         }
@@ -129,10 +129,10 @@ impl Daemon {
     ///
     /// Panics if there is none.
     #[track_caller]
-    pub fn hear(&self, words: &str) -> String {
+    pub fn wait_for_line(&self, words: &str) -> String {
         let mut before = String::new();
         loop {
-            let line = self.log.recv_timeout(PATIENCE);
+            let line = self.log.recv_timeout(EVENT_TIMEOUT);
             let line = line.unwrap_or_else(|_| panic!("`{words}` is not said:\n{before}"));
             if line.contains(words) {
                 return line;

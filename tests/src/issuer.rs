@@ -133,7 +133,7 @@ impl Issuer {
         let state = self.state();
         let (id, signer) = state.keys.first().expect("it has a key");
         let header = json!({"typ": "at+jwt", "alg": signer.algorithm().name(), "kid": id});
-        signed(signer, &header.to_string(), &claims.to_string())
+        sign(signer, &header.to_string(), &claims.to_string())
     }
 
     /// Signs a token with this header and these claims verbatim, by the key called `key_id`.
@@ -142,10 +142,10 @@ impl Issuer {
     ///
     /// Panics if there is none.
     #[must_use]
-    pub fn signed(&self, key_id: &str, header: &str, claims: &str) -> String {
+    pub fn sign(&self, key_id: &str, header: &str, claims: &str) -> String {
         let state = self.state();
         let key = state.keys.iter().find(|(id, _)| id == key_id);
-        signed(&key.expect("it has the key").1, header, claims)
+        sign(&key.expect("it has the key").1, header, claims)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -185,7 +185,7 @@ impl Issuer {
         Some(match path {
             "/.well-known/oauth-authorization-server" => ok(&self.metadata()),
             "/keys" => return self.respond_with_keys(),
-            "/register" => created(body),
+            "/register" => register_client(body),
             "/authorize" => self.authorize(&form(query)),
             "/token" => self.exchange(&form(body)),
             _ => response("404 Not Found", "", ""),
@@ -274,18 +274,18 @@ pub fn now() -> u64 {
     now.expect("it is later").as_secs()
 }
 
-fn signed(signer: &Signer, header: &str, claims: &str) -> String {
-    let message = format!("{}.{}", encoded(header), encoded(claims));
+fn sign(signer: &Signer, header: &str, claims: &str) -> String {
+    let message = format!("{}.{}", encode(header), encode(claims));
     let signature = URL_SAFE_NO_PAD.encode(signer.sign(message.as_bytes()));
     format!("{message}.{signature}")
 }
 
-fn encoded(text: &str) -> String {
+fn encode(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
 /// Answers a client that registers.
-fn created(body: &str) -> String {
+fn register_client(body: &str) -> String {
     let mut client: Value = serde_json::from_str(body).unwrap_or_default();
     client["client_id"] = json!("test");
     response("201 Created", "", &client.to_string())
@@ -307,11 +307,11 @@ fn response(status: &str, headers: &str, body: &str) -> String {
 fn form(text: &str) -> BTreeMap<String, String> {
     let fields = text.split('&').filter_map(|field| field.split_once('='));
     fields
-        .map(|(name, value)| (name.to_owned(), decoded(value)))
+        .map(|(name, value)| (name.to_owned(), percent_decode(value)))
         .collect()
 }
 
-fn decoded(value: &str) -> String {
+fn percent_decode(value: &str) -> String {
     let mut parts = value.split('%');
     let mut text = parts
         .next()

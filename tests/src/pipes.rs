@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::sandbox::Sandbox;
-use crate::wait::{PATIENCE, eventually};
+use crate::wait::{EVENT_TIMEOUT, eventually};
 
 fn serving(sandbox: &Sandbox, arguments: &[&str]) -> Command {
     sandbox.command(&[&["stdio", "scripts"], arguments].concat())
@@ -125,7 +125,10 @@ impl Pipes {
     #[must_use]
     #[track_caller]
     pub fn receive(&self) -> Value {
-        let line = self.output.recv_timeout(PATIENCE).expect("mcpd answers");
+        let line = self
+            .output
+            .recv_timeout(EVENT_TIMEOUT)
+            .expect("mcpd answers");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::binary::{binary, repository};
-use crate::wait::PATIENCE;
+use crate::wait::EVENT_TIMEOUT;
 
 /// Tool that appends a line on each of its runs.
 const COUNTER: &str = "#!/bin/sh\n\
@@ -232,7 +232,7 @@ impl Default for Sandbox {
 #[must_use]
 #[track_caller]
 pub fn output(command: Command, stdin: &[u8]) -> Output {
-    output_within(PATIENCE, command, stdin)
+    output_within(EVENT_TIMEOUT, command, stdin)
 }
 
 /// Runs a command to its end within a time limit.
@@ -242,7 +242,7 @@ pub fn output(command: Command, stdin: &[u8]) -> Output {
 /// Panics if it does not end in time.
 #[must_use]
 #[track_caller]
-pub fn output_within(patience: Duration, mut command: Command, stdin: &[u8]) -> Output {
+pub fn output_within(time_limit: Duration, mut command: Command, stdin: &[u8]) -> Output {
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -252,7 +252,7 @@ pub fn output_within(patience: Duration, mut command: Command, stdin: &[u8]) -> 
     let stdin = stdin.to_owned();
     // A program that ignores its stdin may close it at any time.
     thread::spawn(move || pipe.write_all(&stdin).ok());
-    wait(patience, child)
+    wait(time_limit, child)
 }
 
 /// Waits for the end of `child` and returns all its output.
@@ -261,11 +261,11 @@ pub fn output_within(patience: Duration, mut command: Command, stdin: &[u8]) -> 
 ///
 /// Panics if it does not end in time.
 #[track_caller]
-fn wait(patience: Duration, child: Child) -> Output {
+fn wait(time_limit: Duration, child: Child) -> Output {
     let pid = Pid::from_child(&child);
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(child.wait_with_output()));
-    if let Ok(output) = receiver.recv_timeout(patience) {
+    if let Ok(output) = receiver.recv_timeout(time_limit) {
         return output.expect("its pipes can be read");
     }
     kill_process(pid, Signal::KILL).ok();

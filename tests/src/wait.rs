@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, test_kill_process_group};
 
 /// Time limit that suffices on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until `attempt` returns a value.
 ///
@@ -16,7 +16,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Panics if there is none within a minute.
 #[track_caller]
 pub fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + EVENT_TIMEOUT;
     loop {
         if let Some(result) = attempt() {
             return result;

@@ -75,20 +75,20 @@ impl Pair {
 }
 
 #[test]
-fn over_stdio() {
+fn tools_are_called_over_stdio() {
     let pair = Pair::new();
     pair.check(&pair.program());
 }
 
 #[test]
-fn over_http() {
+fn tools_are_called_over_http() {
     let pair = Pair::new();
     let daemon = Daemon::start(&pair.behind, &[]);
     pair.check(&pair.address(&daemon));
 }
 
 #[test]
-fn a_call_that_is_cancelled_ends_what_runs_behind() {
+fn cancelled_call_ends_its_upstream_script() {
     let pair = Pair::new();
     let daemon = Daemon::start(&pair.behind, &[]);
     for configuration in [pair.program(), pair.address(&daemon)] {
@@ -110,7 +110,7 @@ fn a_call_that_is_cancelled_ends_what_runs_behind() {
 }
 
 #[test]
-fn a_call_that_is_too_many_behind_is_too_many_in_front() {
+fn rate_limit_of_the_upstream_reaches_the_caller() {
     let pair = Pair::new();
     let limits = "[limits]\nrate = 0.001\nburst = 1\n";
     fs::write(pair.behind.path().join("mcpd.toml"), limits).unwrap();
@@ -131,7 +131,7 @@ fn a_call_that_is_too_many_behind_is_too_many_in_front() {
 }
 
 #[test]
-fn a_list_that_changes_behind_changes_in_front() {
+fn list_change_is_forwarded() {
     let pair = Pair::new();
     let daemon = Daemon::start(&pair.behind, &[]);
     let configuration = pair.address(&daemon);
@@ -149,7 +149,7 @@ fn a_list_that_changes_behind_changes_in_front() {
 }
 
 #[test]
-fn whoever_has_no_token_is_reported() {
+fn missing_token_is_reported() {
     let pair = Pair::new();
     let daemon = Daemon::start(&pair.behind, &[]);
     let url = daemon.url();
@@ -165,7 +165,7 @@ fn whoever_has_no_token_is_reported() {
 }
 
 #[test]
-fn nobody_is_behind_itself() {
+fn server_is_not_its_own_upstream() {
     let sandbox = Sandbox::new().with_script("math/add", ADD);
     let scripts = sandbox.path().join("scripts");
     let command = json!([binary(), "stdio", scripts, "--config", "front.toml"]);
@@ -179,7 +179,7 @@ fn nobody_is_behind_itself() {
 }
 
 #[test]
-fn what_is_behind_ends_with_what_is_in_front() {
+fn upstream_program_ends_with_the_server() {
     let pair = Pair::new();
     let front = Front::start(&pair.front, &pair.program(), "2025-06-18");
     assert!(processes_of(&pair.front).len() > 1);

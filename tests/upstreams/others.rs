@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{Front, REVISIONS, text};
 
 /// Time limit that includes the first installation.
-const PATIENCE: Duration = Duration::from_secs(600);
+const SETUP_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Runs `check` with the command of a server for each revision, unless the machine lacks its
 /// runtime.
@@ -74,12 +74,12 @@ fn setup() -> &'static Output {
         )]
         let mut setup = Command::new(repository().join("tests/upstreams/setup"));
         setup.arg(repository().join("target/upstreams"));
-        output_within(PATIENCE, setup, b"")
+        output_within(SETUP_TIMEOUT, setup, b"")
     })
 }
 
 #[test]
-fn everything() {
+fn everything_server_is_passed_through() {
     check("everything", &[], |front| {
         let tools = front.tools();
         assert!(tools.contains(&"everything_echo".to_owned()), "{tools:?}");
@@ -112,7 +112,7 @@ fn everything() {
 }
 
 #[test]
-fn everything_tells_how_far_it_is() {
+fn everything_server_reports_progress() {
     check("everything", &[], |front| {
         let params = json!({
             "name": "everything/trigger-long-running-operation",
@@ -128,7 +128,7 @@ fn everything_tells_how_far_it_is() {
 }
 
 #[test]
-fn everything_killed_under_load_is_started_again() {
+fn everything_server_is_restarted_under_load() {
     let Some(command) = command("everything", &[]) else {
         return;
     };
@@ -175,7 +175,7 @@ fn is_node(process: &u32) -> bool {
 }
 
 #[test]
-fn filesystem_with_some_of_its_tools() {
+fn filesystem_server_is_filtered() {
     let files = tempfile::tempdir().unwrap();
     let directory = files.path().canonicalize().unwrap();
     let file = directory.join("note.txt");
@@ -203,7 +203,7 @@ fn filesystem_with_some_of_its_tools() {
 }
 
 #[test]
-fn python() {
+fn python_server_is_passed_through() {
     for name in ["python-v1", "python-v2"] {
         check(name, &[], |front| {
             let of_server = |what: &str| format!("{name}/{what}");

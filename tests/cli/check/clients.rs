@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::HELLO;
 
 /// Returns a script with this metadata.
-fn described(metadata: &Value) -> String {
+fn describe_script(metadata: &Value) -> String {
     format!("#!/bin/sh\ncat <<'EOF'\n{metadata}\nEOF\n")
 }
 
 fn with_schema(schema: &Value) -> String {
-    described(&json!({"description": "Takes what it takes", "input_schema": schema}))
+    describe_script(&json!({"description": "Takes what it takes", "input_schema": schema}))
 }
 
 /// Returns a sandbox with tools that at least one client refuses.
@@ -33,7 +33,7 @@ fn hostile() -> Sandbox {
         "required": ["format", "options"],
         "anyOf": [{"required": ["format"]}],
     });
-    let talkative = described(&json!({"description": "x".repeat(1025)}));
+    let talkative = describe_script(&json!({"description": "x".repeat(1025)}));
     Sandbox::new()
         .with_script("references", &with_schema(&references))
         .with_script("alternatives", &with_schema(&alternatives))
@@ -50,7 +50,7 @@ fn seen_by(client: &str) -> String {
 }
 
 #[test]
-fn claude_refuses_all_for_one() {
+fn claude_refuses_all_tools_for_one_fault() {
     assert_snapshot!(seen_by("claude"), @r##"
     exit code: 1
     ----- stdout -----
@@ -134,7 +134,7 @@ fn cursor_counts_the_name_of_the_server() {
 }
 
 #[test]
-fn vscode_puts_the_server_before_names() {
+fn vscode_prefixes_names_with_the_server() {
     assert_snapshot!(seen_by("vscode"), @r##"
     exit code: 0
     ----- stdout -----
@@ -152,7 +152,7 @@ fn vscode_puts_the_server_before_names() {
 }
 
 #[test]
-fn ordinary_tools_go_through_everywhere() {
+fn ordinary_tools_pass_everywhere() {
     let sandbox = Sandbox::new().with_script("hello", HELLO);
     assert_snapshot!(sandbox.run(&["check", "scripts", "--as", "all", "--deny", "warnings"]), @r#"
     exit code: 0
@@ -181,7 +181,7 @@ fn ordinary_tools_go_through_everywhere() {
 }
 
 #[test]
-fn json_has_what_the_model_gets() {
+fn json_has_the_forwarded_definition() {
     let sandbox = Sandbox::new().with_script("say/hello", HELLO);
     let check = [
         "check",
@@ -256,7 +256,7 @@ fn too_many_tools_are_refused() {
 }
 
 #[test]
-fn other_formats_know_nothing_of_clients() {
+fn other_formats_refuse_clients() {
     let refused = hostile().run(&["check", "scripts", "--as", "claude", "--format", "sarif"]);
     assert_snapshot!(refused, @"
     exit code: 1

@@ -25,7 +25,7 @@ fn a_rule_is_explained_with_examples() {
 }
 
 #[test]
-fn without_a_code_all_rules_are_listed() {
+fn rules_are_listed_without_a_code() {
     let list = Sandbox::new().run(&["check", "--explain"]);
     assert!(list.starts_with("exit code: 0\n"), "{list}");
     for code in [
@@ -43,7 +43,7 @@ fn without_a_code_all_rules_are_listed() {
 }
 
 #[test]
-fn an_unknown_rule_is_an_error_that_guesses() {
+fn unknown_rule_gets_a_suggestion() {
     assert_snapshot!(Sandbox::new().run(&["check", "--explain", "unknown-feild"]), @"
     exit code: 1
     ----- stderr -----
@@ -52,7 +52,7 @@ fn an_unknown_rule_is_an_error_that_guesses() {
 }
 
 #[test]
-fn nothing_is_checked_while_a_rule_is_explained() {
+fn explain_checks_nothing() {
     let refused = Sandbox::new().run(&["check", "scripts", "--explain", "unknown-field"]);
     assert!(refused.starts_with("exit code: 1\n"), "{refused}");
     let refused = Sandbox::new().run(&["check"]);

@@ -77,7 +77,7 @@ fn short_is_one_line_for_each_fault() {
 }
 
 #[test]
-fn a_workflow_annotates_the_files() {
+fn github_format_annotates_the_files() {
     assert_snapshot!(faulty().run(&["check", "scripts", "--format", "github"]), @"
     exit code: 1
     ----- stdout -----
@@ -134,7 +134,7 @@ fn sarif_schema() -> Value {
 }
 
 #[test]
-fn sarif_is_what_its_schema_wants() {
+fn sarif_is_valid_under_its_schema() {
     let log = sarif(&faulty());
     let run = &log["runs"][0];
     let results: Vec<_> = run["results"]
@@ -176,7 +176,7 @@ fn sarif_is_what_its_schema_wants() {
 }
 
 #[test]
-fn without_a_fault_sarif_has_no_results() {
+fn sarif_has_no_results_without_a_fault() {
     let log = sarif(&Sandbox::new().with_script("hello", HELLO));
     assert_eq!(log["runs"][0]["results"], Value::Array(Vec::new()));
 }

@@ -54,7 +54,7 @@ class Breaking:
                     return
             writer.close()
 
-        # What is still open at the end of the program is cancelled.
+        # Requests still open at the end of the program are cancelled.
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.gather(forward(), backward(), return_exceptions=True)
 

@@ -190,7 +190,7 @@ async def cancel(client, logs):
         except ProcessLookupError:
             return True
         await asyncio.sleep(0.05)
-    # Nothing else ends it before its time.
+    # The script survived the cancellation and would outlive the test.
     os.kill(int(process), signal.SIGKILL)
     return False
 

@@ -29,7 +29,7 @@ impl Listener {
         (Self(sender), Arrivals { seen, arriving })
     }
 
-    fn arrived(&self, arrival: Value) {
+    fn record(&self, arrival: Value) {
         self.0.send(arrival).expect("the test still runs");
     }
 }
@@ -74,7 +74,7 @@ impl ClientHandler for Listener {
         params: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        self.arrived(json!({"progress": [params.progress, params.total, params.message]}));
+        self.record(json!({"progress": [params.progress, params.total, params.message]}));
     }
 
     async fn on_logging_message(
@@ -82,7 +82,7 @@ impl ClientHandler for Listener {
         params: LoggingMessageNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        self.arrived(json!({"log": [params.level, params.data]}));
+        self.record(json!({"log": [params.level, params.data]}));
     }
 
     async fn on_resource_updated(
@@ -90,6 +90,6 @@ impl ClientHandler for Listener {
         params: ResourceUpdatedNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        self.arrived(json!({"updated": params.uri}));
+        self.record(json!({"updated": params.uri}));
     }
 }

@@ -25,7 +25,7 @@ await main(async (revision, transport, target) => {
 
 /** Lists the tools, calls one and has one fail. */
 async function tools(ask, call) {
-  // It finds nothing in their schemas that a client could stumble over.
+  // It warns about no schema.
   const listed = await ask("tools/list", "--strict");
   expect("portable schemas", listed.code === 0, listed);
   // The operands become numbers on their way.
@@ -57,7 +57,7 @@ async function cannot(ask, call) {
   expect("work", textOf(worked.result) === "Worked.", worked);
   const shows = (text) => JSON.stringify(worked).includes(text);
   const booked = await call("book");
-  // The refusal names every method that there is.
+  // The error names every method of the command.
   const { words: methods } = await ask("ping");
   const abilities = {
     progress: shows("begun"),

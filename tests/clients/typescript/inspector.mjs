@@ -1,4 +1,4 @@
-// What the programs on the MCP Inspector share: it has no API but its command lines.
+// Code common to the programs on the MCP Inspector, whose only API is its command lines.
 
 import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -53,7 +53,7 @@ export function follow(program, args, onobject) {
   child.stdout.unref();
   let text = "";
   child.stdout.setEncoding("utf8").on("data", (piece) => {
-    // They are indented: only the last line of one is a brace alone.
+    // Results are indented: only the last line of one is a single brace.
     const objects = (text + piece).split(/(?<=^})\n/m);
     text = objects.pop();
     objects.forEach((object) => onobject(JSON.parse(object)));

@@ -26,7 +26,7 @@ const client = {
     const { output: result, words } = await run("mcpdo", [...COMMON, "tools/call", name, JSON.stringify(args)], {
       signal: options?.signal,
     });
-    // Otherwise it is no longer silent.
+    // A failure means that this client shows progress now.
     expect("no word of progress", !words.includes("begun"), words);
     const question = result.elicitationPending;
     if (!question) return result;
@@ -36,7 +36,7 @@ const client = {
 
 await main(async (revision, transport, target) => {
   const directory = workplace();
-  // The process in the background is this program's alone, and ends with it.
+  // The background process belongs to this program alone, and ends with it.
   process.env.MCP_INSPECTOR_DAEMON_DIR = join(directory, "daemon");
   process.env.MCP_INSPECTOR_DAEMON_TOKEN = randomUUID();
   process.prependListener("exit", () => spawnSync(...commandLine("mcpdo", ["daemon", "stop"])));

@@ -1,5 +1,5 @@
-// Clients on both lines of the official TypeScript SDK whose connection breaks in the middle of a call. They resume its
-// stream by themselves; nothing here helps them. Run as `resume.mjs URL TOKEN`, prints one JSON line.
+// Clients on both lines of the official TypeScript SDK whose connection breaks in the middle of a
+// call. The SDKs alone resume the stream. Run as `resume.mjs URL TOKEN`, prints one JSON line.
 
 import { createConnection, createServer } from "node:net";
 import * as v2 from "@modelcontextprotocol/client";

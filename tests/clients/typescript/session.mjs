@@ -1,8 +1,8 @@
-// What every TypeScript client does once it is connected, and what it prints.
+// Actions of every connected TypeScript client, and its output.
 //
 // The server serves `examples/scripts` and `tests/clients/scripts`.
 // Anything unexpected ends the program with a message and exit code 1;
-// otherwise one JSON line on stdout tells what the client saw.
+// otherwise one JSON line on stdout lists the client's observations.
 
 import { randomUUID } from "node:crypto";
 import { basename } from "node:path";
@@ -168,7 +168,7 @@ async function cancel(call, logs) {
     }
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  // Nothing else ends it before its time.
+  // The script survived the cancellation and would outlive the test.
   process.kill(Number(number), "SIGKILL");
   return false;
 }
@@ -177,7 +177,7 @@ async function cancel(call, logs) {
 export function reach({ StdioClientTransport, StreamableHTTPClientTransport }, transport, target) {
   if (transport === "stdio") {
     const [command, ...args] = target;
-    // The SDKs pass only a few variables on unless told otherwise.
+    // By default the SDKs pass only a few variables on.
     return new StdioClientTransport({ command, args, env: process.env });
   }
   const [url, token] = target;

@@ -113,20 +113,20 @@ impl Signer {
 
     /// Returns the public key as a JSON Web Key without a key id.
     pub(super) fn public_key(&self) -> Value {
-        let encoded = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         match &self.key {
             Key::Ecdsa(key) => {
                 let point = &key.public_key().as_ref()[1..];
                 let (x, y) = point.split_at(point.len() / 2);
                 let curve = if x.len() == 32 { "P-256" } else { "P-384" };
-                json!({"kty": "EC", "crv": curve, "x": encoded(x), "y": encoded(y)})
+                json!({"kty": "EC", "crv": curve, "x": encode(x), "y": encode(y)})
             }
             Key::Ed25519(key) => {
-                json!({"kty": "OKP", "crv": "Ed25519", "x": encoded(key.public_key().as_ref())})
+                json!({"kty": "OKP", "crv": "Ed25519", "x": encode(key.public_key().as_ref())})
             }
             Key::Rsa(key) => {
                 let numbers: PublicKeyComponents<Vec<u8>> = key.public().into();
-                let [n, e] = [numbers.n, numbers.e].map(|number| encoded(&number));
+                let [n, e] = [numbers.n, numbers.e].map(|number| encode(&number));
                 json!({"kty": "RSA", "use": "sig", "alg": self.algorithm.name(), "n": n, "e": e})
             }
         }
