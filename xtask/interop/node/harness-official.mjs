@@ -1,4 +1,4 @@
-// A client of the official SDK, on whichever line, for the drivers that have one.
+// Client of the official SDK, on either line, for the drivers that use one.
 
 export async function officialClient(sdk, target, schemas) {
   const client = new sdk.Client({ name: "interop", version: "1" }, { capabilities: {} });
