@@ -1,5 +1,5 @@
-//! What the flags, the variables, the file and the defaults come to. A flag goes before a variable, a variable before
-//! the file, and that before the default: [`mod@settings`] has the command line settle that.
+//! Server configuration from flags, variables, the configuration file and defaults, in this order
+//! of precedence. [`mod@settings`] lets the command line parser settle the order.
 
 use std::collections::BTreeSet;
 use std::env::{self, VarError};
@@ -54,13 +54,13 @@ mod user;
 mod value;
 mod variables;
 
-/// The number of the first process of a container, which reaps the orphans of all others.
+/// Process ID of the first process of a container, which reaps all orphans.
 const FIRST: u32 = 1;
 
-/// How long a secret must be that nobody shall guess, in bytes.
+/// Minimum length of the state key in bytes, long enough not to be guessed.
 const STATE_KEY: usize = 32;
 
-/// A server for commands that ask it something and end.
+/// Builds a server for commands that send a few requests and exit.
 pub(crate) async fn asked<'a>(
     file: &File,
     roots: impl IntoIterator<Item = &'a PathBuf>,
@@ -77,7 +77,7 @@ pub(crate) async fn asked<'a>(
         .executor(executor))
 }
 
-/// A server of what is configured to come from elsewhere, and of nothing else; none if there is nothing.
+/// Builds a server of the configured sources alone; none if no source is configured.
 pub(crate) async fn elsewhere(
     confinement: &Confinement,
     file: &File,
@@ -93,12 +93,12 @@ pub(crate) async fn elsewhere(
     Ok(Some(server.probes(executor.clone()).executor(executor)))
 }
 
-/// Whoever has started this process and speaks to it over pipes.
+/// The client that started this process and speaks to it over pipes.
 pub(crate) fn local(file: &File) -> anyhow::Result<Principal> {
     clients::principal(file, clients::LOCAL, None)
 }
 
-/// A server for the client on the pipes of this process, and who that is.
+/// Builds a server for the client on the pipes of this process, and returns that client.
 pub(crate) async fn stdio(
     options: &Serving,
     file: &File,
@@ -107,34 +107,34 @@ pub(crate) async fn stdio(
     Ok((serving(file, options, secrets(options)).await?, client))
 }
 
-/// A server for clients over HTTP, and how they are served.
+/// Builds a server for clients over HTTP, and returns how HTTP is served.
 pub(crate) async fn http(args: &Serve, file: &File) -> anyhow::Result<(ServerBuilder, Http)> {
     let http = listening::listening(file, args)?;
     Ok((serving(file, &args.serving, served(args)).await?, http))
 }
 
-/// What can be another while `mcpd serve` runs.
+/// Configuration that a reload can change while `mcpd serve` runs.
 #[derive(Debug)]
 pub(crate) struct Changes {
     pub(crate) settings: Settings,
     pub(crate) auth: Auth,
     pub(crate) logging: Logging,
     pub(crate) audit: Option<(PathBuf, mcpd_server::audit::Options)>,
-    /// Everything, to tell what can't be another.
+    /// Every effective value, to report changes that need a restart.
     pub(crate) effective: Vec<Effective>,
     pub(crate) file: File,
 }
 
-/// What a server was started with that no configuration changes while it runs.
+/// Start parameters that a reload does not change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Started<'a> {
     pub(crate) args: &'a Serve,
-    /// Where it listens.
+    /// Addresses that the server listens at.
     pub(crate) places: &'a [Place],
 }
 
-/// Reads everything again, for a server that runs and goes by the file at `before`. Programs that print secrets are run
-/// with its executor.
+/// Reads the configuration again for a running server that uses the file at `before`. Programs
+/// that print secrets run with its executor.
 pub(crate) async fn changes(
     line: &CommandLine,
     before: Option<&Path>,
@@ -146,14 +146,15 @@ pub(crate) async fn changes(
     let Command::Serve(mut serve) = args.command else {
         bail!("read the command line: it is another");
     };
-    // Whoever is let in is so at the addresses that were fit for it at the start.
+    // Authentication keeps the mode of the start: the exposure of the addresses was checked for
+    // it.
     serve.no_auth = started.args.no_auth;
     serve.token_file.clone_from(&started.args.token_file);
     let auth = authentication(&file, &serve)?.0;
     oauth::check_resource(&file, started.places)?;
     let audit = audit::target(&file)?;
     let limits = kept(limits(&serve.serving.limits));
-    // What is in use stays hidden, whatever the file says of it now.
+    // Files in use stay hidden, even if the new configuration does not name them.
     let mut hidden = served(started.args);
     if let Some(log) = server.audit()
         && audit.as_ref().is_none_or(|(path, _)| *path != log.file())
@@ -183,7 +184,8 @@ pub(crate) async fn changes(
     })
 }
 
-/// How scripts are run, the commands of `run_command`, and what comes from elsewhere.
+/// Collects the settings that a reload can change: policy, interpreters, sources, identity and
+/// `run_command`.
 async fn changeable(
     file: &File,
     confinement: &Confinement,
@@ -245,7 +247,7 @@ fn server<'a>(
     enabling: &Enabling,
     settings: Settings,
 ) -> ServerBuilder {
-    // One that is given twice is one.
+    // A root that is given twice counts once.
     let mut known = BTreeSet::new();
     let is_new =
         |root: &&PathBuf| known.insert(root.canonicalize().unwrap_or_else(|_| root.to_path_buf()));
@@ -263,17 +265,17 @@ fn server<'a>(
     }
 }
 
-/// The same with calls that go on in the background, and outlive this process as far as they are over.
+/// Adds background tasks to the server; completed ones outlive this process.
 fn with_tasks(server: ServerBuilder) -> ServerBuilder {
     match directories::database() {
-        // On a connection of its own, which no scan keeps busy.
+        // The tasks use a database connection of their own, which no scan blocks.
         Ok(file) => server.tasks(Database::new(file)),
         Err(_) => server,
     }
 }
 
-/// What runs processes, as many at a time as wanted, in control groups below `cgroup` or, without it, the one that was
-/// delegated to this process.
+/// Creates the executor of runs. `concurrency` bounds parallel processes; control groups lie below
+/// `cgroup` or, without it, below the group delegated to this process.
 pub(crate) fn executor(
     concurrency: Option<NonZeroUsize>,
     cgroup: Option<&Path>,
@@ -285,12 +287,13 @@ pub(crate) fn executor(
     Executor::new(config).context("start the executor")
 }
 
-/// What asks scripts for their descriptions.
+/// Creates the executor of probes, which request descriptions from scripts.
 fn probes() -> anyhow::Result<Executor> {
     Executor::new(ours()).context("start the executor")
 }
 
-/// For a process that is ours alone: it may do all it takes to leave no other behind.
+/// Executor configuration for a process that mcpd owns: it may install what it takes to leave no
+/// process behind.
 fn ours() -> Config {
     let mut config = Config::default();
     config.reaper = true;
@@ -298,17 +301,17 @@ fn ours() -> Config {
     config
 }
 
-/// How scripts are run.
+/// Execution settings of scripts.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// What they may do.
+    /// Permissions and limits of scripts.
     pub(crate) policy: Policy,
-    /// What runs those that are no programs.
+    /// Interpreters of scripts that are not executable.
     pub(crate) interpreters: Interpreters,
 }
 
-/// How scripts are run, as the configuration and the flags say. Programs that print secrets are run with `executor`, or
-/// not at all without one.
+/// Execution settings from the configuration and the flags. Programs that print secrets run with
+/// `executor`, and not at all without one.
 pub(crate) async fn running(
     file: &File,
     flags: &Confinement,
@@ -321,27 +324,27 @@ pub(crate) async fn running(
     })
 }
 
-/// The audit log of commands that answer others and end.
+/// Opens the audit log for commands that serve a few requests and exit.
 pub(crate) fn audit(file: &File) -> anyhow::Result<Option<Audit>> {
     audit::audit(file)
 }
 
-/// Where the audit log is.
+/// Path of the audit log.
 pub(crate) fn audit_log(file: &File) -> anyhow::Result<PathBuf> {
     audit::path(file)
 }
 
-/// What runs the scripts that are no programs.
+/// Interpreters of scripts that are not executable.
 pub(crate) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
     interpreters::interpreters(file)
 }
 
-/// The files with the secrets of a server, which no confined script reads.
+/// Files with the secrets of a server, which confined scripts cannot read.
 fn secrets(options: &Serving) -> Vec<PathBuf> {
     absolute([&options.state_key_file])
 }
 
-/// The same with those of a server over HTTP.
+/// Files with the secrets of a server over HTTP.
 fn served(args: &Serve) -> Vec<PathBuf> {
     let own = absolute([&args.token_file, &args.tls_key]);
     own.into_iter().chain(secrets(&args.serving)).collect()
@@ -352,7 +355,7 @@ fn absolute<const N: usize>(files: [&Option<PathBuf>; N]) -> Vec<PathBuf> {
     files.filter_map(|file| path::absolute(file).ok()).collect()
 }
 
-/// The secret in `file`, byte for byte.
+/// Reads the state key in `file`, byte for byte.
 fn state_key(file: &Path) -> anyhow::Result<Vec<u8>> {
     let key = fs::read(file).with_context(|| format!("read the state key `{}`", file.display()))?;
     if key.len() < STATE_KEY {
@@ -366,21 +369,21 @@ fn state_key(file: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(key)
 }
 
-/// The same with outputs that are too long for a result kept for a while.
+/// Keeps outputs that are too long for a result for a while.
 fn kept(limits: Limits) -> Limits {
     let mut limits = limits;
     limits.keep = DEFAULT_KEEP;
     limits
 }
 
-/// The limits of one run.
+/// Limits of one run.
 pub(crate) fn limits(options: &RunLimits) -> Limits {
     let mut limits = Limits::default();
     limits.wall = options.timeout.unwrap_or(limits.wall);
     limits
 }
 
-/// What clients must show, and where the token is that mcpd has made for them.
+/// Credentials that clients must present, and the path of the token that mcpd created for them.
 fn authentication(file: &File, args: &Serve) -> anyhow::Result<(Auth, Option<PathBuf>)> {
     if args.no_auth {
         let anybody = clients::principal(file, clients::ANONYMOUS, None)?;

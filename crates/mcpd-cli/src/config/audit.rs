@@ -1,4 +1,4 @@
-//! The audit log that `mcpd.toml` wants: there is one unless it says otherwise.
+//! Audit log as `mcpd.toml` configures it; on unless switched off.
 
 use std::path::PathBuf;
 
@@ -10,16 +10,16 @@ use super::file::File;
 use super::tables;
 use crate::{directories, private_file};
 
-/// The log for whoever serves others, if there is to be one.
+/// Opens the audit log of a server, if it is on.
 ///
 /// # Errors
 ///
-/// There is no place for it, but there must be, or the system refuses a thread.
+/// The log is required and has no path, or the system refuses a thread.
 pub(super) fn audit(file: &File) -> anyhow::Result<Option<Audit>> {
     let Some((path, options)) = target(file)? else {
         return Ok(None);
     };
-    // That its group may read it can be on purpose.
+    // Read access for its group can be intended.
     if path.is_file() && private_file::permissions(&path) & 0o007 != 0 {
         let path = path.display();
         tracing::warn!("the audit log `{path}` can be read by everybody; mend it with `chmod 600`");
@@ -29,11 +29,11 @@ pub(super) fn audit(file: &File) -> anyhow::Result<Option<Audit>> {
         .context("start the thread of the audit log")
 }
 
-/// Where the log is and what is written to it, if there is to be one.
+/// Path and options of the log, if it is on.
 ///
 /// # Errors
 ///
-/// There is no place for it, but there must be.
+/// The log is required and has no path.
 pub(super) fn target(file: &File) -> anyhow::Result<Option<(PathBuf, Options)>> {
     let table = &file.tables.audit;
     let mut options = Options::default();
@@ -60,11 +60,11 @@ pub(super) fn target(file: &File) -> anyhow::Result<Option<(PathBuf, Options)>> 
     Ok(Some((path, options)))
 }
 
-/// Where the log is.
+/// Path of the log.
 ///
 /// # Errors
 ///
-/// Nobody has said, and there is no home directory.
+/// No path is configured, and there is no home directory.
 pub(super) fn path(file: &File) -> anyhow::Result<PathBuf> {
     match &file.tables.audit.path {
         Some(path) => Ok(file.absolute(path)),
@@ -72,7 +72,7 @@ pub(super) fn path(file: &File) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The files of the log, if it is where `file` says. Its usual place is one of secrets.
+/// Files of the log, if `file` sets its path. The default path lies in a directory of secrets.
 pub(super) fn files(file: &File) -> Vec<PathBuf> {
     let table = &file.tables.audit;
     let keep = table.keep.unwrap_or(Options::default().keep);

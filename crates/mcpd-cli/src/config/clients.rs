@@ -1,4 +1,5 @@
-//! From `[[token]]`, `[[certificate]]` and `[[rule]]` to who may come in, and what each of them may use.
+//! Clients, their credentials and their access rules, from `[[token]]`, `[[certificate]]` and
+//! `[[rule]]`.
 
 use std::num::NonZeroU32;
 use std::ptr;
@@ -10,36 +11,36 @@ use super::file::{self, File};
 use super::tables::{ClientTable, RuleTable};
 use super::value::Spanned;
 
-/// Whoever shows the token that mcpd has made.
+/// Client that presents the token created by mcpd.
 pub(crate) const AGENT: &str = "agent";
-/// Whoever comes where no token is wanted.
+/// Client at a server that requires no token.
 pub(super) const ANONYMOUS: &str = "anonymous";
-/// Whoever comes with the token of an issuer, and has no rule of their own.
+/// Client with a token of an issuer and without a rule of its own.
 pub(super) const UNNAMED: &str = "";
-/// Whoever has started `mcpd stdio`.
+/// Client that started `mcpd stdio`.
 pub(super) const LOCAL: &str = "local";
 const RESERVED: [&str; 3] = [AGENT, ANONYMOUS, LOCAL];
 
-/// How many calls a second somebody may make who was given a token, and how many at once. Whoever is on this machine
-/// may make as many as they like: `agent` is who can read the file of its token.
+/// Default rate limit of a client with a configured token: calls per second, and burst. Clients on
+/// this machine have none: `agent` is a client that can read the file of its token.
 const RATE: f64 = 20.0;
 const BURST: NonZeroU32 = NonZeroU32::new(40).expect("it is not zero");
 
-/// The tokens that `file` names.
+/// Tokens that `file` configures.
 ///
 /// # Errors
 ///
-/// What is wrong, and where.
+/// A faulty table, with its place.
 pub(super) fn tokens(file: &File) -> anyhow::Result<Vec<Token>> {
     let printer = "mcpd token new";
     known(file, &file.tables.token, printer, Token::from_hash)
 }
 
-/// The certificates of clients that `file` names, where clients are asked for one.
+/// Client certificates that `file` configures, if the server requests certificates.
 ///
 /// # Errors
 ///
-/// What is wrong, and where.
+/// A faulty table, with its place.
 pub(super) fn certificates(file: &File, are_asked: bool) -> anyhow::Result<Vec<Certificate>> {
     let printer = "openssl x509 -noout -fingerprint -sha256";
     let tables = &file.tables.certificate;
@@ -51,7 +52,7 @@ pub(super) fn certificates(file: &File, are_asked: bool) -> anyhow::Result<Vec<C
     known(file, tables, printer, Certificate::from_hash)
 }
 
-/// What the clients of `tables` show, by hashes as `printer` prints them.
+/// Credentials of the clients in `tables`, by hashes as `printer` prints them.
 fn known<T>(
     file: &File,
     tables: &[ClientTable],
@@ -71,7 +72,7 @@ fn known<T>(
     known.collect()
 }
 
-/// Why no client can have this name.
+/// Returns why a client cannot have this name.
 pub(crate) fn unusable(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("it is empty")
@@ -82,7 +83,7 @@ pub(crate) fn unusable(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Refuses a name that does not say who is meant.
+/// Rejects a name that is reserved or used twice.
 fn check_name(file: &File, table: &ClientTable) -> anyhow::Result<()> {
     let name = table.name.get_ref();
     let mut of_this_name = tables(file).filter(|other| other.name.get_ref() == name);
@@ -96,7 +97,7 @@ fn check_name(file: &File, table: &ClientTable) -> anyhow::Result<()> {
     Err(file.error(table.name.span(), &format!("`name`: {what}")))
 }
 
-/// Refuses a hash of which nobody can say whose it is: the rules of one client would never hold.
+/// Rejects a hash that two clients share: the rules of one of them would never apply.
 fn check_hash(file: &File, table: &ClientTable, tables: &[ClientTable]) -> anyhow::Result<()> {
     let plain = |table: &ClientTable| table.sha256.get_ref().replace(':', "").to_lowercase();
     let hash = plain(table);
@@ -114,11 +115,11 @@ fn tables(file: &File) -> impl Iterator<Item = &ClientTable> {
     tables.token.iter().chain(&tables.certificate)
 }
 
-/// The client called `name`, with what the rules let it use, and what its table says if it has one.
+/// The client called `name`, with its access rules and the quota from its table if it has one.
 ///
 /// # Errors
 ///
-/// What is wrong, and where.
+/// A faulty table or rule, with its place.
 pub(super) fn principal(
     file: &File,
     name: &str,
@@ -148,7 +149,7 @@ pub(super) fn principal(
     Ok(principal.with(denied.into_iter().fold(access, Access::deny)))
 }
 
-/// The clients that rules are about, and that come with tokens of an issuer.
+/// Clients that rules name and that present tokens of an issuer.
 pub(super) fn of_issuers(file: &File) -> impl Iterator<Item = &str> {
     let rules = file.tables.rule.iter().map(|rule| rule.get_ref());
     let clients = rules.filter_map(|rule| rule.clients.as_ref()).flatten();
@@ -156,7 +157,7 @@ pub(super) fn of_issuers(file: &File) -> impl Iterator<Item = &str> {
     clients.filter(|client| is_of_issuer(file, client))
 }
 
-/// Whether `client` is called as whoever comes with a token of an issuer, `ISSUER#SUBJECT`.
+/// Returns whether `client` has the form of a client with a token of an issuer, `ISSUER#SUBJECT`.
 fn is_of_issuer(file: &File, client: &str) -> bool {
     let issuers = file.tables.oauth.iter();
     let mut issuers = issuers.flat_map(|oauth| &oauth.get_ref().issuer);
@@ -166,7 +167,7 @@ fn is_of_issuer(file: &File, client: &str) -> bool {
     })
 }
 
-/// How much a client may ask for.
+/// Rate limit and concurrency limit of a client.
 fn quota(file: &File, name: &str, table: Option<&ClientTable>) -> anyhow::Result<Quota> {
     let all = &file.tables.limits;
     let mut quota = Quota::default();
@@ -182,7 +183,7 @@ fn quota(file: &File, name: &str, table: Option<&ClientTable>) -> anyhow::Result
     Ok(quota)
 }
 
-/// Two seconds' worth at once, if nobody has another wish.
+/// Rate limit of `rate` calls per second; the default burst is two seconds' worth.
 fn rate(file: &File, rate: &Spanned<f64>, burst: Option<NonZeroU32>) -> anyhow::Result<Rate> {
     let per_second = *rate.get_ref();
     let two_seconds = NonZeroU32::new((2.0 * per_second).ceil() as u32);
@@ -193,8 +194,8 @@ fn rate(file: &File, rate: &Spanned<f64>, burst: Option<NonZeroU32>) -> anyhow::
     })
 }
 
-/// Whether a rule is about the client called `name`. A rule for somebody who does not exist holds for nobody, which is
-/// never what was meant.
+/// Returns whether a rule applies to the client called `name`. A rule for an unknown client is an
+/// error: it would never apply, which is never intended.
 fn is_about(file: &File, rule: &RuleTable, name: &str) -> anyhow::Result<bool> {
     let Some(clients) = &rule.clients else {
         return Ok(true);
@@ -212,7 +213,7 @@ fn is_about(file: &File, rule: &RuleTable, name: &str) -> anyhow::Result<bool> {
     Ok(clients.iter().any(|client| client.get_ref() == name))
 }
 
-/// Whether a rule allows, and what.
+/// The effect of a rule: whether it allows, and the calls it covers.
 fn calls(file: &File, rule: &Spanned<RuleTable>) -> anyhow::Result<(bool, Calls)> {
     let wants_one = || file.error(rule.span(), "a rule has either `allow` or `deny`");
     let table = rule.get_ref();

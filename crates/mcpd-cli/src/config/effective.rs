@@ -1,4 +1,5 @@
-//! What holds, and who says so: for every setting, and for every key of the file and of its tables.
+//! Effective configuration with its provenance: every setting, and every key of the file and its
+//! tables.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -16,19 +17,19 @@ use super::file::File;
 use super::{Setting, listening, schema, settings, variable};
 use crate::args::{Chosen, Command, CommandLine, Config, ConfigAction};
 
-/// What stands for a secret.
+/// Placeholder for a secret.
 const SECRET: &str = "[secret]";
 
-/// A key and what it comes to.
+/// A key with its effective value.
 #[derive(Debug, Serialize)]
 pub(crate) struct Effective {
-    /// The whole of it, such as `tool[0].match`.
+    /// The full key, such as `tool[0].match`.
     pub(crate) key: String,
     pub(crate) value: Value,
     pub(crate) origin: Origin,
 }
 
-/// Who says so.
+/// Source of a value.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Origin {
@@ -38,7 +39,7 @@ pub(crate) enum Origin {
     Variable(String),
     /// A file and the line in it.
     File(String, usize),
-    /// Nobody.
+    /// No source sets the value.
     Default,
 }
 
@@ -52,11 +53,11 @@ impl fmt::Display for Origin {
     }
 }
 
-/// All that `mcpd serve` goes by and that is set or has a default.
+/// All values of `mcpd serve` that are set or have a default.
 ///
 /// # Errors
 ///
-/// What is wrong with the command line.
+/// The command line is faulty.
 pub(crate) fn effective(line: &CommandLine, file: &File) -> anyhow::Result<Vec<Effective>> {
     let schema = Schema(&schema());
     let mut written = written(file, &schema)?;
@@ -88,7 +89,8 @@ pub(crate) fn effective(line: &CommandLine, file: &File) -> anyhow::Result<Vec<E
     Ok(all)
 }
 
-/// Where a flag or a variable wants to listen. There are several of each for one key, so this is no setting like others.
+/// Effective listen addresses. Several flags and variables share this key, so the general path of
+/// settings does not fit.
 fn listen(line: &CommandLine, settings: &[Setting]) -> anyhow::Result<Option<Effective>> {
     let serve = match line.with(settings)?.command {
         Command::Serve(serve) => *serve,
@@ -105,7 +107,7 @@ fn listen(line: &CommandLine, settings: &[Setting]) -> anyhow::Result<Option<Eff
     }))
 }
 
-/// Words of the command line as what the schema wants.
+/// Converts words of the command line to the type in the schema.
 fn value(words: &[OsString], kind: &Value, is_opposite: bool) -> Option<Value> {
     let texts: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let [text] = &texts[..] else {
@@ -119,17 +121,17 @@ fn value(words: &[OsString], kind: &Value, is_opposite: bool) -> Option<Value> {
     })
 }
 
-/// The schema, with references followed.
+/// The schema, with references resolved.
 struct Schema<'a>(&'a Value);
 
 impl<'a> Schema<'a> {
-    /// That of a key, such as `log.filter`.
+    /// Schema of a key, such as `log.filter`.
     fn of(&self, key: &str) -> &'a Value {
         let inner = |schema, key| self.inner(schema, key);
         key.split('.').fold(self.0, inner)
     }
 
-    /// That of a key in a table.
+    /// Schema of a key in a table.
     fn inner(&self, table: &'a Value, key: &str) -> &'a Value {
         let table = self.followed(table);
         match &table["properties"][key] {
@@ -149,7 +151,7 @@ impl<'a> Schema<'a> {
         std::ptr::eq(schema, &raw const self.0["$defs"]["Secret"])
     }
 
-    /// The defaults of all keys that every configuration has.
+    /// Defaults of all keys that every configuration has.
     fn defaults(&self) -> Vec<Effective> {
         let mut defaults = Vec::new();
         self.add_defaults("", self.0, &mut defaults);
@@ -170,7 +172,7 @@ impl<'a> Schema<'a> {
     }
 }
 
-/// What the file says, in its order.
+/// Values in the file, in its order.
 fn written(file: &File, schema: &Schema<'_>) -> anyhow::Result<Vec<Effective>> {
     let table = DeTable::parse(file.text()).context("read the configuration")?;
     let mut entries = Vec::new();
@@ -227,7 +229,7 @@ fn add<'a>(
     }
 }
 
-/// A URL without what may be a secret in it.
+/// Removes the parts of a URL that may be secret.
 fn shown_url(text: &str) -> String {
     let url = Url::parse(text).ok();
     let Some(mut url) = url.filter(Url::has_host) else {
@@ -238,7 +240,7 @@ fn shown_url(text: &str) -> String {
     if !has_user && !has_query {
         return text.to_owned();
     }
-    // Only a URL without a host refuses them.
+    // These setters fail only for a URL without a host.
     url.set_username("").ok();
     url.set_password(None).ok();
     url.set_query(None);

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, as far as it can be told without starting anything: the first fault of each part.
+//! Static check of a configuration: the first fault of each part, found without starting anything.
 
 use std::error::Error;
 use std::fmt;
@@ -16,7 +16,7 @@ use super::{clients, identity, interpreters, listening, oauth, policy, run_comma
 use crate::args::{Confinement, Enabling};
 use crate::logging;
 
-/// Something that is wrong at a place of a file.
+/// A fault at a place of a file.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Misplaced {
     pub(super) file: PathBuf,
@@ -35,7 +35,7 @@ impl fmt::Display for Misplaced {
 
 impl Error for Misplaced {}
 
-/// The same without what was to be done.
+/// Displays a fault without the action that failed.
 struct Place<'a>(&'a Misplaced);
 
 impl fmt::Display for Place<'_> {
@@ -50,7 +50,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// Something that is wrong, with its place if it has one.
+/// A fault, with its place if it has one.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Fault {
@@ -78,7 +78,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// All that is found. Files are read, and programs are not run.
+/// Finds all faults. Reads files, and runs no programs.
 pub(crate) async fn faults(file: &File) -> Vec<anyhow::Error> {
     let confinement = Confinement {
         sandbox: file
@@ -109,12 +109,12 @@ pub(crate) async fn faults(file: &File) -> Vec<anyhow::Error> {
     ];
     let mut faults: Vec<anyhow::Error> = found.into_iter().flatten().collect();
     faults.extend(directories(file));
-    // Parts that make use of one sandbox find the same.
+    // Parts that use one sandbox report the same fault.
     faults.dedup_by_key(|fault| fault.to_string());
     faults
 }
 
-/// Whether the log can be as it says.
+/// Checks the log filter.
 fn log(file: &File) -> anyhow::Result<()> {
     let Some(filter) = &file.tables.log.filter else {
         return Ok(());
@@ -123,7 +123,7 @@ fn log(file: &File) -> anyhow::Result<()> {
     logging::check(filter.get_ref()).map_err(wrong)
 }
 
-/// Whether there is the key it says.
+/// Checks the file of the state key.
 fn state_key(file: &File) -> anyhow::Result<()> {
     let Some(key) = &file.tables.state_key_file else {
         return Ok(());
@@ -133,7 +133,7 @@ fn state_key(file: &File) -> anyhow::Result<()> {
     read.map(drop).map_err(wrong)
 }
 
-/// Whether there are the certificates it says.
+/// Checks the files of the certificates.
 fn certificates(file: &File) -> anyhow::Result<()> {
     let TlsTable {
         certificate,
@@ -159,7 +159,7 @@ fn certificates(file: &File) -> anyhow::Result<()> {
     listening::load(files, demand).map(drop).map_err(wrong)
 }
 
-/// The directories that are not there, or can't be read.
+/// Configured directories that are missing or unreadable.
 fn directories(file: &File) -> impl Iterator<Item = anyhow::Error> {
     let tables = &file.tables;
     let roots = tables.roots.iter().flatten().map(|root| ("roots", root));

@@ -1,4 +1,4 @@
-//! `mcpd.toml` as a file: where it is found, and where in it something is wrong.
+//! `mcpd.toml` as a file: its search path, and the places of its faults.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -17,32 +17,32 @@ use crate::args::CommandLine;
 use crate::kit::Commands;
 use crate::{directories, suggest};
 
-/// The name of the file where it is looked for.
+/// File name in every directory of the search path.
 const NAME: &str = "mcpd.toml";
 
-/// The file, with what it takes to point into it.
+/// The configuration file, with what it takes to point into it.
 #[derive(Debug, Default)]
 pub(crate) struct File {
     path: PathBuf,
-    /// Where it is, as an absolute path.
+    /// The directory of the file, as an absolute path.
     directory: PathBuf,
     text: String,
     pub(super) tables: Tables,
 }
 
 impl File {
-    /// Reads the file that is named, or else the first there is of those of the project, the user and the system.
-    /// Without any of them nothing is configured.
+    /// Reads the named file, or else the first one that exists in the project, for the user and
+    /// for the system. Without any of them nothing is configured.
     ///
     /// # Errors
     ///
-    /// It can't be read or has something in it that nobody knows.
+    /// The file can't be read or has an unknown key or a faulty value.
     pub(crate) fn find(line: &CommandLine) -> anyhow::Result<Self> {
         if let Some(path) = line.configuration() {
             return Self::read(path);
         }
-        // A client chooses where `mcpd stdio` runs, often a directory whose content others have written: no place to
-        // take a configuration from.
+        // A client chooses the directory in which `mcpd stdio` runs, and others often write its
+        // content: a configuration must not come from there.
         let project = (line.command() != "stdio").then(PathBuf::new);
         let places = project.into_iter().chain(directories::configurations());
         places
@@ -52,11 +52,12 @@ impl File {
             .map_or_else(|| Ok(Self::default()), |path| Self::read(&path))
     }
 
-    /// Finds it again, for a server that goes by the file at `before`: without that one, it would lose its rules.
+    /// Reads the configuration again, for a server that uses the file at `before`: without that
+    /// file, the server would lose its rules.
     ///
     /// # Errors
     ///
-    /// As of [`find`](Self::find), and the file before is gone.
+    /// See [`find`](Self::find); also, the file before is gone.
     pub(crate) fn find_again(line: &CommandLine, before: Option<&Path>) -> anyhow::Result<Self> {
         let file = Self::find(line)?;
         if let Some(before) = before
@@ -75,7 +76,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// As of [`find`](Self::find).
+    /// See [`find`](Self::find).
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let named = || format!("read the configuration `{}`", path.display());
         let absolute = std::path::absolute(path).with_context(named)?;
@@ -96,7 +97,7 @@ impl File {
         Ok(file)
     }
 
-    /// Something that is wrong at a place.
+    /// Error that points at a place.
     pub(super) fn error(&self, span: Range<usize>, what: &str) -> anyhow::Error {
         let before = self.text.get(..span.start).unwrap_or_default();
         let line = self.line(span.start);
@@ -118,7 +119,7 @@ impl File {
         .into()
     }
 
-    /// Something that could not be done with the value of `key`, which is at `span`.
+    /// Error about the value of `key`, which is at `span`.
     pub(super) fn failure(
         &self,
         key: &str,
@@ -128,13 +129,13 @@ impl File {
         self.error(span, &format!("`{key}`: failed to {error:#}"))
     }
 
-    /// The line of a place, from 1 on.
+    /// Line of a place, from 1 on.
     pub(super) fn line(&self, place: usize) -> usize {
         let before = self.text.get(..place).unwrap_or_default();
         before.matches('\n').count() + 1
     }
 
-    /// What is written in it.
+    /// Content of the file.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
@@ -146,7 +147,7 @@ impl File {
         line.split_once('=').map(|(key, _)| key.trim())
     }
 
-    /// The parser's message; about a `[tool]` where there can be several, it is not in its words.
+    /// Rephrases the parser's message about a `[tool]` where `[[tool]]` is meant.
     fn single(&self, place: usize, message: &str) -> String {
         if message != "invalid type: map, expected a sequence" {
             return words(message);
@@ -156,15 +157,15 @@ impl File {
         format!("there can be several; write `[[{name}]]`")
     }
 
-    /// A path in the file, which is relative to where that is.
+    /// Absolute form of a path in the file, which is relative to the file's directory.
     pub(super) fn absolute(&self, path: &Path) -> PathBuf {
         self.directory.join(mcpd_exec::expand_home(path))
     }
 
-    /// A program in the file: a path, or a name alone, which is looked for in `PATH`.
+    /// A program in the file: a path, or a bare name, which is looked up in `PATH`.
     pub(super) fn program(&self, word: &str) -> OsString {
         if word.contains('/') {
-            // Messages name it, and need not repeat `./`.
+            // Messages name the path, and need not repeat `./`.
             let path: PathBuf = self.absolute(Path::new(word)).components().collect();
             path.into()
         } else {
@@ -184,11 +185,11 @@ impl File {
         words
     }
 
-    /// What shows and hides the window of a Script Kit.
+    /// Commands that show and hide the window of a Script Kit.
     ///
     /// # Errors
     ///
-    /// A command that is given names no program.
+    /// A command is empty and names no program.
     pub(super) fn kit(&self) -> anyhow::Result<Commands> {
         let command = |words: &Option<Spanned<Vec<String>>>| match words {
             Some(words) if words.get_ref().is_empty() => {
@@ -204,31 +205,32 @@ impl File {
         })
     }
 
-    /// Where it was found, if it was.
+    /// Path of the file, if there is one.
     pub(crate) fn path(&self) -> Option<&Path> {
         (!self.path.as_os_str().is_empty()).then_some(&self.path)
     }
 
-    /// The same, unless it is found from here without a name.
+    /// Path of the file, unless it is found from the working directory without a flag.
     pub(crate) fn to_be_named(&self) -> Option<&Path> {
         self.path().filter(|path| *path != NAME)
     }
 
-    /// The directory it is in.
+    /// Directory of the file.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 }
 
-/// Whether there is no configuration in a directory. Whatever else keeps it from being found, it may be there, and
-/// reading it says what is wrong.
+/// Returns whether a directory has no configuration. On any other error the file may exist, and
+/// reading it reports the fault.
 fn is_without(place: &Path) -> bool {
     let Err(error) = place.join(NAME).symlink_metadata() else {
         return false;
     };
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => true,
-        // A container that runs as any user often has the home directory of another. Nobody logs yet who could tell.
+        // A container with an arbitrary user ID often has the home directory of another user. The
+        // log is not set up yet, so no warning can be logged.
         ErrorKind::PermissionDenied => directories::own_configuration().as_deref() == Some(place),
         _ => false,
     }
@@ -243,7 +245,7 @@ fn header(line: &str) -> Option<&str> {
     (header.starts_with('[') && header.chars().all(is_named)).then_some(header)
 }
 
-/// The parser's message in the words of people: which key is unknown, and which was meant.
+/// Rephrases the parser's message: names the unknown key, and suggests a known one.
 fn words(message: &str) -> String {
     let is_key = message.starts_with("unknown field");
     if !is_key && !message.starts_with("unknown variant") {
@@ -262,7 +264,7 @@ fn words(message: &str) -> String {
     format!("unknown {kind} `{given}`; {}", suggestion(given, &known))
 }
 
-/// The message without a text that stands where none is expected: it may be a secret.
+/// Removes a misplaced text from the message, because it may be a secret.
 fn without_value(message: &str) -> Cow<'_, str> {
     let parts = message
         .split_once("string \"")
@@ -273,7 +275,7 @@ fn without_value(message: &str) -> Cow<'_, str> {
     }
 }
 
-/// Which of the names there are was meant.
+/// Suggests the known name nearest to `given`.
 pub(super) fn suggestion(given: &str, known: &[&str]) -> String {
     match suggest::nearest(given, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),

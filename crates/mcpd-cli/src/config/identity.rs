@@ -1,4 +1,4 @@
-//! Identity of the server: what `[server]` has clients and models told of it.
+//! Identity of the server: how `[server]` describes it to clients and models.
 
 use mcpd_protocol::{Icon, Implementation};
 use mcpd_server::Settings;
@@ -7,11 +7,11 @@ use super::file::File;
 use super::tables::{IconTable, ServerTable, Theme};
 use super::value::Spanned;
 
-/// Adds to `settings` what the file has clients told.
+/// Adds the identity in the file to `settings`.
 ///
 /// # Errors
 ///
-/// An address is none that clients can open.
+/// An address is not one that clients can open.
 pub(super) fn add(mut settings: Settings, file: &File) -> anyhow::Result<Settings> {
     let ServerTable {
         title,
@@ -43,7 +43,7 @@ fn icon(file: &File, table: &IconTable) -> anyhow::Result<Icon> {
     Ok(icon)
 }
 
-/// The address, which begins with one of `schemes`.
+/// Accepts an address that begins with one of `schemes`.
 fn address(file: &File, url: &Spanned<String>, schemes: &[&str]) -> anyhow::Result<String> {
     let text = url.get_ref();
     if schemes.iter().any(|scheme| text.starts_with(scheme)) {

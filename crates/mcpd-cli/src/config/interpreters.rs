@@ -1,4 +1,4 @@
-//! What runs scripts that are no programs: mcpd itself for BASIC, and what the file says.
+//! Interpreters of scripts that are not executable: mcpd itself for BASIC, and those in the file.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,14 +10,14 @@ use mcpd_server::Interpreters;
 
 use super::file::File;
 
-/// The interpreters that `file` comes to.
+/// Interpreters that `file` configures.
 ///
 /// # Errors
 ///
-/// What is wrong, and where.
+/// A faulty value, with its place.
 pub(super) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
     let mut interpreters = Interpreters::default();
-    // Without its own path it can run no BASIC, and says so when there is some.
+    // Without its own path mcpd cannot run BASIC, and reports it when there is a BASIC script.
     if let Ok(program) = env::current_exe() {
         interpreters = interpreters.set(
             "bas",
@@ -41,11 +41,11 @@ pub(super) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
     Ok(interpreters)
 }
 
-/// Reads a BASIC program that is described in a dialect.
+/// Compiles a BASIC program that is described in a dialect.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The faults of the program.
 pub(crate) fn compile_basic(source: &str, dialect: Dialect) -> Result<Program, Vec<Fault>> {
     match dialect {
         Dialect::Basic => mcpd_basic::compile(source),
@@ -53,7 +53,8 @@ pub(crate) fn compile_basic(source: &str, dialect: Dialect) -> Result<Program, V
     }
 }
 
-/// Has faults of BASIC programs told as warnings: a definition needs no program that our interpreter can run.
+/// Reports faults of BASIC programs as warnings: a definition is valid without a program that our
+/// interpreter can run.
 pub(crate) fn tolerate_faults(interpreters: Interpreters) -> Interpreters {
     interpreters.replace_check("bas", |program, dialect| {
         let mut faults = basic_faults(program, dialect);
@@ -64,7 +65,7 @@ pub(crate) fn tolerate_faults(interpreters: Interpreters) -> Interpreters {
     })
 }
 
-/// What is wrong with a BASIC program.
+/// Faults of a BASIC program.
 fn basic_faults(program: &str, dialect: Dialect) -> Vec<Diagnostic> {
     let compiled = compile_basic(program, dialect);
     let faults = compiled.err().unwrap_or_default().into_iter();
@@ -72,7 +73,7 @@ fn basic_faults(program: &str, dialect: Dialect) -> Vec<Diagnostic> {
         .map(|fault| {
             let mut span = fault.span;
             if span.is_empty() {
-                // What has no place of its own is marked where the program ends.
+                // A fault without a place is marked at the end of the program.
                 span.start = program.floor_char_boundary(span.start.saturating_sub(1));
             }
             Diagnostic::source_syntax(span, fault.message, fault.help)

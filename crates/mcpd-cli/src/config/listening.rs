@@ -1,4 +1,5 @@
-//! Where HTTP is served, and to whom: what the flags, the variables and `listen` in the file come to.
+//! HTTP addresses, certificates and authentication, from flags, variables and `listen` in the
+//! file.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
@@ -15,29 +16,29 @@ use crate::descriptors::Shortage;
 use crate::metrics;
 use crate::sockets::Place;
 
-/// The port that is served without another wish.
+/// Default port.
 const DEFAULT_PORT: u16 = 43210;
-/// What the path of a socket in the file system begins with.
+/// Prefix of the path of a Unix domain socket.
 const UNIX: &str = "unix:";
 
-/// The variables that say where to listen, the first before the others.
+/// Variables with listen addresses, in order of precedence.
 pub(super) const VARIABLES: [&str; 3] = ["MCPD_LISTEN", "MCPD_PORT", "MCP_PORT"];
 
-/// How HTTP is served.
+/// HTTP part of the configuration of `mcpd serve`.
 #[derive(Debug)]
 pub(crate) struct Http {
-    /// All of these are listened at.
+    /// All addresses to listen at.
     pub(crate) places: Vec<Place>,
-    /// Where the token is, if clients must show one.
+    /// Path of the token, if clients must present one.
     pub(crate) token_file: Option<PathBuf>,
-    /// What everything is encrypted with, if it is.
+    /// Certificates for TLS, if it is on.
     pub(crate) certificates: Option<Certificates>,
-    /// Why there can't be as many connections as there would be, if so.
+    /// Reason for fewer connections than the default, if the system limits them.
     pub(crate) shortage: Option<Shortage>,
     pub(crate) options: Options,
 }
 
-/// Everything about HTTP. Makes the token, if there is none yet.
+/// Reads everything about HTTP. Creates the token, if there is none yet.
 pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
     let places = match wanted(&args.listen, args.port, variable)? {
         Some((wanted, origin)) => wanted
@@ -74,7 +75,7 @@ pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
 }
 
 impl Http {
-    /// Refuses to listen at `address` without a token, if others can reach it.
+    /// Refuses to listen without a token at an `address` that other machines can reach.
     pub(crate) fn check_exposure(&self, address: SocketAddr) -> anyhow::Result<()> {
         match self.token_file {
             Some(_) => Ok(()),
@@ -83,7 +84,7 @@ impl Http {
     }
 }
 
-/// Refuses to serve everybody at `address`, if others can reach it.
+/// Refuses to serve without authentication at an `address` that other machines can reach.
 fn check_exposure(address: SocketAddr) -> anyhow::Result<()> {
     if !address.ip().is_loopback() {
         bail!(
@@ -93,7 +94,7 @@ fn check_exposure(address: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What connections are encrypted with, if they are.
+/// Certificates for TLS, if it is on.
 fn certificates(args: &Serve) -> anyhow::Result<Option<Certificates>> {
     let Serve {
         tls_certificate,
@@ -108,11 +109,11 @@ fn certificates(args: &Serve) -> anyhow::Result<Option<Certificates>> {
     )
 }
 
-/// What is in the files of the certificate, its key and the authorities of clients.
+/// Loads the certificate, its key and the authorities of clients.
 ///
 /// # Errors
 ///
-/// One is missing, or they make no sense together.
+/// A file is missing, or the three do not fit together.
 pub(super) fn load(
     [certificate, key, authorities]: [Option<PathBuf>; 3],
     demand: Option<Demand>,
@@ -139,7 +140,8 @@ pub(super) fn load(
     }
 }
 
-/// The first wish there is, and who has it: both flags go before all variables.
+/// Listen addresses from flags or variables, with their origin: both flags take precedence over
+/// all variables.
 pub(super) fn wanted(
     listen: &[String],
     port: Option<u16>,
@@ -168,7 +170,7 @@ pub(super) fn wanted(
     Ok(None)
 }
 
-/// What the file wants, or else the default.
+/// Listen addresses from the file, or else the default.
 fn configured(file: &File) -> anyhow::Result<Vec<Place>> {
     if file.tables.listen.is_empty() {
         return Ok(vec![place(&local(DEFAULT_PORT), Path::to_owned)?]);
@@ -176,7 +178,8 @@ fn configured(file: &File) -> anyhow::Result<Vec<Place>> {
     each_address(file, |text| place(text, |path| file.absolute(path)))
 }
 
-/// Refuses addresses in the file that can't be any, or at which nobody may be served as it says. Names are not looked up.
+/// Rejects listen addresses in the file that are malformed or exposed without authentication.
+/// Names are not looked up.
 pub(super) fn addresses(file: &File) -> anyhow::Result<()> {
     let places = each_address(file, |text| {
         check_form(text)?;
@@ -189,7 +192,8 @@ pub(super) fn addresses(file: &File) -> anyhow::Result<()> {
     oauth::check_resource(file, &places)
 }
 
-/// Refuses an address of the metrics in the file that can't be one, or that others can reach. Names are not looked up.
+/// Rejects a metrics address in the file that is malformed or reachable from other machines. Names
+/// are not looked up.
 pub(super) fn metrics(file: &File) -> anyhow::Result<()> {
     let Some(text) = &file.tables.metrics.listen else {
         return Ok(());
@@ -205,7 +209,7 @@ pub(super) fn metrics(file: &File) -> anyhow::Result<()> {
     checked.map_err(|error| file.failure("listen", text.span(), &error))
 }
 
-/// What becomes of each address in the file; an error has its place.
+/// Applies `of` to each address in the file; an error has its place.
 fn each_address<T>(file: &File, of: impl Fn(&str) -> anyhow::Result<T>) -> anyhow::Result<Vec<T>> {
     let addresses = file.tables.listen.iter().map(|text| {
         of(text.get_ref()).map_err(|error| file.failure("listen", text.span(), &error))
@@ -217,7 +221,7 @@ fn local(port: u16) -> String {
     format!("127.0.0.1:{port}")
 }
 
-/// The place that `text` means; its path is made absolute by `absolute`.
+/// Resolves `text` to a place; `absolute` makes its path absolute.
 fn place(text: &str, absolute: impl Fn(&Path) -> PathBuf) -> anyhow::Result<Place> {
     check_form(text)?;
     if let Some(path) = text.strip_prefix(UNIX) {
@@ -229,7 +233,7 @@ fn place(text: &str, absolute: impl Fn(&Path) -> PathBuf) -> anyhow::Result<Plac
     Ok(Place::Network(addresses.collect()))
 }
 
-/// Refuses what has not the form of an address. The system would look a URL up as the name of a host.
+/// Rejects text that is not an address. The system would look up a URL as a host name.
 fn check_form(text: &str) -> anyhow::Result<()> {
     let is_address = match text.strip_prefix(UNIX) {
         Some(path) => !path.is_empty(),

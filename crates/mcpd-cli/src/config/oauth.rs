@@ -1,4 +1,4 @@
-//! From `[oauth]` to the issuers whose tokens are accepted, and what those are good for.
+//! OAuth issuers from `[oauth]` whose tokens are accepted, and the scopes of these tokens.
 
 use std::fs;
 
@@ -11,11 +11,11 @@ use super::tables::{IssuerTable, ScopeTable};
 use super::value::Spanned;
 use crate::sockets::Place;
 
-/// Whose tokens `file` has mcpd accept, if it says anything of it.
+/// Accepted issuers, if `file` has any.
 ///
 /// # Errors
 ///
-/// What is wrong, and where.
+/// A faulty value, with its place.
 pub(super) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
     let Some(table) = &file.tables.oauth else {
         return Ok(None);
@@ -44,11 +44,11 @@ pub(super) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
     Ok(Some(oauth.others(others)))
 }
 
-/// Refuses to take the URL that clients know from addresses at `places` of which no client knows one.
+/// Refuses to derive the public URL from `places` if clients know none of these addresses.
 ///
 /// # Errors
 ///
-/// The URL is not given, and can't be told.
+/// The URL is not configured, and can't be derived.
 pub(super) fn check_resource(file: &File, places: &[Place]) -> anyhow::Result<()> {
     let mut addresses = places.iter().flat_map(Place::addresses);
     let tables = file.tables.oauth.as_ref();

@@ -1,5 +1,5 @@
-//! From `mcpd.toml` and the flags to the policy of a server. Everything is resolved here and once: names, paths,
-//! files and the output of programs.
+//! Policy of a server from `mcpd.toml` and the flags. Names, paths, files and the output of
+//! programs are resolved here, once.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -21,12 +21,12 @@ use super::value::{Source, Spanned};
 use crate::args::Confinement;
 use crate::{directories, program};
 
-/// The policy that `file` and the flags come to. Programs that print secrets are run with `executor`, or not at all
-/// without one.
+/// Builds the policy from `file` and the flags. Programs that print secrets run with `executor`,
+/// and not at all without one.
 ///
 /// # Errors
 ///
-/// What is wrong, and where.
+/// A faulty value, with its place.
 pub(super) async fn policy(
     file: &File,
     flags: &Confinement,
@@ -50,8 +50,8 @@ pub(super) async fn policy(
     Ok(policy)
 }
 
-/// What mcpd keeps to itself: the file of the configuration, what that has secrets in and the audit log, and what a
-/// service manager hands over.
+/// Files that scripts must not see: the configuration, the files of its secrets, mcpd's state, the
+/// audit log, and the credentials from a service manager.
 fn given(file: &File) -> Vec<PathBuf> {
     let tables = &file.tables;
     let tools = tables.tool.iter().map(|tool| &tool.env);
@@ -79,7 +79,7 @@ fn given(file: &File) -> Vec<PathBuf> {
     own.chain(named).chain(audit::files(file)).collect()
 }
 
-/// The sandboxes by their names: those there always are, and those of the file.
+/// Sandboxes by name: the built-in ones and those of the file.
 pub(super) type Profiles = BTreeMap<String, Profile>;
 
 pub(super) fn profiles(file: &File) -> anyhow::Result<Profiles> {
@@ -151,7 +151,7 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
     Ok(profile)
 }
 
-/// What holds for every script, as the flags say.
+/// Minimum sandbox of every script, as the flags set it.
 fn floor(file: &File, profiles: &Profiles, flags: &Confinement) -> anyhow::Result<Profile> {
     let Some(name) = &flags.sandbox else {
         if flags.changes_sandbox() {
@@ -227,7 +227,7 @@ pub(super) fn environment(file: &File) -> anyhow::Result<Environment> {
         check_name(file, name, false)?;
         environment = environment.set(name.get_ref(), value);
     }
-    // They are for some tools alone.
+    // These variables are for some tools alone.
     for (name, source) in file.tables.tool.iter().flat_map(|tool| &tool.env) {
         match source.get_ref() {
             Source::Pass => environment = environment.reserve(name.get_ref()),
@@ -238,7 +238,7 @@ pub(super) fn environment(file: &File) -> anyhow::Result<Environment> {
     Ok(environment)
 }
 
-/// A name that a shell can use, and that is not mcpd's own; as a pattern it may end with `*`.
+/// Checks that a name is usable in a shell and not mcpd's own; a pattern may end with `*`.
 fn check_name(file: &File, name: &Spanned<String>, is_pattern: bool) -> anyhow::Result<()> {
     let text = name.get_ref().as_str();
     let plain = text.strip_suffix('*').filter(|_| is_pattern);
@@ -304,7 +304,7 @@ async fn rule(
     Ok(rule)
 }
 
-/// The variables of a table, by their names.
+/// Variables of a table, by name.
 pub(super) async fn variables<'a>(
     file: &File,
     table: &'a Variables,
@@ -328,10 +328,10 @@ pub(super) async fn variables<'a>(
     Ok(variables)
 }
 
-/// What Linux takes as a variable with its name, in bytes, where a page has 4 KiB.
+/// Maximum length of a variable with its name in bytes: the limit of Linux with pages of 4 KiB.
 const LONGEST: usize = 128 * 1024 - 2;
 
-/// The value of a variable. Errors say where it should have come from, never what came.
+/// Resolves the value of a variable. Errors name its source, never its content.
 pub(super) async fn value(
     file: &File,
     name: &str,
@@ -369,7 +369,7 @@ fn content(path: &Path) -> Result<String, String> {
         .map_err(|error| format!("the file `{}` can't be read: {error}", path.display()))
 }
 
-/// The value of a variable of mcpd's own.
+/// Value of a variable in mcpd's own environment.
 fn own_variable(name: &str) -> Result<String, String> {
     env::var(name).map_err(|error| match error {
         env::VarError::NotPresent => {
@@ -383,7 +383,8 @@ fn at(file: &File, span: Range<usize>, name: &str, what: &str) -> anyhow::Error 
     file.error(span, &format!("`{name}`: {what}"))
 }
 
-/// What a program prints. What it says on stderr is not repeated: nobody knows what that is.
+/// Runs a program and returns its output. Its stderr is not repeated, because it may contain
+/// secrets.
 async fn printed(
     file: &File,
     words: &[String],

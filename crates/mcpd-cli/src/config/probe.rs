@@ -1,4 +1,4 @@
-//! How scripts are found and asked, as `[probe]`, `[[root]]` and `[[tool]]` say.
+//! Discovery and probes of scripts, from `[probe]`, `[[root]]` and `[[tool]]`.
 
 use mcpd_exec::{Level, Network};
 use mcpd_server::{PatternError, Probing, Root};
@@ -32,11 +32,11 @@ pub(super) fn probing(table: &ProbeTable) -> Probing {
     probing
 }
 
-/// The roots of the file that have rules of their own.
+/// Roots of the file that have rules of their own.
 ///
 /// # Errors
 ///
-/// Fault of a table, and its place.
+/// A faulty table, with its place.
 pub(super) fn roots(file: &File) -> anyhow::Result<Vec<Root>> {
     file.tables
         .root
@@ -55,7 +55,7 @@ fn root(file: &File, table: &RootTable) -> anyhow::Result<Root> {
     })
 }
 
-/// Has `add` add patterns; of those that can't be read the first is pointed at.
+/// Adds patterns with `add`; an error points at the first one that can't be read.
 fn patterns(
     file: &File,
     key: &str,

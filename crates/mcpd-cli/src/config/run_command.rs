@@ -1,4 +1,4 @@
-//! From `[run_command]` and the flags to how that tool is served.
+//! Settings of the built-in tool `run_command`, from `[run_command]` and the flags.
 
 use anyhow::Context as _;
 use mcpd_server::RunCommand;
@@ -8,11 +8,11 @@ use super::policy;
 use super::value::Spanned;
 use crate::args::Enabling;
 
-/// How the tool is served as `file` and the flags say.
+/// Builds the settings of the tool from `file` and the flags.
 ///
 /// # Errors
 ///
-/// What is wrong, and where.
+/// A faulty value, with its place.
 pub(super) fn run_command(file: &File, flags: &Enabling) -> anyhow::Result<RunCommand> {
     let table = &file.tables.run_command;
     let mut tool = RunCommand::default();

@@ -1,5 +1,5 @@
-//! The JSON Schema of `mcpd.toml`, for editors and other programs. It is made from the types that read the file, so
-//! that it can't say anything else.
+//! JSON Schema of `mcpd.toml`, for editors and other programs. It is generated from the types that
+//! read the file, so it cannot differ from them.
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::tables::Tables;
 
-/// Where the newest one is published.
+/// Address of the newest published schema.
 const ID: &str =
     "https://raw.githubusercontent.com/mcpd-project/mcpd/main/docs/schemas/mcpd.schema.json";
 
-/// The schema, as it is published.
+/// The schema, as published.
 pub(crate) fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().with_transform(Tidy);
     let mut schema = settings.into_generator().into_root_schema_for::<Tables>();
@@ -20,7 +20,7 @@ pub(crate) fn schema() -> Value {
     schema.to_value()
 }
 
-/// Takes out what Rust has and TOML has not: absent values and the sizes of integers.
+/// Removes details of Rust that TOML lacks: absent values and the sizes of integers.
 #[derive(Debug, Clone)]
 struct Tidy;
 

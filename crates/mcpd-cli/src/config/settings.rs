@@ -1,5 +1,5 @@
-//! The settings that are flags, too. What the file says of one stands in for the default of its flag, so that a flag
-//! and its variable go before the file, for every one of them and without another word.
+//! Settings that are also flags. A value in the file replaces the default of its flag, so each
+//! flag and its variable take precedence over the file without further code.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,9 +16,9 @@ pub(crate) struct Setting {
     pub(crate) key: &'static str,
     /// The argument, by the name of its field.
     pub(crate) argument: &'static str,
-    /// What the file says, as words of the command line.
+    /// Value in the file, as words of the command line.
     pub(crate) words: Option<Vec<OsString>>,
-    /// Whether the flag switches off what the key switches on.
+    /// The flag switches off what the key switches on.
     pub(crate) is_opposite: bool,
 }
 
@@ -40,7 +40,7 @@ impl Setting {
     }
 }
 
-/// All settings, with what `file` says of them.
+/// All settings, with their values in `file`.
 pub(crate) fn settings(file: &File) -> Vec<Setting> {
     let tables = &file.tables;
     let LogTable { format, filter } = &tables.log;

@@ -1,5 +1,5 @@
-//! What is configured to come from elsewhere: the action endpoint of `MCP_ENDPOINT`, those of `[[endpoint]]`, and the
-//! servers of `[[upstream]]`. An mcpd that is itself a source has none.
+//! Sources of tools besides scripts: the action endpoint of `MCP_ENDPOINT`, those of
+//! `[[endpoint]]`, and the servers of `[[upstream]]`. An mcpd that is itself a source has none.
 
 use std::path::Path;
 
@@ -17,12 +17,12 @@ use super::{policy, upstreams, variable};
 
 const ENDPOINT: &str = "MCP_ENDPOINT";
 
-/// Adds all sources to `settings`. Programs that print secrets are run with `executor`, or not at all
+/// Adds all sources to `settings`. Programs that print secrets run with `executor`, and not at all
 /// without one.
 ///
 /// # Errors
 ///
-/// What is wrong, and where.
+/// A faulty table, with its place.
 pub(super) async fn add(
     mut settings: Settings,
     file: &File,
@@ -40,7 +40,7 @@ pub(super) async fn add(
     upstreams::add(settings, file, executor).await
 }
 
-/// Whether there is any source.
+/// Returns whether any source is configured.
 pub(super) fn are_there(file: &File) -> anyhow::Result<bool> {
     if variable(NO_SOURCES)?.is_some() {
         return Ok(false);
@@ -50,7 +50,7 @@ pub(super) fn are_there(file: &File) -> anyhow::Result<bool> {
     Ok(in_file || of_variable()?.is_some())
 }
 
-/// Whether `pattern` may be about what a source brings, which may take its time.
+/// Returns whether `pattern` may match a tool of a source, which may take its time to answer.
 pub(super) fn may_bring(file: &File, pattern: &str) -> anyhow::Result<bool> {
     if !are_there(file)? {
         return Ok(false);

@@ -1,4 +1,5 @@
-//! Patterns of tools that match nothing. A rule that was to deny something denies nothing then, and nobody would know.
+//! Tool patterns that match nothing. A rule meant to deny a tool would otherwise deny nothing,
+//! unnoticed.
 
 use mcpd_scriptspec::ScriptPath;
 use mcpd_server::{Calls, Catalog};
@@ -9,12 +10,12 @@ use super::sources;
 use super::value::Spanned;
 use crate::suggest;
 
-/// What is to be said of each pattern of tools in `file` that matches nothing in `catalog`, nor anything that sources may
-/// still bring.
+/// Faults of the tool patterns in `file` that match nothing in `catalog`, and no tool that a
+/// source may still add.
 ///
 /// # Errors
 ///
-/// A pattern, or a variable that says whether there are sources, can't be read.
+/// A pattern is faulty, or a variable that decides about sources can't be read.
 pub(crate) fn unmatched(file: &File, catalog: &Catalog) -> anyhow::Result<Vec<Fault>> {
     let paths = paths(catalog);
     let mut unmatched = Vec::new();
@@ -35,7 +36,7 @@ pub(crate) fn unmatched(file: &File, catalog: &Catalog) -> anyhow::Result<Vec<Fa
     Ok(unmatched)
 }
 
-/// Writes the same to the log.
+/// Logs the unmatched patterns.
 pub(crate) fn warn_of_unmatched(file: &File, catalog: &Catalog) {
     match unmatched(file, catalog) {
         Ok(faults) => faults.iter().for_each(|fault| tracing::warn!("{fault}")),
@@ -43,7 +44,7 @@ pub(crate) fn warn_of_unmatched(file: &File, catalog: &Catalog) {
     }
 }
 
-/// Of all that is there, whatever its state.
+/// Paths of everything in the catalog, including faulty scripts.
 fn paths(catalog: &Catalog) -> Vec<&ScriptPath> {
     let scripts = catalog.scan().scripts.iter().map(|script| &script.path);
     let tools = catalog.tools().iter().map(|tool| tool.path());
@@ -54,7 +55,7 @@ fn paths(catalog: &Catalog) -> Vec<&ScriptPath> {
     scripts.chain(offered).collect()
 }
 
-/// All patterns of tools, with their keys.
+/// All tool patterns, with their keys.
 fn patterns(file: &File) -> impl Iterator<Item = (&'static str, &Spanned<String>)> {
     let tables = &file.tables;
     let of_tools = tables.tool.iter().map(|tool| ("match", &tool.pattern));

@@ -1,4 +1,4 @@
-//! The MCP servers of `[[upstream]]`: how each is reached, and what of it is served.
+//! MCP servers of `[[upstream]]`: connection, and the selection of what is served.
 
 use anyhow::Result;
 use mcpd_exec::Executor;
@@ -11,12 +11,12 @@ use super::policy;
 use super::tables::UpstreamTable;
 use super::value::Spanned;
 
-/// Adds all of them to `settings`. Programs that print secrets are run with `executor`, or not at all
+/// Adds all servers to `settings`. Programs that print secrets run with `executor`, and not at all
 /// without one.
 ///
 /// # Errors
 ///
-/// What is wrong, and where.
+/// A faulty table, with its place.
 pub(super) async fn add(
     mut settings: Settings,
     file: &File,
@@ -28,7 +28,7 @@ pub(super) async fn add(
     Ok(settings)
 }
 
-/// The server that a table describes.
+/// Builds the server that a table describes.
 async fn upstream(
     file: &File,
     table: &UpstreamTable,
@@ -68,7 +68,7 @@ fn check_path(file: &File, key: &str, path: &Spanned<String>) -> Result<()> {
     Ok(())
 }
 
-/// A program and its arguments. It runs in the directory of the file.
+/// Launches a program with arguments, in the directory of the file.
 async fn program(
     file: &File,
     table: &UpstreamTable,
@@ -92,7 +92,7 @@ async fn program(
     Ok(program)
 }
 
-/// A URL, and what is shown to whoever answers there.
+/// Connects to a URL, and presents credentials to its server.
 async fn address(
     file: &File,
     table: &UpstreamTable,

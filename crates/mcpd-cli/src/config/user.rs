@@ -1,12 +1,13 @@
-//! Whom scripts run as, by name or number: `www-data`, `www-data:adm`, `1000:1000`.
+//! User and group of scripts, by name or number: `www-data`, `www-data:adm`, `1000:1000`.
 
 use mcpd_exec::RunAs;
 
-/// The user and group that are meant.
+/// Looks up the user and group.
 ///
 /// # Errors
 ///
-/// There is no such user or group, or nobody can run as another here; said as a fragment.
+/// The user or group does not exist, or this system cannot change users; the message is a
+/// fragment.
 #[cfg(unix)]
 pub(super) fn parse(text: &str) -> Result<RunAs, String> {
     use nix::unistd::{Gid, Group, Uid, User};

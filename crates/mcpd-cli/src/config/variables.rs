@@ -1,4 +1,4 @@
-//! The variables that are mcpd's own, by their names: a misspelt one would change nothing without a word.
+//! Names of mcpd's own variables: a misspelt one would have no effect, unnoticed.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,19 +8,20 @@ use mcpd_server::source::NO_SOURCES;
 use super::{File, listening, policy};
 use crate::{args, suggest};
 
-/// What the names of all of them begin with.
+/// Prefix of all names.
 const PREFIX: &str = "MCPD_";
 
-/// The token as `docs/clients.md` hands it to clients, which may be started where mcpd is.
+/// Token as `docs/clients.md` passes it to clients, which may start in mcpd's environment.
 const TOKEN: &str = "MCPD_TOKEN";
 
-/// What every script gets, and with it variables that are not for mcpd.
+/// Variable that every script gets, along with variables that are not for mcpd.
 const TOOL: &str = "MCPD_TOOL";
 
-/// Names of variables in one message, at most.
+/// Maximum number of variables named in one message.
 const MAX_NAMED: usize = 10;
 
-/// Warns of each variable that looks like one of them and is none, and of those that no script gets for their names.
+/// Warns of each unknown variable with mcpd's prefix, and of those that scripts don't get because
+/// of their names.
 pub(crate) fn warn_of_variables(file: &File) {
     let names = env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let names: Vec<_> = names.collect();
@@ -35,7 +36,7 @@ pub(crate) fn warn_of_variables(file: &File) {
     }
 }
 
-/// Names the variables that scripts don't get unless the operator passes them on.
+/// Describes the variables that scripts don't get unless the operator passes them on.
 fn kept_back(names: &[String], file: &File) -> Option<String> {
     if names.iter().any(|name| name == TOOL) {
         return None;
@@ -80,7 +81,7 @@ fn remarks(ours: &[String]) -> Vec<String> {
 }
 
 fn remark(name: &str, known: &[String]) -> String {
-    // All of them are alike in how they begin.
+    // All known names share the prefix, so the comparison leaves it out.
     let known = known.iter().filter_map(|name| name.strip_prefix(PREFIX));
     let hint = match suggest::nearest(&name[PREFIX.len()..], known) {
         Some(meant) => format!("; did you mean `{PREFIX}{meant}`?"),

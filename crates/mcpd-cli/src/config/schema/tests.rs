@@ -1,4 +1,4 @@
-//! The schema, the published file and the pages say the same, and all of it is true.
+//! Agreement of the schema, the published file, the program and the pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// The pages, by their names.
+/// Pages by name.
 fn pages() -> BTreeMap<String, String> {
     let pages = fs::read_dir(docs()).unwrap().map(|entry| entry.unwrap());
     let is_page = |name: &String| name.ends_with(".md");
@@ -29,7 +29,7 @@ fn validator() -> Validator {
     jsonschema::validator_for(&schema()).unwrap()
 }
 
-/// Whether the schema says of a text what the program says of it.
+/// Checks that the schema and the program judge a text alike.
 #[track_caller]
 fn check(text: &str, is_valid: bool) {
     let value: Value = toml::from_str(text).unwrap();
@@ -77,8 +77,8 @@ fn the_schema_and_the_program_agree() {
     check(&secret("{ command = [] }"), false);
 }
 
-/// The tables there are, each with the schemas of its keys: `tool` is `[[tool]]`, `sandbox` is `[sandbox.NAME]`, and
-/// what is above all tables has no name.
+/// Tables by name, each with the schemas of its keys: `tool` is `[[tool]]`, `sandbox` is
+/// `[sandbox.NAME]`, and the keys above all tables have the empty name.
 fn tables(schema: &Value) -> BTreeMap<String, Map<String, Value>> {
     let mut tables = BTreeMap::new();
     let mut settings = Map::new();
@@ -117,7 +117,7 @@ fn every_key_is_described() {
     }
 }
 
-/// The first column of the table that follows.
+/// First column of the table that follows.
 fn keys_of_table(text: &str) -> BTreeSet<String> {
     let rows = text.lines().skip_while(|line| !line.starts_with('|'));
     let rows = rows.take_while(|line| line.starts_with('|')).skip(2);
@@ -125,7 +125,7 @@ fn keys_of_table(text: &str) -> BTreeSet<String> {
     rows.map(first).collect()
 }
 
-/// A page says `<!-- keys: tool -->` before the table with the keys of `[[tool]]`.
+/// A page has `<!-- keys: tool -->` before the table with the keys of `[[tool]]`.
 #[test]
 fn the_pages_have_the_keys_of_every_table() {
     const MARK: &str = "\n<!-- keys:";
@@ -149,7 +149,7 @@ fn the_pages_have_the_keys_of_every_table() {
 fn the_examples_of_the_pages_are_valid() {
     let validator = validator();
     let mut examples = 0;
-    // That page is about the configurations of others.
+    // That page is about the configurations of other programs.
     for (page, text) in pages().into_iter().filter(|(page, _)| page != "clients.md") {
         for part in text.split("```toml\n").skip(1) {
             let example = part.split("```").next().unwrap();
