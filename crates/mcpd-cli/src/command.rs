@@ -1,4 +1,4 @@
-//! The commands. Each reads its arguments, asks the libraries and writes what they say.
+//! Subcommands. Each reads its arguments, calls the libraries and writes their results.
 
 use std::io;
 use std::path::{self, Path, PathBuf};
@@ -40,14 +40,14 @@ mod state;
 mod stdio;
 mod token;
 
-/// How long the runtime may take to drop what is left; with it, it kills what still runs.
+/// Timeout for the runtime to drop remaining tasks; dropping a run kills its processes.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
-/// How long a thread for blocking work waits for more of it: less than the seconds between two looks at the roots, of
-/// which each would keep another of them alive otherwise.
+/// Idle timeout of a thread for blocking work. It is shorter than the interval between two scans
+/// of the roots, each of which would otherwise keep another thread alive.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// Carries a command out.
+/// Executes a command.
 pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
     let file = match line.is_configured().then(|| File::find(line)) {
         None => File::default(),
@@ -104,7 +104,7 @@ fn audience(command: &Command) -> Audience {
     }
 }
 
-/// One client is no work for several threads; scripts are processes of their own in any case.
+/// One client needs no worker threads; scripts are separate processes in any case.
 fn runtime(command: &Command) -> io::Result<Runtime> {
     match command {
         Command::Serve(_) => Builder::new_multi_thread(),
@@ -115,7 +115,7 @@ fn runtime(command: &Command) -> io::Result<Runtime> {
     .build()
 }
 
-/// A server of one directory, for commands that ask it something and end.
+/// Builds a server of one directory, for commands that send a few requests and exit.
 async fn server_of(
     place: &OneDirectory,
     enabling: &Enabling,
@@ -130,8 +130,8 @@ async fn server_of(
     asked(file, [directory], enabling, scanning, confinement, limits).await
 }
 
-/// Does `work` with a server that has made its first scan. Interrupted, it asks the scripts to end and
-/// lets `work` see it.
+/// Runs `work` with a server that has completed its first scan. On an interrupt it asks the
+/// scripts to end and lets `work` see how they do.
 async fn with_server(
     server: ServerBuilder,
     work: impl AsyncFnOnce(&Server) -> anyhow::Result<ExitCode>,
@@ -152,7 +152,7 @@ async fn with_server(
     }
 }
 
-/// The tool that the user means. If there is none, they have been told what there is instead.
+/// Finds the requested tool. If there is none, reports the available ones to the user.
 fn find_tool(catalog: &Catalog, wanted: &OneTool) -> Option<Arc<Tool>> {
     let tool = catalog.tool(&wanted.tool).cloned();
     if tool.is_none() {
@@ -196,7 +196,7 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
     hint + &missing(catalog)
 }
 
-/// What keeps tools from being there that come from elsewhere.
+/// Faults of the sources that keep tools from being available.
 fn missing(catalog: &Catalog) -> String {
     let sources = catalog.offers().iter();
     let faults = sources.flat_map(|offer| {
@@ -206,21 +206,22 @@ fn missing(catalog: &Catalog) -> String {
     faults.collect()
 }
 
-/// The path that may be meant: one that ends so, or else the one that is most like it.
+/// Suggests a path: one with this last component, or else the most similar one.
 fn nearest_path<'a>(name: &str, paths: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let is_its_end = |path: &&str| path.rsplit('/').next() == Some(name);
     let ending = paths.clone().find(is_its_end);
     ending.or_else(|| suggest::nearest(name, paths))
 }
 
-/// What is not as it should be of what is served, for whoever reads this elsewhere.
+/// Describes what is wrong with the served catalog, for a reader in another directory.
 fn remark_of(server: &Server, file: &File) -> Option<String> {
     let configuration = file.path().and_then(|path| path::absolute(path).ok());
     let check = check_command(server.roots(), configuration.as_deref());
     remark(&server.catalog(), "not served as it should be", &check)
 }
 
-/// What is not as it should be, said with the words `how` and the command that says why; or why there may be nothing.
+/// Describes what is wrong with the catalog, by the words `how` and the `check` command that shows
+/// the reasons; or why the catalog may be empty.
 fn remark(catalog: &Catalog, how: &str, check: &str) -> Option<String> {
     if let Some(shortfall) = render::shortfall(catalog) {
         return Some(format!("{how}: {shortfall}; `{check}` says why"));
@@ -236,7 +237,7 @@ fn remark(catalog: &Catalog, how: &str, check: &str) -> Option<String> {
     is_empty.then(|| format!("there are no tools: {why}"))
 }
 
-/// The command that says what is wrong at `paths` and in what `configuration` adds to them, for the same shell.
+/// The command that checks `paths` and the additions in `configuration`, quoted for the shell.
 fn check_command<'a>(
     paths: impl IntoIterator<Item = &'a PathBuf>,
     configuration: Option<&Path>,
@@ -252,7 +253,7 @@ fn check_command<'a>(
     output::shell_command(words)
 }
 
-/// Whether there is a file that nobody may execute.
+/// Returns whether the file exists and has no execute permission.
 #[cfg(unix)]
 fn lacks_right(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
@@ -260,7 +261,7 @@ fn lacks_right(file: &Path) -> bool {
         .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 == 0)
 }
 
-/// There is no such right.
+/// This system has no execute permission.
 #[cfg(not(unix))]
 fn lacks_right(_: &Path) -> bool {
     false

@@ -1,4 +1,4 @@
-//! Faults as data that every form of output is made of. What a fault is, others decide.
+//! Faults as data for every output format. The libraries decide what is a fault.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -25,36 +25,36 @@ pub(crate) use human::human;
 pub(crate) use sarif::sarif;
 pub(crate) use short::short;
 
-/// One fault, wherever it was found.
+/// A fault, with its place if it has one.
 #[derive(Debug)]
 pub(crate) struct Finding<'a> {
     /// The script's path below its root, unless no script can have it.
     pub(crate) path: Option<&'a str>,
     /// The file at fault, unless it is in none.
     pub(crate) file: Option<&'a Path>,
-    /// The rule that was broken.
+    /// The violated rule.
     pub(crate) code: &'a str,
     pub(crate) severity: Severity,
     pub(crate) message: Cow<'a, str>,
-    /// Where the script said it, unless the fault is in nothing it said.
+    /// Place in the script's output or file, unless the fault is elsewhere.
     pub(crate) place: Option<Place<'a>>,
-    /// How to mend it.
+    /// Suggested fix.
     pub(crate) help: Option<&'a str>,
-    /// The last words of a script that failed.
+    /// Last line of stderr of a script that failed.
     pub(crate) last_words: Option<String>,
 }
 
-/// A place in something a script says of itself.
+/// A place in a script's description.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) stream: Stream,
-    /// All of that output or file.
+    /// The whole output or file.
     pub(crate) text: &'a [u8],
-    /// Bytes of it.
+    /// Byte range in the text.
     pub(crate) span: Range<usize>,
 }
 
-/// Where a byte is, as editors want it.
+/// Line and column of a byte, as editors expect them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Position {
     /// Counted from 1.
@@ -68,17 +68,17 @@ impl Place<'_> {
         Position::of(self.text, self.span.start)
     }
 
-    /// Behind the last character.
+    /// Position behind the last character.
     fn end(&self) -> Position {
         Position::of(self.text, self.span.end)
     }
 
-    /// Whether its lines are those of a file: what a script prints is in none.
+    /// Returns whether the lines are those of a file; output of a script is in none.
     fn is_in_file(&self) -> bool {
         self.stream == Stream::Source
     }
 
-    /// What it is in: `file`, or what that prints.
+    /// Name of the text: `file`, or an output stream of it.
     fn origin(&self, file: &str) -> String {
         if self.is_in_file() {
             file.to_owned()
@@ -87,7 +87,7 @@ impl Place<'_> {
         }
     }
 
-    /// Where it is, for a message about the whole file.
+    /// Describes the place, for a message about the whole file.
     fn remark(&self) -> String {
         let Position { line, column } = self.start();
         format!(" ({} of `--help`, {line}:{column})", self.stream)
@@ -105,10 +105,11 @@ impl Position {
     }
 }
 
-/// What is said where there is none. Most often somebody forgot it, and a file that is no script can't be told from it.
+/// Hint for a directory without scripts. Most often the permission was forgotten, and such a file
+/// is indistinguishable from one that is no script.
 pub(crate) const WHAT_A_SCRIPT_IS: &str = "a script must be executable (`chmod +x`)";
 
-/// How much of what was found is not served, or not as it asked for; nothing if all is well.
+/// Describes how many scripts and sources are not served, or not as declared; none if all are.
 pub(crate) fn shortfall(catalog: &Catalog) -> Option<String> {
     let sources = catalog.offers().iter();
     let faulty_sources = sources.filter(|source| source.is_faulty()).count();
@@ -127,7 +128,7 @@ pub(crate) fn shortfall(catalog: &Catalog) -> Option<String> {
 }
 
 impl<'a> Finding<'a> {
-    /// Everything that is wrong with what was scanned, in the order in which it was found.
+    /// All faults of a scan, in the order of their discovery.
     pub(crate) fn all(catalog: &'a Catalog) -> Vec<Self> {
         let scan = catalog.scan();
         let scripts = scan.scripts.iter().flat_map(|script| {
@@ -148,7 +149,7 @@ impl<'a> Finding<'a> {
             let faults = offer.faults().iter();
             faults.map(|fault| Self::of_source(offer.source(), fault))
         });
-        // Remarks on a script's own words stand where the script says them.
+        // Remarks on a script's description point at it.
         let offered = catalog.tools().iter();
         let offered = offered.filter_map(|tool| Some((tool.source()?, tool)));
         let remarks = offered.flat_map(|(source, tool)| {
@@ -250,7 +251,7 @@ impl<'a> Finding<'a> {
     }
 
     fn between_tools(catalog: &'a Catalog, conflict: &'a Conflict) -> Self {
-        // Of several scripts with one path the last gave way that is not faulty.
+        // Of several scripts with one path, the last valid one gave way.
         let mut scripts = catalog.scan().scripts.iter().rev();
         let script = scripts.find(|script| script.path == conflict.path && script.spec.is_some());
         Self {
@@ -266,19 +267,19 @@ impl<'a> Finding<'a> {
     }
 }
 
-/// The directory that paths are shown relative to.
+/// Directory that displayed paths are relative to.
 pub(crate) fn here() -> PathBuf {
     std::env::current_dir()
         .and_then(|here| here.canonicalize())
         .unwrap_or_default()
 }
 
-/// The path as people and CI know it: relative to where they are.
+/// Displayed path of a file, relative to the working directory.
 pub(crate) fn shown(file: &Path, here: &Path) -> String {
     printable(&file.strip_prefix(here).unwrap_or(file).to_string_lossy())
 }
 
-/// The text without anything that a terminal would obey.
+/// Replaces characters that a terminal would act on.
 fn printable(text: &str) -> String {
     let is_obeyed = |char: char| {
         char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -286,7 +287,7 @@ fn printable(text: &str) -> String {
     text.replace(is_obeyed, "\u{fffd}")
 }
 
-/// Returns the line of stderr that says why a script failed.
+/// Returns the line of stderr that explains the failure of a script.
 fn last_words(stderr: &[u8]) -> Option<String> {
     let shown = mcpd_exec::shown(stderr);
     cause::cause(&String::from_utf8_lossy(&shown)).map(str::to_owned)

@@ -17,13 +17,13 @@ use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::{config, output};
 
-/// How often a log is looked at that is followed.
+/// Poll interval of a followed log.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How many characters of a field are shown.
+/// Maximum number of characters shown of a field.
 const SHOWN: usize = 200;
 
-/// Carries out what is asked for.
+/// Executes the requested action.
 pub(crate) fn run(args: Audit, configuration: &File) -> anyhow::Result<ExitCode> {
     let log = match args.file {
         Some(file) => file,
@@ -40,13 +40,13 @@ pub(crate) fn run(args: Audit, configuration: &File) -> anyhow::Result<ExitCode>
     }
 }
 
-/// Whether nobody reads what is printed any more.
+/// Returns whether the reader of stdout has closed it.
 fn is_closed(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
-/// What came of reading `log`.
+/// Adds context to an error of reading `log`.
 fn read<T>(log: &Path, read: io::Result<T>) -> anyhow::Result<T> {
     read.map_err(|error| match error.kind() {
         ErrorKind::NotFound => anyhow!(
@@ -75,7 +75,7 @@ fn verify(log: &Path, hash: Option<&str>, json: bool) -> anyhow::Result<ExitCode
     }
 }
 
-/// Whether there is a record with this hash.
+/// Returns whether there is a record with this hash.
 fn has(log: &Path, hash: &str) -> anyhow::Result<bool> {
     for line in read(log, Records::open(log))? {
         if parsed(&read(log, line)?)["hash"] == hash {
@@ -138,12 +138,12 @@ fn show_last(log: &Path, tail: &AuditTail) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Success)
 }
 
-/// Shows what is written from now on, until nobody reads it any more.
+/// Prints new records until the reader closes stdout.
 fn follow(log: &Path, mut records: Records, json: bool) -> anyhow::Result<()> {
     loop {
         thread::sleep(LOOK);
         match records.refresh() {
-            // For a moment, while another file is begun.
+            // The file is missing for a moment while the log is rotated.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             refreshed => read(log, refreshed)?,
         }
@@ -192,7 +192,7 @@ fn is_wanted(
             .is_none_or(|text| line.text.contains(text) || says(&record, text))
 }
 
-/// Whether `text` is in one of the strings of `value`, whatever stands for its characters in JSON.
+/// Returns whether `text` occurs in one of the strings of `value`, compared unescaped.
 fn says(value: &Value, text: &str) -> bool {
     match value {
         Value::String(string) => string.contains(text),
@@ -204,7 +204,7 @@ fn says(value: &Value, text: &str) -> bool {
     }
 }
 
-/// A moment as people write it: with a time zone, in that of this machine, or so long ago.
+/// Parses a time: with a time zone, in the time zone of this machine, or as an age.
 fn moment(text: &str, now: &Zoned) -> anyhow::Result<Timestamp> {
     if let Ok(time) = text.parse() {
         return Ok(time);
@@ -229,7 +229,7 @@ fn print(line: &Line, json: bool) -> io::Result<()> {
     writeln!(io::stdout(), "{shown}")
 }
 
-/// A record on one line: when, who, what, how it ended, how long it took, and what went wrong.
+/// A record on one line: time, client, request, outcome, duration and error.
 fn shown(line: &Line) -> String {
     let record = parsed(line);
     let text = |value: &Value| Some(excerpt(&value.as_str()?.replace('\n', "; "), SHOWN));

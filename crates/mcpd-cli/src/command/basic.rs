@@ -1,4 +1,4 @@
-//! `mcpd basic`: runs a BASIC program as the script that it is, options on stdin and answer on stdout.
+//! `mcpd basic`: runs a BASIC program as a script, with options on stdin and output on stdout.
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Read as _};
@@ -37,7 +37,7 @@ pub(crate) fn run(options: &Basic) -> anyhow::Result<ExitCode> {
     };
     let mut limits = Limits::default();
     limits.operations = options.max_operations;
-    // A line is written as soon as it is there, for those who read along.
+    // Stdout is line-buffered, so that readers get each line at once.
     match program.run(&parameters, &mut io::stdout().lock(), limits) {
         Ok(()) => Ok(ExitCode::Success),
         Err(RunError::Output(error)) => {
@@ -54,7 +54,7 @@ pub(crate) fn run(options: &Basic) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The text of a file; of one that is too long, enough to be refused.
+/// Reads a file, up to a length that is long enough to be rejected.
 fn read(path: &Path) -> io::Result<String> {
     let mut source = String::new();
     let most = u64::try_from(MAX_SOURCE).unwrap_or(u64::MAX);
@@ -64,14 +64,14 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(source)
 }
 
-/// A program, and what it takes; not that where it has been seen to.
+/// Compiles a program and reads its spec; no spec for a program that is already checked.
 ///
 /// # Errors
 ///
-/// What is wrong with either. As `mcpd check` has it, a line that is faulty in what it declares has no other fault.
+/// The faults of either. As in `mcpd check`, a line with a faulty declaration has no other fault.
 fn compile(options: &Basic, source: &str) -> Result<(Program, Option<ScriptSpec>), Vec<Fault>> {
     if options.checked {
-        // Its variables were looked at by whoever knows what describes it.
+        // The caller knows the dialect and has checked the variables.
         return mcpd_basic::compile_described(source).map(|program| (program, None));
     }
     let path = options.file.to_string_lossy();
@@ -105,11 +105,11 @@ fn sidecar(path: &str) -> Option<(String, Vec<u8>)> {
     })
 }
 
-/// What a program takes, by what describes it.
+/// The spec of a program in its dialect.
 ///
 /// # Errors
 ///
-/// What says so has faults.
+/// The description has faults.
 fn spec(
     dialect: Dialect,
     path: &str,
@@ -147,7 +147,7 @@ fn spec(
     }
 }
 
-/// The object on stdin. There is none if it is empty, or if somebody would have to type it.
+/// Reads the object on stdin. Returns nothing if stdin is empty or a terminal.
 fn stdin() -> io::Result<Vec<u8>> {
     let mut json = Vec::new();
     if !io::stdin().is_terminal() {
@@ -160,11 +160,11 @@ fn stdin() -> io::Result<Vec<u8>> {
     })
 }
 
-/// The parameters that a program gets, as a call of the tool would give them to it.
+/// Parameters of a program, as a call of the tool would pass them.
 ///
 /// # Errors
 ///
-/// What is wrong with them, in the words of a call.
+/// The faults of the arguments, in the words of a call.
 fn parameters(json: &[u8], spec: Option<&ScriptSpec>) -> Result<Parameters, String> {
     let json = str::from_utf8(json).map_err(|error| format!("stdin is no text: {error}"))?;
     let wrong = |error| format!("stdin is no JSON object: {error}");
@@ -180,7 +180,7 @@ fn parameters(json: &[u8], spec: Option<&ScriptSpec>) -> Result<Parameters, Stri
     serde_json::from_slice(&invocation.stdin).map_err(wrong)
 }
 
-/// Each line on stderr is a message to whoever called the script, with its level.
+/// Reports a fault on stderr. Each line becomes a log message with its level.
 fn report(fault: &Fault, file: &str) {
     let lines = fault.report(file);
     let lines = lines.lines().map(|line| format!("ERROR {line}\n"));

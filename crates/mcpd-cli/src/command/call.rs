@@ -1,4 +1,4 @@
-//! `mcpd call`: one call from the shell. The answer goes to stdout, everything else to stderr.
+//! `mcpd call`: one call from the shell. The result goes to stdout, everything else to stderr.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,10 +21,10 @@ use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::{client, config, output};
 
-/// Words in a note between how a run ended and the end of its stderr.
+/// Separator in a note between the outcome of a run and the end of its stderr.
 const STDERR_FOLLOWS: &str = " The end of its stderr:\n";
 
-/// Calls the tool and prints its answer.
+/// Calls the tool and prints its result.
 pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
     let arguments = match &args.json {
         Some(json) => Arguments::Whole(whole(json)?),
@@ -64,14 +64,14 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
     .await
 }
 
-/// The arguments of a call, as they were given.
+/// Arguments of a call, as given.
 #[derive(Debug)]
 enum Arguments<'a> {
     Whole(Box<RawValue>),
     Pairs(BTreeMap<&'a str, Given<'a>>),
 }
 
-/// The value of an argument.
+/// Value of an argument.
 #[derive(Debug)]
 enum Given<'a> {
     Text(&'a str),
@@ -79,7 +79,8 @@ enum Given<'a> {
 }
 
 impl Arguments<'_> {
-    /// How those are written that were given as texts where lists are wanted.
+    /// Describes how to write lists, for arguments that were given as text where a list is
+    /// expected.
     fn hints(&self, tool: &Tool) -> String {
         let Self::Pairs(pairs) = self else {
             return String::new();
@@ -124,16 +125,17 @@ impl Arguments<'_> {
     }
 }
 
-/// The schemas of what a tool takes, by name.
+/// Schemas of a tool's arguments, by name.
 fn properties(tool: &Tool) -> Value {
     let mut schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
     schema["properties"].take()
 }
 
-/// What would be JSON in place of `text`: a list, or with it as an element; nothing if `elements` may not be so.
+/// The JSON list to write in place of `text`: `text` itself, or a list with it as its element;
+/// none if `elements` rejects it.
 fn list_of(text: &str, elements: &Value) -> Option<String> {
     match serde_json::from_str(text) {
-        // As it is written: a number may be too large to be read.
+        // The text is kept verbatim: a number may be too large to be parsed.
         Ok(Value::Array(list)) if list.iter().all(|element| fits(element, elements)) => {
             Some(text.to_owned())
         }
@@ -145,7 +147,7 @@ fn list_of(text: &str, elements: &Value) -> Option<String> {
     }
 }
 
-/// Whether `value` is of a type that the schema allows.
+/// Returns whether `value` has a type that the schema allows.
 fn fits(value: &Value, schema: &Value) -> bool {
     let says_type = ["type", "anyOf", "oneOf"]
         .iter()
@@ -164,7 +166,8 @@ fn fits(value: &Value, schema: &Value) -> bool {
     !says_type || takes(schema, value_type)
 }
 
-/// Whether it is a number or a boolean where one is wanted, and no text is. With blanks around it, it is a text.
+/// Returns whether `text` is a number or boolean where the schema takes one and no text. With
+/// spaces around it, it is text.
 fn is_wanted_as_json(text: &str, schema: &Value) -> bool {
     if text.trim() != text {
         return false;
@@ -177,7 +180,7 @@ fn is_wanted_as_json(text: &str, schema: &Value) -> bool {
     is_wanted && !takes(schema, "string")
 }
 
-/// Whether it says that values may be of this type.
+/// Returns whether the schema accepts this type.
 fn takes(schema: &Value, value_type: &str) -> bool {
     match &schema["type"] {
         Value::String(only) => only == value_type,
@@ -190,7 +193,7 @@ fn takes(schema: &Value, value_type: &str) -> bool {
     }
 }
 
-/// All arguments from one JSON text. They stay as they are written: numbers of any size, any order.
+/// All arguments from one JSON text. They stay verbatim: numbers of any size, any order.
 fn whole(json: &str) -> anyhow::Result<Box<RawValue>> {
     let json = match json {
         "-" => io::read_to_string(io::stdin()).context("read the arguments from stdin")?,
@@ -203,7 +206,7 @@ fn whole(json: &str) -> anyhow::Result<Box<RawValue>> {
     Ok(arguments)
 }
 
-/// Arguments by their names, each read by `pair`.
+/// Arguments by name, each parsed by `pair`.
 pub(super) fn pairs<'a, T>(
     arguments: &'a [String],
     pair: impl Fn(&'a str) -> anyhow::Result<(&'a str, T)>,
@@ -218,7 +221,7 @@ pub(super) fn pairs<'a, T>(
     Ok(pairs)
 }
 
-/// An argument `name=text` or `name:=json`.
+/// Parses an argument `name=text` or `name:=json`.
 fn pair(argument: &str) -> anyhow::Result<(&str, Given<'_>)> {
     let Some((name, text)) = argument.split_once('=') else {
         bail!("read the argument `{argument}`: expected NAME=TEXT or NAME:=JSON");
@@ -233,7 +236,7 @@ fn pair(argument: &str) -> anyhow::Result<(&str, Given<'_>)> {
     })
 }
 
-/// How much of a script's log is wanted.
+/// Level of the script's log that is shown.
 pub(super) fn log_level(logging: &Logging) -> LoggingLevel {
     match logging.verbose {
         _ if logging.quiet => LoggingLevel::Error,
@@ -242,7 +245,7 @@ pub(super) fn log_level(logging: &Logging) -> LoggingLevel {
     }
 }
 
-/// Repeats a line of the script's log in the words in which scripts write it. What it prints is in the answer.
+/// Prints a line of the script's log in the format of scripts. The result contains its output.
 pub(super) fn relay(message: &Notification<'_>) {
     if message.method == LoggingMessageNotification::NAME
         && let Ok(params) = message.parse_params::<LoggingMessageNotificationParams>()
@@ -271,7 +274,7 @@ pub(super) fn relay(message: &Notification<'_>) {
     }
 }
 
-/// Whether it was the script that said something, not mcpd of the script.
+/// Returns whether the script logged the message, rather than mcpd about the script.
 fn is_its_own(meta: Option<&Meta>) -> bool {
     let is_said = |key| meta.is_some_and(|meta| meta.contains_key(key));
     !is_said("mcpd/stream") && !is_said("mcpd/heartbeat")
@@ -287,7 +290,7 @@ fn print(result: &CallToolResult, format: CallOutput) -> anyhow::Result<()> {
     }
 }
 
-/// Returns whether a block is a note of the server beside what was printed. Notes go to stderr.
+/// Returns whether a block is a note of the server about the output. Notes go to stderr.
 fn is_note(block: &ContentBlock) -> bool {
     let ContentBlock::Text(content) = block else {
         return false;
@@ -296,8 +299,9 @@ fn is_note(block: &ContentBlock) -> bool {
     meta.is_some_and(|meta| meta.contains_key("mcpd/note"))
 }
 
-/// Says on stderr what the server noted of a run, without the exit code alone, which the verdict has.
-/// The end of its stderr is said where it was not relayed and there is no other answer.
+/// Prints the server's notes about a run to stderr, except a bare exit code, which the verdict
+/// has. The end of the script's stderr is printed if it was not relayed and there is no other
+/// content.
 fn relay_notes(result: &CallToolResult, is_quiet: bool) {
     let is_alone = result.content.iter().all(is_note);
     for block in result.content.iter().filter(|block| is_note(block)) {
@@ -319,7 +323,7 @@ fn relay_notes(result: &CallToolResult, is_quiet: bool) {
     }
 }
 
-/// Prints one block of content: its text, or all of it if it is none.
+/// Prints one block of content: its text, or the whole block if it is not text.
 pub(super) fn print_block(block: &ContentBlock) -> anyhow::Result<()> {
     match block {
         ContentBlock::Text(block) => output::write_text(&block.text),
@@ -327,7 +331,8 @@ pub(super) fn print_block(block: &ContentBlock) -> anyhow::Result<()> {
     }
 }
 
-/// Says on stderr how much is missing from stdout. It would be gone with this command, so it can't be read either.
+/// Notes on stderr how many bytes are missing from stdout. The archive ends with this command, so
+/// the rest can't be read.
 fn note_rest(result: &CallToolResult) {
     if let Some(output) = result.meta.other.get("mcpd/output") {
         let (omitted, total) = (&output["omittedBytes"], &output["totalBytes"]);
@@ -335,7 +340,7 @@ fn note_rest(result: &CallToolResult) {
     }
 }
 
-/// Whether nothing ran, as the arguments are wrong.
+/// Returns whether nothing ran, because the arguments are invalid.
 fn is_refused(result: &CallToolResult) -> bool {
     result.is_error == Some(true) && !result.meta.other.contains_key("mcpd/exit")
 }
@@ -344,7 +349,7 @@ fn is_success(result: &CallToolResult) -> bool {
     result.is_error != Some(true)
 }
 
-/// The exit code, and on stderr how it came to it: the script's own words are on stdout.
+/// Returns the exit code, and prints its reason to stderr: stdout is for the script's output.
 fn verdict(name: &str, result: &CallToolResult) -> ExitCode {
     if is_success(result) {
         return ExitCode::Success;

@@ -1,4 +1,4 @@
-//! `mcpd catalog`: what mcpd remembers of scripts between two starts.
+//! `mcpd catalog`: the cache of script descriptions that persists between starts.
 
 use anyhow::{Context as _, bail};
 use mcpd_server::{Database, Definition};
@@ -8,7 +8,7 @@ use crate::args::{Catalog, CatalogAction};
 use crate::exit_code::ExitCode;
 use crate::{directories, output};
 
-/// Shows or forgets definitions. Looks at no script.
+/// Shows or removes cached definitions. Reads no script.
 pub(crate) fn run(args: &Catalog) -> anyhow::Result<ExitCode> {
     let file = directories::database().context("find the database")?;
     let database = Database::new(&file);
@@ -56,7 +56,7 @@ fn unknown(name: &str) -> ExitCode {
     ExitCode::Tool
 }
 
-/// One line for each: its name, and where it comes from.
+/// One line per definition: its name and its origin.
 fn table(definitions: &[Definition]) -> String {
     let origins: Vec<_> = definitions.iter().map(origin).collect();
     let rows = definitions.iter().zip(&origins);

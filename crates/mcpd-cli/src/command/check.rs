@@ -1,5 +1,4 @@
-//! `mcpd check`: every fault in what scripts say of themselves, for their authors and for CI; and of what comes from
-//! elsewhere.
+//! `mcpd check`: every fault in script descriptions and sources, for authors and for CI.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -20,7 +19,8 @@ use crate::render::{self, Finding};
 use crate::signals::Termination;
 use crate::{config, output, rules};
 
-/// Asks every script, and says what is wrong or what clients make of them; or explains rules, and asks none.
+/// Probes every script and reports faults or the view of clients; or explains rules, without a
+/// probe.
 pub(crate) async fn run(args: Check, file: &File) -> anyhow::Result<ExitCode> {
     if let Some(code) = &args.explain {
         explain(code)?;
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: Check, file: &File) -> anyhow::Result<ExitCode> {
     .await
 }
 
-/// Prints what is asked for, and says whether it is as it should be.
+/// Prints the requested report, and returns whether the scripts pass.
 fn judge(catalog: &Catalog, args: &Check, file: &File) -> anyhow::Result<ExitCode> {
     let worst = match args.client {
         Some(client) => show_forwarded(client, catalog, args, file)?,
@@ -66,8 +66,8 @@ fn judge(catalog: &Catalog, args: &Check, file: &File) -> anyhow::Result<ExitCod
     })
 }
 
-/// Returns what is found in directories and files now, with the interpreters that `adapt` makes of the configured ones;
-/// nothing if the user has lost patience. What is static runs nothing.
+/// Scans directories and files afresh, with the configured interpreters as changed by `adapt`;
+/// none if the user interrupts it. A static check runs nothing.
 pub(super) async fn examine(
     paths: &[PathBuf],
     confinement: &Confinement,
@@ -87,11 +87,11 @@ pub(super) async fn examine(
         }
     }
     let executor = config::executor(None, confinement.cgroup.as_deref())?;
-    // Secrets may be printed by programs.
+    // Programs may print secrets, so the policy needs an executor.
     let runner = (!is_static).then_some(&executor);
     let running = config::running(file, confinement, Limits::default(), runner).await?;
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
-    // Every script is asked: what the database knows was true on a machine that may have changed since.
+    // Every script is probed: the cache may be out of date on this machine.
     let scanner = Scanner::new(executor, running.policy, adapt(running.interpreters), roots);
     let mut scanner = scanner.thorough();
     if is_static {
@@ -107,7 +107,7 @@ pub(super) async fn examine(
     })
 }
 
-/// Prints what is wrong, and says how bad that is.
+/// Prints the faults, and returns the worst severity.
 fn show_findings(catalog: &Catalog, format: CheckFormat) -> anyhow::Result<Option<Severity>> {
     let findings = Finding::all(catalog);
     match format {
@@ -140,7 +140,7 @@ fn show_findings(catalog: &Catalog, format: CheckFormat) -> anyhow::Result<Optio
     Ok(findings.iter().map(|finding| finding.severity).max())
 }
 
-/// Prints what clients would make of the tools, and says how bad that is.
+/// Prints the clients' views of the tools, and returns the worst severity.
 fn show_forwarded(
     client: Client,
     catalog: &Catalog,
@@ -168,7 +168,7 @@ fn show_forwarded(
     Ok(remarks.map(|remark| remark.effect.severity()).max())
 }
 
-/// Prints one rule, or all of them in a line each.
+/// Prints one rule, or a line for each of all rules.
 fn explain(code: &str) -> anyhow::Result<()> {
     if code != "all" {
         return output::write(rules::find(code)?.text().as_bytes());
@@ -180,15 +180,16 @@ fn explain(code: &str) -> anyhow::Result<()> {
     output::write(output::table(rows, output::columns()).as_bytes())
 }
 
-/// Leaves out what is in two of the paths, such as a directory and a file in it, the second time.
+/// Removes duplicates of scripts that two of the paths contain, such as a directory and a file in
+/// it.
 fn keep_each_once(scan: &mut Scan) {
     let (mut roots, mut seen) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
     scan.scripts.retain(|script| {
         let file = script.file.canonicalize();
         let file = file.unwrap_or_else(|_| script.file.clone());
-        // One root may well have several tools of one file.
+        // A root may well have several tools in one file.
         let root = roots.entry(file.clone()).or_insert(script.root.clone());
-        // Two of one name are told apart by what is wrong with the second.
+        // The faults of the second distinguish two scripts with one name.
         let faults = seen.entry((file, script.path.clone())).or_default();
         let is_news = !faults.contains(&script.diagnostics);
         if is_news {
@@ -204,7 +205,7 @@ fn keep_each_once(scan: &mut Scan) {
     (scan.passed_over).retain(|passed| seen.insert(passed.file.clone()));
 }
 
-/// Where a path leads that can be read.
+/// Resolves a path, and checks that it can be read.
 fn canonical(path: &Path) -> io::Result<PathBuf> {
     let path = path.canonicalize()?;
     if path.is_dir() {

@@ -1,4 +1,4 @@
-//! `mcpd compile`: what files describe, as definitions for models and their APIs.
+//! `mcpd compile`: tool definitions in files, converted for models and their APIs.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: Compile, file: &File) -> anyhow::Result<ExitCode> 
     })
 }
 
-/// `name` is what the tool is called where no other formats have names of their own.
+/// `name` is the tool's name in formats without naming rules of their own.
 fn definition(
     tool: &Tool,
     name: &str,

@@ -1,4 +1,4 @@
-//! `mcpd config`: what is configured, what can be, and what is wrong with it.
+//! `mcpd config`: checks the configuration, and shows its values and its schema.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(crate) async fn run(args: Config, line: &CommandLine, file: &File) -> anyhow
     }
 }
 
-/// Prints what is wrong with the files, or with the one that is read without any.
+/// Prints the faults of the files, or of the default file if none is given.
 async fn check(files: &[PathBuf], line: &CommandLine, json: bool) -> anyhow::Result<ExitCode> {
     let read: Vec<_> = match files {
         [] => vec![File::find(line)],
@@ -44,7 +44,7 @@ async fn check(files: &[PathBuf], line: &CommandLine, json: bool) -> anyhow::Res
     })
 }
 
-/// Prints what holds.
+/// Prints the effective configuration.
 fn show(options: &ConfigShow, line: &CommandLine, file: &File) -> anyhow::Result<ExitCode> {
     let effective = config::effective(line, file)?;
     if options.json {

@@ -1,4 +1,5 @@
-//! `mcpd describe`: what a tool or a prompt is and takes, read from the definition that every client gets.
+//! `mcpd describe`: purpose and arguments of a tool or a prompt, from the definition that clients
+//! get.
 
 use std::fmt::Write as _;
 
@@ -51,7 +52,7 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
     .await
 }
 
-/// A name, and a title that says more than its end, which it is without one.
+/// Name and title; the title is left out if it equals the last component of the name.
 fn heading(name: &str, title: Option<&str>) -> String {
     match title {
         Some(title) if name.rsplit('/').next() != Some(title) => format!("{name} - {title}"),
@@ -108,7 +109,7 @@ fn description(tool: &Tool) -> String {
     text + &options(&schema)
 }
 
-/// What the script asks of its clients.
+/// Requirements of the script on its clients.
 fn demands(spec: &ScriptSpec) -> String {
     let mut text = String::new();
     if !spec.requires.is_empty() {
@@ -122,7 +123,7 @@ fn demands(spec: &ScriptSpec) -> String {
     text
 }
 
-/// How the tool behaves, in its own words.
+/// Behaviour of the tool, as its annotations declare it.
 fn hints(annotations: &ToolAnnotations) -> impl Iterator<Item = &'static str> {
     let said = [
         (
@@ -155,7 +156,7 @@ fn hints(annotations: &ToolAnnotations) -> impl Iterator<Item = &'static str> {
 /// Writing into a string can't fail.
 const STRING: &str = "a string takes everything";
 
-/// How the script is confined.
+/// Sandbox of the script.
 fn confinement(terms: &Terms) -> String {
     let sandbox = terms.sandbox();
     let mut text = format!("\nSandbox: {}", sandbox.level);
@@ -177,7 +178,7 @@ fn confinement(terms: &Terms) -> String {
     text
 }
 
-/// What the script may use, and what it alone is given. Of variables nothing but the names.
+/// Permissions, limits and variables of the script. Variables are shown by name alone.
 fn allowance(terms: &Terms) -> String {
     let mut text = format!("Limits: {}\n", limits(terms.limits()).join(", "));
     let names: Vec<_> = terms.variables().collect();
@@ -187,7 +188,7 @@ fn allowance(terms: &Terms) -> String {
     text
 }
 
-/// When a run is ended, and what else it is held to beyond what its level brings.
+/// Timeout of a run, and its limits beyond those of the sandbox level.
 fn limits(limits: &Limits) -> Vec<String> {
     let number = |limit: Option<u64>, of: &str| limit.map(|limit| format!("{limit} {of}"));
     let size =
@@ -204,7 +205,8 @@ fn limits(limits: &Limits) -> Vec<String> {
     all.into_iter().flatten().collect()
 }
 
-/// What of that is in force on this machine. A program is run under the same terms to see it: this one.
+/// Restrictions in force on this machine, measured by running this program under the policy of the
+/// script.
 async fn in_force(executor: &Executor, terms: &Terms) -> String {
     let program = match std::env::current_exe() {
         Ok(program) if terms.sandbox().level > Level::None => program,
@@ -247,7 +249,7 @@ fn options(schema: &Value) -> String {
     format!("\nOptions:\n{options}")
 }
 
-/// The properties that an object or the objects of a list may have, and theirs, each at such a depth.
+/// Properties of an object or of the objects in a list, with nested ones, indented by depth.
 fn properties(schema: &Value, depth: usize) -> String {
     let mut text = String::new();
     let Some(options) = schema["properties"].as_object() else {
@@ -283,7 +285,7 @@ fn properties(schema: &Value, depth: usize) -> String {
     text
 }
 
-/// What a value must be, for people: `integer from 1 to 9`.
+/// Readable type of a value: `integer from 1 to 9`.
 fn value_type(schema: &Value) -> String {
     if let Some(values) = schema["enum"].as_array() {
         return values

@@ -1,4 +1,4 @@
-//! `mcpd doctor`: what this machine can enforce, found out by trying.
+//! `mcpd doctor`: restrictions that this machine can enforce, found by experiment.
 
 mod homes;
 
@@ -48,51 +48,51 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
     Ok(ExitCode::Success)
 }
 
-/// What was found.
+/// Results of the experiments.
 #[derive(Debug, Serialize)]
 struct Report {
     system: String,
     levels: Vec<Finding>,
     memory: Memory,
-    /// Why `mcpd serve` can't have as many as it would, if so.
+    /// Reason for fewer connections of `mcpd serve` than the default, if the system limits them.
     connections: Option<Shortage>,
     interpreters: Vec<Language>,
     /// Parts of homes that confined scripts see.
     homes: Vec<Home>,
 }
 
-/// Whether whole runs can be held to limits of memory and processes.
+/// Enforcement of memory and process limits for whole runs.
 #[derive(Debug, Serialize)]
 struct Memory {
-    /// Below which control group.
+    /// The control group for the limits.
     control_group: Option<PathBuf>,
-    /// Whether processes of a run are counted there, and not those of a user.
+    /// Processes of a run are counted there, rather than those of a user.
     counts_processes: bool,
-    /// Why below none.
+    /// Reason for the absence of a control group.
     missing: Option<String>,
 }
 
-/// What runs the files of an extension.
+/// Interpreter of files with an extension.
 #[derive(Debug, Serialize)]
 struct Language {
     extension: String,
     program: Option<PathBuf>,
-    /// Why there is none.
+    /// Reason for the absence of a program.
     missing: Option<String>,
 }
 
-/// What a level comes to here.
+/// Enforcement of a sandbox level on this machine.
 #[derive(Debug, Serialize)]
 struct Finding {
     level: &'static str,
-    /// A script that asks for it runs.
+    /// A script that requests the level runs.
     available: bool,
     landlock: Option<u32>,
     seccomp: bool,
     namespaces: bool,
     seatbelt: bool,
     job_object: bool,
-    /// How sure it is that nothing of a run is left.
+    /// Certainty that no process of a run remains.
     descendants: &'static str,
     missing: Vec<Gap>,
 }
@@ -103,7 +103,7 @@ struct Gap {
     reason: String,
 }
 
-/// Runs this very program, which surely is there, at a level.
+/// Runs this program, which certainly exists, at a level.
 async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::Result<Finding> {
     let sandbox = Sandbox::at(level).missing(Missing::Report);
     let command = Command::new(program).arg("--version").sandbox(sandbox);
@@ -114,7 +114,7 @@ async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::R
             finding.missing = missing.into_iter().map(Gap::from).collect();
             Ok(finding)
         }
-        // Something of the machine is amiss, and the other levels may do without it.
+        // One feature of the machine is faulty, and the other levels may not need it.
         Err(StartError::Setup { step, source, .. }) => {
             let mut finding = Finding::new(level, false, &Enforced::default());
             finding.missing.push(Gap {
@@ -127,7 +127,7 @@ async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::R
     }
 }
 
-/// Runs this very program with a limit of memory, below the control group that was `delegated`.
+/// Runs this program with a memory limit, below the `delegated` control group.
 async fn memory(
     executor: &Executor,
     program: &Path,
@@ -159,7 +159,7 @@ fn counts_processes(group: &Path) -> bool {
     controllers.is_ok_and(|names| names.split_whitespace().any(|name| name == "pids"))
 }
 
-/// Looks for what runs the scripts that are no programs.
+/// Looks for the interpreters of scripts that are not executable.
 async fn interpreters(file: &File, executor: &Executor) -> anyhow::Result<Vec<Language>> {
     let interpreters = config::interpreters(file)?;
     let mut languages = Vec::new();

@@ -1,5 +1,5 @@
-//! `mcpd endpoint`: one request of an action endpoint from stdin, one answer on stdout. It has no other words for what
-//! goes wrong: even a server that does not start is an answer.
+//! `mcpd endpoint`: one request of an action endpoint from stdin, one answer on stdout. The answer
+//! is the only report of errors: even a server that does not start is an answer.
 
 use std::io;
 
@@ -27,13 +27,13 @@ pub(crate) async fn run(
     answered.or_else(|error| refuse(&error))
 }
 
-/// Answers that nothing can be answered.
+/// Answers with an error that precedes the server.
 pub(crate) fn refuse(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
     let message = format!("failed to {error:#}");
     print(Err(Fault::new(Category::Fatal, message)))
 }
 
-/// The request on stdin, checked before anything is started for it.
+/// Reads and checks the request on stdin, before anything is started for it.
 fn request() -> Result<Request, Fault> {
     let text = io::read_to_string(io::stdin())
         .map_err(|error| Fault::usage(format!("the request can't be read: {error}")))?;
@@ -90,7 +90,7 @@ async fn answer(
             let path = catalog.tool(&tool).map(|tool| tool.path().as_str());
             let mut params = CallToolRequestParams::new(&*tool).with_arguments(arguments);
             params.meta = Some(client::envelope(call::log_level(logging)));
-            // Called it is in any case: it is then that who asks for what is not there, or not for them, is recorded.
+            // An unknown tool is called as well, so that the request for it is recorded.
             let called = called(server, principal, &params).await;
             let path = path.ok_or_else(|| missing(&tool))?;
             Answer::called(path, &called?)

@@ -1,4 +1,4 @@
-//! `mcpd list`: the tools, the prompts or the resources, one a line.
+//! `mcpd list`: tools, prompts or resources, one a line.
 
 use mcpd_exec::Limits;
 use mcpd_protocol::{Prompt, Resource, ResourceTemplate, Tool};
@@ -13,7 +13,7 @@ use crate::{config, output};
 
 mod files;
 
-/// Lists what is served, and says if that is not all.
+/// Lists the catalog, and reports whether parts of it are missing.
 pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
     let limits = Limits::default();
     let mut server = config::asked(
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
     .await
 }
 
-/// One thing that is served, as clients get it.
+/// An entry of the catalog, as clients get it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Listed<'a> {
@@ -69,7 +69,7 @@ enum Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    /// What it is called, and the first line of its description, or else its title.
+    /// Name of the entry, and the first line of its description, or else its title.
     fn row(&self) -> (&'a str, &'a str) {
         let (name, title, description) = match *self {
             Self::Tool(tool) => (&tool.name, &tool.title, &tool.description),
@@ -83,7 +83,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// What is wanted of all there is.
+/// The requested entries of the catalog.
 fn wanted<'a>(args: &List, catalog: &'a Catalog) -> Vec<Listed<'a>> {
     if args.prompts {
         let prompts = catalog.prompts().iter();
@@ -102,7 +102,7 @@ fn wanted<'a>(args: &List, catalog: &'a Catalog) -> Vec<Listed<'a>> {
     tools.map(|tool| Listed::Tool(tool.definition())).collect()
 }
 
-/// Says what there is besides the tools and their state.
+/// Mentions entries besides the tools and their state.
 fn note_others(catalog: &Catalog) {
     let resources = catalog.resources().iter();
     let resources = resources.filter(|one| catalog.tool(one.path().as_str()).is_none());

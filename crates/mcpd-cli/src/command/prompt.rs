@@ -1,4 +1,4 @@
-//! `mcpd prompt`: what a prompt comes to, as every client gets it.
+//! `mcpd prompt`: the messages of a prompt, as every client gets them.
 
 use anyhow::bail;
 use mcpd_protocol::{
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow:
     .await
 }
 
-/// An argument `name=text`.
+/// Parses an argument `name=text`.
 fn pair(argument: &str) -> anyhow::Result<(&str, &str)> {
     match argument.split_once('=') {
         None => bail!("read the argument `{argument}`: expected NAME=TEXT"),
@@ -57,7 +57,7 @@ fn pair(argument: &str) -> anyhow::Result<(&str, &str)> {
     }
 }
 
-/// What may be meant instead.
+/// Suggests what to use instead.
 fn hint(catalog: &Catalog, name: &str) -> String {
     if catalog.tool(name).is_some() {
         return ": it is a tool; call it with `mcpd call`".to_owned();
@@ -72,7 +72,7 @@ fn hint(catalog: &Catalog, name: &str) -> String {
     }
 }
 
-/// Prints who says something, and what.
+/// Prints the role and the content of a message.
 fn print(message: &PromptMessage) -> anyhow::Result<()> {
     output::write_text(match message.role {
         Role::User => "user:",

@@ -16,7 +16,7 @@ use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::{client, config, output, suggest};
 
-/// Reads the resource and prints what is in it.
+/// Reads the resource and prints its contents.
 pub(crate) async fn run(args: Read, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
     let level = log_level(logging);
     let limits = config::limits(&args.limits);
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: Read, logging: &Logging, file: &File) -> anyhow::R
     .await
 }
 
-/// What may be meant instead: the one of this path, or the one whose URI is most like it.
+/// Suggests a resource: the one of this path, or the one with the most similar URI.
 fn hint(catalog: &Catalog, wanted: &str) -> String {
     let resources = catalog.resources().iter();
     let resources = resources.map(|one| (one.path().as_str(), &*one.definition().uri));
@@ -57,7 +57,7 @@ fn hint(catalog: &Catalog, wanted: &str) -> String {
     }
 }
 
-/// Reads a resource, or says why it can't be read.
+/// Reads a resource, or reports why it can't be read.
 pub(super) async fn read(
     server: &Server,
     uri: String,

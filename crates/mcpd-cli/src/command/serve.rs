@@ -68,7 +68,8 @@ async fn run_observed(
         );
         config::warn_of_unmatched(reloading.file, &server.catalog());
         if let Some(shortage) = config.shortage {
-            // Most machines have some, and most servers never notice: `mcpd doctor` says it to whoever wonders.
+            // Most machines have a shortage, and most servers never notice it; `mcpd doctor`
+            // reports it.
             tracing::debug!("there can be {shortage}");
         }
         service::tell(State::Ready).await;
@@ -100,7 +101,7 @@ async fn run_observed(
     Ok(ExitCode::Success)
 }
 
-/// What becomes of `future`; without one nothing ever does.
+/// Waits for `future`; without one, waits forever.
 async fn if_any<T>(future: Option<impl Future<Output = T>>) -> T {
     match future {
         Some(future) => future.await,
@@ -108,7 +109,7 @@ async fn if_any<T>(future: Option<impl Future<Output = T>>) -> T {
     }
 }
 
-/// Has programs find the server as long as what this returns is there.
+/// Publishes the server for discovery by programs until the returned guard is dropped.
 fn publish(server: &Server, address: &Address, token_file: Option<&Path>) -> Option<Published> {
     let published = Discovery::new(server, address, token_file).publish();
     published
@@ -137,7 +138,7 @@ async fn serve(
     Ok(())
 }
 
-/// Says where clients find the server and what they find there. What is faulty is in the log.
+/// Announces the addresses of the server and the contents of its catalog. Faults are in the log.
 fn announce(
     server: &Server,
     addresses: &[Address],

@@ -1,4 +1,4 @@
-//! `mcpd state`: the state of a stateful tool, read as the resource that it is.
+//! `mcpd state`: the state of a stateful tool, read as a resource.
 
 use mcpd_exec::Limits;
 use mcpd_protocol::LoggingLevel;

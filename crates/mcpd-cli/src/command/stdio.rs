@@ -15,11 +15,11 @@ use crate::exit_code::ExitCode;
 use crate::signals::Termination;
 use crate::telemetry::{self, Telemetry};
 
-/// Time for scripts to end by themselves when their client has left. With the time for last answers it is less than the
-/// two seconds after which the SDKs send a signal.
+/// Grace period of scripts after their client has left. With the timeout for last answers it is
+/// shorter than the two seconds after which the SDKs send a signal.
 const LEAVE_GRACE: Duration = Duration::from_millis(700);
 
-/// Time for everything that is done when the client has left.
+/// Timeout for all work after the client has left.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Serves until the client hangs up or the system asks mcpd to end.
@@ -52,7 +52,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     };
     tokio::select! {
         biased;
-        // Before a client is gone that has asked for nothing else.
+        // First, so that warnings about the catalog are logged even if the client leaves at once.
         () = looked_over => {}
         () = forward_signal => {}
         served = stdio::serve(&server, input, output, options) => served?,
@@ -65,7 +65,8 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
         }
         spans.end(telemetry::FLUSH_TIMEOUT).await;
     } else {
-        // Clients send a signal some time after they have closed the input: it must not take the grace from scripts.
+        // Clients send a signal some time after they have closed the input: it must not shorten
+        // the grace period of scripts.
         let deadline = Instant::now() + LEAVE_TIMEOUT;
         server.shutdown_within(LEAVE_GRACE).await;
         spans
@@ -75,7 +76,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Success)
 }
 
-/// Cancels `closed` as soon as nothing can read `output` any more. The thread that waits for it ends with the process.
+/// Cancels `closed` as soon as `output` has no reader. The waiting thread ends with the process.
 #[cfg(unix)]
 fn watch_output(output: &std::fs::File, closed: &CancellationToken) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -86,7 +87,7 @@ fn watch_output(output: &std::fs::File, closed: &CancellationToken) -> io::Resul
         let mut watched = [PollFd::new(&output, PollFlags::empty())];
         match poll(&mut watched, None) {
             Err(rustix::io::Errno::INTR) => {}
-            // Where it can't be known, writing tells.
+            // Without polling, a failed write detects the hang-up.
             Err(_) => return,
             Ok(_) => return closed.cancel(),
         }
@@ -95,20 +96,20 @@ fn watch_output(output: &std::fs::File, closed: &CancellationToken) -> io::Resul
     thread.spawn(watch).map(drop)
 }
 
-/// Elsewhere writing tells.
+/// On other systems, a failed write detects the hang-up.
 #[cfg(not(unix))]
 fn watch_output(_: &io::Stdout, _: &CancellationToken) -> io::Result<()> {
     Ok(())
 }
 
-/// The two pipes under numbers that nobody else knows: what a library prints by mistake goes to stderr
-/// and can't corrupt the session, and no script inherits either.
+/// Moves the two pipes to private descriptors: output that a library prints by mistake goes to
+/// stderr and can't corrupt the session, and no script inherits either pipe.
 #[cfg(unix)]
 fn take_pipes() -> io::Result<(std::fs::File, std::fs::File)> {
     use std::fs::File;
     use std::os::fd::AsFd as _;
 
-    // Both copies are closed when a program is executed.
+    // Both copies are closed on exec.
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     let output = io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
@@ -116,7 +117,7 @@ fn take_pipes() -> io::Result<(std::fs::File, std::fs::File)> {
     Ok((input.into(), output.into()))
 }
 
-/// Elsewhere the pipes stay where they are; scripts get pipes of their own in any case.
+/// On other systems the pipes stay in place; scripts get pipes of their own in any case.
 #[cfg(not(unix))]
 fn take_pipes() -> io::Result<(io::Stdin, io::Stdout)> {
     Ok((io::stdin(), io::stdout()))

@@ -1,4 +1,4 @@
-//! `mcpd token`: the tokens of clients over HTTP.
+//! `mcpd token`: tokens of clients over HTTP.
 
 use std::path::{self, Path};
 
@@ -10,7 +10,7 @@ use crate::config::clients;
 use crate::exit_code::ExitCode;
 use crate::{directories, output, token};
 
-/// Makes a token, or another in place of the one there is.
+/// Creates a token, or replaces the existing one.
 pub(crate) fn run(args: &TokenCommand) -> anyhow::Result<ExitCode> {
     match &args.action {
         TokenAction::Rotate { token_file, .. } => {

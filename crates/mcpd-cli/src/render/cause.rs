@@ -1,7 +1,7 @@
-//! Line of an error output that says why a program ended: the message, not the stack trace around
-//! it nor what an interpreter adds at the end.
+//! Extraction of the cause from error output: the message that explains why a program ended,
+//! without the stack trace around it and the trailer of an interpreter.
 
-/// Beginnings of lines that interpreters write below the message.
+/// Prefixes of lines that interpreters write below the message.
 const TRAILERS: [&str; 7] = [
     "Node.js v",
     "Bun v",
@@ -12,18 +12,17 @@ const TRAILERS: [&str; 7] = [
     "Compilation failed in require",
 ];
 
-/// Beginnings of the lines that a stack trace below the message is made of, behind their
-/// indentation.
+/// Prefixes of the lines in a stack trace below the message, after their indentation.
 const FRAMES: [&str; 2] = ["at ", "from "];
 
-/// Beginnings of lines above such a stack trace.
+/// Prefixes of lines above such a stack trace.
 const HEADERS: [&str; 3] = ["Stack trace:", "stack traceback:", "goroutine "];
 
-/// Returns the line that says why, or nothing if there is no line at all.
+/// Returns the line with the cause, or nothing if there is no line at all.
 pub(super) fn cause(stderr: &str) -> Option<&str> {
     let lines: Vec<&str> = stderr.lines().map(str::trim_end).collect();
     if let Some(header) = lines.iter().rposition(|line| is_python_header(line)) {
-        // Python's message is what follows the indented frames.
+        // Python's message follows the indented frames.
         let mut below = lines[header + 1..].iter();
         if let Some(message) = below.find(|line| !is_indented(line)) {
             return Some(message);
@@ -48,8 +47,8 @@ fn is_indented(line: &str) -> bool {
     line.starts_with([' ', '\t']) || line.is_empty()
 }
 
-/// Returns the message above a stack trace: the first line of its paragraph that names an error, or
-/// the last that is no part of the source that some interpreters show.
+/// Returns the message above a stack trace: the first line of its paragraph that names an error,
+/// or the last that is no part of the source that some interpreters show.
 fn message_above<'a>(lines: &[&'a str]) -> Option<&'a str> {
     let end = lines.iter().rposition(|line| !line.is_empty())? + 1;
     let lines = &lines[..end];

@@ -1,11 +1,11 @@
-//! What clients would make of a list of tools, for people.
+//! Clients' views of a list of tools, as text for people.
 
 use std::fmt::Write as _;
 
 use super::printable;
 use crate::client_profile::{Forwarded, ForwardedTool, Remark};
 
-/// One client after the other, each with all tools.
+/// Renders one client after the other, each with all tools.
 pub(crate) fn forwarded(clients: &[Forwarded]) -> String {
     let mut text = String::new();
     for client in clients {

@@ -1,4 +1,4 @@
-//! Faults as commands that a GitHub workflow turns into annotations of files.
+//! Faults as workflow commands of GitHub, which turns them into annotations of files.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use mcpd_scriptspec::Severity;
 
 use super::{Finding, Position, here, printable, shown};
 
-/// All faults, one command a line.
+/// Renders all faults, one command a line.
 pub(crate) fn github(findings: &[Finding<'_>]) -> String {
     let here = here();
     let mut text = String::new();
@@ -42,7 +42,7 @@ fn command(finding: &Finding<'_>, file: Option<&str>) -> String {
     format!("::{level} {}::{}", properties.join(","), data(&message))
 }
 
-/// The lines, and the columns within one line: GitHub shows no others.
+/// Line range, with columns within one line: GitHub shows no others.
 fn range(start: Position, end: Position) -> String {
     let lines = format!("line={},endLine={}", start.line, end.line);
     if start.line == end.line {
@@ -52,14 +52,14 @@ fn range(start: Position, end: Position) -> String {
     }
 }
 
-/// The text after the last `::`.
+/// Escapes the text after the last `::`.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// The value of a property.
+/// Escapes the value of a property.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

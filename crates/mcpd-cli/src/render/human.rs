@@ -1,4 +1,4 @@
-//! Faults for people, in the form of the Rust compiler. Whatever a script printed is shown so that it
+//! Faults for people, in the format of the Rust compiler. Output of scripts is escaped so that it
 //! can't move the cursor or hide anything.
 
 use std::fmt::Write as _;
@@ -11,10 +11,10 @@ use mcpd_scriptspec::Severity;
 use super::{Finding, Place, here, printable, shown};
 use crate::output;
 
-/// Characters of a script's last words that are repeated.
+/// Maximum number of characters shown of a script's last line of stderr.
 const LAST_WORDS: usize = 200;
 
-/// All faults, and how many they are.
+/// Renders all faults, and their number.
 pub(crate) fn human(findings: &[Finding<'_>], scripts: usize) -> String {
     let here = here();
     let renderer = Renderer::styled().term_width(output::columns().unwrap_or(100));
@@ -60,7 +60,8 @@ fn snippet<'a>(place: &Place<'_>, file: &str) -> Snippet<'a, annotate_snippets::
         .annotation(AnnotationKind::Primary.span(span))
 }
 
-/// The output as text, in which bytes that are none count as other characters than they were.
+/// Text and span of the output; invalid bytes become replacement characters, and the span is
+/// adjusted.
 fn text_and_span(place: &Place<'_>) -> (String, Range<usize>) {
     let Range { start, end } = place.span;
     let mut text = String::from_utf8_lossy(&place.text[..start]).into_owned();

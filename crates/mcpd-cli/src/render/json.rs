@@ -23,7 +23,7 @@ impl Serialize for Finding<'_> {
     }
 }
 
-/// A place as editors want it.
+/// Place of a fault, as editors expect it.
 #[derive(Debug, Serialize)]
 struct Span {
     /// Bytes from the beginning of the output or file.

@@ -1,4 +1,4 @@
-//! Faults in SARIF 2.1.0, the form in which code scanners hand over what they find.
+//! Faults in SARIF 2.1.0, the exchange format of code scanners.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// The log of one run.
+/// Renders the log of one run.
 pub(crate) fn sarif(findings: &[Finding<'_>]) -> Value {
     let here = here();
     let rules: Vec<_> = rules::all().map(|rule| descriptor(&rule)).collect();
@@ -72,7 +72,7 @@ fn result(finding: &Finding<'_>, here: &Path) -> Value {
     result
 }
 
-/// The file, and where in it.
+/// The file, and the place in it.
 fn location(file: &Path, here: &Path, place: Option<&Place<'_>>) -> Value {
     let mut location = json!({"artifactLocation": {"uri": uri(file, here)}});
     if let Some(place) = place.filter(|place| place.is_in_file()) {
@@ -95,7 +95,8 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// Relative to where we are, which in CI is the repository, for what is below it.
+/// URI of a file, relative to the working directory if it lies below it: in CI that is the
+/// repository.
 fn uri(file: &Path, here: &Path) -> String {
     let relative = file.strip_prefix(here);
     let (scheme, path) = match relative {

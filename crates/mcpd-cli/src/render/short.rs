@@ -1,10 +1,10 @@
-//! Faults for editors and for `grep`: one line each, the place first.
+//! Faults for editors and for `grep`: one line each, beginning with the place.
 
 use std::fmt::Write as _;
 
 use super::{Finding, here, printable, shown};
 
-/// All faults, one a line: `path:line:column: severity[code]: message`.
+/// Renders all faults, one a line: `path:line:column: severity[code]: message`.
 pub(crate) fn short(findings: &[Finding<'_>]) -> String {
     let here = here();
     let mut text = String::new();

@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use mcpd_exec::Sandbox;
 use serde::Serialize;
 
-/// Home directory, and what programs keep in it for themselves.
+/// A home directory, and the directories and files that programs keep in it.
 #[derive(Debug, Serialize)]
 pub(super) struct Home {
     path: PathBuf,
     /// Readable at `guarded`, as paths below the home.
     visible: BTreeSet<PathBuf>,
-    /// Hidden at `guarded`, likewise.
+    /// Hidden at `guarded`, as paths below the home.
     hidden: BTreeSet<PathBuf>,
 }
 
-/// Looks into every home whose secrets are hidden.
+/// Reads every home whose secrets are hidden.
 pub(super) fn homes() -> Vec<Home> {
     let sandbox = Sandbox::guarded();
     let shown = sandbox.shown();
@@ -74,7 +74,7 @@ impl Home {
     }
 }
 
-/// Paths in a line, as far as a line is to be read.
+/// Paths on one line, up to a readable number.
 fn list(paths: &BTreeSet<PathBuf>) -> String {
     const MAX_PATHS: usize = 40;
     let shown = paths.iter().take(MAX_PATHS);

@@ -1,4 +1,4 @@
-//! `mcpd list --all`: every file below the roots, with what became of it and why.
+//! `mcpd list --all`: every file below the roots, with its status and the reason.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use serde::Serialize;
 use crate::exit_code::ExitCode;
 use crate::{output, render};
 
-/// A file or directory, and what became of it.
+/// A file or directory, and its status.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 struct Listed {
     file: PathBuf,
     status: Status,
-    /// The name it is served under, if it is.
+    /// Name in the catalog, if the file is served.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Why it is not served, if it isn't.
+    /// Reason for the status, unless the file is served.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -27,13 +27,13 @@ struct Listed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Status {
-    /// It is served, or describes or belongs to what is.
+    /// The file is served, or describes or belongs to a served one.
     Served,
-    /// It should be, and can't be.
+    /// The file should be served, and can't be.
     Faulty,
-    /// It should not be.
+    /// The file is not meant to be served.
     PassedOver,
-    /// The operator has said so, or its name does.
+    /// The operator's patterns or the file's name exclude it.
     Ignored,
 }
 
@@ -48,7 +48,7 @@ impl Status {
     }
 }
 
-/// Prints them, in the order of their paths.
+/// Prints the files, in the order of their paths.
 pub(super) fn list(catalog: &Catalog, is_json: bool) -> anyhow::Result<ExitCode> {
     let files = files(catalog);
     if is_json {
