@@ -1,5 +1,5 @@
-//! The certificate that the server shows, as long as the files are good for one. They are read again when they change,
-//! and when the configuration is.
+//! Hot reload of the TLS certificate: the files are read again when they change and when the
+//! configuration does. Faulty files leave the certificate in use.
 
 use std::convert::Infallible;
 use std::fs;
@@ -13,15 +13,15 @@ use mcpd_server::transport::http::{ClientCertificates, Identity, Tls};
 use crate::args::Certificates as Demand;
 use crate::signals::Reload;
 
-/// How often the files are looked at.
+/// Poll interval of the files.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Where everything is; all of it in PEM.
+/// Paths of the files, all in PEM.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
-    /// The authorities of clients, and whether they have to show a certificate.
+    /// Authorities of clients, and whether clients must present a certificate.
     pub(crate) clients: Option<(PathBuf, Demand)>,
 }
 
@@ -45,21 +45,21 @@ impl Files {
     }
 }
 
-/// What is shown now.
+/// The certificate in use, and the state of its files.
 #[derive(Debug)]
 pub(crate) struct Certificates {
     files: Files,
-    /// What was last in them, good or not.
+    /// Content of the files at the last poll, valid or not.
     seen: Option<Identity>,
     tls: Tls,
 }
 
 impl Certificates {
-    /// What is in these files.
+    /// Loads the files.
     ///
     /// # Errors
     ///
-    /// They can't be read, or make no sense together.
+    /// They can't be read, or do not fit together.
     pub(crate) fn load(files: Files) -> anyhow::Result<Self> {
         let identity = files.read()?;
         Ok(Self {
@@ -69,7 +69,7 @@ impl Certificates {
         })
     }
 
-    /// What connections are encrypted with; it follows the files.
+    /// TLS settings of connections; they follow the files.
     pub(crate) fn tls(&self) -> &Tls {
         &self.tls
     }
@@ -78,7 +78,7 @@ impl Certificates {
     ///
     /// # Errors
     ///
-    /// Nobody can be told of changes.
+    /// The system refuses to deliver reload signals.
     pub(crate) async fn follow(mut self) -> io::Result<Infallible> {
         let mut reload = Reload::listen()?;
         loop {
@@ -89,7 +89,8 @@ impl Certificates {
         }
     }
 
-    /// Shows what is in the files if that is good and new. Of what is no good it speaks once, and whenever it is asked.
+    /// Replaces the certificate if the files are valid and new. Reports invalid files once, and on
+    /// every explicit reload.
     fn refresh(&mut self, read: anyhow::Result<Identity>, is_asked: bool) {
         let found = read.as_ref().ok().cloned();
         let is_new = found != self.seen;

@@ -1,5 +1,5 @@
-//! A client of a server in this very process. It says what any other client says and gets what any
-//! other client gets, so that trying a tool in the shell shows what a model will see.
+//! Client of a server in this process. It sends and receives what any other client does, so a call
+//! from the shell shows what a model will see.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-/// Sends one request as `principal` and waits for its result; `notified` gets what comes before it.
+/// Sends one request as `principal` and waits for its result; `notified` gets the notifications
+/// before it.
 pub(crate) async fn request<M, R>(
     server: &Server,
     principal: Principal,
@@ -58,7 +59,7 @@ where
     }
 }
 
-/// What an error says to people, who can't declare a capability.
+/// Error text for people, who can't declare a capability.
 pub(crate) fn words(error: ErrorObject) -> Cow<'static, str> {
     if error.code != ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY {
         return error.message;
@@ -72,11 +73,11 @@ pub(crate) fn words(error: ErrorObject) -> Cow<'static, str> {
     format!("the tool needs {missing}, which only other clients have").into()
 }
 
-/// The `_meta` of a request that wants progress and log messages from `level` on.
+/// The `_meta` of a request for progress and log messages from `level` on.
 pub(crate) fn envelope(level: LoggingLevel) -> Box<RawValue> {
     let meta = json!({
         meta::PROTOCOL_VERSION: ProtocolVersion::LATEST.as_str(),
-        // It waits for whatever it has called, and a server that is asked once has no tasks.
+        // A one-shot client waits for its calls, and its server has no tasks.
         meta::CLIENT_CAPABILITIES: ClientCapabilities::of_extension(TASKS_EXTENSION),
         meta::CLIENT_INFO: {"name": "mcpd", "version": env!("CARGO_PKG_VERSION")},
         meta::LOG_LEVEL: level,

@@ -1,5 +1,6 @@
-//! What clients make of a list of tools: the rules of each as data, with the reason for each. They are of November
-//! 2026, and about products, not about MCP; so they are here, where a release changes them, and not in a library.
+//! Client profiles: each client's rules for a list of tools as data, with the reasons. They are of
+//! November 2026, and describe products, not MCP; so they live here, where a release changes them,
+//! and not in a library.
 
 use mcpd_scriptspec::Severity;
 use serde::Serialize;
@@ -8,30 +9,31 @@ mod forward;
 
 pub(crate) use forward::{Forwarded, ForwardedTool, Remark, forward};
 
-/// What the server is called in the client's configuration, as the documentation suggests: part of some names.
+/// Name of the server in the client's configuration, as the documentation suggests: part of some
+/// tool names.
 const SERVER: &str = "mcpd";
 
-/// One client.
+/// Rules of one client.
 #[derive(Debug)]
 pub(crate) struct Profile {
-    /// As `--as` names it.
+    /// The client's name for `--as`.
     pub(crate) key: &'static str,
     pub(crate) name: &'static str,
-    /// What its model sees in front of a tool's name.
+    /// Prefix of tool names that the model sees.
     prefix: &'static str,
     characters: Rule<fn(char) -> bool>,
-    /// Of a name with its prefix.
+    /// Maximum length of a name with its prefix.
     length: Rule<usize>,
-    /// What becomes of a name that is too long, if that is changed.
+    /// Shortens a name that is too long, for clients that do so.
     shorten: fn(&str) -> String,
-    /// How many tools there may be.
+    /// Maximum number of tools.
     tools: Option<Rule<usize>>,
-    /// How many characters a description may have.
+    /// Maximum number of characters in a description.
     description: Option<Rule<usize>>,
     schema: &'static [Rule<Shape>],
 }
 
-/// What is allowed or forbidden, and why.
+/// A limit or a forbidden shape, with its effect and its reason.
 #[derive(Debug)]
 struct Rule<T> {
     of: T,
@@ -39,38 +41,38 @@ struct Rule<T> {
     why: &'static str,
 }
 
-/// Something in a schema that a client does not take.
+/// A part of a schema that a client rejects.
 #[derive(Debug)]
 enum Shape {
     /// One of these keywords.
     Keyword(&'static [&'static str]),
     /// One of these keywords in the outermost schema.
     RootKeyword(&'static [&'static str]),
-    /// An array that does not say what is in it.
+    /// An array without a schema of its elements.
     ArrayWithoutItems,
-    /// An object that does not name its properties.
+    /// An object without named properties.
     ObjectWithoutProperties,
     /// A value of any type in a property.
     WithoutType,
-    /// A property that may be left out.
+    /// An optional property.
     OptionalProperty,
-    /// A property with another name than `[A-Za-z0-9_.-]{1,64}`.
+    /// A property whose name does not match `[A-Za-z0-9_.-]{1,64}`.
     PropertyName,
-    /// More levels of objects and arrays than these.
+    /// Nesting of objects and arrays beyond this depth.
     DeeperThan(usize),
 }
 
-/// What a client does about a breach of a rule.
+/// Reaction of a client to a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Effect {
-    /// The model gets something else than mcpd lists.
+    /// The model gets a changed definition.
     Changed,
-    /// Some versions or modes refuse the tool.
+    /// Some versions or modes reject the tool.
     RefusedBySome,
-    /// The tool is left out.
+    /// The client drops the tool.
     Refused,
-    /// No tool is left.
+    /// The client drops all tools.
     AllRefused,
 }
 
@@ -83,7 +85,7 @@ impl Effect {
         }
     }
 
-    /// For people.
+    /// Words for people.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Changed => "changed",
@@ -111,14 +113,14 @@ fn cut(name: &str) -> String {
     name.chars().take(64).collect()
 }
 
-/// The beginning and the end.
+/// The beginning and the end, without the middle.
 fn cut_middle(name: &str) -> String {
     let length = name.chars().count();
     let (head, tail) = (name.chars().take(28), name.chars().skip(length - 32));
     head.chain("___".chars()).chain(tail).collect()
 }
 
-/// All clients that are known so well.
+/// All clients with a profile.
 pub(crate) const PROFILES: &[Profile] = &[CLAUDE, OPENAI, GEMINI, CURSOR, VSCODE];
 
 const CLAUDE: Profile = Profile {

@@ -1,13 +1,14 @@
-//! Open files, which the system limits: every connection is one, and so is every pipe of a script.
+//! Limit of open files: every connection takes one, and so does every pipe of a script.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// How many files are left to others than connections at least; a quarter, where that is more.
+/// Minimum number of files reserved for purposes besides connections; a quarter of the limit, if
+/// that is more.
 const OTHERS: u64 = 64;
 
-/// Fewer connections at a time than are wanted, because the system allows too few open files.
+/// Fewer connections at a time than requested, because the system allows too few open files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Shortage {
     pub(crate) connections: usize,
@@ -15,13 +16,13 @@ pub(crate) struct Shortage {
 }
 
 impl Shortage {
-    /// What there is where so many connections are `wanted`, if it is a shortage.
+    /// Returns the shortage for this number of `wanted` connections, if there is one.
     pub(crate) fn of(wanted: usize) -> Option<Self> {
         Self::within(limit()?, wanted)
     }
 
-    /// Enough is left to scripts, sources, the catalog and the logs: a client that waits for its connection is better off
-    /// than one whose script can't be started.
+    /// Reserves enough files for scripts, sources, the catalog and the logs: a connection that
+    /// waits is better than a script that can't be started.
     fn within(open_files: u64, wanted: usize) -> Option<Self> {
         let others = (open_files / 4).max(OTHERS);
         let connections = open_files.saturating_sub(others).max(1);
@@ -46,13 +47,13 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// How many files this process may have open, if there is a limit.
+/// Maximum number of open files of this process, if there is a limit.
 #[cfg(unix)]
 fn limit() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current
 }
 
-/// There is none to speak of.
+/// This system has no relevant limit.
 #[cfg(not(unix))]
 fn limit() -> Option<u64> {
     None

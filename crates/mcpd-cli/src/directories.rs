@@ -1,14 +1,14 @@
-//! Where mcpd keeps what outlives it: the XDG directories, and what stands for them elsewhere.
+//! Directories of persistent files: the XDG directories, and their equivalents on other systems.
 
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use etcetera::BaseStrategy as _;
 
-/// The name of the token, as a file and as a credential.
+/// Name of the token, as a file and as a credential.
 const TOKEN: &str = "agent-token";
 
-/// What must not be lost: the token. `$XDG_STATE_HOME/mcpd`.
+/// Directory of state that must not be lost, such as the token: `$XDG_STATE_HOME/mcpd`.
 pub(crate) fn state() -> anyhow::Result<PathBuf> {
     if let Some(state) = named_by("XDG_STATE_HOME") {
         return Ok(state.join("mcpd"));
@@ -20,13 +20,14 @@ pub(crate) fn state() -> anyhow::Result<PathBuf> {
         .join("mcpd"))
 }
 
-/// What `variable` says, whether or not there is a home directory, which services of systemd have none of.
+/// Directory in `variable`, independent of a home directory, which systemd services lack.
 fn named_by(variable: &str) -> Option<PathBuf> {
     let directory = std::env::var_os(variable).filter(|_| cfg!(unix))?;
     Some(PathBuf::from(directory)).filter(|directory| directory.is_absolute())
 }
 
-/// The token for clients over HTTP: the credential of that name, or the one that mcpd makes.
+/// Path of the token for clients over HTTP: the credential of that name, or the file that mcpd
+/// creates.
 pub(crate) fn token() -> anyhow::Result<PathBuf> {
     match credential(TOKEN) {
         Some(path) => Ok(path),
@@ -34,32 +35,32 @@ pub(crate) fn token() -> anyhow::Result<PathBuf> {
     }
 }
 
-/// A secret that systemd has handed over under this name, if it has: `LoadCredential=` in the unit.
+/// A secret that systemd passes under this name, if it does: `LoadCredential=` in the unit.
 pub(crate) fn credential(name: &str) -> Option<PathBuf> {
     let directory = credentials()?;
     let is_name = !name.is_empty() && !name.contains('/') && name != "..";
     Some(directory.join(name)).filter(|path| is_name && path.exists())
 }
 
-/// Where the secrets are that systemd has handed over, if it has any.
+/// Directory of the secrets that systemd passes, if it passes any.
 pub(crate) fn credentials() -> Option<PathBuf> {
     std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
 }
 
-/// Where a configuration may be: what the user has set, and then what holds for the system, `/etc/mcpd`.
+/// Search path of the configuration: the user's directory, then the system's, `/etc/mcpd`.
 pub(crate) fn configurations() -> impl Iterator<Item = PathBuf> {
     let system = cfg!(unix).then(|| PathBuf::from("/etc/mcpd"));
     own_configuration().into_iter().chain(system)
 }
 
-/// Where the user's own configuration may be: `$XDG_CONFIG_HOME/mcpd`.
+/// Directory of the user's own configuration: `$XDG_CONFIG_HOME/mcpd`.
 pub(crate) fn own_configuration() -> Option<PathBuf> {
     let at_home = || Some(etcetera::choose_base_strategy().ok()?.config_dir());
     let base = named_by("XDG_CONFIG_HOME").or_else(at_home)?;
     Some(base.join("mcpd"))
 }
 
-/// What can be done without: the database. Without a home directory nothing is remembered.
+/// Path of the database, which is expendable. Without a home directory there is none.
 pub(crate) fn database() -> anyhow::Result<PathBuf> {
     Ok(state()?.join("mcpd.db"))
 }

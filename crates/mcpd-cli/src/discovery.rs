@@ -1,5 +1,5 @@
-//! Where a server is, for programs that look for one: a file with its address and the place of its token, there as long
-//! as the server is.
+//! Discovery file for local programs: the address of a running server and the path of its token.
+//! It exists as long as the server runs.
 
 use std::convert::Infallible;
 use std::fs;
@@ -18,17 +18,17 @@ use tokio::time::sleep;
 use crate::sockets::Address;
 use crate::{directories, private_file};
 
-/// How often a server looks whether one is found.
+/// Poll interval of the file, to restore a missing one.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What the file says.
+/// Content of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Discovery {
     pub(crate) url: String,
-    /// What to connect with instead of the host of the URL.
+    /// Unix domain socket to connect to, instead of the host in the URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) socket: Option<PathBuf>,
-    /// Where the token is; never the token itself.
+    /// Path of the token; never the token itself.
     pub(crate) token_path: Option<PathBuf>,
     pub(crate) pid: u32,
     pub(crate) version: String,
@@ -36,7 +36,7 @@ pub(crate) struct Discovery {
 }
 
 impl Discovery {
-    /// What this process has to say of `server`, which listens at `address`.
+    /// Describes `server`, which listens at `address`, for discovery.
     pub(crate) fn new(server: &Server, address: &Address, token_path: Option<&Path>) -> Self {
         Self {
             url: address.url(),
@@ -48,19 +48,19 @@ impl Discovery {
         }
     }
 
-    /// What a server has left that runs still. A file of one that was killed says nothing.
+    /// Reads the file of a server that still runs. The file of a killed server does not count.
     fn running() -> anyhow::Result<Option<Self>> {
         let file = file()?;
         let text = match fs::read(&file) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             text => text.with_context(|| format!("read `{}`", file.display()))?,
         };
-        // A newer mcpd may say something else.
+        // A newer mcpd may use another format.
         let found: Option<Self> = serde_json::from_slice(&text).ok();
         Ok(found.filter(|found| is_running(found.pid)))
     }
 
-    /// Leaves it where programs look. It goes when what this returns does.
+    /// Writes the file. Dropping the returned guard removes it.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Discovery {
             .with_context(|| format!("write `{}`", file.display()))
     }
 
-    /// Leaves it again if no server is found. Whether that was so.
+    /// Writes the file again if it names no running server, and returns whether it did.
     fn restore(&self) -> anyhow::Result<bool> {
         let is_lost = Self::running()?.is_none();
         if is_lost {
@@ -93,17 +93,17 @@ impl Discovery {
     }
 }
 
-/// `$XDG_STATE_HOME/mcpd/server.json`.
+/// Path of the file: `$XDG_STATE_HOME/mcpd/server.json`.
 fn file() -> anyhow::Result<PathBuf> {
     Ok(directories::state()?.join("server.json"))
 }
 
-/// What this process has to say, as long as it is to be found.
+/// Guard of the published file.
 #[derive(Debug)]
 pub(crate) struct Published(Discovery);
 
 impl Published {
-    /// Has this server found again when another that came after it has ended, for ever.
+    /// Restores the file after a later server has replaced and removed it, for ever.
     pub(crate) async fn stay(&self) -> Infallible {
         loop {
             sleep(LOOK).await;
@@ -119,7 +119,7 @@ impl Published {
 
 impl Drop for Published {
     fn drop(&mut self) {
-        // Another server may have written its own meanwhile.
+        // Another server may have replaced the file meanwhile.
         if let (Ok(file), Ok(Some(found))) = (file(), Discovery::running())
             && found.pid == self.0.pid
         {
@@ -133,24 +133,25 @@ fn is_running(pid: u32) -> bool {
     let pid = i32::try_from(pid)
         .ok()
         .and_then(rustix::process::Pid::from_raw);
-    // Somebody else's process can't be signalled, but it runs.
+    // A process of another user can't be signalled, but it runs.
     pid.is_some_and(|pid| {
         rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH) && is_mcpd(pid)
     })
 }
 
-/// Whether it is called as this process is. The number of a server that was killed may be anybody's by now.
+/// Returns whether the process has the name of this one. Another program may have the process ID
+/// of a killed server by now.
 #[cfg(unix)]
 fn is_mcpd(pid: rustix::process::Pid) -> bool {
     let name = |process: &str| fs::read(format!("/proc/{process}/comm"));
     match (name(&pid.to_string()), name("self")) {
         (Ok(theirs), Ok(ours)) => theirs == ours,
-        // Not every system says.
+        // Not every system has this file.
         _ => true,
     }
 }
 
-/// Nobody is asked there.
+/// This system has no check.
 #[cfg(not(unix))]
 fn is_running(_: u32) -> bool {
     true

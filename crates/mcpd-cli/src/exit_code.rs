@@ -2,19 +2,19 @@
 
 use std::process;
 
-/// How a command ended, for the shell.
+/// Exit code of a command, for the shell.
 ///
 /// The numbers are those of MCP's own command-line client, with 130 as shells count signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ExitCode {
-    /// The command did what it was asked to.
+    /// The command succeeded.
     Success = 0,
     /// The command line is wrong, mcpd could not do its job, or `check` or `audit` found faults.
     Failure = 1,
-    /// The parameters of a BASIC program are none; as scripts say it.
+    /// The parameters of a BASIC program are invalid; the code that scripts use.
     BadRequest = 2,
-    /// There is no such tool, or it answered that it failed.
+    /// There is no such tool, or it reported a failure.
     Tool = 5,
     /// The user interrupted a call.
     Interrupted = 130,

@@ -1,5 +1,5 @@
-//! A Script Kit: tools that show and hide a window and tell its state, and resources that list the scripts. What
-//! shows the window is a program of the configuration; without one only the state changes.
+//! Script Kit: tools that show and hide a window and report its state, and resources that list the
+//! scripts. A configured program shows the window; without one only the state changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,29 +13,29 @@ use tokio::task::spawn_blocking;
 
 use crate::program;
 
-/// Where the state of the window can be read.
+/// URI of the state of the window.
 const STATE: &str = "kit://state";
-/// The directories of a root that a Script Kit knows.
+/// Directories below a root that Script Kit knows.
 const SCRIPTS: &str = "scripts/";
 const SCRIPTLETS: &str = "scriptlets/";
 
-/// What the configuration says of the window.
+/// Configured commands for the window.
 #[derive(Debug)]
 pub(crate) struct Commands {
-    /// Shows it.
+    /// Shows the window.
     pub(crate) show: Vec<String>,
-    /// Hides it.
+    /// Hides the window.
     pub(crate) hide: Vec<String>,
-    /// Where they run.
+    /// Working directory of the commands.
     pub(crate) directory: PathBuf,
 }
 
-/// The window, as far as mcpd knows.
+/// State of the window, as far as mcpd knows it.
 #[derive(Debug)]
 struct Kit {
     commands: Commands,
     is_shown: AtomicBool,
-    /// Held while a command runs: they take effect one after the other.
+    /// Held while a command runs, so that commands take effect one after the other.
     turn: Mutex<()>,
 }
 
@@ -43,7 +43,7 @@ struct Kit {
 #[serde(deny_unknown_fields)]
 struct NoArguments {}
 
-/// What `kit/state` answers.
+/// Result of `kit/state`.
 #[derive(Serialize)]
 struct State {
     visible: bool,
@@ -52,7 +52,7 @@ struct State {
     scriptlet_count: usize,
 }
 
-/// Script or scriptlet in a list: what Script Kit says of it, and what a call names.
+/// Script or scriptlet in a list: its description for Script Kit, and its name for calls.
 #[derive(Default, Serialize)]
 struct Entry {
     /// Name for calls; scripts without a schema have none.
@@ -68,7 +68,7 @@ struct Entry {
     has_schema: bool,
 }
 
-/// The server with the kit.
+/// Adds the kit to a server.
 pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
     let kit = Arc::new(Kit {
         commands,
@@ -143,7 +143,8 @@ impl Kit {
     }
 
     async fn state(&self, context: &CallContext) -> State {
-        // Whoever shows a window gives it the focus; what a person does with it then, nobody tells us.
+        // A program that shows a window also focuses it; later changes by the user are not
+        // reported to mcpd.
         let is_shown = self.is_shown.load(Ordering::Relaxed);
         State {
             visible: is_shown,
@@ -154,7 +155,7 @@ impl Kit {
     }
 }
 
-/// Returns the scripts: those that are tools, and those without a schema.
+/// Returns the scripts: tools, and scripts without a schema.
 async fn scripts(context: &CallContext) -> Vec<Entry> {
     let mut scripts = tools(context, SCRIPTS);
     let catalog = context.server().catalog();
@@ -190,7 +191,7 @@ fn tools(context: &CallContext, prefix: &str) -> Vec<Entry> {
 }
 
 impl Entry {
-    /// An entry that says where a file is.
+    /// Creates an entry with the paths of a file.
     fn of_file(context: &CallContext, file: &Path) -> Self {
         let mut roots = context.server().roots().iter();
         let relative = roots.find_map(|root| file.strip_prefix(root).ok());

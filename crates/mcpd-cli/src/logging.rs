@@ -1,4 +1,4 @@
-//! mcpd's own log: to standard error through its [queue](crate::stderr), and never anywhere else.
+//! mcpd's own log, written to standard error alone, through its [queue](crate::stderr).
 
 use std::io::{self, Write};
 
@@ -11,21 +11,21 @@ use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 use crate::args::{LogFormat, Logging};
 use crate::{output, stderr};
 
-/// What a line of the log is for.
+/// Reader of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// An operator, perhaps days later: what happened, and when.
+    /// An operator, perhaps days later, who needs events with their times.
     Operator,
-    /// The person waiting for the command: errors, and no more words than needed.
+    /// The user waiting for the command: errors, and no more words than needed.
     Caller,
 }
 
-/// What callers are told: what goes wrong, also with an endpoint, and what a script may do or leave behind that nobody
-/// expects of it. All else is in words of the command.
+/// Log filter for callers: errors, also of an endpoint, and unexpected permissions or leftovers of
+/// a script. The command itself prints everything else.
 const CALLER: &str =
     "error,mcpd_server::run=warn,mcpd_server::policy=warn,mcpd_server::endpoint=warn";
 
-/// Which messages are logged, to be changed while mcpd runs.
+/// Log filter that can change while mcpd runs.
 #[derive(Debug)]
 pub(crate) struct Filter {
     handle: reload::Handle<EnvFilter, Registry>,
@@ -33,23 +33,23 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// What `options` come to now.
+    /// Filter for `options`, without setting it.
     ///
     /// # Errors
     ///
-    /// The filter can't be read.
+    /// The filter can't be parsed.
     pub(crate) fn read(&self, options: &Logging) -> anyhow::Result<EnvFilter> {
         filter(options, self.audience)
     }
 
     /// Logs what passes `filter` from now on.
     pub(crate) fn set(&self, filter: EnvFilter) {
-        // An error would mean that nobody logs any more, and mcpd itself does.
+        // An error would mean that there is no logger, and mcpd has one.
         self.handle.reload(filter).ok();
     }
 }
 
-/// Starts logging. Flags go before `MCPD_LOG`.
+/// Starts logging. Flags take precedence over `MCPD_LOG`.
 pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<Filter> {
     if audience == Audience::Operator {
         stderr::drop_when_full();
@@ -67,8 +67,8 @@ pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<Fil
     Ok(Filter { handle, audience })
 }
 
-/// Output of the log. Each record comes in one piece; what looks like the next one within it was written by the author of
-/// a file name or by a script, and is set apart.
+/// Writer of the log. Each record is written in one piece; a line within it that imitates a record
+/// comes from a file name or a script, and is indented.
 struct Records;
 
 impl Write for Records {
@@ -92,21 +92,21 @@ impl Write for Records {
     }
 }
 
-/// Whether this says which messages are logged.
+/// Checks a log filter.
 ///
 /// # Errors
 ///
-/// It can't be read.
+/// The filter can't be parsed.
 pub(crate) fn check(filter: &str) -> anyhow::Result<()> {
     read(filter).map(drop)
 }
 
-/// What rmcp tells at the level of operators, and below, are the messages it exchanges, and secrets with them. They are
-/// for whoever asks for them by name, and not for who wants everything.
+/// Parses a log filter, and silences rmcp unless the filter names it: at `info` and below, rmcp
+/// logs the messages it exchanges, with their secrets.
 fn read(filter: &str) -> anyhow::Result<EnvFilter> {
     let read = EnvFilter::try_new(filter)
         .map_err(|error| anyhow!("read the log filter `{filter}`: {error}"))?;
-    // What it says, mcpd says in words of its own.
+    // mcpd logs the same events itself.
     if filter.split(',').any(|one| one.starts_with("rmcp")) {
         return Ok(read);
     }

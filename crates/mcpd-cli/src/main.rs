@@ -1,4 +1,4 @@
-//! The `mcpd` binary: parse, run, exit code. Everything else it does is done by the libraries.
+//! The `mcpd` binary: parse, run, exit code. The libraries do everything else.
 
 #![forbid(unsafe_code)]
 
@@ -54,7 +54,8 @@ fn main() -> process::ExitCode {
     code.into()
 }
 
-/// Help and version are errors to the parser, but not to us.
+/// Prints help or a usage error. The parser reports both as errors; help and version exit with
+/// success.
 fn explain(usage: &clap::Error) -> anyhow::Result<ExitCode> {
     if usage.use_stderr() {
         output::note_styled(&usage.render().ansi().to_string());

@@ -1,4 +1,4 @@
-//! The listener of the metrics, if they have an address of their own.
+//! Listener of the metrics, if they have an address of their own.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use mcpd_server::Server;
 use mcpd_server::transport::http;
 use tokio::net::{TcpListener, lookup_host};
 
-/// Where the metrics are served.
+/// Listener of the metrics endpoint.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     listener: TcpListener,
@@ -15,7 +15,8 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Listens at `address`. As they are shown without a token, that must be one of this machine alone.
+    /// Listens at `address`. Metrics need no token, so the address must be reachable from this
+    /// machine alone.
     pub(crate) async fn listen(address: &str) -> anyhow::Result<Self> {
         let doing = || format!("serve metrics at `{address}`");
         let addresses: Vec<_> = lookup_host(address).await.with_context(doing)?.collect();
@@ -27,18 +28,18 @@ impl Metrics {
         Ok(Self { listener, address })
     }
 
-    /// Where they are found.
+    /// URL of the metrics.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/metrics", self.address)
     }
 
-    /// Serves them until the server stops.
+    /// Serves the metrics until the server stops.
     pub(crate) async fn serve(self, server: &Server) -> Result<(), mcpd_server::Error> {
         http::serve_metrics(server, self.listener, Vec::new()).await
     }
 }
 
-/// Refuses the `address` if others can reach any of the addresses that it stands for.
+/// Rejects the `address` if other machines can reach any address that it resolves to.
 pub(crate) fn check_exposure(address: &str, addresses: &[SocketAddr]) -> anyhow::Result<()> {
     if !addresses.iter().all(|address| address.ip().is_loopback()) {
         bail!(

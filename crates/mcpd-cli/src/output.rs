@@ -1,5 +1,5 @@
-//! What people and pipes read: stdout for answers, stderr for remarks. On stdio transport neither is
-//! used; stdout is the wire there.
+//! Output for people and pipes: results on stdout, remarks on stderr. The stdio transport uses
+//! neither; stdout carries its messages.
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write as _};
@@ -12,14 +12,14 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::stderr;
 
-/// Writes an answer exactly as it is.
+/// Writes a result verbatim.
 pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
     stderr::flush_before_answer();
     let mut stdout = io::stdout().lock();
     unless_closed(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
 
-/// Writes an answer of mcpd's own; its colours only if the terminal and the user want them.
+/// Writes a result of mcpd's own, in colour if the terminal and the user want it.
 pub(crate) fn write_styled(text: &str) -> anyhow::Result<()> {
     stderr::flush_before_answer();
     let mut stdout = anstream::stdout().lock();
@@ -30,14 +30,14 @@ pub(crate) fn write_styled(text: &str) -> anyhow::Result<()> {
     )
 }
 
-/// Writes an answer as indented JSON.
+/// Writes a result as indented JSON.
 pub(crate) fn write_json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value).context("encode the answer")?;
     text.push('\n');
     write(text.as_bytes())
 }
 
-/// Writes a text, with the newline at its end that a terminal needs.
+/// Writes a text, with the final newline that a terminal needs.
 pub(crate) fn write_text(text: &str) -> anyhow::Result<()> {
     let newline = if text.is_empty() || text.ends_with('\n') {
         ""
@@ -47,12 +47,12 @@ pub(crate) fn write_text(text: &str) -> anyhow::Result<()> {
     write(format!("{text}{newline}").as_bytes())
 }
 
-/// Says what went wrong.
+/// Reports an error.
 pub(crate) fn error(message: &str) {
     note(&format!("mcpd: error: {message}\n"));
 }
 
-/// Writes a remark with colours, if the terminal and the user want them.
+/// Writes a remark, in colour if the terminal and the user want it.
 pub(crate) fn note_styled(text: &str) {
     if has_colours() {
         note(text);
@@ -61,14 +61,15 @@ pub(crate) fn note_styled(text: &str) {
     }
 }
 
-/// Returns whether standard error has colours: the terminal has them, and the user wants them.
+/// Returns whether standard error has colours: the terminal supports them, and the user wants
+/// them.
 pub(crate) fn has_colours() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never
 }
 
 /// A command as it is typed into a shell.
 pub(crate) fn shell_command<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    // What is told of files and flags has no NUL, which is all that can't be quoted.
+    // Words from files and flags have no NUL, which is the only unquotable character.
     shlex::try_join(words).unwrap_or_default()
 }
 
@@ -77,7 +78,7 @@ pub(crate) fn note(text: &str) {
     stderr::write(text.as_bytes());
 }
 
-/// Whoever closes a pipe early has read what they wanted: `mcpd list DIR | head -1`.
+/// Ignores a closed pipe: its reader has what it wants, as in `mcpd list DIR | head -1`.
 pub(crate) fn unless_closed(written: io::Result<()>) -> anyhow::Result<()> {
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -85,12 +86,12 @@ pub(crate) fn unless_closed(written: io::Result<()>) -> anyhow::Result<()> {
     }
 }
 
-/// The width of the terminal that stdout is, in columns.
+/// Width of the terminal at stdout, in columns.
 pub(crate) fn columns() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
 }
 
-/// Two columns, the second shortened to `columns` in all.
+/// Formats two columns, the second shortened to `columns` in all.
 pub(crate) fn table<'a>(
     rows: impl Iterator<Item = (&'a str, &'a str)> + Clone,
     columns: Option<usize>,
@@ -113,7 +114,7 @@ pub(crate) fn table<'a>(
     table
 }
 
-/// The beginning of `text` that fits into `columns`, with an ellipsis if that is not all.
+/// Shortens `text` to `columns`, with an ellipsis.
 fn shorten(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Files that only their owner can read, put in place complete: nobody ever reads half of one.
+//! Files that only their owner can read, written atomically: no reader sees half of one.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// A file with this content beside where `file` is to be, whose directory is made. It has to be put in place, and goes
-/// if it is not.
+/// Writes `content` to a temporary file beside `file`, and creates the directory. The file is
+/// removed on drop unless it is persisted.
 ///
 /// # Errors
 ///
-/// It can't be made there.
+/// The file can't be created there.
 pub(crate) fn complete(file: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let directory = match file.parent() {
         Some(directory) if !directory.as_os_str().is_empty() => directory,
@@ -25,18 +25,18 @@ pub(crate) fn complete(file: &Path, content: &[u8]) -> io::Result<NamedTempFile>
     Ok(complete)
 }
 
-/// Replaces `file`, or makes it.
+/// Replaces or creates `file`.
 ///
 /// # Errors
 ///
-/// It can't be made there.
+/// The file can't be created there.
 pub(crate) fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     complete(file, content)?.persist(file)?;
     Ok(())
 }
 
-/// What the owner, the owner's group and everybody may do with what is at `path`, as the nine bits that `chmod` sets; none
-/// if nothing is there.
+/// Permission bits of `path` for owner, group and others, as `chmod` sets them; none if there is
+/// no such file.
 #[cfg(unix)]
 pub(crate) fn permissions(path: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;
@@ -44,7 +44,7 @@ pub(crate) fn permissions(path: &Path) -> u32 {
         .map_or(0, |metadata| metadata.permissions().mode() & 0o777)
 }
 
-/// Elsewhere there are no such bits.
+/// This system has no such bits.
 #[cfg(not(unix))]
 pub(crate) fn permissions(_: &Path) -> u32 {
     0
@@ -59,7 +59,7 @@ fn create_directory(directory: &Path) -> io::Result<()> {
         .create(directory)
 }
 
-/// Elsewhere what is in a user's own directory is private.
+/// On this system a user's own directory is private.
 #[cfg(not(unix))]
 fn create_directory(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)

@@ -1,19 +1,19 @@
-//! Programs that the configuration names, run to their end.
+//! Programs that the configuration names, run to completion.
 
 use std::path::Path;
 use std::time::Duration;
 
 use mcpd_exec::{Command, Ending, Executor, Limits, Outcome};
 
-/// How long one may take.
+/// Timeout of a program.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs a program with its arguments in `directory`, with the environment of mcpd. A path of a program is relative
-/// to the directory, too.
+/// Runs a program with its arguments in `directory`, with the environment of mcpd. A relative path
+/// of a program is resolved in the directory, too.
 ///
 /// # Errors
 ///
-/// It could not be run or did not succeed, as a fragment; what it printed is in none.
+/// The program could not be run or failed; the message is a fragment, and has none of its output.
 pub(crate) async fn run(
     words: &[String],
     directory: &Path,

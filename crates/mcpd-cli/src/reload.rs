@@ -1,4 +1,5 @@
-//! The configuration, read again while `mcpd serve` runs: all of it or, if anything in it is wrong, none.
+//! Hot reload of the configuration of `mcpd serve`: all of it or, if anything in it is wrong,
+//! none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -15,7 +16,7 @@ use crate::logging::Filter;
 use crate::service::{self, State};
 use crate::signals::Reload;
 
-/// What a server goes by at once when it is changed: keys, and tables with all their keys.
+/// Keys that a reload can change, and tables with all their keys.
 const CHANGEABLE: [&str; 21] = [
     "arguments",
     "audit.args",
@@ -40,7 +41,7 @@ const CHANGEABLE: [&str; 21] = [
     "upstream",
 ];
 
-/// What mcpd was started with, and what can be changed without the server.
+/// Start parameters, and the parts besides the server that a reload can change.
 #[derive(Debug)]
 pub(crate) struct Reloading<'a> {
     pub(crate) line: &'a CommandLine,
@@ -49,7 +50,7 @@ pub(crate) struct Reloading<'a> {
 }
 
 impl Reloading<'_> {
-    /// Reads everything again whenever that is asked for.
+    /// Reloads the configuration whenever a signal requests it.
     pub(crate) async fn follow(
         &self,
         mut reload: Reload,
@@ -74,8 +75,8 @@ impl Reloading<'_> {
         }
     }
 
-    /// Reads everything in place of the file at `before`, and gives the file that counts now. Whatever can fail comes
-    /// first.
+    /// Reads the configuration in place of the file at `before`, applies it, and returns the file
+    /// in use. All fallible steps come first.
     async fn reload(
         &self,
         before: Option<&Path>,
@@ -108,7 +109,7 @@ impl Reloading<'_> {
     }
 }
 
-/// The keys whose values are others than at the start and can't be while the server runs, with an audit log or without.
+/// Changed keys that need a restart, with an audit log or without.
 fn fixed(before: &[Effective], after: &[Effective], is_audited: bool) -> Vec<String> {
     let is_fixed = |key: &str| !is_changeable(key) || !is_audited && key.starts_with("audit.");
     let values = |effective: &[Effective]| -> BTreeMap<String, Value> {

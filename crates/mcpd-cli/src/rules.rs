@@ -1,5 +1,5 @@
-//! Every rule that `mcpd check` knows, explained: those of descriptions, which the library has, and those of the
-//! files around them. Also as the page of the documentation.
+//! Explanation of every rule of `mcpd check`: the library's rules for descriptions, and the rules
+//! for the files around them. The documentation page is generated from it.
 
 use mcpd_scriptspec::{Dialect, RULES, Severity};
 
@@ -11,31 +11,31 @@ pub(crate) const UNUSABLE_FILE: &str = "unusable-file";
 pub(crate) const OVERLOOKED_FILE: &str = "overlooked-file";
 /// A file or directory that is plainly no script.
 pub(crate) const PASSED_OVER_FILE: &str = "passed-over-file";
-/// A program that was asked and is no tool.
+/// A program whose probe shows that it is no tool.
 pub(crate) const NO_TOOL: &str = "no-tool";
-/// Two tools that would have one name.
+/// Two tools with one name.
 pub(crate) const NAME_CONFLICT: &str = "name-conflict";
-/// A source that can't be asked, or has something that can't be served.
+/// A source that can't be reached, or has an entry that can't be served.
 pub(crate) const FAULTY_SOURCE: &str = "faulty-source";
 
-/// Where the page is published.
+/// URL of the published page.
 const PAGE: &str = concat!(
     env!("CARGO_PKG_REPOSITORY"),
     "/blob/main/docs/diagnostics.md"
 );
 
-/// One rule.
+/// A rule with its explanation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
     pub(crate) code: &'static str,
-    /// What breaking it means.
+    /// Severity of a violation.
     pub(crate) severity: Severity,
     pub(crate) why: &'static str,
-    /// What the examples are written in; shell if nothing else.
+    /// Dialect of the examples; shell if none.
     dialect: Option<Dialect>,
-    /// How it is broken.
+    /// Example of a violation.
     bad: &'static str,
-    /// The same, mended.
+    /// The example, corrected.
     good: &'static str,
 }
 
@@ -90,7 +90,7 @@ const OF_FILES: [Rule; 6] = [
     },
 ];
 
-/// All of them, in the order of the page.
+/// All rules, in the order of the page.
 pub(crate) fn all() -> impl Iterator<Item = Rule> {
     let of_descriptions = RULES.iter().map(|rule| Rule {
         code: rule.code.as_str(),
@@ -103,11 +103,11 @@ pub(crate) fn all() -> impl Iterator<Item = Rule> {
     of_descriptions.chain(OF_FILES)
 }
 
-/// The rule of this code.
+/// Finds the rule of this code.
 ///
 /// # Errors
 ///
-/// There is none; says which one may have been meant.
+/// There is no such rule; the message suggests a similar one.
 pub(crate) fn find(code: &str) -> anyhow::Result<Rule> {
     all().find(|rule| rule.code == code).ok_or_else(|| {
         let hint = match suggest::nearest(code, all().map(|rule| rule.code)) {
@@ -120,12 +120,12 @@ pub(crate) fn find(code: &str) -> anyhow::Result<Rule> {
 }
 
 impl Rule {
-    /// Where the page explains it.
+    /// URL of the explanation.
     pub(crate) fn url(&self) -> String {
         format!("{PAGE}#{}", self.code)
     }
 
-    /// Everything about it, for a terminal.
+    /// The whole explanation, for a terminal.
     pub(crate) fn text(&self) -> String {
         let indented = |example: &str| -> String {
             let lines = example.lines().map(|line| format!("    {line}\n"));
@@ -141,7 +141,7 @@ impl Rule {
         )
     }
 
-    /// The language of the examples, as highlighters know it.
+    /// Language of the examples, as highlighters name it.
     fn language(&self) -> &'static str {
         match self.dialect {
             None => "sh",
@@ -152,7 +152,7 @@ impl Rule {
         }
     }
 
-    /// Why it is there, and the examples.
+    /// Reason and examples in Markdown.
     pub(crate) fn markdown(&self) -> String {
         format!(
             "{}\n\nInstead of\n\n{}\nwrite\n\n{}",
@@ -163,7 +163,7 @@ impl Rule {
     }
 }
 
-/// A block of code, whatever is in it.
+/// A code block with a fence longer than any in `code`.
 fn fenced(language: &str, code: &str) -> String {
     let runs = code.split(|char| char != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);

@@ -1,4 +1,5 @@
-//! mcpd as a service of systemd: the sockets it is given, and what it tells of itself. Without a manager nobody is told.
+//! mcpd as a systemd service: socket activation and state notifications. Without a manager nothing
+//! is sent.
 
 use std::future::pending;
 use std::io;
@@ -15,32 +16,32 @@ use std::time::Duration;
 
 use listenfd::ListenFd;
 
-/// What a service manager is told.
+/// State of the service, as reported to its manager.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum State {
-    /// Requests are answered.
+    /// Requests are served.
     Ready,
-    /// The configuration is read again; [`Ready`](Self::Ready) follows.
+    /// The configuration is being reloaded; [`Ready`](Self::Ready) follows.
     Reloading,
-    /// The service ends.
+    /// The service shuts down.
     Stopping,
 }
 
 /// A socket that a manager listens on for this service.
 #[derive(Debug)]
 pub(crate) enum Passed {
-    /// One of TCP.
+    /// A TCP socket.
     Network(TcpListener),
-    /// One in the file system.
+    /// A Unix domain socket.
     #[cfg(unix)]
     File(UnixListener),
 }
 
-/// The sockets that a manager listens on for this service, if there are any.
+/// Sockets that a manager listens on for this service, if there are any.
 ///
 /// # Errors
 ///
-/// One of them is neither of TCP nor in the file system.
+/// A socket is neither TCP nor a Unix domain socket.
 pub(crate) fn sockets() -> io::Result<Vec<Passed>> {
     let mut passed = ListenFd::from_env();
     (0..passed.len())
@@ -68,7 +69,7 @@ fn network_socket(passed: &mut ListenFd, place: usize) -> io::Result<Option<Pass
     Ok(listener.map(Passed::Network))
 }
 
-/// Tells the manager, if there is one, and waits until it is told, but not for long.
+/// Reports the state to the manager, if there is one, and waits briefly until it is sent.
 #[cfg(target_os = "linux")]
 pub(crate) async fn tell(state: State) {
     use sd_notify::NotifyState;
@@ -83,7 +84,7 @@ pub(crate) async fn tell(state: State) {
     }
 }
 
-/// There is no manager that wants to know.
+/// This system has no service manager.
 #[cfg(not(target_os = "linux"))]
 pub(crate) async fn tell(_: State) {}
 
@@ -102,8 +103,8 @@ const MAX_QUEUED: usize = 16;
 #[cfg(target_os = "linux")]
 const NOTIFY_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Queue of the thread that sends messages, if there is a manager. Sending blocks while the manager does not read, which
-/// must stop nothing else.
+/// Queue of the thread that sends messages, if there is a manager. Sending blocks while the
+/// manager does not read, and must not block anything else.
 #[cfg(target_os = "linux")]
 static MESSAGES: LazyLock<Option<SyncSender<Message>>> = LazyLock::new(|| {
     std::env::var_os("NOTIFY_SOCKET")?;
@@ -121,7 +122,7 @@ static MESSAGES: LazyLock<Option<SyncSender<Message>>> = LazyLock::new(|| {
     Some(queue)
 });
 
-/// Sends `message`, or drops it if the manager has not taken those before it.
+/// Sends `message`, or drops it if the manager has not taken the previous ones.
 #[cfg(target_os = "linux")]
 async fn notify(message: Vec<sd_notify::NotifyState<'static>>) {
     let Some(queue) = &*MESSAGES else { return };
@@ -131,7 +132,7 @@ async fn notify(message: Vec<sd_notify::NotifyState<'static>>) {
     }
 }
 
-/// Shows signs of life, as often as the manager wants to see one, for ever.
+/// Notifies the watchdog of the manager at the interval it requests, for ever.
 #[cfg(target_os = "linux")]
 pub(crate) async fn show_life() {
     let Some(limit) = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero()) else {
@@ -144,7 +145,7 @@ pub(crate) async fn show_life() {
     }
 }
 
-/// There is no manager that wants to see any.
+/// This system has no watchdog.
 #[cfg(not(target_os = "linux"))]
 pub(crate) async fn show_life() {
     pending().await

@@ -1,26 +1,27 @@
-//! Being asked to end: SIGTERM by a service manager, SIGINT by Ctrl-C, SIGHUP by a terminal that closes. A daemon reads
-//! its configuration again at SIGHUP.
+//! Signals: requests to end (SIGTERM of a service manager, SIGINT of Ctrl-C, SIGHUP of a closing
+//! terminal), and the hot reload of a daemon's configuration at SIGHUP.
 
 use std::io;
 
 #[cfg(unix)]
 use crate::stderr;
 
-/// Listens from its making on, so that no request to end is lost.
+/// Listener for requests to end, from its creation on, so that no request is lost.
 #[derive(Debug)]
 pub(crate) struct Termination {
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
-    /// Not for a daemon: whoever starts one with `nohup` wants it to go on.
+    /// A daemon has none: `nohup` starts it to go on.
     #[cfg(unix)]
     hangup: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
 impl Termination {
-    /// Takes the signals over from the system, which would end the process and leave its scripts.
+    /// Replaces the default action of the signals, which would end the process and leave its
+    /// scripts.
     pub(crate) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
@@ -30,8 +31,8 @@ impl Termination {
         })
     }
 
-    /// The same for a command of a terminal, which ends with it. A request to end also reaches a command whose thread
-    /// waits for standard error to be read.
+    /// Listens for a command at a terminal, which also ends with it. A request to end also
+    /// releases a command that waits for standard error to be read.
     pub(crate) fn listen_at_terminal() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         for kind in [
@@ -58,7 +59,7 @@ impl Termination {
     }
 }
 
-/// Being asked to read the configuration again: SIGHUP, which a daemon has no terminal for.
+/// Listener for reload requests: SIGHUP, which a daemon has no terminal to send.
 #[derive(Debug)]
 pub(crate) struct Reload {
     #[cfg(unix)]
@@ -66,7 +67,7 @@ pub(crate) struct Reload {
 }
 
 impl Reload {
-    /// Takes the signal over from the system, which would end the process.
+    /// Replaces the default action of the signal, which would end the process.
     #[cfg(unix)]
     pub(crate) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -80,7 +81,7 @@ impl Reload {
         self.hangup.recv().await;
     }
 
-    /// There is nothing to take over.
+    /// This system has no such signal.
     #[cfg(not(unix))]
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {})
@@ -95,12 +96,12 @@ impl Reload {
 
 #[cfg(not(unix))]
 impl Termination {
-    /// There is nothing to take over.
+    /// Ctrl-C needs no preparation.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {})
     }
 
-    /// There is nothing to take over.
+    /// Ctrl-C needs no preparation.
     pub(crate) fn listen_at_terminal() -> io::Result<Self> {
         Self::listen()
     }

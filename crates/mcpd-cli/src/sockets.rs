@@ -1,4 +1,4 @@
-//! The sockets that clients come in by: those of a service manager, or what is made of `--listen`.
+//! Listening sockets: those of a service manager, or those opened for `--listen`.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -14,17 +14,17 @@ use crate::service::{self, Passed};
 #[cfg(unix)]
 mod file;
 
-/// Where to listen.
+/// A place to listen at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// At one of these addresses.
+    /// One of these network addresses.
     Network(Vec<SocketAddr>),
-    /// At a socket of the file system.
+    /// A Unix domain socket.
     File(PathBuf),
 }
 
 impl Place {
-    /// Those in the network.
+    /// The network addresses.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         match self {
             Self::Network(addresses) => addresses,
@@ -33,28 +33,28 @@ impl Place {
     }
 }
 
-/// A socket that is listened on.
+/// A listening socket with its address.
 #[derive(Debug)]
 struct Socket {
     listener: Listener,
     address: Address,
 }
 
-/// Where clients find a socket.
+/// Address of a socket, as clients reach it.
 #[derive(Debug)]
 pub(crate) enum Address {
-    /// In the network.
+    /// A network address.
     Network {
         address: SocketAddr,
         is_encrypted: bool,
     },
-    /// In the file system: they connect with this, and ask for `localhost`.
+    /// A Unix domain socket: clients connect to it, and send `localhost` as the host.
     #[cfg(unix)]
     File(file::SocketFile),
 }
 
 impl Address {
-    /// The URL of the MCP endpoint there.
+    /// URL of the MCP endpoint at the address.
     pub(crate) fn url(&self) -> String {
         match self {
             Self::Network {
@@ -67,7 +67,7 @@ impl Address {
         }
     }
 
-    /// What clients connect with instead of the host in the URL.
+    /// Unix domain socket that clients connect to, instead of the host in the URL.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::Network { .. } => None,
@@ -77,7 +77,7 @@ impl Address {
     }
 }
 
-/// Opens the sockets that are wanted, one at least. Those that a service manager has opened go before.
+/// Opens the configured sockets, one at least. Those of a service manager take precedence.
 pub(crate) async fn open(config: &Http) -> anyhow::Result<(Listener, Vec<Address>)> {
     let passed = service::sockets().context("use the sockets of the service manager")?;
     let mut sockets = Vec::new();
@@ -100,7 +100,8 @@ pub(crate) async fn open(config: &Http) -> anyhow::Result<(Listener, Vec<Address
     Ok((listener.context("listen: no address is given")?, addresses))
 }
 
-/// The same as `config` wants it, which is about the network alone: nobody listens between processes of one machine.
+/// Adds TLS to a network socket as `config` says: traffic between processes of one machine can't
+/// be intercepted.
 fn encrypted(socket: Socket, config: &Http) -> anyhow::Result<Socket> {
     let address = match socket.address {
         Address::Network { address, .. } => address,

@@ -1,13 +1,14 @@
-//! Standard error as a bounded queue with one writer thread, so that a reader who stops reading blocks nothing else.
+//! Standard error as a bounded queue with one writer thread: a reader that stalls blocks nothing
+//! else.
 //!
 //! ```text
 //! log record, remark, panic ──► queue ──► writer thread ──► standard error
-//!                                └── full: dropped and counted (servers), or backpressure (commands)
+//!                                └── full: dropped, counted (servers) or backpressure (commands)
 //! ```
 //!
-//! A server drops what does not fit and logs how much that was as soon as standard error takes text again. A command has
-//! a person or a pager behind it, so it waits for room, until it is asked to end. Nothing else in the program writes to
-//! standard error.
+//! A server drops text that does not fit, and logs the number of dropped records as soon as
+//! standard error takes text again. A command has a user or a pager behind it, so it waits for
+//! room until it is asked to end. Nothing else in the program writes to standard error.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, ErrorKind, Write as _};
@@ -16,13 +17,13 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{mem, panic, thread};
 
-/// Bytes that may wait for the writer thread; a longer text is taken when nothing else waits.
+/// Maximum number of queued bytes; a longer text is accepted when the queue is empty.
 const MAX_QUEUED: usize = 1 << 20;
 
-/// How long the end of a server waits for what is still queued.
+/// Timeout for the remaining queue at the end of a server.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// How often a command that waits for room looks whether it was asked to end.
+/// Interval at which a waiting command checks for a request to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Pause before writing again to a descriptor that is non-blocking and full.
@@ -31,31 +32,32 @@ const RETRY_PAUSE: Duration = Duration::from_millis(10);
 /// The queue of this process.
 static QUEUE: LazyLock<Arc<Queue>> = LazyLock::new(Arc::default);
 
-/// Queues `text`, which comes out in one piece, in the order of the calls.
+/// Queues `text`, which is written in one piece, in the order of the calls.
 pub(crate) fn write(text: &[u8]) {
     if !QUEUE.push(text, write_all) {
-        // The system refuses a thread: there is nothing left but to write here.
+        // The system refuses a thread, so this thread writes.
         write_all(text);
     }
 }
 
-/// Drops what does not fit from now on, as a server must.
+/// Drops text that does not fit from now on, as a server must.
 pub(crate) fn drop_when_full() {
     QUEUE.is_lossy.store(true, Ordering::Relaxed);
 }
 
-/// Flag that makes everything that waits for room or for the end of the queue give up: set by a request to end.
+/// Flag that cancels every wait for room or for the end of the queue: set by a request to end.
 #[cfg(unix)]
 pub(crate) fn give_up_flag() -> Arc<AtomicBool> {
     Arc::clone(&QUEUE.is_given_up)
 }
 
-/// Waits until everything is written; in a server not longer than [`FLUSH_TIMEOUT`].
+/// Waits until everything is written; in a server at most [`FLUSH_TIMEOUT`].
 pub(crate) fn flush() {
     QUEUE.flush();
 }
 
-/// Waits before text goes to standard output, so that a terminal shows both in the order of the calls.
+/// Flushes before text goes to standard output, so that a terminal shows both in the order of the
+/// calls.
 pub(crate) fn flush_before_answer() {
     if !QUEUE.is_lossy.load(Ordering::Relaxed) {
         QUEUE.flush();
@@ -72,7 +74,7 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// Has panics reported through the queue: the standard hook blocks with an unread standard error.
+/// Reports panics through the queue: the standard hook blocks on an unread standard error.
 pub(crate) fn report_panics() {
     panic::set_hook(Box::new(|panic| {
         let thread = thread::current();
@@ -86,7 +88,7 @@ pub(crate) fn report_panics() {
     }));
 }
 
-/// Text that waits for the writer thread, and what became of it.
+/// Queue of text for the writer thread.
 #[derive(Debug, Default)]
 struct Queue {
     state: Mutex<State>,
@@ -101,7 +103,7 @@ struct State {
     queued: Vec<u8>,
     is_started: bool,
     is_writing: bool,
-    /// Texts dropped since the last report of that.
+    /// Number of texts dropped since the last report.
     dropped: u64,
 }
 
@@ -114,8 +116,8 @@ impl Queue {
         self.is_lossy.load(Ordering::Relaxed) || self.is_given_up.load(Ordering::Relaxed)
     }
 
-    /// Queues or drops `text`; the first call starts the thread, which hands everything to `write`. False if there is no
-    /// thread.
+    /// Queues or drops `text`; the first call starts the thread, which passes all text to `write`.
+    /// Returns false if there is no thread.
     fn push(self: &Arc<Self>, text: &[u8], write: fn(&[u8])) -> bool {
         let mut state = self.lock();
         if !state.is_started {
@@ -144,7 +146,7 @@ impl Queue {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Writes what comes, for ever.
+    /// Writes the queue, for ever.
     fn run(&self, write: fn(&[u8])) {
         loop {
             let mut state = self.lock();
@@ -165,7 +167,8 @@ impl Queue {
                 mem::take(&mut state.dropped)
             };
             if dropped > 0 {
-                // A record like every other, so that it has the format and obeys the filter of the log.
+                // An ordinary log record, so that it has the format and passes the filter of the
+                // log.
                 tracing::warn!(
                     dropped,
                     "log records were dropped: standard error was not read in time"
@@ -197,7 +200,8 @@ impl State {
     }
 }
 
-/// Writes to standard error itself. What it does not take is lost: nothing is left to report that to.
+/// Writes to standard error itself. A failed write is ignored: there is no other place to report
+/// it.
 fn write_all(mut text: &[u8]) {
     let mut stderr = io::stderr().lock();
     while !text.is_empty() {
@@ -217,13 +221,13 @@ mod tests {
 
     use super::*;
 
-    /// Output that takes nothing before a permit for it is there.
+    /// Output that blocks until it has a permit.
     struct Gate {
         permits: Mutex<Receiver<()>>,
         written: Mutex<Vec<u8>>,
     }
 
-    /// Declares a gate of a test of its own: the writer is a plain function.
+    /// Declares a gate for one test: the writer is a plain function.
     macro_rules! gate {
         ($write:ident, $open:ident, $gate:ident) => {
             static CHANNEL: LazyLock<(Mutex<Sender<()>>, Gate)> = LazyLock::new(|| {
@@ -257,10 +261,10 @@ mod tests {
         let state = queue.lock();
         let held = state.queued.len() / RECORD.len();
         assert!(state.queued.len() <= MAX_QUEUED);
-        // What the thread has taken out of the queue is one batch, of any size up to a queue's.
+        // The thread holds one batch, of any size up to a queue's.
         assert!(state.dropped > 0 && state.dropped + held as u64 <= 100);
         drop(state);
-        // The writer takes the one batch it holds, and then the rest.
+        // The writer writes the batch it holds, and then the rest.
         open();
         open();
         let deadline = Instant::now() + Duration::from_secs(10);
@@ -286,7 +290,7 @@ mod tests {
         });
         open();
         let deadline = Instant::now() + Duration::from_secs(10);
-        // The one write that is let through is over, and the next stands still.
+        // The one permitted write is over, and the next blocks.
         let is_through = || !gate.written.lock().unwrap().is_empty();
         while !is_through() || queue.lock().has_room_for(&RECORD) {
             assert!(Instant::now() < deadline);

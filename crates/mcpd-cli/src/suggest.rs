@@ -1,9 +1,9 @@
-//! Which of the names there are somebody meant.
+//! Suggestions for a misspelt name.
 
-/// How alike two names must be for one to be meant by the other.
+/// Minimum similarity of two names for a suggestion.
 const ALIKE: f64 = 0.8;
 
-/// The name that is most like `given`, if one is like it at all.
+/// The known name most similar to `given`, if any is similar.
 pub(crate) fn nearest<'a>(
     given: &str,
     known: impl IntoIterator<Item = &'a str>,

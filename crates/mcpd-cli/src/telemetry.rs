@@ -1,5 +1,5 @@
-//! Where the spans of a server go: to a collector of OpenTelemetry, if the environment names one. Its variables are
-//! those of OpenTelemetry; whatever is wrong with them is told, and keeps mcpd from nothing.
+//! Export of a server's spans to an OpenTelemetry collector, if the environment names one. The
+//! variables are those of OpenTelemetry; faults in them are logged, and stop nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,17 +16,17 @@ mod client;
 
 use client::Client;
 
-/// How long a collector may take; what the specification of the exporter has by default.
+/// Timeout of an export; the default in the specification of the exporter.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for the last spans to be taken at an end that is in no hurry.
+/// Timeout for the last spans at an orderly end.
 pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What exports spans, if anything does.
+/// Exporter of spans, if any is configured.
 #[derive(Debug)]
 pub(crate) struct Telemetry(Option<SdkTracerProvider>);
 
 impl Telemetry {
-    /// Exports from now on what the environment wants to be exported. Must be called on a tokio runtime.
+    /// Starts the export that the environment configures. Must be called on a tokio runtime.
     pub(crate) fn start() -> Self {
         let environment = Environment::of_process();
         if !environment.wants_spans() {
@@ -41,7 +41,7 @@ impl Telemetry {
         )
     }
 
-    /// The server with spans, if anybody gets them.
+    /// Enables spans in the server, if they are exported.
     pub(crate) fn observe(&self, server: ServerBuilder) -> ServerBuilder {
         match &self.0 {
             Some(_) => server.spans(),
@@ -49,11 +49,11 @@ impl Telemetry {
         }
     }
 
-    /// Exports what has not been exported, unless that takes longer than `limit`.
+    /// Exports the remaining spans within `limit`.
     pub(crate) async fn end(self, limit: Duration) {
         let Some(provider) = self.0 else { return };
         let farewell = move || provider.shutdown_with_timeout(limit);
-        // The runtime goes on meanwhile: it is what talks to the collector.
+        // A blocking thread waits, because the runtime must go on talking to the collector.
         match tokio::task::spawn_blocking(farewell).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!("the last spans are lost: {error}"),
@@ -77,7 +77,7 @@ fn provider(environment: &Environment) -> anyhow::Result<SdkTracerProvider> {
         .build())
 }
 
-/// What the spans are said to come from.
+/// Resource attributes of the spans.
 fn resource(environment: &Environment) -> Resource {
     let resource = Resource::builder_empty()
         .with_service_name("mcpd")
@@ -93,7 +93,8 @@ fn resource(environment: &Environment) -> Resource {
     .build()
 }
 
-/// The variables of an environment. Those of the sampler, the queue and the exporter are read by the libraries.
+/// Variables of an environment. The libraries read those of the sampler, the queue and the
+/// exporter.
 struct Environment(BTreeMap<String, String>);
 
 impl Environment {
@@ -109,15 +110,15 @@ impl Environment {
         )
     }
 
-    /// The first of these that there is. "The SDK MUST interpret an empty value of an environment variable the same way
-    /// as when the variable is unset."
+    /// The first of these variables that is set. "The SDK MUST interpret an empty value of an
+    /// environment variable the same way as when the variable is unset."
     fn get(&self, names: &[&str]) -> Option<&str> {
         let mut values = names.iter().filter_map(|name| self.0.get(*name));
         values.find(|value| !value.is_empty()).map(String::as_str)
     }
 
-    /// Unlike by the specification nothing is exported unless a variable says so: many a client starts mcpd on a machine
-    /// without a collector.
+    /// Returns whether a variable enables the export. Unlike in the specification it is off by
+    /// default: many clients start mcpd on a machine without a collector.
     fn wants_spans(&self) -> bool {
         let is_disabled = self.get(&["OTEL_SDK_DISABLED"]);
         if is_disabled.is_some_and(|disabled| disabled.eq_ignore_ascii_case("true")) {
@@ -136,7 +137,7 @@ impl Environment {
         ])
     }
 
-    /// Whether spans go over TLS. Without a word about it they go to this machine, and don't.
+    /// Returns whether spans go over TLS. By default they go to this machine, without TLS.
     fn is_encrypted(&self) -> bool {
         let scheme = self
             .endpoint()
@@ -144,7 +145,7 @@ impl Environment {
         scheme.is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("https"))
     }
 
-    /// Finds what mcpd can't do.
+    /// Finds settings that mcpd does not support.
     fn check(&self) -> anyhow::Result<()> {
         if let Some(exporter) = self.get(&["OTEL_TRACES_EXPORTER"])
             && exporter != "otlp"
@@ -179,7 +180,7 @@ impl Environment {
 mod tests {
     use super::*;
 
-    /// Whether spans are exported in this environment, or why not.
+    /// Checks whether spans are exported in this environment, or the reason against it.
     #[track_caller]
     fn check(variables: &[(&str, &str)], expected: Result<bool, &str>) {
         let variables = variables.iter();

@@ -1,5 +1,5 @@
-//! The token that HTTP clients must show, in a file that only its owner can read. Made once, and replaced only when
-//! somebody asks for that: every server that uses the file finds the other token there by itself.
+//! Bearer token of HTTP clients, in a file that only its owner can read. It is created once, and
+//! replaced only on request: every server that uses the file picks up the new token.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -19,13 +19,13 @@ use crate::{directories, output, private_file};
 /// Random bytes of a token: 256 bits.
 const BYTES: usize = 32;
 
-/// Characters of a token that nobody guesses, as long as they are chosen at random.
+/// Minimum length of a random token, long enough not to be guessed.
 const SHORTEST: usize = 16;
 
-/// How often the file is looked at.
+/// Poll interval of the file.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The token in `file`, which is made if it is missing.
+/// Loads the token in `file`, and creates a missing one.
 pub(crate) fn load_or_create(file: &Path) -> anyhow::Result<String> {
     match load(file)? {
         Some(token) => Ok(token),
@@ -33,7 +33,8 @@ pub(crate) fn load_or_create(file: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Has `auth` want what is in `file`, for ever. What is no good changes nothing, and is spoken of once.
+/// Keeps the token of `auth` equal to the one in `file`, for ever. An invalid file changes
+/// nothing, and is logged once.
 pub(crate) async fn follow(file: &Path, auth: &Auth) -> Infallible {
     let mut told = None;
     loop {
@@ -81,7 +82,7 @@ fn read(file: &Path) -> anyhow::Result<Option<String>> {
             file.display()
         );
     }
-    // Anything else can't be part of a header.
+    // Other characters can't be part of a header.
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         bail!(
             "use the token file `{}`: a token is one word of visible ASCII characters",
@@ -92,7 +93,8 @@ fn read(file: &Path) -> anyhow::Result<Option<String>> {
 }
 
 fn warn_of(file: &Path, token: &str) {
-    // Who reads credentials is decided by systemd, in access lists, which look like a group here.
+    // systemd controls access to credentials with access lists, which look like group permissions
+    // here.
     let is_credential = directories::credentials().is_some_and(|place| file.starts_with(place));
     if !is_credential && is_open_to_others(file) {
         tracing::warn!(
@@ -110,7 +112,7 @@ fn warn_of(file: &Path, token: &str) {
     }
 }
 
-/// Of two servers that start at once both use the one that was first.
+/// Creates the token. Of two servers that start at once, both use the first one's.
 fn create(file: &Path) -> anyhow::Result<String> {
     let token = random()?;
     let complete = private_file::complete(file, line(&token).as_bytes())?;
@@ -123,11 +125,11 @@ fn create(file: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Puts a new token into `file`.
+/// Writes a new token into `file`.
 ///
 /// # Errors
 ///
-/// It can't be written.
+/// The file can't be written.
 pub(crate) fn replace(file: &Path) -> anyhow::Result<()> {
     private_file::replace(file, line(&random()?).as_bytes())
         .with_context(|| format!("write the token file `{}`", file.display()))
@@ -137,7 +139,7 @@ fn line(token: &str) -> String {
     format!("{token}\n")
 }
 
-/// A token that nobody can guess.
+/// Creates a random token.
 ///
 /// # Errors
 ///
@@ -151,7 +153,7 @@ pub(crate) fn random() -> anyhow::Result<String> {
     }))
 }
 
-/// Whether anybody but its owner may do anything with it.
+/// Returns whether users besides the owner have any access.
 fn is_open_to_others(file: &Path) -> bool {
     private_file::permissions(file) & 0o077 != 0
 }

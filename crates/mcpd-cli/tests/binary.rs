@@ -1,5 +1,5 @@
-//! That there is a binary at all. Because of this test `cargo test --workspace` builds it before it
-//! runs the tests in `tests`, which are about what it does.
+//! Existence of the binary. Because of this test `cargo test --workspace` builds it before it runs
+//! the tests in `tests`, which exercise it.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! A list of tools through the eyes of one client: what its model would get, and what would not get there.
+//! Tool definitions as one client passes them to its model, with the parts that get lost.
 
 use mcpd_server::{Catalog, ToolNames};
 use serde::Serialize;
@@ -6,46 +6,46 @@ use serde_json::{Map, Value};
 
 use super::{Effect, Profile, Rule, Shape};
 
-/// What one client would make of a server.
+/// A client's view of the catalog.
 #[derive(Debug, Serialize)]
 pub(crate) struct Forwarded {
     client: &'static str,
     #[serde(skip)]
     pub(crate) name: &'static str,
-    /// About the list as a whole.
+    /// Remarks about the list as a whole.
     pub(crate) remarks: Vec<Remark>,
     pub(crate) tools: Vec<ForwardedTool>,
 }
 
-/// What it would make of one tool.
+/// A client's view of one tool.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ForwardedTool {
     pub(crate) path: String,
-    /// What the model would call it.
+    /// Name that the model sees.
     pub(crate) name: String,
     pub(crate) input_schema: Value,
     pub(crate) remarks: Vec<Remark>,
 }
 
-/// Something that does not go through as it is.
+/// A part that the client changes or rejects.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Remark {
-    /// What it is about, with its place if that is in the schema.
+    /// Subject of the remark, with its place if that is in the schema.
     pub(crate) what: String,
     pub(crate) effect: Effect,
     pub(crate) why: &'static str,
 }
 
 impl Forwarded {
-    /// All remarks, about whatever they are.
+    /// All remarks, about the list and about tools.
     pub(crate) fn all_remarks(&self) -> impl Iterator<Item = &Remark> {
         let of_tools = self.tools.iter().flat_map(|tool| &tool.remarks);
         self.remarks.iter().chain(of_tools)
     }
 }
 
-/// What the client would make of the tools, listed under such names.
+/// Applies the client's rules to the tools, listed under such names.
 pub(crate) fn forward(profile: &Profile, catalog: &Catalog, names: ToolNames) -> Forwarded {
     let mut tools = Vec::new();
     for tool in catalog.tools() {
@@ -98,7 +98,7 @@ impl<T> Rule<T> {
 }
 
 impl Profile {
-    /// The name that the model would see.
+    /// Name that the model sees.
     fn name_of(&self, name: &str, remarks: &mut Vec<Remark>) -> String {
         let is_allowed = self.characters.of;
         let mut name = format!("{}{name}", self.prefix);
@@ -130,13 +130,13 @@ impl Profile {
         }
     }
 
-    /// Takes out of the schema what the client would take out.
+    /// Removes what the client removes from the schema.
     fn pass(&self, schema: &mut Value, remarks: &mut Vec<Remark>) {
         let mut visit = |schema: &mut Map<String, Value>, place: &Place| {
             for rule in self.schema {
                 for part in rule.of.find(schema, place) {
                     if rule.effect == Effect::Changed {
-                        // Not `remove`, which changes the order of what is left.
+                        // `remove` would change the order of the remaining entries.
                         schema.shift_remove(&part);
                     }
                     let what = format!("`{part}` at `{}`", place.pointer);
@@ -152,11 +152,11 @@ impl Profile {
     }
 }
 
-/// Where a schema is in the whole.
+/// Place of a schema within the whole one.
 struct Place {
-    /// As a JSON pointer in a fragment.
+    /// JSON pointer, as a URL fragment.
     pointer: String,
-    /// How many objects and arrays it is in.
+    /// Number of objects and arrays around the schema.
     depth: usize,
 }
 
@@ -178,7 +178,7 @@ impl Place {
 }
 
 impl Shape {
-    /// What in a schema has this shape, if anything; of keywords, which.
+    /// Finds parts of a schema with this shape; of keywords, their names.
     fn find(&self, schema: &Map<String, Value>, place: &Place) -> Vec<String> {
         let is = |kind: &str| schema.get("type").is_some_and(|named| named == kind);
         let has = |keyword: &str| schema.contains_key(keyword);
@@ -228,7 +228,8 @@ impl Shape {
     }
 }
 
-/// Shows every schema in a schema, itself first. What only looks like one, such as a default, is none.
+/// Visits every schema in a schema, itself first. Values that only resemble a schema, such as a
+/// default, are left out.
 fn walk(
     schema: &mut Value,
     place: &Place,

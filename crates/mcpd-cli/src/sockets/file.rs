@@ -1,5 +1,5 @@
-//! A socket in the file system, which only its owner can open. It is there as long as it is listened on; one that was
-//! left behind is replaced.
+//! Unix domain socket that only its owner can open. Its file exists as long as the server listens;
+//! a stale file is replaced.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
-/// Clients that may wait to be let in.
+/// Maximum number of clients that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// Where a socket is.
+/// The file of a socket, removed on drop.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Which file it is, if it goes with this.
+    /// Device and inode of the file, if this process created it and removes it.
     own: Option<(u64, u64)>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct SocketFile {
 ///
 /// # Errors
 ///
-/// Somebody listens there already, or what is there is no socket.
+/// A process listens there already, or the file there is no socket.
 pub(super) async fn listen(path: &Path) -> anyhow::Result<(UnixListener, SocketFile)> {
     make_room(path).await?;
     let path = std::path::absolute(path)?;
@@ -33,12 +33,12 @@ pub(super) async fn listen(path: &Path) -> anyhow::Result<(UnixListener, SocketF
     socket.bind(&path)?;
     let own = Some(identity(&path)?);
     let file = SocketFile { path, own };
-    // Nobody can connect before somebody listens, whatever the mode was until now.
+    // Clients can connect only after `listen`, so the mode is set in time.
     fs::set_permissions(&file.path, Permissions::from_mode(0o600))?;
     Ok((socket.listen(BACKLOG)?, file))
 }
 
-/// Removes a socket that nobody listens at.
+/// Removes a stale socket, at which no process listens.
 async fn make_room(path: &Path) -> anyhow::Result<()> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -56,18 +56,18 @@ async fn make_room(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Which file is at `path`.
+/// Device and inode of the file at `path`.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     let metadata = fs::symlink_metadata(path)?;
     Ok((metadata.dev(), metadata.ino()))
 }
 
 impl SocketFile {
-    /// The file of a socket that somebody else has made, who will also remove it.
+    /// The file of a socket that another program created and will remove.
     ///
     /// # Errors
     ///
-    /// It is in no file system.
+    /// The socket has no path.
     pub(super) fn of_another(listener: &StdUnixListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let path = address.as_pathname().ok_or(ErrorKind::AddrNotAvailable)?;

@@ -1,5 +1,5 @@
-//! What sends spans to a collector, over the HTTP client that mcpd has anyway. It says once when that begins to fail, and
-//! once when it works again.
+//! HTTP client of the span exporter. It logs once when exports begin to fail, and once when they
+//! succeed again.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,27 +10,29 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use reqwest::redirect::Policy;
 use tokio::runtime::Handle;
 
-/// The way to a collector.
+/// Connection to a collector.
 #[derive(Debug)]
 pub(super) struct Client {
     client: reqwest::Client,
-    /// The exporter has a thread of its own, and the client wants a runtime.
+    /// The exporter has a thread of its own, and the client needs a runtime.
     runtime: Handle,
     is_failing: AtomicBool,
 }
 
 impl Client {
-    /// One that gives up after `timeout`, for a collector that is `encrypted` or not. Must be called on a tokio runtime.
+    /// Creates a client with this `timeout`, for a collector that is `encrypted` or not. Must be
+    /// called on a tokio runtime.
     pub(super) fn new(timeout: Duration, encrypted: bool) -> reqwest::Result<Self> {
-        // Another part of mcpd may have chosen it already.
+        // Another part of mcpd may have installed it already.
         rustls::crypto::ring::default_provider()
             .install_default()
             .ok();
         let client = reqwest::Client::builder()
             .timeout(timeout)
-            // The headers may be credentials, and are for nobody else.
+            // The headers may be credentials, and must not reach another host.
             .redirect(Policy::none());
-        // A system without authorities, which could vouch for nobody, can still speak to its own.
+        // A system without certificate authorities, which could verify no peer, can still use a
+        // local collector.
         let client = match encrypted {
             true => client,
             false => client.tls_certs_only([]),
@@ -70,7 +72,7 @@ impl HttpClient for Client {
         let status = answer.status();
         let fault = format!("answers with {}", status.as_u16());
         self.tell(Some(fault.as_str()).filter(|_| !status.is_success()));
-        // What else it says is of no use to anybody.
+        // The exporter needs no more of the answer.
         let mut response = Response::new(Bytes::new());
         *response.status_mut() = status;
         *response.headers_mut() = answer.headers().clone();
@@ -78,7 +80,7 @@ impl HttpClient for Client {
     }
 }
 
-/// What an error comes down to. What is above that repeats the address, which may have a password in it.
+/// Root cause of an error. Its outer messages repeat the address, which may contain a password.
 fn cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(source) = cause.source() {
