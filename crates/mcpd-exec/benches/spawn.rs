@@ -1,8 +1,8 @@
-//! What the executor costs, as ratios out of one run: only those mean anything.
+//! Cost of the executor, as ratios within one run: only those are comparable.
 //!
-//! `cargo bench -p mcpd-exec` runs a greeting script bare and through the executor at each level, interleaved, on a
-//! runtime of one thread and of several, also with a large host; looks how late a timer is while scripts run; and floods
-//! a pipe beside `cat | wc -c`.
+//! `cargo bench -p mcpd-exec` runs a greeting script bare and through the executor at each level,
+//! interleaved, on a runtime of one thread and of several, also with a large host. It measures
+//! the delay of a timer while scripts run, and floods a pipe beside `cat | wc -c`.
 #![cfg(unix)]
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may fail where it stands")]
@@ -23,9 +23,9 @@ const INPUT: &str = r#"{"name":"Ada"}"#;
 const ROUNDS: usize = 9;
 const ROUND: Duration = Duration::from_millis(400);
 const LEVELS: [Level; 3] = [Level::None, Level::Guarded, Level::Strict];
-/// What a large host has resident, in bytes.
+/// Resident memory of the large host, in bytes.
 const BALLAST: usize = 1 << 30;
-/// Through a pipe, in bytes, and how often.
+/// Bytes through the pipe, and number of repetitions.
 const FLOOD: u64 = 10 << 30;
 const FLOODS: usize = 3;
 
@@ -41,7 +41,7 @@ fn main() {
     config.reaper = true;
     config.watchdog = true;
     let executor = Executor::new(config).unwrap();
-    // Whoever starts many processes reads its environment once.
+    // Callers that start many processes read their environment once.
     let command = Command::new(&script)
         .inherit(&Variables::of_this_process(|_| true))
         .env("MCPD_OPT_name", "Ada")
@@ -65,7 +65,7 @@ fn main() {
     drop(black_box(ballast));
 }
 
-/// A script at a time or several, bare and at each level in turn.
+/// Compares bare runs with each level in turn, `concurrency` at a time.
 fn compare(executor: &Executor, runtime: &Runtime, command: &Command, concurrency: usize) {
     let mut rates = Vec::new();
     let mut ratios = LEVELS.map(|_| Vec::new());
@@ -83,7 +83,7 @@ fn compare(executor: &Executor, runtime: &Runtime, command: &Command, concurrenc
     );
 }
 
-/// Runs per second through the executor.
+/// Returns the runs per second through the executor.
 fn through(
     executor: &Executor,
     runtime: &Runtime,
@@ -112,7 +112,7 @@ fn through(
     rate(runs, begun)
 }
 
-/// How late a timer of the runtime is while 64 scripts run.
+/// Measures the delay of a timer of the runtime while 64 scripts run.
 fn tick(executor: &Executor, runtime: &Runtime, command: &Command) {
     const PERIOD: Duration = Duration::from_millis(5);
     let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
@@ -144,7 +144,7 @@ fn tick(executor: &Executor, runtime: &Runtime, command: &Command) {
     );
 }
 
-/// A flood into a bounded buffer, beside `cat | wc -c`.
+/// Floods a bounded buffer, beside `cat | wc -c`.
 fn flood(executor: &Executor, runtime: &Runtime) {
     let source = format!("head -c {FLOOD} /dev/zero");
     let mut limits = mcpd_exec::Limits::default();
@@ -155,7 +155,7 @@ fn flood(executor: &Executor, runtime: &Runtime) {
     let ratios = (0..FLOODS).map(|_| {
         let (executor, command) = (executor.clone(), command.clone());
         let begun = Instant::now();
-        // In a task, as servers do: another thread wakes whoever blocks on a runtime of several.
+        // In a task, as servers do: blocking on a runtime of several threads would add a wake-up.
         let run = runtime.spawn(async move { executor.run(command).await });
         let outcome = runtime.block_on(run).unwrap().unwrap();
         let ours = begun.elapsed();
@@ -172,7 +172,7 @@ fn flood(executor: &Executor, runtime: &Runtime) {
     );
 }
 
-/// How long it takes to count all that the pipeline is flooded with.
+/// Measures the time to count the bytes of the flood.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is what the executor is compared with"
@@ -187,7 +187,7 @@ fn counted(pipeline: &str) -> Duration {
     begun.elapsed()
 }
 
-/// The most memory this process ever had, in bytes.
+/// Returns the peak memory of this process, in bytes.
 fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -195,7 +195,7 @@ fn peak_memory() -> u64 {
     kilobytes.unwrap_or_default() * 1024
 }
 
-/// Runs per second with the standard library and a thread for each run at a time.
+/// Returns the runs per second with the standard library, with one thread per concurrent run.
 fn bare(script: &Path, concurrency: usize) -> f64 {
     let begun = Instant::now();
     let runs = std::thread::scope(|scope| {
@@ -228,7 +228,7 @@ fn bare_run(script: &Path) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A script that has ended before it is fed is no fault here either.
+    // Here too, a script that ends before it reads its input is no failure.
     child.stdin.take().unwrap().write_all(INPUT.as_bytes()).ok();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.stdout, b"Hello, Ada!\n");

@@ -1,4 +1,4 @@
-//! Runs a command at a level, and says how it ended and what was not enforced:
+//! Runs a command at a level, and prints how it ended and what was not enforced:
 //!
 //! ```sh
 //! cargo run -p mcpd-exec --example run -- strict sh -c 'id; ls /tmp; ps'
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // There is nobody else to tell.
+            // The write has no other place to report to.
             writeln!(io::stderr(), "run: failed to {error}").ok();
             ExitCode::FAILURE
         }

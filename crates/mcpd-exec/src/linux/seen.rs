@@ -1,10 +1,11 @@
-//! What was behind a path when it was looked at, to tell whether it has changed since.
+//! File version: device, inode and change time, to tell whether a path still leads to the same,
+//! unchanged file.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
 
-/// Which file or directory it is, and when it or its entries changed last, which nobody can forge.
+/// Identity of a file or directory, and the time of its last change, which no process can forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     device: u64,
@@ -17,11 +18,11 @@ impl Seen {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Whether it changed so long before `now` that a change from then on shows: kernels and file systems tell the time in
-    /// ticks.
+    /// Returns whether it changed long enough before `now` that any later change shows in the
+    /// time: kernels and file systems keep time in ticks.
     pub(crate) fn is_settled(self, now: SystemTime) -> bool {
         const TICK: Duration = Duration::from_millis(20);
-        /// The longest, of file systems that know no parts of a second.
+        /// Longest tick: that of file systems without fractions of a second.
         const SECONDS: Duration = Duration::from_secs(2);
         let tick = match self.changed.subsec_nanos() {
             0 => SECONDS,

@@ -1,5 +1,5 @@
-//! Temporary directories for runs: one for each run at a time, emptied after it, and kept for the next one, so that the
-//! Landlock rulesets that allow writing there can be kept too.
+//! Pool of temporary directories: each run has one to itself. It is emptied after the run and
+//! reused, so that the Landlock rulesets that allow writing there can be reused too.
 
 use std::ffi::CString;
 use std::fs::{self, DirBuilder};
@@ -25,10 +25,10 @@ use super::seen::Seen;
 use super::tree;
 use crate::sandbox::{RunAs, Sandbox};
 
-/// Only its owner can enter it.
+/// Mode of the directories: only the owner can enter.
 const PRIVATE: u32 = 0o700;
 
-/// The directories of one executor, below one that is made when it is needed and removed with this.
+/// Pool of one executor. Its root is made on demand and removed on drop.
 #[derive(Debug)]
 pub(crate) struct Directories {
     root: PathBuf,
@@ -36,41 +36,44 @@ pub(crate) struct Directories {
     tidier: OnceLock<Tidier>,
 }
 
-/// Directories that nobody uses.
+/// Directories that no run uses.
 #[derive(Debug, Default)]
 struct Shelf {
     idle: Mutex<Vec<Directory>>,
-    /// How many the tidier has before it.
+    /// Number of directories in the queue of the tidier.
     untidy: AtomicUsize,
-    /// No directory is needed any more.
+    /// Set when the pool closes.
     is_closed: AtomicBool,
 }
 
-/// Who empties what was used.
+/// Thread that empties used directories, and its queue.
 #[derive(Debug)]
 struct Tidier {
     used: mpsc::Sender<Directory>,
     thread: JoinHandle<()>,
 }
 
-/// One of them. A run may do to it whatever its sandbox allows, which may be to put something else in its place.
+/// Directory of the pool. A run may do anything to it that its sandbox allows, such as replacing
+/// it.
 #[derive(Debug)]
 struct Directory {
     path: PathBuf,
     owner: Option<RunAs>,
-    /// As it was when it was empty.
+    /// Version of the empty directory.
     empty: Seen,
-    /// For the sandboxes that were used with it last, and what runs needed to read.
+    /// Rulesets with the sandbox and the needed paths that each was made for, the last used first
+    /// (LRU).
     rulesets: Vec<(Arc<Sandbox>, Vec<PathBuf>, Arc<Ruleset>)>,
 }
 
 impl Directories {
-    /// Nothing is made yet.
+    /// Prepares a pool below `parent`. Nothing is made yet.
     pub(crate) fn below(parent: &Path) -> Self {
-        // No link on the way is followed later: somebody who runs may have put it there.
+        // Resolve links now and follow none later: a run may have planted it.
         let parent = parent
             .canonicalize()
-            // It may be there later, and runs start elsewhere.
+            // It may not exist yet. A run starts in another directory, so the path must be
+            // absolute.
             .or_else(|_| std::path::absolute(parent))
             .unwrap_or_else(|_| parent.to_owned());
         Self {
@@ -80,12 +83,12 @@ impl Directories {
         }
     }
 
-    /// Where they are made.
+    /// Directory that the pool is in.
     pub(crate) fn parent(&self) -> &Path {
         self.root.parent().unwrap_or(&self.root)
     }
 
-    /// An empty directory that nobody else uses, and only its owner can enter.
+    /// Leases an empty directory that no other run uses, and that only its owner can enter.
     ///
     /// # Errors
     ///
@@ -109,7 +112,7 @@ impl Directories {
             .map_or_else(|| self.make(owner), Ok)
     }
 
-    /// One that was the same user's before: whose it was may have kept a way in.
+    /// Takes an idle directory of the same user: a former user may have kept a descriptor of it.
     fn idle_directory(&self, owner: Option<RunAs>) -> Option<Directory> {
         loop {
             let mut idle = self.shelf.idle();
@@ -126,10 +129,10 @@ impl Directories {
     }
 
     fn make(&self, owner: Option<RunAs>) -> io::Result<Directory> {
-        // Not to be guessed, so that nobody else has made it.
+        // Unpredictable, so that no other process can have made it.
         let path = self.root.join(format!("{:016x}", tree::random()));
         make_directory(&path, PRIVATE)?;
-        // What a run has given to the directory above has come down to it.
+        // Drop attributes inherited from the directory above, to which a run may have added them.
         remove_attributes(&open(&hold(CWD, &path)?)?)?;
         if let Some(RunAs { user, group }) = owner {
             lchown(&path, Some(user), Some(group))?;
@@ -142,9 +145,10 @@ impl Directories {
         })
     }
 
-    /// It may have been cleaned away since it was made, or closed by a run, to which it belongs as much as to us.
+    /// Makes the root, or repairs it. A temporary file cleaner may have removed it, and a run of
+    /// the same user may have closed it.
     fn make_root(&self) -> io::Result<()> {
-        /// Passable, for those who run as somebody else.
+        /// Other users must be able to pass through, for `run_as`.
         const PASSABLE: u32 = 0o711;
         match fs::symlink_metadata(&self.root) {
             Ok(metadata) if metadata.is_dir() && metadata.mode() & 0o7777 == PASSABLE => Ok(()),
@@ -160,13 +164,14 @@ impl Directories {
     }
 
     fn tidy(&self, mut directory: Directory) {
-        /// So many wait with their rulesets: a run that leaves a million files keeps all others waiting.
+        /// Queue length beyond which rulesets are dropped: a run that leaves a million files
+        /// blocks the queue, and each ruleset holds a descriptor.
         const PATIENT: usize = 32;
         if self.shelf.untidy.fetch_add(1, Relaxed) >= PATIENT {
             directory.rulesets.clear();
         }
         if let Some(tidier) = self.tidier() {
-            // The thread lives as long as this.
+            // The thread lives as long as the pool.
             tidier.used.send(directory).ok();
         }
     }
@@ -175,7 +180,7 @@ impl Directories {
         if self.tidier.get().is_none() {
             let (used, receiver) = mpsc::channel();
             let shelf = Arc::clone(&self.shelf);
-            // Without the thread the directory goes when everything goes.
+            // Without the thread, the directory is removed with the root.
             let thread = thread::Builder::new()
                 .name("mcpd-exec-tidy".to_owned())
                 .spawn(move || shelf.fill(receiver))
@@ -191,10 +196,10 @@ impl Drop for Directories {
         self.shelf.is_closed.store(true, Relaxed);
         if let Some(tidier) = self.tidier.take() {
             drop(tidier.used);
-            // Two who remove the same are in each other's way.
+            // Wait for the thread: two that remove the same tree get in each other's way.
             tidier.thread.join().ok();
         }
-        // What can't be removed is not ours any more.
+        // Entries that can't be removed no longer belong to this user.
         remove(&self.root).ok();
     }
 }
@@ -204,7 +209,7 @@ impl Shelf {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what was used, and empties it.
+    /// Empties used directories and makes them available again. Runs on the tidier thread.
     fn fill(&self, used: mpsc::Receiver<Directory>) {
         for mut directory in used {
             if self.is_closed.load(Relaxed) {
@@ -212,7 +217,7 @@ impl Shelf {
             }
             let cleared = directory.clear();
             self.untidy.fetch_sub(1, Relaxed);
-            // One that is not there or stays full is not used again.
+            // A directory that is gone or can't be emptied is not reused.
             if cleared.is_ok() {
                 self.idle().push(directory);
             }
@@ -229,7 +234,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// It is not there, or something stays.
+    /// It is gone, or an entry stays.
     fn clear(&mut self) -> io::Result<()> {
         let held = hold(CWD, &self.path)?;
         let found = fstat(&held)?;
@@ -249,24 +254,24 @@ impl Directory {
     }
 }
 
-/// Links are not followed.
+/// Returns the version of the file at a path, without following links.
 fn seen(path: &Path) -> io::Result<Seen> {
     Ok(lstat(path)?.into())
 }
 
-/// With this mode whatever the umask. Fails if there is anything of that name.
+/// Makes a directory with this mode, regardless of the umask. Fails if the name exists.
 fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().mode(mode).create(path)?;
     set_mode(path, mode)
 }
 
-/// Removes those that everybody can give to what is their own, such as access lists.
+/// Removes attributes that any owner can set, such as access control lists.
 fn remove_attributes(directory: &OwnedFd) -> io::Result<()> {
-    /// What the kernel lists at most.
+    /// Upper bound of the kernel's list of attributes.
     const MOST: usize = 64 * 1024;
     let mut names = Vec::with_capacity(MOST);
     match flistxattr(directory, spare_capacity(&mut names)) {
-        // There are none on this file system.
+        // The file system has no attributes.
         Err(Errno::NOTSUP) => return Ok(()),
         other => other?,
     };
@@ -281,28 +286,28 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
-/// What the names of all directories of one process begin with.
+/// Prefix of the names of all directories of one process.
 fn prefix(nonce: u32) -> String {
     format!("mcpd-run-{nonce:08x}-")
 }
 
-/// Removes those below `parent` that the process with this nonce has left there.
+/// Removes the directories below `parent` that the process with this nonce has left.
 pub(crate) fn remove_all(parent: &Path, nonce: u32) {
     let prefix = prefix(nonce);
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         if name.as_encoded_bytes().starts_with(prefix.as_bytes()) {
-            // What can't be removed is not ours any more.
+            // Entries that can't be removed no longer belong to this user.
             remove(&entry.path()).ok();
         }
     }
 }
 
-/// Removes whatever is there, with all that is in it.
+/// Removes a file or a directory with everything in it.
 ///
 /// # Errors
 ///
-/// There is nothing, or something stays.
+/// It does not exist, or an entry stays.
 fn remove(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -311,16 +316,17 @@ fn remove(path: &Path) -> io::Result<()> {
     remove_at(&rustix::fs::open(parent, flags, Mode::empty())?, name)
 }
 
-/// Removes whatever has this name in a directory, with all that is in it.
+/// Removes the entry with this name in a directory, and everything in it.
 ///
-/// Whoever the directory belongs to may still be alive and put something else in the place of anything, such as a link to
-/// what is ours. So nothing is gone through by its path, and no link is followed. And as directories can be nested deeper
-/// than any stack is, or than there are descriptors, this does not go down: it brings up what is nested.
+/// The owner of the directory may still run and replace any entry, for example by a link to files
+/// of this user. So nothing is accessed by its path, and no link is followed. Directories can be
+/// nested deeper than the stack is, or than there are descriptors. So there is no recursion: each
+/// pass moves nested directories up to the top.
 fn remove_at(parent: &OwnedFd, name: impl Arg + Copy) -> io::Result<()> {
     if remove_file(parent, name)? {
         return Ok(());
     }
-    /// Whoever it belongs to may go on making files.
+    /// Time limit, as a process of its owner may go on making files.
     const MOST: Duration = Duration::from_secs(60);
     let directory = open_up(parent, name)?;
     let start = Instant::now();
@@ -332,7 +338,8 @@ fn remove_at(parent: &OwnedFd, name: impl Arg + Copy) -> io::Result<()> {
     Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?)
 }
 
-/// Removes what is in `directory`, but for what is in directories there: that it brings up. False if nothing was there.
+/// Removes the entries of `directory`, and moves up what is nested two levels deep. Returns
+/// whether there was any entry.
 fn remove_level(directory: &OwnedFd) -> io::Result<bool> {
     let mut found = false;
     for name in names(directory)? {
@@ -343,7 +350,7 @@ fn remove_level(directory: &OwnedFd) -> io::Result<bool> {
         let inner = open_up(directory, &*name)?;
         for nested in names(&inner)? {
             if !remove_file(&inner, &*nested)? {
-                // Whoever moves a directory has to be able to write it.
+                // Moving a directory requires write access to it.
                 open_up(&inner, &*nested)?;
                 let new = format!("{:016x}", tree::random());
                 renameat(&inner, &*nested, directory, new)?;
@@ -354,7 +361,7 @@ fn remove_level(directory: &OwnedFd) -> io::Result<bool> {
     Ok(found)
 }
 
-/// False if it is a directory.
+/// Removes a file. Returns false if it is a directory.
 fn remove_file(parent: &OwnedFd, name: impl Arg) -> io::Result<bool> {
     match unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) => Ok(true),
@@ -363,44 +370,45 @@ fn remove_file(parent: &OwnedFd, name: impl Arg) -> io::Result<bool> {
     }
 }
 
-/// Opens a directory, even one that its owner has closed to itself.
+/// Opens a directory for reading, even if its owner has removed its own access.
 fn open_up(parent: &OwnedFd, name: impl Arg) -> io::Result<OwnedFd> {
     let held = hold(parent, name)?;
-    // If it can't be done that shows in what follows.
+    // If this fails, opening it fails too.
     set_mode(&by_number(&held), PRIVATE).ok();
     open(&held)
 }
 
-/// Opens what is held for reading.
+/// Opens a held directory for reading.
 fn open(held: &OwnedFd) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(openat(held, ".", flags, Mode::empty())?)
 }
 
-/// A directory that stays the same, whatever is put in its place. Not behind a link.
+/// Holds a directory by a descriptor, which does not change if another one takes its place. A
+/// link is not followed.
 fn hold(parent: impl AsFd, name: impl Arg) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(parent, name, flags, Mode::empty())?)
 }
 
-/// What is held, as a path.
+/// Path of a held directory.
 fn by_number(held: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/", held.as_raw_fd()))
 }
 
-/// The names in a directory that is open for reading.
+/// Lists the names in a directory that is open for reading.
 fn names(directory: &OwnedFd) -> io::Result<impl Iterator<Item = CString>> {
     let entries = Dir::read_from(directory)?.filter_map(Result::ok);
     let names = entries.map(|entry| entry.file_name().to_owned());
     Ok(names.filter(|name| !matches!(name.to_bytes(), b"." | b"..")))
 }
 
-/// A directory for one run. It is emptied and goes back when this is dropped.
+/// Directory leased to one run. On drop it is emptied and goes back to the pool.
 #[derive(Debug)]
 pub(crate) struct Lease {
     /// Taken on drop.
     directory: Option<Directory>,
-    /// Whatever is done to it shows.
+    /// Any change to the directory is noticeable by its version.
     settled: bool,
     home: Arc<Directories>,
 }
@@ -412,8 +420,8 @@ impl Lease {
             .map_or(Path::new(""), |directory| &directory.path)
     }
 
-    /// The ruleset made for this directory, `sandbox` and what is `needed`, or the one `make` makes
-    /// of it now.
+    /// Returns the cached ruleset for this directory, `sandbox` and the `needed` paths, or the
+    /// one that `make` makes now.
     ///
     /// # Errors
     ///
@@ -424,7 +432,7 @@ impl Lease {
         needed: &[PathBuf],
         make: impl FnOnce(&Path) -> Result<Ruleset, E>,
     ) -> Result<Option<Arc<Ruleset>>, E> {
-        /// Each holds a descriptor.
+        /// Number of cached rulesets. Each holds a descriptor.
         const KEPT: usize = 4;
         let Some(directory) = &mut self.directory else {
             return Ok(None);
@@ -473,10 +481,10 @@ mod tests {
         assert!(directories.parent().ends_with("not/there"));
     }
 
-    /// Deeper than a stack is, were it to be gone down, or than there are descriptors.
+    /// The depth exceeds the stack of a recursive removal, and the number of descriptors.
     #[test]
     fn directories_nested_without_end_are_removed() {
-        // In memory: a disk may take as long as there is time.
+        // In memory: on a disk it may exceed the time limit.
         let parent = tempfile::tempdir_in("/dev/shm").unwrap();
         let path = parent.path().join("deep");
         fs::create_dir(&path).unwrap();

@@ -1,4 +1,5 @@
-//! Whatever system call fails on the way to a program: a typed error, nothing left, no hang.
+//! Fault injection into the start of a process: any failing system call gives a typed error, no
+//! leftover, no hang.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +20,8 @@ use crate::os::Birth;
 use crate::process::Progress;
 use crate::sandbox::{Network, RunAs, Sandbox};
 
-/// Fails the first system call with `error`, then the second, and so on to the last, and says which those were.
+/// Fails the first system call with `error`, then the second, up to the last, and returns which
+/// those were.
 #[track_caller]
 fn check(error: i32, lane: Lane, change: impl Fn(Command) -> Command + Sync) -> BTreeSet<i32> {
     let calls = match check_call(u32::MAX, error, lane, &change) {
@@ -32,7 +34,7 @@ fn check(error: i32, lane: Lane, change: impl Fn(Command) -> Command + Sync) -> 
         Ok(Ok(call)) => panic!("call {call} of more than there are"),
         Ok(Err(calls)) => calls,
     };
-    // Where hundreds of files lie beside what is hidden, as many rules fail all alike.
+    // Hundreds of files beside a hidden path cause as many rules, which all fail alike.
     let is_checked = |call: &u32| *call < 200 || *call + 200 > calls || call.is_multiple_of(23);
     let failed = (0..calls)
         .filter(is_checked)
@@ -40,7 +42,7 @@ fn check(error: i32, lane: Lane, change: impl Fn(Command) -> Command + Sync) -> 
     failed.collect()
 }
 
-/// Lets the n-th fail, and says which that is, or how many there are.
+/// Fails the n-th system call, and returns which that is, or the count of calls.
 #[track_caller]
 fn check_call(
     call: u32,
@@ -58,7 +60,7 @@ fn check_call(
     let after = |started| {
         match started {
             Err(error) => assert!(is_typed(&error), "call {call}: {error:?}"),
-            // Some may fail without harm: an old kernel, or a caller without privileges.
+            // Some calls may fail without harm, as on an old kernel or without privileges.
             Ok(Birth { mut child, .. }) => {
                 child.kill();
                 while child.end_round() != Progress::Over {
@@ -70,7 +72,7 @@ fn check_call(
         assert_eq!(children(), "", "after a failure of call {call}");
     };
     let ((), failed) = injection::in_call(call, error, work, after)?;
-    // Who lacks a right, and not only memory, lacks it for good.
+    // A missing right is permanent, unlike a lack of memory.
     let has_proc = !system.no_proc.load(Relaxed);
     assert!(has_proc || error == libc::EPERM, "after call {call}");
     drop(system);
@@ -88,7 +90,7 @@ fn system(temporary: &Path) -> System {
     System::new(&config).unwrap()
 }
 
-/// What is below the directories of runs.
+/// Lists what is left below the directories of runs.
 fn left(temporary: &Path) -> Vec<String> {
     let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
     let below = entries(temporary).flat_map(|entry| entries(&entry.path()));
@@ -126,7 +128,7 @@ fn what_a_process_has_ended_with_is_known_before_it_is_reaped() {
     }
 }
 
-/// Those of this thread alone, dead or alive.
+/// Lists the children of this thread, dead or alive.
 fn children() -> String {
     fs::read_to_string("/proc/thread-self/children").unwrap()
 }
@@ -135,7 +137,7 @@ fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// All in one test: descriptors are counted, and each of these takes some for a moment.
+/// A single test: descriptors are counted, and each case takes some for a moment.
 #[test]
 fn a_failed_call_on_the_way_to_a_program_leaves_nothing() {
     let before = descriptors();
@@ -147,7 +149,7 @@ fn a_failed_call_on_the_way_to_a_program_leaves_nothing() {
         check(libc::EPERM, host, at(Sandbox::guarded())),
         check(libc::ENOMEM, Lane::Open, at(Sandbox::strict())),
         check(libc::EPERM, Lane::Open, at(Sandbox::strict())),
-        // A shortage that passes takes `/proc` from no later run.
+        // A transient shortage must not take `/proc` from later runs.
         check(libc::ENOSPC, Lane::Open, at(Sandbox::strict())),
     ];
     let [none, guarded, _, strict, ..] = &failed;
@@ -159,12 +161,12 @@ fn a_failed_call_on_the_way_to_a_program_leaves_nothing() {
         let failed = check(libc::ENOMEM, host, at(somebody));
         assert_among(&failed, &[libc::SYS_setresuid, libc::SYS_setgroups]);
     }
-    // Other tests have some open at any time; one leaked by each failure would be far more.
+    // Other tests hold a few at any time; a leak per failure would be far more.
     let after = descriptors();
     assert!(after < before + 40, "{before} before, {after} after");
 }
 
-/// Whether these were among those that failed, if any could.
+/// Checks that these calls were among those that failed, if any could.
 #[track_caller]
 fn assert_among(failed: &BTreeSet<i32>, expected: &[i64]) {
     let is_failed = |call: &i64| failed.contains(&(*call as i32));

@@ -1,9 +1,10 @@
-//! Finding and ending every process of a run.
+//! Search for all processes of a run, and their end.
 //!
-//! Every process of a run carries a mark that is inherited and that a confined process can't change: the hard limit
-//! `RLIMIT_LOCKS`, which Linux stores and reports and does nothing with. If this process is also the reaper of its
-//! orphans, it can prove that nothing of a run is left: a living process of the run hangs on a chain of living parents
-//! that ends at the run's leader or, once that has ended, at a child of our main thread, and those the kernel lists.
+//! Each process of a run carries a mark that is inherited, and that a confined process can't
+//! change: the hard limit `RLIMIT_LOCKS`, which Linux stores and reports and does not use. If
+//! this process is also the reaper of its orphans, it can prove that nothing of a run is left. A
+//! living process of the run descends through living parents from the leader of the run. Once
+//! that has ended, it descends from a child of our main thread, and the kernel lists those.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -24,12 +25,12 @@ use super::raw;
 use crate::os::{self, Fault};
 use crate::process::Progress;
 
-/// What all processes of one run carry.
+/// Mark of all processes of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark(u64);
 
 impl Mark {
-    /// The mark of another run.
+    /// Returns the mark of a new run.
     pub(crate) fn next() -> Self {
         static RUNS: AtomicU32 = AtomicU32::new(1);
         Self(u64::from(nonce()) << 32 | u64::from(RUNS.fetch_add(1, Relaxed)))
@@ -39,20 +40,21 @@ impl Mark {
         self.0
     }
 
-    /// Whether it begins so.
+    /// Returns whether it begins with this nonce.
     fn is_of(self, nonce: u32) -> bool {
         self.0 >> 32 == u64::from(nonce)
     }
 
-    /// `None` if the process has ended, or has none.
+    /// Reads the mark of a process. `None` if it has ended, or has none.
     ///
     /// # Errors
     ///
-    /// This process lacks the means to find out, for now.
+    /// A resource is exhausted.
     fn of(pid: Pid) -> io::Result<Option<Self>> {
         match raw::hard_limit_of(pid, libc::RLIMIT_LOCKS as i32) {
             Ok(limit) => Ok(Some(Self(limit))),
-            // Even root may lack the right to look at others that way. The file is slower, and readable to all.
+            // Even root may lack the right to query limits directly. The file is slower, and
+            // readable by all.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Self::in_proc(pid),
             Err(_) => Ok(None),
         }
@@ -71,7 +73,7 @@ impl Mark {
         Ok(hard.map(Self))
     }
 
-    /// Whether it certainly is.
+    /// Returns whether the process certainly has this mark.
     fn is_on(self, pid: Pid) -> bool {
         self.may_be_on(pid).unwrap_or(false)
     }
@@ -81,31 +83,32 @@ impl Mark {
     }
 }
 
-/// What all marks of this process begin with.
+/// Returns the nonce that all marks of this process begin with.
 pub(crate) fn nonce() -> u32 {
     static NONCE: OnceLock<u32> = OnceLock::new();
-    // Never the half of "no limit".
+    // Odd and below 2^31, so it never equals the upper half of "no limit".
     *NONCE.get_or_init(|| random() as u32 >> 1 | 1)
 }
 
-/// A number nobody can guess.
+/// Returns an unpredictable number.
 pub(crate) fn random() -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
-    // Its keys come from the system, and are others each time.
+    // The keys of a new `RandomState` come from the system's randomness.
     RandomState::new().hash_one(std::process::id())
 }
 
-/// Whether processes can be marked: not by one that is marked itself, as it can't change its own mark.
+/// Returns whether this process can mark others. It can't if it is marked itself, as it can't
+/// raise its own hard limit.
 pub(crate) fn can_mark() -> bool {
     getrlimit(Resource::Locks).maximum.is_none()
 }
 
-/// The children of the main thread, to which orphans fall.
+/// Children of the main thread, which adopts orphans.
 #[derive(Debug)]
 pub(crate) struct Orphans {
     /// The kernel's list of them.
     children: File,
-    /// While one reads the list nobody reaps, or some who are not reaped would be missing from it.
+    /// Held while the list is read: a concurrent reaping would make the kernel skip entries.
     reaping: Mutex<()>,
 }
 
@@ -137,11 +140,11 @@ impl Orphans {
             .map_err(|error| io::Error::new(error.kind(), error.to_string()))
     }
 
-    /// So many orphans are looked at before others get their turn.
+    /// Number of orphans to handle before other threads get the lock.
     const AT_A_TIME: usize = 64;
 
-    /// Whether it is certain, without waiting for anybody, that there is no orphan with this mark, dead or alive. If there
-    /// is none and the leader has ended, its whole run has.
+    /// Returns, without waiting for the lock, whether it is certain that no orphan has this mark,
+    /// dead or alive. If so and the leader has ended, the whole run has.
     pub(crate) fn has_none(&self, mark: Mark) -> bool {
         let Ok(held) = self.reaping.try_lock() else {
             return false;
@@ -153,7 +156,7 @@ impl Orphans {
         none
     }
 
-    /// How many orphans with this mark are alive, about now.
+    /// Number of living orphans with this mark, at about this moment.
     pub(crate) fn alive(&self, mark: Mark) -> u32 {
         let held = self.hold();
         let list = self.list(&held, Some(mark));
@@ -162,7 +165,7 @@ impl Orphans {
         list.into_iter().filter(is_left).count() as u32
     }
 
-    /// Reaps the dead among the orphans with a mark of this process, and says how many are alive.
+    /// Reaps dead orphans with a mark of this process, and returns the number of living ones.
     pub(crate) fn reap(&self) -> usize {
         let held = self.hold();
         let list = self.list(&held, None);
@@ -175,9 +178,11 @@ impl Orphans {
         self.reaping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The orphans that may have this mark, dead or alive; with `None`, those with any mark of this process.
+    /// Returns the orphans that may have this mark, dead or alive; with `None`, those with any
+    /// mark of this process.
     ///
-    /// Marks are read under the lock too: whoever is reaped in between may have left a child that came too late for the list.
+    /// Marks are read under the lock too: otherwise a process that is reaped in between may leave
+    /// a child too late for the list.
     fn list(&self, _held: &MutexGuard<'_, ()>, mark: Option<Mark>) -> Vec<Pid> {
         let mut marked = self.children();
         marked.retain(|pid| match mark {
@@ -191,10 +196,10 @@ impl Orphans {
         const CHUNK: usize = 4096;
         let mut text = Vec::new();
         let mut chunk = [0; CHUNK];
-        // It takes no seeking backwards, so it is read in one go, from the start.
+        // The file can't be read backwards, so it is read in one go, from the start.
         while let Ok(read @ 1..) = self.children.read_at(&mut chunk, text.len() as u64) {
             text.extend_from_slice(&chunk[..read]);
-            // An entry is never cut in two, so a page may not be quite full.
+            // Entries are never split, so a page may not be quite full.
             if read < CHUNK - 16 {
                 break;
             }
@@ -206,7 +211,8 @@ impl Orphans {
     }
 }
 
-/// The dead for whom nobody has waited: orphans of strangers, if all orphans fall to this process.
+/// Dead children that were not waited for: orphans of foreign processes, if this process adopts
+/// all.
 #[derive(Debug)]
 pub(crate) struct Forgotten {
     looked: Instant,
@@ -223,10 +229,10 @@ impl Default for Forgotten {
 }
 
 impl Forgotten {
-    /// So much time others have to wait for children of their own.
+    /// Time that the host has to wait for its own children.
     pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// Reaps those who were dead so long ago, if that is how long ago one has looked.
+    /// Reaps those that were dead at the last look already, if that is long enough ago.
     pub(crate) fn reap(&mut self, orphans: &Orphans) {
         if self.looked.elapsed() < Self::PATIENCE {
             return;
@@ -245,20 +251,20 @@ impl Forgotten {
     }
 }
 
-/// True if it was dead.
+/// Reaps an orphan if it is dead, and returns whether it was.
 fn reap_orphan(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
     !matches!(waitid(WaitId::Pid(pid), options), Ok(None))
 }
 
-/// Ends what is left of a run, a bit at a time: nobody knows how often it has to be tried.
+/// End of a run, in rounds: the number of tries it takes can't be known.
 #[derive(Debug)]
 pub(crate) struct Ending {
     mark: Mark,
     rounds: u32,
-    /// How often nothing was found in a row, without a proof.
+    /// Number of rounds in a row that found nothing, without a proof.
     quiet: u32,
-    /// A process is found again until it is dead.
+    /// Processes that were killed. A process is found again until it is dead.
     killed: BTreeSet<i32>,
 }
 
@@ -272,13 +278,13 @@ impl Ending {
         }
     }
 
-    /// How many processes there were to kill at first.
+    /// Number of processes that were there to kill in the first round.
     pub(crate) fn killed(&self) -> u32 {
         self.killed.len() as u32
     }
 
-    /// One round. The leader must have been killed or have ended, but not have been reaped: until then its number is
-    /// nobody else's.
+    /// Performs one round. The leader must have been killed or have ended, but not be reaped:
+    /// until then its number is not reused.
     pub(crate) fn round(
         &mut self,
         leader: Pid,
@@ -287,13 +293,13 @@ impl Ending {
     ) -> Progress {
         self.rounds += 1;
         let listed = orphans.map(|orphans| self.kill_orphans(orphans));
-        // A deep tree of living parents would take as many rounds as it is deep, if only orphans were killed.
+        // Killing only orphans would take as many rounds as the tree of living parents is deep.
         let found = match listed {
             Some(0) if leader_ended => return Progress::Over,
             _ => self.search(leader, orphans.is_none()),
         };
         if self.rounds == 1 {
-            // The fastest way, but what it has killed can't be counted. Fails if nobody is left in it.
+            // The fastest way, but it does not count its victims. Fails if the group is empty.
             kill_process_group(leader, Signal::KILL).ok();
         }
         self.quiet = if found == 0 { self.quiet + 1 } else { 0 };
@@ -305,19 +311,19 @@ impl Ending {
         }
     }
 
-    /// Says how many there may have been, dead or alive.
+    /// Kills the orphans with the mark, and returns their number, dead or alive.
     fn kill_orphans(&mut self, orphans: &Orphans) -> usize {
         let held = orphans.hold();
         let list = orphans.list(&held, Some(self.mark));
         drop(held);
-        // The newest first: it is the one that runs.
+        // The newest first: it is most likely the one that forks.
         for pid in list.iter().rev() {
             self.kill(*pid);
         }
         for some in list.chunks(Orphans::AT_A_TIME) {
             let held = orphans.hold();
             for pid in some {
-                // By now it may be somebody else's number.
+                // The number may have been reused by now.
                 if self.mark.is_on(*pid) {
                     reap_orphan(*pid);
                 }
@@ -327,11 +333,12 @@ impl Ending {
         list.len()
     }
 
-    /// Kills all others with the mark that can be found, and says how many those were; `alive` if the dead shall not
-    /// count, who may stay if nobody reaps them. To tell them apart takes time.
+    /// Kills all other processes with the mark that can be found, and returns their number. With
+    /// `alive`, the dead do not count: they may stay if their parent does not reap them. Telling
+    /// them apart takes time.
     fn search(&mut self, leader: Pid, alive: bool) -> usize {
         let Ok(processes) = processes() else {
-            // There may be some.
+            // Assume that there are some.
             return 1;
         };
         let others = processes.filter(|pid| *pid != leader);
@@ -343,12 +350,13 @@ impl Ending {
             .count()
     }
 
-    /// The same, and true only if it was alive before: afterwards it may be dead, and have left another.
+    /// Kills a process, and returns true only if it was alive before: a process that is dead
+    /// afterwards may have left another.
     fn kill_alive(&mut self, pid: Pid) -> bool {
         self.mark.is_on(pid) && is_alive(pid) & self.kill(pid)
     }
 
-    /// Kills `pid` if it is the very process that has the mark. True if it was there to be killed.
+    /// Kills `pid` if that very process has the mark. Returns whether it was there to be killed.
     fn kill(&mut self, pid: Pid) -> bool {
         if !self.mark.is_on(pid) {
             return false;
@@ -356,7 +364,8 @@ impl Ending {
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
             return self.mark.is_on(pid);
         };
-        // What comes later was not there when the run ended, and counting takes time in which it may go on.
+        // Later rounds find processes that were not there when the run ended. Counting takes time
+        // in which a process may fork.
         if self.rounds == 1 && is_alive(pid) {
             self.killed.insert(pid.as_raw_nonzero().get());
         }
@@ -364,12 +373,12 @@ impl Ending {
     }
 }
 
-/// Whether there is a list of them.
+/// Returns whether `/proc` lists processes.
 pub(crate) fn sees_processes() -> bool {
     Path::new("/proc/self/limits").exists()
 }
 
-/// All processes that can be seen.
+/// Lists all visible processes.
 fn processes() -> io::Result<impl Iterator<Item = Pid>> {
     let entries = match fs::read_dir("/proc") {
         Err(error) if os::fault(&error) == Fault::Exhausted => return Err(error),
@@ -378,15 +387,16 @@ fn processes() -> io::Result<impl Iterator<Item = Pid>> {
     Ok(entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)))
 }
 
-/// Neither dead nor a zombie, unless that has threads which go on.
+/// Returns whether a process is alive. A zombie counts only if other threads of it go on.
 fn is_alive(pid: Pid) -> bool {
     let stat = fs::read(format!("/proc/{pid}/stat", pid = pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| tells_of_life(&stat))
 }
 
-/// What the kernel says of a process: its number, its name in parentheses, which may hold anything, its state, and so on.
+/// Parses `/proc/PID/stat`: the number, the name in parentheses, which may contain anything, the
+/// state, and further fields.
 fn tells_of_life(stat: &[u8]) -> bool {
-    /// Counted from the state on.
+    /// Index of the number of threads, counted from the state.
     const THREADS: usize = 17;
     let Some(end) = memchr::memrchr(b')', stat) else {
         return false;
@@ -398,15 +408,16 @@ fn tells_of_life(stat: &[u8]) -> bool {
     }
 }
 
-/// Ends every process whose mark begins with `nonce`, in whatever run of whatever process.
+/// Ends every process whose mark begins with `nonce`, in all runs of the process that has that
+/// nonce.
 pub(crate) fn end_all(nonce: u32) {
-    /// So many rounds without a pause: what forks on and on must not be given time.
+    /// Rounds without a pause: a process that keeps forking must not be given time.
     const EAGER: u32 = 1000;
     let (mut quiet, mut rounds) = (0, 0);
     while quiet < 2 {
         rounds += 1;
         if rounds > EAGER {
-            // Something can't be killed, for now.
+            // A process can't be killed, for now.
             thread::sleep(Duration::from_millis(10));
         }
         let Ok(processes) = processes() else { continue };
@@ -431,7 +442,7 @@ mod tests {
         };
         assert!(tells_of_life(&threads("S", 1)));
         assert!(!tells_of_life(&threads("Z", 1)) && !tells_of_life(&threads("X", 1)));
-        // Its main thread has ended.
+        // The main thread has ended, another goes on.
         assert!(tells_of_life(&threads("Z", 2)));
         assert!(tells_of_life(b"7 (\xd0\xbf\xd1) R 1 7 7 0 -1"));
         assert!(!tells_of_life(b"") && !tells_of_life(b"7 (name)"));

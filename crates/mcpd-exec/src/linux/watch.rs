@@ -1,7 +1,9 @@
-//! The paths that something was made of, to know whether it would still turn out the same.
+//! Validation of cached plans: the paths that something was derived from, to tell whether it
+//! would still turn out the same.
 //!
-//! A path is followed name by name, and each name is watched together with the directory that it is looked for in. While a
-//! directory is unchanged, so is what its names stand for: one look at it does for all of them.
+//! A path is followed name by name, and each name is watched together with the directory that
+//! contains it. While a directory is unchanged, so are the entries its names stand for: one look
+//! at it covers all of them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,37 +23,38 @@ use super::seen::Seen;
 use crate::os::{self, Fault};
 use crate::sandbox::Sandbox;
 
-/// What something was made of.
+/// Paths that something was derived from.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// By their paths, which have no links in them: what leads to a place comes before it.
+    /// Places by path, without links: a directory comes before the places in it.
     places: BTreeMap<PathBuf, Place>,
-    /// How often mounts had changed.
+    /// Number of mount changes at the start.
     mounts: u64,
 }
 
-/// A file or directory.
+/// File or directory that is watched.
 #[derive(Debug)]
 struct Place {
-    /// As it was when it was looked at last, and its names after it. `None` if another change might not have shown.
+    /// Version at the last look, which preceded the look at its names. `None` if another change
+    /// might not have shown.
     last: Mutex<Option<Seen>>,
-    /// Any change to it counts, not only one to what the names stand for.
+    /// Any change to it counts, not only one to the entries of its names.
     is_whole: bool,
-    /// The paths that were looked for in it, and what was there.
+    /// Paths that were looked up in it, and the entries found.
     names: BTreeMap<PathBuf, Entry>,
 }
 
-/// What a name stands for.
+/// Entry that a name stands for.
 #[derive(Debug, Clone, Copy)]
 enum Entry {
-    /// A new one may have the number of one that is gone, so its time counts too.
+    /// A new link may reuse the inode of an old one, so its time counts too.
     Link(Seen),
     Other(FileType, Seen),
     Nothing(Errno),
 }
 
 impl Watch {
-    /// Nothing is watched yet.
+    /// Watches nothing yet.
     pub(crate) fn new() -> Self {
         Self {
             places: BTreeMap::new(),
@@ -59,11 +62,12 @@ impl Watch {
         }
     }
 
-    /// Where a path leads, without links. That it leads there counts, or that it leads nowhere: `None`.
+    /// Resolves all links of a path and watches it. `None` if it leads nowhere, which is watched
+    /// as well.
     ///
     /// # Errors
     ///
-    /// It can't be told now.
+    /// It can't be determined now.
     pub(crate) fn find(&mut self, path: &Path) -> io::Result<Option<PathBuf>> {
         match self.follow(path, &mut Vec::new()) {
             Ok(found) => Ok(Some(found)),
@@ -71,17 +75,17 @@ impl Watch {
         }
     }
 
-    /// The same, and by which links.
+    /// Resolves all links of a path, watches it, and appends the links on the way to `links`.
     ///
     /// # Errors
     ///
-    /// It leads nowhere that this user gets to.
+    /// It leads nowhere that this user can access.
     pub(crate) fn follow(
         &mut self,
         path: &Path,
         links: &mut Vec<PathBuf>,
     ) -> Result<PathBuf, Lost> {
-        /// As many as the kernel follows.
+        /// The limit of the kernel.
         const MOST_LINKS: usize = 40;
         let most = links.len() + MOST_LINKS;
         let lost = |at: &Path, errno| Lost {
@@ -115,7 +119,7 @@ impl Watch {
         Ok(found)
     }
 
-    /// What is at a path in a directory, which is watched from now on.
+    /// Looks up a path in a directory, and watches it from now on.
     fn look_up(&mut self, directory: &Path, path: &Path) -> Entry {
         let names = &mut self.place(directory).names;
         let known = names.get(path).copied();
@@ -131,32 +135,32 @@ impl Watch {
         place.or_insert_with(|| Place::at(path))
     }
 
-    /// Any change to a file or directory counts: to what is in it, to its mode, to its owner. Its path has been
-    /// [found](Self::find).
+    /// Watches a file or directory as a whole: a change to its contents, mode or owner counts.
+    /// Its path was returned by [`find`](Self::find).
     pub(crate) fn whole(&mut self, path: &Path) {
         self.place(path).is_whole = true;
     }
 
-    /// Whether a process can get at what is there, or could after changing a mode. If not, any change to it counts. Its path has
-    /// been [found](Self::find).
+    /// Returns whether a process can access the place, or could after changing a mode. If not,
+    /// any change to it counts. Its path was returned by [`find`](Self::find).
     pub(crate) fn is_in_reach(&mut self, path: &Path, sandbox: &Sandbox) -> bool {
-        // What somebody else can get at is not known.
+        // The rights of another user are not known.
         sandbox.run_as.is_some() || is_in_reach(path) || {
             self.whole(path);
             is_in_reach(path)
         }
     }
 
-    /// False once it would be made of something else.
+    /// Returns false once the result would be derived from something else.
     pub(crate) fn is_current(&self) -> bool {
-        // Before anything is looked at.
+        // Taken before any look.
         let now = SystemTime::now();
         let mut places = self.places.iter();
         self.mounts == mounts::changes()
             && places.all(|(path, place)| place.is_unchanged(path, now))
     }
 
-    /// The same for what is watched below a directory.
+    /// Returns whether the watched places below a directory are unchanged.
     #[cfg(test)]
     pub(crate) fn is_current_below(&self, directory: &Path) -> bool {
         let now = SystemTime::now();
@@ -168,27 +172,28 @@ impl Watch {
     }
 }
 
-/// Where the way along a path has ended.
+/// End of the way along a path that can't be followed further.
 #[derive(Debug)]
 pub(crate) struct Lost {
-    /// What was looked for, in a directory that is there.
+    /// Path that was looked up, in a directory that exists.
     at: PathBuf,
     errno: Errno,
 }
 
 impl Lost {
-    /// The directory that lets nobody through, if that is why.
+    /// Returns the directory that denies passage, if that is the reason.
     pub(crate) fn closed(&self) -> Option<&Path> {
         let directory = self.at.parent()?;
         let passable = || accessat(CWD, directory, Access::EXEC_OK, AtFlags::EACCESS);
         (self.errno == Errno::ACCESS && passable().is_err()).then_some(directory)
     }
 
-    /// What keeps this user from going on, but perhaps not a process: a closed directory, or else what was looked for. `None` if
-    /// that is not there.
+    /// Returns the obstacle that stops this user, but perhaps not a process: a closed directory,
+    /// or else the path that was looked up. `None` if that does not exist.
     ///
     /// # Errors
     ///
+    /// A resource is exhausted.
     /// Something is short.
     pub(crate) fn obstacle(&self) -> io::Result<Option<&Path>> {
         let error = io::Error::from(self.errno);
@@ -201,11 +206,11 @@ impl Lost {
         }
     }
 
-    /// Nothing, if there is nothing at `path`, or nothing that this user gets to.
+    /// Passes over a path that does not exist, or that this user can't access.
     ///
     /// # Errors
     ///
-    /// It can't be told now.
+    /// It can't be determined now.
     pub(crate) fn passed_over(&self, path: &Path) -> io::Result<()> {
         match (self.obstacle()?, self.errno) {
             (None, _) | (_, Errno::ACCESS | Errno::PERM) => Ok(()),
@@ -228,7 +233,8 @@ impl fmt::Display for Lost {
 
 impl Place {
     fn at(path: &Path) -> Self {
-        // The time before the look, and the directory before its names: what happens meanwhile has to show.
+        // The time before the look, and the directory before its names, so that a concurrent
+        // change shows.
         let now = SystemTime::now();
         Self {
             last: Mutex::new(seen(path).ok().filter(|seen| seen.is_settled(now))),
@@ -237,7 +243,7 @@ impl Place {
         }
     }
 
-    /// `now` is a time before this.
+    /// Returns whether the place is unchanged. `now` is a time before this call.
     fn is_unchanged(&self, path: &Path, now: SystemTime) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = seen(path).ok();
@@ -277,12 +283,12 @@ impl Entry {
     }
 }
 
-/// Links are not followed.
+/// Returns the version of the file at a path, without following links.
 fn seen(path: &Path) -> Result<Seen, Errno> {
     lstat(path).map(Seen::from)
 }
 
-/// The names in a path, the first of them last.
+/// Returns the names in a path, in reverse order.
 fn backwards(path: &Path) -> Vec<OsString> {
     let names = path.components().filter_map(|part| match part {
         Component::Normal(_) | Component::ParentDir => Some(part.as_os_str().to_owned()),
@@ -291,7 +297,8 @@ fn backwards(path: &Path) -> Vec<OsString> {
     names.rev().collect()
 }
 
-/// The same for this user. What can't be looked at may be.
+/// Returns whether this user can access the place, or could. A place that can't be inspected
+/// counts as accessible.
 fn is_in_reach(path: &Path) -> bool {
     let may = |access| accessat(CWD, path, access, AtFlags::EACCESS).is_ok();
     let mut ways = [Access::READ_OK, Access::WRITE_OK, Access::EXEC_OK].into_iter();
@@ -312,7 +319,7 @@ mod tests {
 
     const SETTLED: Duration = Duration::from_millis(30);
 
-    /// A directory, by its path without links.
+    /// Temporary directory, with its path without links.
     struct Ground(
         #[expect(dead_code, reason = "removed on drop")] TempDir,
         PathBuf,
@@ -342,12 +349,12 @@ mod tests {
         }
     }
 
-    /// Whether a change makes a difference to who has followed `path`.
+    /// Checks whether a change matters after `path` was followed.
     #[track_caller]
     fn check(prepare: impl Fn(&Ground), path: &str, change: impl Fn(&Ground), expected: bool) {
         let ground = Ground::new();
         prepare(&ground);
-        // On older kernels what happens right after shows no later time.
+        // On older kernels a change right after the look shows no later time.
         thread::sleep(SETTLED);
         let mut watch = Watch::new();
         watch.find(&ground.at(path)).unwrap();
@@ -468,7 +475,7 @@ mod tests {
             ground.link("one", "link");
         };
         let relink = |ground: &Ground| {
-            // Its number may be the same.
+            // The new link may reuse the inode.
             fs::remove_file(ground.at("link")).unwrap();
             ground.link("two", "link");
         };
@@ -503,7 +510,7 @@ mod tests {
         assert_eq!(current(), [true, false]);
     }
 
-    /// Where the clock goes in ticks, what happens right after a change shows no later time.
+    /// With a clock that ticks, a change right after another shows no later time.
     #[test]
     fn what_has_just_changed_is_taken_for_another() {
         let ground = Ground::new();
@@ -513,7 +520,7 @@ mod tests {
             watch.whole(&ground.1);
             watch.is_current_below(&ground.1)
         };
-        // On a busy machine it may not be right after.
+        // On a busy machine a single try may be too late.
         assert!(!(0..100).all(is_current));
     }
 }

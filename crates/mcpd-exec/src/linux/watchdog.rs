@@ -1,5 +1,11 @@
-//! A second process that ends what runs have left behind when this one is killed: nobody can tidy up after a SIGKILL
-//! but somebody else. At an orderly end it does nothing.
+//! Watchdog: a second process that ends what runs have left behind when this one is killed, since
+//! no process can clean up after its own SIGKILL. At an orderly end it does nothing.
+//!
+//! ```text
+//!              wake             spawned
+//!   asleep ───────────► starting ──────► Kept ──watchdog ends, pause──► Lost ──► starting
+//!                                         └──── last executor dropped ──► Over
+//! ```
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -14,45 +20,45 @@ use std::{env, thread};
 
 use super::{temporary, tree};
 
-/// The first argument of the second process.
+/// First argument of the watchdog process.
 const ARGUMENT: &str = "__mcpd-exec-watchdog";
-/// Said before an orderly end.
+/// Message that announces an orderly end.
 const ALL_IS_WELL: &[u8] = b".";
 
-/// How many watch over this process.
+/// Number of watchdogs that watch over this process.
 static WATCHING: AtomicUsize = AtomicUsize::new(0);
 /// The last one that was made here.
 static SHARED: Mutex<Weak<Watchdog>> = Mutex::new(Weak::new());
 
-/// Keeps a second process from the first run on, as long as it lives.
+/// Keeper of a watchdog process, from the first run on as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     temporary: PathBuf,
     watch: Arc<Mutex<Watch>>,
-    /// Has the thread start the second process, and tell when it has tried to.
+    /// Asks the thread to start the watchdog, and to drop the sender after the attempt.
     wake: mpsc::Sender<mpsc::Sender<()>>,
     is_awake: OnceLock<()>,
-    /// The end of that thread. The lock makes it fit to be shared.
+    /// End of that thread. The lock makes it `Sync`.
     ended: Mutex<mpsc::Receiver<Infallible>>,
 }
 
 #[derive(Debug)]
 enum Watch {
-    /// The lifeline to the second process: it tears when this one dies, whatever kills it.
+    /// The pipe to the watchdog. It closes when this process dies, of any cause.
     Kept(ChildStdin),
-    /// There is none at present.
+    /// No watchdog at present.
     Lost,
-    /// There shall be none any more.
+    /// No watchdog any more.
     Over,
 }
 
 impl Watchdog {
-    /// One for runs whose directories are in `temporary`: all executors of this process have the same. It starts no second
-    /// process before it is woken.
+    /// Returns the watchdog for runs whose directories are in `temporary`; all executors of this
+    /// process share it. The process starts when it is first woken.
     ///
     /// # Errors
     ///
-    /// The thread that waits for the second process can't be started. Or this is a second process itself.
+    /// The thread can't be started, or this is a watchdog process itself.
     pub(crate) fn shared(temporary: &Path) -> io::Result<Arc<Self>> {
         let mut shared = lock(&SHARED);
         let known = shared.upgrade();
@@ -66,7 +72,7 @@ impl Watchdog {
 
     fn new(temporary: &Path) -> io::Result<Self> {
         if env::args_os().nth(1).is_some_and(|first| first == ARGUMENT) {
-            // It would start itself without end.
+            // Otherwise it would start itself without end.
             let reason = "watch over this process: its `main` must begin with `run_watchdog`";
             return Err(io::Error::other(reason));
         }
@@ -77,7 +83,7 @@ impl Watchdog {
         thread::Builder::new()
             .name("mcpd-exec-watch".to_owned())
             .spawn(move || {
-                // It is over if nobody ever runs anything.
+                // `recv` fails if no run ever starts.
                 if let Ok(trying) = woken.recv() {
                     keep(&kept, &directory, trying);
                 }
@@ -92,18 +98,18 @@ impl Watchdog {
         })
     }
 
-    /// Starts the second process before anything runs. If it can't be started that is tried again, and there is none
-    /// meanwhile. Blocks the first time.
+    /// Starts the watchdog before the first run. If that fails, it is tried again later, without
+    /// a watchdog meanwhile. Blocks the first time.
     pub(crate) fn wake(&self) {
         self.is_awake.get_or_init(|| {
             let (trying, tried) = mpsc::channel();
             self.wake.send(trying).ok();
-            // An error says the same as an answer: the attempt is over.
+            // An error means the same as an answer: the attempt is over.
             tried.recv().ok();
         });
     }
 
-    /// Whether there is one, whoever has started it: they all watch over the whole process.
+    /// Returns whether there is a watchdog, of any executor: each watches over the whole process.
     pub(crate) fn is_there() -> bool {
         WATCHING.load(Relaxed) > 0
     }
@@ -116,10 +122,10 @@ impl Drop for Watchdog {
         let watch = std::mem::replace(&mut *lock(&self.watch), Watch::Over);
         if let Watch::Kept(mut lifeline) = watch {
             WATCHING.fetch_sub(1, Relaxed);
-            // If it is gone already, there is nobody to reassure.
+            // The write fails if the watchdog has ended already.
             lifeline.write_all(ALL_IS_WELL).ok();
             drop(lifeline);
-            // If this process ends next, whoever has started it finds nobody left behind.
+            // If this process ends next, its parent must find no child left behind.
             lock(&self.ended).recv_timeout(PATIENCE).ok();
         }
     }
@@ -129,10 +135,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts the second process, and the next whenever one has ended, until there shall be none any more. What comes of the
-/// first attempt is known when `trying` is gone.
+/// Starts the watchdog, and another one whenever it ends, until none is wanted. `trying` is
+/// dropped after the first attempt.
 fn keep(watch: &Mutex<Watch>, temporary: &Path, trying: mpsc::Sender<()>) {
-    /// One that ends as soon as it has started would keep us busy, and there may be no room for another just now.
+    /// Pause between attempts: a watchdog that ends at once would keep this thread busy, and a
+    /// lack of resources may pass.
     const PAUSE: Duration = Duration::from_secs(1);
     let mut trying = Some(trying);
     loop {
@@ -174,14 +181,14 @@ fn second_process(temporary: &Path) -> io::Result<(Child, ChildStdin)> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // What a terminal or a supervisor sends to the host's group is not meant for it.
+        // Signals to the group of the host, from a terminal or supervisor, must not reach it.
         .process_group(0)
         .spawn()?;
     let lifeline = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
     Ok((child, lifeline))
 }
 
-/// Does the work of the second process, if this is to be it.
+/// Does the work of the watchdog, if this process was started as one.
 pub(crate) fn run() -> bool {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     let [first, nonce, directory] = arguments.as_slice() else {

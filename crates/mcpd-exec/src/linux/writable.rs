@@ -1,4 +1,4 @@
-//! Where the paths lead that a process may write, and those that it may read although they are
+//! Targets of the paths that a process may write, and of those that it may read although they are
 //! hidden.
 
 use std::fs;
@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 use super::watch::Watch;
 use crate::sandbox::Sandbox;
 
-/// What a process may write.
+/// Paths that a process may write.
 #[derive(Debug)]
 pub(crate) struct Writable {
-    /// Each path, and where it leads, without links.
+    /// Each path with its target, without links.
     pub(crate) places: Vec<(PathBuf, PathBuf)>,
-    /// What was to be writable and is not, each as a sentence.
+    /// Paths that were to be writable and are not, each as a sentence.
     pub(crate) skipped: Vec<String>,
 }
 
 impl Writable {
-    /// What `sandbox` allows, and the directory for temporary files, which has no links on its way. It may be that `others` can be
-    /// written as well.
+    /// Resolves the writable paths of `sandbox` and the directory for temporary files, whose path
+    /// has no links. The places in `others` are writable as well.
     ///
-    /// Whoever may write a directory may put a link into it. If such a link was followed, the next process could write wherever
-    /// this one wanted it to.
+    /// A process that may write a directory may plant a link in it. If that link were followed,
+    /// the process could open any place of its choice to the next one.
     ///
     /// # Errors
     ///
-    /// Something is short.
+    /// A resource is exhausted.
     pub(crate) fn of(
         sandbox: &Sandbox,
         temporary: Option<&Path>,
@@ -40,7 +40,7 @@ impl Writable {
             let mut links = Vec::new();
             match watch.follow(path, &mut links) {
                 Ok(place) => {
-                    // It may be mounted as soon as somebody looks into it.
+                    // Look into it, as it may be an automount.
                     fs::metadata(&place).ok();
                     found.push((path, is_resolved, place, links));
                 }
@@ -74,24 +74,24 @@ impl Writable {
     }
 }
 
-/// Places that can be read although they, or something above them, are hidden.
+/// Places that can be read although they, or a directory above them, are hidden.
 #[derive(Debug, Default)]
 pub(crate) struct Readable {
     /// Shown by default, or needed by the run: readable unless they are hidden by name.
     pub(crate) shown: Vec<PathBuf>,
-    /// Readable by name: each path, and where it leads.
+    /// Readable by name: each path with its target.
     pub(crate) declared: Vec<(PathBuf, PathBuf)>,
     /// Paths that were to be readable and are not, each as a sentence.
     pub(crate) skipped: Vec<String>,
 }
 
 impl Readable {
-    /// Places of a sandbox for a run that needs the paths in `needed`, where others are `written`:
-    /// no link in these is followed, as a process may have made it.
+    /// Resolves the readable places of a sandbox for a run that needs the paths in `needed`.
+    /// Links in `written` places are not followed, as a process may have planted them.
     ///
     /// # Errors
     ///
-    /// Something is short.
+    /// A resource is exhausted.
     pub(crate) fn of(
         sandbox: &Sandbox,
         needed: &[&Path],
@@ -123,11 +123,12 @@ impl Readable {
     }
 }
 
-/// Where a path leads, or which link in what is `written` it leads through, if it leads anywhere.
+/// Returns the target of a path, or the link in a `written` place that it leads through, if any.
+/// `Err(None)` means that it leads nowhere.
 ///
 /// # Errors
 ///
-/// Something is short.
+/// A resource is exhausted.
 pub(crate) fn lead(
     path: &Path,
     written: &[PathBuf],

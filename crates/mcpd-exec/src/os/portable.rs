@@ -1,8 +1,9 @@
-//! Processes as the standard library makes them: on macOS confined by Seatbelt, on Windows held together by a job
-//! object. What can't be had is reported, or refused.
+//! Portable implementation: the standard library creates processes, confined by Seatbelt on
+//! macOS, and contained by a job object on Windows. What the system lacks is reported, or
+//! refused.
 //!
-//! Compiled for other systems with care but not tested there. On Unix systems it is tested on Linux by
-//! `--cfg mcpd_portable`, where nothing confines.
+//! It is compiled for other systems with care but not tested there. Its Unix part is tested on
+//! Linux with `--cfg mcpd_portable`, without any confinement.
 
 mod confine;
 #[cfg_attr(windows, path = "portable/job.rs")]
@@ -31,10 +32,10 @@ use crate::sandbox::{Level, Sandbox};
 
 pub(crate) use self::group::ExitWatch;
 
-/// What the processes of one executor share.
+/// State shared by all processes of one executor.
 #[derive(Debug)]
 pub(crate) struct System {
-    /// Where runs have their temporary directories.
+    /// Directory for the temporary directories of runs.
     temporary: PathBuf,
 }
 
@@ -57,7 +58,7 @@ impl System {
     ///
     /// # Errors
     ///
-    /// Nothing is started then.
+    /// Nothing was started.
     pub(crate) fn start(
         &self,
         command: &Command,
@@ -102,7 +103,7 @@ impl System {
     }
 }
 
-/// A process just made, and our ends of its pipes.
+/// New process, with our ends of its pipes.
 struct Started {
     leader: Leader,
     stdin: Option<Pipe>,
@@ -110,7 +111,7 @@ struct Started {
     stderr: Pipe,
 }
 
-/// All threads that start processes are alike.
+/// Class of a spawner thread. All are alike here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lane;
 
@@ -129,11 +130,11 @@ impl Lane {
 #[derive(Debug)]
 pub(crate) struct Entered;
 
-/// A process that has not been reaped.
+/// Process that has not been reaped.
 #[derive(Debug)]
 pub(crate) struct Child {
     leader: Leader,
-    /// What it leaves on disk goes after it.
+    /// Owner of its temporary directory, which is removed after it.
     confinement: Confinement,
 }
 
@@ -150,12 +151,12 @@ impl Child {
         self.leader.has_exited()
     }
 
-    /// Nothing before it is reaped.
+    /// Returns `None`: the status is known only after reaping.
     pub(crate) fn status(&self) -> Option<ExitStatus> {
         None
     }
 
-    /// Waits for nothing: the async workers can.
+    /// Does not wait: the async workers do.
     pub(crate) fn attend(&self, _: [&mut Output; 2], _: Duration, _: impl Fn() -> bool) {}
 
     pub(crate) fn watch(&self) -> io::Result<ExitWatch> {
@@ -203,26 +204,26 @@ impl Child {
     }
 }
 
-/// There is none.
+/// Returns false: there is no watchdog.
 pub(crate) fn run_watchdog() -> bool {
     false
 }
 
-/// Nothing, as there is no call for it.
+/// Does nothing: no allocator here needs it.
 pub(crate) fn prepare_memory() {}
 
-/// Nothing, likewise.
+/// Does nothing, likewise.
 pub(crate) fn release_memory() {}
 
-/// What is done here can't be done without unsafe code.
+/// Does nothing: it would take unsafe code.
 pub(crate) fn prepare_signals() {}
 
-/// Not to be known without leases.
+/// Returns false: without leases it can't be known.
 pub(crate) fn is_open_for_writing(_: &Path) -> bool {
     false
 }
 
-/// There is none.
+/// Returns `None`: there are no control groups.
 pub(crate) fn control_group() -> Option<PathBuf> {
     None
 }

@@ -1,6 +1,7 @@
-//! macOS's Seatbelt: what a process may do, in the language of `sandbox-exec`, which starts it so confined.
+//! Seatbelt profiles for macOS: the rules of a process, in the language of `sandbox-exec`, which
+//! starts it confined.
 //!
-//! Compiled for macOS with care but not tested there. The texts are tested everywhere.
+//! They are compiled for macOS with care but not tested there. Their text is tested everywhere.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -17,16 +18,17 @@ use crate::error::{StartError, diagnosis};
 use crate::sandbox::homes::{is_kept_by_program, is_system, moved_directories};
 use crate::sandbox::{Network, Sandbox};
 
-/// Whether nothing is run at level `guarded` without it.
+/// Level `guarded` is refused without it.
 #[cfg(target_os = "macos")]
 pub(crate) const IS_NEEDED: bool = true;
 
-/// What confines itself and then becomes the program it is given.
+/// Program that confines itself and then executes the given program.
 #[cfg(target_os = "macos")]
 const PROGRAM: &str = "/usr/bin/sandbox-exec";
 
-/// Of several rules that speak of an operation the last one counts. Everything may be read, and done to the process's own
-/// kind; without a session of its own it must not get hold of the host's terminal, nor may it have others act for it.
+/// Basic rules. The last rule for an operation counts. Reading is allowed, and so is everything
+/// among the processes of the sandbox. Without its own session, a process must not use the host's
+/// terminal, nor let other processes act for it.
 const RULES: &str = r#"(version 1)
 (allow default)
 (deny signal)
@@ -50,14 +52,15 @@ const RULES: &str = r#"(version 1)
   (require-all (regex #"^/dev/ttys") (extension "com.apple.sandbox.pty")))
 "#;
 
-/// No network, and none of the services that would look up names or fetch something for it.
+/// Rules without network: no sockets, and no services that look up names or download for a
+/// process.
 const NO_NETWORK: &str = r#"(deny network*)
 (deny mach-lookup
   (global-name "com.apple.dnssd.service")
   (global-name "com.apple.nsurlsessiond"))
 "#;
 
-/// The rules for one sandbox. Paths are parameters, so that no character of theirs can mean anything.
+/// Rules for one sandbox. Paths are parameters, so that none of their characters has a meaning.
 #[derive(Debug)]
 pub(crate) struct Profile {
     rules: String,
@@ -65,8 +68,8 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// The rules of a sandbox whose process needs to read `needed` and has its temporary files in
-    /// `temporary`.
+    /// Makes the rules of a sandbox whose process needs to read `needed`, with its temporary
+    /// files in `temporary`.
     pub(crate) fn new(sandbox: &Sandbox, needed: &[PathBuf], temporary: &Path) -> Self {
         let write = writable(sandbox).map(PathBuf::as_path);
         let write = resolved(write.chain([temporary]));
@@ -80,8 +83,8 @@ impl Profile {
             rules: RULES.to_owned(),
             paths: Vec::new(),
         };
-        // The more specific entry counts, and of equals what is kept least, then what is shown,
-        // hidden and declared: so they come in this order.
+        // The most specific entry counts. Of equally specific ones the order is: kept, shown,
+        // hidden, declared. The last rule wins, so they are written in this order.
         let entries = [
             (&kept, "deny file*"),
             (&shown, "allow file-read*"),
@@ -101,7 +104,7 @@ impl Profile {
                 "({verdict} network-outbound (remote unix-socket (subpath {path})))"
             ));
         }
-        // By another name it would not be hidden any more.
+        // Under another name it would not be hidden any more.
         let covered = hidden.union(&kept).cloned().collect();
         for path in on_the_way(&covered, &write) {
             let path = profile.parameter(path);
@@ -118,14 +121,14 @@ impl Profile {
         writeln!(self.rules, "{rule}").ok();
     }
 
-    /// How the rules call a path.
+    /// Adds a path as a parameter, and returns its name in the rules.
     fn parameter(&mut self, path: &Path) -> String {
         let name = format!("(param \"PATH_{}\")", self.paths.len());
         self.paths.push(path.to_owned());
         name
     }
 
-    /// What `sandbox-exec` is given before the program.
+    /// Returns the arguments of `sandbox-exec` before the program.
     pub(crate) fn arguments(self) -> Vec<OsString> {
         let mut arguments = vec!["-p".into(), self.rules.into()];
         for (index, path) in self.paths.into_iter().enumerate() {
@@ -137,8 +140,9 @@ impl Profile {
     }
 }
 
-/// What is followed of what may be written: a link that was put there since the path was resolved is not, nor one that a process
-/// may have made, as far as names tell. What lies in another entry, and in nothing hidden there, is allowed with that.
+/// Returns the writable paths that are followed. Not followed are a link that appeared after the
+/// path was resolved, and one that a process may have made, as far as names tell. A path inside
+/// another entry, and in nothing hidden there, is allowed by that entry.
 fn writable(sandbox: &Sandbox) -> impl Iterator<Item = &PathBuf> {
     let is_in = |path: &Path, other: &Path| path != other && path.starts_with(other);
     let is_allowed_with = move |path: &PathBuf, other: &PathBuf| {
@@ -156,13 +160,13 @@ fn writable(sandbox: &Sandbox) -> impl Iterator<Item = &PathBuf> {
     })
 }
 
-/// Entries of homes that programs keep for themselves, as they are found.
+/// Lists the entries of homes that programs keep for themselves.
 fn kept(sandbox: &Sandbox) -> BTreeSet<PathBuf> {
     let mut kept = BTreeSet::new();
     for home in resolved(sandbox.homes.iter().map(PathBuf::as_path)) {
         let entries = fs::read_dir(&home).into_iter().flatten().flatten();
         let entries = entries.filter(|entry| is_kept_by_program(&entry.file_name()));
-        // A link may lead to what belongs to the system, or to all there is.
+        // A link may lead to a place of the system, or to the root.
         let places = entries.map(|entry| resolve(&entry.path()));
         kept.extend(places.filter(|place| !is_system(place) && !home.starts_with(place)));
     }
@@ -170,8 +174,8 @@ fn kept(sandbox: &Sandbox) -> BTreeSet<PathBuf> {
     kept
 }
 
-/// Paths that can be read although they, or a directory above them, are hidden; but for what leads through a
-/// link in what is written, which a process may have made.
+/// Resolves paths that can be read although they, or a directory above them, are hidden. Paths
+/// through a link in a written place are left out, as a process may have made it.
 fn readable<'a>(
     paths: impl Iterator<Item = &'a PathBuf>,
     write: &BTreeSet<PathBuf>,
@@ -184,7 +188,8 @@ fn readable<'a>(
     resolved(paths.filter(|path| !is_planted(path)).map(PathBuf::as_path))
 }
 
-/// Each once, as the kernel knows it: absolute and without links, as far as it leads to anything.
+/// Resolves each path once, as the kernel knows it: absolute and without links, as far as it
+/// exists.
 fn resolved<'a>(paths: impl Iterator<Item = &'a Path>) -> BTreeSet<PathBuf> {
     paths.map(resolve).collect()
 }
@@ -199,18 +204,20 @@ fn resolve(path: &Path) -> PathBuf {
     known.unwrap_or(path).components().collect()
 }
 
-/// The directories on the way to what is hidden that could be moved, and it with them.
+/// Returns the directories on the way to hidden paths that could be moved, with the hidden paths
+/// in them.
 fn on_the_way<'a>(hidden: &'a BTreeSet<PathBuf>, write: &BTreeSet<PathBuf>) -> BTreeSet<&'a Path> {
     let ancestors = hidden.iter().flat_map(|path| path.ancestors().skip(1));
     let is_writable = |path: &&Path| write.iter().any(|entry| path.starts_with(entry));
     ancestors.filter(is_writable).collect()
 }
 
-/// What starts `program`, with its temporary files in `temporary`, in a sandbox.
+/// Returns the command that starts `program` in a sandbox, with its temporary files in
+/// `temporary`.
 ///
 /// # Errors
 ///
-/// The program can't be started: `sandbox-exec` would only say so to its own standard error.
+/// The program can't be started: `sandbox-exec` would report that only on its own standard error.
 #[cfg(target_os = "macos")]
 pub(crate) fn starter(
     command: &Command,
@@ -239,18 +246,18 @@ fn confined(
     command
 }
 
-/// Tries whether this system takes such rules, until it has.
+/// Checks that this system accepts such rules, until it has once.
 ///
 /// # Errors
 ///
-/// It does not, and why.
+/// It does not, with the reason.
 #[cfg(target_os = "macos")]
 pub(crate) fn check() -> Result<(), String> {
     static TAKES: OnceLock<()> = OnceLock::new();
     if TAKES.get().is_some() {
         return Ok(());
     }
-    // With a rule of each kind.
+    // One rule of each kind.
     let sandbox = Sandbox::none().hide("/nowhere").network(Network::Off);
     let tried = confined(&sandbox, &[], Path::new("/usr/bin/true"), Path::new("/"))
         .env_clear()
@@ -274,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of files and sockets by path, with the paths in place of their parameters.
+    /// Returns the rules for files and sockets, with the paths in place of their parameters.
     fn rules(profile: &Profile) -> String {
         let mut rules = profile.rules.replacen(RULES, "", 1).replace(NO_NETWORK, "");
         for (index, path) in profile.paths.iter().enumerate().rev() {

@@ -28,16 +28,17 @@ pub(crate) fn writer(end: Pipe) -> io::Result<Writer> {
     pipe::Sender::from_owned_fd_unchecked(non_blocking(end)?)
 }
 
-/// Lets a process write so many bytes ahead of us: each time it has to wait, two processes change places.
+/// Enlarges a pipe so that the process can write further ahead: each time it blocks costs two
+/// context switches.
 pub(crate) fn widen(pipe: &Reader, bytes: usize) {
-    // Refused to a user with many large pipes, who keeps the small ones.
+    // Refused to a user with many large pipes; the small one stays.
     #[cfg(target_os = "linux")]
     rustix::pipe::fcntl_setpipe_size(pipe, bytes).ok();
     #[cfg(not(target_os = "linux"))]
     let _ = (pipe, bytes);
 }
 
-/// Reads what is there, whatever the runtime knows of it.
+/// Reads what is there, regardless of the readiness that the runtime knows.
 ///
 /// # Errors
 ///
@@ -49,7 +50,7 @@ pub(crate) fn read_at_once(pipe: &Reader, buffer: &mut Vec<u8>) -> io::Result<us
     )?)
 }
 
-/// Our end only: the process's end is another open file.
+/// Makes our end non-blocking. The process's end is another open file.
 fn non_blocking(end: OwnedFd) -> io::Result<OwnedFd> {
     rustix::io::ioctl_fionbio(&end, true)?;
     Ok(end)
@@ -61,7 +62,8 @@ pub(crate) fn first_write(stdin: &Pipe, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::io::write(stdin, bytes)?)
 }
 
-/// How large a file this process may make. For more there is SIGXFSZ, which ends whoever does not ignore it.
+/// Returns the file size limit of this process. Exceeding it raises SIGXFSZ, which ends a process
+/// that does not ignore it.
 pub(crate) fn file_size_limit() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
@@ -78,7 +80,7 @@ pub(crate) fn is_executable(metadata: &Metadata) -> bool {
     metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
 }
 
-/// Whether this user may.
+/// Returns whether this user may execute the file.
 pub(crate) fn may_execute(file: &Path) -> bool {
     rustix::fs::access(file, Access::EXEC_OK).is_ok()
 }

@@ -1,4 +1,5 @@
-//! Windows, compiled with care but not tested. Pipes are read and written by the runtime's blocking threads.
+//! Windows, compiled with care but not tested. Blocking threads of the runtime read and write the
+//! pipes.
 
 use std::fs::Metadata;
 use std::io;
@@ -23,15 +24,15 @@ pub(crate) fn writer(end: Pipe) -> io::Result<Writer> {
     Ok(File::from_std(end.into()))
 }
 
-/// How large a pipe is was settled when it was made.
+/// Does nothing: the size of a pipe is fixed when it is made.
 pub(crate) fn widen(_pipe: &Reader, _bytes: usize) {}
 
-/// Anonymous pipes can't be told not to block, so the runtime reads everything.
+/// Reads nothing: anonymous pipes can't be non-blocking, so the runtime reads everything.
 pub(crate) fn read_at_once(_pipe: &Reader, _buffer: &mut Vec<u8>) -> io::Result<usize> {
     Err(io::ErrorKind::WouldBlock.into())
 }
 
-/// Anonymous pipes can't be told not to block, so the runtime writes everything.
+/// Writes nothing: anonymous pipes can't be non-blocking, so the runtime writes everything.
 pub(crate) fn first_write(_stdin: &Pipe, _bytes: &[u8]) -> io::Result<usize> {
     Err(io::ErrorKind::WouldBlock.into())
 }

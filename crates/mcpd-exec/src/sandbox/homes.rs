@@ -1,10 +1,10 @@
-//! Homes, and what of a home a confined process sees. Only names: whether anything is there is not
-//! looked at.
+//! Home directories, and the part of them that a confined process sees. Only names are
+//! considered, not the file system.
 //!
-//! A list of secrets is a list of what came to mind. So it is turned round: of a home
-//! everything is hidden that programs keep there for themselves, in entries whose names begin with
-//! a dot, and what can be read is listed here: tool chains, and configuration without which
-//! programs stop although nothing in it is secret.
+//! A deny-list of secrets contains only what its author thought of. So this is an allow-list:
+//! everything in a home is hidden that programs keep there for themselves, in entries whose names
+//! begin with a dot. The exceptions are listed here: tool chains, and configuration without
+//! secrets that programs need to start.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use crate::account::Account;
 
-/// Directories of the system that some accounts have as their home. No user keeps anything in them.
+/// Directories of the system that some accounts have as their home. Users keep nothing in them.
 const SYSTEM: &[&str] = &[
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/nix", "/proc", "/run", "/sbin", "/sys",
     "/usr",
@@ -21,8 +21,8 @@ const SYSTEM: &[&str] = &[
 /// Entries of a home that programs keep for themselves although their names begin with no dot.
 const KEPT_BY_PROGRAMS: &[&str] = &["snap"];
 
-/// Readable at `guarded` although it is kept by programs, as paths below a home. What is secret in
-/// it is hidden all the same.
+/// Paths below a home that are readable at `guarded` although programs keep them. Secrets in them
+/// are hidden all the same.
 const SHOWN: &[&str] = &[
     // Tool chains and their packages.
     ".asdf",
@@ -144,7 +144,7 @@ const SHOWN: &[&str] = &[
     ".local/share/virtualenv",
     ".local/share/virtualenvs",
     ".themes",
-    // Configuration that is no secret.
+    // Configuration without secrets.
     ".XCompose",
     ".config/fontconfig",
     ".config/git",
@@ -173,7 +173,7 @@ const SHOWN: &[&str] = &[
     ".tool-versions",
 ];
 
-/// Directories of a home that variables can put elsewhere, with what of them is usual in it.
+/// Directories of a home that variables can put elsewhere, with their usual paths.
 pub(super) const MOVABLE: &[(&str, &str)] = &[
     ("XDG_CONFIG_HOME", ".config"),
     ("XDG_DATA_HOME", ".local/share"),
@@ -181,7 +181,7 @@ pub(super) const MOVABLE: &[(&str, &str)] = &[
     ("XDG_CACHE_HOME", ".cache"),
 ];
 
-/// Homes whose files this process may read: `$HOME`, the one of its account, and for root those of
+/// Homes whose files this process may read: `$HOME`, that of its account, and for root those of
 /// regular users.
 pub(super) fn of_caller() -> Vec<PathBuf> {
     let account = Account::of_caller().map(|account| account.home().to_owned());
@@ -194,8 +194,7 @@ pub(super) fn of_user(user: u32) -> Vec<PathBuf> {
     distinct(Account::of_user(user).map(|account| account.home().to_owned()))
 }
 
-/// Homes of the regular users of this machine, if this process may read what is in them: if it is
-/// root.
+/// Homes of the regular users of this machine, if this process is root and so may read them.
 #[cfg(unix)]
 fn of_regular_users() -> Vec<PathBuf> {
     static HOMES: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
@@ -216,8 +215,8 @@ fn of_regular_users() -> Vec<PathBuf> {
 /// Homes of the regular users in a table of the form of `/etc/passwd`.
 #[cfg(unix)]
 fn regular_homes(table: &str) -> impl Iterator<Item = PathBuf> {
-    /// Numbers that distributions give to people: below are services, above `nobody` and
-    /// containers.
+    /// User numbers that distributions give to people: below are services, above are containers
+    /// and the overflow user.
     const REGULAR: std::ops::Range<u32> = 1_000..60_000;
     table.lines().filter_map(|line| {
         let mut fields = line.split(':');
@@ -227,7 +226,7 @@ fn regular_homes(table: &str) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Each home once, without those that are the system's.
+/// Removes duplicates, and directories of the system.
 fn distinct(homes: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut distinct = Vec::new();
     for home in homes {
@@ -240,7 +239,7 @@ fn distinct(homes: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     distinct
 }
 
-/// Returns whether `path` is, or lies in, what belongs to the system and to no user.
+/// Returns whether `path` is in a directory that belongs to the system and to no user.
 pub(crate) fn is_system(path: &Path) -> bool {
     path.parent().is_none() || SYSTEM.iter().any(|system| path.starts_with(system))
 }
@@ -251,30 +250,30 @@ pub(crate) fn is_kept_by_program(name: &std::ffi::OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b".") || is_listed()
 }
 
-/// Directories in the place of those of a home, where `variable` names them.
+/// Returns the directories that variables name in place of those of a home.
 pub(super) fn moved(
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> impl Iterator<Item = (PathBuf, &'static str)> {
-    /// Directories that hold more than one user's, or one program's, own.
+    /// Directories that hold more than the files of one user or one program.
     const SHARED: &[&str] = &["/home", "/opt", "/srv", "/tmp", "/var", "/var/tmp"];
     MOVABLE.iter().filter_map(move |(name, usual)| {
         let moved: PathBuf = variable(name)?.into();
         let is_shared = || SHARED.iter().any(|shared| moved == Path::new(shared));
-        // A relative path has to be ignored, says the specification.
+        // The XDG specification says that a relative path must be ignored.
         (moved.is_absolute() && !is_system(&moved) && !is_shared()).then_some((moved, *usual))
     })
 }
 
-/// Directories in the place of those of this process's home.
+/// Directories that replace those in the home of this process.
 static MOVED: LazyLock<Vec<(PathBuf, &'static str)>> =
     LazyLock::new(|| moved(|name| std::env::var_os(name)).collect());
 
-/// Directories that are hidden as those that they are in the place of.
+/// Directories that are hidden like those that they replace.
 pub(crate) fn moved_directories() -> impl Iterator<Item = &'static PathBuf> {
     MOVED.iter().map(|(moved, _)| moved)
 }
 
-/// Paths in these homes, of those that programs keep there, that can be read at `guarded`.
+/// Returns the kept paths of these homes that are readable at `guarded`.
 pub(super) fn shown(homes: &[PathBuf]) -> Vec<PathBuf> {
     let below = homes.iter().map(|home| (home, ""));
     let moved = MOVED.iter().map(|(moved, usual)| (moved, *usual));
@@ -284,7 +283,7 @@ pub(super) fn shown(homes: &[PathBuf]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Paths that can be read in `directory`, which is what `usual` is in a home.
+/// Returns the readable paths in `directory`, which takes the place of `usual` in a home.
 fn shown_in(directory: &Path, usual: &str) -> Vec<PathBuf> {
     let names = SHOWN.iter();
     let names = names.filter_map(|path| Path::new(path).strip_prefix(usual).ok());

@@ -1,20 +1,21 @@
-//! Hidden files that a program which failed complains of. A program says only that it may not read
-//! a file, or has not found one; nothing it prints says that there is a key which shows it.
+//! Search for hidden files that a failed program complains of. A program only says that it may
+//! not read a file, or has not found one; nothing it prints says that a setting would show the
+//! file.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::Sandbox;
 
-/// Number of words that are looked at, from the end: each may cost a look at the file system.
+/// Number of words that are examined, from the end: each may cost a look at the file system.
 const MAX_WORDS: usize = 256;
-/// Number of files that are named.
+/// Number of files that are reported.
 const MAX_FILES: usize = 4;
 
 impl Sandbox {
-    /// Returns files that are hidden from a process and that it names in `text`, which it has
-    /// printed: paths, absolute or below `directory`, and names of programs that are to be found by
-    /// `search`, a value of `PATH`. Looks at the file system: not for a thread of an async runtime.
+    /// Returns files that are hidden from a process and named in its output `text`: paths,
+    /// absolute or below `directory`, and names of programs found in `search`, a value of `PATH`.
+    /// It accesses the file system, so it must not run on an async worker.
     #[must_use]
     pub fn find_hidden(
         &self,

@@ -1,13 +1,13 @@
-//! Where secrets are kept. Only names: whether anything is there is not looked at.
+//! Locations of secrets. Only names are considered, not the file system.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::homes;
 
-/// Below a home directory. Most of it is hidden anyway, with all that programs keep in a home: it
-/// is named here for what lies in tool chains that can be read, and for who declares a directory
-/// readable that it lies in.
+/// Paths below a home directory. Most are hidden anyway, with everything that programs keep in a
+/// home. They are named for secrets inside readable tool chains, and for sandboxes that declare a
+/// directory above them readable.
 const HOME: &[&str] = &[
     ".ssh",
     ".gnupg",
@@ -129,8 +129,9 @@ const SYSTEM: &[&str] = &[
     "/run/credentials",
 ];
 
-/// Returns the secrets below these homes and where variables lead instead, and those of the system.
-/// A client or a container may have put `HOME` elsewhere, and the user's home is still there.
+/// Returns the secrets below these homes, in the directories that variables name instead, and of
+/// the system. A client or a container may have changed `HOME` while the user's real home still
+/// exists.
 pub(super) fn of_caller(
     homes: &[PathBuf],
     variable: impl Fn(&str) -> Option<OsString>,
@@ -150,10 +151,11 @@ pub(super) fn of_caller(
     secrets
 }
 
-/// Where the sockets and tokens of a user's session are. Root gets at everybody's.
+/// Returns the locations of the sockets and tokens of user sessions. Root can access those of all
+/// users.
 ///
-/// Others are not hidden from each other there: each directory is its user's alone anyway, and to hide one that is
-/// there costs a rule for each file in `/run`.
+/// Other users' sessions are not listed for the rest: each directory is accessible to its user
+/// only, and hiding one costs a rule for each file in `/run`.
 #[cfg(unix)]
 fn runtime_directory(user: u32) -> PathBuf {
     let all = Path::new("/run/user");

@@ -1,12 +1,11 @@
-//! Tells whether a path can be read: of all entries of a sandbox that speak of it the most specific one
-//! decides.
+//! Read access by path: of all entries of a sandbox for a path, the most specific one decides.
 
 use std::path::{Path, PathBuf};
 
 use super::{Level, Sandbox, homes};
 
-/// Access that an entry gives to its path and all below, ordered by what counts if two speak of the same
-/// path.
+/// Access that an entry gives to its path and everything below, ordered by precedence between
+/// entries for the same path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Word {
     /// Hidden because programs keep such things for themselves.
@@ -19,22 +18,22 @@ enum Word {
     Declared,
 }
 
-/// An entry that speaks of some path.
+/// Entry for some path.
 type Entry = (usize, Word, PathBuf);
 
 impl Sandbox {
-    /// Returns what keeps a process from reading `path`, as far as names tell: the hidden path it
-    /// lies in, or the entry of a home.
+    /// Returns what keeps a process from reading `path`, as far as names tell: the hidden path
+    /// that contains it, or the entry of a home.
     #[must_use]
     pub fn hidden_by(&self, path: &Path) -> Option<PathBuf> {
         let (_, word, entry) = self.deciding_entry(path)?;
         matches!(word, Word::Kept | Word::Hidden).then_some(entry)
     }
 
-    /// Returns whether `path` is hidden only because programs keep such things for themselves: what a run
-    /// needs is readable then.
+    /// Returns whether `path` is hidden only because programs keep such things for themselves. If
+    /// a run needs it, it is readable.
     pub(crate) fn keeps(&self, path: &Path) -> bool {
-        // Every run asks for its own paths, and most of these are in nothing that is kept.
+        // Every run checks its own paths, and most of them are in nothing that is kept.
         if self.kept(path).is_none() {
             return false;
         }
@@ -51,8 +50,7 @@ impl Sandbox {
         }
     }
 
-    /// Number of names in the innermost entry on the way to `path` that programs keep for
-    /// themselves.
+    /// Number of names in the innermost kept entry on the way to `path`.
     pub(super) fn kept_depth(&self, path: &Path) -> Option<usize> {
         self.kept(path).map(|(depth, ..)| depth)
     }
@@ -63,7 +61,7 @@ impl Sandbox {
         }
         let named = |entries: &[PathBuf], word| deepest(entries, path, word);
         let kept = self.kept(path);
-        // To go through all that is shown is worth it only within what is kept.
+        // Iterating over all shown paths is worth it only inside a kept entry.
         let shown = kept
             .as_ref()
             .and_then(|_| named(&self.shown(), Word::Shown));
@@ -77,7 +75,7 @@ impl Sandbox {
         entries.into_iter().flatten().max()
     }
 
-    /// The innermost entry on the way to `path` that programs keep for themselves.
+    /// Returns the innermost entry on the way to `path` that programs keep for themselves.
     fn kept(&self, path: &Path) -> Option<Entry> {
         let within = self.homes.iter().filter_map(|home| {
             let entry = path.strip_prefix(home).ok()?.components().next();

@@ -1,4 +1,5 @@
-//! What the filter refuses and what it leaves alone, seen by programs that call the kernel by number.
+//! System calls that the filter refuses and allows, made by programs that call the kernel by
+//! number.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,10 +14,10 @@ use crate::linux::skip::skip;
 
 const SECRET: u64 = 0xfeed_5eed_0bad_cafe;
 
-/// A number and its arguments.
+/// Number of a call and its arguments.
 type Call<'a> = (c_long, &'a [i64]);
 
-/// One call with several sets of arguments.
+/// Returns one call with several sets of arguments.
 fn calls<const N: usize>(number: c_long, arguments: &[[i64; N]]) -> Vec<Call<'_>> {
     arguments
         .iter()
@@ -50,9 +51,9 @@ fn perl(script: &str, arguments: &[String]) -> Option<Output> {
     output.ok()
 }
 
-/// What the kernel answers to calls: error numbers, or 0.
+/// Returns the kernel's answers to calls: error numbers, or 0.
 fn answers(filter: Option<&Filter>, calls: &[Call<'_>]) -> Option<Vec<i32>> {
-    // In a session of its own, so that no call can do anything to our terminal.
+    // In its own session, so that no call can affect our terminal.
     const SCRIPT: &str = r#"
         use POSIX ();
         POSIX::setsid();
@@ -83,8 +84,8 @@ fn filter(network: Network, secret: Option<u64>) -> Filter {
     Filter::new(network, secret).unwrap()
 }
 
-/// The calls are answered with this error under the filter, and something else without: only root may make some of
-/// them at all.
+/// Checks that the calls fail with this error under the filter, and otherwise without: only root
+/// may make some of them at all.
 #[track_caller]
 fn check(filter: &Filter, calls: &[Call<'_>], expected: i32) {
     let (Some(free), Some(held)) = (answers(None, calls), answers(Some(filter), calls)) else {
@@ -101,7 +102,7 @@ fn check(filter: &Filter, calls: &[Call<'_>], expected: i32) {
     assert!(refused < calls.len(), "the filter makes no difference");
 }
 
-/// The filter has nothing to do with how the calls end.
+/// Checks that the filter does not affect the results of the calls.
 #[track_caller]
 fn check_unchanged(filter: &Filter, calls: &[Call<'_>]) {
     let free = answers(None, calls);
@@ -134,7 +135,7 @@ fn calls_in_the_list_are_refused_whatever_their_arguments() {
 
 #[test]
 fn no_namespace_and_no_sibling_is_cloned() {
-    // Such a thread can't be made, which is noticed after the filter has had its say.
+    // Such a thread can't be created, which is noticed after the filter.
     let impossible = i64::from(libc::CLONE_THREAD);
     let flags = CLONE_REFUSED.map(|flag| [i64::from(flag) | impossible, 0, 0, 0, 0]);
     let filter = filter(Network::Host, None);
@@ -155,7 +156,7 @@ fn clone3_looks_absent() {
 fn nothing_is_typed_into_a_terminal() {
     let filter = filter(Network::Host, None);
     for request in TYPE_AHEAD.map(|request| request as i64) {
-        // The kernel does not look at the upper half of a request.
+        // The kernel ignores the upper half of a request.
         let calls: [Call<'_>; 2] = [
             (libc::SYS_ioctl, &[0, request]),
             (libc::SYS_ioctl, &[0, request | 1 << 32]),
@@ -208,7 +209,7 @@ fn the_limits_of_other_processes_can_be_read_only() {
 #[test]
 fn priorities_are_changed_of_single_processes_only() {
     let filter = filter(Network::Host, None);
-    // There is nobody of this number, which is noticed after the filter has had its say.
+    // No process has this number, which is noticed after the filter.
     let nobody = i64::from(i32::MAX);
     let (cpu, io) = (libc::SYS_setpriority, libc::SYS_ioprio_set);
     for (call, which) in [(cpu, 1), (cpu, 2), (io, 1), (io, 2), (io, 3)] {
@@ -298,17 +299,18 @@ fn threads_sessions_groups_and_pipelines_go_on() {
     });
 }
 
-/// A program of the old set of calls is killed, however harmless the call.
+/// A program that makes x86 calls of 32 bits is killed, even for a harmless call.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn calls_of_another_architecture_kill() {
-    // `getpid` through the door of 32 bits, then `exit(0)` through the proper one.
+    // `getpid` by the 32-bit entry, then `exit(0)` by the regular one.
     const PROGRAM: &str = "\
         7f454c4602010100000000000000000002003e00010000007800400000000000400000000000000000000000\
         0000000000000000400038000100000000000000010000000500000000000000000000000000400000000000\
         0000400000000000880000000000000088000000000000000010000000000000b814000000cd80b83c000000\
         31ff0f05";
-    // Perl writes and runs it, as no other process of this test can then hold it open for writing.
+    // Perl writes and runs it, so that no other process of this test can hold it open for
+    // writing.
     const SCRIPT: &str = r#"
         open my $file, ">", $ARGV[0]; print $file pack("H*", $ARGV[1]); close $file;
         chmod 0700, $ARGV[0]; exec $ARGV[0];

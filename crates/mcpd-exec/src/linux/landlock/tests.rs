@@ -1,4 +1,4 @@
-//! What a process under a ruleset can and can't do, each refusal beside the same act without the ruleset.
+//! Abilities of a process under a ruleset. Each refused act succeeds without the ruleset.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
@@ -16,8 +16,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::linux::skip::skip;
 
-/// A directory with `open/file`, `in/file`, `secret/key` and `secret/public`, and a link `dangling` to
-/// `open/later`.
+/// Directory with `open/file`, `in/file`, `secret/key` and `secret/public`, and a link `dangling`
+/// to `open/later`.
 struct Place(TempDir);
 
 impl Place {
@@ -34,7 +34,7 @@ impl Place {
         self.0.path().join(path)
     }
 
-    /// Makes a file and the directories it is in.
+    /// Makes a file and the directories above it.
     fn make(&self, path: &str) {
         let path = self.at(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -54,13 +54,13 @@ impl Place {
             .unwrap()
     }
 
-    /// Writes to `in`, and must not read `secret`.
+    /// Returns rules that allow writing `in` and hide `secret`.
     fn usual(&self) -> Rules {
         self.rules(&["in"], &["secret"])
     }
 }
 
-/// Does something on a thread of its own that has entered the rules.
+/// Runs `act` on a thread of its own that has entered the rules.
 fn confined<T: Send>(rules: Rules, act: impl FnOnce() -> T + Send) -> T {
     let run = || {
         rules.created.restrict_self().unwrap();
@@ -69,7 +69,7 @@ fn confined<T: Send>(rules: Rules, act: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(run).join().unwrap())
 }
 
-/// The act is refused under the rules, and possible without.
+/// Checks that the act is refused under the rules, and succeeds without.
 #[track_caller]
 fn check<T: Debug + Send>(rules: Rules, act: impl Fn() -> io::Result<T> + Sync) {
     if !has_landlock() {
@@ -93,7 +93,7 @@ fn has_landlock() -> bool {
     supported.is_ok()
 }
 
-/// Scopes came with the sixth version.
+/// Returns whether the kernel has scopes, which came with version 6 of the ABI.
 fn has_scopes() -> bool {
     let abi = supported().unwrap_or(0);
     if abi < 6 {
@@ -111,7 +111,7 @@ fn a_hidden_directory_cant_be_read_and_what_is_beside_it_can() {
         fs::read(place.at("open/file")).unwrap();
         fs::read(place.at("in/file")).unwrap();
         fs::read("/etc/passwd").unwrap();
-        // Names are no secret.
+        // Names are not hidden.
         assert_eq!(fs::read_dir(place.at("")).unwrap().count(), 4);
         assert_eq!(fs::read_dir(place.at("secret")).unwrap().count(), 2);
     });
@@ -179,7 +179,7 @@ fn what_is_on_the_way_to_a_hidden_path_can_be_read_though_not_listed() {
     let rules = || place.rules(&[], &["open/deep/secret"]);
     confined(rules(), || fs::read(place.at("open/file"))).unwrap();
     check(rules(), || fs::read(place.at("open/deep/secret")));
-    // Or it could not be removed.
+    // Otherwise it could not be removed.
     set_mode(0o700).unwrap();
 }
 
@@ -308,7 +308,7 @@ fn output_is_opened_by_the_name_of_its_device() {
     assert_eq!(output.unwrap().stdout, b"text\n");
 }
 
-/// A process that nobody waits for long.
+/// Process that is killed on drop.
 struct Bystander(std::process::Child);
 
 impl Bystander {
@@ -386,7 +386,7 @@ fn no_port_is_used_without_network() {
     confined(Place::new().usual(), || TcpStream::connect(address)).unwrap();
 }
 
-/// Whether a ruleset is still current, as far as it watches this place, after a change to it.
+/// Checks whether a ruleset is still current after a change, as far as it watches this place.
 #[track_caller]
 fn check_current(write: &[&str], hidden: &[&str], change: impl Fn(&Place), expected: bool) {
     if !has_landlock() {
@@ -395,7 +395,7 @@ fn check_current(write: &[&str], hidden: &[&str], change: impl Fn(&Place), expec
     let place = Place::new();
     thread::sleep(Duration::from_millis(30));
     let ruleset = place.ruleset(write, hidden);
-    // Other tests make directories beside ours, on the way to what is hidden.
+    // Other tests make directories beside ours, on the way to hidden paths.
     let is_current = || ruleset.watch.is_current_below(place.0.path());
     assert!(is_current(), "before the change");
     change(&place);

@@ -1,4 +1,4 @@
-//! The plan, by what it says about a few directories.
+//! Mount plans for a few directories, as text.
 
 use std::ffi::CStr;
 use std::fs;
@@ -25,7 +25,7 @@ impl Place {
         self.0.path().join(path)
     }
 
-    /// The steps that concern what is in here, one a line.
+    /// Returns the steps that concern this place, one per line.
     fn steps(&self, sandbox: &Sandbox, visible: &[&str]) -> Vec<String> {
         let visible: Vec<_> = visible.iter().map(|path| self.at(path)).collect();
         let visible: Vec<_> = visible.iter().map(|path| path.as_path()).collect();
@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-/// Nothing hidden but by the level itself.
+/// Returns a strict sandbox that hides nothing but what the level does.
 fn strict() -> Sandbox {
     let mut sandbox = Sandbox::strict();
     sandbox.hidden.clear();
@@ -294,7 +294,7 @@ fn the_resolver_is_visible_with_a_network_only() {
     assert_eq!(resolver(Network::Host), target.starts_with("/run"));
 }
 
-/// Why there are no steps to this sandbox.
+/// Checks the error for a sandbox that can't be planned.
 #[track_caller]
 fn refusal(sandbox: &Sandbox) -> String {
     let visible = &[];

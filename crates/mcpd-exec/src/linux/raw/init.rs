@@ -1,8 +1,14 @@
-//! The first process of a process namespace: a program of its own, without libc, that starts the real one and reaps.
+//! First process (init) of a process namespace: a program without libc that starts the real one
+//! and reaps.
 //!
-//! The real one can't be the first itself: the kernel keeps signals from the first process that it has no handler for,
-//! so that `kill $$` and `abort` would do something else than elsewhere. When the first process ends, the kernel kills
-//! all others in the namespace, and that is how nothing of a run survives it.
+//! The real program can't be the first itself. The kernel keeps signals from the first process
+//! that it has no handler for, so that `kill $$` and `abort` would behave differently. When the
+//! first process ends, the kernel kills all others in the namespace. That is why nothing of a run
+//! survives it.
+//!
+//! ```text
+//! start ──vfork, exec──► report errno or 0, close pipes ──► reap ──program ends──► report it
+//! ```
 
 use std::arch::global_asm;
 use std::fs::File;
@@ -22,17 +28,17 @@ use crate::linux::pipe;
 use crate::os;
 use crate::outcome::Usage;
 
-/// What the first process says when the program has ended, as it lies on its stack.
+/// Report of the first process at the end of the program, as it lies on its stack.
 #[repr(C)]
 struct Ended {
-    /// Before: 0 as long as all is well, or the number of the error that kept the program from starting.
+    /// First 0, or the error that kept the program from starting. At the end its status.
     status: c_int,
     usage: libc::rusage,
 }
 
 const FRAME: usize = size_of::<Ended>().next_multiple_of(16);
 
-/// Assembles an ELF file of one segment around the code of a machine.
+/// Assembles an ELF file with one segment around the machine code.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! program {
     (machine $machine:literal, $($code:literal),+ $(,)?) => {
@@ -45,18 +51,18 @@ macro_rules! program {
             ".hidden MCPDEXEC_INIT_END",
             ".set .Lmcpd_base, 0x400000",
             "MCPDEXEC_INIT:",
-            // 64 bits, little-endian, version 1; padding.
+            // ELF identification: 64 bits, little-endian, version 1; padding.
             ".byte 0x7f, 0x45, 0x4c, 0x46, 2, 1, 1",
             ".zero 9",
-            // An executable, for this machine, version 1.
+            // Executable, for this machine, version 1.
             ".short 2, {machine}",
             ".long 1",
-            // Where it begins; program headers follow this one; no section headers.
+            // Entry point; offset of the program headers; no section headers.
             ".quad .Lmcpd_base + .Lmcpd_entry - MCPDEXEC_INIT, 64, 0",
-            // No flags; the sizes of the headers, and how many there are.
+            // No flags; sizes and numbers of the headers.
             ".long 0",
             ".short 64, 56, 1, 0, 0, 0",
-            // To load, for reading and executing: all of the file, in pages of up to 64 KiB.
+            // Load the whole file, readable and executable, in pages of up to 64 KiB.
             ".long 1, 5",
             ".quad 0, .Lmcpd_base, .Lmcpd_base",
             ".quad MCPDEXEC_INIT_END - MCPDEXEC_INIT, MCPDEXEC_INIT_END - MCPDEXEC_INIT",
@@ -90,18 +96,18 @@ macro_rules! program {
 #[cfg(target_arch = "x86_64")]
 program!(
     machine 62,
-    // r13: the arguments; r14: the environment, behind them. An `Ended` on the stack.
+    // r13: argv; r14: envp, which follows it. An `Ended` on the stack.
     "mov rax, [rsp]",
     "lea r13, [rsp + 8]",
     "lea r14, [r13 + rax * 8 + 8]",
     "sub rsp, {frame}",
     "mov dword ptr [rsp], 0",
-    // No process of the run may open our memory or our descriptors.
+    // Not dumpable: no process of the run may open our memory or our descriptors.
     "mov eax, {prctl}",
     "mov edi, {set_dumpable}",
     "xor esi, esi",
     "syscall",
-    // The child goes on here, on the same stack, while we sleep. ebx: its number.
+    // vfork: the child continues here, on the same stack, while we sleep. ebx: its number.
     "mov eax, {clone}",
     "mov edi, {vfork}",
     "xor esi, esi",
@@ -115,7 +121,7 @@ program!(
     "jns .Lmcpd_started",
     "neg eax",
     "mov [rsp], eax",
-    // Says whether it has started, and lets go of its pipes.
+    // Reports whether the program has started, and closes its pipes.
     ".Lmcpd_started:",
     "mov eax, {write}",
     "mov edi, {report}",
@@ -127,7 +133,7 @@ program!(
     "mov esi, 2",
     "xor edx, edx",
     "syscall",
-    // Reaps whoever ends, until that is the child.
+    // Reaps every child, until the program itself has ended.
     ".Lmcpd_wait:",
     "mov eax, {wait4}",
     "mov rdi, -1",
@@ -147,7 +153,7 @@ program!(
     "syscall",
     "xor edi, edi",
     "jmp .Lmcpd_exit",
-    // Keeps the report from the program, and becomes it.
+    // Child: keeps the report from the program, and executes it.
     ".Lmcpd_child:",
     "mov eax, {fcntl}",
     "mov edi, {report}",
@@ -167,7 +173,7 @@ program!(
     "syscall",
 );
 
-// The same in the same order.
+// As on x86_64, step by step.
 #[cfg(target_arch = "aarch64")]
 program!(
     machine 183,
@@ -259,7 +265,7 @@ fn program() -> io::Result<&'static [u8]> {
     Err(io::Error::new(io::ErrorKind::Unsupported, reason))
 }
 
-/// The program, as a file that can be executed and never changed. Made once.
+/// Returns the program as a sealed file in memory. It is made once.
 ///
 /// # Errors
 ///
@@ -268,7 +274,7 @@ pub(crate) fn image() -> io::Result<BorrowedFd<'static>> {
     static IMAGE: OnceLock<OwnedFd> = OnceLock::new();
     if IMAGE.get().is_none() {
         let made = make(program()?)?;
-        // Another thread's may have been faster, and is as good.
+        // Another thread may have been faster; its file is as good.
         IMAGE.set(made).ok();
     }
     IMAGE
@@ -283,7 +289,7 @@ fn make(program: &[u8]) -> io::Result<OwnedFd> {
     }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let made = match memfd_create("mcpd-exec-init", flags | MemfdFlags::EXEC) {
-        // Before Linux 6.3 all can be executed, and the flag is unknown.
+        // Before Linux 6.3 the flag is unknown, and every such file can be executed.
         Err(Errno::INVAL) => memfd_create("mcpd-exec-init", flags),
         other => other,
     };
@@ -294,26 +300,27 @@ fn make(program: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Where the first process tells how the program fares.
+/// Pipe on which the first process reports.
 #[derive(Debug)]
 pub(crate) struct Report(File);
 
 impl Report {
-    /// A report, and the end of it that the first process gets.
+    /// Makes the pipe, and returns it with the end for the first process.
     ///
     /// # Errors
     ///
-    /// No descriptor is to be had.
+    /// No descriptor can be had.
     pub(crate) fn new() -> io::Result<(Self, OwnedFd)> {
         let (read, write) = pipe::pipe()?;
         Ok((Self(read.into()), write))
     }
 
-    /// Waits until the program has started. Closes our copy of `theirs`, or we would not notice if nobody else had one.
+    /// Waits until the program has started. It closes our copy of `theirs`, so that an early end
+    /// of the first process is noticed.
     ///
     /// # Errors
     ///
-    /// Why the program can't be executed, or that the first process was killed before it could.
+    /// The program can't be executed, or the first process was killed before.
     pub(crate) fn started(&mut self, theirs: OwnedFd) -> io::Result<()> {
         drop(theirs);
         let mut error = [0; size_of::<c_int>()];
@@ -331,15 +338,17 @@ impl Report {
         }
     }
 
-    /// What the program ended with and what it used, with those of its descendants that it waited for.
+    /// Returns the exit status of the program and the resources that it and its awaited
+    /// descendants used.
     ///
-    /// To be asked when the first process has ended. `None` if that was killed before the program had ended.
+    /// Call it when the first process has ended. `None` if that was killed before the program had
+    /// ended.
     pub(crate) fn ended(mut self) -> Option<(ExitStatus, Usage)> {
-        // Somebody who is being started in another thread may hold the other end for a moment.
+        // A child that another thread is starting may hold the other end for a moment.
         fcntl_setfl(&self.0, OFlags::NONBLOCK).ok()?;
         let mut bytes = [0; size_of::<Ended>()];
         self.0.read_exact(&mut bytes).ok()?;
-        // SAFETY: it is made of integers, so any bytes are one.
+        // SAFETY: it consists of integers, so any bytes are valid.
         let ended = unsafe { bytes.as_ptr().cast::<Ended>().read_unaligned() };
         Some((ExitStatus::from_raw(ended.status), used(&ended.usage)))
     }

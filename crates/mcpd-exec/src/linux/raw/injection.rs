@@ -1,5 +1,6 @@
-//! Failing system calls, for tests: the n-th on the way to a program, for every n, ours and the child's. The kernel asks
-//! before each of them, and a thread beside answers (`SECCOMP_RET_USER_NOTIF`).
+//! Fault injection for tests: fails the n-th system call on the way to a program, for every n, in
+//! this process and in the child. The kernel asks before each call, and a second thread answers
+//! (`SECCOMP_RET_USER_NOTIF`).
 
 use std::io;
 use std::mem::zeroed;
@@ -12,7 +13,8 @@ use std::time::Duration;
 
 use libc::{c_int, c_long};
 
-/// Those that can't fail, those of the allocator and of locks, which nobody goes on without, and those that end something.
+/// Calls that are never failed: those that can't fail, those of the allocator and of locks, and
+/// those that end a thread or process.
 const SPARED: &[c_long] = &[
     libc::SYS_brk,
     libc::SYS_clock_gettime,
@@ -43,11 +45,12 @@ const SPARED: &[c_long] = &[
     libc::SYS_umask,
 ];
 
-/// No call fails any more.
+/// Value that turns injection off.
 const OFF: i64 = -1;
 
-/// Lets the n-th system call of `work` fail with `error`, counted from 0, on a thread of its own, which goes on with
-/// `after`. Says what that gives and which call it was, or else how many there were.
+/// Fails the n-th system call of `work` with `error`, counted from 0, on a thread of its own,
+/// which continues with `after`. Returns the result with the number of the failed call, or else
+/// with the count of calls.
 ///
 /// # Errors
 ///
@@ -63,7 +66,7 @@ pub(crate) fn in_call<A, B: Send>(
     thread::scope(|scope| {
         let (sender, listener) = mpsc::channel();
         let worker = scope.spawn(move || {
-            // Also if something panics.
+            // Also after a panic.
             let _over = scopeguard::guard((), |()| is_over.store(true, SeqCst));
             sender.send(listen()).ok();
             left.store(n.into(), SeqCst);
@@ -80,7 +83,7 @@ pub(crate) fn in_call<A, B: Send>(
     })
 }
 
-/// Has the kernel ask before each system call of this thread and of what it starts.
+/// Makes the kernel ask before each system call of this thread and its children.
 fn listen() -> io::Result<OwnedFd> {
     let statement = |code: u32, value: u32| libc::sock_filter {
         code: code as u16,
@@ -107,7 +110,8 @@ fn listen() -> io::Result<OwnedFd> {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),
     };
-    // SAFETY: the program is valid while the kernel copies it, and the descriptor is new and nobody else's.
+    // SAFETY: the program is valid while the kernel copies it, and the descriptor is new and
+    // owned by this call.
     unsafe {
         if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
             return Err(io::Error::last_os_error());
@@ -121,7 +125,7 @@ fn listen() -> io::Result<OwnedFd> {
     }
 }
 
-/// Answers the kernel until all is over, and says which call has failed.
+/// Answers the kernel until `is_over`, and returns the call that was failed.
 fn answer(
     listener: &OwnedFd,
     left: &AtomicI64,
@@ -143,13 +147,13 @@ fn answer(
                 answer.error = -error;
             }
             more => {
-                // It may have been switched off meanwhile.
+                // It may have been turned off meanwhile.
                 left.compare_exchange(more, more - i64::from(more > 0), SeqCst, SeqCst)
                     .ok();
                 answer.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
             }
         }
-        // SAFETY: the answer is valid. Who was asked for may be gone.
+        // SAFETY: the answer is valid. The asking thread may be gone.
         unsafe {
             libc::ioctl(
                 listener.as_raw_fd(),
@@ -161,7 +165,7 @@ fn answer(
     failed
 }
 
-/// The next question, if there is one soon.
+/// Waits a moment for the next question of the kernel.
 fn next(listener: &OwnedFd) -> Option<libc::seccomp_notif> {
     let mut polled = [rustix::event::PollFd::new(
         listener,

@@ -1,4 +1,5 @@
-//! Read leases: the kernel grants none on a file that a process has open for writing, and so tells that it is.
+//! Read leases, as a test for writers: the kernel grants none on a file that a process has open
+//! for writing.
 
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
@@ -6,13 +7,14 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// The command of `fcntl` that sets the signal of a file, as on all machines that this is compiled for.
+/// Command of `fcntl` that sets the signal of a file; the same on all architectures that this is
+/// compiled for.
 const F_SETSIG: libc::c_int = 10;
 
-/// Returns whether a process has `file` open for writing. Where the kernel grants this process no leases, as on files of
-/// other users, the answer is `false`.
+/// Returns whether a process has `file` open for writing. Where the kernel grants this process no
+/// leases, as on files of other users, it returns `false`.
 pub(crate) fn is_open_for_writing(file: &Path) -> bool {
-    // Waits for nothing: neither for the writer of a pipe nor for the lease of another process.
+    // Blocks neither for the writer of a pipe nor for the lease of another process.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let Ok(file) = rustix::fs::open(file, flags, Mode::empty()) else {
         return false;
@@ -25,14 +27,15 @@ pub(crate) fn is_open_for_writing(file: &Path) -> bool {
             _ => Ok(()),
         }
     };
-    // A process that opens the file for writing while there is a lease has a signal sent to this one. By default that is
-    // SIGIO, which would end it; nothing comes of SIGURG.
+    // If another process opens the file for writing meanwhile, this process gets a signal. The
+    // default, SIGIO, would end it; SIGURG is ignored.
     if set(F_SETSIG, libc::SIGURG).is_err() {
         return false;
     }
     let leased = set(libc::F_SETLEASE, libc::F_RDLCK);
     if leased.is_ok() {
-        // Not left to the end of `file`: a child on its way to its program may have a copy of it.
+        // Not left to the drop of `file`: a child on its way to its program may have a copy of
+        // it.
         set(libc::F_SETLEASE, libc::F_UNLCK).ok();
     }
     leased == Err(Some(Errno::AGAIN))

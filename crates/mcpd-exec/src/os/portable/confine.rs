@@ -1,4 +1,4 @@
-//! What holds one run in: what is asked for, as far as the system has it.
+//! Confinement of one run: the mechanisms that are asked for, as far as the system has them.
 
 use std::path::Path;
 
@@ -12,20 +12,21 @@ use crate::error::StartError;
 use crate::limits::Limits;
 use crate::sandbox::{Level, Missing, Network, Sandbox};
 
-/// What holds one run in.
+/// Confinement of one run.
 #[derive(Debug)]
 pub(crate) struct Confinement {
     enforced: Enforced,
-    /// Of a confined run. Removed with this.
+    /// Directory of a confined run, removed on drop.
     temporary: Option<TempDir>,
 }
 
 impl Confinement {
-    /// Prepares the confinement of `command`, whose program is at `program`, with a temporary directory in `parent`.
+    /// Prepares the confinement of `command`, whose program is at `program`, with a temporary
+    /// directory in `parent`.
     ///
     /// # Errors
     ///
-    /// What must be there is missing, or the directory can't be made.
+    /// A required mechanism is missing, or the directory can't be made.
     pub(crate) fn prepare(
         command: &Command,
         program: &Path,
@@ -65,7 +66,7 @@ impl Confinement {
         Ok(confinement)
     }
 
-    /// Says what can be had of level `guarded`, and returns what it must not do without.
+    /// Sets up level `guarded`, and returns a missing mechanism that it can't do without.
     fn guard(&mut self, sandbox: &Sandbox) -> Option<MissingMechanism> {
         self.enforced.containment = CONTAINMENT;
         let gaps = GAPS
@@ -88,11 +89,11 @@ impl Confinement {
         self.enforced.missing.extend(missing);
     }
 
-    /// What starts the program: itself, or what confines it.
+    /// Returns the command that starts the program: itself, or the tool that confines it.
     ///
     /// # Errors
     ///
-    /// The program can't be started, which what confines it could not say.
+    /// The program can't be started, and the tool could not report that.
     pub(crate) fn starter(
         &self,
         command: &Command,
@@ -104,14 +105,14 @@ impl Confinement {
         }
     }
 
-    /// Returns where the program starts, unless that is where this process is.
+    /// Returns the directory that the program starts in, unless it is that of this process.
     pub(crate) fn directory<'a>(&'a self, command: &'a Command) -> Option<&'a Path> {
         let temporary = self.temporary.as_ref().map(TempDir::path);
         let temporary = temporary.filter(|_| command.starts_in_temporary);
         temporary.or(command.current_dir.as_deref())
     }
 
-    /// Further variables for the program of `command`.
+    /// Additional variables for the program of `command`.
     pub(crate) fn environment(
         &self,
         command: &Command,
@@ -131,7 +132,8 @@ impl Confinement {
     }
 }
 
-/// What no run can have on these systems, and none that asks for it is to do without.
+/// Returns what no run can have on these systems, and without which no run that asks for it is
+/// started.
 fn impossible(sandbox: &Sandbox) -> Vec<MissingMechanism> {
     let mut missing = Vec::new();
     if sandbox.run_as.is_some() {
@@ -145,7 +147,7 @@ fn impossible(sandbox: &Sandbox) -> Vec<MissingMechanism> {
     missing
 }
 
-/// Limits of the kernel that are asked for: the standard library can set none.
+/// Returns the requested limits of the kernel, all missing: the standard library can't set any.
 fn unlimited(limits: &Limits) -> Option<MissingMechanism> {
     let limits = [
         ("processor time", limits.cpu.is_some()),
@@ -169,7 +171,7 @@ pub(super) fn plain(program: &Path) -> std::process::Command {
     std::process::Command::new(program)
 }
 
-/// Only its owner can enter it.
+/// Makes a directory that only its owner can enter.
 fn make_directory(parent: &Path) -> std::io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("mcpd-run-");

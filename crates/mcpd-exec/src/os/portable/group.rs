@@ -1,7 +1,8 @@
 //! Process groups and their signals, and a thread that waits for the end of a process.
 //!
-//! No SIGCHLD handler: signal dispositions belong to the host. No session either, since only a process itself can begin
-//! one, and the standard library would have to fork to let it.
+//! It installs no SIGCHLD handler, since signal dispositions belong to the host. It starts no
+//! session either: only the process itself can start one, and the standard library would have to
+//! fork for that.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -20,7 +21,7 @@ pub(super) const CONTAINMENT: Containment = Containment::Group;
 
 pub(super) const IS_JOB: bool = false;
 
-/// What level `guarded` lacks.
+/// Mechanisms that level `guarded` lacks.
 pub(super) const GAPS: &[(&str, &str)] = &[
     (
         "reaper",
@@ -32,13 +33,14 @@ pub(super) const GAPS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The first process of a group, not reaped.
+/// Leader of a group, not reaped.
 #[derive(Debug)]
 pub(super) struct Leader(Child);
 
 impl Leader {
     pub(super) fn start(mut command: Command, _: Level) -> io::Result<Started> {
-        // Done by posix_spawn itself. Anything in `pre_exec` would make std fork, which takes the longer the larger we are.
+        // posix_spawn does this itself. A `pre_exec` hook would make std fork, which takes longer
+        // the larger this process is.
         command.process_group(0);
         let mut child = command.spawn()?;
         let stdin = child.stdin.take().map(Into::into);
@@ -53,7 +55,7 @@ impl Leader {
         })
     }
 
-    /// Asks the group to end, and wakes those who are stopped and could not hear it.
+    /// Sends TERM to the group, and CONT so that stopped members can receive it.
     pub(super) fn terminate(&mut self) {
         self.signal_group(Signal::TERM);
         self.signal_group(Signal::CONT);
@@ -63,18 +65,19 @@ impl Leader {
         self.signal_group(Signal::KILL);
     }
 
-    /// Until it is reaped its number is nobody else's.
+    /// Signals the group. Its number can't be reused before the leader is reaped.
     fn signal_group(&self, signal: Signal) {
-        // Fails if nobody is left, or those left have changed their user. Either way there is nothing more to do.
+        // Fails if the group is empty, or its members have changed their user. Either way nothing
+        // more can be done.
         rustix::process::kill_process_group(Pid::from_child(&self.0), signal).ok();
     }
 
-    /// Whether it has ended. It stays a zombie, so that its group can still be signalled.
+    /// Returns whether it has ended. It stays a zombie, so that its group can still be signalled.
     pub(super) fn has_exited(&mut self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match rustix::process::waitid(WaitId::Pid(Pid::from_child(&self.0)), options) {
             Ok(status) => status.is_some(),
-            // Somebody else reaped it: the host ignores SIGCHLD or waits for every child.
+            // The status was taken elsewhere: the host ignores SIGCHLD or waits for every child.
             Err(Errno::CHILD) => true,
             Err(_) => false,
         }
@@ -90,7 +93,7 @@ impl Leader {
     }
 }
 
-/// Becomes ready when a process has ended.
+/// Future of the end of a process.
 #[derive(Debug)]
 pub(crate) struct ExitWatch(oneshot::Receiver<()>);
 
@@ -104,15 +107,17 @@ impl ExitWatch {
                 let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
                 let wait = || rustix::process::waitid(WaitId::Pid(pid), options);
                 while wait().is_err_and(|error| error == Errno::INTR) {}
-                // Nobody listens any more when the run was dropped.
+                // The receiver is gone if the run was dropped.
                 exited.send(()).ok();
             })?;
         Ok(Self(watch))
     }
 
-    /// Resolves when the process has ended. Cancel safe, but not to be awaited again afterwards.
+    /// Resolves when the process has ended. Cancel safe, but it must not be awaited again
+    /// afterwards.
     pub(crate) async fn exited(&mut self) {
-        // An error means the thread is gone, and it goes only when the process has ended.
+        // An error means that the thread is gone, which happens only after the end of the
+        // process.
         (&mut self.0).await.ok();
     }
 }

@@ -1,6 +1,7 @@
-//! Windows, compiled with care but not tested: job objects, which whatever a process starts is in too.
+//! Windows, compiled with care but not tested: job objects, which also contain everything that a
+//! process starts.
 //!
-//! There is no TERM: whoever is asked to end is killed.
+//! There is no TERM: a process that is asked to end is killed.
 
 use std::io;
 use std::process::{Command, ExitStatus};
@@ -13,27 +14,27 @@ use super::Started;
 use crate::enforced::Containment;
 use crate::sandbox::Level;
 
-/// All of a job are killed at once; when the last of them is gone is not waited for.
+/// The whole job is killed at once, but the end of its last process is not awaited.
 pub(super) const CONTAINMENT: Containment = Containment::Search;
 
 pub(super) const IS_JOB: bool = true;
 
-/// What level `guarded` lacks besides: nothing, as a job ends with whoever holds it.
+/// Mechanisms that level `guarded` lacks: none, as a job ends with the owner of its handle.
 pub(super) const GAPS: &[(&str, &str)] = &[];
 
-/// The first process of a job.
+/// First process of a job.
 #[derive(Debug)]
 pub(super) struct Leader(Box<dyn ChildWrapper>);
 
 impl Leader {
-    /// The process does not run before it is in its job.
+    /// Starts a process. It does not run before it is in its job.
     pub(super) fn start(command: Command, level: Level) -> io::Result<Started> {
         let mut wrapped = CommandWrap::from(tokio::process::Command::from(command));
         wrapped
             .wrap(CreationFlags(CREATE_NEW_PROCESS_GROUP | CREATE_NO_WINDOW))
             .wrap(JobObject);
         if level >= Level::Guarded {
-            // The job is killed when its last handle is closed, also because we were killed.
+            // Closing the last handle kills the job, also if this process is killed.
             wrapped.wrap(KillOnDrop);
         }
         let mut child = wrapped.spawn()?;
@@ -73,7 +74,7 @@ impl Leader {
     }
 }
 
-/// Becomes ready from time to time, for somebody to look.
+/// Timer for polling the end of a process.
 #[derive(Debug)]
 pub(crate) struct ExitWatch;
 

@@ -1,4 +1,4 @@
-//! In place of Seatbelt on systems that have nothing like it: nothing is confined.
+//! Substitute for Seatbelt on systems without such a mechanism: nothing is confined.
 
 use std::path::Path;
 
@@ -6,9 +6,11 @@ use super::confine::plain;
 use crate::command::Command;
 use crate::error::StartError;
 
-/// Whether nothing is run at level `guarded` without it.
+/// Returns false: level `guarded` runs without it.
 pub(super) const IS_NEEDED: bool = false;
 
+/// Reports that nothing is confined.
+///
 /// # Errors
 ///
 /// Always.
@@ -16,6 +18,8 @@ pub(super) fn check() -> Result<(), String> {
     Err("neither files nor other processes nor the network can be kept from a process on this system".to_owned())
 }
 
+/// Returns the command that starts the program.
+///
 /// # Errors
 ///
 /// Never.
