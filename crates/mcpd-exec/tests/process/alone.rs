@@ -1,6 +1,6 @@
-//! What can only be measured in a process that does nothing else: memory, descriptors, threads.
+//! Measurements that need a process without other activity: memory, descriptors, threads.
 //!
-//! Each of these runs again, alone, in a process of its own.
+//! Each test runs again, alone, in a process of its own.
 
 use std::fs::{self, File};
 use std::future::Future;
@@ -14,7 +14,8 @@ use crate::support::{World, config, eventually, levels, limits, ms, skip_as, wit
 
 const ALONE: &str = "MCPD_EXEC_ALONE";
 
-/// Runs `body` in a copy of this process that runs this one test. No executor starts it: it would be a run itself.
+/// Runs `body` in a copy of this process that runs this one test. No executor starts the copy,
+/// since it would be a run itself.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "it is a host, not a run")]
 fn alone<F: Future<Output = ()>>(name: &str, body: impl FnOnce() -> F) {
@@ -41,7 +42,7 @@ fn alone<F: Future<Output = ()>>(name: &str, body: impl FnOnce() -> F) {
     assert!(stdout.contains("1 passed"), "no test `{name}`:\n{stdout}");
 }
 
-/// A number out of `/proc/self/status`.
+/// Returns a number from `/proc/self/status`.
 fn status(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(name)).unwrap();
@@ -53,7 +54,8 @@ fn a_gigabyte_of_output_takes_no_memory() {
     alone("alone::a_gigabyte_of_output_takes_no_memory", || async {
         let world = World::new();
         for level in levels().await {
-            // It takes seconds, and more than the memory is enough.
+            // A gigabyte takes seconds. At the other levels any size beyond the memory bound will
+            // do.
             let size = match level {
                 Level::None => 1_000_000_005,
                 _ => 100_000_005,
@@ -77,7 +79,8 @@ fn a_gigabyte_of_output_takes_no_memory() {
     });
 }
 
-/// A process gets its descriptors by number, and none that the host has lying there may be in the way.
+/// A process gets its descriptors by number, so foreign descriptors of the host must not be in
+/// the way.
 #[test]
 fn the_lowest_descriptors_of_the_host_may_be_free() {
     let hole = File::open("/dev/null").unwrap();
@@ -86,7 +89,7 @@ fn the_lowest_descriptors_of_the_host_may_be_free() {
         assert_eq!(hole.as_raw_fd(), 3);
         let (levels, world) = (levels().await, World::new());
         drop(hole);
-        // From the strictest on: what the looser ones keep fills the hole.
+        // The strictest level first: descriptors cached by others would fill the hole.
         for level in levels.rev() {
             let outcome = world.run_in(Sandbox::at(level), world.sh("cat")).await;
             assert!(outcome.success(), "at {level}: {outcome:?}");
@@ -132,13 +135,13 @@ fn a_large_host_starts_processes_as_fast() {
             fastest = fastest.min(outcome.timing.spawn);
         }
         assert!(status("VmRSS:") > 512 * 1024);
-        // A fork of this takes 20 ms.
+        // Forking this process takes 20 ms.
         assert!(fastest < ms(10), "{fastest:?}");
         drop(ballast);
     });
 }
 
-/// A thousand runs. What becomes of control groups is in `groups.rs`.
+/// A thousand runs. `groups.rs` checks the removal of control groups.
 #[test]
 fn nothing_accumulates() {
     alone("alone::nothing_accumulates", || async {
@@ -156,13 +159,14 @@ fn nothing_accumulates() {
             let warm = (descriptors(), status("Threads:"));
             mixed_runs(&world, 1000, &Limits::default()).await;
             world.nothing_left();
-            // A ruleset is kept for every run that there was at a time.
+            // One ruleset is cached per concurrent run.
             eventually("descriptors and threads as before", || {
                 descriptors() <= warm.0 + 16 && status("Threads:") == warm.1
             });
         }
         eventually("descriptors and threads of the executor are gone", || {
-            // Those of the whole process stay: the list of its orphans, that of mounts, and what starts strict runs.
+            // Those of the whole process stay: the list of its orphans, that of mounts, and the
+            // program that starts strict runs.
             descriptors() <= before.0 + 3 && status("Threads:") <= before.1
         });
         eventually("no temporary file left", || entries(place.path()) == 0);
@@ -172,7 +176,7 @@ fn nothing_accumulates() {
     });
 }
 
-/// Runs of every kind and every ending, at every level. Some have less than `limits`.
+/// Runs of every kind and every ending, at every level. Some have tighter limits than `limits`.
 pub(crate) async fn mixed_runs(world: &World, count: usize, limits: &Limits) {
     let mut quick = limits.clone();
     (quick.wall, quick.grace, quick.drain, quick.output_hard) = (ms(50), ms(20), ms(20), 100_000);
@@ -197,7 +201,7 @@ pub(crate) async fn mixed_runs(world: &World, count: usize, limits: &Limits) {
         let level = levels[index / kinds.len() % levels.len()];
         let command = kinds[kind].clone().sandbox(Sandbox::at(level));
         runs.spawn(async move {
-            // Of those that never end one is cancelled and one is dropped.
+            // Of those that never end, one is cancelled and one is dropped.
             let soon = || tokio::time::sleep(ms(20));
             match kind {
                 8 => drop(executor.run_until(command, |_| {}, soon()).await),

@@ -1,4 +1,5 @@
-//! A run can be ended gently, with an outcome, or by dropping it, at any moment; nothing in its group survives.
+//! Cancelling: a run can be ended gently, with an outcome, or by dropping it, at any moment. No
+//! member of its group survives.
 
 use std::fs;
 use std::future::pending;
@@ -74,7 +75,7 @@ async fn a_run_dropped_in_the_middle_is_killed_with_its_group() {
     world.nothing_left();
 }
 
-/// Drops a run that has all the time in the world to end, once it is ready for that.
+/// Drops a run with a long grace as soon as it is ready.
 async fn drop_with_time(world: &World, trap: &str) {
     let body = format!("trap '{trap}' TERM; echo started; while :; do sleep 0.02; done");
     let script = world.sh(&body).current_dir(world.directory());
@@ -86,7 +87,7 @@ async fn drop_with_time(world: &World, trap: &str) {
     }
 }
 
-/// It may even print: nobody reads it, and it does not die of that.
+/// Output is no longer read then, and printing must not kill the process.
 #[tokio::test]
 async fn a_run_dropped_in_the_middle_can_tidy_up() {
     let world = World::new();
@@ -96,7 +97,7 @@ async fn a_run_dropped_in_the_middle_can_tidy_up() {
     assert!(witness.exists());
 }
 
-/// Waits until nobody holds it any more.
+/// Waits until the value is not held any more.
 async fn let_go(held: &Weak<()>) {
     while held.upgrade().is_some() {
         tokio::task::yield_now().await;
@@ -154,7 +155,7 @@ async fn runs_dropped_at_any_moment_leave_nothing() {
     let mut runs = tokio::task::JoinSet::new();
     for index in 0..200_u64 {
         let (executor, script) = (world.executor.clone(), script.clone());
-        // From before the first poll to well into the run, in steps that are no multiple of anything.
+        // From before the first poll to well into the run, in odd steps.
         let moment = Duration::from_micros(index * 137 % 20_011);
         runs.spawn(async move { tokio::time::timeout(moment, executor.run(script)).await });
     }
@@ -185,7 +186,7 @@ async fn a_run_dropped_while_it_waits_starts_nothing() {
         outcome = hold => panic!("{outcome:?}"),
         () = within(waiting) => {}
     }
-    // The turn is free again; whoever was to run before would have run by now.
+    // The slot is free again. A run that was queued before would have run by now.
     assert!(world.run("exit 0").await.success());
     assert!(!witness.exists());
     world.nothing_left();

@@ -1,4 +1,5 @@
-//! At `guarded` and `strict` nothing a run has started outlives it. Each attempt to get away is also made at `none`, where it succeeds.
+//! Containment: at `guarded` and `strict`, nothing that a run has started outlives it. Each
+//! escape is also tried at `none`, where it succeeds.
 
 use std::time::Instant;
 
@@ -20,11 +21,11 @@ async fn check(body: &str, left: u32) {
     for level in levels().await {
         let world = world();
         let outcome = run(&world, body, level).await;
-        // At `strict` the kernel ends them, and counts nobody.
+        // At `strict` the kernel ends them, and counts none.
         let known = (level < Level::Strict).then_some(left);
         assert_eq!(outcome.leftovers, known, "at {level}: {body}");
         match level {
-            // One that is just taking up another program can't be seen for a moment.
+            // A process in the middle of `execve` is not visible for a moment.
             Level::None => eventually(body, || world.processes() >= left as usize),
             _ => assert_eq!(world.processes(), 0, "at {level}: {body}"),
         }
@@ -91,7 +92,7 @@ async fn a_daemon_that_holds_the_pipes_does_not_delay_a_confined_run() {
     }
 }
 
-/// Whoever leads no session may join another group of it.
+/// Without its own session, a process may join another group of the session.
 #[tokio::test]
 async fn a_leader_that_has_left_its_group_is_ended_all_the_same() {
     let body = "my $child = fork // die $!;
@@ -113,7 +114,7 @@ async fn a_leader_that_has_left_its_group_is_ended_all_the_same() {
     }
 }
 
-/// With daemons in sessions of their own, out of reach of any signal to its group.
+/// The daemons have sessions of their own, out of reach of signals to the group.
 #[tokio::test]
 async fn a_dropped_run_ends_with_all_it_has_started() {
     for level in levels().await {
@@ -162,7 +163,7 @@ async fn orphans_that_end_meanwhile_are_reaped() {
     eventually("no zombie left", || zombies() == 0);
 }
 
-/// Dead children of this process that nobody has reaped.
+/// Number of dead children of this process that were not reaped.
 fn zombies() -> usize {
     let own = std::process::id().to_string();
     let stats = std::fs::read_dir("/proc")
@@ -197,7 +198,8 @@ async fn dead_orphans_of_short_runs_are_reaped_too() {
     eventually("no zombie left", || zombies() == 0);
 }
 
-/// As eagerly as if it had been killed at once: what goes on meanwhile may not fork for long.
+/// After its grace a run is ended as eagerly as if it were killed at once: processes that fork on
+/// must not be given time.
 #[tokio::test]
 async fn a_run_whose_time_is_up_is_ended_without_a_pause() {
     if levels().await.all(|level| level != Level::Guarded) {

@@ -1,4 +1,4 @@
-//! An ending is reported as it was: exit code or signal, never one dressed as the other.
+//! Endings are reported as they were: an exit code or a signal, never one as the other.
 
 use mcpd_exec::{Ending, Sandbox};
 
@@ -49,7 +49,7 @@ async fn an_exit_code_over_128_is_no_signal() {
 
 #[tokio::test]
 async fn the_process_ignores_and_blocks_no_signal() {
-    // Rust ignores SIGPIPE in us; a script that inherited that would never end in `yes | head`.
+    // Rust ignores SIGPIPE. A script that inherited that would never end in `yes | head`.
     let outcome = World::new()
         .run("exec grep -E '^Sig(Ign|Blk)' /proc/self/status")
         .await;
@@ -72,7 +72,7 @@ async fn the_process_leads_a_group_of_its_own() {
     assert_eq!(outcome.stdout.head, "leader\n");
 }
 
-/// Not even one that was meant to be inherited.
+/// Descriptors without the close-on-exec flag are not inherited either.
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 #[tokio::test]
 async fn no_descriptor_of_ours_is_inherited() {
@@ -83,7 +83,7 @@ async fn no_descriptor_of_ours_is_inherited() {
         let script = world.sh("ls /proc/self/fd; ls -l /proc/self/fd");
         let outcome = world.run_in(Sandbox::at(level), script).await;
         let listing = outcome.stdout.to_text_lossy();
-        // The last is that of the listing itself.
+        // The last one belongs to the listing itself.
         assert!(
             listing.starts_with("0\n1\n2\n3\ntotal"),
             "at {level}: {listing}"

@@ -1,4 +1,4 @@
-//! The process sees the environment and directory it was given, literally.
+//! Environment and working directory reach the process literally.
 
 use mcpd_exec::{Command, Sandbox, StartError, Variables};
 

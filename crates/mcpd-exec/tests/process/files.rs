@@ -1,5 +1,5 @@
-//! A confined process writes where it may and nowhere else, by whatever name, and reads no secret. Each attempt is made
-//! unconfined too, where it succeeds.
+//! File access: a confined process writes only where it may, by any name, and reads no secret.
+//! Each attempt is also made unconfined, where it succeeds.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -14,7 +14,8 @@ use nix::mount::{MsFlags, mount, umount};
 use crate::host::{again_as_stranger, again_beside, again_with_mounts, is_again};
 use crate::support::{World, eventually, is_root, landlock_is_older_than, levels, skip, within};
 
-/// Beside the scripts: `outside`, which is not to be written, and `inside`, which is.
+/// Makes a world with two directories beside the scripts: `outside` is read-only, `inside` is
+/// writable.
 fn world() -> World {
     let world = World::new();
     let at = |path: &str| world.directory().join(path);
@@ -31,12 +32,12 @@ async fn run(world: &World, level: Level, body: &str) -> Outcome {
     world.run_in(sandbox, world.sh(body)).await
 }
 
-/// Runs one script once more, which finds what was prepared for the run before it.
+/// Runs one script again, which finds what was cached for its first run.
 async fn run_again(world: &World, script: &Command) -> Outcome {
     within(world.executor.run(script.clone())).await.unwrap()
 }
 
-/// All there is at a path and below, but for what is in the files.
+/// Lists everything at a path and below, without the contents of files.
 fn state(path: &Path) -> Vec<String> {
     let data = fs::symlink_metadata(path).unwrap();
     let (name, mode, owner, size) = (path.display(), data.mode(), data.uid(), data.size());
@@ -49,7 +50,7 @@ fn state(path: &Path) -> Vec<String> {
     state
 }
 
-/// An attempt to change something in `outside`.
+/// Checks that a script can't change anything in `outside`.
 async fn check(body: &str) {
     for level in levels().await {
         let world = world();
@@ -100,7 +101,7 @@ async fn no_name_leads_outside() {
     check("exec 7< outside/file; echo x > /proc/self/fd/7").await;
 }
 
-/// Only root may do that unconfined.
+/// Only root may do this unconfined.
 #[tokio::test]
 async fn nothing_is_mounted_or_made_a_device() {
     if !is_root() {
@@ -111,7 +112,8 @@ async fn nothing_is_mounted_or_made_a_device() {
     check("chown 1 outside/file").await;
 }
 
-/// Landlock does not know of them. At `guarded` it takes another user to keep them: see `Sandbox::run_as`.
+/// Landlock does not cover these. At `guarded` only another user prevents them: see
+/// `Sandbox::run_as`.
 #[tokio::test]
 async fn modes_and_times_outside_can_be_changed_at_guarded() {
     for body in ["chmod 600 outside/file", "touch -d @1 outside/file"] {
@@ -122,7 +124,7 @@ async fn modes_and_times_outside_can_be_changed_at_guarded() {
     }
 }
 
-/// A user who starts such a file later would have the rights of its owner.
+/// A user who starts such a file later would get the rights of its owner.
 #[tokio::test]
 async fn set_id_bits_are_given_to_no_file() {
     for body in [
@@ -157,7 +159,7 @@ async fn what_is_read_can_be_locked() {
     }
 }
 
-/// What a script does in the places it has for that.
+/// Checks that a script may act in its writable places.
 async fn allowed(body: &str) {
     for level in levels().await {
         let world = world();
@@ -205,7 +207,7 @@ async fn a_single_file_is_written_and_not_its_neighbour() {
     }
 }
 
-/// It is no fault of the system, so that it is run even where those are a reason not to.
+/// A missing path is no lack of the system, so it is never a reason to refuse the run.
 #[tokio::test]
 async fn what_was_to_be_written_and_is_not_there_is_told() {
     for level in levels().await.filter(|level| *level > Level::None) {
@@ -221,7 +223,7 @@ async fn what_was_to_be_written_and_is_not_there_is_told() {
     }
 }
 
-/// An attempt to read `outside/file`, which is hidden with all of `outside`.
+/// Checks that a script can't read `outside/file`, which is hidden with all of `outside`.
 async fn unreadable(body: &str) {
     for level in levels().await {
         let world = world();
@@ -247,7 +249,7 @@ async fn what_is_hidden_is_not_read() {
     unreadable("chmod 777 outside outside/file; cat outside/file").await;
 }
 
-/// Or the next run would find nothing to hide where it was.
+/// Otherwise the next run would find nothing to hide there.
 #[tokio::test]
 async fn what_is_hidden_stays_where_it_is() {
     for level in levels().await {
@@ -278,7 +280,8 @@ async fn what_is_hidden_stays_where_it_is() {
     }
 }
 
-/// At `strict` a link can be moved, and no run after that hides what it led to: nothing can be mounted on a link.
+/// At `strict` a link can be moved, and then no later run hides its target: nothing can be
+/// mounted on a link.
 #[tokio::test]
 async fn a_link_to_what_is_hidden_stays_where_it_is_at_guarded() {
     for level in levels().await {
@@ -311,7 +314,7 @@ async fn a_link_to_what_is_hidden_stays_where_it_is_at_guarded() {
     }
 }
 
-/// Whoever it belongs to can open it. Root goes in without.
+/// Its owner could open it. Root enters it anyway.
 #[tokio::test]
 async fn what_is_hidden_in_a_closed_directory_is_not_read() {
     if is_root() && !is_again() {
@@ -350,7 +353,7 @@ async fn a_hidden_file_is_not_read_though_its_neighbour_is() {
     }
 }
 
-/// What is prepared for one run serves the next ones, too.
+/// Cached plans serve the next runs too.
 #[tokio::test]
 async fn what_appears_between_runs_is_hidden_from_the_next() {
     for level in levels().await {
@@ -374,7 +377,7 @@ async fn what_appears_between_runs_is_hidden_from_the_next() {
     }
 }
 
-/// At `strict` the writable directory is laid over what was prepared to be hidden before it.
+/// At `strict` the writable directory is mounted over the hidden one that was planned before it.
 #[tokio::test]
 async fn what_is_moved_between_runs_and_linked_to_is_hidden_from_the_next() {
     for level in levels().await {
@@ -398,10 +401,10 @@ async fn what_is_moved_between_runs_and_linked_to_is_hidden_from_the_next() {
     }
 }
 
-/// Closed to this user when the first run is prepared, and open when the second is.
+/// The directory is closed to this user when the first run is planned, and open for the second.
 #[tokio::test]
 async fn what_is_opened_between_runs_is_hidden_from_the_next() {
-    /// Opens the file when it is told to.
+    /// Opens the file on request.
     const ROOT: &str = "umask 022
 place=$(mktemp -d) && export place && chmod 755 $place && mkdir -m 777 $place/told || exit
 echo key >$place/key && chmod 600 $place/key || exit
@@ -443,7 +446,7 @@ exit $result";
     }
 }
 
-/// A process puts a link where the next one would be let in.
+/// A process plants a link where the next one would be let in.
 #[tokio::test]
 async fn a_planted_link_is_not_followed_to_where_something_may_be_written() {
     for level in levels().await {
@@ -467,7 +470,7 @@ async fn a_planted_link_is_not_followed_to_where_something_may_be_written() {
     }
 }
 
-/// There everybody may write.
+/// Every user may write there.
 #[tokio::test]
 async fn a_link_planted_in_shared_memory_is_not_followed() {
     for level in levels().await.filter(|level| *level != Level::Strict) {
@@ -487,7 +490,7 @@ async fn a_link_planted_in_shared_memory_is_not_followed() {
     }
 }
 
-/// By whomever: where it was resolved there was none.
+/// The maker of the link does not matter: there was none when the path was resolved.
 #[tokio::test]
 async fn a_later_link_is_not_followed_where_links_were_resolved() {
     for level in levels().await {
@@ -506,7 +509,7 @@ async fn a_later_link_is_not_followed_where_links_were_resolved() {
     }
 }
 
-/// Beside something hidden, where each directory is allowed by itself.
+/// Beside a hidden path each directory is allowed by a rule of its own.
 #[tokio::test]
 async fn what_is_mounted_between_runs_is_read_by_the_next() {
     if !is_again() {
@@ -520,7 +523,7 @@ async fn what_is_mounted_between_runs_is_read_by_the_next() {
         let script = world.sh("cat outside/directory/new");
         let script = script.current_dir(world.directory()).sandbox(sandbox);
         let read = async || run_again(&world, &script).await.stdout.to_text_lossy();
-        // What has just changed, as by the first run, is looked at anew anyway.
+        // After the first run the directory has just changed, so it is inspected again anyway.
         for _ in 0..2 {
             assert_eq!(read().await, "", "at {level}");
             thread::sleep(Duration::from_millis(30));
@@ -547,7 +550,8 @@ async fn a_script_in_a_hidden_directory_is_told_so() {
     }
 }
 
-/// At `strict` it is all that is seen of the directory. At `guarded` it can't be read either.
+/// At `strict` it is all that is visible of the directory. At `guarded` the rest can't be read
+/// either.
 #[tokio::test]
 async fn a_script_in_a_hidden_directory_runs() {
     for level in levels().await.filter(|level| *level != Level::Guarded) {
@@ -573,7 +577,7 @@ async fn a_script_in_a_hidden_directory_runs() {
     }
 }
 
-/// By default: what the system and people keep to themselves.
+/// Hidden by default: what the system and users keep to themselves.
 #[tokio::test]
 async fn secrets_are_not_read() {
     if !is_root() {

@@ -1,7 +1,8 @@
-//! Below a control group that was delegated to this process, limits hold for whole runs, and a run ends at once with all
-//! there is of it. Nothing of that can be seen where no group is delegated, nor while other tests have processes in it.
+//! Control groups: below a delegated group, limits hold for whole runs, and a run ends at once as
+//! a whole. It needs a delegated group, without processes of other tests in it.
 //!
-//! `systemd-run --pipe --wait -p Delegate=yes PROGRAM groups::` runs these tests alone, PROGRAM being that of this target.
+//! `systemd-run --pipe --wait -p Delegate=yes PROGRAM groups::` runs these tests alone; PROGRAM
+//! is the binary of this test target.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,17 +14,18 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::alone::mixed_runs;
 use crate::support::{World, config, eventually, limits, ms, skip};
 
-/// Takes up so many bytes, and tells when it has.
+/// Allocates this many bytes, and reports it.
 const HOG: &str =
     r#"hog() { perl -e '$text = "x" x ($ARGV[0] << 20); print "full\n"; sleep $ARGV[1]' "$@"; }"#;
 
-/// The group that is delegated to this process. Asked once: after that the process is in another below it.
+/// Returns the group that is delegated to this process. It is looked up once, since afterwards
+/// the process is in a group below it.
 fn delegated() -> Option<&'static Path> {
     static DELEGATED: OnceLock<Option<PathBuf>> = OnceLock::new();
     DELEGATED.get_or_init(mcpd_exec::control_group).as_deref()
 }
 
-/// An executor that has a control group, if there is any to be had here, and the turn to use it.
+/// Returns an executor with a control group, if one is available, and the lock to use it.
 async fn world() -> Option<(World, MutexGuard<'static, ()>)> {
     static TURN: Mutex<()> = Mutex::const_new(());
     let turn = TURN.lock().await;
@@ -46,7 +48,7 @@ async fn run(world: &World, level: Level, body: &str, limits: Limits) -> Outcome
     world.run_in(sandbox, world.sh(body).limits(limits)).await
 }
 
-/// Whether a run was held to its limits, as far as it says so.
+/// Returns whether a run was limited, as far as the outcome tells.
 fn is_held(outcome: &Outcome) -> bool {
     let mut missing = outcome.enforced.missing.iter();
     let limits = ["cgroup", "process limit"];
@@ -96,7 +98,8 @@ async fn another_run_goes_on_when_one_is_out_of_memory() {
     assert_eq!(other.stdout.to_text_lossy(), "fine\n", "{other:?}");
 }
 
-/// Whoever runs it: the kernel does not count root's by itself, nor those of one run alone.
+/// This holds for root too: without a group, the kernel counts none of root's processes, nor
+/// those of one run alone.
 #[tokio::test]
 async fn processes_of_a_run_are_counted() {
     let Some((world, _turn)) = world().await else {
@@ -129,7 +132,7 @@ async fn a_fork_bomb_is_outlived_at_every_level() {
     }
 }
 
-/// However a run ends.
+/// The group is removed after every kind of ending.
 #[tokio::test]
 async fn no_group_is_left() {
     let Some((world, _turn)) = world().await else {

@@ -1,5 +1,6 @@
-//! Of a home a confined process sees what is no program's own, tool chains, and what is declared:
-//! nothing else, by whatever name. Each attempt is made unconfined too, where it succeeds.
+//! Home directories: a confined process sees only entries that are not kept by programs, tool
+//! chains, and declared paths, by any name. Each attempt is also made unconfined, where it
+//! succeeds.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +10,7 @@ use mcpd_exec::{Level, Sandbox};
 
 use crate::support::{World, levels};
 
-/// Home with entries of each kind, beside the scripts.
+/// Makes a home with entries of each kind, beside the scripts.
 fn world() -> World {
     let world = World::new();
     let home = home(&world);
@@ -127,7 +128,7 @@ async fn home_that_a_script_starts_in_hides_what_programs_keep() {
     }
 }
 
-/// As scripts are served from below a home by programs that keep them there.
+/// Scripts are also served from below a home, by programs that keep them there.
 #[tokio::test]
 async fn program_among_what_programs_keep_runs_and_reads_what_is_beside_it() {
     for level in levels().await {
@@ -147,7 +148,7 @@ async fn program_among_what_programs_keep_runs_and_reads_what_is_beside_it() {
     }
 }
 
-/// A script may write there, and make a link for the next one.
+/// A script may write there, and plant a link for the next one.
 #[tokio::test]
 async fn link_that_a_script_has_made_shows_nothing() {
     for level in levels().await {

@@ -1,4 +1,5 @@
-//! What happens to runs if their host is killed, or stands on a system that lacks something. The host is the example `run`.
+//! Host failures: runs whose host is killed, or whose system lacks something. The host is the
+//! example `run`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{World, eventually, levels, skip, skip_as};
 
-/// Built with the tests, unless only one of them was asked for by its name.
+/// Path of the example. It is built with the tests, unless a single test is selected by name.
 fn example() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let path = tests.ancestors().nth(2).unwrap().join("examples/run");
@@ -27,11 +28,12 @@ fn host(program: &Path) -> Command {
     Command::new(program)
 }
 
-/// A host with a run at a level, of which at least `processes` are alive, and a place for its temporary directories.
+/// Starts a host with a run at a level. Returns when at least `processes` of it are alive, with
+/// its temporary directories in place.
 fn running(world: &World, level: Level, body: &str, processes: usize) -> Child {
     let temporary = world.directory().join("temporary");
     fs::create_dir(&temporary).unwrap();
-    // Marked by another program, so that the host is not.
+    // `env` sets the mark, so that the host itself is not marked.
     let script = world.file(format!("#!/bin/sh\n{body}\n"), 0o755);
     let host = host(&example())
         .args([level.as_str(), "env", world.mark()])
@@ -49,7 +51,7 @@ fn kill(host: &mut Child) {
     host.wait().unwrap();
 }
 
-/// Nothing of the run, and no directory of its.
+/// Checks that nothing of the run is left, and no directory of it.
 fn gone(world: &World) {
     world.nothing_left();
     let temporary = world.directory().join("temporary");
@@ -67,14 +69,14 @@ async fn nothing_outlives_a_host_that_is_killed() {
         let mut host = running(&world, level, DAEMONS, 5);
         kill(&mut host);
         match level {
-            // It has no directory of its own.
+            // It has no temporary directory.
             Level::None => world.nothing_left(),
             _ => gone(&world),
         }
     }
 }
 
-/// As to shells and `mktemp`.
+/// An empty `TMPDIR` counts as unset, as for shells and `mktemp`.
 #[tokio::test]
 async fn a_temporary_directory_without_a_name_is_that_of_the_system() {
     for level in levels().await.filter(|level| *level > Level::None) {
@@ -121,7 +123,7 @@ fn there_is_no_watchdog_before_anything_runs() {
     assert_eq!(watchdog(std::process::id()), None);
 }
 
-/// Whoever has started the host would take it for something that was left behind.
+/// The parent of the host would take it for a leftover.
 #[tokio::test]
 async fn no_watchdog_outlives_a_host_that_ends_in_order() {
     let mut config = Config::default();
@@ -134,7 +136,7 @@ async fn no_watchdog_outlives_a_host_that_ends_in_order() {
     }
 }
 
-/// The second process of a host, whichever of its threads has started it.
+/// Returns the watchdog of a host, started by any of its threads.
 fn watchdog(host: u32) -> Option<Pid> {
     let tasks = fs::read_dir(format!("/proc/{host}/task")).unwrap();
     let children = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("children")));
@@ -147,7 +149,7 @@ fn watchdog(host: u32) -> Option<Pid> {
     Pid::from_raw(number?.parse().unwrap())
 }
 
-/// Runs something in a host that can't do all.
+/// Runs a script in a host that lacks something.
 fn lacking(wrapper: &[&str], level: Level, body: &str) -> Output {
     let (program, arguments) = wrapper.split_first().unwrap();
     let mut host = host(Path::new(program));
@@ -164,7 +166,7 @@ fn text(output: &Output) -> String {
     format!("{stdout}{stderr}")
 }
 
-/// A host for which some calls fail.
+/// Runs a host for which some calls fail.
 fn without(calls: &[(i64, i32)], level: Level) -> Output {
     const SCRIPT: &str = r#"
         my @calls = split ",", shift;
@@ -221,7 +223,7 @@ async fn without_filters_guarded_says_so_and_strict_is_refused() {
     assert!(said.starts_with(refusal), "{said}");
 }
 
-/// As an ordinary user may be kept from them by the system.
+/// The system may deny them to an ordinary user.
 #[tokio::test]
 async fn without_namespaces_strict_is_refused_and_guarded_is_not() {
     if levels().await.count() < 3 {
@@ -249,7 +251,7 @@ async fn without_namespaces_strict_is_refused_and_guarded_is_not() {
     );
 }
 
-/// Something of ours is in the way then.
+/// The error means that a mount is in use, not that the kernel refuses.
 #[tokio::test]
 async fn a_mount_that_is_busy_is_no_refusal_of_namespaces() {
     if levels().await.count() < 3 {
@@ -264,7 +266,7 @@ async fn a_mount_that_is_busy_is_no_refusal_of_namespaces() {
     );
 }
 
-/// Runs a command of a shell where it may mount what it likes, and nobody else sees that.
+/// Wrapper that runs a shell command in a mount namespace of its own.
 const WITH_MOUNTS: [&str; 6] = [
     "unshare",
     "--user",
@@ -274,7 +276,7 @@ const WITH_MOUNTS: [&str; 6] = [
     "-c",
 ];
 
-/// As in most containers.
+/// Most containers are like that.
 #[tokio::test]
 async fn where_proc_is_masked_a_strict_run_has_none_and_says_so() {
     if levels().await.count() < 3 {
@@ -293,7 +295,7 @@ async fn where_proc_is_masked_a_strict_run_has_none_and_says_so() {
     );
 }
 
-/// Does to a program what some shells and supervisors do.
+/// Wrapper that ignores SIGCHLD, as some shells and supervisors do.
 const CHILDREN_IGNORED: [&str; 3] = ["perl", "-e", "$SIG{CHLD} = 'IGNORE'; exec @ARGV or die $!"];
 
 #[tokio::test]
@@ -305,10 +307,10 @@ async fn a_host_that_was_to_ignore_its_children_does_not() {
     }
 }
 
-/// The variable that makes a test a host of its own.
+/// Variable that makes a test process a host of its own.
 const IS_HOST: &str = "MCPD_EXEC_TEST_HOST";
 
-/// Runs one of these tests again, as another process, with `first` before its arguments.
+/// Runs one of these tests again in another process, with `first` before its arguments.
 pub(crate) fn again(wrapper: &[&str], first: &[&str], test: &str) {
     let mut words = wrapper.iter().map(OsString::from).collect::<Vec<_>>();
     words.push(std::env::current_exe().unwrap().into());
@@ -321,12 +323,13 @@ pub(crate) fn again(wrapper: &[&str], first: &[&str], test: &str) {
     assert!(said.contains("1 passed"), "{said}");
 }
 
-/// Runs one of these tests again as somebody else, if that is root.
+/// Runs one of these tests again as another user, if this one is root.
 pub(crate) fn again_as_stranger(test: &str) {
     again_beside("exec \"$@\"", test);
 }
 
-/// The same beside a script of root's, which executes its arguments.
+/// Runs one of these tests again as another user, beside a script of root's that executes its
+/// arguments.
 pub(crate) fn again_beside(script: &str, test: &str) {
     const STRANGER: [&str; 4] = [
         "setpriv",
@@ -346,7 +349,7 @@ pub(crate) fn again_beside(script: &str, test: &str) {
     again(&[&root[..], &STRANGER].concat(), &[], test);
 }
 
-/// Runs one of these tests again where it may mount what it likes, by a script that executes its arguments.
+/// Runs one of these tests again in a mount namespace, by a script that executes its arguments.
 pub(crate) fn again_with_mounts(script: &str, test: &str) {
     let wrapper = [&WITH_MOUNTS[..], &[script, "sh"]].concat();
     let mut can = host(Path::new(wrapper[0]));
@@ -373,7 +376,7 @@ fn a_host_that_ignores_its_children_has_no_executor() {
     Executor::new(Config::default()).unwrap();
 }
 
-/// It would start itself, and that itself, without end.
+/// Otherwise it would start itself without end.
 #[test]
 fn a_second_process_that_is_none_has_no_watchdog() {
     if !is_again() {
@@ -386,7 +389,7 @@ fn a_second_process_that_is_none_has_no_watchdog() {
     assert!(refused.to_string().contains("run_watchdog"), "{refused}");
 }
 
-/// As in a directory that somebody has changed the root to.
+/// Covers `/proc`, as in a changed root directory.
 const COVER_PROC: &str = "mount -t tmpfs none /proc && exec \"$@\"";
 
 #[tokio::test]
@@ -426,7 +429,7 @@ async fn without_proc_strict_is_refused_for_that() {
     assert!(refused.contains("there is no `/proc`"), "{refused}");
 }
 
-/// A host whose files may have no more than so many bytes.
+/// Runs a script in a host with a file size limit, in bytes.
 fn with_small_files(size: u32, level: Level, body: &str) -> Output {
     let limit = "prlimit --pid $$ --fsize=$0 && exec \"$@\"";
     lacking(&["sh", "-c", limit, &size.to_string()], level, body)

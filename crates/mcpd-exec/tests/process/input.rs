@@ -1,4 +1,5 @@
-//! Input of any size is written while both outputs are read; a process need not read it.
+//! Standard input: any amount is written while both outputs are read, and a process need not read
+//! it.
 
 use bytes::Bytes;
 use mcpd_exec::{Command, Ending, Outcome};
@@ -7,7 +8,7 @@ use crate::support::{World, at_each_level, limits};
 
 const MIB: usize = 1024 * 1024;
 
-/// Runs a command to a good end at each level, and looks at what became of it.
+/// Runs a command at each level, expects success, and inspects the outcome.
 async fn check(command: impl Fn(&World) -> Command, look: impl Fn(&Outcome)) {
     let look = |level, outcome: &Outcome| {
         assert_eq!(outcome.ending, Ending::Exited(0), "at {level}");
@@ -51,7 +52,7 @@ async fn input_around_the_size_of_a_pipe_is_complete() {
     }
 }
 
-/// A script that does not read its input of 8 MiB, and says so.
+/// Checks a script that does not read its input of 8 MiB.
 async fn unread(body: &str) {
     let script = |world: &World| world.sh(body).stdin(vec![b'x'; 8 * MIB]);
     check(script, |outcome| {

@@ -1,5 +1,5 @@
-//! A confined process does nothing to processes outside its run, and learns no secret of theirs. Each attempt is made
-//! unconfined too, where it succeeds.
+//! Isolation: a confined process can't affect processes outside its run, nor learn their secrets.
+//! Each attempt is also made unconfined, where it succeeds.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -10,7 +10,7 @@ use mcpd_exec::{Level, Sandbox};
 
 use crate::support::{World, eventually_async, landlock_is_older_than, levels};
 
-/// A process of the host, with a secret.
+/// Process of the host, with a secret.
 struct Victim(Child);
 
 impl Victim {
@@ -33,7 +33,8 @@ impl Drop for Victim {
     }
 }
 
-/// Runs an attempt on the process with the number `$1`, which succeeds at the levels up to `open`.
+/// Runs an attempt on the process with the number `$1`, which succeeds at the levels up to
+/// `open`.
 async fn check_up_to(open: Level, body: &str) {
     for level in levels().await {
         let world = World::new();
@@ -84,7 +85,7 @@ async fn nobody_outside_is_steered() {
     check("renice -n 19 -g $1").await;
 }
 
-/// Its command line can be read as by anybody.
+/// Every process can read its command line.
 #[tokio::test]
 async fn others_are_seen_at_guarded() {
     check_up_to(Level::Guarded, "grep sleep /proc/$1/cmdline").await;
@@ -104,7 +105,7 @@ async fn the_executor_can_not_be_attacked() {
     }
 }
 
-/// Each has a world of its own, so that they can be told apart.
+/// Each run has a world of its own, so that they can be told apart.
 #[tokio::test]
 async fn runs_can_not_attack_each_other() {
     if landlock_is_older_than(6, "signals to others").await {
@@ -129,7 +130,7 @@ async fn runs_can_not_attack_each_other() {
     }
 }
 
-/// What a run does to its own processes is its own business.
+/// A run may do anything to its own processes.
 #[tokio::test]
 async fn a_run_signals_its_own_processes() {
     let body = "sleep 300 & kill -0 $! && renice -n 19 -p $! >&2 && echo reniced; kill $!; wait $!; echo $?
@@ -142,7 +143,7 @@ async fn a_run_signals_its_own_processes() {
     }
 }
 
-/// Runs a script at `strict`, if there is that.
+/// Runs a script at `strict`, if the system has that level.
 async fn strict(body: &str) -> Option<String> {
     levels().await.find(|level| *level == Level::Strict)?;
     let world = World::new();
@@ -162,7 +163,7 @@ async fn a_strict_run_sees_its_own_processes_only() {
     check_up_to(Level::Guarded, "test -d /proc/$1").await;
 }
 
-/// It reaps what is orphaned, and there is nothing to be had of it.
+/// The first process reaps orphans, and gives nothing away.
 #[tokio::test]
 async fn the_first_process_of_a_strict_run_can_not_be_attacked() {
     check_strict(

@@ -1,4 +1,5 @@
-//! Output that is too long for memory is kept on disk from its start, up to a limit, in a file that nobody else finds.
+//! Spill files: output that is too long for memory is kept on disk from its start, up to a limit,
+//! in a file without a name.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::{World, limits, ms, within};
 
-/// What a script printed that has room for 8 bytes in memory and for 1000 on disk.
+/// Runs a script with room for 8 bytes in memory and for 1000 on disk.
 async fn printed(script: &str) -> Captured {
     let world = World::new();
     let script = world.sh(script).limits(limits(|limits| {
@@ -19,7 +20,7 @@ async fn printed(script: &str) -> Captured {
     outcome.stdout
 }
 
-/// All of the output is in its file.
+/// Checks that all of the output is in its file.
 #[track_caller]
 fn check(output: &Captured, expected: &str) {
     let kept = output.file.as_ref().unwrap();
@@ -27,7 +28,7 @@ fn check(output: &Captured, expected: &str) {
     assert_eq!((kept.size(), kept.omitted()), (output.total_bytes, 0));
 }
 
-/// What `seq` prints.
+/// Returns the output of `seq`.
 fn lines(numbers: RangeInclusive<u32>) -> String {
     numbers.map(|number| format!("{number}\n")).collect()
 }
@@ -123,7 +124,7 @@ fn flood(world: &World) -> Command {
         .limits(limits(|limits| limits.keep = 1 << 20))
 }
 
-/// The disk is to blame then, and no process. What came last is shown all the same.
+/// The disk is the cause then, and not the process. The last output is still shown.
 #[test]
 fn a_disk_that_stands_still_is_no_leftover() {
     let runtime = tokio::runtime::Builder::new_current_thread()

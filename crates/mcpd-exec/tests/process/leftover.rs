@@ -1,10 +1,10 @@
-//! What outlives its parent delays the outcome by the drain limit at most, and is reported.
+//! Leftover processes delay the outcome by the drain limit at most, and are reported.
 
 use mcpd_exec::{Ending, Outcome};
 
 use crate::support::{World, eventually, eventually_async, limits, ms, within};
 
-/// Runs a script that prints the number of a process it leaves behind; then ends that process.
+/// Runs a script that prints the number of a process it leaves behind, then ends that process.
 async fn run(world: &World, body: &str) -> Outcome {
     let limits = limits(|limits| limits.drain = ms(200));
     let outcome = within(world.executor.run(world.sh(body).limits(limits)))
@@ -87,7 +87,7 @@ async fn a_daemon_out_of_reach_does_not_hold_up_a_time_out() {
     let outcome = within(world.executor.run(script)).await.unwrap();
     assert!(outcome.pipes_held);
     assert!(outcome.timing.wall < ms(10_000), "{:?}", outcome.timing);
-    // It left the group, which is beyond what is promised here: it is alive, and we end it.
+    // It left the group, which is out of reach at this level: it is alive, and the test ends it.
     let pid = outcome.stdout.to_text_lossy().trim().parse().unwrap();
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it was left alive");

@@ -1,4 +1,4 @@
-//! What the executor promises, one file per guarantee. The scripts are hostile and real.
+//! Guarantees of the executor, one file each. The scripts are hostile and real.
 #![cfg(unix)]
 #![cfg_attr(
     mcpd_portable,

@@ -1,5 +1,5 @@
-//! Without a network a confined process reaches nobody, by no kind of socket. Each attempt is made unconfined too, where
-//! somebody hears it.
+//! Network: without it, a confined process reaches no other by any kind of socket. Each attempt
+//! is also made unconfined, where it arrives.
 
 use std::io::Read as _;
 use std::net::{TcpListener, UdpSocket};
@@ -10,10 +10,10 @@ use mcpd_exec::{Level, Network, Outcome, Sandbox};
 
 use crate::support::{World, exit_code, is_root, landlock_is_older_than, levels, ms, skip};
 
-/// What a script exits with if the system knows no such socket.
+/// Exit code of a script on a system without that kind of socket.
 const UNKNOWN: i32 = 77;
 
-/// Somebody to reach, on this host and nowhere else.
+/// Listener on this host, to be reached or not.
 struct Host {
     tcp: TcpListener,
     udp: UdpSocket,
@@ -40,7 +40,7 @@ impl Host {
         host
     }
 
-    /// Whether anybody has come. On one machine that is known as soon as it is tried.
+    /// Returns whether a connection or message has arrived. On one machine that is immediate.
     fn was_reached(&self) -> bool {
         self.tcp.accept().is_ok()
             || self.udp.recv(&mut [0]).is_ok()
@@ -50,12 +50,12 @@ impl Host {
     }
 }
 
-/// The abstract name of the host's socket.
+/// Returns the abstract name of the host's socket.
 fn name(world: &World) -> String {
     format!("{}/abstract", world.directory().display())
 }
 
-/// Runs a Perl script that knows how to find the host.
+/// Runs a Perl script that can find the host.
 async fn run(world: &World, host: &Host, sandbox: Sandbox, body: &str) -> Outcome {
     let ports = [host.tcp.local_addr(), host.udp.local_addr()];
     let [tcp, udp] = ports.map(|address| address.unwrap().port().to_string());
@@ -69,7 +69,8 @@ async fn run(world: &World, host: &Host, sandbox: Sandbox, body: &str) -> Outcom
     world.run_in(sandbox, command).await
 }
 
-/// What is refused without a network; `heard` by the host otherwise.
+/// Checks an attempt that is refused without a network; unconfined it reaches the host if
+/// `heard`.
 async fn check(body: &str, heard: bool) {
     for level in levels().await {
         let world = World::new();
@@ -121,7 +122,7 @@ async fn nobody_is_reached_by_local_sockets() {
     check(PATH, true).await;
 }
 
-/// One end of a pair that is made without a name can still be given that of somebody else.
+/// A socket of an unnamed pair can still send to the name of another process.
 #[tokio::test]
 async fn nobody_is_reached_by_one_of_a_pair() {
     for kind in ["SOCK_DGRAM", "SOCK_RAW", "SOCK_DGRAM | SOCK_NONBLOCK"] {
@@ -191,7 +192,7 @@ async fn with_a_network_servers_are_reached() {
     }
 }
 
-/// What goes past a firewall, or to services of the host, is not the network.
+/// Bypassing a firewall, and using services of the host, is not the network.
 #[tokio::test]
 async fn with_a_network_local_services_are_out_of_reach() {
     if landlock_is_older_than(6, "abstract sockets of others").await {
@@ -217,7 +218,8 @@ async fn with_a_network_local_services_are_out_of_reach() {
     }
 }
 
-/// Landlock keeps paths of sockets only from version 9 on. At `strict` what is hidden is not there.
+/// Landlock covers paths of sockets only from version 9 on. At `strict` hidden sockets are
+/// absent.
 #[tokio::test]
 async fn a_hidden_socket_is_out_of_reach_as_far_as_the_kernel_can() {
     if landlock_is_older_than(6, "abstract sockets of others").await {

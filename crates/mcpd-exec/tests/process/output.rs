@@ -1,4 +1,4 @@
-//! Output is counted exactly and kept in bounded memory, whatever is written; the lines arrive as they are written.
+//! Output is counted exactly and kept in bounded memory, and lines arrive as they are written.
 
 use std::thread;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::support::{World, at_each_level, levels, limits, signal, within};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Runs a script at each level, and looks at what became of it.
+/// Runs a script at each level, and inspects the outcome.
 async fn check(body: &str, limits: Limits, look: impl Fn(&Outcome)) {
     let script = |world: &World| world.sh(body).limits(limits.clone());
     at_each_level(script, |_, outcome| look(outcome)).await;
@@ -18,7 +18,7 @@ async fn check(body: &str, limits: Limits, look: impl Fn(&Outcome)) {
 
 #[tokio::test]
 async fn both_pipes_are_drained_at_once() {
-    // More than a pipe holds, one after the other, so that reading one first would never end.
+    // Both exceed the size of a pipe, one after the other: reading only one first would deadlock.
     let body = "head -c 70000 /dev/zero >&2; head -c 70000 /dev/zero";
     check(body, Limits::default(), |outcome| {
         assert_eq!(outcome.ending, Ending::Exited(0));
@@ -76,7 +76,7 @@ async fn bytes_that_are_not_text_are_kept_as_they_are() {
 #[tokio::test]
 async fn lines_arrive_while_the_process_runs() {
     let world = World::new();
-    // The second line is only written when the first one has been seen.
+    // The second line is only written when the first one has arrived.
     let go = world.directory().join("go");
     let script = world
         .sh("echo one >&2; until test -e \"$1\"; do sleep 0.01; done; printf two")
@@ -120,7 +120,7 @@ async fn a_line_without_end_comes_in_pieces() {
     assert_eq!((pieces, bytes), (101, 100_500));
 }
 
-/// Lines are taken more slowly than output is waited for.
+/// The line callback is slower than the drain limit.
 #[tokio::test]
 async fn a_slow_consumer_misses_nothing_of_what_is_in_the_pipe() {
     let world = World::new();

@@ -1,10 +1,11 @@
-//! Where nothing confines, that is said, and what must be confined is not run.
+//! Portable implementation: missing confinement is reported, and a run that insists on it is
+//! refused.
 
 use mcpd_exec::{Command, Containment, Limits, Missing, Network, RunAs, Sandbox, StartError};
 
 use crate::support::{World, eventually, limits, within};
 
-/// What is refused for want of, joined.
+/// Returns the missing mechanisms for which a run is refused, joined.
 async fn refused(command: Command) -> String {
     let world = World::new();
     let error = within(world.executor.run(command)).await.unwrap_err();
@@ -18,7 +19,7 @@ async fn refused(command: Command) -> String {
     }
 }
 
-/// What is not enforced of a run at `sandbox`, joined.
+/// Returns the mechanisms that a run at `sandbox` reports as missing, joined.
 async fn reported(sandbox: Sandbox, limits: Limits) -> String {
     let world = World::new();
     let command = Command::new("true").limits(limits);

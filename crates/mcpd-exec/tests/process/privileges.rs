@@ -1,5 +1,5 @@
-//! A confined process has no privileges and gets none, not even root's. Each attempt is made unconfined too, where it
-//! succeeds.
+//! Privileges: a confined process has none and gains none, not even root's. Each attempt is also
+//! made unconfined, where it succeeds.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -10,10 +10,10 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use crate::support::{World, is_root, levels, skip};
 
-/// Nobody's number, as far as anybody knows.
+/// User number that presumably belongs to no account.
 const STRANGER: u32 = 23_457;
 
-/// A world whose `place` belongs to the stranger, with a file in it that is nobody else's.
+/// Makes a world whose `place` belongs to the stranger, with a private file of that user in it.
 fn world() -> World {
     let world = World::new();
     let (place, file) = (place(&world), place(&world).join("foreign"));
@@ -32,7 +32,7 @@ fn place(world: &World) -> PathBuf {
     world.directory().join("place")
 }
 
-/// What only root can do, as root.
+/// Checks that root can't do in a run what only root can do.
 async fn denied(body: &str) {
     if !is_root() {
         return skip(&format!("what only root can do: {body}"));
@@ -50,7 +50,7 @@ async fn denied(body: &str) {
     }
 }
 
-/// What the stranger's command prints at each level; root starts it.
+/// Checks the output of the stranger's command at each level; root starts it.
 async fn check(command: impl Fn(&World) -> Command, expected: impl Fn(Level) -> String) {
     if !is_root() {
         return skip("another user, whom only root can become");
@@ -78,7 +78,7 @@ async fn root_is_nobody_special() {
 #[tokio::test]
 async fn no_capability_is_held_nor_to_be_had() {
     let body = "sed -n '/^CapPrm\\|^CapEff\\|^NoNewPrivs/s/.*:\\s*//p' /proc/self/status";
-    // Who is nobody special has none unconfined either.
+    // An ordinary user has no privileges to lose.
     let tells = |level: &Level| *level > Level::None || is_root();
     for level in levels().await.filter(tells) {
         let world = World::new();
@@ -89,7 +89,7 @@ async fn no_capability_is_held_nor_to_be_had() {
     }
 }
 
-/// The program prints whose rights it has.
+/// The program prints its effective rights.
 #[tokio::test]
 async fn a_setuid_program_gives_no_rights() {
     let directory = statvfs(World::new().directory()).unwrap();
@@ -106,7 +106,7 @@ async fn a_setuid_program_gives_no_rights() {
     check(program, |level| owner(level).to_string()).await;
 }
 
-/// The pipes were made by root.
+/// Root has made the pipes.
 #[tokio::test]
 async fn somebody_else_opens_the_streams_by_their_names() {
     let body = "echo out >/dev/stdout; cat /dev/stdin; echo err >/dev/stderr || echo refused";
@@ -122,7 +122,7 @@ async fn somebody_else_is_nobody_but_that() {
     check(|world| world.sh(body), |_| expected.clone()).await;
 }
 
-/// So nobody can be asked for a password there, and nothing be typed for the user.
+/// Without a terminal, no program can ask for a password or type for the user.
 #[tokio::test]
 async fn there_is_no_terminal() {
     for level in levels().await {

@@ -6,7 +6,7 @@ use mcpd_exec::{Outcome, Sandbox};
 
 use crate::support::{World, levels, skip};
 
-/// Runs a script of bash at each level, and compares what it says; `program` must be there.
+/// Runs a bash script at each level, and compares its output; `program` must be installed.
 async fn check(program: &str, body: &str, expected: &str) {
     let script = format!("#!/usr/bin/env bash\nset -eu\nexport HOME=$PWD\ncd work\n{body}\n");
     for level in levels().await {

@@ -1,4 +1,4 @@
-//! No more run at a time than may, no more wait than may, and those who wait go in order.
+//! Concurrency limit and queue: both are bounded, and queued runs start in order.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,7 +55,7 @@ async fn those_who_wait_go_in_order() {
         }
     });
     let mut runs: Vec<_> = runs.map(Box::pin).collect();
-    // Polled in order for the first time, so they queue in order.
+    // They are first polled in order, so they queue in order.
     within(std::future::poll_fn(|context| {
         runs.retain_mut(|run| run.as_mut().poll(context).is_pending());
         if runs.is_empty() {

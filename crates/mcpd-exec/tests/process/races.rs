@@ -1,6 +1,8 @@
-//! Trees that fork faster than anybody can look are ended all the same: 200 rounds of each at each level, no survivor.
+//! Fork races: trees that fork faster than a search are ended all the same, in 200 rounds of each
+//! at each level, without a survivor.
 //!
-//! They run inside a limit of processes and give up by themselves, lest a failure takes the machine along.
+//! They run inside a limit of processes and give up by themselves, so that a failure does not
+//! take down the machine.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,10 +14,11 @@ use tokio::sync::{Mutex, Notify};
 use crate::support::{World, config, counted, is_root, levels, limits, ms, within};
 
 const ROUNDS: usize = 200;
-/// Room for the tree beside whatever else the user runs.
+/// Room for the tree beside the other processes of the user.
 const PROCESSES: u64 = 150;
 
-/// Hops: each process forks and ends, its child takes a new session and group. The first stays for so many seconds.
+/// Hops: each process forks and ends, and its child takes a new session and group. The first one
+/// stays for this many seconds.
 const RABBIT: &str = r#"
     use POSIX; $SIG{TERM} = $SIG{HUP} = 'IGNORE'; $SIG{CHLD} = 'IGNORE';
     my $first = $$;
@@ -23,15 +26,16 @@ const RABBIT: &str = r#"
     if ($$ == $first) { syswrite STDOUT, "begun\n"; sleep $ARGV[1]; exit }
     while (time - $^T < 15) { my $p = fork; exit if $p; if (defined $p) { setsid; setpgrp } }"#;
 
-/// Every process forks on and on, each child in a session of its own.
+/// Every process keeps forking, each child in a session of its own.
 const STORM: &str = r#"
     use POSIX; $SIG{TERM} = $SIG{HUP} = 'IGNORE'; $SIG{CHLD} = 'IGNORE';
     syswrite STDOUT, "begun\n";
     while (time - $^T < 15) { my $p = fork; if (defined $p and !$p) { setsid; setpgrp } select undef, undef, undef, 0.002 }"#;
 
-/// Ends `code` soon after it has begun, over and over, and looks for survivors each time; at both levels that leave none.
+/// Ends `code` soon after its start, over and over, and looks for survivors each time, at both
+/// levels that must leave none.
 async fn check(code: &str, rabbits: &str) {
-    // One at a time: each would take the others for processes the user has anyway, and be allowed more.
+    // One at a time: another tree would count as processes of the user, and raise the limit.
     static TURN: Mutex<()> = Mutex::const_new(());
     let _turn = TURN.lock().await;
     for level in levels().await.filter(|level| *level > Level::None) {
@@ -39,7 +43,7 @@ async fn check(code: &str, rabbits: &str) {
         config.reaper = true;
         let world = World::with(config);
         for round in 0..ROUNDS {
-            // Every other time it ends by itself, if it ever does.
+            // Every other round it ends by itself, if it ever does.
             let stays = if round % 2 == 0 { "0" } else { "15" };
             let command = world.command("perl").args(["-e", code, rabbits, stays]);
             race(&world, level, command, round).await;
@@ -58,7 +62,7 @@ async fn race(world: &World, level: Level, command: Command, round: usize) {
     let begun = Notify::new();
     let soon = async {
         begun.notified().await;
-        // In steps that are no multiple of anything.
+        // Delays in odd steps.
         tokio::time::sleep(Duration::from_micros(round as u64 * 137 % 5003)).await;
     };
     let run = world.executor.run_until(
@@ -70,12 +74,12 @@ async fn race(world: &World, level: Level, command: Command, round: usize) {
     let is_ended = matches!(outcome.ending, Ending::Cancelled | Ending::Exited(0));
     assert!(is_ended, "at {level}, round {round}: {outcome:?}");
     assert_eq!(outcome.stdout.head, "begun\n", "at {level}, round {round}");
-    // Who hops from process to process may slip through a look, but not let go of the pipes.
+    // A hopping process may escape a look, but it keeps the pipes.
     let left = (outcome.pipes_held, world.processes());
     assert_eq!(left, (false, 0), "at {level}, round {round}: {outcome:?}");
 }
 
-/// How many threads this user has already, who will run the tree unless somebody else does.
+/// Number of threads of this user, as whom the tree runs by default.
 fn own_processes() -> u64 {
     if is_root() {
         return 0;
@@ -87,7 +91,7 @@ fn own_processes() -> u64 {
         .sum()
 }
 
-/// All of this is for nothing without it.
+/// All these tests depend on it.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "no executor is needed to look")]
 fn perl_is_installed() {
@@ -110,7 +114,7 @@ async fn a_storm_is_calmed() {
     check(STORM, "").await;
 }
 
-/// The same without hopping is over when its leader is, and leaves nothing to look for.
+/// Without hopping, the tree ends with its leader and leaves nothing to search for.
 #[tokio::test]
 async fn a_wide_tree_ends_with_its_leader() {
     let mut config = config(1, 1);

@@ -1,5 +1,5 @@
-//! A process gets no more of the machine than its limits say, and is told so by the system. What a limit is for is done
-//! without it too, where it succeeds.
+//! Resource limits: a process gets no more than its limits, and the system tells it so. Each act
+//! is also done without the limit, where it succeeds.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ async fn run(world: &World, level: Level, limits: Limits, body: &str) -> Outcome
     world.run_in(sandbox, world.sh(body).limits(limits)).await
 }
 
-/// A script that ends well without the limit, and with it ends badly.
+/// Checks a script that succeeds without the limit, and fails with it.
 async fn check(limit: impl Fn(&mut Limits), body: &str) {
     for level in levels().await {
         let world = World::new();
@@ -47,7 +47,7 @@ async fn a_process_that_computes_without_end_is_ended() {
     }
 }
 
-/// The kernel counts in what it was started from, which is this process.
+/// The kernel counts in the memory of the parent, which is this process.
 #[tokio::test]
 async fn memory_is_told_of_who_has_more_than_the_host() {
     let ours = vec![1_u8; 100 << 20];
@@ -95,7 +95,7 @@ async fn descriptors_and_memory_run_out_within_the_process() {
     check(|limits| limits.address_space = Some(200 << 20), memory).await;
 }
 
-/// Without being asked, at the levels that bring limits of their own.
+/// Levels with default limits apply them unasked.
 #[tokio::test]
 async fn confined_processes_are_held_to_ordinary_limits() {
     for level in levels().await {
@@ -118,14 +118,14 @@ async fn confined_processes_are_held_to_ordinary_limits() {
     }
 }
 
-/// A run may have so many processes, all of a sudden.
+/// Returns the number of processes that a run can start at once.
 async fn processes(level: Level, limit: Option<u64>, attempts: u32) -> u32 {
     let code = format!("for (1 .. {attempts}) {{ my $p = fork; defined $p or last; $p or exec qw(sleep 300); push @p, $p }}
         print scalar @p; kill KILL => @p");
     made(level, limit, &["perl", "-e", &code]).await
 }
 
-/// How many there are, as a program says that makes them.
+/// Returns the number of processes that a program reports to have started.
 async fn made(level: Level, limit: Option<u64>, words: &[&str]) -> u32 {
     let world = World::new();
     let limits = limits(|limits| limits.processes = limit);
@@ -196,7 +196,7 @@ async fn a_limit_of_processes_that_counts_others_is_told() {
     }
 }
 
-/// At `strict` there is a first process besides.
+/// At `strict` the first process of the namespace counts too.
 #[tokio::test]
 async fn a_script_that_may_not_fork_runs() {
     if !is_root() {
@@ -259,7 +259,7 @@ async fn a_user_with_too_many_processes_is_told_of_the_limit() {
     }
 }
 
-/// The famous one. It is given two seconds.
+/// The classic fork bomb, with two seconds of time.
 #[tokio::test]
 async fn a_fork_bomb_is_outlived() {
     for level in levels().await.filter(|level| *level > Level::None) {
@@ -302,7 +302,8 @@ async fn directories_in_memory_are_small_at_strict() {
     }
 }
 
-/// What nobody can hold is said, or refused. What a control group holds is in `groups.rs`.
+/// Limits that can't be enforced are reported, or refused. `groups.rs` checks those of control
+/// groups.
 #[tokio::test]
 async fn memory_of_a_whole_run_takes_a_control_group() {
     for level in levels().await.filter(|level| *level > Level::None) {

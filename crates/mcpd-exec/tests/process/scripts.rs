@@ -1,5 +1,5 @@
-//! Scripts as the specification of scripts shows them run at every level as they are, with a directory to write to. The
-//! one that keeps a state needs its file allowed besides.
+//! Scripts as in the script specification run unchanged at every level, with a directory to write
+//! to. The one that keeps state needs write access to its file as well.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ esac
 echo "{\"result\": $result}"
 "#;
 
-/// It is told which file is its own, so that each test has another.
+/// A script that counts its calls in a file. Each test passes another file.
 const COUNTER: &str = r#"#!/usr/bin/env sh
 
 FILE="$MCPD_OPT_file"
@@ -92,7 +92,7 @@ with open("last.json", "w") as last:
 print(json.dumps({"text": text, "given": json.load(sys.stdin)["text"]}))
 "#;
 
-/// Runs a script in a directory of its own, which it may write beside what `sandbox` lets it.
+/// Runs a script in a directory of its own, which it may write besides the paths of `sandbox`.
 async fn run(world: &World, sandbox: Sandbox, command: Command) -> Outcome {
     let work = world.directory().join("work");
     fs::create_dir_all(&work).unwrap();
@@ -100,7 +100,7 @@ async fn run(world: &World, sandbox: Sandbox, command: Command) -> Outcome {
     within(world.executor.run(command)).await.unwrap()
 }
 
-/// What a script says at each level: its exit code, output and errors.
+/// Checks the exit code, output and errors of a script at each level.
 async fn check(script: &str, change: impl Fn(Command) -> Command, expected: (i32, &str, &str)) {
     for level in levels().await {
         let world = World::new();
@@ -113,12 +113,12 @@ async fn check(script: &str, change: impl Fn(Command) -> Command, expected: (i32
     }
 }
 
-/// What a script says when it is asked what it is.
+/// Checks what a script prints when it is asked for its description.
 async fn check_help(script: &str, stdout: &str, stderr: &str) {
     check(script, |script| script.arg("--help"), (0, stdout, stderr)).await;
 }
 
-/// Whether there is such a program, and a word on what can't be run if not.
+/// Returns whether there is such a program, and reports the skipped test if not.
 async fn is_here(program: &str) -> bool {
     let found = World::new().run(&format!("command -v {program}")).await;
     if !found.success() {
@@ -191,7 +191,8 @@ async fn a_reader_of_files() {
     check(READER, file("../script-0"), (0, READER, said)).await;
 }
 
-/// What a counter says at three calls, and its file after that. `allow` says what it may write.
+/// Returns what a counter prints in three calls, and its file afterwards. `allow` adds writable
+/// paths.
 async fn counted(level: Level, allow: impl Fn(Sandbox, &Path) -> Sandbox) -> (String, String) {
     let world = World::new();
     let file = world.directory().join("state.json");
@@ -220,7 +221,7 @@ async fn a_counter_counts_in_a_file_it_may_write() {
     }
 }
 
-/// It does not look whether it could write, so that only the next call tells.
+/// It does not check whether its write succeeded, so only the next call tells.
 #[tokio::test]
 async fn a_counter_keeps_nothing_in_a_file_it_may_not_write() {
     for level in levels().await {

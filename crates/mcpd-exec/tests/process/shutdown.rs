@@ -1,4 +1,4 @@
-//! A shutdown asks, then kills; nothing is started any more.
+//! Shutdown: TERM, then KILL, and no new runs.
 
 use mcpd_exec::{Ending, StartError};
 

@@ -1,9 +1,10 @@
-//! What can't be tested on a machine.
+//! Report of tests that this machine can't run.
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Says so and counts it, past the test harness, which swallows what a test has printed that passes.
+/// Prints and counts a skipped test, bypassing the test harness, which hides the output of
+/// passing tests.
 pub(crate) fn skip(reason: &str) {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;

@@ -1,4 +1,4 @@
-//! What can't be started says why; nothing is guessed, nothing is handed to a shell.
+//! Start errors name their cause; nothing is guessed, and nothing is handed to a shell.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -10,7 +10,8 @@ use mcpd_exec::{Command, Sandbox, StartError};
 
 use crate::support::{World, config, levels, skip, within};
 
-/// Runs the command at each level and compares the kind and the text of the error; `@` stands for the program.
+/// Runs the command at each level and compares the kind and the text of the error; `@` stands for
+/// the program.
 async fn check(world: &World, command: Command, kind: &str, text: &str) {
     let program = command.program().display().to_string();
     for level in levels().await {
@@ -91,7 +92,7 @@ async fn an_interpreter_that_is_no_program() {
     check(&world, world.command(script), "BadInterpreter", &text).await;
 }
 
-/// As shells do.
+/// Shells do that too.
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 #[tokio::test]
 async fn a_program_that_others_may_execute_is_passed_over() {
@@ -272,7 +273,8 @@ async fn a_missing_dynamic_loader() {
     check(&world, world.command(file), "NoLoader", text).await;
 }
 
-/// Writes and runs, again and again, while another thread starts processes that inherit the open file for a moment.
+/// Writes a file and runs it, over and over, while another thread starts processes that briefly
+/// inherit the open file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_just_written_can_be_run() {
     let world = World::new();
@@ -308,7 +310,8 @@ fn write_anew(path: &Path) {
     file.write_all(b"#!/bin/sh\nexit 0\n").unwrap();
 }
 
-/// Holds the only turn, changes the script that waits for it, and returns how that went.
+/// Holds the only slot, changes the script that is queued for it, and returns the result of that
+/// run.
 async fn changed_while_queued(change: impl FnOnce(&Path)) -> Result<String, StartError> {
     let world = World::with(config(1, 8));
     let go = world.directory().join("go");

@@ -1,4 +1,4 @@
-//! Scripts in a directory of their own, and a mark by which their processes are found again.
+//! Scripts in a directory of their own, and a mark by which their processes are found.
 
 use std::fs;
 use std::future::Future;
@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 
 pub(crate) use crate::skip::skip;
 
-/// Says and counts what a copy of this process could not test, as nobody else hears it.
+/// Reports and counts the tests that a copy of this process has skipped.
 pub(crate) fn skip_as(copy: &Output) {
     let said = String::from_utf8_lossy(&copy.stderr);
     let lines = said
@@ -28,7 +28,7 @@ pub(crate) fn skip_as(copy: &Output) {
     }
 }
 
-/// Longer than anything here takes on a busy machine, shorter than anybody's patience.
+/// Longer than any test takes on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Directory, executor and mark of one test.
@@ -58,12 +58,12 @@ impl World {
         self.directory.path()
     }
 
-    /// The variable that all its processes have.
+    /// Variable that all its processes have.
     pub(crate) fn mark(&self) -> &str {
         &self.mark
     }
 
-    /// A file with these bytes and this mode.
+    /// Makes a file with these bytes and this mode.
     pub(crate) fn file(&self, bytes: impl AsRef<[u8]>, mode: u32) -> PathBuf {
         let index = self.scripts.fetch_add(1, Ordering::Relaxed);
         let path = self.directory.path().join(format!("script-{index}"));
@@ -72,13 +72,13 @@ impl World {
         path
     }
 
-    /// A command, marked.
+    /// Returns a marked command.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let (name, value) = self.mark.split_once('=').unwrap();
         Command::new(program).env(name, value)
     }
 
-    /// A shell script, marked.
+    /// Returns a marked shell script.
     pub(crate) fn sh(&self, body: &str) -> Command {
         self.command(self.file(format!("#!/bin/sh\n{body}\n"), 0o755))
     }
@@ -88,7 +88,7 @@ impl World {
         within(self.executor.run(self.sh(body))).await.unwrap()
     }
 
-    /// A Perl script, marked: for system calls that have no command.
+    /// Returns a marked Perl script, for system calls that have no command.
     pub(crate) fn perl(&self, body: &str) -> Command {
         self.command(self.file(format!("#!/usr/bin/env perl\n{body}\n"), 0o755))
     }
@@ -99,7 +99,7 @@ impl World {
         within(self.executor.run(command)).await.unwrap()
     }
 
-    /// The processes that carry the mark.
+    /// Lists the processes that carry the mark.
     pub(crate) fn marked(&self) -> Vec<Pid> {
         let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
         // A process that ends meanwhile can't be read, and a zombie has no environment.
@@ -110,12 +110,12 @@ impl World {
             .collect()
     }
 
-    /// How many processes carry the mark.
+    /// Number of processes that carry the mark.
     pub(crate) fn processes(&self) -> usize {
         self.marked().len()
     }
 
-    /// Kills what carries the mark: for tests that leave something behind on purpose.
+    /// Kills the processes that carry the mark, for tests that leave some on purpose.
     pub(crate) fn end_all(&self) {
         for pid in self.marked() {
             kill_process(pid, Signal::KILL).ok();
@@ -130,7 +130,7 @@ impl World {
         })
     }
 
-    /// Asserts that nothing carries the mark any more, and that every turn was given back.
+    /// Asserts that no process carries the mark any more, and that every slot is free.
     #[track_caller]
     pub(crate) fn nothing_left(&self) {
         eventually("no process left", || self.processes() == 0);
@@ -139,13 +139,13 @@ impl World {
     }
 }
 
-/// The levels of this machine, from the loosest on, and a word on those it does not have.
+/// Returns the levels of this machine, from the loosest on, and reports those it lacks.
 pub(crate) async fn levels() -> impl DoubleEndedIterator<Item = Level> {
     static LEVELS: OnceCell<Vec<Level>> = OnceCell::const_new();
     LEVELS.get_or_init(probe).await.iter().copied()
 }
 
-/// Runs a command at each level, looks at what became of it, and that nothing is left.
+/// Runs a command at each level, inspects the outcome, and checks that nothing is left.
 pub(crate) async fn at_each_level(
     command: impl Fn(&World) -> Command,
     look: impl Fn(Level, &Outcome),
@@ -164,7 +164,7 @@ async fn probe() -> Vec<Level> {
     let mut levels = vec![Level::None];
     for level in [Level::Guarded, Level::Strict] {
         match probe_at(level).await {
-            // At `strict` it is the namespaces that keep files.
+            // At `strict` the namespaces protect files.
             Ok(probe) if probe.enforced.landlock.is_some() || probe.enforced.namespaces => {
                 levels.push(level);
             }
@@ -180,7 +180,8 @@ async fn probe_at(level: Level) -> Result<Outcome, StartError> {
     within(executor.run(probe.sandbox(Sandbox::at(level)))).await
 }
 
-/// Whether this machine has an older Landlock than `version`, and a word on what can't be tested then.
+/// Returns whether this machine has an older Landlock than `version`, and reports the skipped
+/// test then.
 pub(crate) async fn landlock_is_older_than(version: u32, what: &str) -> bool {
     static VERSION: OnceCell<u32> = OnceCell::const_new();
     let found = VERSION.get_or_init(async || {
@@ -200,7 +201,8 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whom the kernel counts the processes of, alone: nobody else has this number, nor has it twice.
+/// Returns a sandbox for a user whose processes the kernel counts alone: no other process or test
+/// has its number.
 pub(crate) fn counted(level: Level) -> Sandbox {
     let sandbox = Sandbox::at(level);
     if is_root() {
@@ -229,14 +231,14 @@ pub(crate) const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// The future's output, or a failure at the deadline.
+/// Returns the future's output, or fails at the deadline.
 pub(crate) async fn within<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(DEADLINE, future)
         .await
         .expect("an answer before the deadline")
 }
 
-/// Waits for something nobody announces.
+/// Waits for a condition that is not announced.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(10);
@@ -246,7 +248,7 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// As [`eventually`], while other tasks go on.
+/// Waits like [`eventually`], while other tasks go on.
 pub(crate) async fn eventually_async(mut holds: impl FnMut() -> bool) {
     let waiting = async {
         while !holds() {
@@ -256,7 +258,7 @@ pub(crate) async fn eventually_async(mut holds: impl FnMut() -> bool) {
     within(waiting).await;
 }
 
-/// The number of the signal that ended the process, whatever the ending.
+/// Number of the signal that ended the process, with any ending.
 pub(crate) fn signal(outcome: &Outcome) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt as _;
     outcome.status.and_then(|status| status.signal())

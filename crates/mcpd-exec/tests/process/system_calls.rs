@@ -1,14 +1,15 @@
-//! A confined process makes no system call that leads out of its confinement or deep into the kernel. Each is made
-//! unconfined too, where the kernel has another answer; `src/linux/filter/tests.rs` goes through the whole list.
+//! System calls: a confined process can make none that leads out of its confinement or deep into
+//! the kernel. Each is also made unconfined, where the kernel answers otherwise.
+//! `src/linux/filter/tests.rs` checks the whole list.
 
 use libc::{ENOSYS, EPERM, c_long};
 use mcpd_exec::{Ending, Level, Sandbox};
 
 use crate::support::{World, levels, skip};
 
-/// What the kernel answers a call at a level: an error number, or 0.
+/// Returns the kernel's answer to a call at a level: an error number, or 0.
 async fn answer(level: Level, call: c_long, arguments: &str) -> i32 {
-    // What `clone` has made ends at once.
+    // A process made by `clone` ends at once.
     let script = format!(
         "$SIG{{CHLD}} = 'IGNORE'; my $me = $$; my $path = '/nonexistent';
         my $answer = syscall({call}, {arguments});
@@ -23,7 +24,7 @@ async fn answer(level: Level, call: c_long, arguments: &str) -> i32 {
         .unwrap_or_else(|_| panic!("at {level}: {call}: {outcome:?}"))
 }
 
-/// A call that fails with `refusal` when it is confined, and only then.
+/// Checks a call that fails with `refusal` when it is confined, and only then.
 async fn check(call: c_long, arguments: &str, refusal: i32) {
     let mut levels = levels().await;
     let free = answer(levels.next().unwrap(), call, arguments).await;
@@ -58,7 +59,7 @@ async fn no_namespace_is_made_or_entered() {
         .await;
     }
     check(libc::SYS_setns, "0, 0", EPERM).await;
-    // Its flags can't be looked at, so it is as if it were not there.
+    // A filter can't read its flags, so the call looks unknown.
     let arguments = format!(
         "my $new = pack('Q11', {}, 0, 0, 0, {CHILD}, (0) x 6), 88",
         libc::CLONE_NEWUSER
@@ -95,11 +96,12 @@ async fn no_queue_is_made_or_removed() {
     check(libc::SYS_mq_unlink, queue, EPERM).await;
 }
 
-/// Programs of 32 bits call the kernel by other numbers, past any list.
+/// Programs of 32 bits call the kernel by other numbers, outside any list.
 #[cfg(target_arch = "x86_64")]
 #[tokio::test]
 async fn no_call_is_made_by_another_door() {
-    // `getpid` by the old door, then `exit(0)` by the proper one, after the headers of a program that is no more than that.
+    // `getpid` by the 32-bit entry, then `exit(0)` by the regular one, after the headers of a
+    // minimal program.
     const CODE: [u8; 16] = *b"\xb8\x14\0\0\0\xcd\x80\xb8\x3c\0\0\0\x31\xff\x0f\x05";
     let words = |words: &[u64]| {
         words
@@ -141,7 +143,7 @@ async fn no_call_is_made_by_another_door() {
     }
 }
 
-/// The other half of a list: what every program needs.
+/// The other half of the list: calls that every program needs.
 #[tokio::test]
 async fn ordinary_processes_and_threads_are_made() {
     for level in levels().await {

@@ -1,4 +1,4 @@
-//! Each confined run has a directory for its temporary files, and nothing of another run is in it.
+//! Temporary directories: each confined run has one, without anything of another run.
 
 use std::error::Error as _;
 use std::fs;
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::support::{World, eventually, levels, skip, within};
 
-/// A world whose runs have their temporary directories in it, in `temporary`.
+/// Makes a world whose runs have their temporary directories in it, in `temporary`.
 fn world() -> World {
     let mut config = Config::default();
     config.reaper = true;
@@ -27,7 +27,7 @@ async fn run(world: &World, sandbox: Sandbox, body: &str) -> Outcome {
     outcome
 }
 
-/// What one run does to its directory does not matter to those that follow.
+/// Checks that what one run does to its directory does not affect later runs.
 async fn check(body: &str) {
     for level in levels().await.filter(|level| *level > Level::None) {
         let world = world();
@@ -36,7 +36,7 @@ async fn check(body: &str) {
     }
 }
 
-/// Nor if it may write where all those directories are.
+/// Checks this even for a run that may write the parent of all these directories.
 async fn check_writing(body: &str) {
     if levels().await.any(|level| level == Level::Guarded) {
         let world = world();
@@ -47,7 +47,7 @@ async fn check_writing(body: &str) {
 }
 
 async fn followed_by_clean_runs(world: &World, level: Level) {
-    // At `strict` the scripts can be seen there too.
+    // At `strict` the scripts are visible there too.
     let look =
         "ls -A $TMPDIR | grep -v '^.tmp'; stat -c %a $TMPDIR; echo x > $(mktemp); cat $TMPDIR/*";
     let mode = if level == Level::Strict { 1777 } else { 700 };
@@ -74,7 +74,7 @@ async fn a_run_can_not_hide_that_it_left_something() {
     check("chmod 0 $TMPDIR/.. || test $TMPDIR = /tmp").await;
 }
 
-/// They would decide who may do what with the files of the next run.
+/// Access lists would rule over the files of the next run.
 #[tokio::test]
 async fn attributes_do_not_stay() {
     const SET: &str = r#"python3 -c '
@@ -111,7 +111,7 @@ async fn a_directory_that_is_gone_is_made_anew() {
     check_writing("mv $TMPDIR temporary/elsewhere").await;
 }
 
-/// Directories that wait to be emptied hold no descriptors, however many they are.
+/// Directories that wait to be emptied hold no descriptors, in any number.
 #[tokio::test]
 async fn a_run_that_leaves_much_does_not_exhaust_the_host() {
     if levels().await.all(|level| level != Level::Guarded) {
@@ -134,7 +134,8 @@ async fn a_run_that_leaves_much_does_not_exhaust_the_host() {
     assert!(more < 100, "{more}");
 }
 
-/// The executor follows no link to what the run itself may not touch; rather it starts nothing any more.
+/// The executor follows no link to files that the run may not touch; it rather starts nothing any
+/// more.
 #[tokio::test]
 async fn a_link_in_place_of_the_directory_leads_nowhere() {
     for body in [
@@ -158,7 +159,7 @@ async fn a_link_in_place_of_the_directory_leads_nowhere() {
     }
 }
 
-/// Or whoever reads it looks for the fault in the program.
+/// Otherwise the reader would look for the fault in the program.
 #[tokio::test]
 async fn a_place_that_takes_no_directory_is_named() {
     if levels().await.all(|level| level != Level::Guarded) {
@@ -190,7 +191,8 @@ async fn nothing_is_left_in_the_end() {
     }
 }
 
-/// The host may end as soon as it has dropped its executor, and nobody would end or remove anything then.
+/// The host may end as soon as it has dropped its executor, and nothing would be ended or removed
+/// after that.
 #[tokio::test]
 async fn whoever_drops_an_executor_leaves_nothing_from_then_on() {
     let files = "seq -f \"$TMPDIR/%g\" 300 | xargs touch";
@@ -236,7 +238,7 @@ async fn run_starts_in_its_temporary_directory_if_it_has_one() {
             assert!(lines.contains(&directory.to_str().unwrap()), "{text}");
             assert!(world.directory().join("here").exists());
         } else {
-            // It is empty, so the first line is where it is.
+            // It is empty, so the first line is its path.
             assert_eq!(lines[0], lines[1], "at {level}");
             assert!(!world.directory().join("here").exists());
         }

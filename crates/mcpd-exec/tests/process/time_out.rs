@@ -1,4 +1,4 @@
-//! The wall limit holds, for the whole group, and what the process still said and did is kept.
+//! Wall limit: it holds for the whole group, and the output and actions until the end are kept.
 
 use mcpd_exec::{Command, Outcome, Sandbox};
 
