@@ -1,7 +1,9 @@
-//! Other ways in which files describe themselves, without being run → the same specs, by the same rules.
+//! Dialects: other formats in which files describe themselves without being run, converted to the
+//! same specs by the same rules.
 //!
-//! Each dialect has a front end: a pure function from a text to a [`draft`], which is the description as JSON would have it,
-//! with the place of every part. What a draft means, and what is wrong with it, is found by the one reader there is.
+//! Each dialect has a front end: a pure function from a text to a [`draft`], which is the
+//! description as JSON with the place of every part. The one parser of descriptions checks and
+//! interprets all drafts.
 
 use std::fmt::{self, Write as _};
 
@@ -26,7 +28,7 @@ mod usage;
 
 use draft::{Draft, Literal, Node};
 
-/// A way in which a file describes itself.
+/// Format in which a file describes itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
@@ -34,15 +36,15 @@ pub enum Dialect {
     Sidecar,
     /// TOML in comments between `# /// mcpd` and `# ///`.
     Header,
-    /// JavaScript or TypeScript with a `schema`, as Script Kit reads it.
+    /// JavaScript or TypeScript with a `schema` for Script Kit.
     ScriptKit,
-    /// Markdown with blocks of code, as Script Kit has it for short scripts.
+    /// Markdown with code blocks: Script Kit's format of short scripts.
     Scriptlets,
     /// BASIC with `PARAM` and `DESCRIPTION`.
     Basic,
     /// Scripts with comments for `usage` or `mise`.
     Usage,
-    /// Shell scripts that let `argc` read their arguments.
+    /// Shell scripts whose arguments `argc` parses.
     Argc,
     /// Script commands for Raycast.
     Raycast,
@@ -52,37 +54,37 @@ pub enum Dialect {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Described {
-    /// The path it is to have below its root, where that is not the path of its file.
+    /// Path below its root, unless it is the path of the file.
     pub path: Option<String>,
-    /// What is said of it. Diagnostics point into the text of the file.
+    /// Parsed description. Diagnostics point into the text of the file.
     pub parsed: Parsed,
-    /// What runs when it is called.
+    /// Program that a call runs.
     pub body: Body,
 }
 
-/// What runs when a tool is called.
+/// Program that a call of a tool runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Body {
     /// The file itself: as an executable, or by the interpreter for its extension.
     File,
-    /// Nothing, for a reason that is among the diagnostics.
+    /// Nothing, for a reason among the diagnostics.
     None,
     /// A part of the file, by the interpreter for an extension.
     #[non_exhaustive]
     Code {
-        /// Without a dot, such as `sh`.
+        /// Extension without a dot, such as `sh`.
         extension: String,
-        /// The program; several where conditions choose among them, one of which fits each call.
+        /// The program; several if conditions choose among them, one of which matches each call.
         variants: Vec<Variant>,
     },
 }
 
-/// Program of a tool, as it is under some conditions.
+/// Variant of a tool's program, under some conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Variant {
-    /// All of them are met by the calls that it is for.
+    /// Conditions that a call must meet, all of them.
     pub conditions: Vec<Condition>,
     /// Text of the program.
     pub text: String,
@@ -94,12 +96,12 @@ pub struct Variant {
 pub struct Condition {
     /// Name of the option.
     pub option: String,
-    /// Tells whether the value has to be there, and be neither empty nor `false`, or the reverse.
+    /// The value must be present, neither empty nor `false`; or, if this is false, the reverse.
     pub is_set: bool,
 }
 
 impl Condition {
-    /// Returns whether a call meets it.
+    /// Returns whether a call meets the condition.
     #[must_use]
     pub fn is_met_by(&self, invocation: &Invocation) -> bool {
         invocation.is_set(&self.option) == self.is_set
@@ -107,7 +109,7 @@ impl Condition {
 }
 
 impl Dialect {
-    /// What a sidecar has behind the name of the file it describes.
+    /// Suffixes of sidecars, after the name of the described file.
     pub const SIDECARS: &[&str] = sidecar::SUFFIXES;
 
     /// The path of the file that the one at `path` describes, if it is a sidecar.
@@ -116,7 +118,8 @@ impl Dialect {
         sidecar::described(path)
     }
 
-    /// Whether a file of this name is worth reading for what it says of itself, executable or not.
+    /// Returns whether a file of this name may describe itself and should be read, executable or
+    /// not.
     #[must_use]
     pub fn may_be_in(path: &str) -> bool {
         const EXTENSIONS: &[&str] = &["bas", "ts", "tsx", "js", "mjs", "cjs", "md"];
@@ -126,7 +129,7 @@ impl Dialect {
             .any(|known| extension.eq_ignore_ascii_case(known))
     }
 
-    /// The dialect in which the file at `path`, relative to its root, describes itself; `None` if only asking it can tell.
+    /// The dialect of the file at `path`, relative to its root; `None` if only a probe can tell.
     #[must_use]
     pub fn of(path: &str, text: &[u8]) -> Option<Self> {
         if sidecar::described(path).is_some() {
@@ -134,12 +137,12 @@ impl Dialect {
         }
         let (_, extension) = split_extension(path);
         let extension = extension.to_ascii_lowercase();
-        // A manual may have such a line in an example, and is no program.
+        // A manual may have such a line in an example, and is not a program.
         let is_misspelt = || extension != "md" && header::is_misspelt(text);
         if header::is_in(text) || is_misspelt() {
             return Some(Self::Header);
         }
-        // What was read of a large file may end inside of a character.
+        // The part that was read of a large file may end inside a character.
         let valid = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         match extension.as_str() {
             "bas" => Some(Self::Basic),
@@ -156,7 +159,7 @@ impl Dialect {
         }
     }
 
-    /// What the file at `path` says of itself in this dialect.
+    /// Reads the description of the file at `path` in this dialect.
     #[must_use]
     pub fn read(self, path: &str, text: &[u8]) -> Vec<Described> {
         let text = match std::str::from_utf8(text) {
@@ -190,7 +193,7 @@ impl Dialect {
     }
 }
 
-/// The name of the dialect, such as `script-kit`.
+/// Name of the dialect, such as `script-kit`.
 impl fmt::Display for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, char) in format!("{self:?}").char_indices() {
@@ -203,7 +206,7 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// The path of a file without the extension of its name, and that without its dot; a directory has none.
+/// Splits the extension from a path, without its dot; a directory has none.
 fn split_extension(path: &str) -> (&str, &str) {
     match path.rsplit_once('.') {
         Some((rest, extension)) if !extension.contains('/') => (rest, extension),
@@ -211,11 +214,12 @@ fn split_extension(path: &str) -> (&str, &str) {
     }
 }
 
-/// The tools of a file with commands: each has the words that choose it below the name of the file.
+/// The tools of a file with subcommands: their paths are the name of the file and the words of the
+/// subcommand.
 fn commands(path: &str, commands: Vec<(Vec<String>, Draft)>) -> Vec<Described> {
     let (name, _) = split_extension(path);
     let described = commands.into_iter().map(|(words, mut draft)| {
-        // With another word it has a fault, and no path either.
+        // A command with any other word has a fault, and no path.
         let is_path = !words.is_empty() && words.iter().all(|word| is_subcommand(word));
         let path = is_path.then(|| format!("{name}/{}", words.join("/")));
         let span = draft.metadata.span.clone();

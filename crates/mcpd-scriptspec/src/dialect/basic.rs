@@ -1,4 +1,5 @@
-//! BASIC: lines `PARAM name AS type …` and `DESCRIPTION "…"` anywhere in a program. All other lines are for who runs it.
+//! BASIC: lines `PARAM name AS type …` and `DESCRIPTION "…"` anywhere in a program. The
+//! interpreter handles all other lines.
 //!
 //! ```text
 //! PARAM name [AS type] { LIKE value | DESCRIPTION text | OPTIONAL | DEFAULT value
@@ -22,7 +23,7 @@ const TYPES: &[&str] = &[
     "string", "number", "integer", "boolean", "date", "email", "array", "object",
 ];
 
-/// Other words for types, as hosts of BASIC have them: what people type into a dialogue is a text.
+/// Aliases of types in hosts of BASIC: input of a dialogue is text.
 const TYPE_ALIASES: &[(&str, &[&str])] = &[
     (
         "string",
@@ -50,15 +51,15 @@ const CLAUSES: &[&str] = &[
     "MAX",
 ];
 
-/// Words by which a program can read no parameter.
+/// Keywords that cannot be names of parameters.
 const NO_NAMES: [&str; 10] = [
     "and", "or", "not", "mod", "then", "else", "true", "false", "nothing", "null",
 ];
 
-/// Values inside values, at most.
+/// Maximum nesting depth of values.
 const MAX_DEPTH: usize = 32;
 
-/// Why the rest of a line means nothing: it has been reported.
+/// Error that has been reported; the rest of the line is skipped.
 struct Reported;
 
 pub(super) fn read(source: &str) -> Draft {
@@ -83,7 +84,7 @@ pub(super) fn read(source: &str) -> Draft {
     draft
 }
 
-/// A line that opens or closes a table definition: `TABLE name … END TABLE`. The lines between are
+/// Start or end of a table definition: `TABLE name … END TABLE`. The lines between them are
 /// columns, and a column may be called `description`.
 enum Boundary {
     TableStart,
@@ -109,7 +110,7 @@ impl Boundary {
 struct Statement<'a, 'd> {
     tokens: Tokens<'a>,
     draft: &'d mut Draft,
-    /// The parameters so far, by the variables that they are: in lower case, as programs know them.
+    /// The parameters so far, by their variables: in lower case, because programs ignore case.
     names: &'d mut BTreeMap<String, &'a str>,
 }
 
@@ -135,7 +136,7 @@ impl<'a, 'd> Statement<'a, 'd> {
         if keyword.is_word("DESCRIPTION") {
             let text = match self.tokens.peek().kind {
                 Kind::String(_) | Kind::Unclosed => self.description()?,
-                // Without quotes, all that the line says.
+                // Without quotes, the rest of the line.
                 Kind::Word(_) | Kind::Number(_) => self.tokens.rest_as_text(),
                 _ => return Ok(()),
             };
@@ -154,7 +155,7 @@ impl<'a, 'd> Statement<'a, 'd> {
             return self.expected("a name that means nothing else in programs", &name);
         }
         let other = *self.names.entry(word.to_lowercase()).or_insert(word);
-        // Of one name the checks to come see both.
+        // Later checks find duplicates in the same case.
         if other != word {
             let message = format!("`{word}` is the same variable as `{other}`");
             let fault = self.draft.fault(Code::DuplicateOption, name.span, message);
@@ -172,7 +173,7 @@ impl<'a, 'd> Statement<'a, 'd> {
         Ok(())
     }
 
-    /// Reads what follows the name: `AS` and a type, texts in place of one, or nothing.
+    /// Parses the part after the name: `AS` and a type, texts in place of one, or nothing.
     fn declared_type(
         &mut self,
         name: &Span,
@@ -203,7 +204,7 @@ impl<'a, 'd> Statement<'a, 'd> {
         Ok(Node::object(name.clone()).with("value_type", string))
     }
 
-    /// The fields of an option, or of the elements of a list, that say what a value must be.
+    /// Parses the type of an option, or of the elements of a list, into fields.
     fn value_type(&mut self, depth: usize) -> Result<Node, Reported> {
         let token = self.tokens.next();
         let Kind::Word(word) = token.kind else {
@@ -303,7 +304,7 @@ impl<'a, 'd> Statement<'a, 'd> {
         Ok(())
     }
 
-    /// A value, or words without quotes up to the next clause.
+    /// Parses a value, or words without quotes up to the next clause.
     fn example(&mut self) -> Result<Node, Reported> {
         if matches!(
             self.tokens.peek().kind,
@@ -337,7 +338,7 @@ impl<'a, 'd> Statement<'a, 'd> {
         Ok(Node::string(span, text))
     }
 
-    /// A text that says something.
+    /// Parses a non-empty text.
     fn description(&mut self) -> Result<Node, Reported> {
         let text = self.text()?;
         if text.text().is_some_and(|text| text.trim().is_empty()) {
@@ -421,11 +422,11 @@ impl<'a, 'd> Statement<'a, 'd> {
     }
 }
 
-/// What some clauses say together.
+/// Clauses that depend on each other.
 #[derive(Default)]
 struct Clauses {
     optional: bool,
-    /// With the place of its keyword.
+    /// The example, with the place of its keyword.
     example: Option<(Span, Node)>,
     values: Option<Node>,
     size: Option<Node>,
@@ -462,7 +463,7 @@ impl Clauses {
     }
 }
 
-/// Makes one of these values of a text, and of each element of a list of texts.
+/// Restricts the type to one of these values; for a list of texts, each element.
 fn choose(value_type: &mut Node, values: Node, draft: &mut Draft) -> Result<(), Reported> {
     let Literal::Object(fields) = &mut value_type.value else {
         return Ok(());

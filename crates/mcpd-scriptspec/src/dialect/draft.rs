@@ -1,4 +1,5 @@
-//! A description as a front end understood it: JSON that remembers where each part of it stands in the source.
+//! Drafts: descriptions in the form of a front end, as JSON with the place of every part in the
+//! source.
 
 use std::ops::Range;
 
@@ -11,28 +12,28 @@ use crate::{
     text,
 };
 
-/// What a text says of one tool, before it is checked.
+/// Description of one tool before it is checked.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// An object of the fields that a script prints to stdout of `--help`.
+    /// Object with the fields that a script prints to stdout of `--help`.
     pub(super) metadata: Node,
-    /// An object of the options that a script prints to stderr of `--help`.
+    /// Object with the options that a script prints to stderr of `--help`.
     pub(super) options: Node,
-    /// What the front end minds.
+    /// Faults found by the front end.
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// What the dialect has to say of an option that is neither required nor has a default.
+    /// Declaration of optional options in this dialect.
     pub(super) optional: Optional,
 }
 
-/// How an option becomes one that calls may leave out, though it has no default.
+/// Declaration of an option that is optional without a default.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Optional {
-    /// By what a script prints, too.
+    /// With the fields that scripts print.
     #[default]
     AsPrinted,
-    /// By words of its own: this is what could be written instead.
+    /// With words of the dialect, which the help of a fault suggests.
     InWords(&'static str),
-    /// Only if that is said, so it is meant.
+    /// Always explicit, so it is never a fault.
     OnPurpose,
 }
 
@@ -48,7 +49,7 @@ pub(super) struct Node {
 pub(super) enum Literal {
     Null,
     Boolean(bool),
-    /// As JSON writes it.
+    /// A number in JSON format.
     Number(String),
     String(String),
     Array(Vec<Node>),
@@ -64,7 +65,7 @@ pub(super) struct Entry {
 }
 
 impl Draft {
-    /// An empty one, of the source at `span`.
+    /// Creates an empty draft for the source at `span`.
     pub(super) fn new(span: Span) -> Self {
         Self {
             metadata: Node::object(span.clone()),
@@ -74,7 +75,7 @@ impl Draft {
         }
     }
 
-    /// Reports something that the checks to come can't know.
+    /// Reports a fault that later checks cannot find.
     pub(super) fn fault(
         &mut self,
         code: Code,
@@ -85,7 +86,7 @@ impl Draft {
         self.diagnostics.push_mut(diagnostic)
     }
 
-    /// What there is to say of a source that could not be read.
+    /// Returns the diagnostics of a source that could not be read.
     pub(super) fn refuse(mut self) -> Parsed {
         sort(&mut self.diagnostics);
         Parsed {
@@ -94,7 +95,7 @@ impl Draft {
         }
     }
 
-    /// Reports a key that its object already has, where the checks to come won't see both.
+    /// Reports a duplicate key of an object that later checks won't see.
     pub(super) fn second_key(&mut self, key: &str, span: Span) {
         let message = format!(
             "the key {} stands here for the second time",
@@ -103,7 +104,7 @@ impl Draft {
         self.fault(Code::DuplicateKey, span, message);
     }
 
-    /// Reports a field that nobody reads.
+    /// Reports an unknown field.
     pub(super) fn unknown_field(&mut self, field: &str, span: Span, known: &[&str]) {
         let message = format!("unknown field {}", text::name(field));
         let fault = self.fault(Code::UnknownField, span, message);
@@ -113,7 +114,7 @@ impl Draft {
         });
     }
 
-    /// Checks it as if a script had printed it; every diagnostic is about the source.
+    /// Checks the draft as if a script had printed it; diagnostics point into the source.
     pub(super) fn finish(self) -> Parsed {
         let (metadata, options) = (Written::new(&self.metadata), Written::new(&self.options));
         let parsed = parse(HelpOutput {
@@ -129,7 +130,7 @@ impl Draft {
             };
             written.relocate(&mut diagnostic.location);
             if diagnostic.code == Code::NestingTooDeep {
-                // It speaks of `--help`.
+                // Its help is about `--help`.
                 diagnostic.help = None;
             }
             match optional {
@@ -200,7 +201,7 @@ impl Node {
         entry.map(|entry| &entry.value)
     }
 
-    /// The first member of this name, to change it.
+    /// The first member of this name, mutable.
     pub(super) fn member_mut(&mut self, key: &str) -> Option<&mut Self> {
         let Literal::Object(entries) = &mut self.value else {
             return None;
@@ -209,7 +210,7 @@ impl Node {
         entry.map(|entry| &mut entry.value)
     }
 
-    /// Whether it is an object without members.
+    /// Returns whether the value is an object without members.
     pub(super) fn is_empty_object(&self) -> bool {
         matches!(&self.value, Literal::Object(entries) if entries.is_empty())
     }
@@ -222,13 +223,13 @@ impl Node {
         }
     }
 
-    /// The same with one more member, whose key stands where its value does.
+    /// Returns the object with one more member; the place of its key is that of its value.
     pub(super) fn with(mut self, key: impl Into<String>, value: Self) -> Self {
         self.add(key, value.span.clone(), value);
         self
     }
 
-    /// Adds a member to an object; of another value it makes nothing.
+    /// Adds a member to an object; does nothing to another value.
     pub(super) fn add(&mut self, key: impl Into<String>, key_span: Span, value: Self) {
         if let Literal::Object(entries) = &mut self.value {
             entries.push(Entry {
@@ -240,7 +241,7 @@ impl Node {
     }
 }
 
-/// JSON as it stands in the source.
+/// Parsed JSON with its places in the source.
 impl From<Value<'_>> for Node {
     fn from(value: Value<'_>) -> Self {
         let entry = |member: Member<'_>| Entry {
@@ -260,17 +261,17 @@ impl From<Value<'_>> for Node {
     }
 }
 
-/// The place of `part`, which is a slice of `source`.
+/// The place of `part`, a slice of `source`.
 pub(super) fn span_of(part: &str, source: &str) -> Span {
     let start = part.as_ptr().addr() - source.as_ptr().addr();
     start..start + part.len()
 }
 
-/// A node as JSON text, with the way back.
+/// JSON text of a node, with the mapping back to the source.
 #[derive(Debug, Default)]
 struct Written {
     text: String,
-    /// What was written where, and what it was in the source; outer ones after inner ones.
+    /// Places of nodes in the text, and in the source; inner nodes before outer ones.
     places: Vec<(Range<usize>, Span)>,
 }
 
@@ -325,7 +326,7 @@ impl Written {
         self.text.push_str(&quoted);
     }
 
-    /// Makes of a place in this text the place in the source.
+    /// Replaces a place in this text by the place in the source.
     fn relocate(&self, location: &mut Location) {
         location.stream = Stream::Source;
         location.span = self.source_of(&location.span);
@@ -333,7 +334,7 @@ impl Written {
 
     /// The place in the source of the smallest part that covers `span`.
     fn source_of(&self, span: &Range<usize>) -> Span {
-        // Whatever ends earlier does not cover it, and inner parts come before outer ones.
+        // Earlier ends cannot cover it, and inner parts come before outer ones.
         let first = self
             .places
             .partition_point(|(place, _)| place.end < span.end);

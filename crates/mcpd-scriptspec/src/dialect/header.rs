@@ -1,5 +1,6 @@
-//! Headers: TOML in the comments of a program, between a line `# /// mcpd` and a line `# ///`, in the fields of a sidecar.
-//! In a block `# /// script`, as Python programs have it (PEP 723), the table `[tool.mcpd]` is the same.
+//! Headers: TOML in the comments of a program, between a line `# /// mcpd` and a line `# ///`,
+//! with the fields of a sidecar. In a block `# /// script` of a Python program (PEP 723), the
+//! table `[tool.mcpd]` is equivalent.
 
 use toml::de::DeTable;
 
@@ -9,37 +10,38 @@ use super::{
 };
 use crate::{json::Span, parse::Parsed, rules::Code};
 
-/// What comments begin with, in languages that people write scripts in.
+/// Comment leaders of scripting languages.
 const LEADERS: &[&str] = &["#", "//", "--", ";", ";;", "%", "'", "::", "REM", "rem"];
 
-/// Editors begin files with it.
+/// Byte order mark, with which some editors start files.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Whether the bytes hold a header, whatever may be wrong with it.
+/// Returns whether the bytes contain a header, valid or not.
 pub(super) fn is_in(source: &[u8]) -> bool {
-    // Cheaper than blocks, and true of few files.
+    // A cheap test before the search for blocks; few files pass it.
     let is_mark = |line: &[u8]| line.windows(5).any(|word| word == b" /// ");
     source.split(|byte| *byte == b'\n').any(is_mark)
         && !blocks(&String::from_utf8_lossy(source)).is_empty()
 }
 
-/// How far a line is looked for that is almost the first one of a header: further down it is an example.
+/// Maximum line number of a misspelt opening line: further down it is an example.
 const FIRST_LINES: usize = 20;
 
-/// Whether the bytes are meant to hold a header: who took such a program for one without would run it.
+/// Returns whether the bytes contain a misspelt header: without this check, such a program would
+/// be probed and run.
 pub(super) fn is_misspelt(source: &[u8]) -> bool {
     const ENOUGH: usize = 4096;
     let start = &source[..source.len().min(ENOUGH)];
     slip(&String::from_utf8_lossy(start)).is_some()
 }
 
-/// A line that is almost the first one of a header, and its leader.
+/// A misspelt opening line, and its leader.
 fn slip(source: &str) -> Option<(Span, &'static str)> {
     let mut is_below_code = false;
     for (place, line) in lines(source).take(FIRST_LINES) {
         let text = line.trim_start_matches(BYTE_ORDER_MARK).trim();
         let is_indented = line.starts_with([' ', '\t']);
-        // What is indented below code may be the text of something else.
+        // An indented line below code may be part of a text.
         if !(is_indented && is_below_code)
             && let Some(leader) = near_opening(text)
         {
@@ -51,7 +53,7 @@ fn slip(source: &str) -> Option<(Span, &'static str)> {
     None
 }
 
-/// The leader of a comment of slashes and our name alone, such as `#/// mcpd`.
+/// The leader of a comment that consists of slashes and mcpd's name, such as `#/// mcpd`.
 fn near_opening(line: &str) -> Option<&'static str> {
     let (comment, word) = line.split_at(line.rfind('/')? + 1);
     let is_name = |name: &&str| word.trim_start().eq_ignore_ascii_case(name);
@@ -112,23 +114,23 @@ fn member(object: Node, key: &str) -> Option<Node> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Mcpd,
-    /// Of Python's tools; ours if it has a table for us.
+    /// A header of Python tools; relevant if it has a table for mcpd.
     Script,
 }
 
-/// A header.
+/// A header block.
 struct Block<'a> {
     kind: Kind,
     leader: &'a str,
     /// The first line.
     opening: Span,
     content: Content,
-    /// What stands in place of its last line, if there is none.
+    /// Place where the closing line is missing.
     broken_at: Option<Span>,
 }
 
 impl Block<'_> {
-    /// Takes the lines up to the last one, each with its place.
+    /// Reads the lines up to the closing one, each with its place.
     fn read<'a>(&mut self, lines: impl Iterator<Item = (usize, &'a str)>) {
         for (place, line) in lines {
             let rest = line.strip_prefix(self.leader);
@@ -146,11 +148,11 @@ impl Block<'_> {
     }
 }
 
-/// The lines of a header without what makes comments of them, and the way back.
+/// The lines of a header without comment leaders, with the mapping back to the source.
 #[derive(Default)]
 struct Content {
     text: String,
-    /// Where each line begins, here and in the source.
+    /// Start of each line, in this text and in the source.
     lines: Vec<(usize, usize)>,
 }
 
@@ -220,7 +222,7 @@ fn opening(line: &str) -> Option<(Kind, &str)> {
     LEADERS.contains(&leader).then_some((kind, leader))
 }
 
-/// What a line has after its leader: one space and anything, or nothing at all.
+/// The content of a line after its leader: one space and anything, or nothing at all.
 fn content(rest: &str) -> Option<&str> {
     match rest.strip_prefix(' ') {
         Some(rest) => Some(rest),
@@ -228,7 +230,7 @@ fn content(rest: &str) -> Option<&str> {
     }
 }
 
-/// Of a text that can't be read, its lines must tell.
+/// Returns whether the TOML has a table for mcpd; if it is malformed, its lines decide.
 fn has_our_table(text: &str) -> bool {
     match DeTable::parse(text) {
         Ok(table) => {

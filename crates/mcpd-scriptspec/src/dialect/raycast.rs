@@ -1,7 +1,7 @@
-//! Raycast script commands: comments `@raycast.<key> <value>`, of which the arguments are JSON.
+//! Raycast script commands: comments `@raycast.<key> <value>`, with arguments in JSON.
 //!
-//! A script gets its arguments as `$1`, `$2` and `$3`, and reads no flags.
-//! What only says how Raycast shows a command is skipped.
+//! A script gets its arguments as `$1`, `$2` and `$3`, and reads no flags. Keys about the display
+//! of a command in Raycast are skipped.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -12,7 +12,7 @@ use crate::{
     suggest::suggest,
 };
 
-/// Keys that mean something here, and those that say how Raycast shows a command.
+/// Known keys: those with a meaning here, and those about the display in Raycast.
 const KEYS: &[&str] = &[
     "title",
     "description",
@@ -31,18 +31,19 @@ const KEYS: &[&str] = &[
     "authorURL",
 ];
 
-/// Keys that a command with several authors has several times.
+/// Keys that may occur several times, for commands with several authors.
 const REPEATABLE: &[&str] = &["author", "authorURL"];
 
-/// Signs in code behind which a line may be text that looks like a comment.
+/// Symbols in code after which a line may be text that looks like a comment.
 const TEXT_OPENERS: &[&str] = &["`", "<<", "\"\"\"", "'''"];
 
 pub(super) fn is_in(text: &[u8]) -> bool {
-    // The part that is read of a large file may end inside of a character.
+    // The part that was read of a large file may end inside a character.
     tags(&String::from_utf8_lossy(text)).next().is_some()
 }
 
-/// Tags of a file: those of the first comments that have some. A program that makes script commands has no others.
+/// Tags of a file: those of the first comments with any, since programs that generate script
+/// commands contain further ones.
 fn tags(source: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut is_found = false;
     let header = source.lines().take_while(move |line| {
@@ -79,7 +80,7 @@ pub(super) fn read(source: &str) -> Draft {
     for (key, value) in tags(source) {
         match seen.insert(key, value) {
             Some(_) if REPEATABLE.contains(&key) => reader.field(key, value),
-            // Said once more, it says the same.
+            // A repetition of the same value is harmless.
             Some(before) if before == value => {}
             Some(_) => {
                 let message = format!("a second `{key}`");
@@ -95,7 +96,7 @@ pub(super) fn read(source: &str) -> Draft {
 struct Reader<'a> {
     source: &'a str,
     draft: Draft,
-    /// Number, place of the key, option.
+    /// Number, place of the key, and option of each argument.
     arguments: Vec<(usize, Span, Node)>,
 }
 
@@ -147,7 +148,7 @@ impl<'a> Reader<'a> {
                     .metadata
                     .add("annotations", key_span, annotations);
             }
-            // What needs no confirmation may still destroy something.
+            // A command without confirmation may still be destructive.
             "false" => {}
             _ => {
                 let message = "expected `true` or `false`";
@@ -209,8 +210,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Blanks the comma before the last brace, which Raycast's own JSON reader accepts. The length stays,
-/// so spans hold.
+/// Blanks the comma before the last brace, which Raycast's own JSON parser accepts. The length
+/// stays the same, so spans hold.
 fn without_trailing_comma(text: &str) -> Cow<'_, str> {
     let Some(before) = text.strip_suffix('}') else {
         return text.into();
@@ -225,7 +226,7 @@ fn without_trailing_comma(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What the JSON of an argument says.
+/// The JSON of an argument.
 #[derive(Default)]
 struct Argument<'a> {
     value_type: Option<Value<'a>>,
@@ -300,7 +301,7 @@ impl<'a> Argument<'a> {
                     value_type = choices.value_type(self.is_optional);
                 }
             }
-            // Arguments were texts before they had types.
+            // Arguments without a type are texts, as in older versions.
             (Some("text" | "password"), _) | (None, _) => {
                 if !self.is_optional {
                     let mut size = Node::object(span.clone());
@@ -356,7 +357,7 @@ struct Choices {
 }
 
 impl Choices {
-    /// What the values stand for, where they don't say it themselves.
+    /// Describes the values whose titles differ from them.
     fn meanings(&self) -> String {
         let meanings: Vec<_> = self
             .choices

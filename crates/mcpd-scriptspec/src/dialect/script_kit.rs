@@ -1,5 +1,6 @@
-//! Script Kit: `schema = { input: { … } }` and `metadata = { … }` at the top level of a script in JavaScript or TypeScript,
-//! and comments such as `// Name: …`. They are read as literals; nothing is run.
+//! Script Kit: `schema = { input: { … } }` and `metadata = { … }` at the top level of a script in
+//! JavaScript or TypeScript, and comments such as `// Name: …`. They are parsed as literals;
+//! nothing is run.
 
 use super::{Described, draft::Node, split_extension};
 use crate::rules::Code;
@@ -15,9 +16,9 @@ pub(super) use literal::Reader;
 
 use scanner::Kind;
 
-/// Whether a script says what its input is.
+/// Returns whether a script declares its input.
 pub(super) fn is_tool(source: &str) -> bool {
-    // Most scripts have no such word, and need not be read.
+    // Most scripts lack this word, and need not be parsed.
     source.contains("chema") && Declarations::read(source).schemas.iter().any(has_input)
 }
 
@@ -51,7 +52,7 @@ pub(super) fn read(path: &str, source: &str) -> Described {
     }
 }
 
-/// The slug of what a script is called, or of its file.
+/// The slug of a script's title, or of its file name.
 fn script_slug(description: &mut Description, file_name: &str) -> String {
     if let Some(title) = description.title()
         && let Some(text) = title.text()
@@ -71,7 +72,7 @@ fn script_slug(description: &mut Description, file_name: &str) -> String {
     }
 }
 
-/// ASCII letters and digits in lower case, with `-` for whatever stands between them.
+/// Lower-case ASCII letters and digits, with `-` in place of everything between them.
 pub(super) fn slug(name: &str) -> String {
     let is_word = |char: char| char.is_ascii_alphanumeric();
     let words = name
@@ -80,7 +81,7 @@ pub(super) fn slug(name: &str) -> String {
     words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
 }
 
-/// What a script declares at its top level.
+/// Declarations at the top level of a script.
 struct Declarations<'a> {
     reader: Reader<'a>,
     schemas: Vec<Node>,
@@ -101,7 +102,7 @@ impl<'a> Declarations<'a> {
         found
     }
 
-    /// Passes at least one token, and a declaration that begins here.
+    /// Skips at least one token, and reads a declaration if one begins here.
     fn statement(&mut self) {
         let token = self.reader.advance();
         if token.depth > 0 {
@@ -121,7 +122,7 @@ impl<'a> Declarations<'a> {
                 self.assignment(|found| &mut found.metadata)
             }
             Kind::Word("defineSchema") => self.call(),
-            // The name is not that of Script Kit's function.
+            // The name is not Script Kit's own function.
             Kind::Word("function") | Kind::Symbol("." | "?.") => {
                 self.reader.advance();
             }
@@ -129,7 +130,7 @@ impl<'a> Declarations<'a> {
         }
     }
 
-    /// `= { … }`, perhaps after a type.
+    /// Reads `= { … }`, possibly after a type.
     fn assignment(&mut self, declared: fn(&mut Self) -> &mut Vec<Node>) {
         if self.reader.is_symbol(":") {
             self.reader.skip_type(0);
@@ -140,7 +141,7 @@ impl<'a> Declarations<'a> {
         }
     }
 
-    /// `({ … })`, perhaps after types.
+    /// Reads `({ … })`, possibly after types.
     fn call(&mut self) {
         if self.reader.is_symbol("<") {
             while !matches!(self.reader.token.kind, Kind::Symbol("(" | ";") | Kind::End) {
@@ -159,7 +160,7 @@ impl<'a> Declarations<'a> {
             && let Ok(Some(object)) = self.reader.value(depth)
         {
             declared(self).push(object);
-            // What follows it has been reported if it makes the object no literal.
+            // If the rest makes the object no literal, that has been reported.
             let _ = self.reader.end_of_value(start, depth);
         }
     }

@@ -1,8 +1,9 @@
-//! Scriptlets: Markdown files in which each heading with a block of code is a tool.
+//! Scriptlets: Markdown files in which each heading with a code block is a tool.
 //!
-//! Comments in HTML, or blocks called `metadata` and `schema`, say more of it, in the words of Script Kit. What stands in
-//! `{{ }}` in the code is an input; it reaches the code as a variable and is never pasted into it. Conditional sections make
-//! variants of the code, one of which runs in each call.
+//! HTML comments, or blocks called `metadata` and `schema`, describe the tool with Script Kit's
+//! fields. A placeholder `{{ }}` in the code is an input; it reaches the code as a variable and is
+//! never pasted into it. Conditional sections make variants of the code, one of which runs in each
+//! call.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +32,7 @@ use section::{Block, Section, Text, sections};
 use surroundings::{Misplaced, Surroundings};
 use template::Template;
 
-/// Whether the file at `path` holds scriptlets.
+/// Returns whether the file at `path` contains scriptlets.
 pub(super) fn is_file(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     let (directories, name) = path.rsplit_once('/').unwrap_or(("", &path));
@@ -39,7 +40,7 @@ pub(super) fn is_file(path: &str) -> bool {
         .split('/')
         .any(|directory| directory == "scriptlets");
     let is_scriptlets = name.ends_with(".scriptlets.md") || is_among_them && name.ends_with(".md");
-    // Such a file says what else Script Kit offers for the scriptlets of another.
+    // Such a file lists Script Kit's further actions for the scriptlets of another file.
     is_scriptlets && !name.ends_with(".actions.md")
 }
 
@@ -51,7 +52,7 @@ pub(super) fn read(source: &str) -> Vec<Described> {
         .collect()
 }
 
-/// One section, and what was found out about it.
+/// One section, with the description built from it.
 struct Scriptlet<'a> {
     source: &'a str,
     description: Description,
@@ -112,7 +113,7 @@ impl<'a> Scriptlet<'a> {
         }
     }
 
-    /// Returns what is left of a scriptlet that nothing runs: the reason.
+    /// Describes a scriptlet that cannot run, with the reason.
     fn passed_over(&self, section: &Section, block: &Block) -> Option<Described> {
         let reason = passed_over::reason(&block.name).or_else(|| {
             let language = Language::of(&block.name).filter(|language| language.is_javascript())?;
@@ -164,7 +165,8 @@ impl<'a> Scriptlet<'a> {
         Some(format!("scriptlets/{slug}"))
     }
 
-    /// What a comment says: an object, or lines such as `Name: value`, of which `input` and `output` have objects.
+    /// Reads a comment: an object, or lines such as `Name: value`, with objects for `input` and
+    /// `output`.
     fn metadata(&mut self, span: &Span) {
         if self.source[span.clone()].trim_start().starts_with('{') {
             if let Some(object) = self.object(span) {
@@ -191,7 +193,7 @@ impl<'a> Scriptlet<'a> {
         }
     }
 
-    /// One line; if it begins an object, the length of what ends with it.
+    /// Reads one line; if it begins an object, returns the length up to its end.
     fn field(&mut self, line: &str, start: usize, end: usize, schema: &mut Node) -> Option<usize> {
         if let Some(said) = comment_line(line, start) {
             self.description.say(said);
@@ -216,7 +218,7 @@ impl<'a> Scriptlet<'a> {
         Some(length)
     }
 
-    /// The one object at `span`.
+    /// Reads the one object at `span`.
     fn object(&mut self, span: &Span) -> Option<Node> {
         let mut reader = Reader::new(&self.source[..span.end], span.start);
         let object = reader.only_object();
@@ -274,7 +276,7 @@ impl<'a> Scriptlet<'a> {
         Ok(whole)
     }
 
-    /// Programs of a block, one for every way in which its conditions can come out.
+    /// Programs of a block, one for every result of its conditions.
     fn variants(&mut self, block: &Block, language: Language) -> Vec<Variant> {
         let template = Template::read(&block.code);
         for fault in &template.faults {
@@ -310,7 +312,7 @@ impl<'a> Scriptlet<'a> {
                 text,
             });
         }
-        // Parts that several variants have are looked at several times.
+        // Parts that several variants share are checked several times.
         found.sort_by(|a, b| (a.span.start, a.fault).cmp(&(b.span.start, b.fault)));
         found.dedup_by(|a, b| (a.span.start, a.fault) == (b.span.start, b.fault));
         for placeholder in found {
@@ -328,7 +330,7 @@ impl<'a> Scriptlet<'a> {
         matches!(value_type.and_then(Node::text), Some("integer" | "float"))
     }
 
-    /// Adds the conditions that are not declared: booleans, or texts where the code has their values, too.
+    /// Adds the undeclared conditions: booleans, or texts if the code also uses their values.
     fn add_conditions(&mut self, block: &Block, template: &Template<'_>) {
         let values = template.conditional_values();
         for (name, span, is_condition) in template.names() {
@@ -387,7 +389,7 @@ impl<'a> Scriptlet<'a> {
         }
     }
 
-    /// Adds what a placeholder stands for, and reports what keeps a variable from standing there.
+    /// Adds the input of a placeholder, and reports why a variable cannot replace it.
     fn add_placeholder(&mut self, placeholder: Placeholder, language: Language) {
         let Placeholder { name, span, fault } = placeholder;
         if let Some(message) = fault {
@@ -432,7 +434,7 @@ fn condition((name, is_set): (&str, bool)) -> Condition {
     }
 }
 
-/// The fields of a schema, and the others.
+/// Splits an object into the fields of a schema, and the others.
 fn split(object: Node) -> (Node, Node) {
     let mut parts = [
         Node::object(object.span.clone()),

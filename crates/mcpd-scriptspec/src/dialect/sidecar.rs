@@ -1,5 +1,5 @@
-//! Sidecars: `NAME.mcpd.toml` and `NAME.mcpd.json` describe the file `NAME` beside them, in the fields of `--help`
-//! and a table `options`. What the file itself would say of itself does not count.
+//! Sidecars: `NAME.mcpd.toml` and `NAME.mcpd.json` describe the file `NAME` beside them, with the
+//! fields of `--help` and a table `options`. A description in the file itself is ignored.
 
 use super::{
     draft::{Draft, Entry, Literal, Node},
@@ -15,7 +15,7 @@ use crate::{
 
 const JSON: &str = ".mcpd.json";
 
-/// What a sidecar has behind the name of the file it describes.
+/// Suffixes of sidecars, after the name of the described file.
 pub(super) const SUFFIXES: &[&str] = &[JSON, ".mcpd.toml"];
 
 /// The path of the file that the file at `path` describes, if it is a sidecar.
@@ -54,7 +54,8 @@ fn read_json(source: &str, draft: &mut Draft) -> Option<Node> {
     }
 }
 
-/// Takes fields of both kinds in one object: `options` is what a script prints to stderr, the rest what it prints to stdout.
+/// Splits the fields of one object: `options` is the part that a script prints to stderr, the rest
+/// the part on stdout.
 pub(super) fn finish(mut draft: Draft, fields: Option<Node>) -> Parsed {
     let Some(fields) = fields else {
         return draft.refuse();
@@ -73,9 +74,9 @@ pub(super) fn finish(mut draft: Draft, fields: Option<Node>) -> Parsed {
         match key.as_str() {
             "options" if options.is_some() => draft.second_key(&key, key_span),
             "options" => options = Some(value),
-            // For editors.
+            // This field is for editors.
             "$schema" => {}
-            // It is no field of the metadata, whose names are all that is known there.
+            // `options` is not a field of the metadata, so their suggestions lack it.
             near if suggest(near, ["options"]).is_some() => {
                 draft.unknown_field(near, key_span, &["options"]);
             }

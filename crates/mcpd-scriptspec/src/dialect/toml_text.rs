@@ -1,4 +1,4 @@
-//! TOML → nodes, with the place of every part. What JSON has no value for is a fault.
+//! TOML as nodes, with the place of every part. Values that JSON lacks are faults.
 
 use toml::{
     Spanned,
@@ -8,8 +8,8 @@ use toml::{
 use super::draft::{Draft, Entry, Literal, Node, Optional};
 use crate::{json::Span, rules::Code, text};
 
-/// The document `toml` as an object, in its order; nothing if it is none, which is reported.
-/// `place` finds in the source what stands at a place of `toml`.
+/// Reads the document `toml` as an object, in its order; reports a syntax error and returns
+/// nothing. `place` maps places of `toml` to the source.
 pub(super) fn read(toml: &str, place: impl Fn(Span) -> Span, draft: &mut Draft) -> Option<Node> {
     match DeTable::parse(toml) {
         Ok(table) => {
@@ -42,7 +42,7 @@ impl<P: Fn(Span) -> Span> Reader<'_, P> {
         entries.collect()
     }
 
-    /// `name` is that of the innermost field around the value.
+    /// Converts a value; `name` is that of the innermost field around it.
     fn node(&mut self, name: &str, value: Spanned<DeValue<'_>>) -> Node {
         let span = (self.place)(value.span());
         let literal = match value.into_inner() {
@@ -77,7 +77,7 @@ impl<P: Fn(Span) -> Span> Reader<'_, P> {
         Node::new(span, literal)
     }
 
-    /// In place of what is no number in JSON stands one, so that one mistake is one fault.
+    /// Replaces a number that JSON lacks, so that one mistake is one fault.
     fn number(&mut self, name: &str, span: &Span, number: Option<String>) -> String {
         number.unwrap_or_else(|| {
             let message = format!("{} is no number that JSON has", text::name(name));

@@ -1,6 +1,8 @@
-//! usage and mise: comments `#USAGE` in KDL, which say how a script is called, and `#MISE` in TOML, which say what it does.
+//! usage and mise: comments `#USAGE` in KDL, which declare the command line of a script, and
+//! `#MISE` in TOML, which describe the script.
 //!
-//! A script with commands is one tool for each of them. Rules between options are left to the script.
+//! A script with subcommands is one tool for each of them. The script itself checks rules between
+//! options.
 
 use std::collections::BTreeSet;
 
@@ -13,15 +15,15 @@ mod option;
 
 use kdl::{Kind, Node, Text, Value};
 
-/// One tool: the words that choose it, none for the script as a whole, and what is said of it.
+/// One tool: the words of its subcommand, none for the script as a whole, and its description.
 pub(super) type Command = (Vec<String>, Draft);
 
-/// How often flags that hold for all commands are repeated, at most.
+/// Maximum number of copies of global flags in subcommands.
 const MAX_REPEATED: usize = 10_000;
 
 const LEADERS: &[&str] = &["#", "//", "::"];
 
-/// What callers can't be told.
+/// Nodes that cannot be conveyed to callers.
 const UNSUPPORTED: &[&str] = &[
     "group",
     "mount",
@@ -32,7 +34,7 @@ const UNSUPPORTED: &[&str] = &[
     "multicall",
 ];
 
-/// What is for people who read help, complete words or configure the script.
+/// Nodes about help, completion or the configuration of the script.
 const SKIPPED: &[&str] = &[
     "bin",
     "author",
@@ -95,7 +97,7 @@ pub(super) fn is_in(text: &[u8]) -> bool {
     })
 }
 
-/// What follows `#USAGE`, `# [USAGE]` and the like at the beginning of a line.
+/// The text after `#USAGE`, `# [USAGE]` and similar marks at the start of a line.
 fn marked<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     let comment = LEADERS
         .iter()
@@ -125,7 +127,8 @@ pub(super) fn read(source: &str) -> Vec<Command> {
     commands
 }
 
-/// Returns whether `#!` starts usage, as in `#!/usr/bin/env -S usage bash`, which reads the command line for the script.
+/// Returns whether `#!` starts usage, as in `#!/usr/bin/env -S usage bash`, which parses the
+/// command line for the script.
 fn is_run_by_usage(source: &str) -> bool {
     let first = source.lines().next().unwrap_or_default();
     let words = first
@@ -136,13 +139,13 @@ fn is_run_by_usage(source: &str) -> bool {
     programs.any(|program| program == "usage")
 }
 
-/// Where in a source a line stands: the description is one block of comments.
+/// Position of a line in a source: the description is one block of comments.
 #[derive(Clone, Copy)]
 enum Place {
     Before,
     Inside,
     Behind,
-    /// Behind the block, and what is not read there has been reported.
+    /// After the block; a mark there is not read, and has been reported.
     Told,
 }
 
@@ -173,7 +176,7 @@ fn embedded(source: &str, draft: &mut Draft) -> String {
     text
 }
 
-/// What a script or a command does to the world: less or more.
+/// Effect of a script or a subcommand on the world, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Effect {
     Read,
@@ -181,19 +184,19 @@ enum Effect {
     Destructive,
 }
 
-/// A script, or a command of it.
+/// A script, or a subcommand of it.
 struct Tool {
     words: Vec<String>,
     draft: Draft,
-    /// What is said of it, and at more length.
+    /// Short and long description.
     short: Option<(Span, Part)>,
     long: Option<(Span, Part)>,
     effect: Option<(Span, Effect)>,
-    /// The worst that one of its options does.
+    /// The worst effect of its options.
     worst: Option<(Span, Effect)>,
-    /// How many arguments have a place on the command line.
+    /// Number of positionals on the command line.
     places: usize,
-    /// Tells whether usage reads the command line before the script does.
+    /// usage parses the command line before the script runs.
     is_run_by_usage: bool,
 }
 
@@ -211,7 +214,8 @@ impl Tool {
         }
     }
 
-    /// Reads the nodes and the flags that hold for all commands, and finishes this or the commands among the nodes.
+    /// Reads the nodes and the global flags, and finishes this tool or the subcommands among the
+    /// nodes.
     fn read<'n>(mut self, nodes: &'n [Node], global: &[&'n Node], commands: &mut Vec<Command>) {
         for node in nodes {
             let field = Field::of_node(node);
@@ -251,7 +255,7 @@ impl Tool {
         }
         let mut global: Vec<_> = without(global, &flag_names(of_all.iter().copied())).collect();
         global.extend(of_all);
-        // Only commands can be called. What is wrong with the whole is said with the first of them.
+        // Only subcommands can be called. Faults of the whole are reported with the first of them.
         let mut diagnostics = self.draft.diagnostics;
         for node in inner {
             let mut words = self.words.clone();
@@ -268,7 +272,7 @@ impl Tool {
         }
     }
 
-    /// What is said of the whole, in a node or a property.
+    /// Reads a field of the tool, from a node or a property.
     fn field(&mut self, field: &Field<'_>) {
         let (name, span) = (field.name(), field.key.span.clone());
         match name {
@@ -308,7 +312,8 @@ impl Tool {
         if let Some((span, description)) = self.long.or(self.short) {
             self.draft.metadata.add("description", span, description);
         }
-        // What an option does makes the whole no better than it is said to be, and is silent about what is not said.
+        // The effect of an option can only worsen the declared effect, and alone counts only if it
+        // is destructive.
         let worst = self.worst.filter(|(_, worst)| match self.effect {
             Some((_, own)) => *worst > own,
             None => *worst == Effect::Destructive,
@@ -336,7 +341,8 @@ fn flag_names<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> BTreeSet<String>
     flags.filter_map(option::flag_name).collect()
 }
 
-/// Returns the flags from above that a command doesn't declare once more: its own declaration counts.
+/// Returns the global flags that a subcommand does not redeclare: its own declaration takes
+/// precedence.
 fn without<'g, 'n>(
     global: &'g [&'n Node],
     own: &'g BTreeSet<String>,
@@ -350,7 +356,7 @@ fn is_global(node: &Node) -> bool {
     Field::all(node).any(|field| field.name() == "global" && field.values.iter().any(is_true))
 }
 
-/// A property of a node, or a node inside it: two ways to say one thing.
+/// A property of a node, or a node inside it: two notations of one field.
 struct Field<'n> {
     key: &'n Text,
     values: &'n [Value],
@@ -358,7 +364,7 @@ struct Field<'n> {
 }
 
 impl<'n> Field<'n> {
-    /// All fields of a node, in both ways.
+    /// All fields of a node, in both notations.
     fn all(node: &'n Node) -> impl Iterator<Item = Self> {
         let properties = node.properties.iter();
         let properties = properties.map(|(key, value)| Self::of_property(key, value));
@@ -385,7 +391,7 @@ impl<'n> Field<'n> {
         &self.key.text
     }
 
-    /// Reports that the first value is not what it should be.
+    /// Reports that the first value has the wrong type.
     fn mismatch<T>(&self, expected: &str, draft: &mut Draft) -> Option<T> {
         let span = self
             .values
@@ -449,7 +455,7 @@ impl From<Text> for Part {
     }
 }
 
-/// Reports a word that nobody reads.
+/// Reports an unknown word.
 fn unknown<'a>(key: &Text, known: impl IntoIterator<Item = &'a &'a str>, draft: &mut Draft) {
     let message = format!("`{}` means nothing here", key.text);
     let fault = draft.fault(Code::UnknownField, key.span.clone(), message);

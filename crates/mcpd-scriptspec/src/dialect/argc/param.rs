@@ -1,4 +1,5 @@
-//! The parameter after `@option`, `@flag` or `@arg` → its parts, with their places.
+//! Grammar of the parameter after `@option`, `@flag` or `@arg`, parsed into parts with their
+//! places.
 //!
 //! ```text
 //! option: [-o] --name[!|~|*[sep]|+[sep]][=default|[choices]] [$ENV] <NOTATION>… description
@@ -8,7 +9,7 @@
 
 use crate::json::Span;
 
-/// What a tag declares.
+/// Kind of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
     Option,
@@ -16,10 +17,10 @@ pub(super) enum Tag {
     Arg,
 }
 
-/// One parameter, as it was written.
+/// One parameter, as written.
 #[derive(Debug)]
 pub(super) struct Param<'a> {
-    /// With its dash.
+    /// Short flag with its dash.
     pub(super) short: Option<&'a str>,
     /// The dashes or the `+` before the name; empty for an argument.
     pub(super) prefix: &'a str,
@@ -27,11 +28,11 @@ pub(super) struct Param<'a> {
     pub(super) name_span: Span,
     pub(super) is_required: bool,
     pub(super) is_multiple: bool,
-    /// What parts the values in one word.
+    /// Separator of several values in one word.
     pub(super) separator: Option<char>,
     pub(super) default: Option<Text>,
     pub(super) choices: Option<Vec<Text>>,
-    /// A variable may give the value too.
+    /// A variable can provide the value as well.
     pub(super) is_bound: bool,
     pub(super) notations: Vec<&'a str>,
     pub(super) description: &'a str,
@@ -44,14 +45,14 @@ pub(super) struct Text {
     pub(super) span: Span,
 }
 
-/// What is wrong with a parameter, and where.
+/// A syntax error with its place.
 #[derive(Debug)]
 pub(super) struct SyntaxError {
     pub(super) span: Span,
     pub(super) message: &'static str,
 }
 
-/// Reads the parameter in `source[span]`.
+/// Parses the parameter in `source[span]`.
 pub(super) fn read(source: &str, span: Span, tag: Tag) -> Result<Param<'_>, SyntaxError> {
     let mut cursor = Cursor {
         source,
@@ -126,7 +127,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// `-o`, if a space and then more follows.
+    /// Parses `-o`, if a space and further text follow.
     fn short(&mut self) -> Option<&'a str> {
         let rest = self.rest();
         let end = rest.find(is_space)?;
@@ -149,7 +150,7 @@ impl<'a> Cursor<'a> {
         Err(self.error("expected a name that begins with `--`"))
     }
 
-    /// What follows the name of a parameter that takes a value.
+    /// Parses the part after the name of a parameter with a value.
     fn value(&mut self, param: &mut Param<'a>) -> Result<(), SyntaxError> {
         if self.eat("=") {
             param.default = self.default()?;
@@ -181,7 +182,7 @@ impl<'a> Cursor<'a> {
         self.text(|char| !char.is_whitespace()).map(Some)
     }
 
-    /// The name of a function that gives values when it is run, which nobody does here.
+    /// Skips the name of a function that computes values; no function is run.
     fn function(&mut self) -> Result<(), SyntaxError> {
         self.take_while(|char| char != '`' && !is_space(char));
         if self.eat("`") {
@@ -211,7 +212,7 @@ impl<'a> Cursor<'a> {
         Err(self.error("expected `|` or `]`"))
     }
 
-    /// A word, or a text in quotes, in which a backslash stays as it is.
+    /// Parses a word, or a quoted text, in which a backslash has no special meaning.
     fn text(&mut self, is_part: fn(char) -> bool) -> Result<Text, SyntaxError> {
         let start = self.at;
         let rest = self.rest();
@@ -257,7 +258,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// `<NAME>`, perhaps with such brackets inside, and its length.
+/// Parses `<NAME>`, possibly with nested brackets, and returns its length.
 fn notation(text: &str) -> Option<(&str, usize)> {
     let mut open = 0_usize;
     if !text.starts_with('<') {

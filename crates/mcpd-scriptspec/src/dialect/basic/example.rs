@@ -1,13 +1,13 @@
-//! Examples and defaults as people write them, such as a number in quotes, → values of the declared type.
-//! A text that is no value of the type stays as it is, for the rules to judge.
+//! Conversion of examples and defaults, such as a quoted number, to values of the declared type. A
+//! text that is no value of the type stays unchanged, for the rules to check.
 
 use crate::{
     dialect::draft::{Literal, Node},
     json::{self, Span},
 };
 
-/// Adds an example to an option. One of a list or an object that is no JSON is told in the description:
-/// a host of BASIC reads forms there that JSON has not.
+/// Adds an example to an option. An example of a list or an object that is not JSON becomes part
+/// of the description: hosts of BASIC accept formats that JSON lacks.
 pub(super) fn add(option: &mut Node, keyword: Span, mut example: Node, value_type: &Node) {
     convert(&mut example, value_type);
     if let (Some("array" | "object"), Some(text)) = (name(value_type), example.text()) {
@@ -25,7 +25,7 @@ pub(super) fn add(option: &mut Node, keyword: Span, mut example: Node, value_typ
     option.add("examples", keyword, examples);
 }
 
-/// Makes a value of the type of one that is written as another, where it is exactly one.
+/// Converts a text to a value of the type, if it is exactly one.
 pub(super) fn convert(value: &mut Node, value_type: &Node) {
     let converted = match (name(value_type), &value.value) {
         (Some("integer" | "float"), Literal::String(text)) => number(text).map(Literal::Number),
@@ -49,7 +49,8 @@ pub(super) fn convert(value: &mut Node, value_type: &Node) {
     }
 }
 
-/// Gives every part the place of the whole: a text has escapes, so its parts have none of their own.
+/// Gives every part the place of the whole: with escapes in a text, its parts have no places of
+/// their own.
 fn place_at(node: &mut Node, span: &Span) {
     node.span = span.clone();
     match &mut node.value {
@@ -68,7 +69,7 @@ fn name(value_type: &Node) -> Option<&str> {
     value_type.member("value_type").and_then(Node::text)
 }
 
-/// The number as JSON writes it, which has no leading zeros.
+/// Formats a number for JSON, without leading zeros.
 fn number(text: &str) -> Option<String> {
     let text = text.trim();
     let (sign, digits) = match text.strip_prefix('-') {

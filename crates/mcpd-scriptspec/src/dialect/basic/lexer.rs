@@ -1,8 +1,8 @@
-//! One line of BASIC → tokens with their places in the whole source.
+//! Lexer of one line of BASIC: tokens with their places in the whole source.
 
 use crate::{dialect::draft::Node, json::Span};
 
-/// A word, a value or a sign.
+/// A word, a value or a symbol.
 #[derive(Debug, Clone)]
 pub(super) struct Token<'a> {
     pub(super) kind: Kind<'a>,
@@ -13,7 +13,7 @@ pub(super) struct Token<'a> {
 pub(super) enum Kind<'a> {
     Word(&'a str),
     String(String),
-    /// As JSON writes it.
+    /// A number in JSON format.
     Number(String),
     Symbol(&'a str),
     /// A text without its closing quote.
@@ -36,13 +36,13 @@ impl Kind<'_> {
 }
 
 impl Token<'_> {
-    /// Whether it is this keyword, in whatever case.
+    /// Returns whether the token is this keyword, in any case.
     pub(super) fn is_word(&self, keyword: &str) -> bool {
         matches!(self.kind, Kind::Word(word) if word.eq_ignore_ascii_case(keyword))
     }
 }
 
-/// The tokens of a line, one after another; at its end only [`Kind::End`] comes.
+/// Iterator over the tokens of a line; after the last one it yields [`Kind::End`] for ever.
 #[derive(Debug, Clone)]
 pub(super) struct Tokens<'a> {
     source: &'a str,
@@ -51,7 +51,7 @@ pub(super) struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    /// Of the line that begins at byte `start`.
+    /// Creates the tokens of the line at byte `start`.
     pub(super) fn of_line(source: &'a str, start: usize) -> Self {
         let end = source[start..]
             .find('\n')
@@ -71,7 +71,7 @@ impl<'a> Tokens<'a> {
         self.source
     }
 
-    /// Takes what is left of the line for one text.
+    /// Takes the rest of the line as one text.
     pub(super) fn rest_as_text(&mut self) -> Node {
         let span = self.peek().span.start..self.end;
         self.at = self.end;
@@ -87,7 +87,8 @@ impl<'a> Tokens<'a> {
         self.at = start + length;
         let mut span = start..self.at;
         if span.is_empty() {
-            // Faults have a place that can be marked: at the end of a line its last character.
+            // A fault at the end of a line is marked at its last character, so that its place is
+            // visible.
             let before = self.source[..start].trim_end_matches(is_blank);
             let last = before.chars().next_back().map_or(0, char::len_utf8);
             span = before.len() - last..before.len();
@@ -96,7 +97,7 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Editors begin files with a byte order mark.
+/// Returns whether a character is blank; some editors start files with a byte order mark.
 fn is_blank(char: char) -> bool {
     char.is_whitespace() || char == '\u{feff}'
 }
@@ -116,7 +117,7 @@ fn kind(text: &str) -> (Kind<'_>, usize) {
             let length = text.find(|char| !is_part(char)).unwrap_or(text.len());
             match &text[..length] {
                 word if word.eq_ignore_ascii_case("rem") => (Kind::End, 0),
-                // The sign says that it is a text, and means nothing.
+                // The suffix `$` marks a text variable, and has no meaning here.
                 word if text[length..].starts_with('$') => (Kind::Word(word), length + 1),
                 word => (Kind::Word(word), length),
             }
@@ -125,7 +126,7 @@ fn kind(text: &str) -> (Kind<'_>, usize) {
     }
 }
 
-/// A quote in a text is written twice.
+/// Parses a text; a quote in it is written twice.
 fn string(text: &str) -> (Kind<'_>, usize) {
     let mut content = String::new();
     let mut chars = text.char_indices().skip(1).peekable();

@@ -1,4 +1,4 @@
-//! What an author says of one tool, put together from its parts.
+//! Description of one tool, assembled from the parts that its author wrote.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
     spec::OutputFormat,
 };
 
-/// Words of Script Kit, and the fields that they are.
+/// Words of Script Kit, and their fields.
 const METADATA: &[(&str, &str)] = &[
     ("name", "title"),
     ("description", "description"),
@@ -20,7 +20,7 @@ const METADATA: &[(&str, &str)] = &[
     ("version", "version"),
 ];
 
-/// Words of Script Kit about its windows, keys and times, which mean nothing to callers.
+/// Words of Script Kit about windows, keys and schedules, which have no meaning for callers.
 const IGNORED: &[&str] = &[
     "alias",
     "author",
@@ -55,13 +55,13 @@ const IGNORED: &[&str] = &[
 #[derive(Debug)]
 pub(in crate::dialect) struct Description {
     draft: Draft,
-    /// Where the schema is.
+    /// Place of the schema.
     schema: Option<Span>,
     output: Option<Node>,
 }
 
 impl Description {
-    /// Of a tool at `span` of the source.
+    /// Creates the description of a tool at `span` of the source.
     pub(in crate::dialect) fn new(span: Span) -> Self {
         Self {
             draft: Draft {
@@ -82,12 +82,12 @@ impl Description {
         self.draft.fault(code, span, message)
     }
 
-    /// What the tool is called.
+    /// Title of the tool.
     pub(in crate::dialect) fn title(&self) -> Option<&Node> {
         self.draft.metadata.member("title")
     }
 
-    /// The inputs so far, in the words of every script.
+    /// The inputs so far, with the fields of options.
     pub(in crate::dialect) fn options(&mut self) -> &mut Node {
         &mut self.draft.options
     }
@@ -97,7 +97,7 @@ impl Description {
         self.draft.options.member(name)
     }
 
-    /// `{ name: …, description: … }`
+    /// Reads `{ name: …, description: … }`.
     pub(in crate::dialect) fn metadata(&mut self, object: Node) {
         for Entry {
             key,
@@ -118,7 +118,7 @@ impl Description {
         }
     }
 
-    /// A field that counts where nothing else says the same.
+    /// Adds a field that applies only if no other part sets it.
     pub(in crate::dialect) fn say(&mut self, said: Entry) {
         if let Some((_, field)) = METADATA.iter().find(|(word, _)| *word == said.key)
             && self.draft.metadata.member(field).is_none()
@@ -127,7 +127,7 @@ impl Description {
         }
     }
 
-    /// `{ input: { … }, output: { … } }`
+    /// Reads `{ input: { … }, output: { … } }`.
     pub(in crate::dialect) fn schema(&mut self, schema: Node) {
         let span = schema.span.clone();
         if self.schema.replace(span.clone()).is_some() {
@@ -156,7 +156,8 @@ impl Description {
         }
     }
 
-    /// Checks it all. Where a literal has faults nothing else is minded, as it may come of them.
+    /// Checks the description. If a literal has faults, only these are reported: others may result
+    /// from them.
     pub(in crate::dialect) fn finish(mut self, faults: Vec<Diagnostic>) -> Parsed {
         if !faults.is_empty() {
             self.draft.diagnostics = faults;
@@ -183,7 +184,7 @@ impl Description {
     }
 }
 
-/// Fields of an output → a JSON Schema, by way of an option that has them as properties.
+/// Converts the fields of an output to a JSON Schema, by way of an option with these properties.
 fn output_schema(fields: Node) -> (Option<serde_json::Value>, Vec<Diagnostic>) {
     let span = fields.span.clone();
     let mut draft = Draft::new(span.clone());
@@ -194,7 +195,7 @@ fn output_schema(fields: Node) -> (Option<serde_json::Value>, Vec<Diagnostic>) {
         .with("properties", properties);
     draft.options.add("output", span, output);
     let mut parsed = draft.finish();
-    // No caller fills these.
+    // Callers do not fill these fields.
     let for_callers = [Code::MissingDescription, Code::UndescribedOption];
     parsed
         .diagnostics
@@ -207,7 +208,8 @@ fn output_schema(fields: Node) -> (Option<serde_json::Value>, Vec<Diagnostic>) {
     (schema, parsed.diagnostics)
 }
 
-/// Lets the objects of a schema have more than it says: an output that says more than was promised breaks nothing.
+/// Allows additional properties in the objects of a schema: output with more than was declared
+/// breaks nothing.
 fn open(schema: &mut serde_json::Value) {
     let Some(keywords) = schema.as_object_mut() else {
         return;
@@ -225,7 +227,8 @@ fn open(schema: &mut serde_json::Value) {
         .for_each(open);
 }
 
-/// `Name: value`, at byte `start` of the source. A word that Script Kit doesn't know makes it any comment.
+/// Parses `Name: value`, at byte `start` of the source. With a word that Script Kit lacks, the
+/// line is an ordinary comment.
 pub(in crate::dialect) fn comment_line(line: &str, start: usize) -> Option<Entry> {
     let (word, rest) = line.split_once(':')?;
     let key = word.trim().to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Fields in the words of Script Kit → options in those of every script.
+//! Conversion of Script Kit's fields to the fields of options.
 
 use std::collections::BTreeSet;
 
@@ -29,22 +29,22 @@ const TYPES: &[&str] = &[
     "string", "number", "integer", "boolean", "array", "object", ANY,
 ];
 
-/// The type that all values have.
+/// Type of all values.
 const ANY: &str = "any";
 
-/// Where a field stands.
+/// Position of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::dialect) enum Place {
     /// Among the inputs.
     Input,
     /// Among the properties of an object.
     Property,
-    /// It is what each element of a list is.
+    /// The element type of a list.
     Element,
 }
 
 impl Place {
-    /// How many of the fields mean something here.
+    /// Number of the fields that are valid here.
     fn fields(self) -> usize {
         match self {
             Self::Input => FIELDS.len(),
@@ -54,7 +54,8 @@ impl Place {
     }
 }
 
-/// `{ name: { type: … } }` → `{ "name": { "value_type": … } }`. What is no object is left as it is.
+/// Converts `{ name: { type: … } }` to `{ "name": { "value_type": … } }`. A value that is not an
+/// object stays unchanged.
 pub(in crate::dialect) fn options(fields: Node, place: Place, draft: &mut Draft) -> Node {
     let Literal::Object(entries) = fields.value else {
         return fields;
@@ -71,7 +72,7 @@ pub(in crate::dialect) fn options(fields: Node, place: Place, draft: &mut Draft)
     options
 }
 
-/// One option. What is no object is left as it is.
+/// Converts one option. A value that is not an object stays unchanged.
 fn definition(field: Node, place: Place, draft: &mut Draft) -> Node {
     if !matches!(field.value, Literal::Object(_)) {
         return field;
@@ -113,7 +114,7 @@ fn definition(field: Node, place: Place, draft: &mut Draft) -> Node {
     option
 }
 
-/// `items: "string"` is as good as `items: { type: "string" }`.
+/// Converts the short form `items: "string"` to `items: { type: "string" }`.
 fn of_elements(items: Node) -> Node {
     match items.value {
         Literal::String(_) => Node::object(items.span.clone()).with("type", items),
@@ -121,7 +122,7 @@ fn of_elements(items: Node) -> Node {
     }
 }
 
-/// The fields that mean something where they stand; the others are reported.
+/// Returns the fields that are valid at their position; the others are reported.
 fn known(field: Node, place: Place, draft: &mut Draft) -> Vec<Entry> {
     let mut seen = BTreeSet::new();
     let mut known = field.into_entries();
@@ -141,12 +142,12 @@ fn known(field: Node, place: Place, draft: &mut Draft) -> Vec<Entry> {
     known
 }
 
-/// What says of which type a value is.
+/// Fields that determine the type of a value.
 #[derive(Default)]
 struct Types {
     declared: Option<Entry>,
     values: Option<Entry>,
-    /// By the fields that only one type has.
+    /// Type implied by fields that only one type has.
     implied: Option<&'static str>,
 }
 
@@ -177,7 +178,7 @@ impl Types {
     }
 }
 
-/// The type in the words of every script.
+/// Converts the name of a type.
 fn value_type(entry: &Entry, draft: &mut Draft) -> Option<&'static str> {
     let span = entry.value.span.clone();
     let Literal::String(name) = &entry.value.value else {

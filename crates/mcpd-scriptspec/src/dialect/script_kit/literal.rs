@@ -1,4 +1,5 @@
-//! Literals of JavaScript → values with their places. Nothing is evaluated: what is no literal is a fault.
+//! Parser of JavaScript literals: values with their places. Nothing is evaluated; any other
+//! expression is a fault.
 
 use super::{
     scalar::{number, string},
@@ -12,31 +13,32 @@ use crate::{
     text::excerpt,
 };
 
-/// Objects, lists and brackets inside each other, at most.
+/// Maximum nesting depth of objects, lists and brackets.
 const MAX_DEPTH: usize = 64;
 
-/// Characters of code that a message repeats.
+/// Maximum length of quoted code in a message, in characters.
 const MAX_EXCERPT: usize = 40;
 
-/// Why there is no value: it has been reported.
+/// Error that has been reported; there is no value.
 #[derive(Debug)]
 pub(in crate::dialect) struct Reported;
 
-/// Reads the literals in a piece of code. What is wrong inside of one is reported, and the rest is read all the same.
+/// Parser of the literals in a piece of code. A fault inside a literal is reported, and the rest
+/// is parsed all the same.
 #[derive(Debug)]
 pub(in crate::dialect) struct Reader<'a> {
     pub(super) scanner: Scanner<'a>,
     pub(super) token: Token<'a>,
     pub(in crate::dialect) faults: Vec<Diagnostic>,
-    /// Where the last token ended.
+    /// End of the last token.
     end: usize,
     levels: usize,
-    /// Whether the text ends inside of brackets, which has been reported.
+    /// The text ends inside brackets, which has been reported.
     is_cut: bool,
 }
 
 impl<'a> Reader<'a> {
-    /// Of the code that begins at byte `start`.
+    /// Creates a reader of the code at byte `start`.
     pub(in crate::dialect) fn new(source: &'a str, start: usize) -> Self {
         let mut scanner = Scanner::new(source, start);
         let token = scanner.next();
@@ -50,12 +52,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Where the last token ended.
+    /// End of the last token.
     pub(in crate::dialect) fn end(&self) -> usize {
         self.end
     }
 
-    /// The object that is all there is.
+    /// Reads one object, with nothing after it.
     pub(in crate::dialect) fn only_object(&mut self) -> Result<Node, Reported> {
         if !self.is_symbol("{") {
             return self.expected("`{`");
@@ -77,7 +79,7 @@ impl<'a> Reader<'a> {
         self.token.kind == Kind::Symbol(symbol)
     }
 
-    /// The expression that begins here, inside of `depth` brackets; `None` for `undefined`.
+    /// Reads the expression at this position, inside `depth` brackets; `None` for `undefined`.
     pub(in crate::dialect) fn expression(
         &mut self,
         depth: usize,
@@ -88,7 +90,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Passes what TypeScript can say of the value that began at `start`, which must then be over.
+    /// Skips TypeScript's type annotations of the value at `start`, which must then end.
     pub(super) fn end_of_value(&mut self, start: usize, depth: usize) -> Result<(), Reported> {
         while matches!(self.token.kind, Kind::Word("as" | "satisfies"))
             && !self.token.is_on_new_line
@@ -104,7 +106,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A value, and nothing of what follows it.
+    /// Reads a value, without the text after it.
     pub(super) fn value(&mut self, depth: usize) -> Result<Option<Node>, Reported> {
         if self.is_at_end(depth) {
             return self.expected("a value");
@@ -133,7 +135,7 @@ impl<'a> Reader<'a> {
         Ok(Some(Node::new(span, literal)))
     }
 
-    /// The text or number that the next token stands for, which is passed.
+    /// Reads the next token as a text or number.
     fn text(&mut self, read: fn(&str) -> Result<String, &'static str>) -> Result<String, Reported> {
         let token = self.advance();
         read(&self.scanner.source()[token.span.clone()]).map_err(|message| {
@@ -203,10 +205,10 @@ impl<'a> Reader<'a> {
         Ok(Node::new(open.span.start..self.end, Literal::Array(items)))
     }
 
-    /// An object. A part that is not understood is `null` in it, so that it is not taken for empty.
+    /// Reads an object. A faulty part becomes `null`, so that the object does not count as empty.
     fn object(&mut self, open: &Token<'a>) -> Result<Node, Reported> {
         let mut object = Node::object(open.span.clone());
-        // What there is of an object that is not closed says more than nothing.
+        // An unclosed object with its members is more useful than none.
         let _ = self.parts(open, "}", |reader, depth| {
             let start = reader.token.span.start;
             let member = reader.member(depth, &mut object);
@@ -246,7 +248,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Everything between two brackets, of which the first was passed, and the second one.
+    /// Reads everything after an opening bracket up to the closing one, including it.
     fn parts(
         &mut self,
         open: &Token<'a>,
@@ -279,7 +281,7 @@ impl<'a> Reader<'a> {
         self.token.depth == open.depth && self.is_symbol(close)
     }
 
-    /// Whether an expression inside of `depth` brackets can go no further.
+    /// Returns whether an expression inside `depth` brackets ends here.
     fn is_at_end(&self, depth: usize) -> bool {
         let Token { kind, .. } = self.token;
         kind == Kind::End
@@ -288,14 +290,14 @@ impl<'a> Reader<'a> {
             || depth == 0 && self.token.is_on_new_line && self.token.starts_statement
     }
 
-    /// Passes everything up to the end of the expression.
+    /// Skips everything up to the end of the expression.
     fn skip(&mut self, depth: usize) {
         while !self.is_at_end(depth) {
             self.advance();
         }
     }
 
-    /// Passes `as`, `satisfies` or `:` and a type, in which commas can stand between `<` and `>`.
+    /// Skips `as`, `satisfies` or `:` and a type, in which commas can stand between `<` and `>`.
     pub(super) fn skip_type(&mut self, depth: usize) {
         let mut angles = 0_usize;
         loop {
@@ -319,7 +321,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The expression that began at `start` is more than a literal.
+    /// Reports that the expression at `start` is not a literal.
     fn not_literal<T>(&mut self, start: usize, depth: usize) -> Result<T, Reported> {
         let is_regex = self.token.kind == Kind::Regex && self.token.span.start == start;
         while !self.is_at_end(depth) {
@@ -375,7 +377,7 @@ impl<'a> Reader<'a> {
     }
 
     fn unclosed_bracket<T>(&mut self, open: &Token<'a>, close: &str) -> Result<T, Reported> {
-        // Those around it are not closed either.
+        // The outer brackets are not closed either.
         if !self.is_cut {
             let message = format!("there is no `{close}` to this");
             self.fault(Code::SourceSyntax, open.span.clone(), message);

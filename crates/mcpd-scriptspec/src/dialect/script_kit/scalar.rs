@@ -1,6 +1,6 @@
-//! Texts and numbers of JavaScript → what they stand for.
+//! Decoder of JavaScript's texts and numbers.
 
-/// The text of a string in quotes, or of a template without substitutions.
+/// Decodes a quoted string, or a template without substitutions.
 pub(super) fn string(literal: &str) -> Result<String, &'static str> {
     let inner = &literal[1..literal.len() - 1];
     let mut text = String::with_capacity(inner.len());
@@ -8,7 +8,7 @@ pub(super) fn string(literal: &str) -> Result<String, &'static str> {
     while let Some(char) = chars.next() {
         match char {
             '\\' => escape(&mut chars, &mut text)?,
-            // A line end in a template is one character, whatever the file has.
+            // A line end in a template is one character, regardless of the file.
             '\r' => {
                 if !chars.as_str().starts_with('\n') {
                     text.push('\n');
@@ -20,7 +20,7 @@ pub(super) fn string(literal: &str) -> Result<String, &'static str> {
     Ok(text)
 }
 
-/// What follows a backslash.
+/// Decodes an escape after its backslash.
 fn escape(chars: &mut std::str::Chars<'_>, text: &mut String) -> Result<(), &'static str> {
     let Some(char) = chars.next() else {
         return Err("nothing follows the backslash");
@@ -44,7 +44,7 @@ fn escape(chars: &mut std::str::Chars<'_>, text: &mut String) -> Result<(), &'st
             char::from_u32(code).ok_or(NO_CHARACTER)?
         }
         'u' => unicode(chars)?,
-        // A line that goes on.
+        // A line continuation.
         '\r' => {
             if chars.as_str().starts_with('\n') {
                 chars.next();
@@ -59,7 +59,7 @@ fn escape(chars: &mut std::str::Chars<'_>, text: &mut String) -> Result<(), &'st
 
 const NO_CHARACTER: &str = "an escape that is no character";
 
-/// What follows `\u`; a pair of surrogates is one character.
+/// Decodes the part after `\u`; a surrogate pair is one character.
 fn unicode(chars: &mut std::str::Chars<'_>) -> Result<char, &'static str> {
     if let Some(rest) = chars.as_str().strip_prefix('{') {
         let (digits, rest) = rest.split_once('}').ok_or(NO_CHARACTER)?;
@@ -93,7 +93,7 @@ fn hexadecimal(chars: &mut std::str::Chars<'_>, count: usize) -> Result<u32, &'s
 
 const NO_NUMBER: &str = "not a number";
 
-/// A number as JSON writes it.
+/// Formats a number for JSON.
 pub(super) fn number(literal: &str) -> Result<String, &'static str> {
     let is_separated = literal.starts_with('_') || literal.ends_with('_') || literal.contains("__");
     let text = literal.replace('_', "");
@@ -109,13 +109,13 @@ pub(super) fn number(literal: &str) -> Result<String, &'static str> {
             };
         }
     };
-    // A sign would be read, too.
+    // `from_str_radix` would accept a sign.
     let digits = text[2..].strip_prefix('+').map_or(&text[2..], |_| "");
     let value = u128::from_str_radix(digits, radix).map_err(|_| NO_NUMBER)?;
     Ok(value.to_string())
 }
 
-/// JSON has a digit on both sides of a point, and none without need before the first.
+/// Adds the digits that JSON requires on both sides of a point, and removes leading zeros.
 fn decimal(text: &str) -> Result<String, &'static str> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(place) => text.split_at(place),

@@ -1,20 +1,23 @@
-//! JavaScript and TypeScript → tokens with their places: enough to tell code from what only looks like it.
+//! Scanner of JavaScript and TypeScript: tokens with their places, enough to distinguish code from
+//! text in it.
 //!
-//! Strings, templates, comments and regular expressions are known. JSX is not: a quote in its text is taken for a string,
-//! but only to the end of its line, where every string and every regular expression ends.
+//! It knows strings, templates, comments and regular expressions, and not JSX: a quote in JSX text
+//! begins a string, but only to the end of its line, which ends every string and every regular
+//! expression.
 
 use crate::json::Span;
 
-/// A part of the code.
+/// A token of the code.
 #[derive(Debug, Clone)]
 pub(super) struct Token<'a> {
     pub(super) kind: Kind<'a>,
     pub(super) span: Span,
-    /// How many brackets are open around it; a bracket stands inside of itself no more than its partner does.
+    /// Number of open brackets around the token; a bracket counts as outside of itself, like its
+    /// partner.
     pub(super) depth: usize,
-    /// Whether a statement begins here, and not under a condition.
+    /// A statement begins here, and not under a condition.
     pub(super) starts_statement: bool,
-    /// Whether a line begins between the last token and this one.
+    /// A line begins between the previous token and this one.
     pub(super) is_on_new_line: bool,
 }
 
@@ -23,18 +26,18 @@ pub(super) enum Kind<'a> {
     /// A name or a keyword.
     Word(&'a str),
     Number,
-    /// In single or double quotes.
+    /// A string in single or double quotes.
     String,
     /// A whole template without substitutions.
     Template,
     /// A template up to its first substitution.
     TemplateHead,
-    /// What follows a substitution, up to the next one or the end.
+    /// The part after a substitution, up to the next one or the end.
     TemplateRest,
-    /// A text that its line or the file ends before its closing quote.
+    /// A text without its closing quote on the line or in the file.
     Open,
     Regex,
-    /// One or more characters that belong together.
+    /// One or more characters that form one symbol.
     Symbol(&'a str),
     End,
 }
@@ -42,7 +45,7 @@ pub(super) enum Kind<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bracket {
     Round,
-    /// Around what an `if`, `for`, `while` or `with` decides by.
+    /// Brackets around the condition of `if`, `for`, `while` or `with`.
     Condition,
     Square,
     Curly,
@@ -50,33 +53,33 @@ enum Bracket {
     Substitution,
 }
 
-/// What the last token was, as far as the next one depends on it.
+/// Class of the previous token, on which the next one depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
     /// The beginning, or the end of a statement or a block.
     Break,
-    /// Something that a value follows.
+    /// A token before a value.
     Operator,
-    /// `.`, which a name follows.
+    /// `.`, before a name.
     Dot,
-    /// Something that a condition in brackets follows.
+    /// A token before a condition in brackets.
     Condition,
-    /// Something that can stand at the end of a statement.
+    /// A token that can end a statement.
     Value,
 }
 
-/// The tokens of a text, one after another; at its end only [`Kind::End`] comes.
+/// Iterator over the tokens of a text; after the last one it yields [`Kind::End`] for ever.
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
     source: &'a str,
     at: usize,
     last: Last,
     brackets: Vec<Bracket>,
-    /// How many of them are round, square and curly.
+    /// Number of open round, square and curly brackets.
     open: [usize; 3],
-    /// Where the line ends on which no further regular expression is looked for, as one was not closed.
+    /// End of the line on which an unclosed regular expression rules out further ones.
     without_regex: usize,
-    /// Line comments outside of all brackets.
+    /// Line comments outside all brackets.
     pub(super) comments: Vec<Span>,
 }
 
@@ -85,7 +88,7 @@ const SYMBOLS: &[&str] = &[
     "...", "===", "!==", "=>", "==", "!=", "<=", ">=", "++", "--", "?.", "+=", "-=", "*=",
 ];
 
-/// Keywords that a value follows.
+/// Keywords before a value.
 const OPERATORS: &[&str] = &[
     "await",
     "case",
@@ -111,7 +114,7 @@ const OPERATORS: &[&str] = &[
 const CONDITIONS: &[&str] = &["for", "if", "while", "with"];
 
 impl<'a> Scanner<'a> {
-    /// Of the code that begins at byte `start`.
+    /// Creates a scanner of the code at byte `start`.
     pub(super) fn new(source: &'a str, start: usize) -> Self {
         let mut scanner = Self {
             source,
@@ -151,7 +154,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Has the last token be one that can stand at the end of a statement, as others can in a type.
+    /// Marks the last token as one that can end a statement; in a type other tokens can.
     pub(super) fn ends_value(&mut self) {
         self.last = Last::Value;
     }
@@ -177,7 +180,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes blanks and comments, and says whether a line ended.
+    /// Skips spaces and comments, and returns whether a line ended.
     fn skip_blank(&mut self) -> bool {
         let mut has_line_end = false;
         loop {
@@ -233,7 +236,8 @@ impl<'a> Scanner<'a> {
         Kind::Open
     }
 
-    /// A template, or a part of one, from its opening character on: `whole` if it ends, `head` if a substitution follows.
+    /// Scans a template, or a part of one, from its opening character on: `whole` if it ends,
+    /// `head` if a substitution follows.
     fn template(&mut self, whole: Kind<'a>, head: Kind<'a>) -> Kind<'a> {
         let mut chars = self.source[self.at + 1..].char_indices();
         while let Some((place, char)) = chars.next() {
@@ -259,7 +263,7 @@ impl<'a> Scanner<'a> {
         Kind::Open
     }
 
-    /// Whether a regular expression begins here, which is then passed.
+    /// Scans a regular expression, and returns whether there is one.
     fn regex(&mut self) -> bool {
         if self.at < self.without_regex {
             return false;
@@ -291,7 +295,7 @@ impl<'a> Scanner<'a> {
         false
     }
 
-    /// A number, or what would be one if it were right.
+    /// Scans a number, valid or not.
     fn number(&mut self) -> Kind<'a> {
         let rest = &self.source[self.at..];
         let is_radix =
@@ -360,7 +364,7 @@ impl<'a> Scanner<'a> {
             }
             ";" => Last::Break,
             "." | "?." => Last::Dot,
-            // They stand before a value or after one.
+            // These operators stand before a value or after one.
             "++" | "--" => self.last,
             _ => Last::Operator,
         };
@@ -372,7 +376,8 @@ impl<'a> Scanner<'a> {
         self.open[bracket.shape()] += 1;
     }
 
-    /// Closes the innermost bracket of this shape, and all that was left open inside of it; nothing if there is none.
+    /// Closes the innermost bracket of this shape, and all unclosed ones inside it; returns `None`
+    /// if there is none.
     fn close(&mut self, bracket: Bracket) -> Option<Bracket> {
         if self.open[bracket.shape()] == 0 {
             return None;

@@ -1,4 +1,5 @@
-//! The languages of scriptlets: how a block names them, which extension they have, and how they read variables.
+//! Languages of scriptlets: their names in blocks, their extensions, and their access to
+//! variables.
 
 use super::{
     literal::{self, Syntax},
@@ -8,7 +9,7 @@ use super::{
 };
 use crate::{invocation::alias, json::Span};
 
-/// What a block says of its language, and the extension of the files in it.
+/// Names of languages in blocks, and the extensions of their files.
 const LANGUAGES: &[(&str, &str)] = &[
     ("", "sh"),
     ("sh", "sh"),
@@ -62,18 +63,18 @@ const TEMPLATE: &str = "template";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Language {
     pub(super) extension: &'static str,
-    /// Tells whether a block is a text with values in it, and no code.
+    /// The block is a text with placeholders, and not code.
     is_template: bool,
 }
 
-/// What blocks can say.
+/// Names that blocks can have.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let names = LANGUAGES.iter().map(|(name, _)| *name);
     names.filter(|name| !name.is_empty()).chain([TEMPLATE])
 }
 
 impl Language {
-    /// Returns the language that a block names; behind a colon Script Kit has the name of a tool.
+    /// Returns the language that a block names; after a colon Script Kit has the name of a tool.
     pub(super) fn of(name: &str) -> Option<Self> {
         let kind = match name.split_once(':') {
             Some(("tool", _)) => "kit",
@@ -89,7 +90,7 @@ impl Language {
         })
     }
 
-    /// Returns whether this is JavaScript or TypeScript, which Script Kit declares names for.
+    /// Returns whether this is JavaScript or TypeScript, for which Script Kit declares names.
     pub(super) fn is_javascript(self) -> bool {
         matches!(self.extension, "js" | "ts")
     }
@@ -104,8 +105,8 @@ impl Language {
         !self.is_template && matches!(self.extension, "sh" | "bash" | "zsh" | "fish")
     }
 
-    /// Returns the statement that changes the directory, where this language has one line for it.
-    /// Shells all read the quotes of a path without a quote or a backslash in it alike.
+    /// Returns the statement that changes the directory, if this language has one on a single
+    /// line. All shells agree on the quotes around a path without quotes and backslashes.
     pub(super) fn change_directory(self, path: &str) -> Option<String> {
         if path.contains(['\'', '"', '\\']) || path.contains("{{") {
             return None;
@@ -128,7 +129,8 @@ impl Language {
         }
     }
 
-    /// The code with variables for its placeholders. They are faults in languages that don't read variables as shells do.
+    /// Replaces the placeholders in code by variables. They are faults in languages with other
+    /// access to variables.
     pub(super) fn fill(
         self,
         code: &str,
@@ -156,7 +158,7 @@ impl Language {
         shell::fill(code, shell, is_number)
     }
 
-    /// How code reads an input.
+    /// Expression that reads an input.
     pub(super) fn reading(self, input: &str) -> String {
         let variable = variable(input);
         let expression = match self.extension {
@@ -176,7 +178,7 @@ impl Language {
     }
 }
 
-/// The variable that every shell can read.
+/// Name of the input's variable that every shell can read.
 pub(super) fn variable(input: &str) -> String {
     let name = alias(input).unwrap_or_else(|| input.to_owned());
     format!("MCPD_OPT_{name}")

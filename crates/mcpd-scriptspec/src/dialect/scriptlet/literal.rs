@@ -1,7 +1,8 @@
-//! Placeholders in string literals of JavaScript, TypeScript and Python → expressions that read variables.
+//! Placeholders in string literals of JavaScript, TypeScript and Python, replaced by expressions
+//! that read variables.
 //!
-//! A value is never pasted: `"Hello {{name}}"` becomes `("Hello " + process.env.MCPD_OPT_name)`. A placeholder elsewhere is a
-//! fault, as is every placeholder in code that runs texts.
+//! A value is never pasted: `"Hello {{name}}"` becomes `("Hello " + process.env.MCPD_OPT_name)`. A
+//! placeholder elsewhere is a fault, as is every placeholder in code that evaluates texts.
 
 use super::{
     language::variable,
@@ -17,7 +18,7 @@ pub(super) enum Syntax {
 const PASTED: &str =
     "values are never pasted into code, and this language reads variables in another way";
 
-/// Words of code that runs texts, or has a shell run them.
+/// Words of code that evaluates texts, or passes them to a shell.
 const RUNNERS: &[&str] = &[
     "eval",
     "exec",
@@ -37,20 +38,20 @@ const RUNNERS: &[&str] = &[
     "setTimeout('",
 ];
 
-/// Surroundings of the code at hand.
+/// Context of the current position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Around {
     Code,
-    /// A comment, up to this.
+    /// A comment, up to this terminator.
     Comment(&'static str),
-    /// A literal between such quotes; in one of several lines or with a prefix nothing is replaced.
+    /// A literal between such quotes; in a multi-line or prefixed one nothing is replaced.
     Literal {
         quotes: &'static str,
         is_plain: bool,
     },
 }
 
-/// Returns the code with expressions in place of placeholders.
+/// Replaces the placeholders in the code by expressions.
 pub(super) fn fill(
     code: &str,
     syntax: Syntax,
@@ -82,9 +83,9 @@ struct Filler<'a> {
     runs_texts: bool,
     at: usize,
     around: Around,
-    /// Where in the output the literal at hand begins.
+    /// Start of the current literal in the output.
     literal: usize,
-    /// How many placeholders came before it.
+    /// Number of placeholders before it.
     before: usize,
     output: String,
     placeholders: Vec<Placeholder>,
@@ -118,7 +119,7 @@ impl Filler<'_> {
             Around::Literal { quotes, .. }
                 if quotes.len() == 1 && quotes != "`" && self.rest().starts_with('\n') =>
             {
-                // It was none.
+                // The quotes began no literal.
                 self.around = Around::Code;
                 self.copy(1);
             }
@@ -161,7 +162,7 @@ impl Filler<'_> {
         self.copy(quotes.len());
     }
 
-    /// Returns whether the characters at hand begin a regular expression of JavaScript.
+    /// Returns whether a regular expression of JavaScript begins here.
     fn starts_pattern(&self) -> bool {
         let before = self.output.trim_end().chars().next_back();
         self.syntax == Syntax::JavaScript
@@ -169,7 +170,7 @@ impl Filler<'_> {
             && before.is_none_or(|before| "(=:[!&|?{};,".contains(before))
     }
 
-    /// Passes a regular expression, in which quotes are signs as others are.
+    /// Skips a regular expression, in which quotes are ordinary characters.
     fn pass_pattern(&mut self) {
         let line = self.rest().lines().next().unwrap_or_default();
         let mut is_escaped = true;
@@ -181,7 +182,7 @@ impl Filler<'_> {
         self.copy(end.map_or(1, |end| end + 1));
     }
 
-    /// Returns whether something before a literal says how it is read.
+    /// Returns whether a prefix changes the meaning of the literal.
     fn has_prefix(&self, quotes: &str) -> bool {
         let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '$' | ')' | ']');
         let before = self.output.trim_end();
@@ -189,12 +190,12 @@ impl Filler<'_> {
             // A tag before a template, and the name of a module.
             Syntax::JavaScript if quotes == "`" => before.ends_with(is_part),
             Syntax::JavaScript => before.ends_with("from") || before.ends_with("import"),
-            // Such as `f`, and a literal that this one goes on.
+            // A prefix such as `f`, and a literal that this one continues.
             Syntax::Python => self.output.ends_with(is_part) || before.ends_with(['"', '\'']),
         }
     }
 
-    /// Returns whether what stands behind a literal makes it more than a value.
+    /// Returns whether the code after a literal makes it more than a value.
     fn has_suffix(&self) -> bool {
         let rest = self.rest().trim_start();
         match self.syntax {
@@ -208,7 +209,7 @@ impl Filler<'_> {
         }
     }
 
-    /// Puts brackets around a literal that has become a sum, and leaves out its empty parts.
+    /// Puts parentheses around a literal that has become a sum, and removes its empty parts.
     fn end_literal(&mut self, quotes: &str) {
         let has_suffix = self.has_suffix();
         let values = &mut self.placeholders[self.before..];
@@ -249,7 +250,7 @@ impl Filler<'_> {
                 quotes: "`",
                 is_plain: true,
             } => {
-                // Braces that are open hold code.
+                // Open braces contain code.
                 let inside = &self.output[self.literal..];
                 let is_open = inside.matches("${").count() > inside.matches('}').count();
                 (!is_open).then(|| format!("${{{value}}}"))

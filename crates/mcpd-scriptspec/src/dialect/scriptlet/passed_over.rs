@@ -1,6 +1,7 @@
-//! Blocks that are not run: what acts on a desktop, what needs Script Kit itself, and texts that only illustrate.
+//! Blocks that are not run: actions on a desktop, code that needs Script Kit itself, and
+//! illustrations.
 
-/// Kinds of Script Kit that do something to a desktop, and what that is.
+/// Script Kit's kinds of desktop actions, and their descriptions.
 const DESKTOP: &[(&str, &str)] = &[
     ("paste", "it pastes a text into the window in front"),
     ("type", "it types a text into the window in front"),
@@ -48,7 +49,7 @@ const TEXTS: &[&str] = &[
     "yml",
 ];
 
-/// Functions and objects that only Script Kit has, as far as scripts call them.
+/// Functions and objects that only Script Kit provides, as far as scripts call them.
 const KIT: &[&str] = &[
     "applescript",
     "arg",
@@ -112,7 +113,7 @@ const KIT: &[&str] = &[
     "writeFile",
 ];
 
-/// Returns why a block of this name is not run, if that is so.
+/// Returns why a block of this name is not run, if it is not.
 pub(super) fn reason(name: &str) -> Option<String> {
     if let Some((_, what)) = DESKTOP.iter().find(|(kind, _)| *kind == name) {
         return Some(format!(
@@ -123,8 +124,8 @@ pub(super) fn reason(name: &str) -> Option<String> {
     is_text.then(|| format!("a block of `{name}` is a text, and nothing runs it"))
 }
 
-/// Returns the first name in JavaScript that only Script Kit has and the code does not declare. Code that asks whether
-/// there is a window may have others.
+/// Returns the first name in JavaScript that only Script Kit provides and the code does not
+/// declare; none for code that checks whether it has a window.
 pub(super) fn kit_name(code: &str) -> Option<&'static str> {
     if code.contains("metadata.mcp") {
         return None;
@@ -149,7 +150,7 @@ pub(super) fn kit_name(code: &str) -> Option<&'static str> {
     names.find(|name| !is_declared(name)).copied()
 }
 
-/// Returns whether a statement that imports or takes apart an object names it.
+/// Returns whether the name is in an import or a destructuring.
 fn is_imported(code: &str, name: &str) -> bool {
     let mut lists = code
         .split('{')
@@ -162,7 +163,7 @@ fn is_imported(code: &str, name: &str) -> bool {
     })
 }
 
-/// Returns the words of code, each with where it ends.
+/// Returns the words of code, each with its end.
 fn words(code: &str) -> Vec<(&str, usize)> {
     let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '$');
     let mut at = 0;

@@ -1,18 +1,18 @@
-//! `{{name}}` in code.
+//! Placeholders `{{name}}` in code.
 
 use crate::json::Span;
 
-/// One that was found in code.
+/// A placeholder found in code.
 #[derive(Debug)]
 pub(super) struct Placeholder {
     pub(super) name: String,
-    /// In the code.
+    /// Place in the code.
     pub(super) span: Span,
-    /// Why no variable can stand for it there.
+    /// Reason why no variable can replace it there.
     pub(super) fault: Option<&'static str>,
 }
 
-/// The placeholder that a text begins with: its name and its length.
+/// The placeholder at the start of a text: its name and its length.
 pub(super) fn first(text: &str) -> Option<(&str, usize)> {
     let inside = text.strip_prefix("{{")?;
     let end = inside.find(|char: char| !is_part(char) && char != ' ')?;
@@ -31,7 +31,7 @@ fn is_part(char: char) -> bool {
     char.is_ascii_alphanumeric() || matches!(char, '_' | '-')
 }
 
-/// All of them, wherever they stand.
+/// All placeholders, anywhere in the code.
 pub(super) fn placeholders(code: &str) -> impl Iterator<Item = (&str, Span)> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -1,16 +1,18 @@
-//! Arguments of a shell, `$1` to `$9` and `$@`, which Script Kit asks for as it asks for placeholders.
+//! Positional arguments of a shell, `$1` to `$9` and `$@`, which Script Kit prompts for like
+//! placeholders.
 
 /// Arguments that the code of a block reads.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Positional {
-    /// Each of the numbered ones up to the last, and whether the code has a value for one that is left out.
+    /// Numbered arguments up to the last, and whether the code has a fallback for each.
     pub(super) numbered: Vec<bool>,
-    /// Tells whether it reads all of them, however many there are.
+    /// The code reads all arguments, of any number.
     pub(super) has_all: bool,
 }
 
 impl Positional {
-    /// Reads code for a shell. Where functions or here-documents may have arguments and signs of their own nothing is said.
+    /// Reads code for a shell. Finds nothing if functions or here-documents may have arguments and
+    /// symbols of their own.
     pub(super) fn read(code: &str) -> Self {
         let mut found = Self::default();
         if ["()", "function ", "<<", "set -- "]
@@ -42,7 +44,7 @@ impl Positional {
         found
     }
 
-    /// Adds what stands behind a `$`.
+    /// Adds the argument after a `$`.
     fn add(&mut self, rest: &str) {
         let inside = rest.strip_prefix('{');
         let mut chars = inside.unwrap_or(rest).chars();

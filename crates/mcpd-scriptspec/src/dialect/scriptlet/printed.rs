@@ -1,11 +1,11 @@
-//! Templates: texts whose placeholders become values, and which are the result as they are.
+//! Templates: texts whose placeholders become values, printed as the result.
 
 use super::{
     language::variable,
     placeholder::{Placeholder, placeholders},
 };
 
-/// Makes of a template a program for `sh` that prints it with the values of a call.
+/// Converts a template to a program for `sh` that prints it with the values of a call.
 pub(super) fn fill(template: &str) -> (String, Vec<Placeholder>) {
     let template = template.strip_suffix('\n').unwrap_or(template);
     let mut program = "printf '%s\\n' ".to_owned();
@@ -26,7 +26,7 @@ pub(super) fn fill(template: &str) -> (String, Vec<Placeholder>) {
     (program, found)
 }
 
-/// Returns a text as one word of a shell.
+/// Quotes a text as one word of a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,46 +1,47 @@
-//! Markdown → sections: headings with the comments, the first paragraph and the blocks of code below each.
+//! Sections of Markdown: headings with the comments, the first paragraph and the code blocks below
+//! each.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use crate::json::Span;
 
-/// A piece of text and where it stands.
+/// A piece of text and its place.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Text {
     pub(super) text: String,
     pub(super) span: Span,
 }
 
-/// A heading and what stands below it.
+/// A heading and its content.
 #[derive(Debug)]
 pub(super) struct Section {
     pub(super) heading: Text,
-    /// The insides of comments.
+    /// Contents of the comments.
     pub(super) comments: Vec<Span>,
-    /// Where a comment begins that is never closed.
+    /// Start of an unclosed comment.
     pub(super) open_comment: Option<Span>,
     pub(super) paragraph: Option<Text>,
     pub(super) blocks: Vec<Block>,
-    /// The code below the heading above this one, for all sections below that.
+    /// The code below the parent heading, shared by all sections below it.
     pub(super) shared: Vec<Block>,
     level: HeadingLevel,
 }
 
-/// A block between fences.
+/// A fenced block.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Block {
     /// The first word after the fence, in lower case.
     pub(super) name: String,
     pub(super) name_span: Span,
     pub(super) code: String,
-    /// Where the lines are.
+    /// Place of its lines.
     pub(super) span: Span,
-    /// Where pieces of the code begin, in it and in the source.
+    /// Starts of the code's pieces, in the code and in the source.
     places: Vec<(usize, usize)>,
 }
 
 impl Section {
-    /// Whether it has code, or may have some in a comment that was to end before it.
+    /// Returns whether the section has code, or may have some inside an unclosed comment.
     pub(super) fn is_tool(&self) -> bool {
         self.open_comment.is_some() || self.blocks.iter().any(Block::is_code)
     }
@@ -51,7 +52,7 @@ impl Block {
         !matches!(self.name.as_str(), "metadata" | "schema")
     }
 
-    /// Returns code that was made of the text at `span`.
+    /// Creates a block of code generated from the text at `span`.
     pub(super) fn new_at(code: String, span: Span) -> Self {
         Self {
             code,
@@ -61,7 +62,7 @@ impl Block {
         }
     }
 
-    /// Adds the code of another block, which still stands where it did.
+    /// Appends the code of another block, which keeps its places.
     pub(super) fn append(&mut self, other: &Self) {
         let length = self.code.len();
         let places = other.places.iter();
@@ -70,7 +71,7 @@ impl Block {
         self.code.push_str(&other.code);
     }
 
-    /// Returns this block with parts of its code, which still stand where they did.
+    /// Returns this block with parts of its code, which keep their places.
     pub(super) fn with_parts(&self, parts: &[Span]) -> Self {
         let mut block = Self {
             code: String::new(),
@@ -90,7 +91,7 @@ impl Block {
         block
     }
 
-    /// Where a part of the code stands in the source.
+    /// Place in the source of a part of the code.
     pub(super) fn source_of(&self, part: &Span) -> Span {
         let before = self
             .places
@@ -103,7 +104,8 @@ impl Block {
     }
 }
 
-/// The sections that can be tools: those of the second level, or in a file without any those of the first.
+/// The sections that can be tools: those of the second level, or of the first level in a file
+/// without any of the second.
 pub(super) fn sections(source: &str) -> Vec<Section> {
     let mut reader = SectionReader::default();
     let events = Parser::new_ext(source, Options::ENABLE_YAML_STYLE_METADATA_BLOCKS);
@@ -133,7 +135,7 @@ pub(super) fn sections(source: &str) -> Vec<Section> {
 #[derive(Default)]
 struct SectionReader {
     sections: Vec<Section>,
-    /// How many lists and quotations are open: what stands in one is an illustration.
+    /// Number of open lists and quotations: a block inside one is an illustration.
     nested: usize,
     heading: Option<Text>,
     block: Option<Block>,
@@ -248,7 +250,7 @@ impl Block {
         Self {
             name: name.to_ascii_lowercase(),
             name_span: start..start + length,
-            // Without lines there is nothing in it.
+            // A block without lines is empty.
             span: span.end..span.end,
             ..Self::default()
         }

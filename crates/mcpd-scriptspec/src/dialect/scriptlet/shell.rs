@@ -1,7 +1,9 @@
-//! Placeholders in shell code → variables, quoted so that a value stays one word whatever is in it.
+//! Placeholders in shell code, replaced by variables and quoted so that every value stays one
+//! word.
 //!
-//! What a variable expands to is not read as code again, but for arithmetic, where only numbers are let in. Where a shell
-//! would not expand it, or where it is hard to tell how it would be quoted, a placeholder is a fault.
+//! A shell does not evaluate the expansion of a variable as code again, except in arithmetic,
+//! where only numbers are accepted. A placeholder is a fault where a shell would not expand a
+//! variable, or where its quoting is uncertain.
 
 use std::collections::VecDeque;
 
@@ -20,7 +22,7 @@ use position::Position;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shell {
-    /// What POSIX has. It may be Bash all the same, as it is on macOS.
+    /// A POSIX shell. It may be Bash all the same, as on macOS.
     Plain,
     Bash,
     Zsh,
@@ -41,7 +43,7 @@ pub(super) const COMMAND: &str =
     "a value can't be the name of a command, or a part of it: the caller would choose what runs";
 const UNCLEAR: &str = "it can't be told how the value would be quoted here";
 
-/// The code with variables in place of placeholders.
+/// Replaces the placeholders in the code by variables.
 pub(super) fn fill(
     code: &str,
     shell: Shell,
@@ -73,7 +75,7 @@ pub(super) fn fill(
     (filler.output, filler.placeholders)
 }
 
-/// What the code at hand stands in.
+/// Construct around the current position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Around {
     /// `( )` or `$( )`
@@ -84,9 +86,9 @@ enum Around {
     Backticks,
     /// `${ }`
     Expansion,
-    /// `(( ))` or `$(( ))`, and how many brackets are open inside.
+    /// `(( ))` or `$(( ))`, with the number of open brackets inside.
     Arithmetic(usize),
-    /// `[ ]` behind a name, or of a pattern, which looks the same.
+    /// `[ ]` after a name, or of a pattern, which looks the same.
     Subscript,
     /// `[[ ]]`
     Test,
@@ -100,16 +102,17 @@ struct Filler<'a> {
     output: String,
     placeholders: Vec<Placeholder>,
     around: Vec<Around>,
-    /// Position in the command at hand, and in those around each of the brackets that are open.
+    /// Position in the current command, and in the commands around each of the open brackets.
     positions: Vec<Position>,
-    /// How many of these are quotes, expansions, and arithmetic or subscripts.
+    /// Numbers of open quotes, of expansions, and of arithmetic or subscripts.
     quotes: usize,
     expansions: usize,
     calculations: usize,
     documents: VecDeque<Document>,
-    /// Where the line begins, which may go on over line ends in brackets and quotes, and how many placeholders stand before it.
+    /// Start of the current line, which may continue over line ends in brackets and quotes, and
+    /// the number of placeholders before it.
     line: (usize, usize),
-    /// Whether something came after which this reader may be wrong about quotes.
+    /// A construct was found after which this reader may be wrong about quotes.
     is_unclear: bool,
 }
 
@@ -118,7 +121,7 @@ impl Filler<'_> {
         &self.code[self.at..]
     }
 
-    /// Passes a few characters as they are.
+    /// Copies a few characters unchanged.
     fn copy(&mut self, length: usize) {
         self.output.push_str(&self.code[self.at..self.at + length]);
         self.at += length;
@@ -129,7 +132,7 @@ impl Filler<'_> {
             let position = self.position();
             self.positions.push(match around {
                 Around::Test => Position::Elements,
-                // Without a `$` they may be those of a list, but in fish.
+                // Without a `$` they may be those of a list, except in fish.
                 _ if self.rest().starts_with('(') && self.shell != Shell::Fish => {
                     position.in_brackets(self.code, self.at)
                 }
@@ -158,7 +161,7 @@ impl Filler<'_> {
         self.positions.last().copied().unwrap_or(Position::Start)
     }
 
-    /// Follows what the character at hand means to the command it stands in.
+    /// Updates the position in the current command for the next character.
     fn track_command(&mut self) {
         let (code, at) = (self.code, self.at);
         let is_plain = self
@@ -194,7 +197,7 @@ impl Filler<'_> {
         }
     }
 
-    /// Code outside of quotes.
+    /// Reads code outside of quotes.
     fn plain(&mut self) {
         let starts_word = self.starts_word();
         let rest = self.rest();
@@ -216,7 +219,7 @@ impl Filler<'_> {
             b'(' => self.enter(Around::Brackets, 1),
             b')' if self.around.last() == Some(&Around::Brackets) => self.leave(1),
             b')' if is_test => {
-                // It was none.
+                // The closing bracket had no partner.
                 self.is_unclear = true;
                 self.leave(0);
             }
@@ -259,7 +262,7 @@ impl Filler<'_> {
             b'"' => self.enter(Around::Quotes, 1),
             b'\'' => self.single_quoted(1, false),
             b'\n' => {
-                // It was none.
+                // It was no subscript.
                 self.is_unclear = true;
                 self.leave(0);
             }
@@ -287,7 +290,7 @@ impl Filler<'_> {
         self.enter(Around::Arithmetic(open), 1);
     }
 
-    /// What means the same inside of double quotes and outside of them.
+    /// Reads code that has the same meaning inside and outside of double quotes.
     fn anywhere(&mut self) {
         let rest = self.rest();
         let first = rest.chars().next().map_or(1, char::len_utf8);
@@ -306,7 +309,7 @@ impl Filler<'_> {
             }
             b'$' if rest.starts_with("$$") => self.copy(2),
             b'$' if placeholder::first(&rest[1..]).is_some() => {
-                // A sign before the value, and not `$$` before a name in brackets.
+                // A literal `$` before the value, rather than `$$` before a name in braces.
                 self.output.push_str("\\$");
                 self.at += 1;
             }
@@ -359,12 +362,13 @@ impl Filler<'_> {
         self.at += length;
     }
 
-    /// Whether the value may be an index between quotes.
+    /// Returns whether the value may be a quoted index.
     fn is_index(&self) -> bool {
         matches!(self.shell, Shell::Bash | Shell::Zsh) && self.code[..self.at].ends_with('[')
     }
 
-    /// Whether a line end that `\` takes away stands within a word or among signs, which may mean something else together.
+    /// Returns whether a line continuation stands within a word or among symbols, which may have
+    /// another meaning when joined.
     fn joins_signs(&self) -> bool {
         let (before, after) = (&self.code[..self.at], &self.code[self.at + 2..]);
         if self.around.last() == Some(&Around::Quotes) {
@@ -374,7 +378,7 @@ impl Filler<'_> {
         !before.is_empty() && !before.ends_with(is_apart) && !after.starts_with(is_apart)
     }
 
-    /// Finds what the line that ends here does with its values.
+    /// Checks how the line that ends here uses its values.
     fn look_at_line(&mut self) {
         let (start, first) = self.line;
         let line = &self.code[start..self.at];
@@ -389,7 +393,7 @@ impl Filler<'_> {
         }
     }
 
-    /// Texts among the placeholders from one on have this fault, if they have no other.
+    /// Sets this fault for texts among the placeholders from `first` on, unless they have another.
     fn forbid_texts(&mut self, first: usize, fault: &'static str) {
         for found in &mut self.placeholders[first..] {
             if !(self.is_number)(&found.name) {
@@ -398,8 +402,8 @@ impl Filler<'_> {
         }
     }
 
-    /// Whether a `[` begins a subscript, or a pattern: no `[[`, and no `[` that is a command. Where there may be no
-    /// subscripts at all, one stands behind a name.
+    /// Returns whether a `[` begins a subscript or a pattern, rather than `[[` or the command `[`.
+    /// In shells without known subscripts, a `[` after a name counts as one.
     fn starts_subscript(&self) -> bool {
         let before = self.code[..self.at].chars().next_back();
         let is_after_name = before.is_some_and(|char| char.is_alphanumeric() || char == '_');
@@ -419,7 +423,7 @@ impl Filler<'_> {
         });
     }
 
-    /// Text between single quotes, of which the first are `opening` characters long.
+    /// Reads text between single quotes, whose opening part is `opening` characters long.
     fn single_quoted(&mut self, opening: usize, has_escapes: bool) {
         let mut chars = self.rest()[opening..].char_indices();
         let mut length = self.rest().len();
@@ -435,7 +439,7 @@ impl Filler<'_> {
         self.unexpanded(length, Some(SINGLE_QUOTES));
     }
 
-    /// Passes text as it is; placeholders in it have this fault.
+    /// Copies text unchanged; placeholders in it get this fault.
     fn unexpanded(&mut self, length: usize, fault: Option<&'static str>) {
         let text = &self.code[self.at..self.at + length];
         let start = self.at;
@@ -445,7 +449,7 @@ impl Filler<'_> {
         self.copy(length);
     }
 
-    /// The end of a line, and the documents that begin after it.
+    /// Reads the end of a line, and the here-documents that begin after it.
     fn line_end(&mut self) {
         let is_end = self.around.is_empty();
         if is_end {
@@ -480,7 +484,7 @@ impl Filler<'_> {
 }
 
 impl Around {
-    /// Returns whether what stands inside has positions of its own.
+    /// Returns whether the content has positions of its own.
     fn has_commands(self) -> bool {
         matches!(self, Self::Brackets | Self::Backticks | Self::Test)
     }

@@ -1,8 +1,8 @@
-//! Lines of a comment that change how a block runs: `cwd`, `prepend` and `append`.
+//! Directives in a comment that change how a block runs: `cwd`, `prepend` and `append`.
 //!
-//! `cwd` becomes the first statement of the program, `prepend` and `append` words around a command.
-//! All three are text of the author. Other lines of this kind, such as `shortcut`, concern the desktop
-//! and mean nothing here.
+//! `cwd` becomes the first statement of the program, `prepend` and `append` words around a
+//! command. All three are text of the author. Other directives, such as `shortcut`, concern the
+//! desktop and have no effect here.
 
 use super::{
     language::Language,
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::json::Span;
 
-/// Surroundings of the block of one section.
+/// Directives for the block of one section.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     cwd: Option<Text>,
@@ -18,7 +18,7 @@ pub(super) struct Surroundings {
     append: Option<Text>,
 }
 
-/// A line that has no meaning for the block below it.
+/// A directive that is invalid for the block below it.
 pub(super) struct Misplaced {
     pub(super) span: Span,
     pub(super) message: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Misplaced {
 }
 
 impl Surroundings {
-    /// Takes a line that begins at byte `start` of the source; returns whether it is one of these.
+    /// Reads a line at byte `start` of the source, and returns whether it is a directive.
     pub(super) fn take(&mut self, line: &str, start: usize) -> bool {
         let Some((key, value)) = line.split_once(':') else {
             return false;

@@ -1,28 +1,28 @@
-//! Template tags in a block of code: placeholders `{{name}}`, and conditional sections from `{{#if name}}` over
-//! `{{else if other}}` and `{{else}}` to `{{/if}}`.
+//! Template tags in a code block: placeholders `{{name}}`, and conditional sections from `{{#if
+//! name}}` over `{{else if other}}` and `{{else}}` to `{{/if}}`.
 //!
-//! Conditions choose among parts of the author's text and never add a caller's text to it. Every `{{` is a tag: one that is
-//! not understood is a fault.
+//! Conditions choose among parts of the author's text and never add a caller's text to it. Every
+//! `{{` is a tag; an unknown tag is a fault.
 
 use std::collections::BTreeSet;
 
 use super::placeholder;
 use crate::json::Span;
 
-/// Variants of one block at most: six conditions that don't depend on each other.
+/// Maximum number of variants of one block: six independent conditions.
 const MAX_VARIANTS: usize = 64;
 
-/// Faults in the tags of one block that are reported.
+/// Maximum number of reported faults in the tags of one block.
 const MAX_FAULTS: usize = 20;
 
-/// Tags of a block of code, in order.
+/// Tags of a code block, in order.
 #[derive(Debug, Default)]
 pub(super) struct Template<'a> {
     tags: Vec<Tag<'a>>,
     pub(super) faults: Vec<TagFault>,
 }
 
-/// One tag and where it stands in the code.
+/// One tag and its place in the code.
 #[derive(Debug)]
 struct Tag<'a> {
     kind: Kind<'a>,
@@ -38,7 +38,7 @@ enum Kind<'a> {
     EndIf,
 }
 
-/// Something wrong with the tags.
+/// A fault of a tag.
 #[derive(Debug)]
 pub(super) struct TagFault {
     pub(super) span: Span,
@@ -46,21 +46,21 @@ pub(super) struct TagFault {
     pub(super) help: &'static str,
 }
 
-/// Parts of the code that are left under some conditions.
+/// Parts of the code that remain under some conditions.
 #[derive(Debug)]
 pub(super) struct Selection<'a> {
-    /// Names, and whether their conditions hold.
+    /// Names of conditions, and whether they hold.
     pub(super) conditions: Vec<(&'a str, bool)>,
     pub(super) parts: Vec<Span>,
 }
 
-/// An open conditional section, while a selection is made.
+/// An open conditional section, during the selection of parts.
 struct OpenSection {
-    /// Tells whether the section itself is selected.
+    /// The section itself is selected.
     is_reached: bool,
-    /// Tells whether one of its branches was selected.
+    /// One of its branches has been selected.
     is_decided: bool,
-    /// Tells whether the branch at hand is selected.
+    /// The current branch is selected.
     is_selected: bool,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Template<'a> {
     /// Reports branches and ends without a beginning, and the reverse.
     fn check_sections(&mut self) {
         const OPEN: &str = "begin the section with `{{#if name}}`";
-        // Where each open section begins, and whether its last branch has begun.
+        // Start of each open section, and whether its last branch has begun.
         let mut open: Vec<(Span, bool)> = Vec::new();
         let mut faults = Vec::new();
         for Tag { kind, span } in &self.tags {
@@ -131,7 +131,7 @@ impl<'a> Template<'a> {
         }
     }
 
-    /// Names in the tags in order, where each stands first, and whether it is a condition.
+    /// Names in the tags in order, with the place of each, and whether it is a condition.
     pub(super) fn names(&self) -> impl Iterator<Item = (&'a str, Span, bool)> {
         self.tags.iter().filter_map(|Tag { kind, span }| {
             let (name, is_condition) = match *kind {
@@ -143,8 +143,8 @@ impl<'a> Template<'a> {
         })
     }
 
-    /// Returns the code of this length that is left, for every way in which its conditions can
-    /// come out. `None` if there are too many.
+    /// Returns the remaining code of a block of this length, for every result of its conditions;
+    /// `None` if there are too many results.
     pub(super) fn selections(&self, length: usize) -> Option<Vec<Selection<'a>>> {
         let mut found = Vec::new();
         let mut open = vec![Vec::new()];
@@ -166,7 +166,7 @@ impl<'a> Template<'a> {
         Some(found)
     }
 
-    /// The parts that are left under these conditions, or a condition that has to be decided first.
+    /// Parts that remain under these conditions, or a condition to decide first.
     fn select(&self, length: usize, conditions: &[(&str, bool)]) -> Result<Vec<Span>, &'a str> {
         let value = |name: &'a str| {
             let known = conditions.iter().find(|(known, _)| *known == name);
@@ -203,7 +203,7 @@ impl<'a> Template<'a> {
                     section.is_decided = true;
                 }
                 (Kind::EndIf, Some(_)) => drop(sections.pop()),
-                // Without a section they are faults.
+                // Outside of a section they are faults.
                 (_, _) => {}
             }
         }
@@ -211,7 +211,7 @@ impl<'a> Template<'a> {
         Ok(parts)
     }
 
-    /// Conditions that are values elsewhere in the code.
+    /// Conditions whose values the code uses elsewhere.
     pub(super) fn conditional_values(&self) -> BTreeSet<&'a str> {
         let of = |wanted: bool| {
             let names = self.names().filter(move |(_, _, is)| *is == wanted);
@@ -221,7 +221,7 @@ impl<'a> Template<'a> {
     }
 }
 
-/// The tag that a text begins with, and its length.
+/// The tag at the start of a text, and its length.
 fn tag(text: &str) -> Option<(Kind<'_>, usize)> {
     let inside = text.strip_prefix("{{")?;
     let end = inside.find("}}")?;
@@ -239,7 +239,7 @@ fn tag(text: &str) -> Option<(Kind<'_>, usize)> {
     Some((kind, end + 4))
 }
 
-/// The length of what stands in place of a tag: up to its end if that is on the same line, and else the braces.
+/// Length of an unknown tag: up to its end if that is on the same line, and else the braces.
 fn length_of_unknown(text: &str) -> usize {
     let line = text.lines().next().unwrap_or(text);
     match line.find("}}") {

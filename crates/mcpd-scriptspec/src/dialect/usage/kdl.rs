@@ -1,8 +1,9 @@
-//! KDL 2 → nodes with their places. What a faulty node means is not guessed: it is left out, and reading goes on at the next line.
+//! Parser of KDL 2: nodes with their places. A faulty node is left out, and parsing continues on
+//! the next line.
 
 use crate::json::Span;
 
-/// Nodes inside nodes, at most.
+/// Maximum nesting depth of nodes.
 const MAX_DEPTH: usize = 32;
 
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub(super) struct Value {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     String(String),
-    /// In decimal digits, without `_`.
+    /// A number in decimal digits, without `_`.
     Number(String),
     Boolean(bool),
     Null,
@@ -41,7 +42,7 @@ pub(super) struct SyntaxError {
     pub(super) message: String,
 }
 
-/// Reads all nodes; spans count from the beginning of `text`.
+/// Parses all nodes; spans count from the beginning of `text`.
 pub(super) fn read(text: &str) -> (Vec<Node>, Vec<SyntaxError>) {
     let mut reader = Reader {
         text,
@@ -63,7 +64,7 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     errors: Vec<SyntaxError>,
-    /// Nothing after `at` is read, so that what is not closed there has no fault of its own.
+    /// Parsing has ended early, so that unclosed nodes at the end are not reported again.
     has_given_up: bool,
 }
 
@@ -108,7 +109,7 @@ impl<'a> Reader<'a> {
         self.has_given_up = true;
     }
 
-    /// The nodes up to the end, or to the `}` of the node they are in.
+    /// Parses the nodes up to the end, or to the `}` of the node around them.
     fn nodes(&mut self, depth: usize) -> Vec<Node> {
         let mut nodes = Vec::new();
         loop {
@@ -137,7 +138,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips one comment, whichever kind it is.
+    /// Skips one comment of any kind.
     fn comment(&mut self) -> Result<bool> {
         if self.rest().starts_with("//") {
             self.take_while(|char| !is_newline(char));
@@ -163,7 +164,7 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// Skips what may stand between the parts of a node; `false` if nothing does.
+    /// Skips space between the parts of a node; `false` if there is none.
     fn space(&mut self) -> Result<bool> {
         let start = self.at;
         loop {
@@ -193,7 +194,7 @@ impl<'a> Reader<'a> {
             }
     }
 
-    /// A node; `None` if it is commented out.
+    /// Parses a node; `None` if it is commented out.
     fn node(&mut self, depth: usize) -> Result<Option<Node>> {
         let is_dropped = self.eat("/-");
         if is_dropped {
@@ -253,7 +254,7 @@ impl<'a> Reader<'a> {
         Err(error_at(open, "the `{` is not closed"))
     }
 
-    /// An argument, or a property with its key.
+    /// Parses an argument, or a property with its key.
     fn entry(&mut self) -> Result<(Option<Text>, Value)> {
         self.annotation()?;
         let value = self.value()?;
@@ -302,7 +303,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A number, or a text without quotes.
+    /// Parses a number, or a text without quotes.
     fn word(&mut self) -> Result<Kind> {
         let start = self.at;
         let word = self.take_while(is_word);
@@ -412,11 +413,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The lines of a text without what its last line, which is blank, begins with.
+/// Removes the common indentation of a text: that of its last, blank line.
 fn dedent(content: &str) -> String {
     let mut lines: Vec<_> = content.lines().collect();
     let indent = lines.pop().map_or(0, str::len);
-    // The first is what follows the opening quotes: nothing.
+    // The first line is empty: it follows the opening quotes.
     let lines = lines.into_iter().skip(1).map(|line| {
         let spaces = line.len() - line.trim_start().len();
         line.get(spaces.min(indent)..).unwrap_or_default()
@@ -455,7 +456,7 @@ fn unescape(content: &str) -> Option<String> {
     Some(text)
 }
 
-/// A number without `_`, in decimal digits.
+/// Formats a number in decimal digits, without `_`.
 fn number(word: &str) -> Option<String> {
     let word = word.replace('_', "");
     let unsigned = word.trim_start_matches(['+', '-']);

@@ -9,7 +9,7 @@ use crate::{
     rules::Code,
 };
 
-/// What mise does before or around a task, and nobody does here.
+/// Keys about mise's actions before or around a task, which mcpd does not perform.
 const UNSUPPORTED: &[&str] = &[
     "depends",
     "depends_post",
@@ -23,7 +23,7 @@ const UNSUPPORTED: &[&str] = &[
     "usage",
 ];
 
-/// What only says when mise runs a task, and what it shows of it.
+/// Keys about mise's scheduling and display of a task.
 const SKIPPED: &[&str] = &[
     "alias",
     "aliases",
@@ -38,7 +38,7 @@ const SKIPPED: &[&str] = &[
     "file",
 ];
 
-/// Lines of one value, at most.
+/// Maximum number of lines of one value.
 const MAX_VALUE_LINES: usize = 100;
 
 /// The description of the task, with the place of its key. Everything else is left to mise.
@@ -59,7 +59,7 @@ pub(super) fn read(source: &str, draft: &mut Draft) -> Option<(Span, Part)> {
     description
 }
 
-/// The places of what the comments say, without their leaders.
+/// The places of the comments' texts, without their leaders.
 fn comments(source: &str) -> Vec<Span> {
     let mut comments = Vec::new();
     let mut start = 0;
@@ -73,7 +73,7 @@ fn comments(source: &str) -> Vec<Span> {
     comments
 }
 
-/// How many lines the first value takes: one unless more of them make TOML that one alone is not.
+/// Number of lines of the first value: one, unless more of them form valid TOML and one does not.
 fn value_lines(source: &str, lines: &[Span]) -> usize {
     let most = lines.len().min(MAX_VALUE_LINES);
     let is_toml = |count: &usize| {
@@ -83,7 +83,7 @@ fn value_lines(source: &str, lines: &[Span]) -> usize {
     (1..=most).find(is_toml).unwrap_or(1)
 }
 
-/// The lines as one text with blanks in place of the leaders, so that every place stays as far from the first.
+/// The lines as one text, with spaces in place of the leaders, so that all offsets stay the same.
 fn without_leaders(source: &str, lines: &[Span]) -> String {
     let Some(first) = lines.first() else {
         return String::new();

@@ -1,4 +1,4 @@
-//! A `flag` or an `arg` → an option, with its place on the command line.
+//! Conversion of a `flag` or an `arg` to an option with its position on the command line.
 
 use super::{Effect, Field, Node, Part, Text, Tool, kdl::Kind, unknown};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     rules::Code,
 };
 
-/// Rules that only the script knows how to apply.
+/// Rules that only the script can apply.
 const RULES: &[&str] = &[
     "required_if",
     "required_if_eq",
@@ -23,7 +23,7 @@ const RULES: &[&str] = &[
     "validate",
 ];
 
-/// What is for people who read help and complete words, or allows what is not made use of.
+/// Fields about help and completion, or with permissions that mcpd does not use.
 const SKIPPED: &[&str] = &[
     "validate_error",
     "alias",
@@ -99,7 +99,7 @@ pub(super) fn flag(node: &Node, tool: &mut Tool) {
     }
 }
 
-/// Returns the name of the option that a flag becomes, if it is one.
+/// Returns the name of the option for a flag, if it becomes one.
 pub(super) fn flag_name(node: &Node) -> Option<String> {
     match &node.arguments.first()?.kind {
         Kind::String(form) => Some(Flag::read(form)?.name()),
@@ -137,7 +137,7 @@ pub(super) fn arg(node: &Node, tool: &mut Tool) {
             && fields.default.is_empty(),
         span: form.span,
     };
-    // All arguments are given after one `--`.
+    // All arguments are passed after one `--`.
     if is_last && tool.places > 0 || fields.double_dash.as_deref() == Some("preserve") {
         let message = format!(
             "callers can't give `{}`: it wants a `--` of its own",
@@ -196,7 +196,7 @@ impl Flag {
         self.name.clone().unwrap_or_else(spelled)
     }
 
-    /// `--user`, `-u`, `--user=<user>` or `--user[=user]`.
+    /// Parses `--user`, `-u`, `--user=<user>` or `--user[=user]`.
     fn spelling(&mut self, part: &str) -> Option<()> {
         let (spelling, value) = match part.split_once('=') {
             Some((spelling, value)) => (spelling.trim_end_matches('['), Some(value)),
@@ -228,9 +228,9 @@ struct Placeholder<'a> {
     name: &'a str,
     is_required: bool,
     is_var: bool,
-    /// Whether it stands after a `--` of its own.
+    /// The argument stands after a `--` of its own.
     is_last: bool,
-    /// How many words it always has, if more than one.
+    /// Fixed number of its words, if more than one.
     words: u64,
 }
 
@@ -270,12 +270,12 @@ fn without_dots(text: &str) -> Option<&str> {
     text.strip_suffix("...").or_else(|| text.strip_suffix('…'))
 }
 
-/// The changed text if there is one, and whether there is.
+/// Returns the changed text if there is one, and whether there is.
 fn unless_none<'a>(text: &'a str, changed: Option<&'a str>) -> (&'a str, bool) {
     (changed.unwrap_or(text), changed.is_some())
 }
 
-/// What is said of a flag or an argument.
+/// Fields of a flag or an argument.
 #[derive(Default)]
 struct Fields<'n> {
     short: Option<(Span, Part)>,
@@ -292,16 +292,16 @@ struct Fields<'n> {
     effect: Option<(Span, Effect)>,
     is_counted: bool,
     is_hidden: bool,
-    /// The variable that may give the value, too.
+    /// Variable that can provide the value as well.
     env: Option<Text>,
-    /// It asks for help or the version.
+    /// The flag requests help or the version.
     is_action: bool,
     arg: Option<&'n Node>,
 }
 
 struct Choices {
     values: Vec<Part>,
-    /// Whether they are all there are.
+    /// No other values are allowed.
     is_strict: bool,
 }
 
@@ -372,7 +372,7 @@ impl<'n> Fields<'n> {
     }
 }
 
-/// One value, or the names of the nodes inside.
+/// Reads one value, or the names of the nodes inside.
 fn defaults(field: &Field<'_>, draft: &mut Draft) -> Vec<Text> {
     if !field.children.is_empty() {
         return field
@@ -391,7 +391,7 @@ fn defaults(field: &Field<'_>, draft: &mut Draft) -> Vec<Text> {
 }
 
 impl Choices {
-    /// `None` if some of them are only known when the script runs.
+    /// Reads the choices; `None` if some are only known at run time.
     fn read(node: &Node, draft: &mut Draft) -> Option<Self> {
         let mut is_strict = true;
         for (key, value) in &node.properties {
@@ -416,7 +416,7 @@ impl Choices {
         })
     }
 
-    /// The fields of an option that say what its values are.
+    /// The fields of an option that define its values.
     fn value_type(self, span: &Span) -> Vec<(&'static str, Part)> {
         let values = Part::new(span.clone(), Literal::Array(self.values));
         if !self.is_strict {
@@ -429,7 +429,7 @@ impl Choices {
     }
 }
 
-/// How an option is called and given.
+/// Name and position of an option.
 struct Declared {
     name: String,
     argument: String,
@@ -438,7 +438,7 @@ struct Declared {
 }
 
 impl Declared {
-    /// A flag without a value.
+    /// Adds a flag without a value.
     fn switch(mut self, fields: Fields<'_>, draft: &mut Draft) {
         let is_on = fields.default.iter().any(|default| default.text == "true");
         let mut description = fields.long.or(fields.short);
@@ -478,7 +478,7 @@ impl Declared {
         draft.options.add(self.name, self.span, option);
     }
 
-    /// A flag with a value, or an argument.
+    /// Adds a flag with a value, or an argument.
     fn value(self, fields: Fields<'_>, draft: &mut Draft) {
         let at = || self.span.clone();
         let mut defaults: Vec<_> = fields.default.into_iter().map(Part::from).collect();
@@ -519,7 +519,7 @@ impl Declared {
         draft.options.add(self.name, self.span, option);
     }
 
-    /// What does not depend on the value.
+    /// Builds the fields that do not depend on the value.
     fn option(
         &self,
         description: Option<(Span, Part)>,
@@ -543,7 +543,8 @@ impl Declared {
     }
 }
 
-/// The characters of a class in a pattern, each once. Clients refuse a backslash before others than those that need one.
+/// Escapes the characters of a class in a pattern, each once. Clients reject a backslash before
+/// characters that need none.
 fn escaped(characters: &str) -> String {
     let mut class = String::new();
     for char in characters.chars() {
@@ -569,7 +570,8 @@ fn size(min: Option<u64>, max: Option<u64>, span: &Span) -> Option<Part> {
     (min.is_some() || max.is_some()).then_some(size)
 }
 
-/// The variable in which usage and mise would pass an option of this name; `None` where their rules go beyond letters in one case.
+/// Variable in which usage and mise would pass an option of this name; `None` if their rules go
+/// beyond letters of one case.
 fn variable(name: &str) -> Option<String> {
     let has = |is_such: fn(&char) -> bool| name.chars().any(|char| is_such(&char));
     let is_simple = name

@@ -1,10 +1,10 @@
-//! Lines in which Bash and Zsh read values as more than texts although no brackets say so. Commands that take the name of a
-//! variable are not known here: they calculate only if that name has a subscript.
+//! Lines in which Bash and Zsh evaluate values without brackets around them. Commands that take
+//! the name of a variable are not covered: they evaluate it only if the name has a subscript.
 
 use super::Shell;
 
 const COMPARISONS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
-/// What may stand before a command.
+/// Words that may stand before a command.
 const KEYWORDS: &[&str] = &[
     "!",
     "builtin",
@@ -24,26 +24,26 @@ const KEYWORDS: &[&str] = &[
 const DECLARATIONS: &[&str] = &[
     "declare", "export", "local", "private", "readonly", "typeset",
 ];
-/// Variables that take numbers only without being declared.
+/// Variables that accept only numbers without a declaration.
 const INTEGERS: &[&str] = &[
     "COLUMNS", "HISTCMD", "LINES", "OPTIND", "RANDOM", "SECONDS", "SRANDOM",
 ];
-/// Commands that calculate in Zsh alone.
+/// Commands that evaluate arithmetic in Zsh alone.
 const ZSH_COMMANDS: &[&str] = &["break", "continue", "exit", "repeat", "return", "shift"];
-/// Stands for `{{`, for braces end commands.
+/// Placeholder for `{{`, because braces end commands.
 const PLACEHOLDER: char = '\0';
 
-/// Whether variables are declared somewhere that take numbers only.
+/// Returns whether the code declares integer variables.
 pub(super) fn declares_integers(code: &str) -> bool {
     let code = joined(code);
     commands(&code).any(|words| is_declaration(&words, &['i', 'E', 'F']))
 }
 
-/// Whether something in a line may calculate with a value that stands in it.
+/// Returns whether a part of a line may evaluate a value in it as arithmetic.
 pub(super) fn calculates(line: &str, shell: Shell) -> bool {
     let line = joined(line);
     let mut words = line.split_whitespace();
-    // In single brackets Zsh calculates, and Bash does not.
+    // In single brackets Zsh evaluates arithmetic, and Bash does not.
     let is_test = match shell {
         Shell::Plain => line.contains("[["),
         _ => line.contains('[') || words.clone().any(|word| word == "test"),
@@ -57,11 +57,11 @@ pub(super) fn calculates(line: &str, shell: Shell) -> bool {
         || shell == Shell::Zsh && zsh_calculates(&line)
 }
 
-/// Whether a list is declared as what a value says, which Bash reads as it reads code.
+/// Returns whether a list is declared from a value, which Bash evaluates as code.
 pub(super) fn declares_list(line: &str) -> bool {
     let line = joined(line);
     commands(&line).any(|words| {
-        // Behind a quote the value may stand in brackets that are none.
+        // After a quote, the value may contain brackets that look like a list.
         let has_value = |word: &&str| word.contains([PLACEHOLDER, '"', '\'']);
         is_declaration(&words, &['a', 'A']) && words.iter().any(has_value)
     })
@@ -81,20 +81,20 @@ fn zsh_calculates(line: &str) -> bool {
         })
 }
 
-/// Whether what follows `%` in a format makes it one for a number.
+/// Returns whether the text after `%` in a format makes it numeric.
 fn is_numeric_format(text: &str) -> bool {
     let kind =
         text.trim_start_matches(|char: char| "-+ #'.*$".contains(char) || char.is_ascii_digit());
     kind.starts_with(|char: char| "cdeEfFgGiouxX".contains(char))
 }
 
-/// Without line ends that `\` takes away.
+/// Removes line continuations.
 fn joined(line: &str) -> String {
     line.replace("\\\n", "")
         .replace("{{", &PLACEHOLDER.to_string())
 }
 
-/// The words of each command, by signs that may as well stand between quotes.
+/// The words of each command, split at symbols even inside quotes.
 fn commands(line: &str) -> impl Iterator<Item = Vec<&str>> {
     let commands = line.split([';', '&', '|', '(', ')', '{', '}', '`', '\n']);
     commands.map(|command| {
@@ -103,7 +103,7 @@ fn commands(line: &str) -> impl Iterator<Item = Vec<&str>> {
     })
 }
 
-/// Whether a command may follow this word.
+/// Returns whether a command may follow this word.
 fn may_lead(word: &str) -> bool {
     KEYWORDS.contains(&word)
         || is_assignment(word)
@@ -111,7 +111,8 @@ fn may_lead(word: &str) -> bool {
         || word.contains(['<', '>'])
 }
 
-/// Whether it declares variables with one of these letters, such as `i` in `declare -i`.
+/// Returns whether the words declare variables with one of these letters, such as `i` in `declare
+/// -i`.
 fn is_declaration(words: &[&str], letters: &[char]) -> bool {
     let Some((first, rest)) = words.split_first() else {
         return false;

@@ -1,4 +1,4 @@
-//! Here-documents of shells: where they begin and end, and what is expanded in them.
+//! Here-documents of shells: their delimiters, and the expansions in them.
 
 use super::{ESCAPED, Filler, placeholders, variable};
 
@@ -7,12 +7,12 @@ use super::{ESCAPED, Filler, placeholders, variable};
 pub(super) struct Document {
     pub(super) delimiter: String,
     pub(super) is_quoted: bool,
-    /// Tells whether tabs may stand before its lines.
+    /// Tabs may stand before its lines.
     pub(super) is_indented: bool,
 }
 
 impl Filler<'_> {
-    /// `<<` and the delimiter of a document.
+    /// Reads `<<` and the delimiter of a document.
     pub(super) fn document(&mut self) {
         let rest = self.rest();
         let is_indented = rest[2..].starts_with('-');
@@ -36,7 +36,7 @@ impl Filler<'_> {
         }
         let is_quoted = word[..length].contains(['\'', '"', '\\']);
         let total = prefix + blank + length;
-        // `<<` alone is a shift of bits, or a mistake.
+        // `<<` alone is a bit shift, or a mistake.
         if !delimiter.is_empty() {
             self.documents.push_back(Document {
                 delimiter,
@@ -47,7 +47,7 @@ impl Filler<'_> {
         self.copy(total);
     }
 
-    /// Text in which variables are expanded and nothing else.
+    /// Reads text in which only variables are expanded.
     pub(super) fn expanded(&mut self, length: usize) {
         let code = self.code;
         let (start, end) = (self.at, self.at + length);
@@ -65,7 +65,7 @@ impl Filler<'_> {
 }
 
 impl Document {
-    /// How long it is, its last line included.
+    /// Length of the document, including its last line.
     pub(super) fn length(&self, text: &str) -> usize {
         let mut length = 0;
         for line in text.split_inclusive('\n') {
@@ -84,7 +84,7 @@ impl Document {
     }
 }
 
-/// Returns whether more than variables is expanded in a document.
+/// Returns whether a document contains expansions besides variables.
 pub(super) fn has_commands(document: &str) -> bool {
     let document = document.replace("\\\n", "");
     ["$(", "${", "$[", "`"]

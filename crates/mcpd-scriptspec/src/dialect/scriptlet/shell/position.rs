@@ -1,29 +1,31 @@
-//! Positions in commands: whether a word names the command that runs, or is only given to it.
+//! Positions in commands: whether a word is the name of the command, or an argument of it.
 //!
-//! Where a word names the command its value would choose what runs. The tracker follows separators, assignments,
-//! redirections, keywords, patterns of `case` and lists; it sees code outside of quotes character by character.
+//! A value in the name of a command would choose the program to run. The tracker follows
+//! separators, assignments, redirections, keywords, patterns of `case` and lists; its input is
+//! code outside of quotes, character by character.
 
-/// Words behind which another command begins.
+/// Words before another command.
 const BEFORE_COMMANDS: &[&str] = &[
     "!", "and", "begin", "builtin", "command", "coproc", "do", "elif", "else", "env", "eval",
     "exec", "if", "nice", "nohup", "not", "or", "setsid", "sudo", "then", "time", "until", "while",
     "{",
 ];
 
-/// Position of the code at hand in a command.
+/// Position of the current character in a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     /// Before the first word of a command.
     Start,
     /// In the first word, which begins at this byte.
     Name(usize),
-    /// Behind the first word; a `case` has its patterns behind `in`, and the byte is where the word at hand begins.
+    /// After the first word; in a `case` the patterns follow `in`, and the byte is the start of
+    /// the current word.
     Arguments { is_case: bool, word: Option<usize> },
-    /// In the file of a redirection before the first word, or before it.
+    /// In or before the file of a redirection that precedes the first word.
     Target { is_begun: bool },
-    /// In a pattern of `case`, at whose byte the word begins.
+    /// In a pattern of `case`; the byte is the start of its word.
     Pattern(Option<usize>),
-    /// In a list, or in a test, where nothing runs.
+    /// In a list, or in a test, which runs nothing.
     Elements,
 }
 
@@ -33,7 +35,7 @@ const ARGUMENTS: Position = Position::Arguments {
 };
 
 impl Position {
-    /// Position behind the character at `at`, which stands outside of quotes.
+    /// Position after the character at `at`, which is outside of quotes.
     pub(super) fn after(self, code: &str, at: usize) -> Self {
         let rest = &code[at..];
         let sign = rest.as_bytes()[0];
@@ -47,7 +49,7 @@ impl Position {
                 _ => Self::Start,
             },
             b';' if rest.starts_with(";;") || rest.starts_with(";&") => Self::Pattern(None),
-            // The second of `;;`.
+            // The second character of `;;`.
             b';' | b'&' if self == Self::Pattern(None) => self,
             b'&' if code[..at].ends_with(['<', '>']) || rest.starts_with("&>") => self,
             b'|' if matches!(self, Self::Pattern(_)) => Self::Pattern(None),
@@ -59,7 +61,7 @@ impl Position {
         }
     }
 
-    /// Position inside of a word that begins or goes on at `at`.
+    /// Position inside a word that begins or continues at `at`.
     pub(super) fn in_word(self, at: usize) -> Self {
         match self {
             Self::Start => Self::Name(at),
@@ -125,7 +127,7 @@ impl Position {
     fn redirected(self, code: &str, at: usize) -> Self {
         match self {
             Self::Start => Self::Target { is_begun: false },
-            // `2>` has the number of a file before it.
+            // In `2>`, the number of a file descriptor comes first.
             Self::Name(start) if code[start..at].bytes().all(|byte| byte.is_ascii_digit()) => {
                 Self::Target { is_begun: false }
             }
@@ -144,7 +146,7 @@ fn is_brace_alone(text: &str) -> bool {
     text[1..].starts_with([' ', '\t', '\n'])
 }
 
-/// Returns whether a word begins as an assignment does.
+/// Returns whether a word begins like an assignment.
 fn is_assignment(word: &str) -> bool {
     let name_end = word.find(|char: char| !char.is_ascii_alphanumeric() && char != '_');
     let Some((name, rest)) = name_end.map(|end| word.split_at(end)) else {
