@@ -1,4 +1,5 @@
-//! The output of `--help` → spec and diagnostics. Parsing never fails: it says what it understood and what it minded.
+//! Parser of `--help` output. Parsing never fails: it returns a spec of the understood parts, and
+//! diagnostics.
 
 use crate::{
     diagnostic::{Diagnostic, Location, Severity, Stream},
@@ -21,7 +22,7 @@ pub(crate) use metadata::is_subcommand;
 
 use report::Report;
 
-/// What a script printed when asked for `--help`.
+/// Output of a script's `--help`.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "a process has these two outputs")]
 pub struct HelpOutput<'a> {
@@ -31,20 +32,20 @@ pub struct HelpOutput<'a> {
     pub stderr: &'a [u8],
 }
 
-/// What was understood, and what was minded.
+/// Result of parsing: the spec, and all faults.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Parsed {
-    /// Absent exactly when a diagnostic is an error.
+    /// Absent exactly if a diagnostic is an error.
     pub spec: Option<ScriptSpec>,
-    /// In the order of their places: stdout first.
+    /// Faults in the order of their places: stdout first.
     pub diagnostics: Vec<Diagnostic>,
-    /// Where `input_schema` and `output_schema` stand, of those that are there.
+    /// Places of `input_schema` and `output_schema`, if they exist.
     pub(crate) schemas: Vec<(&'static str, Location)>,
 }
 
 impl Parsed {
-    /// What there is to say of a schema that can't be used, which only who compiles it finds out: `field` is
+    /// Diagnostic of an unusable schema, which only its compiler can find: `field` is
     /// `input_schema` or `output_schema`, and `reason` a fragment.
     #[must_use]
     pub fn invalid_schema(&self, field: &str, reason: &str) -> Diagnostic {
@@ -59,7 +60,7 @@ impl Parsed {
     }
 }
 
-/// Reads what a script says of itself.
+/// Parses a script's description of itself.
 ///
 /// ```
 /// use mcpd_scriptspec::{HelpOutput, parse};
@@ -147,7 +148,7 @@ fn read(
 enum Output<'a> {
     /// Nothing but whitespace.
     Blank,
-    /// Not one JSON value, which has been reported.
+    /// Not one JSON value; the fault has been reported.
     Faulty,
     Json(Document<'a>),
 }
@@ -212,7 +213,7 @@ fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> Output<'a> {
     }
 }
 
-/// Reads the options from a stderr that the script's interpreter has printed to as well.
+/// Reads the options from a stderr that the script's interpreter has written to as well.
 fn read_among_noise<'a>(
     text: &'a str,
     start: usize,
@@ -240,12 +241,12 @@ fn read_among_noise<'a>(
     Some(output)
 }
 
-/// Whether a text that is no JSON was not meant to be.
+/// Returns whether a text looks like prose rather than malformed JSON.
 fn is_prose(text: &str) -> bool {
     text.trim_start().starts_with(char::is_alphabetic)
 }
 
-/// Whether each output plainly holds what belongs on the other.
+/// Returns whether each output plainly holds the content of the other.
 fn are_swapped(stdout: &Output<'_>, stderr: &Output<'_>) -> bool {
     let (Some(stdout), Some(stderr)) = (stdout.root(), stderr.root()) else {
         return false;

@@ -1,11 +1,12 @@
-//! The ways in which an option reaches a script beside those of every option: its command line, and a variable of its choice.
+//! Optional channels of an option to a script, besides stdin and `MCPD_OPT_*`: the command line,
+//! and a declared variable.
 
 use std::collections::BTreeSet;
 
 use super::Report;
 use crate::{json::Member, rules::Code, spec::Argument, text};
 
-/// Variables that mean something to a system or an interpreter.
+/// Variables with a meaning for a system or an interpreter.
 const RESERVED: &[&str] = &[
     "_",
     "APPDATA",
@@ -104,7 +105,7 @@ const RESERVED: &[&str] = &[
     "_JAVA_OPTIONS",
 ];
 
-/// The same, by how they begin.
+/// Prefixes of variables with a meaning for a system or an interpreter.
 const RESERVED_PREFIXES: &[&str] = &[
     "BUNDLE_", "BUN_", "CARGO_", "CORECLR_", "COR_", "DENO_", "DOTNET_", "DYLD_", "ERL_", "GEM_",
     "GIT_", "GUILE_", "JULIA_", "LC_", "LD_", "LUA_", "MALLOC_", "MCPD_", "MCP_", "NODE_", "NPM_",
@@ -117,12 +118,13 @@ const OPERAND: &str = "operand";
 const PLAIN: &str = "plain";
 const PERCENT_ENCODED: &str = "plain-percent-encoded";
 
-/// Returns whether it stands in the place of an argument of a script without flags.
+/// Returns whether the word declares a positional of a script without flags.
 fn is_plain(word: &str) -> bool {
     matches!(word, PLAIN | PERCENT_ENCODED)
 }
 
-/// Minds, among the fields of all options, flags and variables of two of them, and flags that a script without flags could not read.
+/// Reports, among the fields of all options, duplicate flags and variables, and flags that a
+/// script without flags could not read.
 pub(super) fn check(fields: &[Member<'_>], report: &mut Report<'_>) {
     let (mut flags, mut variables) = (BTreeSet::new(), BTreeSet::new());
     let mut others = fields.iter().filter(|field| field.key == "argument");
@@ -177,7 +179,7 @@ pub(super) fn argument(
     }
 }
 
-/// `--name` or `-n`.
+/// Returns whether a word is `--name` or `-n`.
 fn is_flag(word: &str) -> bool {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     match word.strip_prefix("--") {
@@ -204,7 +206,8 @@ pub(super) fn variable(field: &Member<'_>, report: &mut Report<'_>) -> Option<St
     None
 }
 
-/// Reads the name of a variable that may give the value: any that a shell can read, as the script could read it, too.
+/// Reads the name of a variable that can provide the value: any shell identifier, because the
+/// script could read it, too.
 pub(super) fn env(field: &Member<'_>, report: &mut Report<'_>) -> Option<String> {
     let name = report.string("env", field.value)?;
     if is_identifier(&name) {
@@ -229,7 +232,7 @@ fn no_identifier(name: &str) -> String {
     format!("{} is no name that a shell can read", text::name(name))
 }
 
-/// Whatever its case: some systems and shells make no difference.
+/// Returns whether a variable is reserved, in any case: some systems and shells ignore case.
 fn is_reserved(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     RESERVED.contains(&name.as_str())

@@ -1,4 +1,4 @@
-//! The metadata object: what a script says of itself as a whole.
+//! Parser of the metadata object: the description of the script as a whole.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -38,7 +38,7 @@ pub(super) const FIELDS: &[&str] = &[
     "_meta",
 ];
 
-/// Longest texts, in characters.
+/// Maximum lengths of texts, in characters.
 pub(super) const MAX_NAME: usize = 256;
 pub(super) const MAX_DESCRIPTION: usize = 16 * 1024;
 
@@ -70,14 +70,15 @@ pub(super) fn read(
     }
 }
 
-/// Whether a value looks like metadata: a field of the metadata that is not an option.
+/// Returns whether a value looks like metadata: it has a field of the metadata that is not an
+/// option.
 pub(super) fn resembles(value: Value<'_>) -> bool {
     value
         .members()
         .any(|member| FIELDS.contains(&&*member.key) && member.value.kind() != Kind::Object)
 }
 
-/// Where to say what others say in a field of this name.
+/// Returns the field of this format for a field of other formats.
 fn elsewhere(field: &str) -> Option<&'static str> {
     match field {
         "args" | "arguments" | "inputs" | "options" | "parameters" | "params" | "properties" => {
@@ -153,7 +154,7 @@ fn field(member: &Member<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
         "subcommand" => spec.subcommand = subcommand(member, report),
         "command" => spec.command = report.text(member, MAX_DESCRIPTION),
         "_meta" => spec.meta = report.object(member).unwrap_or_default(),
-        // The rest make up the role.
+        // The remaining fields make up the role.
         _ => {}
     }
 }
@@ -214,13 +215,14 @@ fn subcommand(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {
     report.strings(member)
 }
 
-/// Whether a word can choose a command of a script: no flag, and a name that a tool can have.
+/// Returns whether a word can be a subcommand of a script: not a flag, and a possible tool name.
 pub(crate) fn is_subcommand(word: &str) -> bool {
     let is_part = |char: char| char != '/' && !char.is_control();
     !word.starts_with('-') && !matches!(word, "" | "." | "..") && word.chars().all(is_part)
 }
 
-/// The capabilities of clients that there are: an extension, or an experiment, is named by its id after a dot.
+/// Reads the required capabilities of clients: known ones; an extension or experiment follows a
+/// dot as its id.
 fn requires(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {
     const CAPABILITIES: [&str; 7] = [
         "elicitation",

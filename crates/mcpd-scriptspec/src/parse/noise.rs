@@ -1,9 +1,10 @@
-//! Lines that interpreters print to stderr on their own, around the JSON of a script: locale warnings, deprecation notices,
-//! progress of installers. They cost no tool as long as what the script said is beyond doubt.
+//! Noise of interpreters on stderr, around the JSON of a script: locale warnings, deprecation
+//! notices, progress of installers. It does not invalidate a tool as long as the script's own
+//! output is unambiguous.
 
 use crate::json::{self, Document, Kind, Span};
 
-/// Beginnings of lines by which runtimes and package managers speak of their own work.
+/// Prefixes of lines in which runtimes and package managers report their own work.
 const RUNTIME_LINES: [&str; 16] = [
     "(Use `node",
     "Audited ",
@@ -23,10 +24,11 @@ const RUNTIME_LINES: [&str; 16] = [
     "Using ",
 ];
 
-/// Finds the one JSON object in a text, on lines of its own among lines that begin none, and the first stretch of those.
+/// Finds the one JSON object on lines of its own among lines of noise, and the first stretch of
+/// that noise.
 ///
-/// Two lines that begin an object are ambiguous, and so is an object that something follows on its last line: then there
-/// is none.
+/// Two lines that begin an object are ambiguous, and so is text after an object on its last line:
+/// then the result is `None`.
 pub(super) fn object_among_lines(text: &str, start: usize) -> Option<(Document<'_>, Span)> {
     let mut begins = line_starts(text, start).filter(|at| text[*at..].starts_with('{'));
     let first = begins.next()?;
@@ -42,7 +44,7 @@ pub(super) fn object_among_lines(text: &str, start: usize) -> Option<(Document<'
     Some((document, noise))
 }
 
-/// Returns where the text is, if all of it is of the kind that a runtime says on its own.
+/// Returns the place of the text, if all of it is noise of a runtime.
 pub(super) fn runtime_noise(text: &str, start: usize) -> Option<Span> {
     let mut lines = text[start..].lines().filter(|line| !line.trim().is_empty());
     let is_noise = |line: &str| {
@@ -54,14 +56,14 @@ pub(super) fn runtime_noise(text: &str, start: usize) -> Option<Span> {
             || line.to_ascii_lowercase().contains("warning")
     };
     let first = lines.next()?;
-    // An indented line goes on with the line before.
+    // An indented line continues the line before.
     let continues = |line: &str| line.starts_with([' ', '\t']);
     let is_all_noise = is_noise(first) && lines.all(|line| continues(line) || is_noise(line));
     let is_json = text.contains('{');
     (is_all_noise && !is_json).then(|| trimmed(text, start..text.len()))?
 }
 
-/// Returns where the lines of a text begin, after their indentation.
+/// Returns the positions of lines after their indentation.
 fn line_starts(text: &str, start: usize) -> impl Iterator<Item = usize> {
     let mut next = start;
     text[start..].split_inclusive('\n').map(move |line| {

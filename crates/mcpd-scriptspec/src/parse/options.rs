@@ -1,4 +1,4 @@
-//! The options object: what a script wants to be given.
+//! Parser of the options object: the declared inputs of a script.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,7 @@ pub(super) fn read<'a>(output: &Output<'a>, spec: &mut ScriptSpec, report: &mut 
         report.fault(Code::OptionsNotObject, root.span(), message);
         return;
     }
-    // Each look at the members of a value reads its text again.
+    // Every iteration over the members of a value parses its text again.
     let members: Vec<_> = root.members().collect();
     let fields_of = |option: &Member<'a>| option.value.members();
     let fields_of_all: Vec<_> = members.iter().flat_map(fields_of).collect();
@@ -73,7 +73,7 @@ pub(super) fn read<'a>(output: &Output<'a>, spec: &mut ScriptSpec, report: &mut 
     let options = members
         .iter()
         .filter_map(|member| option(member, Scope::Option, report));
-    // They are large: no more room than they need.
+    // Options are large, so the capacity is exact.
     spec.options.reserve_exact(members.len());
     spec.options.extend(options);
     if spec.declared_schema.is_some() && !names.is_empty() {
@@ -85,7 +85,7 @@ pub(super) fn read<'a>(output: &Output<'a>, spec: &mut ScriptSpec, report: &mut 
     }
 }
 
-/// Whether a variable can carry the name.
+/// Checks that a variable can carry the name.
 fn check_name(member: &Member<'_>, report: &mut Report<'_>) -> bool {
     let Member { key, key_span, .. } = member;
     if !is_variable(key) {
@@ -102,7 +102,7 @@ fn check_name(member: &Member<'_>, report: &mut Report<'_>) -> bool {
     true
 }
 
-/// Minds a name that lists show in another spelling.
+/// Reports a name that lists show in another spelling.
 fn check_portable(member: &Member<'_>, report: &mut Report<'_>) {
     let Member { key, key_span, .. } = member;
     if report.visible(key, key, key_span.clone()) && !is_portable(key) {
@@ -122,7 +122,7 @@ pub(super) fn report_unportable(name: &str, spelling: &str, span: Span, report: 
         .help("use at most 64 of the characters `A-Z a-z 0-9 _ . -`");
 }
 
-/// Every option needs a variable of its own that a shell can read.
+/// Checks that every option has a variable of its own that a shell can read.
 pub(super) fn check_variables<'m, 'a: 'm>(
     names: impl IntoIterator<Item = &'m Member<'a>>,
     report: &mut Report<'_>,
@@ -146,11 +146,12 @@ pub(super) fn check_variables<'m, 'a: 'm>(
     }
 }
 
-/// "MUST be case-insensitively unique among all `x-mcp-header` values" -- 2026-07-28/server/tools#x-mcp-header
+/// Reports duplicate headers: "MUST be case-insensitively unique among all `x-mcp-header`
+/// values" -- 2026-07-28/server/tools#x-mcp-header
 fn check_headers(fields: &[Member<'_>], report: &mut Report<'_>) {
     let mut taken = BTreeSet::new();
     for header in fields.iter().filter(|field| field.key == "header") {
-        // What is no text is another mistake.
+        // Other types are a fault of their own.
         let Some(name) = header.value.string() else {
             continue;
         };
@@ -164,21 +165,21 @@ fn check_headers(fields: &[Member<'_>], report: &mut Report<'_>) {
     }
 }
 
-/// Where an option stands.
+/// Position of an option.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Among the options of the script.
     Option,
-    /// Among the properties of an object, which are given or not, but have no life of their own.
+    /// Among the properties of an object, which exist only as parts of its value.
     Property,
 }
 
-/// The fields of one option, in the order in which they are checked.
+/// Fields of one option, in the order of their checks.
 #[derive(Default)]
 struct Fields<'a> {
     title: Option<String>,
     description: Option<Member<'a>>,
-    /// Unknown if what is said of it makes no sense.
+    /// `None` if the declared value is invalid.
     required: Option<bool>,
     value_type: TypeFields<'a>,
     default_value: Option<Member<'a>>,
@@ -218,7 +219,7 @@ pub(super) fn option(
         example("the default", default.value, &value_type, codes, report)
     });
     let examples = fields.examples.as_ref();
-    // Whoever keeps out the value of an option keeps out all of it.
+    // A secret part makes the whole value of the option secret.
     let secret = holds_secret(member.value);
     Some(ScriptOption {
         name: member.key.clone().into_owned(),
@@ -250,7 +251,7 @@ pub(super) fn option(
     })
 }
 
-/// Reads the description, and remarks on an option that has none.
+/// Reads the description, and reports its absence.
 fn description(
     fields: &Fields<'_>,
     option: &Member<'_>,
@@ -266,7 +267,7 @@ fn description(
     description
 }
 
-/// Remarks on an option without a type, which some converters of schemas refuse.
+/// Reports an option without a type, which some schema converters reject.
 fn remark_on_any_type(value_type: &ValueType, member: &Member<'_>, report: &mut Report<'_>) {
     if matches!(value_type, ValueType::Any { .. }) {
         let message = format!("option {} is of any type", text::name(&member.key));
@@ -276,7 +277,7 @@ fn remark_on_any_type(value_type: &ValueType, member: &Member<'_>, report: &mut 
     }
 }
 
-/// Whether a value that is so defined is a secret, or has one somewhere in it.
+/// Returns whether a value of this definition is a secret, or contains one.
 fn holds_secret(definition: Value<'_>) -> bool {
     definition.members().any(|field| match &*field.key {
         "secret" => field.value.text() == "true",
@@ -316,7 +317,7 @@ fn fields<'a>(definition: Value<'a>, scope: Scope, report: &mut Report<'_>) -> F
     fields
 }
 
-/// Minds an option that is optional without a default, or required with one.
+/// Reports an optional option without a default, and a required one with a default.
 fn check_default(fields: &Fields<'_>, option: &Member<'_>, scope: Scope, report: &mut Report<'_>) {
     let name = text::name(&option.key);
     match &fields.default_value {
@@ -326,7 +327,7 @@ fn check_default(fields: &Fields<'_>, option: &Member<'_>, scope: Scope, report:
                 .fault(Code::RequiredWithDefault, default.key_span.clone(), message)
                 .help(r#"remove the default, or `"required": true`"#);
         }
-        // Words that can be left out are what command lines are made of.
+        // Optional words are common on command lines.
         None if fields.required == Some(false)
             && scope == Scope::Option
             && fields.argument.is_none() =>
@@ -344,7 +345,7 @@ fn check_default(fields: &Fields<'_>, option: &Member<'_>, scope: Scope, report:
     }
 }
 
-/// A value that a caller could send, as the script would get it.
+/// Reads an example: a value that a caller could send, in the form that the script would get.
 fn example(
     what: &str,
     value: Value<'_>,
@@ -385,7 +386,7 @@ fn examples_of(
         .collect()
 }
 
-/// The constraints of 2026-07-28/server/tools#x-mcp-header, of which one violation makes clients drop the tool.
+/// The constraints of 2026-07-28/server/tools#x-mcp-header; clients drop a tool that violates one.
 fn header(
     field: &Member<'_>,
     value_type: &ValueType,

@@ -1,4 +1,4 @@
-//! Collects the faults found in one output, and reads the simple fields with the checks common to all of them.
+//! Collector of the faults in one output, and readers of simple fields with their common checks.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ pub(super) struct Report<'d> {
     diagnostics: &'d mut Vec<Diagnostic>,
 }
 
-/// A fault just reported, to say more about.
+/// A fault just reported, for further details.
 pub(super) struct Reported<'d>(&'d mut Diagnostic);
 
 impl Reported<'_> {
@@ -47,7 +47,7 @@ impl<'d> Report<'d> {
         Reported(self.diagnostics.push_mut(diagnostic))
     }
 
-    /// A field whose value is something else than `expected`, such as `a string`.
+    /// Reports a field whose value is not `expected`, such as `a string`.
     pub(super) fn mismatch(&mut self, name: &str, value: Value<'_>, expected: &str) {
         let message = format!(
             "`{name}` is {}, expected {expected}",
@@ -56,7 +56,7 @@ impl<'d> Report<'d> {
         self.fault(Code::FieldTypeMismatch, value.span(), message);
     }
 
-    /// The members of an object of known fields, but for those that are unknown or `null`.
+    /// The members of an object with known fields, without unknown ones and `null`.
     pub(super) fn fields<'a>(
         &mut self,
         object: Value<'a>,
@@ -65,7 +65,8 @@ impl<'d> Report<'d> {
         self.fields_or(object, known, |_| None)
     }
 
-    /// The same where `instead` says of some unknown fields what is to be done instead.
+    /// The members of an object with known fields; `instead` gives the replacement for some
+    /// unknown ones.
     pub(super) fn fields_or<'a>(
         &mut self,
         object: Value<'a>,
@@ -124,7 +125,7 @@ impl<'d> Report<'d> {
         boolean
     }
 
-    /// Text of at most `max` characters that looks to people like what it is.
+    /// Reads text of at most `max` characters, all of them visible.
     pub(super) fn text(&mut self, member: &Member<'_>, max: usize) -> Option<String> {
         let text = self.string(&member.key, member.value)?;
         let length = text.chars().count();
@@ -138,7 +139,7 @@ impl<'d> Report<'d> {
         Some(text.into_owned())
     }
 
-    /// A list of strings.
+    /// Reads a list of strings.
     pub(super) fn strings(&mut self, member: &Member<'_>) -> Vec<String> {
         if member.value.kind() != Kind::Array {
             self.mismatch(&member.key, member.value, "an array of strings");
@@ -149,7 +150,7 @@ impl<'d> Report<'d> {
             .collect()
     }
 
-    /// One of a few words, and what it stands for.
+    /// Reads one of a few words, and returns its value.
     pub(super) fn choice<T: Copy>(
         &mut self,
         member: &Member<'_>,
@@ -169,7 +170,7 @@ impl<'d> Report<'d> {
         choice.map(|(_, meaning)| *meaning)
     }
 
-    /// A JSON object that is passed on as it is.
+    /// Reads a JSON object, which is passed on unchanged.
     pub(super) fn object(
         &mut self,
         member: &Member<'_>,
@@ -186,7 +187,7 @@ impl<'d> Report<'d> {
         object
     }
 
-    /// Minds hidden characters in every string of a value.
+    /// Reports hidden characters in every string of a value.
     fn visible_inside(&mut self, name: &str, value: Value<'_>) {
         if let Some(text) = value.string() {
             self.visible(name, &text, value.span());
@@ -200,7 +201,7 @@ impl<'d> Report<'d> {
         }
     }
 
-    /// A string that shows itself as what it is.
+    /// Reads a string without hidden characters.
     pub(super) fn string<'a>(&mut self, name: &str, value: Value<'a>) -> Option<Cow<'a, str>> {
         let Some(text) = value.string() else {
             self.mismatch(name, value, "a string");
@@ -210,7 +211,7 @@ impl<'d> Report<'d> {
         Some(text)
     }
 
-    /// Whether `text`, which stands at `span`, has no characters that nobody sees.
+    /// Checks that `text`, at `span`, has no hidden characters.
     pub(super) fn visible(&mut self, name: &str, text: &str, span: Span) -> bool {
         let hidden = text.chars().find(|char| is_hidden(*char));
         if let Some(char) = hidden {

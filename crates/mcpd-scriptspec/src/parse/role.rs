@@ -1,4 +1,4 @@
-//! Whether a script is a tool, a prompt or a resource, and the URI that a resource needs.
+//! Parser of the role of a script: tool, prompt or resource with its URI.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ enum Kind {
     Resource,
 }
 
-/// Reads `kind`, `uri`, `uri_template` and `mime_type` out of the metadata.
+/// Reads `kind`, `uri`, `uri_template` and `mime_type` from the metadata.
 pub(super) fn read(fields: &[Member<'_>], report: &mut Report<'_>) -> Role {
     const KINDS: &[(&str, Kind)] = &[
         ("tool", Kind::Tool),
@@ -89,7 +89,7 @@ fn resource(fields: &[Member<'_>], report: &mut Report<'_>) -> Role {
     }
 }
 
-/// Returns `uri` as clients send it back.
+/// Returns `uri` in the form in which clients send it back.
 fn normalize(uri: String, member: &Member<'_>, report: &mut Report<'_>) -> String {
     let normalized = normalize_uri(&uri);
     if normalized == uri {
@@ -105,14 +105,14 @@ fn field<'f, 'a>(fields: &'f [Member<'a>], name: &str) -> Option<&'f Member<'a>>
     fields.iter().find(|member| member.key == name)
 }
 
-/// Holds the variables of a URI template against the options, once both are known.
+/// Checks the variables of a URI template against the options, once both are known.
 pub(super) fn check_variables(template: &Member<'_>, spec: &ScriptSpec, report: &mut Report<'_>) {
     let Some(uri) = template.value.string() else {
         return;
     };
     let parsed = match uri.parse::<UriTemplate>() {
         Ok(parsed) => parsed,
-        // As of every long text, that has been said.
+        // The limit of text lengths has reported this already.
         Err(TemplateError::TooLong) => return,
         Err(error) => {
             let message = format!("no URI template that can be served: {error}");
@@ -136,7 +136,7 @@ pub(super) fn check_variables(template: &Member<'_>, spec: &ScriptSpec, report: 
     }
 }
 
-/// Holds the options against what can be given to a script of this role.
+/// Checks the options against the inputs of this role.
 pub(super) fn check_options(options: &Output<'_>, spec: &ScriptSpec, report: &mut Report<'_>) {
     let template = match &spec.role {
         Role::Resource {
@@ -147,7 +147,7 @@ pub(super) fn check_options(options: &Output<'_>, spec: &ScriptSpec, report: &mu
         _ => None,
     };
     let Ok(template) = template.transpose() else {
-        // That has been said, as has what follows.
+        // The fault has been reported, and its consequences are not.
         return;
     };
     let variables = template.as_ref().map_or(&[][..], UriTemplate::variables);
@@ -177,7 +177,7 @@ pub(super) fn check_options(options: &Output<'_>, spec: &ScriptSpec, report: &mu
     }
 }
 
-/// Why nobody can give an option as it is declared, and what to do about it.
+/// Returns why callers cannot provide an option as declared, and the fix.
 fn obstacle(
     option: &ScriptOption,
     role: &Role,
@@ -211,7 +211,7 @@ fn obstacle(
     }
 }
 
-/// Whether the text is `scheme:` and something without blanks.
+/// Returns whether the text is `scheme:` with a rest without spaces.
 fn is_absolute(uri: &str) -> bool {
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|first: char| first.is_ascii_alphabetic())

@@ -1,5 +1,5 @@
-//! JSON Schemas that a script declares. Checked here is what can be said without compiling them: that they
-//! describe an object, and where they put headers.
+//! JSON Schemas that a script declares. Only checks without compilation are done here: that a
+//! schema describes an object, and its headers.
 
 use super::{Report, options};
 use crate::{
@@ -46,7 +46,7 @@ pub(super) fn read(member: &Member<'_>, report: &mut Report<'_>) -> Option<serde
     None
 }
 
-/// Minds what lists show in another form.
+/// Reports parts that lists show in another form.
 fn check_form(
     schema: &serde_json::Value,
     declared: Value<'_>,
@@ -64,7 +64,7 @@ fn check_form(
     }
 }
 
-/// The value at a JSON pointer, or the last on the way to it that is there.
+/// The value at a JSON pointer, or its last existing ancestor.
 fn locate<'a>(value: Value<'a>, pointer: &str) -> Value<'a> {
     let steps = pointer.split('/').skip(1);
     steps.fold(value, |value, step| {
@@ -78,7 +78,7 @@ fn locate<'a>(value: Value<'a>, pointer: &str) -> Value<'a> {
     })
 }
 
-/// The first number that would be another one when it is published, for it is read as a double.
+/// The first number that publication would change, because it is read as a double.
 fn rounded(value: Value<'_>) -> Option<Value<'_>> {
     let is_exact = || {
         let published: serde_json::Number = serde_json::from_str(value.text()).ok()?;
@@ -91,7 +91,7 @@ fn rounded(value: Value<'_>) -> Option<Value<'_>> {
     inside.chain(value.elements()).find_map(rounded)
 }
 
-/// Where the schemas of the metadata stand.
+/// Places of the schemas in the metadata.
 pub(super) fn places(metadata: Value<'_>) -> Vec<(&'static str, Location)> {
     let place = |member: Member<'_>| {
         let field = FIELDS.into_iter().find(|field| *field == member.key)?;

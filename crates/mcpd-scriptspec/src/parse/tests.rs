@@ -1,4 +1,4 @@
-//! The schema that is published for sidecars knows the fields that are read, in their order.
+//! Agreement of the published schema of sidecars with the parsed fields and their order.
 
 use std::{fs, path::Path};
 
@@ -11,7 +11,7 @@ fn check(pointer: &str, fields: &[&str]) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/sidecar.schema.json");
     let schema: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let properties = schema.pointer(pointer).unwrap().as_object().unwrap();
-    // The first is for editors, and the last holds what a script prints to stderr.
+    // `$schema` is for editors, and `options` holds the content of stderr.
     let own = ["$schema", "options"];
     let published = properties.keys().map(String::as_str);
     let published: Vec<_> = published.filter(|name| !own.contains(name)).collect();

@@ -1,4 +1,4 @@
-//! What a value must be: `value_type` with the fields that refine it.
+//! Parser of value types: `value_type` with the fields that refine it.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -19,7 +19,7 @@ const TYPES: &[&str] = &[
     "string", "integer", "float", "boolean", "any", "array", "object",
 ];
 
-/// The fields that say what a value must be.
+/// Fields that define the type of a value.
 #[derive(Default)]
 pub(super) struct TypeFields<'a> {
     value_type: Option<Member<'a>>,
@@ -123,7 +123,7 @@ fn name<'a>(fields: &TypeFields<'a>, report: &mut Report<'_>) -> Option<Cow<'a, 
     }
 }
 
-/// Minds the fields that refine another type than this one.
+/// Reports fields that refine another type than this one.
 fn mind_unused(fields: &TypeFields<'_>, name: &str, report: &mut Report<'_>) {
     if let Some(size) = &fields.size
         && matches!(name, "boolean" | "any" | "enum" | "object")
@@ -196,7 +196,7 @@ fn items(field: &Member<'_>, report: &mut Report<'_>) -> Option<ValueType> {
     let known = [TypeFields::NAMES, &["secret"]].concat();
     for member in report.fields(field.value, &known) {
         match &*member.key {
-            // It counts for the whole of the option.
+            // A secret property makes the whole option secret.
             "secret" => drop(report.boolean(&member)),
             _ => fields.insert(member),
         }
@@ -246,11 +246,11 @@ fn enumeration(definition: Value<'_>, report: &mut Report<'_>) -> Option<ValueTy
         report.fault(Code::EmptyEnum, list.span(), "an enum without values");
         is_whole = false;
     }
-    // What is missing from it can't be missed in a default.
+    // Without all of its values, the enum cannot check a default.
     is_whole.then_some(ValueType::Enum { values })
 }
 
-/// What a bound may be.
+/// Kind of number that a bound must be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Count,
@@ -293,7 +293,7 @@ fn bound(member: &Member<'_>, wanted: Wanted, report: &mut Report<'_>) -> Option
             Wanted::Number => Some(number),
             Wanted::Count if is_negative => None,
             _ if !number.parts().is_integer() => None,
-            // Clients that read a bound into an integer refuse `2.0`.
+            // Clients that parse bounds as integers reject `2.0`.
             Wanted::Count | Wanted::Integer => {
                 Decimal::parse(&decimal::integer_text(number.as_str().into())?)
             }
