@@ -1,11 +1,11 @@
-//! Numbers as text: compared and rewritten exactly, whatever their size; never by way of a float.
+//! Decimal numbers as text, compared and rewritten exactly at any size; never by way of a float.
 
 use std::{borrow::Cow, cmp::Ordering, fmt};
 
-/// Longest text that a number with an exponent is written out to, in bytes: no variable may be longer.
+/// Maximum length of a number written out without its exponent, in bytes: the limit of a variable.
 pub(crate) const MAX_PLAIN: i64 = 32 * 1024;
 
-/// Length of the JSON number that `text` starts with.
+/// Length of the JSON number at the start of `text`.
 pub(crate) fn number_len(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let digits = |from: usize| {
@@ -38,27 +38,27 @@ pub(crate) fn number_len(text: &str) -> Option<usize> {
     Some(at)
 }
 
-/// A number exactly as it was written.
+/// A number exactly as written.
 ///
 /// Equality and order are those of the values: `1.0` equals `1e0`.
 #[derive(Debug, Clone)]
 pub struct Decimal(String);
 
 impl Decimal {
-    /// Takes `text` if it is exactly a JSON number.
+    /// Parses `text` if it is exactly a JSON number.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         (number_len(text) == Some(text.len())).then(|| Self(text.to_owned()))
     }
 
-    /// The text that was parsed.
+    /// The parsed text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The one text of all numbers of this value, without exponent and trailing zeros: `12` for `1.20e1`. `None` if it
-    /// would be absurdly long.
+    /// Canonical text of the number's value, without exponent and trailing zeros: `12` for
+    /// `1.20e1`. `None` if it would be longer than a variable may be.
     #[must_use]
     pub fn canonical(&self) -> Option<String> {
         let parts = self.parts();
@@ -111,7 +111,7 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Takes apart what is known to be a JSON number.
+    /// Splits a valid JSON number.
     pub(crate) fn of(text: &'a str) -> Self {
         let unsigned = text.strip_prefix('-').unwrap_or(text);
         let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -166,7 +166,7 @@ impl<'a> Parts<'a> {
         length(self.whole) + length(self.fraction)
     }
 
-    /// Order without the sign.
+    /// Compares the magnitudes, ignoring the sign.
     fn cmp_magnitude(&self, other: &Self) -> Ordering {
         let digits = |parts: &Self| parts.whole.bytes().chain(parts.fraction.bytes());
         match (self.is_zero(), other.is_zero()) {
@@ -191,7 +191,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The JSON number, which is an integer, in digits alone; `None` if that would be absurdly long.
+/// Digits of the JSON number, an integer, without its exponent; `None` if they would exceed the
+/// limit.
 pub(crate) fn integer_text(number: Cow<'_, str>) -> Option<Cow<'_, str>> {
     let parts = Parts::of(&number);
     if parts.is_zero() {
@@ -203,7 +204,7 @@ pub(crate) fn integer_text(number: Cow<'_, str>) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The JSON number without an exponent; `None` if that would be absurdly long.
+/// The JSON number without an exponent; `None` if it would exceed the limit.
 pub(crate) fn plain_text(number: Cow<'_, str>) -> Option<Cow<'_, str>> {
     if !number.contains(['e', 'E']) {
         return Some(number);
@@ -220,7 +221,7 @@ fn length(text: &str) -> i64 {
     i64::try_from(text.len()).unwrap_or(i64::MAX)
 }
 
-/// An exponent that no machine can hold is as good as the largest one kept here.
+/// Parses an exponent; one beyond the range becomes the largest of the range.
 fn saturating_exponent(text: &str) -> i64 {
     const LARGEST: i64 = i64::MAX / 4;
     let largest = if text.starts_with('-') {

@@ -1,4 +1,5 @@
-//! A spec as a definition on its own, the way tools are compiled for models: a name, a description and what goes in.
+//! Tool definition of a spec, in the format that tools are compiled to for models: name,
+//! description and input schema.
 
 use serde_json::{Map, Value, json};
 
@@ -32,7 +33,8 @@ impl ScriptSpec {
     }
 }
 
-/// The schema of an object, as it stands in definitions: what is required is always said, what else may come never.
+/// Schema of an object in the form of definitions: always with `required`, never with
+/// `additionalProperties`.
 fn plain(schema: &Value) -> Value {
     let properties = schema["properties"].as_object();
     let properties: Map<_, _> = properties
@@ -48,7 +50,7 @@ fn plain(schema: &Value) -> Value {
     })
 }
 
-/// The schema of one value: it has one example, after everything else.
+/// Schema of one value, with one example as its last keyword.
 fn with_example(schema: &Value) -> Value {
     let Some(members) = schema.as_object() else {
         return schema.clone();

@@ -1,60 +1,61 @@
-//! Faults in what a script says of itself, as data: where, what and how to mend it. Rendering is elsewhere.
+//! Diagnostics: faults of a script's description as data, with place, message and suggested fix.
+//! Rendering is left to others.
 
 use std::{fmt, ops::Range, time::Duration};
 
 use crate::rules::{Code, RULES};
 
-/// One fault in what a script says of itself.
+/// One fault of a script's description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// Which rule was broken.
+    /// The violated rule.
     pub code: Code,
-    /// What the fault means for the script: a property of the rule.
+    /// Effect of the fault on the script: a property of the rule.
     pub severity: Severity,
-    /// What is wrong here: a fragment in lower case without a full stop.
+    /// The fault: a fragment in lower case without a full stop.
     pub message: String,
     /// The offending token.
     pub location: Location,
-    /// How to mend it, where that can be said.
+    /// Suggested fix, if there is one.
     pub help: Option<String>,
 }
 
-/// A place in what a script says of itself.
+/// A place in a script's description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Location {
-    /// Which text.
+    /// The text with the fault.
     pub stream: Stream,
-    /// Bytes from the beginning of that text; empty where the fault is in none of them.
+    /// Byte range in that text; empty if the fault has no place in it.
     pub span: Range<usize>,
 }
 
-/// Where a script says something of itself.
+/// A text with a script's description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "a process has two outputs, and who describes itself otherwise does so in a file"
 )]
 pub enum Stream {
-    /// Of `--help`: holds the metadata.
+    /// Standard output of `--help`, which holds the metadata.
     Stdout,
-    /// Of `--help`: holds the options.
+    /// Standard error of `--help`, which holds the options.
     Stderr,
-    /// The text of a file: the script, or what stands beside it.
+    /// The text of a file: the script, or its sidecar.
     Source,
 }
 
-/// What a fault means for the script.
+/// Effect of a fault on the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "renderers and exit codes decide by all three"
 )]
 pub enum Severity {
-    /// The script is served and would be better for a change.
+    /// The script is served, and could be improved.
     Info,
-    /// The script is served, perhaps not as its author meant.
+    /// The script is served, perhaps not as its author intended.
     Warning,
     /// The script is not served.
     Error,
@@ -71,7 +72,7 @@ impl Diagnostic {
         }
     }
 
-    /// `--help` ended with an exit code other than 0.
+    /// `--help` exited with a code other than 0.
     #[must_use]
     pub fn help_failed(exit_code: i32) -> Self {
         Self::probe(
@@ -81,7 +82,7 @@ impl Diagnostic {
         .with_help("print the metadata and exit with 0 when the first argument is `--help`, or describe it in `NAME.mcpd.toml` beside it")
     }
 
-    /// `--help` was ended by a signal.
+    /// `--help` was killed by a signal.
     #[must_use]
     pub fn help_killed(signal: i32) -> Self {
         Self::probe(
@@ -99,7 +100,7 @@ impl Diagnostic {
             .with_help("answer `--help` before any other work, and without reading stdin, or describe it in `NAME.mcpd.toml` beside it")
     }
 
-    /// One output of `--help` was longer than `limit` bytes.
+    /// An output of `--help` was longer than `limit` bytes.
     #[must_use]
     pub fn help_too_large(stream: Stream, limit: usize) -> Self {
         let message = format!("{stream} of `--help` is longer than {limit} bytes");
@@ -107,13 +108,13 @@ impl Diagnostic {
             .with_help("print nothing but the one JSON object")
     }
 
-    /// The script could not be started; `reason` is a fragment that says why, and how to mend it.
+    /// The script could not be started; `reason` is a fragment with the cause and the fix.
     #[must_use]
     pub fn help_not_started(reason: &str) -> Self {
         Self::probe(Code::HelpNotStarted, reason.to_owned())
     }
 
-    /// The file is longer than `limit` bytes, and describes itself.
+    /// The file describes itself, and is longer than `limit` bytes.
     #[must_use]
     pub fn file_too_large(limit: u64) -> Self {
         let message = format!("a file that describes itself has {limit} bytes at most");
@@ -121,7 +122,7 @@ impl Diagnostic {
             .with_help("move what is large into a file that this one uses")
     }
 
-    /// The file can't be read as the program that it is, at `span`; `message` is a fragment.
+    /// The program in the file has a syntax error at `span`; `message` is a fragment.
     #[must_use]
     pub fn source_syntax(span: Range<usize>, message: String, help: Option<String>) -> Self {
         Self {
@@ -130,14 +131,15 @@ impl Diagnostic {
         }
     }
 
-    /// A default is not listed, because the `format` beside it forbids it; `message` says where.
+    /// A default is not listed, because the `format` beside it forbids it; `message` names its
+    /// place.
     #[must_use]
     pub fn forbidden_default(message: String) -> Self {
         Self::new(Code::ForbiddenDefault, Stream::Source, 0..0, message)
             .with_help("leave out the `format`, or give a default that has it")
     }
 
-    /// Nothing can run the file; `reason` says what is missing, and `help` how to mend it.
+    /// The interpreter of the file is missing; `reason` is the cause, and `help` the fix.
     #[must_use]
     pub fn missing_interpreter(reason: &str, help: &str) -> Self {
         Self::new(
@@ -149,7 +151,8 @@ impl Diagnostic {
         .with_help(help)
     }
 
-    /// A fault of the probe as a whole that was found earlier, from its parts; nothing if there is no rule named `code`.
+    /// Restores a fault of the probe as a whole from its parts; none if there is no rule named
+    /// `code`.
     #[must_use]
     pub fn of_probe(code: &str, message: String, help: Option<String>) -> Option<Self> {
         let rule = RULES.iter().find(|rule| rule.code.as_str() == code)?;

@@ -1,5 +1,5 @@
-//! Headers that repeat arguments: the constraints of 2026-07-28/server/tools#x-mcp-header, of which one violation makes
-//! clients drop the tool.
+//! Header parameters, which repeat arguments in HTTP headers: the constraints of
+//! 2026-07-28/server/tools#x-mcp-header. Clients drop a tool that violates one.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::json::{self, Member, Span, Value};
 
-/// The keyword of a schema that names a header.
+/// Schema keyword that names a header.
 const KEYWORD: &str = "x-mcp-header";
 
 pub(crate) const BAD_NAME: &str = "a header name has at least one of the characters `A-Z a-z 0-9 ! # $ % & ' * + - . ^ _ ` | ~` and no other";
@@ -17,7 +17,8 @@ pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_token)
 }
 
-/// The first thing that is wrong with the headers that a schema of arguments names (`x-mcp-header`), as a fragment.
+/// The first fault of the headers that a schema of arguments names (`x-mcp-header`), as a
+/// fragment.
 #[must_use]
 pub fn header_fault(schema: &RawValue) -> Option<&'static str> {
     let document = json::read(schema.get(), 0).ok()?;
@@ -28,16 +29,16 @@ pub fn header_fault(schema: &RawValue) -> Option<&'static str> {
     first
 }
 
-/// Tells of everything that is wrong with the headers of a schema, and where.
+/// Reports every fault of the headers in a schema, with its place.
 pub(crate) fn check(schema: Value<'_>, told: &mut dyn FnMut(Span, &'static str)) {
     walk(schema, Place::Root, &mut BTreeSet::new(), told);
 }
 
-/// Where a schema stands.
+/// Position of a schema in the whole one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,
-    /// Nothing but `properties` leads there.
+    /// Reached through `properties` alone.
     Property,
     Elsewhere,
 }
@@ -64,7 +65,7 @@ fn walk(
                     walk(property.value, place, taken, told);
                 }
             }
-            // These hold values, not schemas.
+            // These keywords hold values, not schemas.
             "const" | "default" | "enum" | "examples" => {}
             _ => walk(keyword.value, Place::Elsewhere, taken, told),
         }

@@ -1,4 +1,5 @@
-//! A spec as a JSON Schema 2020-12 of its arguments, in declared order and in keywords that every client knows.
+//! JSON Schema 2020-12 of a spec's arguments, in declared order, with keywords that every client
+//! supports.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json, value::RawValue};
@@ -7,23 +8,23 @@ use crate::portable::names::is_portable;
 use crate::spec::{Bounds, ScriptOption, ScriptSpec, ValueType};
 
 impl ScriptSpec {
-    /// The schema of the arguments: made of the options, or the script's own.
+    /// Schema of the arguments: generated from the options, or the script's own.
     ///
-    /// Bounds and defaults that no double holds are published rounded, or not at all;
+    /// Bounds and defaults beyond the range of a double are published rounded, or left out;
     /// [`invocation`](Self::invocation) checks and passes them exactly.
     #[must_use]
     pub fn input_schema(&self) -> Value {
         json!(self.written_input_schema())
     }
 
-    /// Returns whether the schema of the arguments, defaults included, is surely
+    /// Returns whether the schema of the arguments, including defaults, is certainly
     /// [portable](crate::portable_schema) as it is.
     #[must_use]
     pub fn has_portable_schema(&self) -> bool {
         self.declared_schema.is_none() && self.options.iter().all(has_portable_schema)
     }
 
-    /// The same for whoever only writes it.
+    /// Schema of the arguments for serialization alone, without an intermediate value.
     #[must_use]
     pub fn written_input_schema(&self) -> impl Serialize {
         InputSchema(self)
@@ -95,7 +96,7 @@ impl Serialize for OptionSchema<'_> {
         if let Some(description) = &option.description {
             map.serialize_entry("description", description)?;
         }
-        // A client that fills in the default would override the variable that comes before it.
+        // A client that fills in the default would override the variable, which takes precedence.
         let default = option.default_value.as_deref();
         let default = default.filter(|_| option.env.is_none());
         if let Some(default) = default.and_then(published) {
@@ -162,7 +163,7 @@ fn write_type<M: SerializeMap>(map: &mut M, value_type: &ValueType) -> Result<()
         }
         ValueType::Array { size, items } => {
             write_bounded(map, "array", size, ["minItems", "maxItems"])?;
-            // Several clients refuse an array without `items`, and an object without `properties`.
+            // Several clients reject an array without `items`, and an object without `properties`.
             map.serialize_entry("items", &TypeSchema(items.as_deref()))
         }
         ValueType::Object {
@@ -193,7 +194,7 @@ fn write_bounded<M: SerializeMap>(
     Ok(())
 }
 
-/// JSON text as a value; what no double can hold is not published.
+/// JSON text as a value; a number beyond the range of a double is left out.
 fn published(json: &RawValue) -> Option<Value> {
     serde_json::from_str(json.get()).ok()
 }

@@ -1,4 +1,5 @@
-//! Arguments of a call → what the script gets on stdin, in its environment and on its command line, or every fault in them.
+//! Invocation of a script: converts the arguments of a call to stdin, environment and command
+//! line, or returns every fault in them.
 
 use std::{borrow::Cow, fmt};
 
@@ -16,49 +17,53 @@ mod command_line;
 
 use command_line::{CommandLine, texts};
 
-/// Longest value of one variable, in bytes; Linux refuses 128 KiB, and other systems less.
+/// Maximum length of one variable's value, in bytes; Linux rejects 128 KiB, and other systems
+/// less.
 const MAX_VARIABLE: usize = 32 * 1024;
 
-/// All values together, in bytes.
+/// Maximum length of all values together, in bytes.
 const MAX_VARIABLES: usize = 256 * 1024;
 
-/// The option that has a variable of its own wherever it is declared, and that variable.
+/// Option that always sets a variable of its own, and that variable.
 const QUERY: (&str, &str) = ("query", "TOOL_QUERY");
 
-/// Unknown or repeated names that are told at once; a caller may send any number of them.
+/// Maximum number of unknown or repeated names in one report; a caller may send any number.
 const MAX_TOLD: usize = 20;
 
-/// Value of a fault's `got` where no option has the name.
+/// The `got` of a fault about a name that no option has.
 const UNKNOWN_NAME: &str = "an unknown name";
 
-/// What a script gets from one call.
+/// Input of a script for one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Invocation {
-    /// One JSON object on one line, without a line end: the options in declared order, complete and exact.
+    /// One JSON object on one line, without a line end: the options in declared order, complete
+    /// and exact.
     pub stdin: Vec<u8>,
-    /// `MCPD_OPT_*` for each option that is given, aliases of names that are no shell identifier,
-    /// variables that options declare, `TOOL_QUERY` for an option `query`, and `MCPD_OPTS_OMITTED` where something was
-    /// left out.
+    /// `MCPD_OPT_*` for each given option, aliases of names that are not shell identifiers,
+    /// variables that options declare, `TOOL_QUERY` for an option `query`, and `MCPD_OPTS_OMITTED`
+    /// if a value was omitted.
     pub env: Vec<(String, String)>,
-    /// The options that declare to stand on the command line, one word each: flags, then `--` and what follows it.
+    /// Options that are declared for the command line, one word each: flags, then `--` and the
+    /// positionals.
     pub args: Vec<String>,
-    /// Options that are on stdin only: longer than 32 KiB, past 256 KiB in total, or with a NUL in them.
-    /// `MCPD_OPTS_OMITTED` lists the same names, one on each line.
+    /// Options whose values are on stdin only: longer than 32 KiB, past 256 KiB in total, or with
+    /// a NUL. `MCPD_OPTS_OMITTED` lists the same names, one a line.
     pub omitted: Vec<String>,
 }
 
-/// One reason why arguments are not what a script wants.
+/// A fault in the arguments of a call.
 ///
-/// Displayed, it is one sentence for the caller: ``option `count`: expected an integer, got the string "ten"``.
+/// Displayed, it is one sentence for the caller: ``option `count`: expected an integer, got the
+/// string "ten"``.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArgumentFault {
-    /// The option, declared or not; `None` where the arguments as a whole are at fault.
+    /// The option, declared or not; `None` for a fault of the arguments as a whole.
     pub option: Option<String>,
-    /// What would have been right.
+    /// Description of a valid value.
     pub expected: String,
-    /// What came instead.
+    /// Description of the given value.
     pub got: String,
 }
 
@@ -73,7 +78,7 @@ impl fmt::Display for ArgumentFault {
 }
 
 impl ArgumentFault {
-    /// Tells that the script declares no option of this name.
+    /// Returns whether the script declares no option of this name.
     #[must_use]
     pub fn is_unknown_name(&self) -> bool {
         self.got == UNKNOWN_NAME
@@ -89,14 +94,15 @@ impl Invocation {
         let name = variable_of(option);
         let values = self.env.iter().filter(|(variable, _)| *variable == name);
         let mut values = values.map(|(_, value)| value.as_str());
-        // A value that is too long for a variable is there.
+        // A value that is too long for a variable counts as set.
         self.omitted.iter().any(|omitted| omitted == option)
             || values.any(|value| !matches!(value, "" | "false"))
     }
 }
 
 impl ScriptSpec {
-    /// Tells whether a call can have an argument of this name: an option, or a property of the script's own schema.
+    /// Returns whether a call can have an argument of this name: an option, or a property of the
+    /// script's own schema.
     #[must_use]
     pub fn declares(&self, name: &str) -> bool {
         match &self.declared_schema {
@@ -105,17 +111,17 @@ impl ScriptSpec {
         }
     }
 
-    /// Checks the arguments of a call and makes of them what the script gets.
+    /// Checks the arguments of a call and converts them to the input of the script.
     ///
-    /// Absent arguments, and `null`, are an empty object. `null` for an optional option is as good as absent,
-    /// and an absent one has its default. A string that is exactly a number or a boolean is taken for one
-    /// where the option wants one. Integers arrive in digits, whether sent as `2` or `2.0`; other numbers
-    /// are on stdin exactly as they were sent.
+    /// Absent arguments and `null` count as an empty object. `null` for an optional option counts
+    /// as absent, and an absent option gets its default. A string that is exactly a number or a
+    /// boolean is converted if the option expects one. Integers are passed in digits, whether sent
+    /// as `2` or `2.0`; other numbers are passed on stdin exactly as sent.
     ///
     /// # Errors
     ///
-    /// Every fault in the arguments, in declared order and then in the order of the arguments;
-    /// of names that are unknown or given twice, the first few.
+    /// Every fault in the arguments, in declared order and then in the order of the arguments; of
+    /// unknown or repeated names, the first few.
     pub fn invocation(
         &self,
         arguments: Option<&RawValue>,
@@ -123,8 +129,9 @@ impl ScriptSpec {
         self.invocation_in(&|_| None, arguments)
     }
 
-    /// Does the same for a script whose environment has these variables: an option that names one has its value where a
-    /// call leaves the option out, before the default.
+    /// Checks the arguments of a call to a script whose environment has these variables. An option
+    /// that names a variable takes its value if a call leaves the option out; the variable takes
+    /// precedence over the default.
     ///
     /// # Errors
     ///
@@ -185,12 +192,12 @@ impl ScriptSpec {
     }
 }
 
-/// The members of the arguments of a call, each as it was sent: what [`ScriptSpec::invocation`] reads, for whoever has to
-/// judge the same.
+/// Members of the arguments of a call, each as sent: the input of [`ScriptSpec::invocation`], for
+/// other checks of the same values.
 ///
 /// # Errors
 ///
-/// The arguments are no JSON object, or one in which a key stands twice.
+/// The arguments are not a JSON object, or have a duplicate key.
 pub fn members(
     arguments: Option<&RawValue>,
 ) -> Result<Vec<(Cow<'_, str>, &RawValue)>, ArgumentFault> {
@@ -220,19 +227,19 @@ fn read(arguments: Option<&RawValue>) -> Result<Document<'_>, ArgumentFault> {
     }
 }
 
-/// Passes arguments that only the script's own schema can judge.
+/// Passes arguments that only the script's own schema can check.
 fn pass_unchecked(schema: &serde_json::Value, members: &[Member<'_>], output: &mut Output) {
     for member in members {
         let accepted = value::as_it_is(member.value);
         output.write(&member.key, &accepted);
-        // Callers choose the other names, and no caller may choose the name of a variable.
+        // Callers choose the other names, and must not choose the name of a variable.
         if schema["properties"].get(&*member.key).is_some() && is_variable(&member.key) {
             output.export(&member.key, accepted.text, None);
         }
     }
 }
 
-/// Returns the value that a call gives to `option`, or else a variable, or else the default.
+/// Returns the value of `option` from the call, or else from its variable, or else its default.
 fn value_of<'a>(
     option: &'a ScriptOption,
     members: &[Member<'a>],
@@ -278,7 +285,7 @@ fn value_of<'a>(
         })
 }
 
-/// Returns the value that the variable of an option gives to it, if it has one and that is set.
+/// Returns the value of an option from its variable, if it has one and the variable is set.
 fn value_in(
     environment: &dyn Fn(&str) -> Option<String>,
     option: &ScriptOption,
@@ -291,12 +298,12 @@ fn value_in(
         let accepted = value::accept(&option.value_type, value, Strings::Coerced).ok()?;
         Some(accepted.into_owned())
     };
-    // A list of one needs no brackets.
+    // A list of one element needs no brackets.
     let accepted = accept(&text).or_else(|| match option.value_type {
         ValueType::Array { .. } => accept(&format!("[{text}]")),
         _ => None,
     });
-    // The value may be a secret of the operator's.
+    // The value may be a secret of the operator.
     Some(accepted.ok_or_else(|| ArgumentFault {
         option: Some(option.name.clone()),
         expected: value::expectation(&option.value_type),
@@ -311,7 +318,7 @@ fn default_of(option: &ScriptOption) -> Option<Accepted<'_>> {
     value::accept(&option.value_type, default, Strings::Kept).ok()
 }
 
-/// Keys that stand twice in one object, at any depth: two readers could take two values from them.
+/// Reports duplicate keys in an object, at any depth: two parsers could read different values.
 fn repeated(document: &Document<'_>, members: &[Member<'_>]) -> Vec<ArgumentFault> {
     let fault = |duplicate: &Duplicate<'_>| {
         let around = members
@@ -331,12 +338,12 @@ fn repeated(document: &Document<'_>, members: &[Member<'_>]) -> Vec<ArgumentFaul
         .collect()
 }
 
-/// Collects stdin and the environment.
+/// Builder of stdin and the environment.
 struct Output {
     stdin: String,
     env: Vec<(String, String)>,
     omitted: Vec<String>,
-    /// Bytes that variables may still take.
+    /// Remaining bytes for variables.
     room: usize,
 }
 
@@ -362,7 +369,8 @@ impl Output {
         self.stdin.push_str(&accepted.json);
     }
 
-    /// Sets the variables of one value, all or none: with the name of the option, and the one that it declares.
+    /// Sets the variables of one value, all or none: the one with the name of the option, and the
+    /// declared one.
     fn export(
         &mut self,
         name: &str,
@@ -409,7 +417,7 @@ impl Output {
     }
 }
 
-/// Returns what the variable that an option declares holds: the words of a list are quoted for a shell.
+/// Text of the variable that an option declares: the elements of a list are quoted for a shell.
 fn declared_text<'a>(option: &ScriptOption, accepted: &'a Accepted<'_>) -> Option<Cow<'a, str>> {
     match option.value_type {
         ValueType::Array { .. } => {
@@ -425,12 +433,12 @@ fn variable_of(name: &str) -> String {
     format!("MCPD_OPT_{name}")
 }
 
-/// Whether the name can be part of the name of a variable.
+/// Returns whether the name can be part of a variable's name.
 pub(crate) fn is_variable(name: &str) -> bool {
     !name.is_empty() && !name.contains(|char: char| char == '=' || char.is_control())
 }
 
-/// The name with `_` for every character that a shell identifier cannot hold, where there is one.
+/// The name with `_` for every character that is invalid in a shell identifier, if there is one.
 pub(crate) fn alias(name: &str) -> Option<String> {
     // The prefix makes an identifier of a name that starts with a digit.
     let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
@@ -453,7 +461,7 @@ mod tests {
         assert_eq!(found.as_deref().map_err(|fault| fault.as_str()), expected);
     }
 
-    /// Calls a script of one option, whose environment has `STAGE` with this value.
+    /// Calls a script with one option, whose environment has `STAGE` with this value.
     #[track_caller]
     fn call_in(option: &str, value: &str, arguments: &str) -> Result<String, String> {
         let options = format!(r#"{{"stage": {option}}}"#);

@@ -1,7 +1,8 @@
-//! A strict JSON reader that keeps byte spans, number text and duplicate keys.
+//! Strict JSON parser that keeps byte spans, number text and duplicate keys.
 //!
-//! One reader serves both the help of a script and the arguments of a call, so both are seen the same way.
-//! It builds no tree: [`read`] checks a document once, and a [`Value`] then splits itself on demand.
+//! One parser serves both the help of a script and the arguments of a call, so both obey the same
+//! rules. It builds no tree: [`read`] checks a document once, and a [`Value`] then splits itself
+//! on demand.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -11,30 +12,30 @@ use reader::Reader;
 
 mod reader;
 
-/// Byte range in the text that was read.
+/// Byte range in the parsed text.
 pub(crate) type Span = Range<usize>;
 
-/// A document that was read to its end and found well-formed.
+/// A complete and well-formed document.
 #[derive(Debug)]
 pub(crate) struct Document<'a> {
     pub(crate) root: Value<'a>,
-    /// Every key that its object already has, at any depth.
+    /// Every duplicate key, at any depth.
     pub(crate) duplicates: Vec<Duplicate<'a>>,
 }
 
-/// A key that its object already has.
+/// A duplicate key of an object.
 #[derive(Debug)]
 pub(crate) struct Duplicate<'a> {
     pub(crate) key: Cow<'a, str>,
     pub(crate) span: Span,
 }
 
-/// Why a text is not one JSON value, and where.
+/// Syntax error of a text that is not one JSON value, with its place.
 #[derive(Debug)]
 pub(crate) struct SyntaxError {
     pub(crate) kind: SyntaxErrorKind,
     pub(crate) span: Span,
-    /// A fragment that says what stands at `span` and what should.
+    /// A fragment with the found and the expected token at `span`.
     pub(crate) message: String,
 }
 
@@ -42,7 +43,7 @@ pub(crate) struct SyntaxError {
 pub(crate) enum SyntaxErrorKind {
     Grammar,
     TooDeep,
-    /// A whole value was read and something follows it.
+    /// Text follows a complete value.
     Trailing,
 }
 
@@ -58,7 +59,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// With its article, for messages.
+    /// Name with its article, for messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Null => "`null`",
@@ -71,7 +72,7 @@ impl Kind {
     }
 }
 
-/// One well-formed value of a document: its text and where it stands.
+/// A well-formed value of a document: its text and its place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Value<'a> {
     text: &'a str,
@@ -86,12 +87,13 @@ pub(crate) struct Member<'a> {
     pub(crate) value: Value<'a>,
 }
 
-/// Reads the one JSON value in `text` from byte `start` on; spans count from the beginning of `text`.
+/// Parses the one JSON value in `text` from byte `start` on; spans count from the beginning of
+/// `text`.
 pub(crate) fn read(text: &str, start: usize) -> Result<Document<'_>, SyntaxError> {
     read_by(Reader::document, text, start)
 }
 
-/// Reads the JSON value that begins at byte `start` of `text`, whatever follows it.
+/// Parses the JSON value at byte `start` of `text`, and ignores the text after it.
 pub(crate) fn read_first(text: &str, start: usize) -> Result<Document<'_>, SyntaxError> {
     read_by(Reader::first, text, start)
 }
@@ -118,12 +120,12 @@ impl<'a> Value<'a> {
         self.start..self.start + self.text.len()
     }
 
-    /// The value exactly as it was written.
+    /// The value exactly as written.
     pub(crate) fn text(&self) -> &'a str {
         self.text
     }
 
-    /// The same for those who read JSON elsewhere.
+    /// The value as raw JSON for serde.
     pub(crate) fn raw(&self) -> &'a RawValue {
         serde_json::from_str(self.text).expect("a value that was read is JSON")
     }
@@ -167,7 +169,7 @@ impl<'a> Value<'a> {
         self.parts(Kind::Array)
     }
 
-    /// The text without insignificant whitespace, which makes it one line.
+    /// The text without insignificant whitespace, on one line.
     pub(crate) fn compact(&self) -> Cow<'a, str> {
         if !self.text.bytes().any(is_whitespace) {
             return Cow::Borrowed(self.text);
@@ -190,7 +192,7 @@ impl<'a> Value<'a> {
         Cow::Owned(compact)
     }
 
-    /// Everything directly inside the brackets, keys and values alike.
+    /// All values directly inside the brackets, keys included.
     fn parts(&self, kind: Kind) -> impl Iterator<Item = Self> + use<'a> {
         let value = *self;
         let bytes = value.text.as_bytes();
@@ -216,7 +218,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The characters between the quotes of a well-formed string.
+/// Unescapes the characters between the quotes of a well-formed string.
 fn unescape(quoted: &str) -> Cow<'_, str> {
     let inner = &quoted[1..quoted.len() - 1];
     if inner.contains('\\') {
@@ -226,7 +228,7 @@ fn unescape(quoted: &str) -> Cow<'_, str> {
     }
 }
 
-/// Where the well-formed string that starts at `start` ends.
+/// Index of the closing quote of the well-formed string at `start`.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while bytes[at] != b'"' {
@@ -235,7 +237,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     at + 1
 }
 
-/// Where the well-formed value that starts at `start` ends.
+/// End of the well-formed value at `start`.
 fn value_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0_usize;

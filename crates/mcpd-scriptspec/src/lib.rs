@@ -1,6 +1,8 @@
-//! What a script says of itself → a spec, a JSON Schema and diagnostics; arguments → stdin, environment and command line.
+//! Script descriptions → specs, JSON Schemas and diagnostics; arguments → stdin, environment and
+//! command line.
 //!
-//! Pure functions of bytes: this crate starts no process, reads no file and no variable, and knows nothing of MCP.
+//! Pure functions of bytes: this crate starts no process, reads no file and no variable, and does
+//! not know MCP.
 //!
 //! # The contract in one example
 //!
@@ -11,9 +13,11 @@
 //! // A script prints its metadata to stdout and its options to stderr when asked for `--help`.
 //! let parsed = parse(HelpOutput {
 //!     stdout: br#"{"description": "Repeats a word", "version": "1.0"}"#,
-//!     stderr: br#"{"word": {"description": "What to repeat", "required": true, "value_type": "string"},
-//!                  "times": {"description": "How often", "required": false, "value_type": "integer",
-//!                            "default_value": 1, "size": {"min": 1, "max": 9}}}"#,
+//!     stderr: br#"{"word": {"description": "What to repeat", "required": true,
+//!                           "value_type": "string"},
+//!                  "times": {"description": "How often", "required": false,
+//!                            "value_type": "integer", "default_value": 1,
+//!                            "size": {"min": 1, "max": 9}}}"#,
 //! });
 //! let spec = parsed.spec.expect("the script has no errors");
 //!
@@ -22,7 +26,8 @@
 //!     "type": "object",
 //!     "properties": {
 //!         "word": {"type": "string", "description": "What to repeat"},
-//!         "times": {"type": "integer", "minimum": 1, "maximum": 9, "description": "How often", "default": 1},
+//!         "times": {"type": "integer", "minimum": 1, "maximum": 9,
+//!                   "description": "How often", "default": 1},
 //!     },
 //!     "required": ["word"],
 //!     "additionalProperties": false,
@@ -34,10 +39,11 @@
 //! assert_eq!(invocation.stdin, br#"{"word":"ho","times":3}"#);
 //! assert_eq!(invocation.env[1], ("MCPD_OPT_times".to_owned(), "3".to_owned()));
 //!
-//! // Callers who err are told how.
+//! // A caller gets every fault of its arguments.
 //! let arguments = RawValue::from_string(r#"{"word": "ho", "times": 10}"#.to_owned())?;
 //! let faults = spec.invocation(Some(&arguments)).unwrap_err();
-//! assert_eq!(faults[0].to_string(), "option `times`: expected an integer from 1 to 9, got the number 10");
+//! let fault = "option `times`: expected an integer from 1 to 9, got the number 10";
+//! assert_eq!(faults[0].to_string(), fault);
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 //!
@@ -50,7 +56,8 @@
 //!     let parsed = parse(HelpOutput { stdout, stderr });
 //!     for fault in &parsed.diagnostics {
 //!         let place = &fault.location;
-//!         println!("{} at byte {}: {}: {} [{}]", place.stream, place.span.start, fault.severity, fault.message, fault.code);
+//!         print!("{} at byte {}: ", place.stream, place.span.start);
+//!         println!("{}: {} [{}]", fault.severity, fault.message, fault.code);
 //!     }
 //!     parsed.diagnostics.iter().all(|fault| fault.severity < Severity::Error)
 //! }
@@ -59,13 +66,14 @@
 //! assert!(!lint(b"Hello, World!", b""));
 //! ```
 //!
-//! Where there is no output to parse, [`Diagnostic::help_failed`] and its neighbours say why. A file that describes
-//! itself is not asked but read, and may be several tools:
+//! Without output to parse, [`Diagnostic::help_failed`] and its neighbours report the reason. A
+//! file that describes itself is read instead of probed, and may contain several tools:
 //!
 //! ```
 //! use mcpd_scriptspec::Dialect;
 //!
-//! let (path, text) = ("hello.sh", b"# /// mcpd\n# titel = \"Hello\"\n# description = \"Says it\"\n# ///\n");
+//! let path = "hello.sh";
+//! let text = b"# /// mcpd\n# titel = \"Hello\"\n# description = \"Says it\"\n# ///\n";
 //! let dialect = Dialect::of(path, text).expect("it has a header");
 //! let tools = dialect.read(path, text);
 //! let fault = &tools[0].parsed.diagnostics[0];

@@ -1,6 +1,6 @@
-//! What a line of a script's stderr says: a log message with its level, or progress.
+//! Grammar of a line of a script's stderr: a log message with its level, or progress.
 
-/// How grave a log message is, gravest first.
+/// Severity of a log message, most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(
     clippy::exhaustive_enums,
@@ -23,7 +23,7 @@ pub enum LogLevel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogLine<'a> {
-    /// The level that the line names, or [`LogLevel::Info`].
+    /// The level in the line, or [`LogLevel::Info`].
     pub level: LogLevel,
     /// The line without its prefix.
     pub text: &'a str,
@@ -33,11 +33,11 @@ pub struct LogLine<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct ProgressLine<'a> {
-    /// How much is done, in units of the script's choice.
+    /// Completed part, in units of the script's choice.
     pub progress: f64,
-    /// How much there is to do.
+    /// Total, in the same units.
     pub total: Option<f64>,
-    /// What is being done.
+    /// Description of the current step.
     pub text: Option<&'a str>,
 }
 
@@ -50,10 +50,10 @@ const PREFIXES: [(&str, LogLevel); 6] = [
     ("TRACE", LogLevel::Trace),
 ];
 
-/// Reads the level prefix of a line, given without its line end.
+/// Parses the level prefix of a line, given without its line end.
 ///
-/// A prefix is a whole word in capitals at the very start, with or without a colon.
-/// A line without one is `info`, and all of it is text.
+/// A prefix is a whole word in capitals at the very start, with or without a colon. A line without
+/// a prefix has level `info`, and all of it is text.
 ///
 /// ```
 /// use mcpd_scriptspec::{LogLevel, log_line};
@@ -76,7 +76,7 @@ pub fn log_line(line: &str) -> LogLine<'_> {
     }
 }
 
-/// What follows a prefix, if the prefix was a whole word.
+/// The text after a prefix, if the prefix is a whole word.
 fn after_word(rest: &str) -> Option<&str> {
     let after_colon = rest.strip_prefix(':').unwrap_or(rest);
     let is_word =
@@ -84,7 +84,7 @@ fn after_word(rest: &str) -> Option<&str> {
     is_word.then(|| after_colon.trim_start())
 }
 
-/// Reads a line of the form `PROGRESS 3/10 text`; the total and the text may be absent.
+/// Parses a line of the form `PROGRESS 3/10 text`; total and text are optional.
 ///
 /// ```
 /// use mcpd_scriptspec::progress_line;
@@ -109,7 +109,7 @@ pub fn progress_line(line: &str) -> Option<ProgressLine<'_>> {
     })
 }
 
-/// A decimal number without sign and exponent.
+/// Parses a decimal number without sign and exponent.
 fn amount(text: &str) -> Option<f64> {
     let is_plain = text
         .bytes()

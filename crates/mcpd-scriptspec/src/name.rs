@@ -1,11 +1,12 @@
-//! The name of a script: its path relative to the root, and the ways the path is spelled elsewhere.
+//! Path of a script relative to its root, and its spellings in names and URIs.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
 use deunicode::deunicode;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Longest portable name, in bytes; several clients refuse or silently drop longer ones.
+/// Maximum length of a portable name, in bytes; several clients reject or silently drop longer
+/// ones.
 const MAX_PORTABLE: usize = 64;
 
 /// Everything but the unreserved characters of RFC 3986.
@@ -17,8 +18,8 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 
 /// The path of a script relative to its root, such as `math/add`: its identity everywhere.
 ///
-/// Segments are separated by `/`, whatever the platform; none is empty, `.` or `..`,
-/// and none holds a control character or a backslash.
+/// Segments are separated by `/` on every platform; none is empty, `.` or `..`, and none contains
+/// a control character or a backslash.
 ///
 /// ```
 /// use mcpd_scriptspec::ScriptPath;
@@ -32,11 +33,11 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScriptPath(String);
 
-/// Why a text is not the path of a script.
+/// Reason why a text is not the path of a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// Nothing at all, or nothing between two slashes.
+    /// An empty path, or an empty segment between two slashes.
     #[error("the path has an empty segment")]
     EmptySegment,
     /// `.` or `..`.
@@ -90,9 +91,9 @@ impl ScriptPath {
 
     /// The spelling that every client accepts: `math_add`.
     ///
-    /// It matches `[A-Za-z][A-Za-z0-9_-]{0,63}`. Letters of other scripts are transliterated, every other character becomes
-    /// `_`, a name that starts with no letter
-    /// gets `t_` in front, and a longer one ends in a hash of the path. Two paths may have one portable name:
+    /// It matches `[A-Za-z][A-Za-z0-9_-]{0,63}`. Letters of other scripts are transliterated, and
+    /// every other character becomes `_`; a name that does not start with a letter gets the prefix
+    /// `t_`, and a longer one ends in a hash of the path. Two paths may have one portable name:
     /// see [`portable_hashed`](Self::portable_hashed).
     #[must_use]
     pub fn portable(&self) -> Cow<'_, str> {
@@ -113,9 +114,10 @@ impl ScriptPath {
         })
     }
 
-    /// The portable name with a hash of the path at its end, for the later of two scripts that share one.
+    /// The portable name with a hash of the path at its end, for the later of two scripts that
+    /// share one.
     ///
-    /// The hash depends on the path alone, so the name is the same in every run and on every machine.
+    /// The hash depends on the path alone, so the name is stable across runs and machines.
     #[must_use]
     pub fn portable_hashed(&self) -> String {
         let suffix = format!("_{:08x}", fnv1a(self.0.as_bytes()));
@@ -135,7 +137,7 @@ impl ScriptPath {
         format!("mcpd://{}", segments.join("/"))
     }
 
-    /// The path whose URI this is, however its segments are encoded; `None` if it is no such URI.
+    /// Parses the URI of a path, with segments encoded in any way; `None` if it is no such URI.
     #[must_use]
     pub fn from_uri(uri: &str) -> Option<Self> {
         let mut segments = Vec::new();
@@ -156,7 +158,7 @@ impl ScriptPath {
         self.uri() + "/state"
     }
 
-    /// The script whose state a URI names; `None` if it is no such URI.
+    /// Parses the URI of a script's state; `None` if it is no such URI.
     ///
     /// `mcpd://x/state/state` is the state of `x/state`.
     #[must_use]
@@ -188,17 +190,17 @@ impl fmt::Display for ScriptPath {
     }
 }
 
-/// Returns the text with ASCII for everything beyond, as one would spell it: `grosse` for `größe`.
+/// Transliterates text to ASCII as a person would spell it: `grosse` for `größe`.
 pub(crate) fn transliterate(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return text.into();
     }
-    // Each syllable of some scripts is followed by a space.
+    // In some writing systems a space follows each syllable.
     let spelled = deunicode(text).replace(" /", "/").replace(" .", ".");
     spelled.trim().to_owned().into()
 }
 
-/// FNV-1a: short, stable across versions, and nothing depends on it being hard to invert.
+/// FNV-1a: short and stable across versions; it need not resist inversion.
 pub(crate) fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)

@@ -1,25 +1,26 @@
-//! What a script prints where the contract wants JSON: one value, read as strictly as its help.
+//! JSON output of a script under the contract: one value, parsed as strictly as its help.
 
 use std::{fmt, ops::Range};
 
 use crate::{json, text};
 
-/// Characters of an output that a fault repeats.
+/// Maximum length of the excerpt in a fault, in characters.
 const EXCERPT: usize = 80;
 
-/// Why an output is not one strict JSON value.
+/// Reason why an output is not one strict JSON value.
 ///
-/// Displayed, it is a fragment: ``line 2, column 7: expected `,` or `}`, found `"b"`, in `{"a": 1 "b": 2}` ``.
+/// Displayed, it is a fragment: ``line 2, column 7: expected `,` or `}`, found `"b"`, in `{"a": 1
+/// "b": 2}` ``.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutputFault {
-    /// Bytes from the beginning of the output.
+    /// Byte range in the output.
     pub span: Range<usize>,
     /// The line of the fault, from 1.
     pub line: usize,
     /// The character in that line, from 1.
     pub column: usize,
-    /// What is wrong there, as a fragment.
+    /// The fault, as a fragment.
     pub message: String,
     /// The output around the fault.
     pub excerpt: String,
@@ -60,11 +61,11 @@ impl fmt::Display for OutputFault {
 
 impl std::error::Error for OutputFault {}
 
-/// The one JSON value that `output` is, exactly as it stands there but for whitespace around it.
+/// Checks that `output` is one JSON value, and returns its text without surrounding whitespace.
 ///
 /// # Errors
 ///
-/// The first fault: not UTF-8, not JSON, more than one value, nested too deep, or a key that stands twice.
+/// The first fault: not UTF-8, not JSON, more than one value, nested too deep, or a duplicate key.
 pub fn json_output(output: &[u8]) -> Result<&str, OutputFault> {
     let text = std::str::from_utf8(output).map_err(|error| {
         let start = error.valid_up_to();

@@ -1,7 +1,7 @@
-//! Portable schemas: JSON Schemas in the form that every known client and model provider reads.
+//! Portable schemas: JSON Schemas in the form that every known client and model provider accepts.
 //!
-//! One tool with a schema that a provider refuses can take all tools of all servers from a model, so lists show a
-//! schema in this form, and the author hears what was changed.
+//! One tool with a schema that a provider rejects can take all tools of all servers from a model.
+//! Lists therefore show a schema in this form, and the author gets a report of the changes.
 
 use std::fmt;
 
@@ -13,23 +13,23 @@ pub(crate) mod names;
 
 pub use names::PortableNames;
 
-/// Characters of a value that a message repeats.
+/// Maximum length of a quoted value in a message, in characters.
 const MAX_QUOTED: usize = 40;
 
-/// The types that JSON Schema knows.
+/// Types of JSON Schema.
 const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 
-/// One difference between a schema as it was declared and as it is listed.
+/// One difference between a declared schema and its listed form.
 ///
 /// Displayed, it is a sentence: ``at `#/properties/model`: `true` is listed as `{}` ``.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SchemaChange {
-    /// Where in the declared schema, as a JSON pointer in a fragment.
+    /// Place in the declared schema, as a JSON pointer in a fragment.
     pub pointer: String,
-    /// Value that stands there, and the one that is listed.
+    /// Declared value, and its listed form.
     pub what: String,
 }
 
@@ -39,11 +39,11 @@ impl fmt::Display for SchemaChange {
     }
 }
 
-/// Gives `schema` the portable form, which accepts the same values, and returns what was changed.
+/// Gives `schema` the portable form, which accepts the same values, and returns the changes.
 ///
-/// Schemas that are `true`, `false` or nothing of the kind become objects; an object has `properties` and an array
-/// `items`; tuples and exclusive bounds of older drafts are written as in 2020-12. A `$schema` stays, as the
-/// official conformance suite demands.
+/// Schemas that are `true`, `false` or no schema at all become objects; an object gets
+/// `properties` and an array `items`; tuples and exclusive bounds of older drafts are written as
+/// in 2020-12. A `$schema` stays, as the official conformance suite requires.
 ///
 /// ```
 /// use mcpd_scriptspec::portable_schema;
@@ -127,7 +127,7 @@ fn normalize_keywords(members: &mut Map<String, Value>, mut tell: impl FnMut(Str
     }
 }
 
-/// Leaves out a keyword whose value means nothing.
+/// Removes a keyword whose value is meaningless.
 fn remove_unless(
     members: &mut Map<String, Value>,
     keyword: &str,
@@ -145,7 +145,7 @@ fn remove_unless(
     }
 }
 
-/// Writes the tuple of an older draft in the words of 2020-12.
+/// Rewrites the tuple of an older draft as in 2020-12.
 fn replace_tuple(members: &mut Map<String, Value>) {
     let rest = members.shift_remove("additionalItems");
     let Some(tuple) = members.insert("items".to_owned(), rest.unwrap_or_else(|| json!({}))) else {
@@ -163,8 +163,9 @@ fn names_type(members: &Map<String, Value>, name: &str) -> bool {
     }
 }
 
-/// Calls `visit` with each schema directly inside another: its path there, and whether clients take `true` and `false`
-/// in its place. What only looks like a schema, such as a default, is none.
+/// Calls `visit` with each schema directly inside another: its path there, and whether clients
+/// accept `true` and `false` in its place. Values that only resemble a schema, such as a default,
+/// are left out.
 fn for_each_subschema(
     members: &mut Map<String, Value>,
     mut visit: impl FnMut(&str, &mut Value, bool),

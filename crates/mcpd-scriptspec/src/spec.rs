@@ -1,4 +1,4 @@
-//! What a script says of itself, checked: only valid specs can be made, and only by this crate.
+//! Validated spec of a script: only valid specs can exist, and only this crate creates them.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -10,59 +10,60 @@ mod pattern;
 
 pub use pattern::Pattern;
 
-/// What a script says of itself.
+/// Validated description of a script.
 ///
-/// [`parse`](crate::parse) makes it; [`input_schema`](Self::input_schema) and [`invocation`](Self::invocation) use it.
+/// Created by [`parse`](crate::parse); used by [`input_schema`](Self::input_schema) and
+/// [`invocation`](Self::invocation).
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ScriptSpec {
-    /// Name for people; without it the name of the file serves.
+    /// Name for people; the name of the file by default.
     pub title: Option<String>,
-    /// What the script does, for models.
+    /// Purpose of the script, for models.
     pub description: Option<String>,
-    /// The script's own version, in whatever form.
+    /// The script's own version, in any form.
     pub version: Option<String>,
-    /// Whether the script answers `--state`.
+    /// The script answers `--state`.
     pub state: bool,
-    /// The options in the order they were declared; none where the script declares a schema of its own.
+    /// The options in declared order; none if the script declares a schema of its own.
     pub options: Vec<ScriptOption>,
-    /// A JSON Schema of the arguments in place of options, of which only the outermost shape was checked.
+    /// JSON Schema of the arguments in place of options; only its outermost shape was checked.
     pub declared_schema: Option<Value>,
-    /// What the script is to its callers.
+    /// Role of the script for its callers.
     pub role: Role,
-    /// What the script prints.
+    /// Format of the script's output.
     pub output: OutputFormat,
-    /// A JSON Schema of what the script prints, of which only the outermost shape was checked.
+    /// JSON Schema of the output; only its outermost shape was checked.
     pub output_schema: Option<Value>,
-    /// How the script behaves, for people who permit calls.
+    /// Behaviour of the script, as a hint for approvals.
     pub annotations: Annotations,
-    /// Pictures of the script, best first.
+    /// Icons of the script, best first.
     pub icons: Vec<Icon>,
-    /// Words to find the script by.
+    /// Keywords for searches.
     pub tags: Vec<String>,
-    /// Longest run the script expects.
+    /// Longest expected run.
     pub timeout: Option<Duration>,
-    /// How many runs the script bears at once.
+    /// Maximum number of concurrent runs.
     pub concurrency: Option<NonZeroU32>,
-    /// How the script wants to be confined, if at all.
+    /// Requested sandbox, if any.
     pub sandbox: Option<SandboxWish>,
-    /// Capabilities without which a client cannot use the script.
+    /// Capabilities that a client needs to use the script.
     pub requires: Vec<String>,
-    /// Whether each run gets a file that describes its caller.
+    /// Each run gets a file that describes its caller.
     pub context: bool,
-    /// Whether the script runs as a task.
+    /// Execution of the script as a task.
     pub task: TaskSupport,
-    /// The script's own words on its guardrails.
+    /// The author's text about guardrails.
     pub safety: Option<String>,
-    /// The script's own words on its command line.
+    /// The author's text about the command line.
     pub command: Option<String>,
-    /// The words on its command line that choose one of its commands, before all options.
+    /// Words on the command line that select a subcommand, before all options.
     pub subcommand: Vec<String>,
-    /// Passed on to clients as it is.
+    /// Metadata that is passed on to clients unchanged.
     pub meta: Map<String, Value>,
 }
 
-/// What a script is to its callers.
+/// Role of a script for its callers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role {
@@ -76,14 +77,14 @@ pub enum Role {
     Resource {
         /// A URI, or a URI template (RFC 6570) whose variables are options.
         uri: String,
-        /// Whether `uri` is a template.
+        /// `uri` is a template.
         is_template: bool,
         /// Type of the content.
         mime_type: Option<String>,
     },
 }
 
-/// What a script prints.
+/// Format of a script's output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutputFormat {
@@ -96,146 +97,151 @@ pub enum OutputFormat {
     Mcp,
 }
 
-/// How a script wants to be confined: what it can do without, whatever its host allows.
+/// Requested sandbox: access that the script does not need, even if its host allows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxWish {
-    /// How far.
+    /// Requested level.
     pub level: SandboxLevel,
-    /// Files and directories it writes, as it names them: relative to the directory of its file.
+    /// Files and directories that it writes, relative to the directory of its file.
     pub write: Vec<String>,
-    /// Files and directories it reads although they are hidden from confined scripts, likewise.
+    /// Files and directories that it reads although confined scripts cannot, relative to the same
+    /// directory.
     pub read: Vec<String>,
-    /// Files and directories it need not read, likewise.
+    /// Files and directories that it need not read, relative to the same directory.
     pub hide: Vec<String>,
-    /// Whether it uses the network.
+    /// The script uses the network.
     pub network: bool,
 }
 
-/// How far a script wants to be confined.
+/// Requested sandbox level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SandboxLevel {
-    /// It writes only what it declares.
+    /// The script writes only declared files.
     #[default]
     Guarded,
-    /// The same, in a system of its own.
+    /// `Guarded`, in a separate view of the system.
     Strict,
 }
 
-/// Whether a script runs as a task.
+/// Execution of a script as a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskSupport {
-    /// Callers wait for it.
+    /// Callers wait for the result.
     #[default]
     Never,
-    /// As the caller likes.
+    /// The caller chooses.
     Auto,
-    /// Callers must not wait for it.
+    /// Callers must not wait for the result.
     Required,
 }
 
-/// How a script behaves, in its own words: nothing to rely on.
+/// Behaviour of a script as its author declares it: not a guarantee.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Annotations {
-    /// It changes nothing.
+    /// The script changes nothing.
     pub read_only: Option<bool>,
-    /// It may destroy something.
+    /// The script may destroy data.
     pub destructive: Option<bool>,
-    /// Calling it twice does no more than calling it once.
+    /// A second identical call has no further effect.
     pub idempotent: Option<bool>,
-    /// It reaches beyond this machine.
+    /// The script reaches beyond this machine.
     pub open_world: Option<bool>,
 }
 
-/// A picture of a script.
+/// An icon of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Icon {
     /// An `https:`, `http:` or `data:` URI.
     pub src: String,
-    /// Type of the picture.
+    /// Media type of the icon.
     pub mime_type: Option<String>,
-    /// Such as `48x48`, or `any`.
+    /// Sizes, such as `48x48`, or `any`.
     pub sizes: Vec<String>,
-    /// `light` or `dark`: the background it is drawn for.
+    /// `light` or `dark`: background that the icon is drawn for.
     pub theme: Option<String>,
 }
 
-/// One declared input of a script, or one property of an object that is one.
+/// One declared input of a script, or one property of an object in one.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ScriptOption {
-    /// Never empty, and without `=` and control characters.
+    /// Name, not empty, without `=` and control characters.
     pub name: String,
     /// Name for people.
     pub title: Option<String>,
-    /// What the option means, for models.
+    /// Meaning of the option, for models.
     pub description: Option<String>,
-    /// Whether every call must give it.
+    /// Every call must provide the option.
     pub required: bool,
-    /// What a value must be.
+    /// Type of the value.
     pub value_type: ValueType,
-    /// The value of an optional option that a call leaves out: valid for `value_type`, as the script gets it.
+    /// Value of an optional option that a call leaves out: valid for `value_type`, in the form
+    /// that the script gets.
     pub default_value: Option<Box<RawValue>>,
-    /// Values to learn from, each valid for `value_type`.
+    /// Example values, each valid for `value_type`.
     pub examples: Vec<Box<RawValue>>,
-    /// Whether values are kept out of logs and messages.
+    /// Values are kept out of logs and messages.
     pub secret: bool,
     /// The HTTP header `Mcp-Param-…` that repeats the value.
     pub header: Option<String>,
-    /// Where on the command line the value stands too.
+    /// Position of the value on the command line, if it is passed there, too.
     pub argument: Option<Argument>,
-    /// A further variable with the value: a shell identifier, and none that means something to a system or an interpreter.
+    /// A further variable with the value: a shell identifier without a meaning for a system or an
+    /// interpreter.
     pub variable: Option<String>,
-    /// The variable of the script's environment whose value an option has that a call leaves out,
-    /// before its default.
+    /// Variable of the script's environment that provides the value if a call leaves the option
+    /// out; it takes precedence over the default.
     pub env: Option<String>,
 }
 
-/// Where on the command line of a script the value of an option stands.
+/// Position of an option's value on a script's command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Argument {
-    /// After a flag such as `--user` or `-u`, with its dashes; a boolean is the flag alone, or nothing.
+    /// After a flag such as `--user` or `-u`, with its dashes; a boolean is the flag alone, or
+    /// absent.
     Flag(String),
-    /// In its place after `--`.
+    /// At its position after `--`.
     Positional,
-    /// In its place after the flags, with `--` before the first only where one of them begins
-    /// with `-` or `+`.
+    /// At its position after the flags, with `--` before the first only if one of them begins with
+    /// `-` or `+`.
     Operand,
-    /// In its place, in a script that reads no flags; empty where there is no value.
+    /// At its position, in a script without flags; an empty word if there is no value.
     Plain,
-    /// The value percent-encoded but for letters, digits and `-._~`, for a script that puts it into an address.
+    /// The value percent-encoded but for letters, digits and `-._~`, for a script that inserts it
+    /// into a URL.
     PlainPercentEncoded,
 }
 
-/// What a value must be.
+/// Type of a value.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ValueType {
     /// Text.
     #[non_exhaustive]
     String {
-        /// Code points.
+        /// Bounds of the number of code points.
         size: Bounds,
-        /// What some part of the text must match.
+        /// Pattern that some part of the text must match.
         pattern: Option<Pattern>,
-        /// What the text is, such as `date`: published, not checked.
+        /// Format of the text, such as `date`: published, not checked.
         format: Option<String>,
     },
-    /// A whole number of any size.
+    /// An integer of any size.
     #[non_exhaustive]
     Integer {
-        /// The value itself.
+        /// Bounds of the value.
         size: Bounds,
     },
     /// Any number.
     #[non_exhaustive]
     Float {
-        /// The value itself.
+        /// Bounds of the value.
         size: Bounds,
     },
     /// `true` or `false`.
@@ -243,32 +249,32 @@ pub enum ValueType {
     /// Any JSON value.
     #[non_exhaustive]
     Any {
-        /// Code points of a string, or the value of a number; checked but not published.
+        /// Bounds of a string's code points, or of a number's value; checked but not published.
         size: Bounds,
     },
-    /// One of a list.
+    /// One value of a list.
     #[non_exhaustive]
     Enum {
-        /// At least one, and all different.
+        /// Values, at least one, all distinct.
         values: Vec<String>,
     },
     /// A list.
     #[non_exhaustive]
     Array {
-        /// Number of elements.
+        /// Bounds of the number of elements.
         size: Bounds,
-        /// What each element must be.
+        /// Type of each element.
         items: Option<Box<Self>>,
     },
     /// A JSON object.
     #[non_exhaustive]
     Object {
-        /// All properties it may have; without them it may have any.
+        /// All allowed properties; `None` allows any.
         properties: Option<Vec<ScriptOption>>,
     },
 }
 
-/// The smallest and the largest size allowed, both inclusive.
+/// Smallest and largest allowed size, both inclusive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bounds {

@@ -1,16 +1,16 @@
-//! "Did you mean": the known name that a misspelt one is closest to.
+//! "Did you mean" suggestions: the known name closest to a misspelt one.
 
-/// The name closest to `given`, if one is close enough to have been meant.
+/// The name closest to `given`, if it is close enough.
 pub(crate) fn suggest<'n>(
     given: &str,
     names: impl IntoIterator<Item = &'n str>,
 ) -> Option<&'n str> {
-    // Nobody means a name this long, and the distance takes quadratic time.
+    // No known name is this long, and the distance takes quadratic time.
     if given.len() > 64 {
         return None;
     }
     let names: Vec<_> = names.into_iter().collect();
-    // `type` for `value_type`, `default` for `default_value`.
+    // Matches `type` for `value_type`, and `default` for `default_value`.
     let is_part = |name: &&str| given.len() >= 4 && name.contains(given);
     if let Some(name) = names.iter().copied().find(is_part) {
         return Some(name);

@@ -1,4 +1,4 @@
-//! Text of strangers, in messages and in metadata: what nobody sees in it, and how to repeat it safely.
+//! Untrusted text in messages and metadata: detection of hidden characters, and safe excerpts.
 
 use std::{
     fmt::{self, Write as _},
@@ -6,14 +6,14 @@ use std::{
     str::Utf8Error,
 };
 
-/// The first bytes that are no character, and what to say of them.
+/// The first bytes that are not UTF-8, and a message about them.
 pub(crate) fn not_utf8(bytes: &[u8], error: Utf8Error) -> (Range<usize>, String) {
     let start = error.valid_up_to();
     let end = start + error.error_len().unwrap_or(bytes.len() - start);
     (start..end, format!("byte {start} is not UTF-8"))
 }
 
-/// The place of a fault, which readers of other languages give as one between two characters: one of these.
+/// Extends an empty span to one character: renderers of other formats need a visible one.
 pub(crate) fn visible(text: &str, span: Range<usize>) -> Range<usize> {
     if !span.is_empty() {
         return span;
@@ -31,13 +31,15 @@ pub(crate) fn visible(text: &str, span: Range<usize>) -> Range<usize> {
     }
 }
 
-/// Control characters except line ends and tabs, direction marks, invisible characters and tags.
+/// Returns whether a character is hidden: control characters except line ends and tabs, direction
+/// marks, invisible characters and tags.
 ///
-/// The joiners U+200C and U+200D are spelling in several scripts, and part of many emoji.
+/// The joiners U+200C and U+200D belong to the spelling of several writing systems, and to many
+/// emoji.
 #[must_use]
 pub fn is_hidden(char: char) -> bool {
     match char {
-        // Nearly all there ever are.
+        // Fast path for nearly all characters.
         ' '..='~' => false,
         '\n' | '\t' | '\r' => false,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => {
@@ -49,7 +51,8 @@ pub fn is_hidden(char: char) -> bool {
     }
 }
 
-/// At most `max` characters of `text` on one line, hidden ones as escapes, and an ellipsis where something was left out.
+/// At most `max` characters of `text` on one line, with hidden ones escaped, and an ellipsis for
+/// omitted text.
 #[must_use]
 pub fn excerpt(text: &str, max: usize) -> String {
     let mut excerpt = String::new();
@@ -68,10 +71,10 @@ pub fn excerpt(text: &str, max: usize) -> String {
     excerpt
 }
 
-/// Characters of a name that a message repeats.
+/// Maximum length of a name in a message, in characters.
 const MAX_NAME: usize = 64;
 
-/// A name in a message, which is put together only if there is one.
+/// A name for a message, formatted only if the message is displayed.
 pub(crate) fn name(text: &str) -> impl fmt::Display {
     fmt::from_fn(move |f| write!(f, "`{}`", excerpt(text, MAX_NAME)))
 }

@@ -1,4 +1,4 @@
-//! Normalization of URIs (RFC 3986, 6.2.2): the one form in which they are listed and compared.
+//! URI normalization (RFC 3986, 6.2.2): the one form in which URIs are listed and compared.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::name::ScriptPath;
 
-/// ASCII that stands in no URI unencoded.
+/// ASCII characters that are always encoded in a URI.
 const EXCLUDED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -20,11 +20,12 @@ const EXCLUDED: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Returns the normalized form of `uri`: scheme and host in small letters, everything percent-encoded that has to be
-/// and nothing else, no `.` and `..` between slashes. Text that is no URI even then stays as it is.
+/// Returns the normalized form of `uri`: scheme and host in lower case, percent-encoding exactly
+/// where it is required, no `.` and `..` segments. Text that is not a URI even then stays
+/// unchanged.
 ///
-/// Clients parse the URIs of a list and send back what their parser made of them, so two URIs are one where this form
-/// is.
+/// Clients parse the URIs of a list and send back the form of their parser, so two URIs are equal
+/// if their normalized forms are.
 ///
 /// ```
 /// use mcpd_scriptspec::normalize_uri;
@@ -34,7 +35,7 @@ const EXCLUDED: &AsciiSet = &CONTROLS
 /// ```
 #[must_use]
 pub fn normalize_uri(uri: &str) -> Cow<'_, str> {
-    // Behind `mcpd://` is the path of a script, whose first segment is no host.
+    // After `mcpd://` comes the path of a script, whose first segment is not a host.
     if let Some(path) = ScriptPath::from_uri(uri) {
         return path.uri().into();
     }

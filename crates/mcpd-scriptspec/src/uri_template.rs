@@ -1,15 +1,17 @@
-//! URI templates: which URIs one stands for, and what such a URI says of the variables. Of RFC 6570 only
-//! the expressions that can be read back from a URI.
+//! URI templates: matching of URIs, and extraction of variables from them. Supports those
+//! expressions of RFC 6570 that can be parsed back from a URI.
 
 use std::{fmt, str::FromStr};
 
 use percent_encoding::{CONTROLS, percent_decode_str, utf8_percent_encode};
 use regex::Regex;
 
-/// Longest template, in characters: strangers may list any number of them, and each is compiled.
+/// Maximum length of a template, in characters: untrusted servers may list any number, and each is
+/// compiled.
 pub(crate) const MAX_LENGTH: usize = 2048;
 
-/// A URI template of text and the expressions `{name}` and `{+name}`, whose value may hold `/`, `?` and `#`.
+/// A URI template of text and the expressions `{name}` and `{+name}`; a value of the latter may
+/// contain `/`, `?` and `#`.
 ///
 /// ```
 /// use mcpd_scriptspec::UriTemplate;
@@ -28,20 +30,20 @@ pub struct UriTemplate {
     regex: Regex,
 }
 
-/// Why a text is no template that can be served.
+/// Reason why a text is not a supported template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
-    /// A brace without its other half.
+    /// An unmatched brace.
     #[error("a brace stands alone")]
     Brace,
-    /// Any other expression of RFC 6570, or none at all.
+    /// Another expression of RFC 6570, or an invalid one.
     #[error("`{{{0}}}` is neither `{{name}}` nor `{{+name}}`")]
     Expression(String),
-    /// A variable that would have two values.
+    /// A variable that occurs twice, and could get two values.
     #[error("the variable `{0}` stands there twice")]
     Repeated(String),
-    /// Two variables that no URI can tell apart.
+    /// Two adjacent variables, with no text to separate them in a URI.
     #[error("nothing stands between `{0}` and the variable before it")]
     Adjacent(String),
     /// More than 2048 characters.
@@ -59,7 +61,7 @@ impl FromStr for UriTemplate {
         let mut variables: Vec<String> = Vec::new();
         let mut literal_len = 0;
         let (authority, mut rest) = source.split_at(authority_len(source));
-        // Clients send scheme and host back in small letters.
+        // Clients send scheme and host back in lower case.
         let mut pattern = format!("^(?i:{})", escaped(authority)?);
         while let Some((literal, after)) = rest.split_once('{') {
             let (expression, after) = after.split_once('}').ok_or(TemplateError::Brace)?;
@@ -88,26 +90,27 @@ impl FromStr for UriTemplate {
 }
 
 impl UriTemplate {
-    /// The template as it was written.
+    /// The template as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.source
     }
 
-    /// The names of the variables, in their order.
+    /// Names of the variables, in their order.
     #[must_use]
     pub fn variables(&self) -> &[String] {
         &self.variables
     }
 
-    /// How much of the template is text, in bytes: of two that match a URI, the one with more says more.
+    /// Number of literal bytes in the template: of two that match a URI, the one with more is more
+    /// specific.
     #[must_use]
     pub fn literal_len(&self) -> usize {
         self.literal_len
     }
 
-    /// The variables with their values, decoded, if `uri` is made from this template. No value is empty; one
-    /// may hold anything, `..` and encoded slashes included.
+    /// The variables with their values, decoded, if `uri` matches this template. No value is
+    /// empty; a value may contain anything, `..` and encoded slashes included.
     #[must_use]
     pub fn values(&self, uri: &str) -> Option<Vec<(&str, String)>> {
         let uri = encoded(uri);
@@ -137,7 +140,7 @@ fn expression_of(expression: &str) -> Result<(&str, &'static str), TemplateError
     Ok((name, pattern))
 }
 
-/// The length of the scheme and of what a template has of a host before its first variable, in bytes.
+/// Length in bytes of the scheme and the literal part of the host before the first variable.
 fn authority_len(source: &str) -> usize {
     let literal = source.find('{').unwrap_or(source.len());
     let scheme = source[..literal].find(':').map_or(0, |colon| colon + 1);
@@ -155,7 +158,8 @@ fn escaped(literal: &str) -> Result<String, TemplateError> {
     Ok(regex::escape(&encoded(literal)))
 }
 
-/// Text outside of ASCII, which callers may have encoded or not, in the one form in which it is compared.
+/// Text with everything outside ASCII encoded: callers may or may not have done so, and this form
+/// is compared.
 fn encoded(text: &str) -> String {
     utf8_percent_encode(text, CONTROLS).to_string()
 }

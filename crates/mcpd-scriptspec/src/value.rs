@@ -1,4 +1,4 @@
-//! Whether a value is what an option wants, and the two forms in which it is passed on.
+//! Validation of a value against the type of an option, and its two forms for a script.
 
 use std::borrow::Cow;
 
@@ -12,16 +12,16 @@ mod words;
 
 pub(crate) use words::{describe, expectation, one_of};
 
-/// How much longer than it was sent an array or an object may become, in bytes: integers with an exponent are longer in
-/// digits.
+/// Maximum growth of an array or an object beyond its sent length, in bytes: integers with an
+/// exponent are longer in digits.
 const MAX_GROWTH: usize = 32 * 1024;
 
-/// A value in the forms in which a script gets it.
+/// A valid value in the forms that a script gets.
 #[derive(Debug)]
 pub(crate) struct Accepted<'a> {
     /// One line of JSON, for stdin.
     pub(crate) json: Cow<'a, str>,
-    /// The text of a variable; `None` if it would be absurdly long.
+    /// The text of a variable; `None` if it would exceed the limit.
     pub(crate) text: Option<Cow<'a, str>>,
 }
 
@@ -34,11 +34,11 @@ impl Accepted<'_> {
     }
 }
 
-/// Why a value is not what an option wants.
+/// Mismatch of a value and the type of an option.
 #[derive(Debug)]
 pub(crate) struct Mismatch {
     pub(crate) kind: MismatchKind,
-    /// Where in the value, such as `[3].name`; empty for the value itself.
+    /// Place in the value, such as `[3].name`; empty for the value itself.
     pub(crate) path: String,
     /// Fragments for messages.
     pub(crate) expected: String,
@@ -52,16 +52,16 @@ pub(crate) enum MismatchKind {
     Bounds,
 }
 
-/// Reading of a string that is exactly one JSON value of the kind that is wanted.
+/// Treatment of a string that is exactly one JSON value of the expected kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strings {
-    /// Models send `"5"` where they mean 5, and `"[1]"` where they mean a list.
+    /// Converted: models send `"5"` for 5, and `"[1]"` for a list.
     Coerced,
-    /// Authors are expected to write what they mean.
+    /// Not converted: authors are expected to be exact.
     Kept,
 }
 
-/// Takes `value` for an option of `value_type`.
+/// Validates `value` for an option of `value_type`.
 pub(crate) fn accept<'a>(
     value_type: &ValueType,
     value: Value<'a>,
@@ -90,7 +90,7 @@ pub(crate) fn accept<'a>(
     })
 }
 
-/// Takes a string that is exactly one JSON array or object for what it holds, where one is wanted.
+/// Converts a string that is exactly one JSON array or object to its content, if one is expected.
 fn accept_as_text(
     value_type: &ValueType,
     value: Value<'_>,
@@ -102,7 +102,7 @@ fn accept_as_text(
     };
     let text = value.string()?;
     let document = json::read(&text, 0).ok()?;
-    // A key that stands twice would be two values to two readers.
+    // Two parsers could read different values of a duplicate key.
     if document.root.kind() != wanted || !document.duplicates.is_empty() {
         return None;
     }
@@ -130,13 +130,13 @@ pub(crate) fn as_it_is(value: Value<'_>) -> Accepted<'_> {
     Accepted { json, text }
 }
 
-/// A mismatch before it is put into words.
+/// A mismatch without its message.
 enum Refused {
     Type,
     Bounds,
-    /// Outside the bounds; with what to say instead of the value itself.
+    /// Outside the bounds; with text to show instead of the value itself.
     Count(String),
-    /// An element or a property is at fault.
+    /// A fault of an element or a property.
     Inside(Mismatch),
 }
 
@@ -293,7 +293,7 @@ fn object<'a>(
     }
 }
 
-/// An array or an object, put together again from what was accepted of it.
+/// Builder of an array or an object from its valid parts.
 struct Inner {
     json: String,
     most: usize,
@@ -307,7 +307,7 @@ impl Inner {
         }
     }
 
-    /// Adds one element or member, which consists of these.
+    /// Adds one element or member, which consists of these parts.
     fn add(&mut self, parts: &[&str]) -> Result<(), Refused> {
         if self.json.len() > 1 {
             self.json.push(',');

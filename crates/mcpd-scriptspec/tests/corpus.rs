@@ -1,7 +1,8 @@
-//! Every case under `corpus/`: what a script prints, and what is made of it, side by side in one snapshot.
+//! Translation snapshots: every case under `corpus/` shows a script's output beside its result.
 //!
-//! A case is a sentence, then sections `-- stdout --`, `-- stderr --` and `-- arguments --` with one call on each line.
-//! In a section `-- stdout escaped --`, `\xHH` is a byte and `<<1000*text>>` is a repetition.
+//! A case is a sentence, then sections `-- stdout --`, `-- stderr --` and `-- arguments --` with
+//! one call a line. In a section `-- stdout escaped --`, `\xHH` is a byte and `<<1000*text>>` is a
+//! repetition.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
@@ -11,7 +12,7 @@ use mcpd_scriptspec::{Diagnostic, HelpOutput, Parsed, RULES, ScriptSpec, Severit
 use serde_json::{Value, value::RawValue};
 
 mod corpus {
-    //! How cases are read and results are shown.
+    //! Reader of cases and renderer of results.
     pub(crate) mod case;
     pub(crate) mod render;
 }
@@ -72,7 +73,8 @@ fn check(path: &Path) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// A stranger checks the schema: it is valid 2020-12, and each default is valid under its own property.
+/// Checks the schema with an independent validator: it is valid 2020-12, and each default is valid
+/// under its own property.
 #[track_caller]
 fn check_schema(spec: &ScriptSpec, schema: &Value) {
     jsonschema::draft202012::meta::validate(schema).unwrap_or_else(|error| panic!("{error}"));
@@ -89,13 +91,13 @@ fn check_schema(spec: &ScriptSpec, schema: &Value) {
     }
 }
 
-/// What the script gets is valid under the schema that callers see.
+/// Checks that the input of the script is valid under the published schema.
 #[track_caller]
 fn check_call(spec: &ScriptSpec, schema: &Value, call: &str) -> String {
     let arguments = RawValue::from_string(call.to_owned()).unwrap();
     let outcome = spec.invocation(Some(&arguments));
-    // Numbers beyond a double are no `Value`; the reader of this crate takes them, the validator cannot.
-    // A schema of the script's own is for the server to judge.
+    // The validator cannot read numbers beyond a double, which this crate accepts. A schema of the
+    // script's own is for the server to check.
     if spec.declared_schema.is_none()
         && let Ok(invocation) = &outcome
         && let Ok(stdin) = serde_json::from_slice::<Value>(&invocation.stdin)
@@ -125,7 +127,7 @@ fn every_case_is_as_recorded() {
     assert!(cases >= 60, "only {cases} cases were found");
     let missing: Vec<_> = RULES
         .iter()
-        // The one who runs the script finds these, and who reads a file those of dialects.
+        // The executor reports the codes below, and readers of files those of dialects.
         .filter(|rule| !rule.code.as_str().starts_with("source-") && rule.dialect.is_none())
         .filter(|rule| {
             !matches!(

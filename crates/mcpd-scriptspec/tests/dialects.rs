@@ -1,7 +1,9 @@
-//! Every case under `dialects/`: a file that describes itself, and what is made of it, side by side in one snapshot.
+//! Dialect snapshots: every case under `dialects/` shows a file that describes itself beside its
+//! result.
 //!
-//! A case is a sentence, then a section `-- file NAME --` and perhaps `-- arguments --` with one call of its first tool on
-//! each line. In a section `-- file NAME escaped --`, `\xHH` is a byte and `<<1000*text>>` is a repetition.
+//! A case is a sentence, then a section `-- file NAME --` and perhaps `-- arguments --` with one
+//! call of its first tool a line. In a section `-- file NAME escaped --`, `\xHH` is a byte and
+//! `<<1000*text>>` is a repetition.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
@@ -12,7 +14,7 @@ use serde_json::value::RawValue;
 
 #[path = "corpus"]
 mod corpus {
-    //! How cases are read and results are shown.
+    //! Reader of cases and renderer of results.
     pub(crate) mod case;
     pub(crate) mod render;
 }
@@ -22,7 +24,7 @@ use corpus::{
     render,
 };
 
-/// Cases of each dialect, at least.
+/// Minimum number of cases of each dialect.
 const ENOUGH: usize = 25;
 
 #[track_caller]
@@ -55,7 +57,7 @@ fn check(path: &Path) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// One tool of a file. A stranger checks its schema.
+/// Renders one tool of a file, and checks its schema with an independent validator.
 #[track_caller]
 fn tool(described: &Described, source: &[u8]) -> String {
     let path = described.path.as_deref().unwrap_or("as the file");

@@ -1,4 +1,4 @@
-//! What holds for every script and every call, not only for those in the corpus.
+//! Properties of every script and every call, beyond the cases of the corpus.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
@@ -15,7 +15,7 @@ use proptest::{
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
-/// A help that uses most of the contract, to be damaged.
+/// A help that uses most of the contract, as input for damage.
 const METADATA: &str = r#"{"title": "Thing", "description": "Does \u00e4 thing 🚀", "version": "1.0", "state": true,
  "output": "json", "output_schema": {"type": "object"}, "annotations": {"read_only": true}, "timeout": 2.5,
  "icons": [{"src": "https://example.org/i.png", "sizes": ["any"]}], "_meta": {"a": [1, null]}}"#;
@@ -25,7 +25,7 @@ const OPTIONS: &str = r#"{
  "mode": {"description": "C", "value_type": {"enum": ["a", "b"]}, "default_value": "b", "header": "Mode"},
  "list": {"description": "D", "value_type": "array", "items": {"value_type": "object", "properties": {"x": {}}}}}"#;
 
-/// The same in dialects, each with the name of a file.
+/// Descriptions in dialects, each with the name of a file, as input for damage.
 const FILES: &[(&str, &str)] = &[
     (
         "a.mcpd.toml",
@@ -73,7 +73,7 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Everything that a reader of `Described` relies on.
+/// Checks all guarantees of `Described`.
 #[track_caller]
 fn check_file(path: &str, text: &[u8]) {
     let described = Dialect::of(path, text).map(|dialect| dialect.read(path, text));
@@ -94,7 +94,7 @@ fn check_file(path: &str, text: &[u8]) {
     }
 }
 
-/// Everything that a reader of `Parsed` relies on.
+/// Checks all guarantees of `Parsed`.
 #[track_caller]
 fn check_parsed(stdout: &[u8], stderr: &[u8]) -> Parsed {
     let parsed = parse(HelpOutput { stdout, stderr });
@@ -119,7 +119,8 @@ fn check_parsed(stdout: &[u8], stderr: &[u8]) -> Parsed {
     parsed
 }
 
-/// The schema is valid under the official meta-schema, and the defaults and examples are valid under the schema.
+/// Checks that the schema is valid under the official meta-schema, and that defaults and examples
+/// are valid under the schema.
 #[track_caller]
 fn check_spec(spec: &ScriptSpec) {
     let schema = spec.input_schema();
@@ -202,7 +203,7 @@ fn damage(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A definition of an option that has no faults.
+/// A definition of an option without faults.
 fn definition() -> impl Strategy<Value = Value> {
     let bounds = |low: i64| {
         (low..3, 3..8_i64).prop_flat_map(|(min, max)| {
@@ -285,7 +286,7 @@ fn argument() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The arguments as they are meant, by the documented leniencies alone.
+/// Arguments after the documented conversions alone.
 fn meant(options: &Value, mut arguments: Value) -> Value {
     let members = arguments.as_object_mut().unwrap();
     members.retain(|name, value| {
@@ -356,7 +357,7 @@ proptest! {
     #[test]
     fn the_reader_takes_exactly_what_is_json(text in damage(METADATA)) {
         let expected = serde_json::from_slice::<Value>(&text);
-        // A number that no double holds is JSON all the same.
+        // A number beyond the range of a double is JSON all the same.
         prop_assume!(!expected.as_ref().is_err_and(|error| error.to_string().contains("out of range")));
         let is_json = check_parsed(&text, b"").diagnostics.iter().all(|diagnostic| {
             !["help-not-json", "text-after-json", "help-not-utf8", "missing-metadata"].contains(&diagnostic.code.as_str())

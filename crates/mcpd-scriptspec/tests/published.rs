@@ -1,4 +1,5 @@
-//! What is published about dialects is right: the JSON Schema of sidecars, and the examples of the documentation.
+//! Published descriptions of dialects: the JSON Schema of sidecars, and the examples of the
+//! documentation.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
@@ -15,7 +16,7 @@ mod case;
 
 use case::{Case, children};
 
-/// A sidecar in the eyes of an editor; `None` if it has numbers that no `Value` holds.
+/// A sidecar as an editor reads it; `None` if it has numbers that no `Value` holds.
 fn sidecar(name: &str, text: &str) -> Option<Value> {
     let text = text.trim_start_matches('\u{feff}');
     if name.ends_with(".json") {
@@ -74,7 +75,7 @@ fn a_sidecar_without_faults_fits_the_published_schema() {
     );
 }
 
-/// The examples of a page: what stands in fences with the name of a file behind the name of the language.
+/// Examples of a page: fenced blocks with the name of a file behind the name of the language.
 fn examples(page: &str) -> Vec<(&str, String)> {
     let mut examples = Vec::new();
     let mut lines = page.lines();
@@ -105,7 +106,7 @@ fn an_example_of_the_documentation_has_no_faults() {
     for (name, text) in examples {
         let dialect = Dialect::of(name, text.as_bytes()).unwrap_or_else(|| panic!("{name}"));
         for described in dialect.read(name, text.as_bytes()) {
-            // Conditions of a scriptlet have nowhere to be described.
+            // A scriptlet has no place to describe its conditions.
             let mut faults = described.parsed.diagnostics;
             faults.retain(|fault| fault.severity > Severity::Info);
             assert_eq!(faults, [], "{name}");

@@ -1,4 +1,5 @@
-//! Values → what stands on the command line of a script. No shell reads it, and no value in it is taken for a flag.
+//! Command line of a script, built from values. No shell parses it, and no value in it is mistaken
+//! for a flag.
 
 use std::borrow::Cow;
 
@@ -10,23 +11,24 @@ use crate::{
     value::{self, Accepted},
 };
 
-/// Longest argument, in bytes; Linux takes no longer one.
+/// Maximum length of an argument, in bytes: the limit of Linux.
 const MAX_ARGUMENT: usize = 128 * 1024 - 1;
 
-/// All arguments together, in bytes, with what the system adds to each: its end and a pointer to it.
+/// Maximum length of all arguments, in bytes, including the overhead of each: its NUL and its
+/// pointer.
 const MAX_ARGUMENTS: usize = 256 * 1024;
 const PER_ARGUMENT: usize = 1 + size_of::<usize>();
 
-/// Collects the command line, option by option in declared order.
+/// Builder of the command line, option by option in declared order.
 pub(super) struct CommandLine<'s> {
     flags: Vec<String>,
     positionals: Vec<String>,
     plain: Vec<String>,
-    /// Tells whether `--` stands before positionals whatever they are.
+    /// `--` always stands before the positionals.
     is_separated: bool,
-    /// The first positional that was left out: what comes after it would take its place.
+    /// The first omitted positional: later ones would take its place.
     left_out: Option<&'s ScriptOption>,
-    /// Bytes that arguments may still take.
+    /// Remaining bytes for arguments.
     room: usize,
 }
 
@@ -44,7 +46,7 @@ impl Default for CommandLine<'_> {
 }
 
 impl<'s> CommandLine<'s> {
-    /// Adds what an option was given; `None` if it has no value.
+    /// Adds the value of an option; does nothing without a value.
     pub(super) fn pass(
         &mut self,
         option: &'s ScriptOption,
@@ -76,7 +78,8 @@ impl<'s> CommandLine<'s> {
                 let texts = texts.into_iter().map(Cow::into_owned);
                 self.add(option, |line| &mut line.positionals, texts)
             }
-            // An empty word keeps the place of a value; a list has as many words as values.
+            // An empty word keeps the place of an absent value; a list has as many words as
+            // elements.
             Argument::Plain | Argument::PlainPercentEncoded
                 if texts.is_empty() && !matches!(option.value_type, ValueType::Array { .. }) =>
             {
@@ -130,7 +133,8 @@ impl<'s> CommandLine<'s> {
         Ok(())
     }
 
-    /// Returns the words that choose the command, flags, `--` so that no positional is taken for a flag, and positionals.
+    /// Returns the words of the command line: subcommand, flags, `--` so that no positional is
+    /// mistaken for a flag, and positionals.
     pub(super) fn finish(self, subcommand: &[String]) -> Vec<String> {
         let mut words = subcommand.to_vec();
         words.extend(self.flags);
@@ -145,7 +149,8 @@ impl<'s> CommandLine<'s> {
     }
 }
 
-/// The elements of a list, or the one text of anything else; `None` if it would be absurdly long.
+/// The elements of a list, or the single text of another value; `None` if it would exceed the
+/// limit.
 pub(super) fn texts<'a>(
     option: &ScriptOption,
     accepted: &'a Accepted<'_>,
@@ -157,15 +162,15 @@ pub(super) fn texts<'a>(
     let mut room = MAX_ARGUMENTS;
     let texts = document.root.elements().map(|element| {
         let text = value::as_it_is(element).text?;
-        // Numbers with an exponent are longer here than they were: no more of them than can be passed.
+        // Numbers with an exponent become longer here, so the total is limited.
         room = room.checked_sub(text.len() + PER_ARGUMENT)?;
         Some(text)
     });
     texts.collect()
 }
 
-/// A flag and its value: two words for a short flag, as not every script understands one,
-/// but for a value that would be taken for a flag itself.
+/// A flag and its value: two words for a short flag, because not every script accepts one word,
+/// unless the value looks like a flag itself.
 fn words(flag: &str, text: &str) -> Vec<String> {
     if flag.starts_with("--") {
         vec![format!("{flag}={text}")]
@@ -191,7 +196,7 @@ fn fault(option: &ScriptOption, expected: &str, got: &str) -> ArgumentFault {
     }
 }
 
-/// The text as a part of an address: bytes other than unreserved characters of RFC 3986 in hexadecimal.
+/// Percent-encodes text for a URL: all bytes but the unreserved characters of RFC 3986.
 fn percent_encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

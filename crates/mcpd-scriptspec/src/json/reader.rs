@@ -1,14 +1,14 @@
-//! Walks a JSON text once and checks all of it: the grammar, the depth, and that no key stands twice.
+//! JSON validator: reads a text once, and checks grammar, depth and duplicate keys.
 
 use std::collections::BTreeSet;
 
 use super::{Duplicate, Span, SyntaxError, SyntaxErrorKind, is_whitespace, unescape};
 use crate::{decimal, text::excerpt};
 
-/// Arrays and objects inside each other; deeper documents are refused.
+/// Maximum nesting depth of arrays and objects; deeper documents are rejected.
 const MAX_DEPTH: usize = 128;
 
-/// The place in the text, and what was noticed on the way.
+/// Position in the text, and the duplicate keys found so far.
 pub(super) struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Reads one value, whatever follows it.
+    /// Reads one value, and ignores the text after it.
     pub(super) fn first(&mut self) -> Result<Span, SyntaxError> {
         self.skip_whitespace();
         let start = self.at;
@@ -118,7 +118,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads what follows a member or an element: the closing bracket, or a comma with something after it.
+    /// Reads the end of a member or an element: the closing bracket, or a comma with another one
+    /// after it.
     fn closes(&mut self, bracket: u8) -> Result<bool, SyntaxError> {
         self.skip_whitespace();
         if self.eat(bracket) {
@@ -246,7 +247,7 @@ impl<'a> Reader<'a> {
         Err(Self::grammar(span, message))
     }
 
-    /// Where the run of letters, digits and number signs that starts at `start` ends.
+    /// End of the run of letters, digits and number signs at `start`.
     fn word_end(&self, start: usize) -> usize {
         let rest = self.text[start..].bytes();
         let is_word =
@@ -270,7 +271,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Names what stands at the current place.
+    /// Describes the token at the current position.
     fn found(&self) -> String {
         match self.text[self.at..].chars().next() {
             Some(char) => format!("`{}`", excerpt(char.encode_utf8(&mut [0; 4]), 1)),
@@ -282,7 +283,7 @@ impl<'a> Reader<'a> {
         let message = format!("expected {expected}, found {}", self.found());
         let span = match self.text[self.at..].chars().next() {
             Some(char) => self.at..self.at + char.len_utf8(),
-            // Not past the line end that most outputs close with.
+            // An error at the end stands before the final line end, which most outputs have.
             None => self.text.trim_end().len()..self.text.trim_end().len(),
         };
         Self::grammar(span, message)

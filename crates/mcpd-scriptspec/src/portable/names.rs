@@ -1,4 +1,5 @@
-//! Portable names of properties: spellings that every model provider accepts, and the way back.
+//! Portable names of properties: spellings that every model provider accepts, and the mapping
+//! back.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,10 +14,10 @@ use super::for_each_subschema;
 use crate::name::{fnv1a, transliterate};
 use crate::text;
 
-/// Longest portable name, in characters.
+/// Maximum length of a portable name, in characters.
 const MAX_LENGTH: usize = 64;
 
-/// How many values inside each other are looked into: deeper ones stay as they are.
+/// Maximum depth of renamed values: deeper ones stay unchanged.
 const MAX_DEPTH: usize = 128;
 
 /// Returns whether every model provider accepts the name of a property.
@@ -28,8 +29,8 @@ fn is_portable_char(char: char) -> bool {
     char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '-')
 }
 
-/// Returns the portable spelling of a name: letters of other scripts transliterated, `_` for every other character, and a hash at the end where the name is too
-/// long.
+/// Returns the portable spelling of a name: letters of other scripts transliterated, `_` for every
+/// other character, and a hash at the end of a name that is too long.
 pub(crate) fn portable_name(name: &str) -> Cow<'_, str> {
     if is_portable(name) {
         return name.into();
@@ -54,7 +55,7 @@ fn replace(name: &str) -> String {
     transliterate(name).replace(|char| !is_portable_char(char), "_")
 }
 
-/// The spellings of those properties of one schema whose names some provider refuses.
+/// Portable spellings of those properties of one schema whose names a provider rejects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortableNames {
     portable: BTreeMap<String, String>,
@@ -62,7 +63,7 @@ pub struct PortableNames {
 }
 
 impl PortableNames {
-    /// Returns the spellings for `schema`, or nothing where every name is portable.
+    /// Returns the spellings for `schema`, or nothing if every name is portable.
     ///
     /// ```
     /// use mcpd_scriptspec::PortableNames;
@@ -95,7 +96,7 @@ impl PortableNames {
             if !is_free(&spelling) {
                 spelling = portable_hashed(name);
             }
-            // Two hashes of 32 bits that are one are as good as never.
+            // A collision of two 32-bit hashes is left unhandled.
             if is_free(&spelling) {
                 names.originals.insert(spelling.clone(), name.clone());
                 names.portable.insert(name.clone(), spelling);
@@ -110,7 +111,7 @@ impl PortableNames {
         names.map(|(name, spelling)| (name.as_str(), spelling.as_str()))
     }
 
-    /// Spells the properties of `schema` portably, and tells in the description of each what it is called.
+    /// Renames the properties of `schema`, and adds the original name to the description of each.
     pub fn rename(&self, schema: &mut Value) {
         let Value::Object(members) = schema else {
             return;
@@ -150,8 +151,8 @@ impl PortableNames {
         }
     }
 
-    /// Returns `arguments` with the properties called as `schema` calls them, each value in the digits in which it came.
-    /// A key is renamed only where the schema has a property of that name in its place.
+    /// Returns `arguments` with the original names of `schema`, each value in its original digits.
+    /// A key is renamed only where the schema has a property of that name.
     #[must_use]
     pub fn restore(&self, schema: &Value, arguments: &RawValue) -> Box<RawValue> {
         let mut json = String::with_capacity(arguments.get().len());
@@ -164,9 +165,9 @@ impl PortableNames {
     }
 }
 
-/// The names of all properties, wherever in the schema.
+/// Collects the names of all properties, anywhere in the schema.
 fn collect(schema: &Value, names: &mut BTreeSet<String>) {
-    // Only the walk needs to change anything.
+    // Only the traversal needs a mutable schema.
     let mut schema = schema.clone();
     collect_from(&mut schema, names);
 }
@@ -181,7 +182,7 @@ fn collect_from(schema: &mut Value, names: &mut BTreeSet<String>) {
     for_each_subschema(members, |_, schema, _| collect_from(schema, names));
 }
 
-/// Tells in a description what the property is called.
+/// Adds the original name of the property to its description.
 fn describe(property: &mut Value, name: &str) {
     let Value::Object(members) = property else {
         return;
@@ -200,14 +201,14 @@ fn with_full_stop(text: &str) -> String {
     format!("{text}{}", if is_sentence { "" } else { "." })
 }
 
-/// The way back from portable names, guided by the schema.
+/// Mapping back from portable names, guided by the schema.
 struct Restorer<'s> {
     originals: &'s BTreeMap<String, String>,
     root: &'s Value,
 }
 
 impl<'s> Restorer<'s> {
-    /// Writes `value`, which each of `schemas` is about.
+    /// Writes `value`, to which each of `schemas` applies.
     fn write(&self, value: &RawValue, schemas: &[&'s Value], depth: usize, json: &mut String) {
         let text = value.get();
         if schemas.is_empty() || depth == 0 {
@@ -249,7 +250,7 @@ impl<'s> Restorer<'s> {
         original.unwrap_or(key)
     }
 
-    /// The schemas with all others that are about the same value.
+    /// The schemas with all others that apply to the same value.
     fn expand(&self, schemas: &[&'s Value]) -> Vec<&'s Value> {
         let mut all: Vec<&'s Value> = Vec::new();
         let mut open = schemas.to_vec();
@@ -282,7 +283,7 @@ impl<'s> Restorer<'s> {
     }
 }
 
-/// The schemas of the member `key` of what `schemas` are about.
+/// Schemas of the member `key` of a value under `schemas`.
 fn of_member<'s>(key: &str, schemas: &[&'s Value]) -> Vec<&'s Value> {
     let of_one = |schema: &&'s Value| {
         let property = schema.get("properties").and_then(|all| all.get(key));
@@ -291,7 +292,7 @@ fn of_member<'s>(key: &str, schemas: &[&'s Value]) -> Vec<&'s Value> {
     schemas.iter().filter_map(of_one).collect()
 }
 
-/// The schemas of an element of what `schemas` are about.
+/// Schemas of an element of a value under `schemas`.
 fn of_element<'s>(index: usize, schemas: &[&'s Value]) -> Vec<&'s Value> {
     let of_one = |schema: &&'s Value| {
         let first = schema.get("prefixItems").and_then(|all| all.get(index));
@@ -300,7 +301,7 @@ fn of_element<'s>(index: usize, schemas: &[&'s Value]) -> Vec<&'s Value> {
     schemas.iter().filter_map(of_one).collect()
 }
 
-/// The members of an object in their order, a key that stands there twice included.
+/// Members of an object in their order, including duplicate keys.
 struct Members<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {

@@ -1,16 +1,17 @@
-//! A regular expression as JSON Schema means it: ECMA-262, matched anywhere in the text, in linear time.
+//! Regular expressions with the semantics of JSON Schema: ECMA-262, matched anywhere in the text,
+//! in linear time.
 
 use std::fmt;
 
 use regex::{Regex, RegexBuilder};
 
-/// Compiled size that is still harmless, in bytes.
+/// Maximum size of a compiled expression, in bytes.
 const MAX_COMPILED: usize = 1 << 20;
 
 /// A regular expression without look-around and back-references.
 #[derive(Clone)]
 pub struct Pattern {
-    /// As it was declared; the compiled one is a translation.
+    /// The declared expression; the compiled one is a translation.
     source: String,
     regex: Regex,
 }
@@ -28,7 +29,7 @@ impl Pattern {
         })
     }
 
-    /// The expression as it was declared.
+    /// The expression as declared.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.source

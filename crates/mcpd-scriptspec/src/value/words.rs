@@ -8,13 +8,13 @@ use crate::{
     text::{self, excerpt},
 };
 
-/// Characters of a value that a message repeats.
+/// Maximum length of a quoted value in a message, in characters.
 const QUOTED: usize = 40;
 
-/// Values or names that a message lists.
+/// Maximum number of values or names in a message.
 const LISTED: usize = 20;
 
-/// What a value of this type is: `an integer from 1 to 100`.
+/// Describes a value of this type: `an integer from 1 to 100`.
 pub(crate) fn expectation(value_type: &ValueType) -> String {
     match value_type {
         ValueType::String { size, pattern, .. } => {
@@ -37,7 +37,7 @@ pub(crate) fn expectation(value_type: &ValueType) -> String {
     }
 }
 
-/// A value: `the string "ten"`.
+/// Describes a value: `the string "ten"`.
 pub(crate) fn describe(value: Value<'_>) -> String {
     let text = excerpt(value.text(), QUOTED);
     match value.kind() {
@@ -48,7 +48,7 @@ pub(crate) fn describe(value: Value<'_>) -> String {
     }
 }
 
-/// The names to choose from: ``one of the options `a`, `b` ``.
+/// Lists the alternatives: ``one of the options `a`, `b` ``.
 pub(crate) fn one_of(what: &str, options: &[ScriptOption]) -> String {
     if options.is_empty() {
         return format!("no {what} at all");

@@ -1,11 +1,11 @@
-//! The text of a case → what the script printed and how it is called.
+//! Parser of cases: the script's output and the calls.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// What is in a directory, in order.
+/// Entries of a directory, sorted.
 pub(crate) fn children(directory: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<_> = fs::read_dir(directory)
         .unwrap()
@@ -19,7 +19,7 @@ pub(crate) fn children(directory: &Path) -> Vec<PathBuf> {
 pub(crate) struct Case {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
-    /// The name of a file and what is in it.
+    /// Name and content of a file.
     pub(crate) file: (String, Vec<u8>),
     pub(crate) calls: Vec<String>,
 }
@@ -72,7 +72,7 @@ impl Case {
     }
 }
 
-/// `\xHH` is a byte, and `<<3*text>>` is `texttexttext`.
+/// Decodes `\xHH` to a byte, and `<<3*text>>` to `texttexttext`.
 #[track_caller]
 fn unescape(line: &str) -> Vec<u8> {
     let mut bytes = Vec::new();

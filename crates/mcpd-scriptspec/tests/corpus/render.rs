@@ -5,10 +5,10 @@ use std::{fmt::Write as _, ops::Range};
 use mcpd_scriptspec::{ArgumentFault, Diagnostic, Invocation, ScriptSpec};
 use serde_json::Value;
 
-/// Columns of a line that are shown.
+/// Maximum number of columns shown of a line.
 const WIDTH: usize = 100;
 
-/// A diagnostic with the line it is about and carets under its span.
+/// Renders a diagnostic with its line, and carets under its span.
 #[track_caller]
 pub(crate) fn diagnostic(diagnostic: &Diagnostic, stream: &[u8]) -> String {
     let Diagnostic {
@@ -41,7 +41,7 @@ pub(crate) fn diagnostic(diagnostic: &Diagnostic, stream: &[u8]) -> String {
     let column = characters(&stream[line_start..start]).len();
     let marked = characters(&stream[start..end.min(line_end).max(start)]).len();
 
-    // Of a long line, the part around the span.
+    // A long line is cut to the part around the span.
     let skipped = if column < WIDTH {
         0
     } else {
@@ -70,7 +70,7 @@ pub(crate) fn diagnostic(diagnostic: &Diagnostic, stream: &[u8]) -> String {
     text
 }
 
-/// What a terminal shows for bytes, one character for each that is shown.
+/// Characters that a terminal shows for bytes, one for each shown byte or character.
 fn characters(bytes: &[u8]) -> Vec<char> {
     let visible = |char: char| {
         if char.is_control() || char == '\u{feff}' {
@@ -85,7 +85,7 @@ fn characters(bytes: &[u8]) -> Vec<char> {
         .collect()
 }
 
-/// What the metadata says beyond the defaults, one field on each line.
+/// Metadata beyond the defaults, one field a line.
 pub(crate) fn metadata(spec: &ScriptSpec) -> String {
     let default = metadata_fields(&ScriptSpec::default());
     let fields = metadata_fields(spec).into_iter().zip(default);
@@ -124,7 +124,7 @@ fn metadata_fields(spec: &ScriptSpec) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A schema with one property on each line.
+/// A schema with one property a line.
 pub(crate) fn schema(schema: &Value) -> String {
     let mut text = "{\n".to_owned();
     let members = schema.as_object().unwrap();
@@ -148,7 +148,7 @@ pub(crate) fn schema(schema: &Value) -> String {
     text + "}"
 }
 
-/// A call with what the script gets, or with what is wrong.
+/// A call with the script's input, or with the faults.
 pub(crate) fn call(arguments: &str, outcome: &Result<Invocation, Vec<ArgumentFault>>) -> String {
     let mut text = format!("> {}\n", shorten(arguments));
     match outcome {
