@@ -11,9 +11,9 @@ use crate::Server;
 use crate::call;
 use crate::catalog::MAX_SIZE;
 use crate::context::Context;
+use crate::memory_budget::{Exhausted, MemoryBudget, Reservation};
 use crate::principal::Principal;
 use crate::quota::{self, Pace};
-use crate::room::{Crowded, Room, Taken};
 use crate::turns::{Busy, Lane, Turns};
 
 /// Memory budget for contents that wait for their readers, in largest files: overall and per
@@ -33,7 +33,7 @@ pub(crate) struct Admission {
     /// Scheduler of calls that run no local process.
     pub(crate) calls: Turns,
     /// Memory budget of contents that are read, until they are sent.
-    contents: Room,
+    contents: MemoryBudget,
 }
 
 impl Admission {
@@ -43,7 +43,7 @@ impl Admission {
             pace: Pace::default(),
             runs: Turns::new(processes),
             calls: Turns::new(usize::MAX),
-            contents: Room::new(LARGEST, CONTENTS, CONTENTS_OF_ONE),
+            contents: MemoryBudget::new(LARGEST, CONTENTS, CONTENTS_OF_ONE),
         }
     }
 }
@@ -53,14 +53,14 @@ impl Admission {
 /// # Errors
 ///
 /// Fails with `429` if memory does not become free in time.
-pub(crate) async fn room(
+pub(crate) async fn reserve_memory(
     server: &Server,
     principal: &Principal,
     bytes: u64,
-) -> Result<Option<Taken>, ErrorObject> {
+) -> Result<Option<Reservation>, ErrorObject> {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    let taken = server.admission().contents.take(principal, bytes).await;
-    taken.map_err(|Crowded| {
+    let reservation = server.admission().contents.reserve(principal, bytes).await;
+    reservation.map_err(|Exhausted| {
         server.metrics().refused(Refused::Busy);
         quota::crowded("too much is being read from this server at once")
     })

@@ -21,11 +21,11 @@ use crate::conversation::Conversation;
 use crate::dispatch::{self, Answer, encode};
 use crate::handler::{lifecycle, subscriptions};
 use crate::inflight::{Inflight, MAX_OPEN};
+use crate::memory_budget;
+#[cfg(feature = "http")]
+use crate::memory_budget::SharedReservation;
 use crate::outbox::{Closed, Outbox};
 use crate::principal::Principal;
-use crate::room;
-#[cfg(feature = "http")]
-use crate::room::Held;
 use crate::session::{Introduction, Session};
 use crate::sync::lock;
 use crate::trace::TraceContext;
@@ -129,7 +129,7 @@ impl Connection {
             face: Face {
                 transport,
                 principal,
-                held: None,
+                reservation: None,
                 needed_scope: NeededScope::default(),
                 names,
                 outbox,
@@ -186,12 +186,12 @@ impl Connection {
     pub(crate) async fn deliver_from(
         &self,
         principal: &Principal,
-        held: Held,
+        reservation: SharedReservation,
         message: &[u8],
     ) -> Result<(), Closed> {
         let face = Face {
             principal: principal.clone(),
-            held,
+            reservation,
             ..self.face.clone()
         };
         self.deliver_with(message, &face).await
@@ -294,9 +294,13 @@ impl Connection {
     ///
     /// The request is malformed or cannot begin.
     #[cfg(feature = "http")]
-    pub(crate) fn request(&self, request: &Request<'_>, held: Held) -> Result<Answer, ErrorObject> {
+    pub(crate) fn request(
+        &self,
+        request: &Request<'_>,
+        reservation: SharedReservation,
+    ) -> Result<Answer, ErrorObject> {
         let face = Face {
-            held,
+            reservation,
             ..self.face.clone()
         };
         self.request_with(request, &face)
@@ -410,7 +414,7 @@ impl Reply {
                 .collect();
             (!answers.is_empty()).then(|| {
                 let whole = [b"[", answers.join(&b","[..]).as_slice(), b"]"].concat();
-                room::made_of(answers, whole)
+                memory_budget::inherit_guards(answers, whole)
             })
         }))
     }

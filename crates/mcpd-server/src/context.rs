@@ -21,11 +21,11 @@ use crate::access::{Defaults, NeededScope};
 use crate::audit::trail::Trail;
 use crate::catalog::ToolNames;
 use crate::dispatch::MethodResult;
+use crate::memory_budget::SharedReservation;
 use crate::mirror::ParameterHeaders;
 use crate::outbox::Outbox;
 use crate::output::{Downgrade, replace_nul};
 use crate::principal::Principal;
-use crate::room::Held;
 use crate::session::Session;
 use crate::sync::lock;
 use crate::trace::TraceContext;
@@ -41,7 +41,7 @@ pub(crate) struct Context {
     pub(crate) principal: Principal,
     /// Memory reservation of the message: every task that works on the request keeps the message,
     /// and with it this.
-    pub(crate) held: Held,
+    pub(crate) reservation: SharedReservation,
     /// Scope that the sender lacks.
     pub(crate) needed_scope: NeededScope,
     pub(crate) names: ToolNames,

@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::handler::lists::list;
 use crate::handler::{completion, lifecycle, prompts, resources, subscriptions, tasks, tools};
 use crate::inflight::Inflight;
-use crate::room;
+use crate::memory_budget;
 
 /// Methods for which a script may run: they are recorded, and count against the rate limit of the
 /// caller.
@@ -208,7 +208,7 @@ pub(crate) fn encode(id: &RequestId, result: MethodResult) -> Bytes {
     match result {
         Ok(result) => {
             let response = jsonrpc::response_raw(id, &result);
-            room::made_of([result], response)
+            memory_budget::inherit_guards([result], response)
         }
         Err(error) => jsonrpc::error_response(Some(id), &error).into(),
     }

@@ -121,6 +121,7 @@ mod inflight;
 mod interaction;
 mod interpreter;
 mod launch;
+mod memory_budget;
 #[cfg_attr(not(feature = "metrics"), path = "metrics/absent.rs")]
 mod metrics;
 mod mirror;
@@ -136,7 +137,6 @@ mod questions;
 mod quota;
 mod regular;
 mod relay;
-mod room;
 mod run;
 mod run_command;
 mod runs;

@@ -9,21 +9,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use crate::room;
+use crate::memory_budget;
 
 /// Maximum number of queued bytes. A larger message is queued alone.
-const BYTES: u32 = 256 * 1024;
+const MAX_QUEUED_BYTES: u32 = 256 * 1024;
 /// Minimum cost of a message in bytes, which covers its overhead.
-const LEAST: u32 = 1024;
+const MIN_MESSAGE_COST: u32 = 1024;
 /// Maximum number of queued messages, which follows.
-const MESSAGES: u32 = BYTES / LEAST;
+const MAX_QUEUED_MESSAGES: u32 = MAX_QUEUED_BYTES / MIN_MESSAGE_COST;
 
 /// Sending end of the queue.
 #[derive(Debug, Clone)]
 pub(crate) enum Outbox {
     Queue {
         queue: mpsc::Sender<Bytes>,
-        room: Arc<Semaphore>,
+        space: Arc<Semaphore>,
     },
     Listener(Listener),
 }
@@ -48,9 +48,9 @@ impl Outbox {
     /// Creates an empty outbox, and the receiving end. A message takes up space until its reader
     /// drops it.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Bytes>) {
-        let (queue, messages) = mpsc::channel(MESSAGES as usize);
-        let room = Arc::new(Semaphore::new(BYTES as usize));
-        (Self::Queue { queue, room }, messages)
+        let (queue, messages) = mpsc::channel(MAX_QUEUED_MESSAGES as usize);
+        let space = Arc::new(Semaphore::new(MAX_QUEUED_BYTES as usize));
+        (Self::Queue { queue, space }, messages)
     }
 
     /// Creates an outbox that passes messages to `listener`, each before the next is made.
@@ -74,30 +74,30 @@ impl Outbox {
     ///
     /// Dropped before its end, it has queued nothing.
     pub(crate) async fn send(&self, message: Bytes) -> Result<(), Closed> {
-        let (queue, room) = match self {
-            Self::Queue { queue, room } => (queue, room),
+        let (queue, space) = match self {
+            Self::Queue { queue, space } => (queue, space),
             Self::Listener(Listener(listener)) => {
                 listener(&message);
                 return Ok(());
             }
         };
         // The semaphore is fair: a large message is not overtaken for ever by small ones.
-        let room = Arc::clone(room).acquire_many_owned(size(&message));
-        let room = tokio::select! {
+        let space = Arc::clone(space).acquire_many_owned(cost(&message));
+        let space = tokio::select! {
             biased;
-            room = room => room.map_err(|_| Closed)?,
+            space = space => space.map_err(|_| Closed)?,
             () = queue.closed() => return Err(Closed),
         };
-        put(queue, message, room)
+        enqueue(queue, message, space)
     }
 
     /// Queues a message if there is space that no waiting sender is ahead for. Returns whether it
     /// did.
     pub(crate) fn try_send(&self, message: Bytes) -> bool {
         match self {
-            Self::Queue { queue, room } => {
-                let room = Arc::clone(room).try_acquire_many_owned(size(&message));
-                room.is_ok_and(|room| put(queue, message, room).is_ok())
+            Self::Queue { queue, space } => {
+                let space = Arc::clone(space).try_acquire_many_owned(cost(&message));
+                space.is_ok_and(|space| enqueue(queue, message, space).is_ok())
             }
             Self::Listener(Listener(listener)) => {
                 listener(&message);
@@ -109,15 +109,15 @@ impl Outbox {
     /// Closes the queue, and refuses the senders that wait for space: its reader has stalled. A
     /// listener cannot stall.
     pub(crate) fn close(&self) {
-        if let Self::Queue { room, .. } = self {
-            room.close();
+        if let Self::Queue { space, .. } = self {
+            space.close();
         }
     }
 
     /// Returns whether the reader is gone.
     pub(crate) fn is_closed(&self) -> bool {
         match self {
-            Self::Queue { queue, room } => queue.is_closed() || room.is_closed(),
+            Self::Queue { queue, space } => queue.is_closed() || space.is_closed(),
             Self::Listener(_) => false,
         }
     }
@@ -125,18 +125,20 @@ impl Outbox {
 
 /// Queues a message that has its space. The queue is as long as the space allows messages, so it
 /// is never full.
-fn put(
+fn enqueue(
     queue: &mpsc::Sender<Bytes>,
     message: Bytes,
-    room: OwnedSemaphorePermit,
+    space: OwnedSemaphorePermit,
 ) -> Result<(), Closed> {
-    let message = room::holding(message, room);
+    let message = memory_budget::attach_guard(message, space);
     queue.try_send(message).map_err(|_| Closed)
 }
 
 /// Space that a message takes up.
-fn size(message: &Bytes) -> u32 {
-    u32::try_from(message.len()).map_or(BYTES, |size| size.clamp(LEAST, BYTES))
+fn cost(message: &Bytes) -> u32 {
+    u32::try_from(message.len()).map_or(MAX_QUEUED_BYTES, |cost| {
+        cost.clamp(MIN_MESSAGE_COST, MAX_QUEUED_BYTES)
+    })
 }
 
 #[cfg(test)]
@@ -147,14 +149,14 @@ mod tests {
 
     use super::*;
 
-    fn message(size: usize) -> Bytes {
-        vec![b'x'; size].into()
+    fn message(cost: usize) -> Bytes {
+        vec![b'x'; cost].into()
     }
 
     #[test]
     fn messages_are_bounded_in_number() {
         let (outbox, _messages) = Outbox::new();
-        for _ in 0..MESSAGES {
+        for _ in 0..MAX_QUEUED_MESSAGES {
             assert!(outbox.try_send(message(1)));
         }
         assert!(!outbox.try_send(message(1)));
@@ -163,7 +165,7 @@ mod tests {
     #[test]
     fn messages_are_bounded_in_bytes_until_they_are_dropped() {
         let (outbox, mut messages) = Outbox::new();
-        let half = BYTES as usize / 2;
+        let half = MAX_QUEUED_BYTES as usize / 2;
         assert!(outbox.try_send(message(half)));
         assert!(outbox.try_send(message(half)));
         assert!(!outbox.try_send(message(1)));
@@ -177,7 +179,7 @@ mod tests {
     fn a_message_of_any_size_goes_through_alone() {
         let (outbox, mut messages) = Outbox::new();
         assert!(outbox.try_send(message(1)));
-        let mut large = Box::pin(outbox.send(message(BYTES as usize + 1)));
+        let mut large = Box::pin(outbox.send(message(MAX_QUEUED_BYTES as usize + 1)));
         assert_eq!(large.as_mut().now_or_never(), None);
         messages.try_recv().unwrap();
         assert_eq!(large.as_mut().now_or_never(), Some(Ok(())));
@@ -187,8 +189,8 @@ mod tests {
     #[test]
     fn what_waits_goes_before_what_may_be_dropped() {
         let (outbox, mut messages) = Outbox::new();
-        assert!(outbox.try_send(message(BYTES as usize)));
-        let mut answer = Box::pin(outbox.send(message(BYTES as usize)));
+        assert!(outbox.try_send(message(MAX_QUEUED_BYTES as usize)));
+        let mut answer = Box::pin(outbox.send(message(MAX_QUEUED_BYTES as usize)));
         assert_eq!(answer.as_mut().now_or_never(), None);
         messages.try_recv().unwrap();
         assert!(!outbox.try_send(message(1)));
@@ -202,25 +204,28 @@ mod tests {
             let heard = Arc::clone(&heard);
             move |_| _ = heard.fetch_add(1, Ordering::Relaxed)
         });
-        for _ in 0..=MESSAGES {
+        for _ in 0..=MAX_QUEUED_MESSAGES {
             assert!(outbox.try_send(message(1)));
         }
-        let answer = outbox.send(message(BYTES as usize));
+        let answer = outbox.send(message(MAX_QUEUED_BYTES as usize));
         assert_eq!(answer.now_or_never(), Some(Ok(())));
-        assert_eq!(heard.load(Ordering::Relaxed), MESSAGES as usize + 2);
+        assert_eq!(
+            heard.load(Ordering::Relaxed),
+            MAX_QUEUED_MESSAGES as usize + 2
+        );
     }
 
     #[tokio::test]
     async fn nothing_waits_for_a_reader_that_is_gone_or_given_up() {
         let (outbox, messages) = Outbox::new();
-        assert!(outbox.try_send(message(BYTES as usize)));
+        assert!(outbox.try_send(message(MAX_QUEUED_BYTES as usize)));
         let mut waiting = Box::pin(outbox.send(message(1)));
         assert_eq!(waiting.as_mut().now_or_never(), None);
         drop(messages);
         assert_eq!(waiting.await, Err(Closed));
 
         let (outbox, _messages) = Outbox::new();
-        assert!(outbox.try_send(message(BYTES as usize)));
+        assert!(outbox.try_send(message(MAX_QUEUED_BYTES as usize)));
         let mut waiting = Box::pin(outbox.send(message(1)));
         assert_eq!(waiting.as_mut().now_or_never(), None);
         outbox.close();

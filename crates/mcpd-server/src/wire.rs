@@ -14,10 +14,10 @@ use crate::access::NeededScope;
 use crate::audit::trail::Trail;
 use crate::catalog::ToolNames;
 use crate::context::{Context, SideStream};
+use crate::memory_budget::SharedReservation;
 use crate::mirror::ParameterHeaders;
 use crate::outbox::Outbox;
 use crate::principal::Principal;
-use crate::room::Held;
 use crate::session::Session;
 use crate::trace::TraceContext;
 
@@ -80,7 +80,7 @@ pub(crate) struct Face {
     /// Principal of the peer.
     pub(crate) principal: Principal,
     /// Memory reservation of the message.
-    pub(crate) held: Held,
+    pub(crate) reservation: SharedReservation,
     /// Cell that reports the scope a request lacks to the transport.
     pub(crate) needed_scope: NeededScope,
     /// Spelling of tool names in lists.
@@ -133,7 +133,7 @@ impl<'a> StatelessEnvelope<'a> {
             version,
             transport: face.transport,
             principal: face.principal,
-            held: face.held,
+            reservation: face.reservation,
             needed_scope: face.needed_scope,
             names: face.names,
             session: None,
@@ -188,7 +188,7 @@ pub(crate) fn stateful_context(
         version,
         transport: face.transport,
         principal: face.principal,
-        held: face.held,
+        reservation: face.reservation,
         needed_scope: face.needed_scope,
         names: face.names,
         capabilities: Arc::clone(&session.capabilities),

@@ -19,9 +19,9 @@ use crate::catalog::{Catalog, ReadError, Source, StaticFile};
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
+use crate::memory_budget;
 use crate::native::NativeResource;
 use crate::output::{self, Exit};
-use crate::room;
 use crate::run::{Job, execute};
 use crate::source::{self, Behind, RemoteResource};
 use crate::tool::{Script, raw};
@@ -205,7 +205,8 @@ fn unreadable(script: &Script, reason: &str) -> ErrorObject {
 fn read_output(server: &Server, output: Output, uri: String, context: Context) -> Handled {
     let server = server.clone();
     Handled::later(async move {
-        let taken = admission::room(&server, &context.principal, output.size()).await?;
+        let reservation =
+            admission::reserve_memory(&server, &context.principal, output.size()).await?;
         let (size, omitted) = (output.size(), output.omitted());
         let bytes = tokio::task::spawn_blocking(move || output.read())
             .await
@@ -218,7 +219,7 @@ fn read_output(server: &Server, output: Output, uri: String, context: Context) -
         let mut result = ReadResourceResult::new(vec![output::media_contents(&uri, None, bytes)]);
         output::note_totals(&mut result.meta, size + omitted, omitted);
         let result = context.encode_content(result)?;
-        Ok(room::holding(result, taken))
+        Ok(memory_budget::attach_guard(result, reservation))
     })
 }
 
@@ -232,7 +233,8 @@ fn read_file(
 ) -> Handled {
     let server = server.clone();
     Handled::later(async move {
-        let taken = admission::room(&server, &context.principal, file.size()).await?;
+        let reservation =
+            admission::reserve_memory(&server, &context.principal, file.size()).await?;
         let opened = Arc::clone(&file);
         let bytes = tokio::task::spawn_blocking(move || opened.read())
             .await
@@ -243,7 +245,7 @@ fn read_file(
             })?;
         let contents = output::media_contents(&uri, mime_type.as_deref(), bytes);
         let result = context.encode_content(ReadResourceResult::new(vec![contents]))?;
-        Ok(room::holding(result, taken))
+        Ok(memory_budget::attach_guard(result, reservation))
     })
 }
 

@@ -48,7 +48,7 @@ impl Router {
         let path = router::without_last_slash(parts.uri.path());
         let name = percent_decode_str(path.strip_prefix(PREFIX).unwrap_or_default());
         let name = name.decode_utf8_lossy().into_owned();
-        let (body, held) = match self
+        let (body, reservation) = match self
             .intake
             .read(&client.principal, &parts.headers, body)
             .await
@@ -71,7 +71,7 @@ impl Router {
         let id = RequestId::from(1);
         let called = connection.request(
             &RpcRequest::new(id.clone(), "tools/call", Some(&params)),
-            held,
+            reservation,
         );
         let answer: events::Answer = match called.unwrap_or_else(|error| Answer::Now(Err(error))) {
             Answer::Now(Err(error)) => {

@@ -12,22 +12,24 @@ use hyper::header::{CONTENT_TYPE, HeaderMap};
 
 use super::reply::{self, Refused};
 use crate::admission;
+use crate::memory_budget::{
+    MAX_UNRESERVED, MemoryBudget, RESERVATION_TIMEOUT, Reservation, SharedReservation,
+};
 use crate::metrics::Metrics;
 use crate::principal::Principal;
-use crate::room::{Held, PATIENCE, Room, SMALL, Taken};
 
 /// Timeout for receiving a body.
-const BODY: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Memory budget in bodies of maximum size: over all clients, and for one of them.
-const LARGEST: usize = 64;
-const LARGEST_OF_ONE: usize = 16;
+const MAX_LARGE_BODIES: usize = 64;
+const MAX_LARGE_BODIES_PER_CLIENT: usize = 16;
 
 /// Body reader of one listener.
 #[derive(Debug)]
 pub(super) struct Intake {
     /// Maximum size of a body, in bytes.
     limit: usize,
-    room: Room,
+    budget: MemoryBudget,
     metrics: Arc<Metrics>,
 }
 
@@ -36,7 +38,7 @@ impl Intake {
     pub(super) fn new(limit: usize, metrics: Arc<Metrics>) -> Self {
         Self {
             limit,
-            room: Room::new(limit, LARGEST, LARGEST_OF_ONE),
+            budget: MemoryBudget::new(limit, MAX_LARGE_BODIES, MAX_LARGE_BODIES_PER_CLIENT),
             metrics,
         }
     }
@@ -53,7 +55,7 @@ impl Intake {
         client: &Principal,
         headers: &HeaderMap,
         body: &mut Incoming,
-    ) -> Result<(Bytes, Held), Refused> {
+    ) -> Result<(Bytes, SharedReservation), Refused> {
         let refused = |status, reason: &'static str| Err(Box::new(reply::text(status, reason)));
         // An empty body needs no type.
         if !is_json(headers) && !body.is_end_stream() {
@@ -63,7 +65,7 @@ impl Intake {
         if body.size_hint().lower() > self.limit as u64 {
             return Err(self.too_large());
         }
-        match tokio::time::timeout(BODY, self.collect(client, body)).await {
+        match tokio::time::timeout(BODY_TIMEOUT, self.collect(client, body)).await {
             Ok(read) => read,
             Err(_) => {
                 let reason = "the body did not arrive in time";
@@ -76,13 +78,13 @@ impl Intake {
         &self,
         client: &Principal,
         body: &mut Incoming,
-    ) -> Result<(Bytes, Held), Refused> {
+    ) -> Result<(Bytes, SharedReservation), Refused> {
         let announced = body.size_hint().exact();
         // The reservation is made in one step: readers that hold a part and wait for the rest
         // would wait for each other (deadlock).
         let most = announced.map_or(self.limit, |announced| announced as usize);
-        let mut held = match announced {
-            Some(_) => self.take(client, most).await?,
+        let mut reservation = match announced {
+            Some(_) => self.reserve(client, most).await?,
             None => None,
         };
         // Most bodies have one part. Other parts are copied together and not kept, as each could
@@ -109,25 +111,29 @@ impl Intake {
                 }
                 whole.extend_from_slice(&part);
             }
-            if first.len() + whole.len() > SMALL && held.is_none() {
-                held = self.take(client, most).await?;
+            if first.len() + whole.len() > MAX_UNRESERVED && reservation.is_none() {
+                reservation = self.reserve(client, most).await?;
             }
         }
         let whole = match first.is_empty() {
             true => whole.freeze(),
             false => first,
         };
-        if let Some(held) = &mut held {
-            held.shrink(whole.len());
+        if let Some(reservation) = &mut reservation {
+            reservation.shrink(whole.len());
         }
-        Ok((whole, held.map(Arc::new)))
+        Ok((whole, reservation.map(Arc::new)))
     }
 
-    async fn take(&self, client: &Principal, bytes: usize) -> Result<Option<Taken>, Refused> {
-        self.room.take(client, bytes).await.map_err(|_| {
+    async fn reserve(
+        &self,
+        client: &Principal,
+        bytes: usize,
+    ) -> Result<Option<Reservation>, Refused> {
+        self.budget.reserve(client, bytes).await.map_err(|_| {
             self.metrics.refused(admission::Refused::Busy);
             let reason = "too much is being sent to this server at once";
-            Box::new(reply::too_many(reason, PATIENCE))
+            Box::new(reply::too_many(reason, RESERVATION_TIMEOUT))
         })
     }
 

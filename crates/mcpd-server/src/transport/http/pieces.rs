@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use mcpd_protocol::jsonrpc::{self, RequestId};
 
-use crate::room;
+use crate::memory_budget;
 
 /// Size from which a result is sent without a copy, in bytes. It may be the list of a thousand
 /// tools, which all clients share.
@@ -36,7 +36,7 @@ impl Pieces {
             pieces => {
                 let mut whole = pieces.concat();
                 jsonrpc::one_line(&mut whole);
-                room::made_of(pieces, whole)
+                memory_budget::inherit_guards(pieces, whole)
             }
         }
     }

@@ -36,10 +36,10 @@ use crate::catalog::ToolNames;
 use crate::connection::Reply;
 use crate::dispatch::{self, Answer, Handled, MethodResult};
 use crate::handler::lifecycle;
+use crate::memory_budget::SharedReservation;
 use crate::outbox::Outbox;
 use crate::principal::Principal;
 use crate::quota;
-use crate::room::Held;
 use crate::session::{Introduction, Session};
 use crate::wire::{Face, StatelessEnvelope, Transport};
 
@@ -72,7 +72,7 @@ struct Head<'a> {
     wants_events: bool,
     client: &'a Client<'a>,
     /// Memory reservation of the body.
-    held: Held,
+    reservation: SharedReservation,
     /// Scope that the client turns out to lack.
     needed_scope: NeededScope,
 }
@@ -102,7 +102,7 @@ impl Router {
         names: ToolNames,
         client: &Client<'_>,
     ) -> Response<Body> {
-        let (body, held) = match self
+        let (body, reservation) = match self
             .intake
             .read(&client.principal, &parts.headers, body)
             .await
@@ -116,7 +116,7 @@ impl Router {
             names,
             wants_events,
             client,
-            held,
+            reservation,
             needed_scope: NeededScope::default(),
         };
         match Frame::decode(&body) {
@@ -389,7 +389,7 @@ impl Router {
             Face {
                 transport: Transport::Http,
                 principal: head.client.principal.clone(),
-                held: head.held.clone(),
+                reservation: head.reservation.clone(),
                 needed_scope: head.needed_scope.clone(),
                 names: head.names,
                 outbox,

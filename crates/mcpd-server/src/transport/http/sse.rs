@@ -75,11 +75,11 @@ impl Streams {
         let Some(connection) = connection.filter(|found| found.principal() == principal) else {
             return gone();
         };
-        let (body, held) = match intake.read(principal, &parts.headers, body).await {
+        let (body, reservation) = match intake.read(principal, &parts.headers, body).await {
             Ok(read) => read,
             Err(response) => return *response,
         };
-        match connection.deliver_from(principal, held, &body).await {
+        match connection.deliver_from(principal, reservation, &body).await {
             Ok(()) => reply::accepted(),
             Err(_) => gone(),
         }
