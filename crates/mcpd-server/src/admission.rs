@@ -81,7 +81,7 @@ where
 {
     let turns = server.admission().calls.clone();
     let (caller, lane) = (context.principal.clone(), Arc::clone(lane));
-    let (metrics, trail) = (Arc::clone(server.metrics()), context.trail.clone());
+    let (metrics, record) = (Arc::clone(server.metrics()), context.record.clone());
     async move {
         match turns.take(&caller, &lane).await {
             Ok(_turn) => {
@@ -93,7 +93,7 @@ where
             }
             Err(busy) => {
                 metrics.refused(Refused::Busy);
-                trail.ended_as(Busy::NAME);
+                record.set_outcome(Busy::NAME);
                 Err(call::busy_with(&format!("The {kind} `{name}`"), busy))
             }
         }

@@ -1,6 +1,6 @@
 //! Audit log: caller, tool, arguments and outcome of each call, one JSON object per line.
 //! Tamper-evident: the records form a hash chain. Knows nothing of how a request is answered; the
-//! request collects its facts on the way, in a `Trail`.
+//! request collects its facts on the way, in a `RequestRecord`.
 
 use std::fmt;
 use std::io;
@@ -23,7 +23,7 @@ mod chain;
 mod files;
 mod reader;
 mod record;
-pub(crate) mod trail;
+pub(crate) mod request_log;
 mod writer;
 
 pub(crate) use arguments::{has_secrets, is_secret};

@@ -102,7 +102,7 @@ impl Call {
     ) -> Result<Self, Refusal> {
         if let Some(required) = &script.required {
             interaction::require(&context.capabilities, required)
-                .inspect_err(|_| context.trail.ended_as("missing-capability"))
+                .inspect_err(|_| context.record.set_outcome("missing-capability"))
                 .map_err(Refusal::Capability)?;
         }
         let known = script.terms.without_ignored(&script.spec, arguments);
@@ -119,7 +119,7 @@ impl Call {
             .invocation_in(&|name| script.terms.variable(name), arguments)
             .map_err(|faults| Refusal::Arguments(told(&faults)))?;
         let id = id::random();
-        context.trail.has_id(&id);
+        context.record.set_call_id(&id);
         Ok(Self {
             server: server.clone(),
             script: Arc::clone(script),

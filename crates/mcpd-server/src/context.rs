@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Defaults, NeededScope};
-use crate::audit::trail::Trail;
+use crate::audit::request_log::RequestRecord;
 use crate::catalog::ToolNames;
 use crate::dispatch::MethodResult;
 use crate::memory_budget::SharedReservation;
@@ -60,7 +60,7 @@ pub(crate) struct Context {
     /// Cancelled to end requests that never end by themselves.
     pub(crate) closing: CancellationToken,
     /// Record of the request for the audit log, the metrics and the spans.
-    pub(crate) trail: Trail,
+    pub(crate) record: RequestRecord,
 }
 
 impl Context {
@@ -79,8 +79,8 @@ impl Context {
         outcome: &'static str,
         unknown: ErrorObject,
     ) -> ErrorObject {
-        self.trail
-            .ended_as(if there.is_some() { "denied" } else { outcome });
+        self.record
+            .set_outcome(if there.is_some() { "denied" } else { outcome });
         let scope = there.and_then(|path| self.principal.access()?.missing_scope(path));
         let (Some(path), Some(scope)) = (there, scope) else {
             return unknown;
@@ -109,7 +109,7 @@ impl Context {
         };
         access
             .judge(path, arguments, spec.map(|spec| &**spec), defaults)
-            .inspect_err(|_| self.trail.ended_as("denied"))
+            .inspect_err(|_| self.record.set_outcome("denied"))
     }
 
     /// Parses the parameters of this request. Results that ask for input exist only since

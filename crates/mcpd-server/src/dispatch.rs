@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::Server;
 use crate::admission::Refused;
-use crate::audit::trail::Trail;
+use crate::audit::request_log::RequestRecord;
 use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::handler::lists::list;
@@ -100,12 +100,12 @@ pub(crate) fn dispatch(
         return Handled::Now(Err(error));
     }
     let known = METHODS.into_iter().find(|known| *known == request.method);
-    let trail = Trail::new(server, known.unwrap_or(OTHER), &request.id, &context);
-    context.trace = trail.span().trace(context.trace);
-    context.trail = trail;
+    let record = RequestRecord::new(server, known.unwrap_or(OTHER), &request.id, &context);
+    context.trace = record.span().trace(context.trace);
+    context.record = record;
     if needs_catalog(&request.method) && !server.catalog_is_ready() {
         // The request may be cancelled before the catalog can say what it names.
-        context.trail.asks(params);
+        context.record.set_params(params);
         return wait_for_catalog(server.clone(), request, context);
     }
     recorded(server, request, params, context)
@@ -118,23 +118,23 @@ fn recorded(
     params: &Params<'_>,
     context: Context,
 ) -> Handled {
-    let trail = context.trail.clone();
+    let record = context.record.clone();
     let handled = catch_unwind(AssertUnwindSafe(|| {
         handle(server, request, params, context)
     }));
     let handled = unless_panicked(handled).unwrap_or_else(|error| Handled::Now(Err(error)));
-    trail.asks(params);
+    record.set_params(params);
     match handled {
         Handled::Now(result) => {
-            trail.answered(&result);
+            record.finish(&result);
             Handled::Now(result)
         }
         Handled::Later(result) => Handled::later(async move {
-            let result = match trail.begun().await {
+            let result = match record.commit_begin().await {
                 Ok(()) => result.await,
                 Err(error) => Err(error),
             };
-            trail.answered(&result);
+            record.finish(&result);
             result
         }),
     }

@@ -84,7 +84,7 @@ impl CallContext {
     /// Begins a span for a request to another server, about its tool or prompt called `name`.
     #[must_use]
     pub fn outgoing(&self, method: &str, name: Option<&str>) -> Outgoing {
-        let span = self.request.trail.span().outgoing(method, name);
+        let span = self.request.record.span().outgoing(method, name);
         let trace = span.trace(self.trace().clone());
         Outgoing { span, trace }
     }

@@ -142,7 +142,7 @@ pub(crate) async fn run(
         |line| relay.line(line)
     ));
     let ended = relay.during(run).await;
-    context.trail.ran(&ended, Exit::of);
+    context.record.add_run(&ended, Exit::of);
     ended
 }
 
@@ -191,7 +191,7 @@ pub(crate) async fn execute(
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
-    let span = context.trail.span().run(job.path);
+    let span = context.record.span().run(job.path);
     let command = traced(command, &span.trace(context.trace.clone()));
     let ended = take_turn((server, context), job, command, on_line).await;
     span.ended(&ended);

@@ -181,15 +181,15 @@ async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> 
     let there = whole.tool(&start.tool);
     // This call is the one of interest in the records, and only the started tool declares its
     // secrets.
-    let trail = &context.request().trail;
+    let record = &context.request().record;
     if let Some(tool) = there {
-        trail.names(tool.path(), tool.script().map(|script| &script.spec));
+        record.set_tool(tool.path(), tool.script().map(|script| &script.spec));
         let asked = to_raw_value(&start).ok();
-        trail.asks(&Params::read(asked.as_deref()).unwrap_or_default());
+        record.set_params(&Params::read(asked.as_deref()).unwrap_or_default());
     }
     let tool = catalog.tool(&start.tool).ok_or_else(|| {
         let is_there = there.is_some();
-        trail.ended_as(if is_there { "denied" } else { "unknown-tool" });
+        record.set_outcome(if is_there { "denied" } else { "unknown-tool" });
         format!("There is no tool `{}`.", start.tool)
     })?;
     let restored = tool.restore_names(&start.arguments);

@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::admission::Admission;
 use crate::archive::Archive;
 use crate::audit::Audit;
-use crate::audit::trail::Auditor;
+use crate::audit::request_log::Auditor;
 use crate::catalog::Catalog;
 use crate::catalog::live::LiveCatalog;
 use crate::handler::lifecycle;

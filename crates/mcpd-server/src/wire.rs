@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Server;
 use crate::access::NeededScope;
-use crate::audit::trail::Trail;
+use crate::audit::request_log::RequestRecord;
 use crate::catalog::ToolNames;
 use crate::context::{Context, SideStream};
 use crate::memory_budget::SharedReservation;
@@ -144,7 +144,7 @@ impl<'a> StatelessEnvelope<'a> {
             stamp: server.stamp(version.wire()),
             parameters: face.parameters,
             closing: face.closing,
-            trail: Trail::default(),
+            record: RequestRecord::default(),
         })
     }
 }
@@ -199,6 +199,6 @@ pub(crate) fn stateful_context(
         stamp: server.stamp(version.wire()),
         parameters: None,
         closing: face.closing,
-        trail: Trail::default(),
+        record: RequestRecord::default(),
     })
 }

@@ -25,7 +25,9 @@ pub(crate) fn get(
         let whole = server.catalog();
         let there = whole.prompt(&params.name);
         if let Some(prompt) = there {
-            context.trail.names(prompt.path(), prompt.behind().spec());
+            context
+                .record
+                .set_tool(prompt.path(), prompt.behind().spec());
         }
         let unknown = ErrorObject::invalid_params(format!(
             "unknown prompt `{}`; prompts/list has the names",
@@ -33,7 +35,9 @@ pub(crate) fn get(
         ));
         context.refuse(there.map(|prompt| prompt.path()), "unknown-prompt", unknown)
     })?;
-    context.trail.names(prompt.path(), prompt.behind().spec());
+    context
+        .record
+        .set_tool(prompt.path(), prompt.behind().spec());
     let arguments = call::arguments(params.arguments.unwrap_or_default());
     let given = raw(&arguments);
     let behind = prompt.behind();

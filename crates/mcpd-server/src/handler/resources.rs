@@ -65,9 +65,9 @@ pub(crate) fn read(
         let whole = server.catalog();
         return Err(match maker_of(&whole, &params.uri) {
             Some((path, spec)) => {
-                context.trail.names(path, spec);
+                context.record.set_tool(path, spec);
                 if whole.resource(&params.uri).is_none() {
-                    context.trail.is_made_from_arguments();
+                    context.record.mark_uri_as_made();
                 }
                 context.refuse(Some(path), "denied", unknown)
             }
@@ -78,12 +78,12 @@ pub(crate) fn read(
             },
         });
     };
-    context.trail.is_made_from_arguments();
+    context.record.mark_uri_as_made();
     let arguments = raw(&call::arguments(values));
     match template.behind() {
         Behind::Script(script) => run(server, script, Some(&arguments), params, context),
         Behind::Remote(remote) => {
-            context.trail.names(remote.path(), None);
+            context.record.set_tool(remote.path(), None);
             context
                 .judge(remote.path(), Some(&arguments), None, Defaults::new)
                 .map_err(ErrorObject::invalid_params)?;
@@ -120,7 +120,7 @@ fn run(
     params: ReadResourceRequestParams,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    context.trail.names(&script.path, Some(&script.spec));
+    context.record.set_tool(&script.path, Some(&script.spec));
     context
         .judge(&script.path, arguments, Some(&script.spec), || {
             script.defaults()
@@ -158,7 +158,7 @@ fn run(
 
 /// Asks a script for its state.
 fn read_state(server: &Server, script: &Arc<Script>, uri: String, context: Context) -> Handled {
-    context.trail.names(&script.path, Some(&script.spec));
+    context.record.set_tool(&script.path, Some(&script.spec));
     let (server, script) = (server.clone(), Arc::clone(script));
     Handled::later(async move {
         let text = ask_state(&server, &script, &context).await?;
@@ -176,7 +176,7 @@ async fn ask_state(
     limits.capture_head = limits.capture_head.max(MAX_STATE);
     let command = script.state_command().limits(limits);
     let ended = execute((server, context), Job::of(script), command, |_| {}).await;
-    context.trail.ran(&ended, Exit::of);
+    context.record.add_run(&ended, Exit::of);
     let outcome = ended.map_err(|error| script.not_run(&error))?;
     if !outcome.success() {
         let exit = Exit::of(&outcome);
@@ -265,7 +265,7 @@ fn read_native(
 
 /// Asks the source.
 fn read_remote(server: &Server, remote: &RemoteResource, uri: String, context: Context) -> Handled {
-    context.trail.names(remote.path(), None);
+    context.record.set_tool(remote.path(), None);
     let result = remote.ask(server, &context, "resource", uri.clone());
     Handled::later(async move {
         let result = result.await.map_err(|error| match error.code {

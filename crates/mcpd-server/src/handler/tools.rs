@@ -78,7 +78,7 @@ pub(crate) fn call(
     };
     Ok(Handled::later(async move {
         let result = run.await?;
-        context.trail.answers(&result);
+        context.record.set_result(&result);
         context.encode_content(result)
     }))
 }
@@ -107,8 +107,8 @@ fn fault_for(context: &Context, catalog: &Catalog, name: &str) -> Option<String>
 /// Records the called tool, and the spec of its arguments.
 fn note(tool: &Tool, arguments: Option<&RawValue>, catalog: &Catalog, context: &Context) {
     match runs::described(tool, arguments, catalog) {
-        Ok(described) => context.trail.names(tool.path(), described),
-        Err(StartsNothing) => context.trail.names_for_unknown(tool.path()),
+        Ok(described) => context.record.set_tool(tool.path(), described),
+        Err(StartsNothing) => context.record.set_tool_for_unknown(tool.path()),
     }
 }
 
@@ -127,7 +127,7 @@ fn needs_tasks(context: &Context) -> Result<Handled, ErrorObject> {
                  If there is a tool `runs_start`, start it with that.",
             );
             let result = result.into();
-            context.trail.answers(&result);
+            context.record.set_result(&result);
             Ok(Handled::Now(context.encode(result)))
         }
     }

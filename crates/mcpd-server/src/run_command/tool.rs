@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::rules::Rules;
 use super::{MAX_TIMEOUT, NAME, RunCommand};
 use crate::archive::Shelf;
-use crate::audit::trail::Trail;
+use crate::audit::request_log::RequestRecord;
 use crate::call::{invalid_arguments, not_run, told};
 use crate::context::Context;
 use crate::interaction::Failure;
@@ -159,7 +159,7 @@ impl CommandTool {
         context: &Context,
     ) -> Called {
         let (tool, server, context) = (Arc::clone(self), server.clone(), context.clone());
-        match self.read(arguments, &context.trail) {
+        match self.read(arguments, &context.record) {
             Ok(arguments) => Called::Started(Box::pin(async move {
                 Ok(tool.run(&server, arguments, &context).await?.into())
             })),
@@ -171,7 +171,7 @@ impl CommandTool {
     fn read(
         &self,
         arguments: Option<&RawValue>,
-        trail: &Trail,
+        record: &RequestRecord,
     ) -> Result<Arguments, Box<CallToolResult>> {
         let known = self.terms.without_ignored(&self.spec, arguments);
         let invocation = self
@@ -186,7 +186,7 @@ impl CommandTool {
         }
         self.rules
             .judge(&arguments.command)
-            .inspect_err(|_| trail.ended_as("denied"))
+            .inspect_err(|_| record.set_outcome("denied"))
             .map_err(|reason| Box::new(CallToolResult::error(reason)))?;
         Ok(arguments)
     }
@@ -198,7 +198,7 @@ impl CommandTool {
         context: &Context,
     ) -> Result<CallToolResult, ErrorObject> {
         let call_id = id::random();
-        context.trail.has_id(&call_id);
+        context.record.set_call_id(&call_id);
         let command = run::identified(self.command(arguments), &call_id);
         let terms = &self.terms;
         let relay = Relay::new(Speaker::Command, &self.path, terms, context.side.clone());
@@ -211,7 +211,7 @@ impl CommandTool {
             relay.line(line);
         }));
         let ended = relay.during(run).await;
-        context.trail.ran(&ended, Exit::of_any_program);
+        context.record.add_run(&ended, Exit::of_any_program);
         let shelf = Shelf::new(server, context, terms, call_id);
         match ended {
             Ok(outcome) => Ok(output::command_result(&outcome, &shelf)),

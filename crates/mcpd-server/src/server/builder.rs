@@ -21,7 +21,7 @@ use super::settings::{Current, Settings};
 use super::{Inner, Server};
 use crate::admission::Admission;
 use crate::audit::Audit;
-use crate::audit::trail::Auditor;
+use crate::audit::request_log::Auditor;
 use crate::catalog::live::LiveCatalog;
 use crate::catalog::scan::Scanner;
 use crate::catalog::{BuiltIn, DEFAULT_PAGE_SIZE, Resource};

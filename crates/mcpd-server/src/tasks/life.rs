@@ -194,7 +194,7 @@ impl Life {
     /// Converts the result to the response that the request would have had.
     fn completed(&self, result: CallToolResult) -> End {
         let result = Interactive::from(result);
-        self.started.call.context.trail.answers(&result);
+        self.started.call.context.record.set_result(&result);
         let stamp = self.started.server.stamp(Wire::Stateless);
         let encode = |result: Interactive<CallToolResult>| {
             let encoded = context::encode(&stamp, result)?;
@@ -216,7 +216,7 @@ impl Life {
             End::Completed(result) => (TaskStatus::Completed, Some(result)),
             End::Failed(error) => {
                 let detail = to_raw_value(&error).ok();
-                self.started.call.context.trail.answered(&Err(error));
+                self.started.call.context.record.finish(&Err(error));
                 (TaskStatus::Failed, detail)
             }
             End::Cancelled => {
@@ -236,9 +236,9 @@ impl Life {
 
     /// Records an ending in the audit log that the tool did not cause.
     fn record_end(&self, reason: &'static str) {
-        let trail = &self.started.call.context.trail;
-        trail.answered(&Err(ErrorObject::internal_error(reason)));
-        trail.ended_as("cancelled");
+        let record = &self.started.call.context.record;
+        record.finish(&Err(ErrorObject::internal_error(reason)));
+        record.set_outcome("cancelled");
     }
 
     fn changed(&self) {

@@ -2,9 +2,9 @@
 //! for its records in the audit log, for the metrics and for its span.
 //!
 //! ```text
-//! new ─► names ─► asks ─► begun ─► ran … ─► answers ─► answered ─► (last clone dropped: record)
-//!                           │
-//!                           └─ in mode `require`: waits for the `begin` record, or refuses
+//! new ─► set_tool ─► set_params ─► commit_begin ─► add_run … ─► set_result ─► finish ─► last drop
+//!                                  │                                                  │
+//!   in mode `require`: waits until ┘ the record `begin` is written                    └► record `end`
 //! ```
 
 use std::fmt;
@@ -64,13 +64,13 @@ impl Auditor {
 /// Facts of one request, if it is recorded. All clones share them. The record is written when the
 /// last clone is dropped, and with it all work for the request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Trail {
-    request: Option<Arc<Request>>,
+pub(crate) struct RequestRecord {
+    request: Option<Arc<AuditedRequest>>,
     operation: Operation,
     span: RequestSpan,
 }
 
-struct Request {
+struct AuditedRequest {
     auditor: Arc<Auditor>,
     /// Settings when the request began.
     options: Options,
@@ -95,7 +95,7 @@ struct Notes {
     /// The arguments belong to an unknown tool.
     is_for_unknown: bool,
     /// The URI was made from a template.
-    is_made: bool,
+    is_uri_made: bool,
     params: Box<RawValue>,
     call_id: Option<String>,
     run: Option<RunDetails>,
@@ -106,7 +106,7 @@ struct Notes {
     result_bytes: Option<u64>,
 }
 
-impl Trail {
+impl RequestRecord {
     /// Creates the notes of a request that has just arrived. Most methods have none for the audit
     /// log.
     pub(crate) fn new(
@@ -126,9 +126,9 @@ impl Trail {
         auditor: Option<&Arc<Auditor>>,
         method: &'static str,
         context: &Context,
-    ) -> Option<Arc<Request>> {
+    ) -> Option<Arc<AuditedRequest>> {
         let auditor = auditor.filter(|_| CALLS.contains(&method))?;
-        Some(Arc::new(Request {
+        Some(Arc::new(AuditedRequest {
             place: auditor.audit.reserve(),
             options: auditor.audit.options(),
             redactor: auditor.redactor.load_full(),
@@ -156,7 +156,7 @@ impl Trail {
     }
 
     /// Sets the tool, prompt or resource that the request names, and the spec of a script.
-    pub(crate) fn names(&self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
+    pub(crate) fn set_tool(&self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
         self.operation.names(path.as_str());
         self.span.names(path);
         self.note(|notes| {
@@ -167,42 +167,42 @@ impl Trail {
     }
 
     /// Sets the known tool that the request names, when the arguments are for an unknown one.
-    pub(crate) fn names_for_unknown(&self, path: &ScriptPath) {
-        self.names(path, None);
+    pub(crate) fn set_tool_for_unknown(&self, path: &ScriptPath) {
+        self.set_tool(path, None);
         self.note(|notes| notes.is_for_unknown = true);
     }
 
     /// Marks the URI as made from a template: it contains arguments.
-    pub(crate) fn is_made_from_arguments(&self) {
-        self.note(|notes| notes.is_made = true);
+    pub(crate) fn mark_uri_as_made(&self) {
+        self.note(|notes| notes.is_uri_made = true);
     }
 
     /// Sets the parameters. The tool that they name must have been set before, if it is known.
-    pub(crate) fn asks(&self, params: &Params<'_>) {
+    pub(crate) fn set_params(&self, params: &Params<'_>) {
         if let Some(request) = &self.request {
             let mut notes = lock(&request.notes);
-            let (spec, is_made) = (notes.spec.as_deref(), notes.is_made);
+            let (spec, is_uri_made) = (notes.spec.as_deref(), notes.is_uri_made);
             let is_known = notes.tool.is_some() && !notes.is_for_unknown;
             let recorder = match is_known {
                 true => request.recorder(),
                 false => request.recorder().of_something_unknown(),
             };
-            notes.params = recorder.params(params, spec, is_made);
+            notes.params = recorder.params(params, spec, is_uri_made);
         }
     }
 
     /// Sets the call id that scripts receive.
-    pub(crate) fn has_id(&self, call_id: &str) {
+    pub(crate) fn set_call_id(&self, call_id: &str) {
         self.note(|notes| notes.call_id = Some(call_id.to_owned()));
     }
 
     /// Sets the outcome, of a request without a run or in place of its run's.
-    pub(crate) fn ended_as(&self, outcome: &'static str) {
+    pub(crate) fn set_outcome(&self, outcome: &'static str) {
         self.note(|notes| notes.outcome = Some(outcome));
     }
 
     /// Adds a run that has ended or could not start; `exit` names the endings of its kind.
-    pub(crate) fn ran(&self, ended: &Result<Outcome, RunError>, exit: fn(&Outcome) -> Exit) {
+    pub(crate) fn add_run(&self, ended: &Result<Outcome, RunError>, exit: fn(&Outcome) -> Exit) {
         self.note(|notes| match ended {
             Ok(outcome) => {
                 let exit = exit(outcome);
@@ -220,7 +220,7 @@ impl Trail {
     }
 
     /// Sets the result of a tool.
-    pub(crate) fn answers(&self, result: &Interactive<CallToolResult>) {
+    pub(crate) fn set_result(&self, result: &Interactive<CallToolResult>) {
         // A task sets its result when it is over.
         if matches!(result, Interactive::Task(_)) {
             return;
@@ -248,7 +248,7 @@ impl Trail {
     /// # Errors
     ///
     /// The request cannot be recorded, and is refused.
-    pub(crate) async fn begun(&self) -> Result<(), ErrorObject> {
+    pub(crate) async fn commit_begin(&self) -> Result<(), ErrorObject> {
         let Some(request) = self
             .request
             .as_ref()
@@ -258,7 +258,7 @@ impl Trail {
         };
         let (written, is_written) = oneshot::channel();
         let entry = Entry {
-            record: request.record(Event::Begin),
+            record: request.encode(Event::Begin),
             written: Some(written),
         };
         let queue = &request.auditor.audit.inner.queue;
@@ -266,14 +266,14 @@ impl Trail {
         if is_queued && let Ok(Ok(())) = tokio::time::timeout(PATIENCE, is_written).await {
             return Ok(());
         }
-        self.ended_as("not-recorded");
+        self.set_outcome("not-recorded");
         Err(ErrorObject::internal_error(
             "the request was refused: it can't be recorded in the audit log; the server's log says why",
         ))
     }
 
     /// Sets the final result of the request.
-    pub(crate) fn answered(&self, result: &MethodResult) {
+    pub(crate) fn finish(&self, result: &MethodResult) {
         self.operation.answered(result);
         self.span.answered(result);
         self.note(|notes| match result {
@@ -286,7 +286,7 @@ impl Trail {
     }
 }
 
-impl Request {
+impl AuditedRequest {
     fn recorder(&self) -> Recorder<'_> {
         Recorder {
             arguments: self.options.arguments,
@@ -308,7 +308,7 @@ impl Request {
         self.options.mode == Mode::Require && self.is_wanted()
     }
 
-    fn record(&self, event: Event) -> String {
+    fn encode(&self, event: Event) -> String {
         let notes = lock(&self.notes);
         let is_over = event == Event::End;
         let client = self.client.as_deref().map(|client| {
@@ -355,29 +355,29 @@ impl Request {
 
     /// Returns the error for the record. The output of a script is not repeated.
     fn error(&self, notes: &Notes, outcome: &str) -> Option<String> {
-        let told = match &notes.answer {
+        let message = match &notes.answer {
             Some(Ok(())) => return None,
-            Some(Err(told)) => told,
+            Some(Err(message)) => message,
             None => return Some(outcome.to_owned()),
         };
         let exit_code = notes.run.as_ref().and_then(|run| run.exit_code);
         Some(match exit_code {
             Some(code) => format!("exit code {code} ({outcome})"),
-            None if self.options.arguments == Arguments::Full => self.recorder().message(told),
+            None if self.options.arguments == Arguments::Full => self.recorder().message(message),
             // The message may repeat an argument.
             None => outcome.to_owned(),
         })
     }
 }
 
-impl Drop for Request {
+impl Drop for AuditedRequest {
     fn drop(&mut self) {
         if !self.is_wanted() {
             return;
         }
         match self.place.take() {
             Some(place) => {
-                let record = self.record(Event::End);
+                let record = self.encode(Event::End);
                 place.send(Entry {
                     record,
                     written: None,
@@ -396,7 +396,9 @@ impl Notes {
             // The script succeeded, but its output was not what it had declared.
             (Some(Err(_)), Some("success")) => "invalid-output",
             (Some(Err(_)), Some(noted)) => noted,
-            (Some(Err(told)), None) if told.starts_with(INVALID_ARGUMENTS) => "invalid-arguments",
+            (Some(Err(message)), None) if message.starts_with(INVALID_ARGUMENTS) => {
+                "invalid-arguments"
+            }
             (Some(Err(_)), None) => "failed",
         }
     }
@@ -431,9 +433,9 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl fmt::Debug for Request {
+impl fmt::Debug for AuditedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
+        f.debug_struct("AuditedRequest")
             .field("method", &self.method)
             .finish_non_exhaustive()
     }
