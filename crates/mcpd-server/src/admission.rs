@@ -61,7 +61,7 @@ pub(crate) async fn reserve_memory(
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     let reservation = server.admission().contents.reserve(principal, bytes).await;
     reservation.map_err(|Exhausted| {
-        server.metrics().refused(Refused::Busy);
+        server.metrics().count_refusal(Refused::Busy);
         quota::crowded("too much is being read from this server at once")
     })
 }
@@ -92,7 +92,7 @@ where
                 work.await
             }
             Err(busy) => {
-                metrics.refused(Refused::Busy);
+                metrics.count_refusal(Refused::Busy);
                 record.set_outcome(Busy::NAME);
                 Err(call::busy_with(&format!("The {kind} `{name}`"), busy))
             }

@@ -96,12 +96,12 @@ pub(crate) fn dispatch(
     if CALLS.contains(&&*request.method)
         && let Err(error) = server.admission().pace.admit(&context.principal)
     {
-        server.metrics().refused(Refused::Rate);
+        server.metrics().count_refusal(Refused::Rate);
         return Handled::Now(Err(error));
     }
     let known = METHODS.into_iter().find(|known| *known == request.method);
     let record = RequestRecord::new(server, known.unwrap_or(OTHER), &request.id, &context);
-    context.trace = record.span().trace(context.trace);
+    context.trace = record.span().continue_trace(context.trace);
     context.record = record;
     if needs_catalog(&request.method) && !server.catalog_is_ready() {
         // The request may be cancelled before the catalog can say what it names.

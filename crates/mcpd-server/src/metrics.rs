@@ -26,11 +26,11 @@ mod process;
 
 /// Bounds of the histograms. "[ 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300 ]"
 /// -- OpenTelemetry, MCP metrics. The first bound is added for requests that start no process.
-const SECONDS: [f64; 15] = [
+const DURATION_BOUNDS: [f64; 15] = [
     0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
 ];
 /// Maximum number of tools and prompts with separate labels, including deleted ones.
-const MAX_NAMES: usize = 4096;
+const MAX_LABELS: usize = 4096;
 /// Metrics of one server.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -41,11 +41,11 @@ pub(crate) struct Metrics {
     outcomes: IntCounterVec,
     refusals: IntCounterVec,
     names: Mutex<BTreeSet<Arc<str>>>,
-    observed: Observed,
+    scraped: Scraped,
 }
 
 /// Metrics that are read at the time of a scrape.
-struct Observed {
+struct Scraped {
     runs: IntGauge,
     queued: IntGauge,
     tools: IntGauge,
@@ -71,12 +71,12 @@ struct Timed {
 
 /// Counter of one run, from its turn to its end; dropped earlier, it counts as cancelled.
 #[derive(Debug)]
-pub(crate) struct Run(Option<IntCounterVec>);
+pub(crate) struct RunCounter(Option<IntCounterVec>);
 
 /// Gauge guard: counts something as open until it is dropped, and may time it.
 #[cfg(feature = "http")]
 #[derive(Debug)]
-pub(crate) struct Open {
+pub(crate) struct OpenGuard {
     open: IntGauge,
     since: Option<(Instant, Histogram)>,
 }
@@ -114,7 +114,7 @@ impl Metrics {
                 "reason",
             ),
             names: Mutex::default(),
-            observed: Observed {
+            scraped: Scraped {
                 runs: gauge("mcpd_runs_in_flight", "Processes that are running."),
                 queued: gauge("mcpd_runs_queued", "Runs that are waiting for their turn."),
                 tools: gauge("mcpd_catalog_tools", "Tools that are served."),
@@ -123,7 +123,7 @@ impl Metrics {
                     "mcpd_audit_failures_total",
                     "Calls that are not in the audit log because they could not be recorded.",
                 )
-                .expect(VALID),
+                .expect(VALID_METRICS),
                 known_failures: AtomicU64::new(0),
             },
             registry,
@@ -135,7 +135,7 @@ impl Metrics {
     fn register(&self) {
         let version = Opts::new("mcpd_build_info", "Which mcpd this is.")
             .const_label("version", env!("CARGO_PKG_VERSION"));
-        let build = IntGauge::with_opts(version).expect(VALID);
+        let build = IntGauge::with_opts(version).expect(VALID_METRICS);
         build.set(1);
         for reason in [
             Refused::Rate,
@@ -147,7 +147,7 @@ impl Metrics {
         ] {
             self.refusals.with_label_values(&[reason.label()]);
         }
-        let observed = &self.observed;
+        let scraped = &self.scraped;
         let collectors: [Box<dyn Collector>; 12] = [
             Box::new(self.operations.clone()),
             Box::new(self.sessions.clone()),
@@ -155,20 +155,20 @@ impl Metrics {
             Box::new(self.connections.clone()),
             Box::new(self.outcomes.clone()),
             Box::new(self.refusals.clone()),
-            Box::new(observed.runs.clone()),
-            Box::new(observed.queued.clone()),
-            Box::new(observed.tools.clone()),
-            Box::new(observed.faulty.clone()),
-            Box::new(observed.audit_failures.clone()),
+            Box::new(scraped.runs.clone()),
+            Box::new(scraped.queued.clone()),
+            Box::new(scraped.tools.clone()),
+            Box::new(scraped.faulty.clone()),
+            Box::new(scraped.audit_failures.clone()),
             Box::new(build),
         ];
         for collector in collectors {
-            self.registry.register(collector).expect(VALID);
+            self.registry.register(collector).expect(VALID_METRICS);
         }
     }
 
     /// Starts the timer of a request.
-    pub(crate) fn operation(self: &Arc<Self>, method: &'static str) -> Operation {
+    pub(crate) fn start_operation(self: &Arc<Self>, method: &'static str) -> Operation {
         Operation(Some(Arc::new(Timed {
             metrics: Arc::clone(self),
             method,
@@ -180,12 +180,12 @@ impl Metrics {
     }
 
     /// Returns the label of the tool or prompt at `path`.
-    fn name(&self, path: &str) -> Arc<str> {
+    fn label_for(&self, path: &str) -> Arc<str> {
         let mut names = lock(&self.names);
         if let Some(name) = names.get(path) {
             return Arc::clone(name);
         }
-        if names.len() >= MAX_NAMES {
+        if names.len() >= MAX_LABELS {
             return OTHER.into();
         }
         let name: Arc<str> = path.into();
@@ -194,30 +194,30 @@ impl Metrics {
     }
 
     /// Counts a refusal.
-    pub(crate) fn refused(&self, reason: Refused) {
+    pub(crate) fn count_refusal(&self, reason: Refused) {
         self.refusals.with_label_values(&[reason.label()]).inc();
     }
 
     /// Starts the counter of a run.
-    pub(crate) fn run(&self) -> Run {
-        Run(Some(self.outcomes.clone()))
+    pub(crate) fn start_run(&self) -> RunCounter {
+        RunCounter(Some(self.outcomes.clone()))
     }
 
     /// Counts an open connection.
     #[cfg(feature = "http")]
-    pub(crate) fn connection(&self) -> Open {
-        Open::new(&self.connections, None)
+    pub(crate) fn open_connection(&self) -> OpenGuard {
+        OpenGuard::new(&self.connections, None)
     }
 
     /// Counts an open session.
     #[cfg(feature = "http")]
-    pub(crate) fn session(&self) -> Open {
-        Open::new(&self.sessions, Some(self.session_durations.clone()))
+    pub(crate) fn open_session(&self) -> OpenGuard {
+        OpenGuard::new(&self.sessions, Some(self.session_durations.clone()))
     }
 
     /// Formats all metrics in the text format of Prometheus.
     pub(crate) fn text(&self, server: &Server) -> String {
-        self.observed.look(server);
+        self.scraped.update(server);
         let mut families = self.registry.gather();
         families.extend(process::families());
         TextEncoder::new()
@@ -230,10 +230,10 @@ impl Metrics {
 }
 
 /// Invariant of the constructors above, which every test exercises.
-const VALID: &str = "the names are valid, and each is there once";
+const VALID_METRICS: &str = "the names are valid, and each is there once";
 
-impl Observed {
-    fn look(&self, server: &Server) {
+impl Scraped {
+    fn update(&self, server: &Server) {
         self.runs.set(integer(server.executor().running()));
         self.queued.set(integer(server.admission().runs.waiting()));
         let catalog = server.catalog();
@@ -265,33 +265,33 @@ impl Refused {
 
 impl Operation {
     /// Sets the path of the named item in the catalog.
-    pub(crate) fn names(&self, path: &str) {
+    pub(crate) fn set_tool(&self, path: &str) {
         if let Some(timed) = &self.0 {
-            timed.name.get_or_init(|| timed.metrics.name(path));
+            timed.name.get_or_init(|| timed.metrics.label_for(path));
         }
     }
 
     /// Marks a failure of the tool, which is not an error of the request.
-    pub(crate) fn has_failed(&self) {
+    pub(crate) fn mark_failed(&self) {
         if let Some(timed) = &self.0 {
             timed.has_failed.store(true, Relaxed);
         }
     }
 
     /// Stops the timer with this result.
-    pub(crate) fn answered(&self, result: &MethodResult) {
+    pub(crate) fn finish(&self, result: &MethodResult) {
         if let Some(timed) = &self.0 {
             match result {
-                Ok(_) if timed.has_failed.load(Relaxed) => timed.is_over("tool_error"),
-                Ok(_) => timed.is_over(""),
-                Err(error) => timed.is_over(error_type(error.code)),
+                Ok(_) if timed.has_failed.load(Relaxed) => timed.finish_with("tool_error"),
+                Ok(_) => timed.finish_with(""),
+                Err(error) => timed.finish_with(error_type(error.code)),
             }
         }
     }
 }
 
 impl Timed {
-    fn is_over(&self, error: &str) {
+    fn finish_with(&self, error: &str) {
         if self.is_over.swap(true, Relaxed) {
             return;
         }
@@ -318,7 +318,7 @@ impl Timed {
 
 impl Drop for Timed {
     fn drop(&mut self) {
-        self.is_over("cancelled");
+        self.finish_with("cancelled");
     }
 }
 
@@ -336,9 +336,9 @@ impl fmt::Debug for Metrics {
     }
 }
 
-impl Run {
+impl RunCounter {
     /// Counts the ending of the run.
-    pub(crate) fn ended(mut self, ended: &Result<Outcome, RunError>) {
+    pub(crate) fn finish(mut self, ended: &Result<Outcome, RunError>) {
         let ending = match ended {
             Ok(outcome) => Exit::of(outcome).name,
             Err(_) => "not-started",
@@ -353,14 +353,14 @@ impl Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for RunCounter {
     fn drop(&mut self) {
         self.count("cancelled");
     }
 }
 
 #[cfg(feature = "http")]
-impl Open {
+impl OpenGuard {
     fn new(open: &IntGauge, durations: Option<Histogram>) -> Self {
         open.inc();
         Self {
@@ -371,7 +371,7 @@ impl Open {
 }
 
 #[cfg(feature = "http")]
-impl Drop for Open {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
         self.open.dec();
         if let Some((since, durations)) = &self.since {
@@ -402,16 +402,16 @@ fn integer(count: usize) -> i64 {
 }
 
 fn histograms(name: &str, help: &str, labels: &[&str]) -> HistogramVec {
-    let options = HistogramOpts::new(name, help).buckets(SECONDS.to_vec());
-    HistogramVec::new(options, labels).expect(VALID)
+    let options = HistogramOpts::new(name, help).buckets(DURATION_BOUNDS.to_vec());
+    HistogramVec::new(options, labels).expect(VALID_METRICS)
 }
 
 fn counters(name: &str, help: &str, label: &str) -> IntCounterVec {
-    IntCounterVec::new(Opts::new(name, help), &[label]).expect(VALID)
+    IntCounterVec::new(Opts::new(name, help), &[label]).expect(VALID_METRICS)
 }
 
 fn gauge(name: &str, help: &str) -> IntGauge {
-    IntGauge::new(name, help).expect(VALID)
+    IntGauge::new(name, help).expect(VALID_METRICS)
 }
 
 #[cfg(test)]
@@ -430,22 +430,22 @@ mod tests {
     fn each_request_is_counted_once_by_how_it_ended() {
         let metrics = Arc::new(Metrics::new());
         let call = |method| {
-            let operation = metrics.operation(method);
-            operation.names("math/add");
+            let operation = metrics.start_operation(method);
+            operation.set_tool("math/add");
             operation
         };
         let failed = |code| Err(ErrorObject::new(ErrorCode::new(code), "it failed"));
-        call("tools/call").answered(&Ok("{}".into()));
+        call("tools/call").finish(&Ok("{}".into()));
         let operation = call("tools/call");
-        operation.has_failed();
-        operation.answered(&Ok("{}".into()));
-        operation.answered(&failed(-32603));
-        call("tools/call").answered(&failed(-32602));
-        call("tools/call").answered(&failed(12345));
+        operation.mark_failed();
+        operation.finish(&Ok("{}".into()));
+        operation.finish(&failed(-32603));
+        call("tools/call").finish(&failed(-32602));
+        call("tools/call").finish(&failed(12345));
         drop(call("tools/call"));
-        call("prompts/get").answered(&Ok("{}".into()));
-        call("resources/read").answered(&Ok("{}".into()));
-        call(OTHER).answered(&failed(-32601));
+        call("prompts/get").finish(&Ok("{}".into()));
+        call("resources/read").finish(&Ok("{}".into()));
+        call(OTHER).finish(&failed(-32601));
         for error in ["", "tool_error", "-32602", "_OTHER", "cancelled"] {
             check(&metrics, ["tools/call", "math/add", "", error], 1);
         }
@@ -459,19 +459,19 @@ mod tests {
         let metrics = Metrics::new();
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..=10_000).for_each(|lost| metrics.observed.count_lost(lost)));
+                scope.spawn(|| (0..=10_000).for_each(|lost| metrics.scraped.count_lost(lost)));
             }
         });
-        assert_eq!(metrics.observed.audit_failures.get(), 10_000);
+        assert_eq!(metrics.scraped.audit_failures.get(), 10_000);
     }
 
     #[test]
     fn there_is_an_end_to_names() {
         let metrics = Metrics::new();
-        for name in 0..MAX_NAMES {
-            assert_eq!(*metrics.name(&name.to_string()), *name.to_string());
+        for name in 0..MAX_LABELS {
+            assert_eq!(*metrics.label_for(&name.to_string()), *name.to_string());
         }
-        assert_eq!(&*metrics.name("another"), OTHER);
-        assert_eq!(&*metrics.name("0"), "0");
+        assert_eq!(&*metrics.label_for("another"), OTHER);
+        assert_eq!(&*metrics.label_for("0"), "0");
     }
 }

@@ -84,8 +84,8 @@ impl CallContext {
     /// Begins a span for a request to another server, about its tool or prompt called `name`.
     #[must_use]
     pub fn outgoing(&self, method: &str, name: Option<&str>) -> Outgoing {
-        let span = self.request.record.span().outgoing(method, name);
-        let trace = span.trace(self.trace().clone());
+        let span = self.request.record.span().start_outgoing(method, name);
+        let trace = span.continue_trace(self.trace().clone());
         Outgoing { span, trace }
     }
 
@@ -125,7 +125,7 @@ impl Outgoing {
     /// Ends the request. `error` is the kind of a failure, such as the code of an error, and
     /// never its text.
     pub fn ended(self, error: Option<&str>) {
-        self.span.answered(error);
+        self.span.finish_request(error);
     }
 }
 

@@ -191,10 +191,10 @@ pub(crate) async fn execute(
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
-    let span = context.record.span().run(job.path);
-    let command = traced(command, &span.trace(context.trace.clone()));
+    let span = context.record.span().start_run(job.path);
+    let command = traced(command, &span.continue_trace(context.trace.clone()));
     let ended = take_turn((server, context), job, command, on_line).await;
-    span.ended(&ended);
+    span.finish_run(&ended);
     ended
 }
 
@@ -213,17 +213,17 @@ async fn take_turn(
     let lane = runs.lane(path.as_str(), terms.width());
     let turn = runs.take(&context.principal, &lane).await;
     let turn = turn.map_err(|busy| {
-        server.metrics().refused(Refused::Busy);
+        server.metrics().count_refusal(Refused::Busy);
         RunError::Busy(busy)
     })?;
     // A script whose call was cancelled has a grace period, and keeps its turn until it has
     // ended.
     let command = command.hold(Arc::new(turn));
-    let run = server.metrics().run();
+    let run = server.metrics().start_run();
     let waited = arrived.elapsed();
     let lack = Lack::of(&command, terms);
     let ended = execute_with(server.executor(), terms, format, command, on_line).await;
-    run.ended(&ended);
+    run.finish(&ended);
     let mut outcome = ended?;
     outcome.timing.queued += waited;
     if let Some(lack) = lack {

@@ -26,7 +26,7 @@ use crate::trace::TraceContext;
 use crate::wire::Transport;
 
 /// Maximum length of an id in an attribute, in characters.
-const MAX_ID: usize = 128;
+const MAX_ID_CHARS: usize = 128;
 
 /// Tracer of a server, if spans are enabled.
 #[derive(Debug, Clone, Default)]
@@ -35,9 +35,9 @@ pub(crate) struct Spans(Option<Arc<BoxedTracer>>);
 /// Span of one request. All clones share it; if the last is dropped without an answer, the
 /// request was cancelled.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RequestSpan(Option<Arc<Recorded>>);
+pub(crate) struct RequestSpan(Option<Arc<LiveSpan>>);
 
-struct Recorded {
+struct LiveSpan {
     tracer: Arc<BoxedTracer>,
     method: &'static str,
     span: Mutex<BoxedSpan>,
@@ -56,7 +56,7 @@ impl Spans {
     }
 
     /// Starts the span of a request.
-    pub(crate) fn request(
+    pub(crate) fn start_request(
         &self,
         method: &'static str,
         id: &RequestId,
@@ -68,8 +68,8 @@ impl Spans {
         let span = SpanBuilder::from_name(method)
             .with_kind(SpanKind::Server)
             .with_attributes(attributes(method, id, context));
-        let span = tracer.build_with_context(span, &below(remote(&context.trace)));
-        RequestSpan(Some(Arc::new(Recorded {
+        let span = tracer.build_with_context(span, &with_parent(parse_parent(&context.trace)));
+        RequestSpan(Some(Arc::new(LiveSpan {
             tracer: Arc::clone(tracer),
             method,
             span: Mutex::new(span),
@@ -78,34 +78,34 @@ impl Spans {
 }
 
 impl RequestSpan {
-    fn note(&self, note: impl FnOnce(&Recorded, &mut BoxedSpan)) {
-        if let Some(recorded) = &self.0 {
-            let mut span = lock(&recorded.span);
+    fn update(&self, update: impl FnOnce(&LiveSpan, &mut BoxedSpan)) {
+        if let Some(live) = &self.0 {
+            let mut span = lock(&live.span);
             if span.is_recording() {
-                note(recorded, &mut span);
+                update(live, &mut span);
             }
         }
     }
 
     /// Sets the path of the named item in the catalog.
-    pub(crate) fn names(&self, path: &ScriptPath) {
-        self.note(|recorded, span| {
-            let Some(attribute) = attribute_of_name(recorded.method) else {
+    pub(crate) fn set_tool(&self, path: &ScriptPath) {
+        self.update(|live, span| {
+            let Some(attribute) = attribute_of_name(live.method) else {
                 return;
             };
-            span.update_name(format!("{} {path}", recorded.method));
+            span.update_name(format!("{} {path}", live.method));
             span.set_attribute(KeyValue::new(attribute, path.to_string()));
         });
     }
 
     /// Marks a failure of the tool, which is not an error of the request.
-    pub(crate) fn has_failed(&self) {
-        self.note(|_, span| fail(span, "tool_error"));
+    pub(crate) fn mark_failed(&self) {
+        self.update(|_, span| fail(span, "tool_error"));
     }
 
     /// Ends the span with this result.
-    pub(crate) fn answered(&self, result: &MethodResult) {
-        self.note(|_, span| {
+    pub(crate) fn finish(&self, result: &MethodResult) {
+        self.update(|_, span| {
             // The message is omitted: it may repeat an argument.
             if let Err(error) = result {
                 let code = error.code.get().to_string();
@@ -117,22 +117,22 @@ impl RequestSpan {
     }
 
     /// Returns the trace context for work on the request, which arrived with `trace`.
-    pub(crate) fn trace(&self, trace: TraceContext) -> TraceContext {
+    pub(crate) fn continue_trace(&self, trace: TraceContext) -> TraceContext {
         match &self.0 {
-            Some(recorded) => continued(lock(&recorded.span).span_context(), trace),
+            Some(live) => continue_from(lock(&live.span).span_context(), trace),
             None => trace,
         }
     }
 
     /// Starts the span of a run of the script at `path`, which may have to wait in the run queue.
-    pub(crate) fn run(&self, path: &ScriptPath) -> ChildSpan {
-        self.child(|| SpanBuilder::from_name(format!("run {path}")))
+    pub(crate) fn start_run(&self, path: &ScriptPath) -> ChildSpan {
+        self.start_child(|| SpanBuilder::from_name(format!("run {path}")))
     }
 
     /// Starts the span of a request to another server, for the tool or prompt called `name`
     /// there.
-    pub(crate) fn outgoing(&self, method: &str, name: Option<&str>) -> ChildSpan {
-        self.child(|| {
+    pub(crate) fn start_outgoing(&self, method: &str, name: Option<&str>) -> ChildSpan {
+        self.start_child(|| {
             let mut attributes = vec![KeyValue::new("mcp.method.name", method.to_owned())];
             if method == CallToolRequest::NAME {
                 attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
@@ -149,12 +149,11 @@ impl RequestSpan {
         })
     }
 
-    fn child(&self, span: impl FnOnce() -> SpanBuilder) -> ChildSpan {
-        ChildSpan(self.0.as_ref().map(|recorded| {
-            let parent = lock(&recorded.span).span_context().clone();
-            recorded
-                .tracer
-                .build_with_context(span(), &below(Some(parent)))
+    fn start_child(&self, span: impl FnOnce() -> SpanBuilder) -> ChildSpan {
+        ChildSpan(self.0.as_ref().map(|live| {
+            let parent = lock(&live.span).span_context().clone();
+            live.tracer
+                .build_with_context(span(), &with_parent(Some(parent)))
         }))
     }
 }
@@ -162,15 +161,15 @@ impl RequestSpan {
 impl ChildSpan {
     /// Returns the trace context for work below this span, given the context `trace` of its
     /// parent.
-    pub(crate) fn trace(&self, trace: TraceContext) -> TraceContext {
+    pub(crate) fn continue_trace(&self, trace: TraceContext) -> TraceContext {
         match &self.0 {
-            Some(span) => continued(span.span_context(), trace),
+            Some(span) => continue_from(span.span_context(), trace),
             None => trace,
         }
     }
 
     /// Ends the span of a run.
-    pub(crate) fn ended(mut self, ended: &Result<Outcome, RunError>) {
+    pub(crate) fn finish_run(mut self, ended: &Result<Outcome, RunError>) {
         let Some(mut span) = self.0.take() else {
             return;
         };
@@ -193,7 +192,7 @@ impl ChildSpan {
     }
 
     /// Ends the span of a request to another server; `error` is the kind of a failure.
-    pub(crate) fn answered(mut self, error: Option<&str>) {
+    pub(crate) fn finish_request(mut self, error: Option<&str>) {
         if let Some(mut span) = self.0.take() {
             if let Some(error) = error {
                 fail(&mut span, error.to_owned());
@@ -205,7 +204,7 @@ impl ChildSpan {
 
 /// Attributes known before the parameters of a request are read.
 fn attributes(method: &'static str, id: &RequestId, context: &Context) -> Vec<KeyValue> {
-    let id: String = id.to_string().chars().take(MAX_ID).collect();
+    let id: String = id.to_string().chars().take(MAX_ID_CHARS).collect();
     let mut attributes = vec![
         KeyValue::new("mcp.method.name", method),
         KeyValue::new("mcp.protocol.version", context.version.as_str()),
@@ -246,7 +245,7 @@ fn fail(span: &mut BoxedSpan, kind: impl Into<StringValue>) {
 }
 
 /// Returns a context with this parent.
-fn below(parent: Option<SpanContext>) -> opentelemetry::Context {
+fn with_parent(parent: Option<SpanContext>) -> opentelemetry::Context {
     // The current context of the thread is not used: it belongs to another task.
     let root = opentelemetry::Context::new();
     match parent {
@@ -256,7 +255,7 @@ fn below(parent: Option<SpanContext>) -> opentelemetry::Context {
 }
 
 /// Parses the span of a caller; an all-zero id is none.
-fn remote(trace: &TraceContext) -> Option<SpanContext> {
+fn parse_parent(trace: &TraceContext) -> Option<SpanContext> {
     let mut parts = trace.parent.as_deref()?.split('-').skip(1);
     let trace_id = TraceId::from_hex(parts.next()?).ok()?;
     let span_id = SpanId::from_hex(parts.next()?).ok()?;
@@ -269,7 +268,7 @@ fn remote(trace: &TraceContext) -> Option<SpanContext> {
 }
 
 /// Returns the trace context that continues from this span. The baggage stays as it is.
-fn continued(span: &SpanContext, trace: TraceContext) -> TraceContext {
+fn continue_from(span: &SpanContext, trace: TraceContext) -> TraceContext {
     if !span.is_valid() {
         return trace;
     }
@@ -289,7 +288,7 @@ fn cancel(span: &mut BoxedSpan) {
     }
 }
 
-impl Drop for Recorded {
+impl Drop for LiveSpan {
     fn drop(&mut self) {
         cancel(&mut lock(&self.span));
     }
@@ -303,9 +302,9 @@ impl Drop for ChildSpan {
     }
 }
 
-impl fmt::Debug for Recorded {
+impl fmt::Debug for LiveSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorded")
+        f.debug_struct("LiveSpan")
             .field("method", &self.method)
             .finish_non_exhaustive()
     }
@@ -322,7 +321,7 @@ mod tests {
     #[track_caller]
     fn check(parent: &str, state: &str, expected: Option<(&str, Option<&str>)>) {
         let given = TraceContext::new(Some(parent), Some(state), Some("a=b"));
-        let found = remote(&given).map(|span| continued(&span, given));
+        let found = parse_parent(&given).map(|span| continue_from(&span, given));
         let expected =
             expected.map(|(parent, state)| TraceContext::new(Some(parent), state, Some("a=b")));
         assert_eq!(found, expected, "{parent} {state}");

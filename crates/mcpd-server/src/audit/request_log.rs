@@ -117,8 +117,8 @@ impl RequestRecord {
     ) -> Self {
         Self {
             request: Self::request(server.auditor(), method, context),
-            operation: server.metrics().operation(method),
-            span: server.spans().request(method, id, context),
+            operation: server.metrics().start_operation(method),
+            span: server.spans().start_request(method, id, context),
         }
     }
 
@@ -157,8 +157,8 @@ impl RequestRecord {
 
     /// Sets the tool, prompt or resource that the request names, and the spec of a script.
     pub(crate) fn set_tool(&self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
-        self.operation.names(path.as_str());
-        self.span.names(path);
+        self.operation.set_tool(path.as_str());
+        self.span.set_tool(path);
         self.note(|notes| {
             notes.tool = Some(path.to_string());
             notes.spec = spec.cloned();
@@ -228,8 +228,8 @@ impl RequestRecord {
         if let Interactive::Complete(result) = result
             && result.is_error == Some(true)
         {
-            self.operation.has_failed();
-            self.span.has_failed();
+            self.operation.mark_failed();
+            self.span.mark_failed();
         }
         self.note(|notes| {
             notes.answer = Some(match result {
@@ -274,8 +274,8 @@ impl RequestRecord {
 
     /// Sets the final result of the request.
     pub(crate) fn finish(&self, result: &MethodResult) {
-        self.operation.answered(result);
-        self.span.answered(result);
+        self.operation.finish(result);
+        self.span.finish(result);
         self.note(|notes| match result {
             Ok(result) => {
                 notes.result_bytes = Some(result.len() as u64);

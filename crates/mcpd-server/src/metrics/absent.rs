@@ -15,46 +15,46 @@ pub(crate) struct Metrics;
 pub(crate) struct Operation;
 
 #[derive(Debug)]
-pub(crate) struct Run;
+pub(crate) struct RunCounter;
 
 #[cfg(feature = "http")]
 #[derive(Debug)]
-pub(crate) struct Open;
+pub(crate) struct OpenGuard;
 
 impl Metrics {
     pub(crate) fn new() -> Self {
         Self
     }
 
-    pub(crate) fn operation(self: &Arc<Self>, _method: &'static str) -> Operation {
+    pub(crate) fn start_operation(self: &Arc<Self>, _method: &'static str) -> Operation {
         Operation
     }
 
-    pub(crate) fn refused(&self, _reason: Refused) {}
+    pub(crate) fn count_refusal(&self, _reason: Refused) {}
 
-    pub(crate) fn run(&self) -> Run {
-        Run
+    pub(crate) fn start_run(&self) -> RunCounter {
+        RunCounter
     }
 
     #[cfg(feature = "http")]
-    pub(crate) fn connection(&self) -> Open {
-        Open
+    pub(crate) fn open_connection(&self) -> OpenGuard {
+        OpenGuard
     }
 
     #[cfg(feature = "http")]
-    pub(crate) fn session(&self) -> Open {
-        Open
+    pub(crate) fn open_session(&self) -> OpenGuard {
+        OpenGuard
     }
 }
 
 impl Operation {
-    pub(crate) fn names(&self, _path: &str) {}
+    pub(crate) fn set_tool(&self, _path: &str) {}
 
-    pub(crate) fn has_failed(&self) {}
+    pub(crate) fn mark_failed(&self) {}
 
-    pub(crate) fn answered(&self, _result: &MethodResult) {}
+    pub(crate) fn finish(&self, _result: &MethodResult) {}
 }
 
-impl Run {
-    pub(crate) fn ended(self, _ended: &Result<Outcome, RunError>) {}
+impl RunCounter {
+    pub(crate) fn finish(self, _ended: &Result<Outcome, RunError>) {}
 }

@@ -9,13 +9,13 @@ use prometheus::proto::MetricFamily;
 use prometheus::{Counter, Gauge};
 
 /// Clock ticks per second in `/proc`, on every architecture.
-const TICKS: f64 = 100.0;
+const TICKS_PER_SECOND: f64 = 100.0;
 
 pub(super) fn families() -> Vec<MetricFamily> {
-    observed().unwrap_or_default()
+    scraped().unwrap_or_default()
 }
 
-fn observed() -> Option<Vec<MetricFamily>> {
+fn scraped() -> Option<Vec<MetricFamily>> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     // The second field is a name that may have spaces; the rest begins with the third.
@@ -29,14 +29,14 @@ fn observed() -> Option<Vec<MetricFamily>> {
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
     let uptime: f64 = uptime.split(' ').next()?.parse().ok()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-    let started = now.as_secs_f64() - uptime + field(22)? / TICKS;
+    let started = now.as_secs_f64() - uptime + field(22)? / TICKS_PER_SECOND;
     let descriptors = fs::read_dir("/proc/self/fd").ok()?.count();
     let cpu = Counter::new(
         "process_cpu_seconds_total",
         "Processor time of mcpd itself, without its scripts.",
     );
     let cpu = cpu.ok()?;
-    cpu.inc_by((field(14)? + field(15)?) / TICKS);
+    cpu.inc_by((field(14)? + field(15)?) / TICKS_PER_SECOND);
     let gauges = [
         (
             "process_resident_memory_bytes",
@@ -56,7 +56,7 @@ fn observed() -> Option<Vec<MetricFamily>> {
         (
             "process_max_fds",
             "How many there may be.",
-            most_descriptors()?,
+            max_descriptors()?,
         ),
         ("process_threads", "Threads.", field(20)?),
         (
@@ -81,7 +81,7 @@ fn kilobytes(status: &str, name: &str) -> Option<f64> {
     Some(number * 1024.0)
 }
 
-fn most_descriptors() -> Option<f64> {
+fn max_descriptors() -> Option<f64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let mut lines = limits.lines();
     let line = lines.find_map(|line| line.strip_prefix("Max open files"))?;

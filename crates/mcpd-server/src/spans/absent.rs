@@ -20,7 +20,7 @@ pub(crate) struct RequestSpan;
 pub(crate) struct ChildSpan;
 
 impl Spans {
-    pub(crate) fn request(
+    pub(crate) fn start_request(
         &self,
         _method: &'static str,
         _id: &RequestId,
@@ -31,31 +31,31 @@ impl Spans {
 }
 
 impl RequestSpan {
-    pub(crate) fn names(&self, _path: &ScriptPath) {}
+    pub(crate) fn set_tool(&self, _path: &ScriptPath) {}
 
-    pub(crate) fn has_failed(&self) {}
+    pub(crate) fn mark_failed(&self) {}
 
-    pub(crate) fn answered(&self, _result: &MethodResult) {}
+    pub(crate) fn finish(&self, _result: &MethodResult) {}
 
-    pub(crate) fn trace(&self, trace: TraceContext) -> TraceContext {
+    pub(crate) fn continue_trace(&self, trace: TraceContext) -> TraceContext {
         trace
     }
 
-    pub(crate) fn run(&self, _path: &ScriptPath) -> ChildSpan {
+    pub(crate) fn start_run(&self, _path: &ScriptPath) -> ChildSpan {
         ChildSpan
     }
 
-    pub(crate) fn outgoing(&self, _method: &str, _name: Option<&str>) -> ChildSpan {
+    pub(crate) fn start_outgoing(&self, _method: &str, _name: Option<&str>) -> ChildSpan {
         ChildSpan
     }
 }
 
 impl ChildSpan {
-    pub(crate) fn trace(&self, trace: TraceContext) -> TraceContext {
+    pub(crate) fn continue_trace(&self, trace: TraceContext) -> TraceContext {
         trace
     }
 
-    pub(crate) fn ended(self, _ended: &Result<Outcome, RunError>) {}
+    pub(crate) fn finish_run(self, _ended: &Result<Outcome, RunError>) {}
 
-    pub(crate) fn answered(self, _error: Option<&str>) {}
+    pub(crate) fn finish_request(self, _error: Option<&str>) {}
 }

@@ -206,7 +206,7 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
             (place, Ok(accepted)) => {
                 is_failing = false;
                 let router = Arc::clone(&router);
-                let open = router.server.metrics().connection();
+                let open = router.server.metrics().open_connection();
                 connections.spawn(async move {
                     let (_place, _open) = (place, open);
                     connection(accepted, router).await;

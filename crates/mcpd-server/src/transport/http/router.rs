@@ -184,7 +184,7 @@ impl Router {
     /// Responds with a refusal. Clients without credentials can cause any number of these, so
     /// they are logged at debug level only.
     fn refuse(&self, what: Refused, refusal: Refusal, peer: &Peer) -> Response<Body> {
-        self.server.metrics().refused(what);
+        self.server.metrics().count_refusal(what);
         tracing::debug!(address = %peer.address(), "a client was turned away: {}", refusal.reason);
         reply::refused(refusal)
     }

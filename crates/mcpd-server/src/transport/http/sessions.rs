@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::event_log::EventLog;
 use crate::conversation::Conversation;
 use crate::id;
-use crate::metrics::{Metrics, Open};
+use crate::metrics::{Metrics, OpenGuard};
 use crate::principal::Principal;
 use crate::session::Session;
 use crate::sync::lock;
@@ -35,7 +35,7 @@ struct Kept {
     usage: Arc<Mutex<Usage>>,
     conversation: Conversation,
     event_log: Option<Arc<EventLog>>,
-    _open: Open,
+    _open: OpenGuard,
 }
 
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl Sessions {
             conversation: Conversation::new(session, Arc::default()),
             event_log: (self.resume_buffer > 0)
                 .then(|| Arc::new(EventLog::new(self.resume_buffer))),
-            _open: metrics.session(),
+            _open: metrics.open_session(),
         };
         sessions.insert(id.clone(), kept);
         Some(id)
