@@ -124,11 +124,11 @@ mod launch;
 mod memory_budget;
 #[cfg_attr(not(feature = "metrics"), path = "metrics/absent.rs")]
 mod metrics;
-mod mirror;
 mod native;
 mod outbox;
 mod output;
 mod own_files;
+mod param_headers;
 mod pattern;
 mod policy;
 mod principal;

@@ -22,8 +22,8 @@ use crate::call;
 use crate::context::Context;
 use crate::interaction::Brought;
 use crate::launch::Launch;
-use crate::mirror::{self, Mirrored, ParameterHeaders};
 use crate::native::{CallContext, NativeTool};
+use crate::param_headers::{self, HeaderParameter, ParameterHeaders};
 use crate::policy::Terms;
 use crate::run_command::CommandTool;
 use crate::schema::Schemas;
@@ -71,7 +71,7 @@ pub struct Tool {
     /// Form of its arguments in lists.
     listed: Listed,
     /// Arguments that a client over HTTP repeats in headers.
-    mirrored: Vec<Mirrored>,
+    header_parameters: Vec<HeaderParameter>,
     /// Queue of its calls, if they run no local process.
     lane: Arc<Lane>,
     /// Defaults of its arguments, computed once an access rule depends on them.
@@ -141,7 +141,7 @@ impl Tool {
         Self::new(
             path,
             definition,
-            mirror::mirrored(&schema),
+            param_headers::collect_parameters(&schema),
             Body::Native(body),
         )
     }
@@ -171,21 +171,26 @@ impl Tool {
         definition.meta = Some(meta);
         let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
         let body = Body::Remote(Arc::new(body));
-        Self::new(path, definition, mirror::mirrored(&schema), body)
+        Self::new(
+            path,
+            definition,
+            param_headers::collect_parameters(&schema),
+            body,
+        )
     }
 
     /// Creates the tool of a script.
     pub(crate) fn from_script(script: Arc<Script>) -> Self {
         let definition = definition::tool(&script.path, &script.spec);
         let path = script.path.clone();
-        let mirrored = mirrored(&script.spec);
-        Self::new(path, definition, mirrored, Body::Script(script))
+        let header_parameters = script_header_parameters(&script.spec);
+        Self::new(path, definition, header_parameters, Body::Script(script))
     }
 
     fn new(
         path: ScriptPath,
         mut definition: protocol::Tool,
-        mirrored: Vec<Mirrored>,
+        header_parameters: Vec<HeaderParameter>,
         body: Body,
     ) -> Self {
         let listed = match &body {
@@ -201,7 +206,7 @@ impl Tool {
             listed,
             portable_name: path.portable().into_owned(),
             path,
-            mirrored,
+            header_parameters,
             lane: Arc::default(),
             defaults: OnceLock::new(),
             definition,
@@ -332,7 +337,7 @@ impl Tool {
         headers: &ParameterHeaders,
         arguments: Option<&RawValue>,
     ) -> Result<(), ErrorObject> {
-        mirror::check(&self.mirrored, headers, arguments)
+        param_headers::check(&self.header_parameters, headers, arguments)
     }
 
     /// Starts a call. Invalid arguments give a result, so that the model that wrote them can read
@@ -381,10 +386,14 @@ impl Tool {
 }
 
 /// Arguments that a script wants repeated in headers.
-fn mirrored(spec: &ScriptSpec) -> Vec<Mirrored> {
+fn script_header_parameters(spec: &ScriptSpec) -> Vec<HeaderParameter> {
     match &spec.declared_schema {
-        Some(schema) => mirror::mirrored(schema),
-        None => spec.options.iter().filter_map(Mirrored::of).collect(),
+        Some(schema) => param_headers::collect_parameters(schema),
+        None => spec
+            .options
+            .iter()
+            .filter_map(HeaderParameter::from_option)
+            .collect(),
     }
 }
 

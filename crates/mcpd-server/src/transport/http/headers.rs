@@ -11,7 +11,7 @@ use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use serde::Deserialize;
 
-use crate::mirror::ParameterHeaders;
+use crate::param_headers::ParameterHeaders;
 use crate::trace::TraceContext;
 
 /// Revision of the request.

@@ -20,7 +20,7 @@ type Member<'a> = (Cow<'a, str>, &'a RawValue);
 
 /// Argument that a tool wants repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mirrored {
+pub(crate) struct HeaderParameter {
     /// Name of the header without its prefix, in lower case.
     header: String,
     /// Location of the argument: property by property from the root.
@@ -29,20 +29,20 @@ pub(crate) struct Mirrored {
 
 /// Collects the arguments that `schema` marks with `x-mcp-header`, reachable through `properties`
 /// alone.
-pub(crate) fn mirrored(schema: &Value) -> Vec<Mirrored> {
+pub(crate) fn collect_parameters(schema: &Value) -> Vec<HeaderParameter> {
     let mut found = Vec::new();
     collect(schema, &mut Vec::new(), &mut found);
     found
 }
 
-fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) {
+fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<HeaderParameter>) {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return;
     };
     for (name, property) in properties {
         path.push(name.clone());
         if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str) {
-            found.push(Mirrored {
+            found.push(HeaderParameter {
                 header: header.to_ascii_lowercase(),
                 path: path.clone(),
             });
@@ -58,11 +58,11 @@ fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) {
 ///
 /// `-32020`, naming the header that is missing, malformed, stray or different.
 pub(crate) fn check(
-    mirrored: &[Mirrored],
+    parameters: &[HeaderParameter],
     headers: &ParameterHeaders,
     arguments: Option<&RawValue>,
 ) -> Result<(), ErrorObject> {
-    if mirrored.is_empty() {
+    if parameters.is_empty() {
         return Ok(());
     }
     let members = match members(arguments) {
@@ -74,14 +74,14 @@ pub(crate) fn check(
         // Arguments that are not an object fail later, with a text for the model.
         Err(_) => Vec::new(),
     };
-    mirrored
+    parameters
         .iter()
         .try_for_each(|parameter| parameter.check(headers, &members))
 }
 
-impl Mirrored {
+impl HeaderParameter {
     /// Returns the argument of an option that names a header.
-    pub(crate) fn of(option: &ScriptOption) -> Option<Self> {
+    pub(crate) fn from_option(option: &ScriptOption) -> Option<Self> {
         let header = option.header.as_ref()?.to_ascii_lowercase();
         let path = vec![option.name.clone()];
         Some(Self { header, path })
@@ -149,7 +149,7 @@ mod tests {
             .map(|(name, value)| ((*name).to_owned(), Ok((*value).to_owned())));
         let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
         let result = check(
-            &mirrored(&schema),
+            &collect_parameters(&schema),
             &ParameterHeaders(headers.collect()),
             Some(&arguments),
         );
