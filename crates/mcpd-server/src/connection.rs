@@ -29,7 +29,7 @@ use crate::principal::Principal;
 use crate::session::{Introduction, Session};
 use crate::sync::lock;
 use crate::trace::TraceContext;
-use crate::wire::{Face, StatelessEnvelope, Transport};
+use crate::wire::{PeerContext, StatelessEnvelope, Transport};
 
 /// Revision assumed for a client that never sends `initialize`: most likely a person with `echo`.
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::LATEST_STATEFUL;
@@ -57,7 +57,7 @@ pub enum Reply {
 #[derive(Debug)]
 pub struct Connection {
     server: Server,
-    face: Face,
+    peer: PeerContext,
     inflight: Arc<Inflight>,
     conversation: Mutex<Option<Conversation>>,
     places: Arc<Semaphore>,
@@ -126,7 +126,7 @@ impl Connection {
         Self {
             server: server.clone(),
             _close_on_drop: closing.clone().drop_guard(),
-            face: Face {
+            peer: PeerContext {
                 transport,
                 principal,
                 reservation: None,
@@ -147,20 +147,20 @@ impl Connection {
     /// Scope that a request turned out to lack, if one did.
     #[cfg(feature = "http")]
     pub(crate) fn needed_scope(&self) -> Option<&str> {
-        self.face.needed_scope.get()
+        self.peer.needed_scope.get()
     }
 
     /// Receives one message, or one batch of them.
     ///
     /// Must be called on a tokio runtime.
     pub fn receive(&self, message: &[u8]) -> Reply {
-        self.receive_with(message, &self.face)
+        self.receive_with(message, &self.peer)
     }
 
-    fn receive_with(&self, message: &[u8], face: &Face) -> Reply {
+    fn receive_with(&self, message: &[u8], peer: &PeerContext) -> Reply {
         match Frame::decode(message) {
-            Ok(Frame::Single(message)) => self.message(message, face),
-            Ok(Frame::Batch(elements)) => self.batch(&elements, face),
+            Ok(Frame::Single(message)) => self.message(message, peer),
+            Ok(Frame::Batch(elements)) => self.batch(&elements, peer),
             Err(error) => Reply::refuse(&error),
         }
     }
@@ -173,7 +173,7 @@ impl Connection {
     ///
     /// The outbox has no reader any more.
     pub(crate) async fn deliver(&self, message: &[u8]) -> Result<(), Closed> {
-        self.deliver_with(message, &self.face).await
+        self.deliver_with(message, &self.peer).await
     }
 
     /// Receives a message whose sender was authenticated again: the permissions may have changed
@@ -189,26 +189,26 @@ impl Connection {
         reservation: SharedReservation,
         message: &[u8],
     ) -> Result<(), Closed> {
-        let face = Face {
+        let peer = PeerContext {
             principal: principal.clone(),
             reservation,
-            ..self.face.clone()
+            ..self.peer.clone()
         };
-        self.deliver_with(message, &face).await
+        self.deliver_with(message, &peer).await
     }
 
-    async fn deliver_with(&self, message: &[u8], face: &Face) -> Result<(), Closed> {
-        if self.face.outbox.is_closed() {
+    async fn deliver_with(&self, message: &[u8], peer: &PeerContext) -> Result<(), Closed> {
+        if self.peer.outbox.is_closed() {
             return Err(Closed);
         }
-        let answer = match self.receive_with(message, face) {
-            Reply::Ready(answer) => return self.face.outbox.send(answer).await,
+        let answer = match self.receive_with(message, peer) {
+            Reply::Ready(answer) => return self.peer.outbox.send(answer).await,
             Reply::Pending(answer) => answer,
             Reply::Nothing => return Ok(()),
         };
         let place = Arc::clone(&self.places).acquire_owned().await;
         // Not the connection: pending answers must not keep it alive after its client is gone.
-        let outbox = self.face.outbox.clone();
+        let outbox = self.peer.outbox.clone();
         tokio::spawn(async move {
             if let Some(answer) = answer.await {
                 outbox.send(answer).await.ok();
@@ -221,14 +221,14 @@ impl Connection {
     /// Ends long-lived requests that only the client could end, such as subscriptions; other
     /// requests continue.
     pub fn close(&self) {
-        self.face.closing.cancel();
+        self.peer.closing.cancel();
     }
 
     /// Ends everything, even while other owners exist: no reader fetches responses any more.
     pub(crate) fn hang_up(&self) {
         self.close();
         self.inflight.cancel_all();
-        self.face.outbox.close();
+        self.peer.outbox.close();
     }
 
     /// Ends the open requests with this error, and returns their number.
@@ -236,7 +236,7 @@ impl Connection {
         let open = self.inflight.cancel_all();
         for id in &open {
             let answer = jsonrpc::error_response(Some(id), error);
-            self.face.outbox.send(answer.into()).await.ok();
+            self.peer.outbox.send(answer.into()).await.ok();
         }
         open.len()
     }
@@ -264,17 +264,17 @@ impl Connection {
     /// Principal of the client.
     #[cfg(feature = "http")]
     pub(crate) fn principal(&self) -> &Principal {
-        &self.face.principal
+        &self.peer.principal
     }
 
     /// Sending end of the messages that [`open`](Self::open) returns.
     pub(crate) fn outbox(&self) -> &Outbox {
-        &self.face.outbox
+        &self.peer.outbox
     }
 
-    fn message(&self, message: Message<'_>, face: &Face) -> Reply {
+    fn message(&self, message: Message<'_>, peer: &PeerContext) -> Reply {
         match message {
-            Message::Request(request) => Reply::to(&request.id, self.request_with(&request, face)),
+            Message::Request(request) => Reply::to(&request.id, self.request_with(&request, peer)),
             Message::Notification(notification) => {
                 self.inflight.notified(&notification);
                 Reply::Nothing
@@ -299,26 +299,30 @@ impl Connection {
         request: &Request<'_>,
         reservation: SharedReservation,
     ) -> Result<Answer, ErrorObject> {
-        let face = Face {
+        let peer = PeerContext {
             reservation,
-            ..self.face.clone()
+            ..self.peer.clone()
         };
-        self.request_with(request, &face)
+        self.request_with(request, &peer)
     }
 
-    fn request_with(&self, request: &Request<'_>, face: &Face) -> Result<Answer, ErrorObject> {
+    fn request_with(
+        &self,
+        request: &Request<'_>,
+        peer: &PeerContext,
+    ) -> Result<Answer, ErrorObject> {
         let params = Params::read(request.params)?;
         if params.meta.is_stateless() {
-            face.transport.check_stateless()?;
+            peer.transport.check_stateless()?;
             let envelope = StatelessEnvelope::new(&params.meta)?;
             self.is_introduced.store(true, Ordering::Relaxed);
-            let context = envelope.context(&self.server, face.clone())?;
+            let context = envelope.context(&self.server, peer.clone())?;
             dispatch::answer(&self.server, &self.inflight, request, &params, context)
         } else if request.method == "initialize" {
-            self.initialize(&request.id, &params, face)
+            self.initialize(&request.id, &params, peer)
         } else {
-            self.conversation(face)
-                .request(&self.server, request, &params, face.clone())
+            self.conversation(peer)
+                .request(&self.server, request, &params, peer.clone())
         }
     }
 
@@ -326,33 +330,33 @@ impl Connection {
         &self,
         id: &RequestId,
         params: &Params<'_>,
-        face: &Face,
+        peer: &PeerContext,
     ) -> Result<Answer, ErrorObject> {
         let introduction = lifecycle::introduce(&self.server, params)?;
-        let (server, principal) = (self.server.clone(), face.principal.clone());
+        let (server, principal) = (self.server.clone(), peer.principal.clone());
         let result = lifecycle::initialize(server, introduction.version, principal);
         self.is_introduced.store(true, Ordering::Relaxed);
-        self.begin(introduction, face);
+        self.begin(introduction, peer);
         dispatch::answer_later(&self.inflight, id, Box::pin(result))
     }
 
-    fn batch(&self, elements: &[&RawValue], face: &Face) -> Reply {
-        let conversation = self.conversation(face);
-        let replies = conversation.batch(&self.server, elements, face);
+    fn batch(&self, elements: &[&RawValue], peer: &PeerContext) -> Reply {
+        let conversation = self.conversation(peer);
+        let replies = conversation.batch(&self.server, elements, peer);
         replies.unwrap_or_else(|error| Reply::Ready(jsonrpc::error_response(None, &error).into()))
     }
 
     /// Begins the conversation of this channel; a second `initialize` replaces it.
-    fn begin(&self, introduction: Introduction, face: &Face) -> Conversation {
-        let session = Session::new(introduction, &face.principal, self.server.subscribers());
+    fn begin(&self, introduction: Introduction, peer: &PeerContext) -> Conversation {
+        let session = Session::new(introduction, &peer.principal, self.server.subscribers());
         let conversation = Conversation::new(session, Arc::clone(&self.inflight));
         let forward = subscriptions::forward(
             Arc::clone(self.server.live_catalog()),
             &conversation.session,
-            face.principal.clone(),
-            face.outbox.clone(),
+            peer.principal.clone(),
+            peer.outbox.clone(),
         );
-        tokio::spawn(face.closing.clone().run_until_cancelled_owned(forward));
+        tokio::spawn(peer.closing.clone().run_until_cancelled_owned(forward));
         if let Some(replaced) = lock(&self.conversation).replace(conversation.clone()) {
             (conversation.session.questions).replace(&replaced.session.questions);
             replaced.session.end();
@@ -360,9 +364,9 @@ impl Connection {
         conversation
     }
 
-    fn conversation(&self, face: &Face) -> Conversation {
+    fn conversation(&self, peer: &PeerContext) -> Conversation {
         let conversation = lock(&self.conversation).clone();
-        conversation.unwrap_or_else(|| self.begin(Introduction::none(UNANNOUNCED), face))
+        conversation.unwrap_or_else(|| self.begin(Introduction::none(UNANNOUNCED), peer))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::connection::Reply;
 use crate::dispatch::{self, Answer};
 use crate::inflight::Inflight;
 use crate::session::Session;
-use crate::wire::{self, Face};
+use crate::wire::{self, PeerContext};
 
 /// Maximum number of messages in one batch: each costs a response.
 const MAX_BATCH: usize = 50;
@@ -43,10 +43,10 @@ impl Conversation {
         server: &Server,
         request: &Request<'_>,
         params: &Params<'_>,
-        face: Face,
+        peer: PeerContext,
     ) -> Result<Answer, ErrorObject> {
         let context =
-            wire::stateful_context(server, &params.meta, Arc::clone(&self.session), face)?;
+            wire::stateful_context(server, &params.meta, Arc::clone(&self.session), peer)?;
         dispatch::answer(server, &self.inflight, request, params, context)
     }
 
@@ -60,7 +60,7 @@ impl Conversation {
         &self,
         server: &Server,
         elements: &[&RawValue],
-        face: &Face,
+        peer: &PeerContext,
     ) -> Result<Reply, ErrorObject> {
         if !self.session.version.has_batches() {
             return Err(ErrorObject::invalid_request(
@@ -76,13 +76,13 @@ impl Conversation {
             elements
                 .iter()
                 .map(|element| match Message::decode(element.get().as_bytes()) {
-                    Ok(message) => self.element(server, message, face.clone()),
+                    Ok(message) => self.element(server, message, peer.clone()),
                     Err(error) => Reply::refuse(&error),
                 });
         Ok(Reply::all(replies.collect()))
     }
 
-    fn element(&self, server: &Server, message: Message<'_>, face: Face) -> Reply {
+    fn element(&self, server: &Server, message: Message<'_>, peer: PeerContext) -> Reply {
         match message {
             Message::Request(request) => {
                 let answer = Params::read(request.params).and_then(|params| {
@@ -91,7 +91,7 @@ impl Conversation {
                             "revisions from 2026-07-28 on have no batches; send one message at a time",
                         ));
                     }
-                    self.request(server, &request, &params, face)
+                    self.request(server, &request, &params, peer)
                 });
                 Reply::to(&request.id, answer)
             }

@@ -75,7 +75,7 @@ impl Transport {
 
 /// Properties of a peer that the transport adds to the context of every request.
 #[derive(Debug, Clone)]
-pub(crate) struct Face {
+pub(crate) struct PeerContext {
     pub(crate) transport: Transport,
     /// Principal of the peer.
     pub(crate) principal: Principal,
@@ -121,29 +121,33 @@ impl<'a> StatelessEnvelope<'a> {
     ///
     /// `-32022` for a revision that this wire does not speak, `-32602` for a faulty optional
     /// member.
-    pub(crate) fn context(&self, server: &Server, face: Face) -> Result<Context, ErrorObject> {
+    pub(crate) fn context(
+        &self,
+        server: &Server,
+        peer: PeerContext,
+    ) -> Result<Context, ErrorObject> {
         let version = stateless_version(&self.version)?;
         let side = SideStream::new(
-            face.outbox,
+            peer.outbox,
             version,
             self.meta.log_level()?,
             self.meta.progress_token()?,
         );
         Ok(Context {
             version,
-            transport: face.transport,
-            principal: face.principal,
-            reservation: face.reservation,
-            needed_scope: face.needed_scope,
-            names: face.names,
+            transport: peer.transport,
+            principal: peer.principal,
+            reservation: peer.reservation,
+            needed_scope: peer.needed_scope,
+            names: peer.names,
             session: None,
             capabilities: Arc::clone(&self.capabilities),
             client: self.meta.client_info()?.map(Arc::new),
-            trace: TraceContext::of_message(self.meta).or(face.trace),
+            trace: TraceContext::of_message(self.meta).or(peer.trace),
             side,
             stamp: server.stamp(version.wire()),
-            parameters: face.parameters,
-            closing: face.closing,
+            parameters: peer.parameters,
+            closing: peer.closing,
             record: RequestRecord::default(),
         })
     }
@@ -175,30 +179,30 @@ pub(crate) fn stateful_context(
     server: &Server,
     meta: &RequestMeta<'_>,
     session: Arc<Session>,
-    face: Face,
+    peer: PeerContext,
 ) -> Result<Context, ErrorObject> {
     let version = session.version;
     let side = SideStream::new(
-        face.outbox,
+        peer.outbox,
         version,
         session.log_level(),
         meta.progress_token()?,
     );
     Ok(Context {
         version,
-        transport: face.transport,
-        principal: face.principal,
-        reservation: face.reservation,
-        needed_scope: face.needed_scope,
-        names: face.names,
+        transport: peer.transport,
+        principal: peer.principal,
+        reservation: peer.reservation,
+        needed_scope: peer.needed_scope,
+        names: peer.names,
         capabilities: Arc::clone(&session.capabilities),
         client: session.client.clone(),
         session: Some(session),
-        trace: TraceContext::of_message(meta).or(face.trace),
+        trace: TraceContext::of_message(meta).or(peer.trace),
         side,
         stamp: server.stamp(version.wire()),
         parameters: None,
-        closing: face.closing,
+        closing: peer.closing,
         record: RequestRecord::default(),
     })
 }

@@ -41,7 +41,7 @@ use crate::outbox::Outbox;
 use crate::principal::Principal;
 use crate::quota;
 use crate::session::{Introduction, Session};
-use crate::wire::{Face, StatelessEnvelope, Transport};
+use crate::wire::{PeerContext, StatelessEnvelope, Transport};
 
 /// Revision of a request without the header: "the server SHOULD assume protocol version
 /// `2025-03-26`" -- 2025-11-25/basic/transports#protocol-version-header
@@ -176,7 +176,7 @@ impl Router {
         params: &Params<'_>,
     ) -> Response<Body> {
         let hears = params.meta.wants_notifications() || request.method == "subscriptions/listen";
-        let (face, notifications) = self.face(head, hears);
+        let (peer_context, notifications) = self.peer_context(head, hears);
         let known = match params.meta.is_stateless() {
             true => Ok(()),
             // A client of an unknown revision need not know `_meta`, so the revision is checked
@@ -186,7 +186,7 @@ impl Router {
         let envelope = known.and_then(|()| StatelessEnvelope::new(&params.meta));
         let context = envelope.and_then(|envelope| {
             headers::check_version(head.headers, &envelope.version)?;
-            let context = envelope.context(&self.server, face)?;
+            let context = envelope.context(&self.server, peer_context)?;
             headers::check(head.headers, &request.method, params)?;
             Ok(context)
         });
@@ -260,8 +260,8 @@ impl Router {
             Ok(visit) => visit,
             Err(response) => return *response,
         };
-        let (face, notifications) = self.face(head, true);
-        let answer = visit.request(&self.server, request, params, face);
+        let (peer_context, notifications) = self.peer_context(head, true);
+        let answer = visit.request(&self.server, request, params, peer_context);
         let id = request.id.clone();
         let resumable = Resumable::new(&visit, Some(id.clone()));
         let always_ok = |_: &ErrorObject| StatusCode::OK;
@@ -282,8 +282,8 @@ impl Router {
             Ok(visit) => visit,
             Err(response) => return *response,
         };
-        let (face, notifications) = self.face(head, true);
-        match visit.batch(&self.server, elements, &face) {
+        let (peer_context, notifications) = self.peer_context(head, true);
+        match visit.batch(&self.server, elements, &peer_context) {
             Ok(Reply::Pending(answers)) => {
                 let resumable = Resumable::new(&visit, None);
                 let answer = async move { Some(Whole::ok(answers.await?)) };
@@ -377,7 +377,11 @@ impl Router {
     }
 
     /// Returns the context of a peer, and the queue of notifications for its response.
-    fn face(&self, head: &Head<'_>, hears: bool) -> (Face, Option<mpsc::Receiver<Bytes>>) {
+    fn peer_context(
+        &self,
+        head: &Head<'_>,
+        hears: bool,
+    ) -> (PeerContext, Option<mpsc::Receiver<Bytes>>) {
         let (outbox, notifications) = if hears && head.wants_events {
             let (outbox, notifications) = Outbox::new();
             (outbox, Some(notifications))
@@ -386,7 +390,7 @@ impl Router {
         };
         let closing = self.server.stopping().clone();
         (
-            Face {
+            PeerContext {
                 transport: Transport::Http,
                 principal: head.client.principal.clone(),
                 reservation: head.reservation.clone(),
