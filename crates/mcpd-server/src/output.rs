@@ -22,7 +22,7 @@ mod mcp;
 mod media;
 mod note;
 mod printed;
-mod rest;
+mod truncation_note;
 mod text;
 
 pub(crate) use command::command_result;

@@ -4,7 +4,7 @@ use mcpd_exec::{Captured, Ending, Outcome, Stream};
 use mcpd_protocol::{CallToolResult, ContentBlock};
 
 use super::exit::{Exit, describe_ending, lack};
-use super::{note, rest, text};
+use super::{note, truncation_note, text};
 use crate::archive::Shelf;
 
 /// Makes the result of a command that has run.
@@ -49,7 +49,7 @@ fn printed(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<ContentBlock
     }
     let mut content = vec![ContentBlock::text(text::of(output))];
     if output.shown().omitted_bytes > 0 {
-        content.extend(rest::content(stream, output, shelf));
+        content.extend(truncation_note::content(stream, output, shelf));
     }
     content
 }

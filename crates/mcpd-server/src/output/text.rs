@@ -8,7 +8,7 @@ use mcpd_protocol::{CallToolResult, ContentBlock};
 use serde_json::json;
 
 use super::exit::{Exit, describe_exit, lack};
-use super::{note, rest};
+use super::{note, truncation_note};
 use crate::archive::Shelf;
 
 /// Maximum length of each end of an output that is given as text although it should be JSON, in
@@ -23,7 +23,7 @@ pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> Cal
     let mut result = CallToolResult::text(of(stdout));
     let omitted = stdout.shown().omitted_bytes;
     if omitted > 0 {
-        let rest = rest::content(Stream::Stdout, &outcome.stdout, shelf);
+        let rest = truncation_note::content(Stream::Stdout, &outcome.stdout, shelf);
         result.content.extend(rest);
     }
     if outcome.success() {
@@ -43,7 +43,7 @@ pub(super) fn conclude(result: &mut CallToolResult, outcome: &Outcome, shelf: &S
         let stderr = outcome.stderr.shown();
         let captured = stderr.head.len() + stderr.tail.len();
         if captured > STDERR_TAIL || stderr.omitted_bytes > 0 {
-            let rest = rest::content(Stream::Stderr, &outcome.stderr, shelf);
+            let rest = truncation_note::content(Stream::Stderr, &outcome.stderr, shelf);
             result.content.extend(rest);
         }
         result.content.extend(lack(outcome).map(ContentBlock::text));
