@@ -22,8 +22,8 @@ mod mcp;
 mod media;
 mod note;
 mod printed;
-mod truncation_note;
 mod text;
+mod truncation_note;
 
 pub(crate) use command::command_result;
 pub(crate) use downgrade::{Downgrade, downgrade_annotations};

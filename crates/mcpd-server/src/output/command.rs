@@ -4,7 +4,7 @@ use mcpd_exec::{Captured, Ending, Outcome, Stream};
 use mcpd_protocol::{CallToolResult, ContentBlock};
 
 use super::exit::{Exit, describe_ending, lack};
-use super::{note, truncation_note, text};
+use super::{note, text, truncation_note};
 use crate::archive::Shelf;
 
 /// Makes the result of a command that has run.

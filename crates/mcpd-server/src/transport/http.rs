@@ -42,6 +42,7 @@ use crate::{DEFAULT_MAX_MESSAGE, Error, Server};
 mod activity;
 mod auth;
 mod background;
+mod connection_peak;
 mod cors;
 mod event_log;
 mod event_stream;
@@ -66,13 +67,13 @@ mod router;
 mod sessions;
 mod sse;
 mod streams;
-mod tide;
 #[cfg(feature = "tls")]
 mod tls;
 
 use activity::Activity;
 pub use auth::{Auth, Certificate, Token};
 pub use background::Background;
+use connection_peak::ConnectionPeak;
 #[cfg(fuzzing)]
 pub(crate) use headers::{check as check_headers, check_version};
 use listener::Accepted;
@@ -85,7 +86,6 @@ use peer::Peer;
 use reply::WithoutEnd;
 use router::Router;
 use streams::{Answering, Carrier};
-use tide::Tide;
 #[cfg(feature = "tls")]
 pub use tls::{ClientCertificates, Identity, Tls};
 
@@ -188,14 +188,14 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
     let router = Arc::new(router);
     let places = Arc::new(Semaphore::new(router.max_connections));
     let mut connections = tokio::task::JoinSet::new();
-    let mut tide = Tide::default();
+    let mut peak = ConnectionPeak::default();
     let mut is_failing = false;
     loop {
         let place = Arc::clone(&places).acquire_owned();
         let accepted = tokio::select! {
             () = router.server.stopping().cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {
-                if tide.is_out(connections.len()) {
+                if peak.record_close(connections.len()) {
                     drop(tokio::task::spawn_blocking(mcpd_exec::release_memory));
                 }
                 continue;
