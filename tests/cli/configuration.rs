@@ -222,13 +222,13 @@ fn a_credential_of_systemd_is_a_secret() {
         command.env("CREDENTIALS_DIRECTORY", &credentials);
         sandbox.transcript(&output(command, b""))
     };
-    assert_snapshot!(printer_output(), @"
+    assert_snapshot!(printed(), @"
     exit code: 1
     ----- stderr -----
     mcpd: error: failed to use the configuration: mcpd.toml:6:10: in [tool.env]: `SECRET`: no service manager has handed over `api-key`
     ");
     fs::write(credentials.join("api-key"), "handed-over\n").unwrap();
-    assert_snapshot!(printer_output(), @"
+    assert_snapshot!(printed(), @"
     exit code: 0
     ----- stdout -----
     handed-over|

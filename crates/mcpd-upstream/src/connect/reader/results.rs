@@ -80,7 +80,7 @@ fn read_of_caller(
         (_, Some("input_required")) => {
             serde_json::from_value(value).map(ServerResult::InputRequiredResult)
         }
-        (_, Some("task")) => return Err(unreadable("it is a task, for which nothing has origin")),
+        (_, Some("task")) => return Err(unreadable("it is a task, for which nothing has asked")),
         (Kind::CallTool, _) => serde_json::from_value(mend::tool_result(value, remarks))
             .map(ServerResult::CallToolResult),
         (Kind::GetPrompt, _) => serde_json::from_value(mend::prompt_result(value, remarks))
@@ -164,7 +164,7 @@ fn mend_capabilities(members: &mut Map<String, Value>, remarks: &Remarks) {
         let all = json!({"tools": {}, "prompts": {}, "resources": {}});
         let is_empty = declared.as_array().is_some_and(Vec::is_empty);
         if !is_empty {
-            remarks.make("does not say what it has (`capabilities`): it is origin for everything");
+            remarks.make("does not say what it has (`capabilities`): it is asked for everything");
         }
         let capabilities = if is_empty { json!({}) } else { all };
         members.insert("capabilities".to_owned(), capabilities);
