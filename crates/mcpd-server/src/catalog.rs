@@ -17,7 +17,7 @@ use crate::tool::Tool;
 mod assembly;
 pub(crate) mod cursor;
 mod file;
-mod fingerprint;
+pub(crate) mod fingerprint;
 mod list;
 pub(crate) mod live;
 #[cfg(feature = "database")]

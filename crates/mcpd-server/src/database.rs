@@ -16,6 +16,7 @@ use crate::sync;
 mod definitions;
 mod refusals;
 mod tasks;
+mod versions;
 
 pub use definitions::Definition;
 pub(crate) use definitions::{Change, Compiled, Remembered};
@@ -33,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("database/2.sql"),
     include_str!("database/3.sql"),
     include_str!("database/4.sql"),
+    include_str!("database/5.sql"),
 ];
 
 /// Database of mcpd, opened on first use and shared by all clones.

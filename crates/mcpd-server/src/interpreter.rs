@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
-use mcpd_exec::{Command, Executor, Limits};
+use mcpd_exec::Executor;
 use mcpd_scriptspec::{Diagnostic, Dialect};
 use tokio::sync::OnceCell;
 
 mod script_kit;
+mod versions;
 
-/// Time limit of a query for the version of a program.
-const VERSION_TIME_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) use versions::Version;
+use versions::Versions;
 
 /// First release of Node.js that runs TypeScript directly.
 const NODE_FOR_TYPESCRIPT: Version = (22, 18);
@@ -35,7 +35,10 @@ const DENO_WITH_PRELOAD: Version = (2, 5);
 /// let interpreters = Interpreters::default().set("py", ["/opt/python/bin/python3", "-X", "utf8"]);
 /// ```
 #[derive(Debug, Clone)]
-pub struct Interpreters(BTreeMap<String, Entry>);
+pub struct Interpreters {
+    by_extension: BTreeMap<String, Entry>,
+    versions: Versions,
+}
 
 #[derive(Debug, Clone)]
 struct Entry {
@@ -52,8 +55,6 @@ struct Choice {
     args: Vec<OsString>,
     at_least: Option<Version>,
 }
-
-type Version = (u32, u32);
 
 /// Static check of the text of a program that is described in a dialect.
 pub(crate) type Check = fn(&str, Dialect) -> Vec<Diagnostic>;
@@ -127,7 +128,10 @@ impl Default for Interpreters {
             .iter()
             .map(|(extension, program)| (*extension, Entry::new([Choice::new([program])])));
         let all = plain.chain([("ts", typescript()), ("tsx", typescript())]);
-        Self(all.map(|(name, entry)| (name.to_owned(), entry)).collect())
+        Self {
+            by_extension: all.map(|(name, entry)| (name.to_owned(), entry)).collect(),
+            versions: Versions::default(),
+        }
     }
 }
 
@@ -137,7 +141,21 @@ impl Interpreters {
         let same = |(ours, theirs): ((&String, &Entry), (&String, &Entry))| {
             ours.0 == theirs.0 && ours.1.choices == theirs.1.choices
         };
-        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
+        let (ours, theirs) = (&self.by_extension, &other.by_extension);
+        ours.len() == theirs.len() && ours.iter().zip(theirs).all(same)
+    }
+
+    /// Learns versions of programs from a database, and keeps those of others there.
+    #[cfg(feature = "database")]
+    pub(crate) fn keep_versions_in(mut self, database: crate::Database) -> Self {
+        self.versions.database = Some(database);
+        self
+    }
+
+    /// Takes over the source of versions.
+    pub(crate) fn with_versions_of(mut self, other: &Self) -> Self {
+        self.versions = other.versions.clone();
+        self
     }
 
     /// Sets the program and its first arguments for the files of an extension, such as `py`, in
@@ -149,7 +167,8 @@ impl Interpreters {
         words: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Self {
         let entry = Entry::new([Choice::new(words)]);
-        self.0.insert(extension.to_ascii_lowercase(), entry);
+        self.by_extension
+            .insert(extension.to_ascii_lowercase(), entry);
         self
     }
 
@@ -158,7 +177,7 @@ impl Interpreters {
     /// belongs to the present interpreter, and is dropped when another one is [set](Self::set).
     #[must_use]
     pub fn check(mut self, extension: &str, check: fn(&str, Dialect) -> Vec<Diagnostic>) -> Self {
-        if let Some(entry) = self.0.get_mut(&extension.to_ascii_lowercase()) {
+        if let Some(entry) = self.by_extension.get_mut(&extension.to_ascii_lowercase()) {
             entry.check = Some(check);
         }
         self
@@ -179,7 +198,7 @@ impl Interpreters {
 
     /// Extensions of files that can be run if their programs are installed.
     pub fn extensions(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.by_extension.keys().map(String::as_str)
     }
 
     /// Returns the program for the files of an extension. If its version matters, queries that
@@ -198,22 +217,25 @@ impl Interpreters {
         executor: &Executor,
     ) -> Result<&Interpreter, MissingInterpreter> {
         let extension = extension.to_ascii_lowercase();
-        let Some(entry) = self.0.get(&extension) else {
+        let Some(entry) = self.by_extension.get(&extension) else {
             return Err(MissingInterpreter::Unknown(extension));
         };
-        let search = || entry.search(&extension, executor);
+        let search = || entry.search(&extension, &self.versions, executor);
         let found = entry.found.get_or_try_init(search).await?;
         found.as_ref().map_err(Clone::clone)
     }
 
     /// Returns the check of programs for the files of an extension, if there is one.
     pub(crate) fn checked_by(&self, extension: &str) -> Option<Check> {
-        self.0.get(&extension.to_ascii_lowercase())?.check
+        self.by_extension
+            .get(&extension.to_ascii_lowercase())?
+            .check
     }
 
     /// Returns whether a program is configured for the files of an extension, installed or not.
     pub(crate) fn know(&self, extension: &str) -> bool {
-        self.0.contains_key(&extension.to_ascii_lowercase())
+        self.by_extension
+            .contains_key(&extension.to_ascii_lowercase())
     }
 }
 
@@ -232,11 +254,12 @@ impl Entry {
     async fn search(
         &self,
         extension: &str,
+        versions: &Versions,
         executor: &Executor,
     ) -> Result<Result<Interpreter, MissingInterpreter>, MissingInterpreter> {
         let mut is_too_old = false;
         for choice in &self.choices {
-            match choice.find(executor).await {
+            match choice.find(versions, executor).await {
                 Found::At(program) => {
                     return Ok(Ok(Interpreter {
                         program,
@@ -269,7 +292,7 @@ impl Choice {
         }
     }
 
-    async fn find(&self, executor: &Executor) -> Found {
+    async fn find(&self, versions: &Versions, executor: &Executor) -> Found {
         // Callers may block: they are on a thread that reads files, and another one need not be
         // free.
         let Ok(program) = which::which(&self.program) else {
@@ -278,28 +301,12 @@ impl Choice {
         let Some(wanted) = self.at_least else {
             return Found::At(program);
         };
-        match version(&program, executor).await {
+        match versions.of(&program, executor).await {
             Some(version) if version >= wanted => Found::At(program),
             Some(_) => Found::TooOld,
             None => Found::Nowhere,
         }
     }
-}
-
-/// Returns the version that a program prints, such as `v22.18.0` or `deno 2.5.0 (stable)`.
-async fn version(program: &Path, executor: &Executor) -> Option<Version> {
-    let mut limits = Limits::default();
-    limits.wall = VERSION_TIME_LIMIT;
-    let command = Command::new(program).arg("--version").limits(limits);
-    let outcome = executor.run(command).await.ok()?;
-    let text = String::from_utf8(outcome.stdout.head.to_vec()).ok()?;
-    let mut numbers = text
-        .trim()
-        .trim_start_matches("deno ")
-        .trim_start_matches('v')
-        .split('.');
-    let mut number = || numbers.next()?.parse().ok();
-    Some((number()?, number()?))
 }
 
 impl MissingInterpreter {
@@ -374,7 +381,10 @@ mod tests {
             ..Choice::new([&node])
         };
         let entry = Entry::new([first, Choice::new(["no-such-program"])]);
-        let interpreters = Interpreters([("ts".to_owned(), entry)].into());
+        let interpreters = Interpreters {
+            by_extension: [("ts".to_owned(), entry)].into(),
+            versions: Versions::default(),
+        };
         let executor = Executor::new(Config::default()).unwrap();
         let found = interpreters.find("TS", &executor).await;
         found

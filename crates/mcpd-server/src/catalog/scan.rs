@@ -166,6 +166,7 @@ impl Scanner {
     #[cfg(feature = "database")]
     #[must_use]
     pub fn database(mut self, database: crate::Database) -> Self {
+        self.examiner = Arc::new(self.examiner.keep_versions_in(database.clone()));
         let memory = Memory::new(database, self.roots.clone());
         self.memory = Some(Arc::new(Mutex::new(memory)));
         self

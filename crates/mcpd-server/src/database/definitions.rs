@@ -102,6 +102,9 @@ impl Database {
     /// Fails if the database cannot be written.
     pub fn forget(&self, name: Option<&str>) -> Result<usize, DatabaseError> {
         self.with(|connection| {
+            if name.is_none() {
+                connection.execute("DELETE FROM versions", [])?;
+            }
             let statement = "DELETE FROM refusals WHERE ?1 IS NULL OR name = ?1";
             connection.execute(statement, [name])?;
             let statement = "DELETE FROM definitions WHERE ?1 IS NULL OR name = ?1";

@@ -138,13 +138,21 @@ impl Examiner {
         Self {
             executor: self.executor.clone(),
             policy,
-            interpreters,
+            interpreters: interpreters.with_versions_of(&self.interpreters),
             excerpts: Arc::clone(&self.excerpts),
             sound: Mutex::default(),
             gaps: Arc::clone(&self.gaps),
             conditions: Conditions::default(),
             is_static: self.is_static,
         }
+    }
+
+    /// Returns an examiner that keeps the versions of interpreters in a database.
+    #[cfg(feature = "database")]
+    pub(super) fn keep_versions_in(&self, database: crate::Database) -> Self {
+        let mut examiner = self.configured(self.policy.clone(), self.interpreters.clone());
+        examiner.interpreters = examiner.interpreters.keep_versions_in(database);
+        examiner
     }
 
     /// Returns an examiner that runs nothing.
