@@ -13,7 +13,7 @@ use mcpd_server::{Catalog, Server, ServerBuilder, Tool};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Command, CommandLine, Enabling, OneDirectory, OneTool};
-use crate::config::{File, asked, settings, warn_of_variables};
+use crate::config::{File, server_for_query, settings, warn_of_variables};
 use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
@@ -127,7 +127,7 @@ async fn server_of(
         scanning,
         confinement,
     } = place;
-    asked(file, [directory], enabling, scanning, confinement, limits).await
+    server_for_query(file, [directory], enabling, scanning, confinement, limits).await
 }
 
 /// Runs `work` with a server that has completed its first scan. On an interrupt it asks the

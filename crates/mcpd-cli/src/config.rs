@@ -55,13 +55,13 @@ mod value;
 mod variables;
 
 /// Process ID of the first process of a container, which reaps all orphans.
-const FIRST: u32 = 1;
+const INIT_PID: u32 = 1;
 
 /// Minimum length of the state key in bytes, long enough not to be guessed.
-const STATE_KEY: usize = 32;
+const MIN_STATE_KEY_LEN: usize = 32;
 
 /// Builds a server for commands that send a few requests and exit.
-pub(crate) async fn asked<'a>(
+pub(crate) async fn server_for_query<'a>(
     file: &File,
     roots: impl IntoIterator<Item = &'a PathBuf>,
     enabling: &Enabling,
@@ -70,15 +70,16 @@ pub(crate) async fn asked<'a>(
     limits: Limits,
 ) -> anyhow::Result<ServerBuilder> {
     let executor = executor(None, confinement.cgroup.as_deref())?;
-    let settings = changeable(file, confinement, enabling, limits, Vec::new(), &executor).await?;
-    Ok(server(roots, scanning, enabling, settings)
+    let settings =
+        reloadable_settings(file, confinement, enabling, limits, Vec::new(), &executor).await?;
+    Ok(server_with_scripts(roots, scanning, enabling, settings)
         .watch(false)
         .probes(executor.clone())
         .executor(executor))
 }
 
 /// Builds a server of the configured sources alone; none if no source is configured.
-pub(crate) async fn elsewhere(
+pub(crate) async fn server_for_sources(
     confinement: &Confinement,
     file: &File,
 ) -> anyhow::Result<Option<ServerBuilder>> {
@@ -86,7 +87,7 @@ pub(crate) async fn elsewhere(
         return Ok(None);
     }
     let executor = executor(None, confinement.cgroup.as_deref())?;
-    let running = running(file, confinement, Limits::default(), Some(&executor)).await?;
+    let running = execution_settings(file, confinement, Limits::default(), Some(&executor)).await?;
     let settings = Settings::default().policy(running.policy);
     let settings = sources::add(settings, file, Some(&executor)).await?;
     let server = Server::builder().settings(settings).watch(false);
@@ -94,23 +95,32 @@ pub(crate) async fn elsewhere(
 }
 
 /// The client that started this process and speaks to it over pipes.
-pub(crate) fn local(file: &File) -> anyhow::Result<Principal> {
+pub(crate) fn local_client(file: &File) -> anyhow::Result<Principal> {
     clients::principal(file, clients::LOCAL, None)
 }
 
 /// Builds a server for the client on the pipes of this process, and returns that client.
-pub(crate) async fn stdio(
+pub(crate) async fn server_for_stdio(
     options: &Serving,
     file: &File,
 ) -> anyhow::Result<(ServerBuilder, Principal)> {
-    let client = local(file)?;
-    Ok((serving(file, options, secrets(options)).await?, client))
+    let client = local_client(file)?;
+    Ok((
+        server_for_clients(file, options, secret_files(options)).await?,
+        client,
+    ))
 }
 
 /// Builds a server for clients over HTTP, and returns how HTTP is served.
-pub(crate) async fn http(args: &Serve, file: &File) -> anyhow::Result<(ServerBuilder, Http)> {
-    let http = listening::listening(file, args)?;
-    Ok((serving(file, &args.serving, served(args)).await?, http))
+pub(crate) async fn server_for_http(
+    args: &Serve,
+    file: &File,
+) -> anyhow::Result<(ServerBuilder, Http)> {
+    let http = listening::read_http(file, args)?;
+    Ok((
+        server_for_clients(file, &args.serving, http_secret_files(args)).await?,
+        http,
+    ))
 }
 
 /// Configuration that a reload can change while `mcpd serve` runs.
@@ -135,7 +145,7 @@ pub(crate) struct Started<'a> {
 
 /// Reads the configuration again for a running server that uses the file at `before`. Programs
 /// that print secrets run with its executor.
-pub(crate) async fn changes(
+pub(crate) async fn read_changes(
     line: &CommandLine,
     before: Option<&Path>,
     started: Started<'_>,
@@ -153,9 +163,9 @@ pub(crate) async fn changes(
     let auth = authentication(&file, &serve)?.0;
     oauth::check_resource(&file, started.places)?;
     let audit = audit::target(&file)?;
-    let limits = kept(limits(&serve.serving.limits));
+    let limits = limits_with_archive(limits(&serve.serving.limits));
     // Files in use stay hidden, even if the new configuration does not name them.
-    let mut hidden = served(started.args);
+    let mut hidden = http_secret_files(started.args);
     if let Some(log) = server.audit()
         && audit.as_ref().is_none_or(|(path, _)| *path != log.file())
     {
@@ -167,7 +177,7 @@ pub(crate) async fn changes(
         ..
     } = &serve.serving;
     Ok(Changes {
-        settings: changeable(
+        settings: reloadable_settings(
             &file,
             confinement,
             enabling,
@@ -186,7 +196,7 @@ pub(crate) async fn changes(
 
 /// Collects the settings that a reload can change: policy, interpreters, sources, identity and
 /// `run_command`.
-async fn changeable(
+async fn reloadable_settings(
     file: &File,
     confinement: &Confinement,
     enabling: &Enabling,
@@ -194,7 +204,7 @@ async fn changeable(
     hidden: Vec<PathBuf>,
     executor: &Executor,
 ) -> anyhow::Result<Settings> {
-    let running = running(file, confinement, limits, Some(executor)).await?;
+    let running = execution_settings(file, confinement, limits, Some(executor)).await?;
     let settings = Settings::default()
         .policy(hidden.into_iter().fold(running.policy, Policy::hide))
         .interpreters(running.interpreters);
@@ -209,21 +219,22 @@ async fn changeable(
     Ok(settings)
 }
 
-async fn serving(
+async fn server_for_clients(
     file: &File,
     options: &Serving,
     hidden: Vec<PathBuf>,
 ) -> anyhow::Result<ServerBuilder> {
     let executor = executor(options.concurrency, options.confinement.cgroup.as_deref())?;
-    let probes = probes()?;
+    let probes = probe_executor()?;
     let Serving {
         confinement,
         enabling,
         ..
     } = options;
-    let limits = kept(limits(&options.limits));
-    let settings = changeable(file, confinement, enabling, limits, hidden, &probes).await?;
-    let server = server(options.roots.all(), &options.scanning, enabling, settings);
+    let limits = limits_with_archive(limits(&options.limits));
+    let settings =
+        reloadable_settings(file, confinement, enabling, limits, hidden, &probes).await?;
+    let server = server_with_scripts(options.roots.all(), &options.scanning, enabling, settings);
     let mut server = with_tasks(server)
         .watch(!options.no_watch)
         .page_size(options.page_size)
@@ -241,7 +252,7 @@ async fn serving(
     })
 }
 
-fn server<'a>(
+fn server_with_scripts<'a>(
     roots: impl IntoIterator<Item = &'a PathBuf>,
     scanning: &Scanning,
     enabling: &Enabling,
@@ -280,21 +291,21 @@ pub(crate) fn executor(
     concurrency: Option<NonZeroUsize>,
     cgroup: Option<&Path>,
 ) -> anyhow::Result<Executor> {
-    let mut config = ours();
+    let mut config = process_owner_config();
     config.concurrency = concurrency.map_or(config.concurrency, NonZeroUsize::get);
     config.cgroup = cgroup.map(Path::to_owned).or_else(mcpd_exec::control_group);
-    config.init = std::process::id() == FIRST;
+    config.init = std::process::id() == INIT_PID;
     Executor::new(config).context("start the executor")
 }
 
 /// Creates the executor of probes, which request descriptions from scripts.
-fn probes() -> anyhow::Result<Executor> {
-    Executor::new(ours()).context("start the executor")
+fn probe_executor() -> anyhow::Result<Executor> {
+    Executor::new(process_owner_config()).context("start the executor")
 }
 
 /// Executor configuration for a process that mcpd owns: it may install what it takes to leave no
 /// process behind.
-fn ours() -> Config {
+fn process_owner_config() -> Config {
     let mut config = Config::default();
     config.reaper = true;
     config.watchdog = true;
@@ -303,7 +314,7 @@ fn ours() -> Config {
 
 /// Execution settings of scripts.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct ExecutionSettings {
     /// Permissions and limits of scripts.
     pub(crate) policy: Policy,
     /// Interpreters of scripts that are not executable.
@@ -312,13 +323,13 @@ pub(crate) struct Running {
 
 /// Execution settings from the configuration and the flags. Programs that print secrets run with
 /// `executor`, and not at all without one.
-pub(crate) async fn running(
+pub(crate) async fn execution_settings(
     file: &File,
     flags: &Confinement,
     limits: Limits,
     executor: Option<&Executor>,
-) -> anyhow::Result<Running> {
-    Ok(Running {
+) -> anyhow::Result<ExecutionSettings> {
+    Ok(ExecutionSettings {
         policy: policy::policy(file, flags, limits, executor).await?,
         interpreters: interpreters::interpreters(file)?,
     })
@@ -340,14 +351,14 @@ pub(crate) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
 }
 
 /// Files with the secrets of a server, which confined scripts cannot read.
-fn secrets(options: &Serving) -> Vec<PathBuf> {
+fn secret_files(options: &Serving) -> Vec<PathBuf> {
     absolute([&options.state_key_file])
 }
 
 /// Files with the secrets of a server over HTTP.
-fn served(args: &Serve) -> Vec<PathBuf> {
+fn http_secret_files(args: &Serve) -> Vec<PathBuf> {
     let own = absolute([&args.token_file, &args.tls_key]);
-    own.into_iter().chain(secrets(&args.serving)).collect()
+    own.into_iter().chain(secret_files(&args.serving)).collect()
 }
 
 fn absolute<const N: usize>(files: [&Option<PathBuf>; N]) -> Vec<PathBuf> {
@@ -358,9 +369,9 @@ fn absolute<const N: usize>(files: [&Option<PathBuf>; N]) -> Vec<PathBuf> {
 /// Reads the state key in `file`, byte for byte.
 fn state_key(file: &Path) -> anyhow::Result<Vec<u8>> {
     let key = fs::read(file).with_context(|| format!("read the state key `{}`", file.display()))?;
-    if key.len() < STATE_KEY {
+    if key.len() < MIN_STATE_KEY_LEN {
         bail!(
-            "use the state key `{}`: it has {} bytes and needs {STATE_KEY} at least; \
+            "use the state key `{}`: it has {} bytes and needs {MIN_STATE_KEY_LEN} at least; \
              `head -c 32 /dev/urandom` makes some",
             file.display(),
             key.len()
@@ -370,7 +381,7 @@ fn state_key(file: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Keeps outputs that are too long for a result for a while.
-fn kept(limits: Limits) -> Limits {
+fn limits_with_archive(limits: Limits) -> Limits {
     let mut limits = limits;
     limits.keep = DEFAULT_KEEP;
     limits

@@ -84,7 +84,7 @@ impl Reloading<'_> {
         auth: &Auth,
         started: Started<'_>,
     ) -> anyhow::Result<File> {
-        let changes = config::changes(self.line, before, started, server).await?;
+        let changes = config::read_changes(self.line, before, started, server).await?;
         let filter = self.filter.read(&changes.logging)?;
         let fixed = fixed(
             &config::effective(self.line, self.file)?,

@@ -38,7 +38,7 @@ pub(crate) async fn run(args: Check, file: &File) -> anyhow::Result<ExitCode> {
     if args.is_static {
         return judge(&catalog, &args, file);
     }
-    let Some(sources) = config::elsewhere(&args.confinement, file).await? else {
+    let Some(sources) = config::server_for_sources(&args.confinement, file).await? else {
         return judge(&catalog, &args, file);
     };
     with_server(sources, async |server| {
@@ -89,7 +89,7 @@ pub(super) async fn examine(
     let executor = config::executor(None, confinement.cgroup.as_deref())?;
     // Programs may print secrets, so the policy needs an executor.
     let runner = (!is_static).then_some(&executor);
-    let running = config::running(file, confinement, Limits::default(), runner).await?;
+    let running = config::execution_settings(file, confinement, Limits::default(), runner).await?;
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
     // Every script is probed: the cache may be out of date on this machine.
     let scanner = Scanner::new(executor, running.policy, adapt(running.interpreters), roots);

@@ -46,9 +46,9 @@ async fn serve(
     file: &File,
     request: Request,
 ) -> anyhow::Result<ExitCode> {
-    let principal = config::local(file)?;
+    let principal = config::local_client(file)?;
     let limits = config::limits(&args.limits);
-    let mut server = config::asked(
+    let mut server = config::server_for_query(
         file,
         args.roots.all(),
         &Enabling::default(),

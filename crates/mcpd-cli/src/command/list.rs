@@ -16,7 +16,7 @@ mod files;
 /// Lists the catalog, and reports whether parts of it are missing.
 pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
     let limits = Limits::default();
-    let mut server = config::asked(
+    let mut server = config::server_for_query(
         file,
         args.roots.all(),
         &args.enabling,

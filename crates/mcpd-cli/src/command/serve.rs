@@ -42,7 +42,7 @@ async fn run_observed(
     reloading: Reloading<'_>,
     telemetry: &Telemetry,
 ) -> anyhow::Result<ExitCode> {
-    let (server, config) = config::http(args, reloading.file).await?;
+    let (server, config) = config::server_for_http(args, reloading.file).await?;
     let mut termination = Termination::listen().context("listen for signals")?;
     let reload = Reload::listen().context("listen for signals")?;
     let (listener, addresses) = sockets::open(&config).await?;

@@ -28,7 +28,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     let mut options = Options::default();
     watch_output(&output, &options.output_closed).context("watch stdout")?;
     let mut termination = Termination::listen().context("listen for signals")?;
-    let (server, principal) = config::stdio(&args.serving, file).await?;
+    let (server, principal) = config::server_for_stdio(&args.serving, file).await?;
     let spans = Telemetry::start();
     let server = spans.observe(server).start()?;
     options.principal = principal;

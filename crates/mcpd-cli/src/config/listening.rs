@@ -39,7 +39,7 @@ pub(crate) struct Http {
 }
 
 /// Reads everything about HTTP. Creates the token, if there is none yet.
-pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
+pub(super) fn read_http(file: &File, args: &Serve) -> anyhow::Result<Http> {
     let places = match wanted(&args.listen, args.port, variable)? {
         Some((wanted, origin)) => wanted
             .iter()
