@@ -22,7 +22,7 @@ pub(crate) use self::interpreters::{compile_basic, tolerate_faults};
 pub(crate) use self::listening::Http;
 pub(crate) use self::schema::schema;
 pub(crate) use self::settings::{Setting, settings};
-pub(crate) use self::unmatched::{unmatched, warn_of_unmatched};
+pub(crate) use self::unmatched::{unmatched_patterns, warn_of_unmatched};
 pub(crate) use self::value::in_units;
 pub(crate) use self::variables::warn_of_variables;
 use crate::args::{
@@ -83,7 +83,7 @@ pub(crate) async fn server_for_sources(
     confinement: &Confinement,
     file: &File,
 ) -> anyhow::Result<Option<ServerBuilder>> {
-    if !sources::are_there(file)? {
+    if !sources::has_sources(file)? {
         return Ok(None);
     }
     let executor = executor(None, confinement.cgroup.as_deref())?;

@@ -161,7 +161,7 @@ fn show_forwarded(
     if let Some(shortfall) = render::shortfall(catalog) {
         output::note(&format!(
             "not all is as it should be: {shortfall}; `{}` says why\n",
-            check_command(&args.paths, file.to_be_named())
+            check_command(&args.paths, file.path_to_show())
         ));
     }
     let remarks = forwarded.iter().flat_map(Forwarded::all_remarks);

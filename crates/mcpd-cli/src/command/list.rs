@@ -46,11 +46,11 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
             (false, false) => note_others(&catalog),
             _ => {}
         }
-        let check = check_command(args.roots.all(), file.to_be_named());
+        let check = check_command(args.roots.all(), file.path_to_show());
         if let Some(remark) = remark(&catalog, "not all is as it should be", &check) {
             output::note(&format!("{remark}\n"));
         }
-        for fault in config::unmatched(file, &catalog)? {
+        for fault in config::unmatched_patterns(file, &catalog)? {
             output::note(&format!("{fault}\n"));
         }
         Ok(ExitCode::Success)

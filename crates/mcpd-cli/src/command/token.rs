@@ -21,7 +21,7 @@ pub(crate) fn run(args: &TokenCommand) -> anyhow::Result<ExitCode> {
             rotate(&file)?;
         }
         TokenAction::New { name } => {
-            if let Some(what) = clients::unusable(name) {
+            if let Some(what) = clients::name_fault(name) {
                 bail!("name a client `{}`: {what}", name.escape_debug());
             }
             let secret = token::random()?;

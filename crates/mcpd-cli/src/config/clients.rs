@@ -23,8 +23,8 @@ const RESERVED: [&str; 3] = [AGENT, ANONYMOUS, LOCAL];
 
 /// Default rate limit of a client with a configured token: calls per second, and burst. Clients on
 /// this machine have none: `agent` is a client that can read the file of its token.
-const RATE: f64 = 20.0;
-const BURST: NonZeroU32 = NonZeroU32::new(40).expect("it is not zero");
+const DEFAULT_RATE: f64 = 20.0;
+const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(40).expect("it is not zero");
 
 /// Tokens that `file` configures.
 ///
@@ -33,7 +33,7 @@ const BURST: NonZeroU32 = NonZeroU32::new(40).expect("it is not zero");
 /// A faulty table, with its place.
 pub(super) fn tokens(file: &File) -> anyhow::Result<Vec<Token>> {
     let printer = "mcpd token new";
-    known(file, &file.tables.token, printer, Token::from_hash)
+    read_credentials(file, &file.tables.token, printer, Token::from_hash)
 }
 
 /// Client certificates that `file` configures, if the server requests certificates.
@@ -49,11 +49,11 @@ pub(super) fn certificates(file: &File, are_asked: bool) -> anyhow::Result<Vec<C
                     `--tls-client-ca` or `client_ca` in `[tls]`";
         return Err(file.error(first.name.span(), what));
     }
-    known(file, tables, printer, Certificate::from_hash)
+    read_credentials(file, tables, printer, Certificate::from_hash)
 }
 
 /// Credentials of the clients in `tables`, by hashes as `printer` prints them.
-fn known<T>(
+fn read_credentials<T>(
     file: &File,
     tables: &[ClientTable],
     printer: &str,
@@ -73,7 +73,7 @@ fn known<T>(
 }
 
 /// Returns why a client cannot have this name.
-pub(crate) fn unusable(name: &str) -> Option<&'static str> {
+pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("it is empty")
     } else if RESERVED.contains(&name) {
@@ -91,7 +91,7 @@ fn check_name(file: &File, table: &ClientTable) -> anyhow::Result<()> {
         .next()
         .is_some_and(|first| !ptr::eq(first, table));
     let taken = is_taken.then_some("another client has this name already");
-    let Some(what) = unusable(name).or(taken) else {
+    let Some(what) = name_fault(name).or(taken) else {
         return Ok(());
     };
     Err(file.error(table.name.span(), &format!("`name`: {what}")))
@@ -150,7 +150,7 @@ pub(super) fn principal(
 }
 
 /// Clients that rules name and that present tokens of an issuer.
-pub(super) fn of_issuers(file: &File) -> impl Iterator<Item = &str> {
+pub(super) fn issuer_clients(file: &File) -> impl Iterator<Item = &str> {
     let rules = file.tables.rule.iter().map(|rule| rule.get_ref());
     let clients = rules.filter_map(|rule| rule.clients.as_ref()).flatten();
     let clients = clients.map(|client| client.get_ref().as_str());
@@ -177,7 +177,9 @@ fn quota(file: &File, name: &str, table: Option<&ClientTable>) -> anyhow::Result
     let burst = table.and_then(|table| table.burst).or(all.burst);
     quota.rate = match rate.or(all.rate.as_ref()) {
         Some(rate) => Some(self::rate(file, rate, burst)?),
-        None if !RESERVED.contains(&name) => Rate::new(RATE, burst.unwrap_or(BURST)),
+        None if !RESERVED.contains(&name) => {
+            Rate::new(DEFAULT_RATE, burst.unwrap_or(DEFAULT_BURST))
+        }
         None => None,
     };
     Ok(quota)

@@ -60,7 +60,7 @@ impl fmt::Display for Origin {
 /// The command line is faulty.
 pub(crate) fn effective(line: &CommandLine, file: &File) -> anyhow::Result<Vec<Effective>> {
     let schema = Schema(&schema());
-    let mut written = written(file, &schema)?;
+    let mut written = file_values(file, &schema)?;
     let mut all = Vec::new();
     let settings = settings(file);
     for setting in &settings {
@@ -99,7 +99,7 @@ fn listen(line: &CommandLine, settings: &[Setting]) -> anyhow::Result<Option<Eff
         }) => show.serve,
         _ => return Ok(None),
     };
-    let wanted = listening::wanted(&serve.listen, serve.port, variable)?;
+    let wanted = listening::requested_addresses(&serve.listen, serve.port, variable)?;
     Ok(wanted.map(|(addresses, origin)| Effective {
         key: "listen".to_owned(),
         value: json!(addresses),
@@ -133,14 +133,14 @@ impl<'a> Schema<'a> {
 
     /// Schema of a key in a table.
     fn inner(&self, table: &'a Value, key: &str) -> &'a Value {
-        let table = self.followed(table);
+        let table = self.resolve(table);
         match &table["properties"][key] {
-            Value::Null => self.followed(&table["additionalProperties"]),
-            property => self.followed(property),
+            Value::Null => self.resolve(&table["additionalProperties"]),
+            property => self.resolve(property),
         }
     }
 
-    fn followed(&self, schema: &'a Value) -> &'a Value {
+    fn resolve(&self, schema: &'a Value) -> &'a Value {
         match schema["$ref"].as_str() {
             Some(reference) => self.0.pointer(&reference[1..]).unwrap_or(schema),
             None => schema,
@@ -166,14 +166,14 @@ impl<'a> Schema<'a> {
                 let origin = Origin::Default;
                 defaults.push(Effective { key, value, origin });
             } else {
-                self.add_defaults(&format!("{key}."), self.followed(property), defaults);
+                self.add_defaults(&format!("{key}."), self.resolve(property), defaults);
             }
         }
     }
 }
 
 /// Values in the file, in its order.
-fn written(file: &File, schema: &Schema<'_>) -> anyhow::Result<Vec<Effective>> {
+fn file_values(file: &File, schema: &Schema<'_>) -> anyhow::Result<Vec<Effective>> {
     let table = DeTable::parse(file.text()).context("read the configuration")?;
     let mut entries = Vec::new();
     add_table("", table.get_ref(), schema, schema.0, &mut entries);
@@ -216,7 +216,7 @@ fn add<'a>(
     match value.get_ref() {
         DeValue::Table(table) => add_table(&format!("{key}."), table, schema, at, entries),
         DeValue::Array(array) if array.iter().any(|one| one.get_ref().is_table()) => {
-            let at = schema.followed(&at["items"]);
+            let at = schema.resolve(&at["items"]);
             for (place, one) in array.iter().enumerate() {
                 add(format!("{key}[{place}]"), one, schema, at, entries);
             }

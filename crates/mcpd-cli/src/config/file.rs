@@ -211,7 +211,7 @@ impl File {
     }
 
     /// Path of the file, unless it is found from the working directory without a flag.
-    pub(crate) fn to_be_named(&self) -> Option<&Path> {
+    pub(crate) fn path_to_show(&self) -> Option<&Path> {
         self.path().filter(|path| *path != NAME)
     }
 

@@ -40,13 +40,13 @@ pub(crate) struct Http {
 
 /// Reads everything about HTTP. Creates the token, if there is none yet.
 pub(super) fn read_http(file: &File, args: &Serve) -> anyhow::Result<Http> {
-    let places = match wanted(&args.listen, args.port, variable)? {
+    let places = match requested_addresses(&args.listen, args.port, variable)? {
         Some((wanted, origin)) => wanted
             .iter()
             .map(|text| place(text, Path::to_owned))
             .collect::<anyhow::Result<_>>()
             .with_context(|| format!("listen where {origin} says"))?,
-        None => configured(file)?,
+        None => file_places(file)?,
     };
     let (auth, token_file) = authentication(file, args)?;
     let mut options = Options::new(auth);
@@ -142,7 +142,7 @@ pub(super) fn load(
 
 /// Listen addresses from flags or variables, with their origin: both flags take precedence over
 /// all variables.
-pub(super) fn wanted(
+pub(super) fn requested_addresses(
     listen: &[String],
     port: Option<u16>,
     variable: impl Fn(&str) -> anyhow::Result<Option<String>>,
@@ -152,7 +152,7 @@ pub(super) fn wanted(
         return Ok(Some((listen.to_owned(), flag("--listen"))));
     }
     if let Some(port) = port {
-        return Ok(Some((vec![local(port)], flag("--port"))));
+        return Ok(Some((vec![local_address(port)], flag("--port"))));
     }
     let [name, ports @ ..] = VARIABLES;
     if let Some(listen) = variable(name)? {
@@ -163,7 +163,7 @@ pub(super) fn wanted(
         if let Some(port) = variable(name)? {
             let number = args::port(&port)
                 .map_err(|expected| anyhow!("use the port `{port}` of {name}: {expected}"))?;
-            let address = vec![local(number)];
+            let address = vec![local_address(number)];
             return Ok(Some((address, Origin::Variable(name.to_owned()))));
         }
     }
@@ -171,9 +171,9 @@ pub(super) fn wanted(
 }
 
 /// Listen addresses from the file, or else the default.
-fn configured(file: &File) -> anyhow::Result<Vec<Place>> {
+fn file_places(file: &File) -> anyhow::Result<Vec<Place>> {
     if file.tables.listen.is_empty() {
-        return Ok(vec![place(&local(DEFAULT_PORT), Path::to_owned)?]);
+        return Ok(vec![place(&local_address(DEFAULT_PORT), Path::to_owned)?]);
     }
     each_address(file, |text| place(text, |path| file.absolute(path)))
 }
@@ -217,7 +217,7 @@ fn each_address<T>(file: &File, of: impl Fn(&str) -> anyhow::Result<T>) -> anyho
     addresses.collect()
 }
 
-fn local(port: u16) -> String {
+fn local_address(port: u16) -> String {
     format!("127.0.0.1:{port}")
 }
 
@@ -242,7 +242,7 @@ fn check_form(text: &str) -> anyhow::Result<()> {
     if !is_address {
         bail!(
             "use the address `{text}`: expected HOST:PORT, such as {}, or unix:PATH",
-            local(DEFAULT_PORT)
+            local_address(DEFAULT_PORT)
         );
     }
     Ok(())
@@ -267,7 +267,7 @@ mod tests {
                 .map(|(_, value)| (*value).to_owned()))
         };
         let listen: Vec<_> = listen.iter().map(|&text| text.to_owned()).collect();
-        let wanted = match wanted(&listen, port, variable) {
+        let wanted = match requested_addresses(&listen, port, variable) {
             Ok(Some((all, origin))) => format!("{} of {origin}", all.join(" ")),
             Ok(None) => "the default".to_owned(),
             Err(error) => format!("{error:#}"),

@@ -37,7 +37,7 @@ pub(super) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
     for scope in &table.scope {
         oauth = oauth.scope(self::scope(file, scope)?);
     }
-    for name in clients::of_issuers(file) {
+    for name in clients::issuer_clients(file) {
         oauth = oauth.client(clients::principal(file, name, None)?);
     }
     let others = clients::principal(file, clients::UNNAMED, None)?;

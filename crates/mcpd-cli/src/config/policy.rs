@@ -34,15 +34,15 @@ pub(super) async fn policy(
     executor: Option<&Executor>,
 ) -> anyhow::Result<Policy> {
     let profiles = profiles(file)?;
-    let floor = floor(file, &profiles, flags)?;
+    let floor = minimum_sandbox(file, &profiles, flags)?;
     let mut policy = Policy::default()
         .floor(floor.clone())
         .limits(limits)
         .environment(environment(file)?);
-    policy = given(file).into_iter().fold(policy, Policy::hide);
+    policy = hidden_files(file).into_iter().fold(policy, Policy::hide);
     let ignored = file.tables.arguments.ignore.iter();
     policy = ignored.fold(policy, Policy::ignore_argument);
-    policy = policy.probing(probe::probing(&file.tables.probe));
+    policy = policy.probing(probe::probe_settings(&file.tables.probe));
     policy = probe::roots(file)?.into_iter().fold(policy, Policy::root);
     for tool in &file.tables.tool {
         policy = policy.rule(rule(file, tool, &floor, &profiles, executor).await?);
@@ -52,7 +52,7 @@ pub(super) async fn policy(
 
 /// Files that scripts must not see: the configuration, the files of its secrets, mcpd's state, the
 /// audit log, and the credentials from a service manager.
-fn given(file: &File) -> Vec<PathBuf> {
+fn hidden_files(file: &File) -> Vec<PathBuf> {
     let tables = &file.tables;
     let tools = tables.tool.iter().map(|tool| &tool.env);
     let endpoints = tables.endpoint.iter().map(|endpoint| &endpoint.env);
@@ -152,7 +152,11 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
 }
 
 /// Minimum sandbox of every script, as the flags set it.
-fn floor(file: &File, profiles: &Profiles, flags: &Confinement) -> anyhow::Result<Profile> {
+fn minimum_sandbox(
+    file: &File,
+    profiles: &Profiles,
+    flags: &Confinement,
+) -> anyhow::Result<Profile> {
     let Some(name) = &flags.sandbox else {
         if flags.changes_sandbox() {
             bail!(
@@ -193,7 +197,7 @@ fn floor(file: &File, profiles: &Profiles, flags: &Confinement) -> anyhow::Resul
 }
 
 /// The sandbox that a table names.
-pub(super) fn named(
+pub(super) fn find_profile(
     file: &File,
     name: &Spanned<String>,
     profiles: &Profiles,
@@ -268,9 +272,9 @@ async fn rule(
     let pattern = &table.pattern;
     let wrong = |error| file.failure("match", pattern.span(), &error);
     let mut rule = Rule::new(pattern.get_ref()).map_err(wrong)?;
-    rule = rule.probing(probe::probing(&table.probe));
+    rule = rule.probing(probe::probe_settings(&table.probe));
     if let Some(name) = &table.sandbox {
-        let profile = named(file, name, profiles)?;
+        let profile = find_profile(file, name, profiles)?;
         let (least, own) = (floor.sandbox.run_as, profile.sandbox.run_as);
         if least.is_some() && own.is_some() && least != own {
             let named = name.get_ref();
@@ -315,7 +319,7 @@ pub(super) async fn variables<'a>(
         check_name(file, name, false)?;
         let name = name.get_ref().as_str();
         let value = value(file, name, source, executor).await?;
-        if name.len() + value.len() > LONGEST {
+        if name.len() + value.len() > MAX_VARIABLE {
             let what = format!(
                 "the value has {} bytes, and no program is started with a variable of 128 KiB or more: pass the path of a \
                  file",
@@ -329,7 +333,7 @@ pub(super) async fn variables<'a>(
 }
 
 /// Maximum length of a variable with its name in bytes: the limit of Linux with pages of 4 KiB.
-const LONGEST: usize = 128 * 1024 - 2;
+const MAX_VARIABLE: usize = 128 * 1024 - 2;
 
 /// Resolves the value of a variable. Errors name its source, never its content.
 pub(super) async fn value(
@@ -347,7 +351,7 @@ pub(super) async fn value(
             Some(path) => content(&path),
             None => Err(format!("no service manager has handed over `{name}`")),
         },
-        Source::Command(words) => printed(file, words, executor).await,
+        Source::Command(words) => run_secret_command(file, words, executor).await,
     };
     let wrong = |what: String| at(file, source.span(), name, &what);
     let mut value = value.map_err(wrong)?;
@@ -385,7 +389,7 @@ fn at(file: &File, span: Range<usize>, name: &str, what: &str) -> anyhow::Error 
 
 /// Runs a program and returns its output. Its stderr is not repeated, because it may contain
 /// secrets.
-async fn printed(
+async fn run_secret_command(
     file: &File,
     words: &[String],
     executor: Option<&Executor>,

@@ -8,7 +8,7 @@ use super::tables::{self, ProbeTable, RootTable};
 use super::value::Spanned;
 
 /// Settings of one table.
-pub(super) fn probing(table: &ProbeTable) -> Probing {
+pub(super) fn probe_settings(table: &ProbeTable) -> Probing {
     let mut probing = Probing::default();
     if let Some(level) = table.sandbox {
         probing = probing.level(match level {
@@ -46,7 +46,7 @@ pub(super) fn roots(file: &File) -> anyhow::Result<Vec<Root>> {
 }
 
 fn root(file: &File, table: &RootTable) -> anyhow::Result<Root> {
-    let root = Root::new(file.absolute(table.path.get_ref())).probing(probing(&table.probe));
+    let root = Root::new(file.absolute(table.path.get_ref())).probing(probe_settings(&table.probe));
     let root = patterns(file, "include", &table.include, |texts| {
         root.clone().include(texts)
     })?;

@@ -17,7 +17,7 @@ pub(super) fn run_command(file: &File, flags: &Enabling) -> anyhow::Result<RunCo
     let table = &file.tables.run_command;
     let mut tool = RunCommand::default();
     if let Some(name) = &table.sandbox {
-        tool = tool.profile(policy::named(file, name, &policy::profiles(file)?)?);
+        tool = tool.profile(policy::find_profile(file, name, &policy::profiles(file)?)?);
     }
     let workdir = table.workdir.as_ref();
     let workdir = workdir.map(|path| file.absolute(path.get_ref()));

@@ -28,7 +28,7 @@ pub(super) async fn add(
     file: &File,
     executor: Option<&Executor>,
 ) -> anyhow::Result<Settings> {
-    if !are_there(file)? {
+    if !has_sources(file)? {
         return Ok(settings);
     }
     if let Some(line) = of_variable()? {
@@ -41,7 +41,7 @@ pub(super) async fn add(
 }
 
 /// Returns whether any source is configured.
-pub(super) fn are_there(file: &File) -> anyhow::Result<bool> {
+pub(super) fn has_sources(file: &File) -> anyhow::Result<bool> {
     if variable(NO_SOURCES)?.is_some() {
         return Ok(false);
     }
@@ -51,8 +51,8 @@ pub(super) fn are_there(file: &File) -> anyhow::Result<bool> {
 }
 
 /// Returns whether `pattern` may match a tool of a source, which may take its time to answer.
-pub(super) fn may_bring(file: &File, pattern: &str) -> anyhow::Result<bool> {
-    if !are_there(file)? {
+pub(super) fn may_match_source(file: &File, pattern: &str) -> anyhow::Result<bool> {
+    if !has_sources(file)? {
         return Ok(false);
     }
     let tables = &file.tables;

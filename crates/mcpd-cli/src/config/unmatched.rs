@@ -16,13 +16,13 @@ use crate::suggest;
 /// # Errors
 ///
 /// A pattern is faulty, or a variable that decides about sources can't be read.
-pub(crate) fn unmatched(file: &File, catalog: &Catalog) -> anyhow::Result<Vec<Fault>> {
+pub(crate) fn unmatched_patterns(file: &File, catalog: &Catalog) -> anyhow::Result<Vec<Fault>> {
     let paths = paths(catalog);
     let mut unmatched = Vec::new();
     for (key, pattern) in patterns(file) {
         let text = pattern.get_ref();
         let calls = Calls::default().tool(text)?;
-        if paths.iter().any(|path| calls.are_of(path)) || sources::may_bring(file, text)? {
+        if paths.iter().any(|path| calls.are_of(path)) || sources::may_match_source(file, text)? {
             continue;
         }
         let nearest = suggest::nearest(text, paths.iter().map(|path| path.as_str()));
@@ -38,7 +38,7 @@ pub(crate) fn unmatched(file: &File, catalog: &Catalog) -> anyhow::Result<Vec<Fa
 
 /// Logs the unmatched patterns.
 pub(crate) fn warn_of_unmatched(file: &File, catalog: &Catalog) {
-    match unmatched(file, catalog) {
+    match unmatched_patterns(file, catalog) {
         Ok(faults) => faults.iter().for_each(|fault| tracing::warn!("{fault}")),
         Err(error) => tracing::warn!("nobody knows which rules match nothing: failed to {error:#}"),
     }

@@ -30,14 +30,14 @@ pub(crate) fn warn_of_variables(file: &File) {
         .filter(|name| name.starts_with(PREFIX))
         .cloned()
         .collect();
-    let kept_back = kept_back(&names, file);
+    let kept_back = describe_withheld(&names, file);
     for remark in remarks(&ours).into_iter().chain(kept_back) {
         tracing::warn!("{remark}");
     }
 }
 
 /// Describes the variables that scripts don't get unless the operator passes them on.
-fn kept_back(names: &[String], file: &File) -> Option<String> {
+fn describe_withheld(names: &[String], file: &File) -> Option<String> {
     if names.iter().any(|name| name == TOOL) {
         return None;
     }
@@ -118,16 +118,16 @@ mod tests {
         let names = names.map(str::to_owned);
         let mut file = File::default();
         file.tables.env = toml::from_str(r#"pass = ["MCP_PASS*"]"#).unwrap();
-        let told = kept_back(&names, &file).unwrap();
+        let told = describe_withheld(&names, &file).unwrap();
         assert!(
             told.starts_with("scripts don't get `MCP_A`, `MCP_B`: "),
             "{told}"
         );
         file.tables.env = toml::from_str(r#"drop = ["MCP_*"]"#).unwrap();
-        assert_eq!(kept_back(&names, &file), None);
+        assert_eq!(describe_withheld(&names, &file), None);
         let of_a_script = names.into_iter().chain([TOOL.to_owned()]);
         let of_a_script: Vec<_> = of_a_script.collect();
-        assert_eq!(kept_back(&of_a_script, &File::default()), None);
+        assert_eq!(describe_withheld(&of_a_script, &File::default()), None);
     }
 
     #[test]
