@@ -14,7 +14,7 @@ use crate::args::Certificates as Demand;
 use crate::signals::Reload;
 
 /// Poll interval of the files.
-const LOOK: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Paths of the files, all in PEM.
 #[derive(Debug, Clone)]
@@ -82,7 +82,9 @@ impl Certificates {
     pub(crate) async fn follow(mut self) -> io::Result<Infallible> {
         let mut reload = Reload::listen()?;
         loop {
-            let is_asked = tokio::time::timeout(LOOK, reload.requested()).await.is_ok();
+            let is_asked = tokio::time::timeout(POLL_INTERVAL, reload.requested())
+                .await
+                .is_ok();
             let files = self.files.clone();
             let read = tokio::task::spawn_blocking(move || files.read());
             self.refresh(read.await.map_err(io::Error::other)?, is_asked);

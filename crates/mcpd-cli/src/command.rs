@@ -41,11 +41,11 @@ mod stdio;
 mod token;
 
 /// Timeout for the runtime to drop remaining tasks; dropping a run kills its processes.
-const LEFTOVERS: Duration = Duration::from_secs(1);
+const RUNTIME_DROP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Idle timeout of a thread for blocking work. It is shorter than the interval between two scans
 /// of the roots, each of which would otherwise keep another thread alive.
-const IDLE: Duration = Duration::from_millis(500);
+const BLOCKING_IDLE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Executes a command.
 pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
@@ -93,7 +93,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
             Command::Basic(basic) => basic::run(&basic),
         }
     });
-    runtime.shutdown_timeout(LEFTOVERS);
+    runtime.shutdown_timeout(RUNTIME_DROP_TIMEOUT);
     code
 }
 
@@ -111,7 +111,7 @@ fn runtime(command: &Command) -> io::Result<Runtime> {
         _ => Builder::new_current_thread(),
     }
     .enable_all()
-    .thread_keep_alive(IDLE)
+    .thread_keep_alive(BLOCKING_IDLE_TIMEOUT)
     .build()
 }
 
@@ -230,7 +230,7 @@ fn remark(catalog: &Catalog, how: &str, check: &str) -> Option<String> {
     let passed = catalog.scan().passed_over.iter();
     let passed = passed.filter(|file| file.is_remarkable()).count();
     let why = match passed {
-        0 => render::WHAT_A_SCRIPT_IS.to_owned(),
+        0 => render::EXECUTABLE_HINT.to_owned(),
         1 => format!("1 file was passed over; `{check}` says why"),
         _ => format!("{passed} files were passed over; `{check}` says why"),
     };

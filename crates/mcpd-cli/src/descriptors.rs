@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Minimum number of files reserved for purposes besides connections; a quarter of the limit, if
 /// that is more.
-const OTHERS: u64 = 64;
+const MIN_RESERVED_FILES: u64 = 64;
 
 /// Fewer connections at a time than requested, because the system allows too few open files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -24,7 +24,7 @@ impl Shortage {
     /// Reserves enough files for scripts, sources, the catalog and the logs: a connection that
     /// waits is better than a script that can't be started.
     fn within(open_files: u64, wanted: usize) -> Option<Self> {
-        let others = (open_files / 4).max(OTHERS);
+        let others = (open_files / 4).max(MIN_RESERVED_FILES);
         let connections = open_files.saturating_sub(others).max(1);
         let connections = usize::try_from(connections).unwrap_or(usize::MAX);
         (connections < wanted).then_some(Self {

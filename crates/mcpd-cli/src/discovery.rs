@@ -19,7 +19,7 @@ use crate::sockets::Address;
 use crate::{directories, private_file};
 
 /// Poll interval of the file, to restore a missing one.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Content of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -106,7 +106,7 @@ impl Published {
     /// Restores the file after a later server has replaced and removed it, for ever.
     pub(crate) async fn stay(&self) -> Infallible {
         loop {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
             let discovery = self.0.clone();
             match spawn_blocking(move || discovery.restore()).await {
                 Ok(Ok(true)) => tracing::info!("this server is the one that is found again"),

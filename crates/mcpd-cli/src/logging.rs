@@ -22,7 +22,7 @@ pub(crate) enum Audience {
 
 /// Log filter for callers: errors, also of an endpoint, and unexpected permissions or leftovers of
 /// a script. The command itself prints everything else.
-const CALLER: &str =
+const CALLER_FILTER: &str =
     "error,mcpd_server::run=warn,mcpd_server::policy=warn,mcpd_server::endpoint=warn";
 
 /// Log filter that can change while mcpd runs.
@@ -117,7 +117,7 @@ fn filter(options: &Logging, audience: Audience) -> anyhow::Result<EnvFilter> {
     let is_flagged = options.verbose > 0 || options.quiet;
     match (&options.filter, audience) {
         (Some(filter), _) if !is_flagged => read(filter),
-        (None, Audience::Caller) if !is_flagged => read(CALLER),
+        (None, Audience::Caller) if !is_flagged => read(CALLER_FILTER),
         _ => read(&level(options, audience).to_string()),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcpd_exec::{Command, Ending, Executor, Limits, Outcome};
 
 /// Timeout of a program.
-pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const PROGRAM_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs a program with its arguments in `directory`, with the environment of mcpd. A relative path
 /// of a program is resolved in the directory, too.
@@ -21,7 +21,7 @@ pub(crate) async fn run(
 ) -> Result<Outcome, String> {
     let (program, arguments) = words.split_first().ok_or("no program is named")?;
     let mut limits = Limits::default();
-    limits.wall = TIME_LIMIT;
+    limits.wall = PROGRAM_TIMEOUT;
     let command = if program.contains('/') {
         Command::new(directory.join(program))
     } else {

@@ -17,7 +17,7 @@ use crate::service::{self, State};
 use crate::signals::Reload;
 
 /// Keys that a reload can change, and tables with all their keys.
-const CHANGEABLE: [&str; 21] = [
+const RELOADABLE: [&str; 21] = [
     "arguments",
     "audit.args",
     "audit.keep",
@@ -111,7 +111,7 @@ impl Reloading<'_> {
 
 /// Changed keys that need a restart, with an audit log or without.
 fn fixed(before: &[Effective], after: &[Effective], is_audited: bool) -> Vec<String> {
-    let is_fixed = |key: &str| !is_changeable(key) || !is_audited && key.starts_with("audit.");
+    let is_fixed = |key: &str| !is_reloadable(key) || !is_audited && key.starts_with("audit.");
     let values = |effective: &[Effective]| -> BTreeMap<String, Value> {
         let fixed = effective.iter().filter(|entry| is_fixed(&entry.key));
         fixed
@@ -125,8 +125,8 @@ fn fixed(before: &[Effective], after: &[Effective], is_audited: bool) -> Vec<Str
     changed.cloned().collect()
 }
 
-fn is_changeable(key: &str) -> bool {
-    CHANGEABLE.iter().any(|changeable| {
+fn is_reloadable(key: &str) -> bool {
+    RELOADABLE.iter().any(|changeable| {
         let rest = key.strip_prefix(changeable);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     })

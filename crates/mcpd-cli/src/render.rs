@@ -107,7 +107,7 @@ impl Position {
 
 /// Hint for a directory without scripts. Most often the permission was forgotten, and such a file
 /// is indistinguishable from one that is no script.
-pub(crate) const WHAT_A_SCRIPT_IS: &str = "a script must be executable (`chmod +x`)";
+pub(crate) const EXECUTABLE_HINT: &str = "a script must be executable (`chmod +x`)";
 
 /// Describes how many scripts and sources are not served, or not as declared; none if all are.
 pub(crate) fn shortfall(catalog: &Catalog) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Suggestions for a misspelt name.
 
 /// Minimum similarity of two names for a suggestion.
-const ALIKE: f64 = 0.8;
+const MIN_SIMILARITY: f64 = 0.8;
 
 /// The known name most similar to `given`, if any is similar.
 pub(crate) fn nearest<'a>(
@@ -11,7 +11,7 @@ pub(crate) fn nearest<'a>(
     known
         .into_iter()
         .map(|name| (strsim::jaro_winkler(given, name), name))
-        .filter(|(likeness, _)| *likeness > ALIKE)
+        .filter(|(likeness, _)| *likeness > MIN_SIMILARITY)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name)
 }

@@ -17,7 +17,7 @@ mod client;
 use client::Client;
 
 /// Timeout of an export; the default in the specification of the exporter.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for the last spans at an orderly end.
 pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -172,7 +172,7 @@ impl Environment {
             "OTEL_EXPORTER_OTLP_TIMEOUT",
         ]);
         let milliseconds = milliseconds.and_then(|milliseconds| milliseconds.parse().ok());
-        milliseconds.map_or(TIMEOUT, Duration::from_millis)
+        milliseconds.map_or(EXPORT_TIMEOUT, Duration::from_millis)
     }
 }
 

@@ -17,13 +17,13 @@ use crate::config::clients;
 use crate::{directories, output, private_file};
 
 /// Random bytes of a token: 256 bits.
-const BYTES: usize = 32;
+const TOKEN_BYTES: usize = 32;
 
 /// Minimum length of a random token, long enough not to be guessed.
-const SHORTEST: usize = 16;
+const MIN_TOKEN_CHARS: usize = 16;
 
 /// Poll interval of the file.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Loads the token in `file`, and creates a missing one.
 pub(crate) fn load_or_create(file: &Path) -> anyhow::Result<String> {
@@ -38,7 +38,7 @@ pub(crate) fn load_or_create(file: &Path) -> anyhow::Result<String> {
 pub(crate) async fn follow(file: &Path, auth: &Auth) -> Infallible {
     let mut told = None;
     loop {
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
         let (path, accepting) = (file.to_owned(), auth.clone());
         let refreshed = spawn_blocking(move || refresh(&path, &accepting)).await;
         let fault = refreshed.ok().and_then(Result::err);
@@ -102,7 +102,7 @@ fn warn_of(file: &Path, token: &str) {
             file.display()
         );
     }
-    if token.len() < SHORTEST {
+    if token.len() < MIN_TOKEN_CHARS {
         let name = file.to_string_lossy();
         let rotate = ["mcpd", "token", "rotate", "--token-file", &name];
         tracing::warn!(
@@ -145,7 +145,7 @@ fn line(token: &str) -> String {
 ///
 /// The system has no random bytes.
 pub(crate) fn random() -> anyhow::Result<String> {
-    let mut bytes = [0; BYTES];
+    let mut bytes = [0; TOKEN_BYTES];
     getrandom::fill(&mut bytes).context("get random bytes")?;
     Ok(bytes.iter().fold(String::new(), |mut token, byte| {
         write!(token, "{byte:02x}").expect("a string takes everything");
@@ -170,7 +170,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("mcpd/agent-token");
         let token = load_or_create(&file).unwrap();
-        assert_eq!(token.len(), 2 * BYTES);
+        assert_eq!(token.len(), 2 * TOKEN_BYTES);
         assert!(!is_open_to_others(&file));
         assert!(!is_open_to_others(file.parent().unwrap()));
         assert_eq!(load_or_create(&file).unwrap(), token);

@@ -18,10 +18,10 @@ use crate::exit_code::ExitCode;
 use crate::{config, output};
 
 /// Poll interval of a followed log.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Maximum number of characters shown of a field.
-const SHOWN: usize = 200;
+const MAX_FIELD_CHARS: usize = 200;
 
 /// Executes the requested action.
 pub(crate) fn run(args: Audit, configuration: &File) -> anyhow::Result<ExitCode> {
@@ -141,7 +141,7 @@ fn show_last(log: &Path, tail: &AuditTail) -> anyhow::Result<ExitCode> {
 /// Prints new records until the reader closes stdout.
 fn follow(log: &Path, mut records: Records, json: bool) -> anyhow::Result<()> {
     loop {
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
         match records.refresh() {
             // The file is missing for a moment while the log is rotated.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -232,9 +232,14 @@ fn print(line: &Line, json: bool) -> io::Result<()> {
 /// A record on one line: time, client, request, outcome, duration and error.
 fn shown(line: &Line) -> String {
     let record = parsed(line);
-    let text = |value: &Value| Some(excerpt(&value.as_str()?.replace('\n', "; "), SHOWN));
+    let text = |value: &Value| {
+        Some(excerpt(
+            &value.as_str()?.replace('\n', "; "),
+            MAX_FIELD_CHARS,
+        ))
+    };
     let Some(timestamp) = text(&record["timestamp"]) else {
-        return excerpt(&line.text, SHOWN);
+        return excerpt(&line.text, MAX_FIELD_CHARS);
     };
     let params = &record["params"];
     let named = [&record["tool"], &params["name"], &params["uri"]];
@@ -244,7 +249,7 @@ fn shown(line: &Line) -> String {
             text(&record["outcome"]),
             record["duration_ms"].as_u64().map(|ms| format!("{ms} ms")),
         ),
-        Some("note") => (Some(excerpt(&params.to_string(), SHOWN)), None),
+        Some("note") => (Some(excerpt(&params.to_string(), MAX_FIELD_CHARS)), None),
         event => (event.map(str::to_owned), None),
     };
     let error = duration.as_ref().and_then(|_| text(&record["error"]));

@@ -134,7 +134,7 @@ fn show_findings(catalog: &Catalog, format: CheckFormat) -> anyhow::Result<Optio
             "{unasked} {files} can only be asked for `--help`, and {are} not known without: leave out `--static` for that\n"
         ));
     } else if findings.is_empty() && catalog.scan().scripts.is_empty() {
-        let what = render::WHAT_A_SCRIPT_IS;
+        let what = render::EXECUTABLE_HINT;
         output::note(&format!("there are no scripts: {what}\n"));
     }
     Ok(findings.iter().map(|finding| finding.severity).max())

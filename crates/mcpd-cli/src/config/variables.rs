@@ -18,7 +18,7 @@ const TOKEN: &str = "MCPD_TOKEN";
 const TOOL: &str = "MCPD_TOOL";
 
 /// Maximum number of variables named in one message.
-const MAX_NAMED: usize = 10;
+const MAX_NAMES: usize = 10;
 
 /// Warns of each unknown variable with mcpd's prefix, and of those that scripts don't get because
 /// of their names.
@@ -52,11 +52,11 @@ fn describe_withheld(names: &[String], file: &File) -> Option<String> {
     };
     let mut kept: Vec<_> = names.iter().filter(is_kept_back).collect();
     kept.sort_unstable();
-    let shown = kept.iter().take(MAX_NAMED);
+    let shown = kept.iter().take(MAX_NAMES);
     let shown: Vec<_> = shown
         .map(|name| format!("`{}`", name.escape_debug()))
         .collect();
-    let more = match kept.len().saturating_sub(MAX_NAMED) {
+    let more = match kept.len().saturating_sub(MAX_NAMES) {
         0 => String::new(),
         count => format!(" and {count} more"),
     };

@@ -12,7 +12,7 @@ use super::{Finding, Place, here, printable, shown};
 use crate::output;
 
 /// Maximum number of characters shown of a script's last line of stderr.
-const LAST_WORDS: usize = 200;
+const MAX_CAUSE_CHARS: usize = 200;
 
 /// Renders all faults, and their number.
 pub(crate) fn human(findings: &[Finding<'_>], scripts: usize) -> String {
@@ -44,7 +44,7 @@ fn group<'a>(finding: &Finding<'a>, here: &Path) -> Group<'a> {
         (None, None) => group,
     };
     if let Some(line) = &finding.last_words {
-        let line: String = printable(line).chars().take(LAST_WORDS).collect();
+        let line: String = printable(line).chars().take(MAX_CAUSE_CHARS).collect();
         group = group.element(Level::NOTE.message(format!("its reason on stderr: {line}")));
     }
     match finding.help {
