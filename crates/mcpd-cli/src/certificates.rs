@@ -82,7 +82,7 @@ impl Certificates {
     pub(crate) async fn follow(mut self) -> io::Result<Infallible> {
         let mut reload = Reload::listen()?;
         loop {
-            let is_asked = tokio::time::timeout(POLL_INTERVAL, reload.requested())
+            let is_asked = tokio::time::timeout(POLL_INTERVAL, reload.wait())
                 .await
                 .is_ok();
             let files = self.files.clone();

@@ -144,11 +144,11 @@ async fn with_server(
     });
     tokio::select! {
         code = &mut work => return code,
-        () = termination.requested() => {}
+        () = termination.wait() => {}
     }
     tokio::select! {
         (code, ()) = async { tokio::join!(work, server.shutdown()) } => code.map(|_| ExitCode::Interrupted),
-        () = termination.requested() => Ok(ExitCode::Interrupted),
+        () = termination.wait() => Ok(ExitCode::Interrupted),
     }
 }
 
@@ -193,11 +193,11 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
         Some(path) => format!("; did you mean `{path}`?"),
         None => "; `mcpd list` shows those there are".to_owned(),
     };
-    hint + &missing(catalog)
+    hint + &describe_faulty_sources(catalog)
 }
 
 /// Faults of the sources that keep tools from being available.
-fn missing(catalog: &Catalog) -> String {
+fn describe_faulty_sources(catalog: &Catalog) -> String {
     let sources = catalog.offers().iter();
     let faults = sources.flat_map(|offer| {
         let faults = offer.faults().iter();

@@ -49,7 +49,7 @@ impl Discovery {
     }
 
     /// Reads the file of a server that still runs. The file of a killed server does not count.
-    fn running() -> anyhow::Result<Option<Self>> {
+    fn read_running() -> anyhow::Result<Option<Self>> {
         let file = file()?;
         let text = match fs::read(&file) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -66,7 +66,7 @@ impl Discovery {
     ///
     /// The file can't be written.
     pub(crate) fn publish(self) -> anyhow::Result<Published> {
-        if let Some(other) = Self::running()? {
+        if let Some(other) = Self::read_running()? {
             tracing::info!(
                 pid = other.pid,
                 "another server is no longer the one that is found"
@@ -85,7 +85,7 @@ impl Discovery {
 
     /// Writes the file again if it names no running server, and returns whether it did.
     fn restore(&self) -> anyhow::Result<bool> {
-        let is_lost = Self::running()?.is_none();
+        let is_lost = Self::read_running()?.is_none();
         if is_lost {
             self.write()?;
         }
@@ -120,7 +120,7 @@ impl Published {
 impl Drop for Published {
     fn drop(&mut self) {
         // Another server may have replaced the file meanwhile.
-        if let (Ok(file), Ok(Some(found))) = (file(), Discovery::running())
+        if let (Ok(file), Ok(Some(found))) = (file(), Discovery::read_running())
             && found.pid == self.0.pid
         {
             fs::remove_file(file).ok();

@@ -60,7 +60,7 @@ impl Reloading<'_> {
     ) -> Infallible {
         let mut path = self.file.path().map(Path::to_owned);
         loop {
-            reload.requested().await;
+            reload.wait().await;
             service::tell(State::Reloading).await;
             match self.reload(path.as_deref(), server, auth, started).await {
                 Ok(file) => {
@@ -86,7 +86,7 @@ impl Reloading<'_> {
     ) -> anyhow::Result<File> {
         let changes = config::read_changes(self.line, before, started, server).await?;
         let filter = self.filter.read(&changes.logging)?;
-        let fixed = fixed(
+        let fixed = restart_keys(
             &config::effective(self.line, self.file)?,
             &changes.effective,
             server.audit().is_some(),
@@ -110,7 +110,7 @@ impl Reloading<'_> {
 }
 
 /// Changed keys that need a restart, with an audit log or without.
-fn fixed(before: &[Effective], after: &[Effective], is_audited: bool) -> Vec<String> {
+fn restart_keys(before: &[Effective], after: &[Effective], is_audited: bool) -> Vec<String> {
     let is_fixed = |key: &str| !is_reloadable(key) || !is_audited && key.starts_with("audit.");
     let values = |effective: &[Effective]| -> BTreeMap<String, Value> {
         let fixed = effective.iter().filter(|entry| is_fixed(&entry.key));

@@ -19,7 +19,7 @@ mod json;
 mod sarif;
 mod short;
 
-pub(crate) use forwarded::forwarded;
+pub(crate) use forwarded::render_forwarded;
 pub(crate) use github::github;
 pub(crate) use human::human;
 pub(crate) use sarif::sarif;
@@ -268,14 +268,14 @@ impl<'a> Finding<'a> {
 }
 
 /// Directory that displayed paths are relative to.
-pub(crate) fn here() -> PathBuf {
+pub(crate) fn base_directory() -> PathBuf {
     std::env::current_dir()
         .and_then(|here| here.canonicalize())
         .unwrap_or_default()
 }
 
 /// Displayed path of a file, relative to the working directory.
-pub(crate) fn shown(file: &Path, here: &Path) -> String {
+pub(crate) fn display_path(file: &Path, here: &Path) -> String {
     printable(&file.strip_prefix(here).unwrap_or(file).to_string_lossy())
 }
 

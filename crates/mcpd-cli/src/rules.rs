@@ -157,14 +157,14 @@ impl Rule {
         format!(
             "{}\n\nInstead of\n\n{}\nwrite\n\n{}",
             self.why,
-            fenced(self.language(), self.bad),
-            fenced(self.language(), self.good)
+            code_block(self.language(), self.bad),
+            code_block(self.language(), self.good)
         )
     }
 }
 
 /// A code block with a fence longer than any in `code`.
-fn fenced(language: &str, code: &str) -> String {
+fn code_block(language: &str, code: &str) -> String {
     let runs = code.split(|char| char != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
     format!("{fence}{language}\n{code}\n{fence}\n")
@@ -217,8 +217,8 @@ This page is made from the table of rules: see [testing](testing.md#generated-pa
 
     #[test]
     fn a_fence_is_longer_than_what_it_holds() {
-        assert_eq!(fenced("sh", "a"), "```sh\na\n```\n");
-        assert_eq!(fenced("", "```\na\n```"), "````\n```\na\n```\n````\n");
+        assert_eq!(code_block("sh", "a"), "```sh\na\n```\n");
+        assert_eq!(code_block("", "```\na\n```"), "````\n```\na\n```\n````\n");
     }
 
     #[test]

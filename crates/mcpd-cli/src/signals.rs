@@ -50,7 +50,7 @@ impl Termination {
     }
 
     /// Waits for the next request to end.
-    pub(crate) async fn requested(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -77,7 +77,7 @@ impl Reload {
 
     /// Waits for the next request.
     #[cfg(unix)]
-    pub(crate) async fn requested(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         self.hangup.recv().await;
     }
 
@@ -89,7 +89,7 @@ impl Reload {
 
     /// Waits for ever.
     #[cfg(not(unix))]
-    pub(crate) async fn requested(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         std::future::pending().await
     }
 }
@@ -107,7 +107,7 @@ impl Termination {
     }
 
     /// Waits for Ctrl-C.
-    pub(crate) async fn requested(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         tokio::signal::ctrl_c().await.ok();
     }
 }

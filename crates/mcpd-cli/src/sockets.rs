@@ -92,7 +92,7 @@ pub(crate) async fn open(config: &Http) -> anyhow::Result<(Listener, Vec<Address
     let mut listeners = Vec::new();
     let mut addresses = Vec::new();
     for socket in sockets {
-        let socket = encrypted(socket, config)?;
+        let socket = add_tls(socket, config)?;
         listeners.push(socket.listener);
         addresses.push(socket.address);
     }
@@ -102,7 +102,7 @@ pub(crate) async fn open(config: &Http) -> anyhow::Result<(Listener, Vec<Address
 
 /// Adds TLS to a network socket as `config` says: traffic between processes of one machine can't
 /// be intercepted.
-fn encrypted(socket: Socket, config: &Http) -> anyhow::Result<Socket> {
+fn add_tls(socket: Socket, config: &Http) -> anyhow::Result<Socket> {
     let address = match socket.address {
         Address::Network { address, .. } => address,
         #[cfg(unix)]

@@ -60,13 +60,13 @@ fn read<T>(log: &Path, read: io::Result<T>) -> anyhow::Result<T> {
 fn verify(log: &Path, hash: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
     let verified = read(log, audit::verify(log))?;
     let is_there = match hash {
-        Some(hash) => Some(has(log, hash)?),
+        Some(hash) => Some(has_record(log, hash)?),
         None => None,
     };
     if json {
         output::write_json(&report(&verified, is_there))?;
     } else {
-        output::write(told(&verified, is_there).as_bytes())?;
+        output::write(describe_verification(&verified, is_there).as_bytes())?;
     }
     if verified.faults.is_empty() && is_there != Some(false) {
         Ok(ExitCode::Success)
@@ -76,16 +76,16 @@ fn verify(log: &Path, hash: Option<&str>, json: bool) -> anyhow::Result<ExitCode
 }
 
 /// Returns whether there is a record with this hash.
-fn has(log: &Path, hash: &str) -> anyhow::Result<bool> {
+fn has_record(log: &Path, hash: &str) -> anyhow::Result<bool> {
     for line in read(log, Records::open(log))? {
-        if parsed(&read(log, line)?)["hash"] == hash {
+        if parse_record(&read(log, line)?)["hash"] == hash {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn told(verified: &Verified, is_there: Option<bool>) -> String {
+fn describe_verification(verified: &Verified, is_there: Option<bool>) -> String {
     let mut text = String::new();
     for fault in &verified.faults {
         text += &format!("{}:{}: {}\n", fault.file.display(), fault.line, fault.kind);
@@ -155,7 +155,11 @@ fn follow(log: &Path, mut records: Records, json: bool) -> anyhow::Result<()> {
 
 fn find(log: &Path, grep: &AuditGrep) -> anyhow::Result<ExitCode> {
     let now = Zoned::now();
-    let time = |text: &Option<String>| text.as_deref().map(|text| moment(text, &now)).transpose();
+    let time = |text: &Option<String>| {
+        text.as_deref()
+            .map(|text| parse_time(text, &now))
+            .transpose()
+    };
     let (since, until) = (time(&grep.since)?, time(&grep.until)?);
     let mut code = ExitCode::Failure;
     for line in read(log, Records::open(log))? {
@@ -174,7 +178,7 @@ fn is_wanted(
     since: Option<Timestamp>,
     until: Option<Timestamp>,
 ) -> bool {
-    let record = parsed(line);
+    let record = parse_record(line);
     let is = |field: &Value, wanted: &Option<String>| {
         wanted.as_deref().is_none_or(|wanted| field == wanted)
     };
@@ -189,23 +193,23 @@ fn is_wanted(
         && grep
             .text
             .as_deref()
-            .is_none_or(|text| line.text.contains(text) || says(&record, text))
+            .is_none_or(|text| line.text.contains(text) || contains_text(&record, text))
 }
 
 /// Returns whether `text` occurs in one of the strings of `value`, compared unescaped.
-fn says(value: &Value, text: &str) -> bool {
+fn contains_text(value: &Value, text: &str) -> bool {
     match value {
         Value::String(string) => string.contains(text),
-        Value::Array(values) => values.iter().any(|value| says(value, text)),
+        Value::Array(values) => values.iter().any(|value| contains_text(value, text)),
         Value::Object(fields) => fields
             .iter()
-            .any(|(name, value)| name.contains(text) || says(value, text)),
+            .any(|(name, value)| name.contains(text) || contains_text(value, text)),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
 /// Parses a time: with a time zone, in the time zone of this machine, or as an age.
-fn moment(text: &str, now: &Zoned) -> anyhow::Result<Timestamp> {
+fn parse_time(text: &str, now: &Zoned) -> anyhow::Result<Timestamp> {
     if let Ok(time) = text.parse() {
         return Ok(time);
     }
@@ -220,18 +224,22 @@ fn moment(text: &str, now: &Zoned) -> anyhow::Result<Timestamp> {
     Ok(time.timestamp())
 }
 
-fn parsed(line: &Line) -> Value {
+fn parse_record(line: &Line) -> Value {
     serde_json::from_str(&line.text).unwrap_or_default()
 }
 
 fn print(line: &Line, json: bool) -> io::Result<()> {
-    let shown = if json { line.text.clone() } else { shown(line) };
+    let shown = if json {
+        line.text.clone()
+    } else {
+        format_record(line)
+    };
     writeln!(io::stdout(), "{shown}")
 }
 
 /// A record on one line: time, client, request, outcome, duration and error.
-fn shown(line: &Line) -> String {
-    let record = parsed(line);
+fn format_record(line: &Line) -> String {
+    let record = parse_record(line);
     let text = |value: &Value| {
         Some(excerpt(
             &value.as_str()?.replace('\n', "; "),
@@ -274,7 +282,7 @@ mod tests {
     fn check(text: &str, expected: Option<&str>) {
         let now: Zoned = "2026-11-22T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
         let expected = expected.map(|time| time.parse().unwrap());
-        assert_eq!(moment(text, &now).ok(), expected, "{text}");
+        assert_eq!(parse_time(text, &now).ok(), expected, "{text}");
     }
 
     #[test]

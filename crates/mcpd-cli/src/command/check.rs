@@ -103,7 +103,7 @@ pub(super) async fn examine(
             scan.unusable.extend(unreadable);
             Some(Catalog::from(scan))
         }
-        () = termination.requested() => None,
+        () = termination.wait() => None,
     })
 }
 
@@ -156,7 +156,7 @@ fn show_forwarded(
     if args.format == CheckFormat::Json {
         output::write_json(&forwarded)?;
     } else {
-        output::write(render::forwarded(&forwarded).as_bytes())?;
+        output::write(render::render_forwarded(&forwarded).as_bytes())?;
     }
     if let Some(shortfall) = render::shortfall(catalog) {
         output::note(&format!(

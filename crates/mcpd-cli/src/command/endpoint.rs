@@ -82,7 +82,7 @@ async fn answer(
         }
         Request::DescribeTool { tool, .. } => match catalog.tool(&tool) {
             Some(tool) => Ok(Answer::tool(Descriptor::of(tool))),
-            None => Err(missing(&tool)),
+            None => Err(unknown_tool(&tool)),
         },
         Request::CallTool {
             tool, arguments, ..
@@ -91,15 +91,15 @@ async fn answer(
             let mut params = CallToolRequestParams::new(&*tool).with_arguments(arguments);
             params.meta = Some(client::envelope(call::log_level(logging)));
             // An unknown tool is called as well, so that the request for it is recorded.
-            let called = called(server, principal, &params).await;
-            let path = path.ok_or_else(|| missing(&tool))?;
+            let called = call_tool(server, principal, &params).await;
+            let path = path.ok_or_else(|| unknown_tool(&tool))?;
             Answer::called(path, &called?)
         }
         _ => Err(Fault::usage("there is no such action")),
     }
 }
 
-async fn called(
+async fn call_tool(
     server: &Server,
     principal: Principal,
     params: &CallToolRequestParams,
@@ -111,7 +111,7 @@ async fn called(
         .map_err(|error| pipeline(client::words(error).into_owned()))
 }
 
-fn missing(tool: &str) -> Fault {
+fn unknown_tool(tool: &str) -> Fault {
     Fault::usage(format!("there is no tool `{}`", tool.escape_debug()))
 }
 

@@ -33,7 +33,7 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
         if args.all {
             return files::list(&catalog, args.json);
         }
-        let listed = wanted(&args, &catalog);
+        let listed = requested_entries(&args, &catalog);
         if args.json {
             output::write_json(&listed)?;
         } else {
@@ -84,7 +84,7 @@ impl<'a> Listed<'a> {
 }
 
 /// The requested entries of the catalog.
-fn wanted<'a>(args: &List, catalog: &'a Catalog) -> Vec<Listed<'a>> {
+fn requested_entries<'a>(args: &List, catalog: &'a Catalog) -> Vec<Listed<'a>> {
     if args.prompts {
         let prompts = catalog.prompts().iter();
         return prompts

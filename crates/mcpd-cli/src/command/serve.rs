@@ -91,12 +91,12 @@ async fn run_observed(
         never = rotated => match never {},
         never = encrypted => match never.context("follow the certificate")? {},
         () = service::show_life() => {}
-        () = termination.requested() => {}
+        () = termination.wait() => {}
     }
     service::tell(State::Stopping).await;
     tokio::select! {
         (served, ()) = async { tokio::join!(served, server.shutdown()) } => served?,
-        () = termination.requested() => {}
+        () = termination.wait() => {}
     }
     Ok(ExitCode::Success)
 }

@@ -46,7 +46,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
         std::future::pending().await
     };
     let forward_signal = async {
-        termination.requested().await;
+        termination.wait().await;
         stop.cancel();
         std::future::pending().await
     };
@@ -61,7 +61,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     if is_asked {
         tokio::select! {
             () = server.shutdown() => {}
-            () = termination.requested() => {}
+            () = termination.wait() => {}
         }
         spans.end(telemetry::FLUSH_TIMEOUT).await;
     } else {

@@ -6,7 +6,7 @@ use super::printable;
 use crate::client_profile::{Forwarded, ForwardedTool, Remark};
 
 /// Renders one client after the other, each with all tools.
-pub(crate) fn forwarded(clients: &[Forwarded]) -> String {
+pub(crate) fn render_forwarded(clients: &[Forwarded]) -> String {
     let mut text = String::new();
     for client in clients {
         if !text.is_empty() {

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use mcpd_scriptspec::Severity;
 
-use super::{Finding, Position, here, printable, shown};
+use super::{Finding, Position, base_directory, display_path, printable};
 
 /// Renders all faults, one command a line.
 pub(crate) fn github(findings: &[Finding<'_>]) -> String {
-    let here = here();
+    let here = base_directory();
     let mut text = String::new();
     for finding in findings {
-        let file = finding.file.map(|file| shown(file, &here));
+        let file = finding.file.map(|file| display_path(file, &here));
         writeln!(text, "{}", command(finding, file.as_deref())).expect("a string takes everything");
     }
     text

@@ -8,7 +8,7 @@ use std::path::Path;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use mcpd_scriptspec::Severity;
 
-use super::{Finding, Place, here, printable, shown};
+use super::{Finding, Place, base_directory, display_path, printable};
 use crate::output;
 
 /// Maximum number of characters shown of a script's last line of stderr.
@@ -16,7 +16,7 @@ const MAX_CAUSE_CHARS: usize = 200;
 
 /// Renders all faults, and their number.
 pub(crate) fn human(findings: &[Finding<'_>], scripts: usize) -> String {
-    let here = here();
+    let here = base_directory();
     let renderer = Renderer::styled().term_width(output::columns().unwrap_or(100));
     let mut text = String::new();
     for finding in findings {
@@ -32,7 +32,7 @@ fn group<'a>(finding: &Finding<'a>, here: &Path) -> Group<'a> {
         Severity::Warning => Level::WARNING,
         Severity::Info => Level::INFO,
     };
-    let file = finding.file.map(|file| shown(file, here));
+    let file = finding.file.map(|file| display_path(file, here));
     let mut group = Group::with_title(
         level
             .primary_title(finding.message.clone())
@@ -85,7 +85,7 @@ fn summary(findings: &[Finding<'_>], scripts: usize) -> String {
         (Severity::Info, "remark"),
     ]
     .into_iter()
-    .map(|(severity, word)| counted(count(severity), word))
+    .map(|(severity, word)| with_count(count(severity), word))
     .filter(|text| !text.starts_with("0 "))
     .collect();
     let faults = if faults.is_empty() {
@@ -93,10 +93,10 @@ fn summary(findings: &[Finding<'_>], scripts: usize) -> String {
     } else {
         faults.join(", ")
     };
-    format!("{faults} in {}\n", counted(scripts, "script"))
+    format!("{faults} in {}\n", with_count(scripts, "script"))
 }
 
-fn counted(count: usize, word: &str) -> String {
+fn with_count(count: usize, word: &str) -> String {
     match count {
         1 => format!("1 {word}"),
         count => format!("{count} {word}s"),

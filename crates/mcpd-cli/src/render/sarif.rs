@@ -6,7 +6,7 @@ use mcpd_scriptspec::Severity;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde_json::{Value, json};
 
-use super::{Finding, Place, here};
+use super::{Finding, Place, base_directory};
 use crate::rules;
 
 /// Everything but slashes and the unreserved characters of RFC 3986.
@@ -19,7 +19,7 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
 
 /// Renders the log of one run.
 pub(crate) fn sarif(findings: &[Finding<'_>]) -> Value {
-    let here = here();
+    let here = base_directory();
     let rules: Vec<_> = rules::all().map(|rule| descriptor(&rule)).collect();
     let results: Vec<_> = findings
         .iter()

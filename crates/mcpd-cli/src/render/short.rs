@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::{Finding, here, printable, shown};
+use super::{Finding, base_directory, display_path, printable};
 
 /// Renders all faults, one a line: `path:line:column: severity[code]: message`.
 pub(crate) fn short(findings: &[Finding<'_>]) -> String {
-    let here = here();
+    let here = base_directory();
     let mut text = String::new();
     for finding in findings {
         let file = finding
             .file
-            .map(|file| shown(file, &here))
+            .map(|file| display_path(file, &here))
             .or_else(|| finding.path.map(printable))
             .unwrap_or_default();
         let place = match &finding.place {

@@ -55,7 +55,7 @@ pub(super) fn list(catalog: &Catalog, is_json: bool) -> anyhow::Result<ExitCode>
         output::write_json(&files)?;
         return Ok(ExitCode::Success);
     }
-    let here = render::here();
+    let here = render::base_directory();
     let rows: Vec<_> = files.iter().map(|listed| row(listed, &here)).collect();
     let rows = rows.iter().map(|(file, what)| (&**file, &**what));
     output::write(output::table(rows, output::columns()).as_bytes())?;
@@ -63,7 +63,7 @@ pub(super) fn list(catalog: &Catalog, is_json: bool) -> anyhow::Result<ExitCode>
 }
 
 fn row(listed: &Listed, here: &Path) -> (String, String) {
-    let mut file = render::shown(&listed.file, here);
+    let mut file = render::display_path(&listed.file, here);
     if listed.file.is_dir() {
         file.push('/');
     }
