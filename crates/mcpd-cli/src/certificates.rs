@@ -18,14 +18,14 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Paths of the files, all in PEM.
 #[derive(Debug, Clone)]
-pub(crate) struct Files {
+pub(crate) struct CertificateFiles {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
     /// Authorities of clients, and whether clients must present a certificate.
     pub(crate) clients: Option<(PathBuf, Demand)>,
 }
 
-impl Files {
+impl CertificateFiles {
     fn read(&self) -> anyhow::Result<Identity> {
         let read = |path: &Path| {
             fs::read(path).with_context(|| format!("read the file `{}`", path.display()))
@@ -47,20 +47,20 @@ impl Files {
 
 /// The certificate in use, and the state of its files.
 #[derive(Debug)]
-pub(crate) struct Certificates {
-    files: Files,
+pub(crate) struct TlsCertificates {
+    files: CertificateFiles,
     /// Content of the files at the last poll, valid or not.
     seen: Option<Identity>,
     tls: Tls,
 }
 
-impl Certificates {
+impl TlsCertificates {
     /// Loads the files.
     ///
     /// # Errors
     ///
     /// They can't be read, or do not fit together.
-    pub(crate) fn load(files: Files) -> anyhow::Result<Self> {
+    pub(crate) fn load(files: CertificateFiles) -> anyhow::Result<Self> {
         let identity = files.read()?;
         Ok(Self {
             tls: files.tls(&identity)?,

@@ -21,21 +21,21 @@ pub(crate) struct Profile {
     pub(crate) name: &'static str,
     /// Prefix of tool names that the model sees.
     prefix: &'static str,
-    characters: Rule<fn(char) -> bool>,
+    characters: ProfileRule<fn(char) -> bool>,
     /// Maximum length of a name with its prefix.
-    length: Rule<usize>,
+    length: ProfileRule<usize>,
     /// Shortens a name that is too long, for clients that do so.
     shorten: fn(&str) -> String,
     /// Maximum number of tools.
-    tools: Option<Rule<usize>>,
+    tools: Option<ProfileRule<usize>>,
     /// Maximum number of characters in a description.
-    description: Option<Rule<usize>>,
-    schema: &'static [Rule<Shape>],
+    description: Option<ProfileRule<usize>>,
+    schema: &'static [ProfileRule<Shape>],
 }
 
 /// A limit or a forbidden shape, with its effect and its reason.
 #[derive(Debug)]
-struct Rule<T> {
+struct ProfileRule<T> {
     of: T,
     effect: Effect,
     why: &'static str,
@@ -127,12 +127,12 @@ const CLAUDE: Profile = Profile {
     key: "claude",
     name: "Claude Desktop and claude.ai",
     prefix: "",
-    characters: Rule {
+    characters: ProfileRule {
         of: is_word_or_dash,
         effect: Effect::AllRefused,
         why: "one name outside `[a-zA-Z0-9_-]` makes Claude withhold all tools of the server, or every chat fail",
     },
-    length: Rule {
+    length: ProfileRule {
         of: 64,
         effect: Effect::AllRefused,
         why: "one name of more than 64 characters makes Claude withhold all tools of the server, or every chat fail",
@@ -141,17 +141,17 @@ const CLAUDE: Profile = Profile {
     tools: None,
     description: None,
     schema: &[
-        Rule {
+        ProfileRule {
             of: Shape::RootKeyword(&["oneOf", "anyOf", "allOf"]),
             effect: Effect::AllRefused,
             why: "Anthropic's API refuses a request with these at the root of a tool's schema",
         },
-        Rule {
+        ProfileRule {
             of: Shape::Keyword(&["$ref"]),
             effect: Effect::RefusedBySome,
             why: "Anthropic's managed agents refuse tools with references",
         },
-        Rule {
+        ProfileRule {
             of: Shape::PropertyName,
             effect: Effect::AllRefused,
             why: "Anthropic's API refuses a request with a property name outside `[a-zA-Z0-9_.-]{1,64}`",
@@ -163,54 +163,54 @@ const OPENAI: Profile = Profile {
     key: "openai",
     name: "OpenAI's API",
     prefix: "",
-    characters: Rule {
+    characters: ProfileRule {
         of: is_word_or_dash,
         effect: Effect::AllRefused,
         why: "one function name outside `[a-zA-Z0-9_-]` is a bad request",
     },
-    length: Rule {
+    length: ProfileRule {
         of: 64,
         effect: Effect::AllRefused,
         why: "one function name of more than 64 characters is a bad request",
     },
     shorten: cut,
-    tools: Some(Rule {
+    tools: Some(ProfileRule {
         of: 128,
         effect: Effect::AllRefused,
         why: "a request takes 128 tools at most, those of other servers included",
     }),
-    description: Some(Rule {
+    description: Some(ProfileRule {
         of: 1024,
         effect: Effect::AllRefused,
         why: "the description of a function has 1024 characters at most",
     }),
     schema: &[
-        Rule {
+        ProfileRule {
             of: Shape::ArrayWithoutItems,
             effect: Effect::AllRefused,
             why: "a function with an array without `items` is a bad request",
         },
-        Rule {
+        ProfileRule {
             of: Shape::ObjectWithoutProperties,
             effect: Effect::AllRefused,
             why: "a function with an object without `properties`, be they none, is a bad request",
         },
-        Rule {
+        ProfileRule {
             of: Shape::Keyword(&["format"]),
             effect: Effect::RefusedBySome,
             why: "strict mode refuses it",
         },
-        Rule {
+        ProfileRule {
             of: Shape::OptionalProperty,
             effect: Effect::RefusedBySome,
             why: "strict mode wants every property to be required",
         },
-        Rule {
+        ProfileRule {
             of: Shape::WithoutType,
             effect: Effect::RefusedBySome,
             why: "strict mode wants every property to have a type",
         },
-        Rule {
+        ProfileRule {
             of: Shape::DeeperThan(10),
             effect: Effect::RefusedBySome,
             why: "strict mode takes 10 levels at most",
@@ -222,35 +222,35 @@ const GEMINI: Profile = Profile {
     key: "gemini",
     name: "Gemini CLI",
     prefix: "",
-    characters: Rule {
+    characters: ProfileRule {
         of: is_word_dash_or_dot,
         effect: Effect::Changed,
         why: "Gemini CLI puts `_` for every character outside `[a-zA-Z0-9_.-]`",
     },
-    length: Rule {
+    length: ProfileRule {
         of: 63,
         effect: Effect::Changed,
         why: "Gemini CLI takes the middle out of names of more than 63 characters",
     },
     shorten: cut_middle,
     tools: None,
-    description: Some(Rule {
+    description: Some(ProfileRule {
         of: 1024,
         effect: Effect::RefusedBySome,
         why: "the description of a function has 1024 characters at most",
     }),
     schema: &[
-        Rule {
+        ProfileRule {
             of: Shape::Keyword(&["$schema", "additionalProperties"]),
             effect: Effect::Changed,
             why: "Gemini CLI takes it out",
         },
-        Rule {
+        ProfileRule {
             of: Shape::WithoutType,
             effect: Effect::Refused,
             why: "Gemini CLI leaves out a tool with a property that has no type",
         },
-        Rule {
+        ProfileRule {
             of: Shape::Keyword(&[
                 "const",
                 "default",
@@ -271,18 +271,18 @@ const CURSOR: Profile = Profile {
     key: "cursor",
     name: "Cursor",
     prefix: "",
-    characters: Rule {
+    characters: ProfileRule {
         of: is_word,
         effect: Effect::RefusedBySome,
         why: "Cursor marks names outside `[a-zA-Z0-9_]`, and some versions leave the tool out",
     },
-    length: Rule {
+    length: ProfileRule {
         of: 60 - SERVER.len(),
         effect: Effect::Refused,
         why: "Cursor leaves out tools whose name has more than 60 characters together with the server's, taken to be `mcpd`",
     },
     shorten: cut,
-    tools: Some(Rule {
+    tools: Some(ProfileRule {
         of: 80,
         effect: Effect::Refused,
         why: "Cursor gives its model 80 tools at most, those of other servers included; older versions 40",
@@ -295,24 +295,24 @@ const VSCODE: Profile = Profile {
     key: "vscode",
     name: "VS Code",
     prefix: "mcp_mcpd_",
-    characters: Rule {
+    characters: ProfileRule {
         of: is_word_or_dash,
         effect: Effect::Changed,
         why: "VS Code puts `_` for every character outside `[a-zA-Z0-9_-]`",
     },
-    length: Rule {
+    length: ProfileRule {
         of: 64,
         effect: Effect::Changed,
         why: "VS Code cuts names after 64 characters, the prefix included",
     },
     shorten: cut,
-    tools: Some(Rule {
+    tools: Some(ProfileRule {
         of: 128,
         effect: Effect::AllRefused,
         why: "a request takes 128 tools at most, those of other servers included",
     }),
     description: None,
-    schema: &[Rule {
+    schema: &[ProfileRule {
         of: Shape::ArrayWithoutItems,
         effect: Effect::Refused,
         why: "VS Code leaves out tools with an array without `items`",

@@ -29,7 +29,7 @@ use crate::args::{
     BuiltIn, Command, CommandLine, Confinement, Enabling, Logging, RunLimits, Scanning, Serve,
     Serving,
 };
-use crate::sockets::Place;
+use crate::sockets::ListenPlace;
 use crate::{directories, kit, token};
 
 mod audit;
@@ -140,7 +140,7 @@ pub(crate) struct Changes {
 pub(crate) struct Started<'a> {
     pub(crate) args: &'a Serve,
     /// Addresses that the server listens at.
-    pub(crate) places: &'a [Place],
+    pub(crate) places: &'a [ListenPlace],
 }
 
 /// Reads the configuration again for a running server that uses the file at `before`. Programs

@@ -45,7 +45,7 @@ struct NoArguments {}
 
 /// Result of `kit/state`.
 #[derive(Serialize)]
-struct State {
+struct WindowState {
     visible: bool,
     focused: bool,
     script_count: usize,
@@ -142,11 +142,11 @@ impl Kit {
         })
     }
 
-    async fn state(&self, context: &CallContext) -> State {
+    async fn state(&self, context: &CallContext) -> WindowState {
         // A program that shows a window also focuses it; later changes by the user are not
         // reported to mcpd.
         let is_shown = self.is_shown.load(Ordering::Relaxed);
-        State {
+        WindowState {
             visible: is_shown,
             focused: is_shown,
             script_count: scripts(context).await.len(),

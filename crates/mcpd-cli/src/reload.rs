@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::args::CommandLine;
 use crate::config::{self, Effective, File, Started};
 use crate::logging::Filter;
-use crate::service::{self, State};
+use crate::service::{self, ServiceState};
 use crate::signals::Reload;
 
 /// Keys that a reload can change, and tables with all their keys.
@@ -61,7 +61,7 @@ impl Reloading<'_> {
         let mut path = self.file.path().map(Path::to_owned);
         loop {
             reload.wait().await;
-            service::tell(State::Reloading).await;
+            service::tell(ServiceState::Reloading).await;
             match self.reload(path.as_deref(), server, auth, started).await {
                 Ok(file) => {
                     path = file.path().map(Path::to_owned);
@@ -71,7 +71,7 @@ impl Reloading<'_> {
                     tracing::error!("the configuration stays as it was: failed to {error:#}");
                 }
             }
-            service::tell(State::Ready).await;
+            service::tell(ServiceState::Ready).await;
         }
     }
 

@@ -18,7 +18,7 @@ use listenfd::ListenFd;
 
 /// State of the service, as reported to its manager.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum State {
+pub(crate) enum ServiceState {
     /// Requests are served.
     Ready,
     /// The configuration is being reloaded; [`Ready`](Self::Ready) follows.
@@ -71,22 +71,22 @@ fn network_socket(passed: &mut ListenFd, place: usize) -> io::Result<Option<Pass
 
 /// Reports the state to the manager, if there is one, and waits briefly until it is sent.
 #[cfg(target_os = "linux")]
-pub(crate) async fn tell(state: State) {
+pub(crate) async fn tell(state: ServiceState) {
     use sd_notify::NotifyState;
 
     match state {
-        State::Ready => notify(vec![NotifyState::Ready]).await,
-        State::Reloading => match NotifyState::monotonic_usec_now() {
+        ServiceState::Ready => notify(vec![NotifyState::Ready]).await,
+        ServiceState::Reloading => match NotifyState::monotonic_usec_now() {
             Ok(now) => notify(vec![NotifyState::Reloading, now]).await,
             Err(error) => tracing::warn!("failed to tell the service manager: {error}"),
         },
-        State::Stopping => notify(vec![NotifyState::Stopping]).await,
+        ServiceState::Stopping => notify(vec![NotifyState::Stopping]).await,
     }
 }
 
 /// This system has no service manager.
 #[cfg(not(target_os = "linux"))]
-pub(crate) async fn tell(_: State) {}
+pub(crate) async fn tell(_: ServiceState) {}
 
 /// Message for the manager, and a sender that is dropped when it is sent.
 #[cfg(target_os = "linux")]

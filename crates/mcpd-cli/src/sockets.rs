@@ -16,14 +16,14 @@ mod file;
 
 /// A place to listen at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ListenPlace {
     /// One of these network addresses.
     Network(Vec<SocketAddr>),
     /// A Unix domain socket.
     File(PathBuf),
 }
 
-impl Place {
+impl ListenPlace {
     /// The network addresses.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         match self {
@@ -127,11 +127,11 @@ fn add_tls(socket: Socket, config: &Http) -> anyhow::Result<Socket> {
     })
 }
 
-async fn listen(place: &Place) -> anyhow::Result<Socket> {
+async fn listen(place: &ListenPlace) -> anyhow::Result<Socket> {
     match place {
-        Place::Network(addresses) => listen_at(addresses).await,
+        ListenPlace::Network(addresses) => listen_at(addresses).await,
         #[cfg(unix)]
-        Place::File(path) => {
+        ListenPlace::File(path) => {
             let (listener, file) = file::listen(path)
                 .await
                 .with_context(|| format!("listen at `{}`", path.display()))?;
@@ -141,7 +141,7 @@ async fn listen(place: &Place) -> anyhow::Result<Socket> {
             })
         }
         #[cfg(not(unix))]
-        Place::File(path) => bail!(
+        ListenPlace::File(path) => bail!(
             "listen at `{}`: this system has no sockets in its file system",
             path.display()
         ),

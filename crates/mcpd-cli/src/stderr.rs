@@ -91,7 +91,7 @@ pub(crate) fn report_panics() {
 /// Queue of text for the writer thread.
 #[derive(Debug, Default)]
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Signalled after every change of the state.
     changed: Condvar,
     is_lossy: AtomicBool,
@@ -99,7 +99,7 @@ struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     queued: Vec<u8>,
     is_started: bool,
     is_writing: bool,
@@ -108,7 +108,7 @@ struct State {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -141,7 +141,11 @@ impl Queue {
         true
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
+    fn wait<'a>(
+        &self,
+        state: MutexGuard<'a, QueueState>,
+        limit: Duration,
+    ) -> MutexGuard<'a, QueueState> {
         let waited = self.changed.wait_timeout(state, limit);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
@@ -190,7 +194,7 @@ impl Queue {
     }
 }
 
-impl State {
+impl QueueState {
     fn has_room_for(&self, text: &[u8]) -> bool {
         self.queued.is_empty() || self.queued.len() + text.len() <= MAX_QUEUED
     }

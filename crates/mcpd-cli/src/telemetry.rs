@@ -14,7 +14,7 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 
 mod client;
 
-use client::Client;
+use client::CollectorClient;
 
 /// Timeout of an export; the default in the specification of the exporter.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -64,7 +64,7 @@ impl Telemetry {
 
 fn provider(environment: &Environment) -> anyhow::Result<SdkTracerProvider> {
     environment.check()?;
-    let client = Client::new(environment.timeout(), environment.is_encrypted());
+    let client = CollectorClient::new(environment.timeout(), environment.is_encrypted());
     let client = client.context("make an HTTP client")?;
     let exporter = SpanExporter::builder()
         .with_http()

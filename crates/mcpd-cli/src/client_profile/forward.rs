@@ -4,7 +4,7 @@ use mcpd_server::{Catalog, ToolNames};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Effect, Profile, Rule, Shape};
+use super::{Effect, Profile, ProfileRule, Shape};
 
 /// A client's view of the catalog.
 #[derive(Debug, Serialize)]
@@ -87,7 +87,7 @@ pub(crate) fn forward(profile: &Profile, catalog: &Catalog, names: ToolNames) ->
     }
 }
 
-impl<T> Rule<T> {
+impl<T> ProfileRule<T> {
     fn breach(&self, what: String) -> Remark {
         Remark {
             what,
@@ -132,7 +132,7 @@ impl Profile {
 
     /// Removes what the client removes from the schema.
     fn pass(&self, schema: &mut Value, remarks: &mut Vec<Remark>) {
-        let mut visit = |schema: &mut Map<String, Value>, place: &Place| {
+        let mut visit = |schema: &mut Map<String, Value>, place: &SchemaPlace| {
             for rule in self.schema {
                 for part in rule.of.find(schema, place) {
                     if rule.effect == Effect::Changed {
@@ -144,7 +144,7 @@ impl Profile {
                 }
             }
         };
-        let place = Place {
+        let place = SchemaPlace {
             pointer: "#".to_owned(),
             depth: 0,
         };
@@ -153,14 +153,14 @@ impl Profile {
 }
 
 /// Place of a schema within the whole one.
-struct Place {
+struct SchemaPlace {
     /// JSON pointer, as a URL fragment.
     pointer: String,
     /// Number of objects and arrays around the schema.
     depth: usize,
 }
 
-impl Place {
+impl SchemaPlace {
     fn child(&self, keyword: &str, key: Option<&str>) -> Self {
         let mut pointer = format!("{}/{keyword}", self.pointer);
         if let Some(key) = key {
@@ -179,7 +179,7 @@ impl Place {
 
 impl Shape {
     /// Finds parts of a schema with this shape; of keywords, their names.
-    fn find(&self, schema: &Map<String, Value>, place: &Place) -> Vec<String> {
+    fn find(&self, schema: &Map<String, Value>, place: &SchemaPlace) -> Vec<String> {
         let is = |kind: &str| schema.get("type").is_some_and(|named| named == kind);
         let has = |keyword: &str| schema.contains_key(keyword);
         let keywords = |keywords: &[&str]| {
@@ -232,8 +232,8 @@ impl Shape {
 /// default, are left out.
 fn walk(
     schema: &mut Value,
-    place: &Place,
-    visit: &mut impl FnMut(&mut Map<String, Value>, &Place),
+    place: &SchemaPlace,
+    visit: &mut impl FnMut(&mut Map<String, Value>, &SchemaPlace),
 ) {
     let Value::Object(object) = schema else {
         return;

@@ -52,7 +52,7 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
 #[derive(Debug, Serialize)]
 struct Report {
     system: String,
-    levels: Vec<Finding>,
+    levels: Vec<LevelReport>,
     memory: Memory,
     /// Reason for fewer connections of `mcpd serve` than the default, if the system limits them.
     connections: Option<Shortage>,
@@ -83,7 +83,7 @@ struct Language {
 
 /// Enforcement of a sandbox level on this machine.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct LevelReport {
     level: &'static str,
     /// A script that requests the level runs.
     available: bool,
@@ -104,19 +104,23 @@ struct Gap {
 }
 
 /// Runs this program, which certainly exists, at a level.
-async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::Result<Finding> {
+async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::Result<LevelReport> {
     let sandbox = Sandbox::at(level).missing(Missing::Report);
     let command = Command::new(program).arg("--version").sandbox(sandbox);
     match executor.run(command).await {
-        Ok(outcome) => Ok(Finding::new(level, outcome.success(), &outcome.enforced)),
+        Ok(outcome) => Ok(LevelReport::new(
+            level,
+            outcome.success(),
+            &outcome.enforced,
+        )),
         Err(StartError::Unenforceable { missing, .. }) => {
-            let mut finding = Finding::new(level, false, &Enforced::default());
+            let mut finding = LevelReport::new(level, false, &Enforced::default());
             finding.missing = missing.into_iter().map(Gap::from).collect();
             Ok(finding)
         }
         // One feature of the machine is faulty, and the other levels may not need it.
         Err(StartError::Setup { step, source, .. }) => {
-            let mut finding = Finding::new(level, false, &Enforced::default());
+            let mut finding = LevelReport::new(level, false, &Enforced::default());
             finding.missing.push(Gap {
                 mechanism: "confinement",
                 reason: format!("failed to {step}: {source}"),
@@ -177,7 +181,7 @@ async fn interpreters(file: &File, executor: &Executor) -> anyhow::Result<Vec<La
     Ok(languages)
 }
 
-impl Finding {
+impl LevelReport {
     fn new(level: Level, available: bool, enforced: &Enforced) -> Self {
         Self {
             level: level.as_str(),
@@ -262,7 +266,7 @@ impl Report {
     }
 }
 
-impl Finding {
+impl LevelReport {
     fn write_mechanisms(&self, text: &mut String) -> std::fmt::Result {
         if let Some(version) = self.landlock {
             writeln!(text, "  Landlock, version {version}")?;

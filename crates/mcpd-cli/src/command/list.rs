@@ -37,7 +37,7 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
         if args.json {
             output::write_json(&listed)?;
         } else {
-            let rows = listed.iter().map(Listed::row);
+            let rows = listed.iter().map(CatalogEntry::row);
             output::write(output::table(rows, output::columns()).as_bytes())?;
         }
         match (args.prompts, args.resources) {
@@ -61,14 +61,14 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
 /// An entry of the catalog, as clients get it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Listed<'a> {
+enum CatalogEntry<'a> {
     Tool(&'a Tool),
     Prompt(&'a Prompt),
     Resource(&'a Resource),
     Template(&'a ResourceTemplate),
 }
 
-impl<'a> Listed<'a> {
+impl<'a> CatalogEntry<'a> {
     /// Name of the entry, and the first line of its description, or else its title.
     fn row(&self) -> (&'a str, &'a str) {
         let (name, title, description) = match *self {
@@ -84,22 +84,24 @@ impl<'a> Listed<'a> {
 }
 
 /// The requested entries of the catalog.
-fn requested_entries<'a>(args: &List, catalog: &'a Catalog) -> Vec<Listed<'a>> {
+fn requested_entries<'a>(args: &List, catalog: &'a Catalog) -> Vec<CatalogEntry<'a>> {
     if args.prompts {
         let prompts = catalog.prompts().iter();
         return prompts
-            .map(|one| Listed::Prompt(one.definition()))
+            .map(|one| CatalogEntry::Prompt(one.definition()))
             .collect();
     }
     if args.resources {
         let templates = catalog.templates().iter();
-        let templates = templates.map(|one| Listed::Template(one.definition()));
+        let templates = templates.map(|one| CatalogEntry::Template(one.definition()));
         let resources = catalog.resources().iter();
-        let resources = resources.map(|one| Listed::Resource(one.definition()));
+        let resources = resources.map(|one| CatalogEntry::Resource(one.definition()));
         return resources.chain(templates).collect();
     }
     let tools = catalog.tools().iter();
-    tools.map(|tool| Listed::Tool(tool.definition())).collect()
+    tools
+        .map(|tool| CatalogEntry::Tool(tool.definition()))
+        .collect()
 }
 
 /// Mentions entries besides the tools and their state.

@@ -10,7 +10,7 @@ use mcpd_server::transport::http::{self, Listener, Options};
 
 use super::remark_of;
 use crate::args::{LogFormat, Logging, Serve};
-use crate::certificates::Certificates;
+use crate::certificates::TlsCertificates;
 use crate::config::{self, File, Started};
 use crate::discovery::{Discovery, Published};
 use crate::exit_code::ExitCode;
@@ -18,7 +18,7 @@ use crate::metrics::Metrics;
 use crate::output;
 use crate::reload::Reloading;
 use crate::render;
-use crate::service::{self, State};
+use crate::service::{self, ServiceState};
 use crate::signals::{Reload, Termination};
 use crate::sockets::{self, Address};
 use crate::telemetry::{self, Telemetry};
@@ -72,7 +72,7 @@ async fn run_observed(
             // reports it.
             tracing::debug!("there can be {shortage}");
         }
-        service::tell(State::Ready).await;
+        service::tell(ServiceState::Ready).await;
         let started = Started {
             args,
             places: &config.places,
@@ -84,7 +84,7 @@ async fn run_observed(
     };
     let token_file = config.token_file.as_deref();
     let rotated = if_any(token_file.map(|file| token::follow(file, &auth)));
-    let encrypted = if_any(config.certificates.map(Certificates::follow));
+    let encrypted = if_any(config.certificates.map(TlsCertificates::follow));
     tokio::select! {
         served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
         never = announced => match never {},
@@ -93,7 +93,7 @@ async fn run_observed(
         () = service::show_life() => {}
         () = termination.wait() => {}
     }
-    service::tell(State::Stopping).await;
+    service::tell(ServiceState::Stopping).await;
     tokio::select! {
         (served, ()) = async { tokio::join!(served, server.shutdown()) } => served?,
         () = termination.wait() => {}

@@ -29,16 +29,16 @@ pub(crate) struct Misplaced {
 impl fmt::Display for Misplaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("use the configuration: ")?;
-        Place(self).fmt(f)
+        ShortFault(self).fmt(f)
     }
 }
 
 impl Error for Misplaced {}
 
 /// Displays a fault without the action that failed.
-struct Place<'a>(&'a Misplaced);
+struct ShortFault<'a>(&'a Misplaced);
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for ShortFault<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Misplaced {
             file,
@@ -72,7 +72,7 @@ impl From<anyhow::Error> for Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::At(misplaced) => Place(misplaced).fmt(f),
+            Self::At(misplaced) => ShortFault(misplaced).fmt(f),
             Self::Anywhere { message } => f.write_str(message),
         }
     }

@@ -11,10 +11,10 @@ use super::effective::Origin;
 use super::file::File;
 use super::{authentication, oauth, variable};
 use crate::args::{self, Certificates as Demand, Serve};
-use crate::certificates::{Certificates, Files};
+use crate::certificates::{CertificateFiles, TlsCertificates};
 use crate::descriptors::Shortage;
 use crate::metrics;
-use crate::sockets::Place;
+use crate::sockets::ListenPlace;
 
 /// Default port.
 const DEFAULT_PORT: u16 = 43210;
@@ -28,11 +28,11 @@ pub(super) const VARIABLES: [&str; 3] = ["MCPD_LISTEN", "MCPD_PORT", "MCP_PORT"]
 #[derive(Debug)]
 pub(crate) struct Http {
     /// All addresses to listen at.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<ListenPlace>,
     /// Path of the token, if clients must present one.
     pub(crate) token_file: Option<PathBuf>,
     /// Certificates for TLS, if it is on.
-    pub(crate) certificates: Option<Certificates>,
+    pub(crate) certificates: Option<TlsCertificates>,
     /// Reason for fewer connections than the default, if the system limits them.
     pub(crate) shortage: Option<Shortage>,
     pub(crate) options: Options,
@@ -68,7 +68,7 @@ pub(super) fn read_http(file: &File, args: &Serve) -> anyhow::Result<Http> {
         shortage,
         options,
     };
-    let mut addresses = http.places.iter().flat_map(Place::addresses);
+    let mut addresses = http.places.iter().flat_map(ListenPlace::addresses);
     addresses.try_for_each(|address| http.check_exposure(*address))?;
     oauth::check_resource(file, &http.places)?;
     Ok(http)
@@ -95,7 +95,7 @@ fn check_exposure(address: SocketAddr) -> anyhow::Result<()> {
 }
 
 /// Certificates for TLS, if it is on.
-fn certificates(args: &Serve) -> anyhow::Result<Option<Certificates>> {
+fn certificates(args: &Serve) -> anyhow::Result<Option<TlsCertificates>> {
     let Serve {
         tls_certificate,
         tls_key,
@@ -117,7 +117,7 @@ fn certificates(args: &Serve) -> anyhow::Result<Option<Certificates>> {
 pub(super) fn load(
     [certificate, key, authorities]: [Option<PathBuf>; 3],
     demand: Option<Demand>,
-) -> anyhow::Result<Option<Certificates>> {
+) -> anyhow::Result<Option<TlsCertificates>> {
     let clients = match (authorities, demand) {
         (Some(authorities), demand) => Some((authorities, demand.unwrap_or(Demand::Required))),
         (None, Some(_)) => bail!(
@@ -127,7 +127,7 @@ pub(super) fn load(
         (None, None) => None,
     };
     match (certificate, key) {
-        (Some(certificate), Some(key)) => Ok(Some(Certificates::load(Files {
+        (Some(certificate), Some(key)) => Ok(Some(TlsCertificates::load(CertificateFiles {
             certificate,
             key,
             clients,
@@ -171,7 +171,7 @@ pub(super) fn requested_addresses(
 }
 
 /// Listen addresses from the file, or else the default.
-fn file_places(file: &File) -> anyhow::Result<Vec<Place>> {
+fn file_places(file: &File) -> anyhow::Result<Vec<ListenPlace>> {
     if file.tables.listen.is_empty() {
         return Ok(vec![place(&local_address(DEFAULT_PORT), Path::to_owned)?]);
     }
@@ -187,7 +187,7 @@ pub(super) fn addresses(file: &File) -> anyhow::Result<()> {
         if let (Some(number), Some(false)) = (number, file.tables.auth) {
             check_exposure(number)?;
         }
-        Ok(Place::Network(number.into_iter().collect()))
+        Ok(ListenPlace::Network(number.into_iter().collect()))
     })?;
     oauth::check_resource(file, &places)
 }
@@ -222,15 +222,15 @@ fn local_address(port: u16) -> String {
 }
 
 /// Resolves `text` to a place; `absolute` makes its path absolute.
-fn place(text: &str, absolute: impl Fn(&Path) -> PathBuf) -> anyhow::Result<Place> {
+fn place(text: &str, absolute: impl Fn(&Path) -> PathBuf) -> anyhow::Result<ListenPlace> {
     check_form(text)?;
     if let Some(path) = text.strip_prefix(UNIX) {
-        return Ok(Place::File(absolute(Path::new(path))));
+        return Ok(ListenPlace::File(absolute(Path::new(path))));
     }
     let addresses = text
         .to_socket_addrs()
         .with_context(|| format!("use the address `{text}`"))?;
-    Ok(Place::Network(addresses.collect()))
+    Ok(ListenPlace::Network(addresses.collect()))
 }
 
 /// Rejects text that is not an address. The system would look up a URL as a host name.
@@ -303,10 +303,13 @@ mod tests {
     #[test]
     fn a_path_makes_a_place_in_the_file_system() {
         let place = |text| place(text, |path| Path::new("/etc").join(path)).ok();
-        assert_eq!(place("unix:a"), Some(Place::File("/etc/a".into())));
-        assert_eq!(place("unix:/b:1"), Some(Place::File("/b:1".into())));
+        assert_eq!(place("unix:a"), Some(ListenPlace::File("/etc/a".into())));
+        assert_eq!(place("unix:/b:1"), Some(ListenPlace::File("/b:1".into())));
         let address = ([127, 0, 0, 1], 80).into();
-        assert_eq!(place("127.0.0.1:80"), Some(Place::Network(vec![address])));
+        assert_eq!(
+            place("127.0.0.1:80"),
+            Some(ListenPlace::Network(vec![address]))
+        );
     }
 
     #[test]

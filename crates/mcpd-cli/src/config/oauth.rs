@@ -9,7 +9,7 @@ use super::clients;
 use super::file::File;
 use super::tables::{IssuerTable, ScopeTable};
 use super::value::Spanned;
-use crate::sockets::Place;
+use crate::sockets::ListenPlace;
 
 /// Accepted issuers, if `file` has any.
 ///
@@ -49,8 +49,8 @@ pub(super) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
 /// # Errors
 ///
 /// The URL is not configured, and can't be derived.
-pub(super) fn check_resource(file: &File, places: &[Place]) -> anyhow::Result<()> {
-    let mut addresses = places.iter().flat_map(Place::addresses);
+pub(super) fn check_resource(file: &File, places: &[ListenPlace]) -> anyhow::Result<()> {
+    let mut addresses = places.iter().flat_map(ListenPlace::addresses);
     let tables = file.tables.oauth.as_ref();
     match tables.filter(|table| table.get_ref().resource.is_none()) {
         Some(table) if addresses.any(|address| address.ip().is_unspecified()) => {

@@ -12,14 +12,14 @@ use tokio::runtime::Handle;
 
 /// Connection to a collector.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct CollectorClient {
     client: reqwest::Client,
     /// The exporter has a thread of its own, and the client needs a runtime.
     runtime: Handle,
     is_failing: AtomicBool,
 }
 
-impl Client {
+impl CollectorClient {
     /// Creates a client with this `timeout`, for a collector that is `encrypted` or not. Must be
     /// called on a tokio runtime.
     pub(super) fn new(timeout: Duration, encrypted: bool) -> reqwest::Result<Self> {
@@ -59,7 +59,7 @@ impl Client {
 }
 
 #[async_trait]
-impl HttpClient for Client {
+impl HttpClient for CollectorClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let client = self.client.clone();
         let request = request.try_into()?;

@@ -13,7 +13,7 @@ use crate::{output, render};
 
 /// A file or directory, and its status.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-struct Listed {
+struct ListedFile {
     file: PathBuf,
     status: Status,
     /// Name in the catalog, if the file is served.
@@ -62,7 +62,7 @@ pub(super) fn list(catalog: &Catalog, is_json: bool) -> anyhow::Result<ExitCode>
     Ok(ExitCode::Success)
 }
 
-fn row(listed: &Listed, here: &Path) -> (String, String) {
+fn row(listed: &ListedFile, here: &Path) -> (String, String) {
     let mut file = render::display_path(&listed.file, here);
     if listed.file.is_dir() {
         file.push('/');
@@ -76,7 +76,7 @@ fn row(listed: &Listed, here: &Path) -> (String, String) {
     (file, what)
 }
 
-fn files(catalog: &Catalog) -> Vec<Listed> {
+fn files(catalog: &Catalog) -> Vec<ListedFile> {
     let scan = catalog.scan();
     let mut files = Vec::new();
     let mut taken = BTreeSet::new();
@@ -87,13 +87,13 @@ fn files(catalog: &Catalog) -> Vec<Listed> {
             files.push(of_sidecar(script));
         }
     }
-    files.extend(scan.static_files().map(|(path, file)| Listed {
+    files.extend(scan.static_files().map(|(path, file)| ListedFile {
         file: file.to_owned(),
         status: Status::Served,
         name: Some(path.uri()),
         reason: None,
     }));
-    files.extend(scan.unusable.iter().map(|unusable| Listed {
+    files.extend(scan.unusable.iter().map(|unusable| ListedFile {
         file: unusable.file.clone(),
         status: Status::Faulty,
         name: None,
@@ -102,7 +102,7 @@ fn files(catalog: &Catalog) -> Vec<Listed> {
     let overlooked = |file: &Path| scan.overlooked.iter().find(|other| other.file == file);
     files.extend(scan.passed_over.iter().map(|passed| {
         let overlooked = overlooked(&passed.file).map(|file| &file.reason);
-        Listed {
+        ListedFile {
             file: passed.file.clone(),
             status: match passed.because {
                 Because::Ignored => Status::Ignored,
@@ -118,7 +118,7 @@ fn files(catalog: &Catalog) -> Vec<Listed> {
     files
 }
 
-fn of_script(script: &ScannedScript, is_first: bool) -> Listed {
+fn of_script(script: &ScannedScript, is_first: bool) -> ListedFile {
     let errors = script.diagnostics.iter();
     let fault = errors
         .filter(|fault| fault.severity == Severity::Error)
@@ -137,7 +137,7 @@ fn of_script(script: &ScannedScript, is_first: bool) -> Listed {
             (Status::PassedOver, None, Some(reason))
         }
     };
-    Listed {
+    ListedFile {
         file: script.file.clone(),
         status,
         name,
@@ -145,8 +145,8 @@ fn of_script(script: &ScannedScript, is_first: bool) -> Listed {
     }
 }
 
-fn of_sidecar(script: &ScannedScript) -> Listed {
-    Listed {
+fn of_sidecar(script: &ScannedScript) -> ListedFile {
+    ListedFile {
         file: script.described_in.clone(),
         status: match script.spec {
             Some(_) => Status::Served,
