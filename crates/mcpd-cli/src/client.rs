@@ -111,7 +111,7 @@ cat lines >&2
 "#;
 
     #[tokio::test]
-    async fn of_all_that_is_said_at_once_nothing_is_lost() {
+    async fn simultaneous_notifications_are_all_delivered() {
         let root = tempfile::tempdir().unwrap();
         let script = root.path().join("loud");
         fs::write(&script, LOUD).unwrap();

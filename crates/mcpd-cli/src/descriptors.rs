@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_files_to_others() {
+    fn connection_limit_reserves_files() {
         let connections = |open_files| Some(Shortage::within(open_files, 1000)?.connections);
         assert_eq!(connections(1024), Some(768));
         assert_eq!(connections(1332), Some(999));

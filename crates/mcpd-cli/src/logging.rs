@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_names_rmcp_sees_its_messages() {
+    fn rmcp_is_silent_unless_the_filter_names_it() {
         check("info", "info,rmcp=off");
         check("5", "rmcp=off,trace");
         check("mcpd=trace,info", "info,mcpd=trace,rmcp=off");

@@ -138,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn columns_line_up_whatever_the_script() {
+    fn table_columns_align_in_any_writing_system() {
         check(None, "a      says hello\ngröße  日本語\nc\n");
     }
 
     #[test]
-    fn a_row_is_shortened_to_the_terminal() {
+    fn table_row_is_shortened_to_the_terminal() {
         check(Some(13), "a      says …\ngröße  日本語\nc\n");
         check(Some(11), "a      say…\ngröße  日…\nc\n");
         check(Some(3), "a      …\ngröße  …\nc\n");

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_characters_count_from_one() {
+    fn position_counts_from_one() {
         check("{}", 0, 1, 1);
         check("{\n\"größe\": x}", 12, 2, 9);
         check("{\n", 2, 2, 1);

@@ -203,7 +203,7 @@ This page is made from the table of rules: see [testing](testing.md#generated-pa
     }
 
     #[test]
-    fn the_page_is_made_from_the_rules() {
+    fn rules_page_matches_the_rules() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/diagnostics.md");
         if std::env::var_os("UPDATE_DOCS").is_some() {
             std::fs::write(&file, page()).unwrap();
@@ -216,13 +216,13 @@ This page is made from the table of rules: see [testing](testing.md#generated-pa
     }
 
     #[test]
-    fn a_fence_is_longer_than_what_it_holds() {
+    fn code_fence_is_longer_than_any_inside() {
         assert_eq!(code_block("sh", "a"), "```sh\na\n```\n");
         assert_eq!(code_block("", "```\na\n```"), "````\n```\na\n```\n````\n");
     }
 
     #[test]
-    fn a_code_is_found_or_guessed() {
+    fn rule_is_found_or_suggested() {
         assert_eq!(find("name-conflict").unwrap().code, NAME_CONFLICT);
         let refused = |code| find(code).unwrap_err().to_string();
         assert_eq!(

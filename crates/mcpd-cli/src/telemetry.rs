@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_exported_where_they_are_wanted() {
+    fn span_export_follows_the_environment() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
         check(&[], Ok(false));
         check(&[endpoint], Ok(true));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_mcpd_can_not_do_is_told() {
+    fn unsupported_settings_are_reported() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317");
         check(
             &[("OTEL_TRACES_EXPORTER", "zipkin")],

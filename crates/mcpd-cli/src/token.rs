@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_made_once_and_kept() {
+    fn token_is_created_once_and_kept() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("mcpd/agent-token");
         let token = load_or_create(&file).unwrap();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_replaced_by_another() {
+    fn token_is_replaced_by_another() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("mcpd/agent-token");
         replace(&file).unwrap();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_goes_by_the_token_that_is_in_its_file() {
+    fn token_file_change_is_followed() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("agent-token");
         let auth = Auth::tokens([Token::new("before", Principal::new(clients::AGENT))]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_servers_that_start_at_once_both_use_one_token() {
+    fn concurrent_starts_share_one_token() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("agent-token");
         let first = create(&file).unwrap();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_usable_token_is_refused_and_kept() {
+    fn unusable_token_file_is_refused_and_kept() {
         check_refused("\n", "it is empty");
         check_refused("two words", "one word");
     }

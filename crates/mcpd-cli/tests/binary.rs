@@ -5,7 +5,7 @@ use std::process::Command;
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "mcpd is no script")]
-fn it_knows_its_version() {
+fn binary_prints_its_version() {
     let output = Command::new(env!("CARGO_BIN_EXE_mcpd"))
         .arg("--version")
         .output()
@@ -17,7 +17,7 @@ fn it_knows_its_version() {
 #[test]
 #[cfg(target_os = "linux")]
 #[expect(clippy::disallowed_methods, reason = "mcpd is no script")]
-fn help_that_can_not_be_printed_is_a_failure() {
+fn unprintable_help_is_a_failure() {
     for arguments in [&["--help"][..], &["help", "call"], &["--version"]] {
         let full = std::fs::File::create("/dev/full").unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_mcpd"))

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_changed_or_refused() {
+    fn tool_name_is_changed_or_refused() {
         check_name("claude", "math_add", "math_add", 0);
         check_name("claude", "math.add", "math.add", 1);
         check_name("openai", &"x".repeat(65), &"x".repeat(65), 1);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_loses_its_middle_or_its_end() {
+    fn long_tool_name_loses_its_middle_or_its_end() {
         let long = format!("{}-{}", "a".repeat(40), "b".repeat(40));
         let middle = format!("{}___{}", "a".repeat(28), "b".repeat(32));
         let end = format!("mcp_mcpd_{}-{}", "a".repeat(40), "b".repeat(14));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_counted() {
+    fn schema_depth_is_counted() {
         let nested = |levels: usize| {
             let inner = json!({"type": "string"});
             (0..levels).fold(inner, |items, _| json!({"type": "array", "items": items}))
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_keyword_is_none() {
+    fn keyword_inside_a_value_is_ignored() {
         let properties = json!({"type": "object", "properties": {"a~b/c": {"enum": [{"format": ""}]}, "format": {"type": "string"}}});
         check_schema("gemini", properties, &[]);
         let nested = json!({"properties": {"a~b/c": {"type": "string", "format": "date"}}});

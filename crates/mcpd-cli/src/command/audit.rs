@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_read_as_people_write_it() {
+    fn time_is_parsed_in_common_forms() {
         check("2026-11-22T10:30:00Z", Some("2026-11-22T10:30:00Z"));
         check(
             "2026-11-22T10:30:00.5+02:00",

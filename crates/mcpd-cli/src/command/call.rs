@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn text_counts_as_what_the_tool_wants() {
+    fn text_argument_is_converted_to_the_schema_type() {
         let properties = serde_json::json!({
             "count": {"type": "integer"},
             "ratio": {"type": ["number", "null"]},
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_in_place_of_a_list_is_told_as_json() {
+    fn list_given_as_text_gets_a_json_hint() {
         let schema = serde_json::json!({"properties": {
             "list": {"type": "array"},
             "either": {"type": ["array", "string"]},
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stays_text_and_json_is_asked_for() {
+    fn argument_syntax_distinguishes_text_and_json() {
         check(
             &["a=1", "b:=1.50", "c=", "d:=[\"x\"]"],
             r#"{"a":"1","b":1.50,"c":"","d":["x"]}"#,
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_without_a_name_or_twice_is_refused() {
+    fn argument_without_a_name_or_twice_is_refused() {
         check(
             &["World"],
             "read the argument `World`: expected NAME=TEXT or NAME:=JSON",

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_a_file_or_a_directory() {
+    fn path_resolves_to_a_file_or_a_directory() {
         for path in [".", "Cargo.toml"] {
             assert!(canonical(Path::new(path)).is_ok(), "{path}");
         }

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_told_with_its_bounds() {
+    fn value_type_includes_bounds() {
         check(&json!({}), "any JSON value");
         check(&json!({"type": "boolean"}), "boolean");
         check(
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_and_the_elements_of_an_array_are_part_of_a_type() {
+    fn value_type_includes_pattern_and_elements() {
         check(
             &json!({"type": "string", "pattern": "^x"}),
             "string that matches `^x`",

@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_level_that_lacks_a_temporary_directory_is_a_finding() {
+    async fn level_without_a_temporary_directory_is_reported() {
         let mut config = Config::default();
         config.temporary = Some(PathBuf::from("/dev/null"));
         let executor = Executor::new(config).unwrap();

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secrets_of_a_url_are_not_shown() {
+    fn url_secrets_are_hidden() {
         check("https://a.example", "https://a.example");
         check("http://[::1]:80/mcp", "http://[::1]:80/mcp");
         check(

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_go_before_variables_and_those_before_the_default() {
+    fn listen_flags_precede_variables_and_default() {
         let all = [
             ("MCPD_LISTEN", "[::1]:3,unix:a b"),
             ("MCPD_PORT", "4"),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_is_no_port_is_named() {
+    fn invalid_port_variable_is_named() {
         for wrong in ["http", "99999", ""] {
             let expected = "expected a number from 0 to 65535";
             let expected = format!("use the port `{wrong}` of MCP_PORT: {expected}");
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_makes_a_place_in_the_file_system() {
+    fn unix_path_becomes_a_socket_place() {
         let place = |text| place(text, |path| Path::new("/etc").join(path)).ok();
         assert_eq!(place("unix:a"), Some(ListenPlace::File("/etc/a".into())));
         assert_eq!(place("unix:/b:1"), Some(ListenPlace::File("/b:1".into())));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_the_form_of_an_address_is_not_looked_up() {
+    fn malformed_address_is_not_looked_up() {
         for wrong in [
             "unix:",
             "",

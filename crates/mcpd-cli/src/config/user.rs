@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_unknown_is_named() {
+    fn unknown_user_is_named() {
         check("no-such-user", "there is no user `no-such-user`");
         check("0:no-such-group", "there is no group `no-such-group`");
         check(
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn running_as_oneself_is_always_possible() {
+    fn own_user_is_always_possible() {
         use nix::unistd::{Gid, Uid};
         let (user, group) = (Uid::effective().as_raw(), Gid::effective().as_raw());
         assert_eq!(

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_told_with_what_may_have_been_meant() {
+    fn unknown_variable_is_reported_with_a_suggestion() {
         check(
             &["MCPD_TIMEUOT", "MCPD_LISTENS", "MCPD_X"],
             &[
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_no_script_gets_are_named_unless_that_is_settled() {
+    fn withheld_variables_are_reported_unless_passed_on() {
         let names = ["MCP_B", "MCP_A", "MCP_PORT", "MCP_PASSED", "MCPD_X", "PATH"];
         let names = names.map(str::to_owned);
         let mut file = File::default();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_or_set_by_mcpd_is_not_told() {
+    fn known_variables_are_not_reported() {
         check(&["MCPD_LOG", "MCPD_TOKEN_FILE", "MCPD_PORT"], &[]);
         check(&["MCPD_NO_SOURCES", "MCPD_TOKEN"], &[]);
         check(&["MCPD_CALL_ID", "MCPD_OPT_x", "MCPD_TOOL"], &[]);

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn shell_says_it_last() {
+    fn shell_cause_is_the_last_line() {
         check(
             "starting\nx: line 3: jq: command not found\n\n",
             "x: line 3: jq: command not found",
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn python_says_it_below_the_frames() {
+    fn python_cause_is_below_the_frames() {
         let traceback = "Traceback (most recent call last):\n  File \"x\", line 2, in <module>\n    f()\n    ~^^\n";
         check(
             &format!("{traceback}ValueError: no id\n"),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn node_says_it_above_the_frames() {
+    fn node_cause_is_above_the_frames() {
         check(
             "/tools/x.js:3\nthrow new Error('no key');\n^\n\nError: no key\n    at Object.<anonymous> (/tools/x.js:3:7)\n    at node:internal/main\n\nNode.js v22.1.0\n",
             "Error: no key",
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn other_interpreters_are_understood() {
+    fn cause_is_found_for_other_interpreters() {
         check(
             "x.rb:1:in 'open': no such file (Errno::ENOENT)\n\tfrom x.rb:1:in '<main>'\n",
             "x.rb:1:in 'open': no such file (Errno::ENOENT)",

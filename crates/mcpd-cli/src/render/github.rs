@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_message_ends_its_command() {
+    fn message_is_escaped_in_a_workflow_command() {
         check(
             "100%\n::error::no",
             None,
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_the_file_is_annotated() {
+    fn place_in_the_file_is_annotated() {
         let place = |span| Place {
             stream: Stream::Source,
             text: b"one\ntwo\nthree",

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_keeps_its_place_among_bytes_that_are_no_text() {
+    fn span_survives_invalid_utf8() {
         let place = Place {
             stream: Stream::Stdout,
             text: b"\xff\xfe ok \xff",
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_the_file_itself_is_shown_as_one() {
+    fn place_in_the_file_is_shown_with_its_path() {
         let finding = Finding {
             path: Some("greet.bas"),
             file: Some(Path::new("/tools/greet.bas")),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_counts_what_there_is() {
+    fn summary_counts_faults_and_scripts() {
         assert_eq!(summary(&[], 1), "no faults in 1 script\n");
     }
 }

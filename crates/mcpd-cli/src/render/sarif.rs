@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_becomes_a_uri() {
+    fn sarif_path_becomes_a_uri() {
         check("/home/you/tools/say it", "tools/say%20it");
         check("/home/you/a:b#c", "a%3Ab%23c");
         check("/srv/größe", "file:///srv/gr%C3%B6%C3%9Fe");
     }
 
     #[test]
-    fn only_a_place_in_the_file_has_a_region() {
+    fn sarif_region_exists_only_for_a_place_in_the_file() {
         let place = |stream| Place {
             stream,
             text: "a\nwörd".as_bytes(),

@@ -39,7 +39,7 @@ fn check(text: &str, is_valid: bool) {
 }
 
 #[test]
-fn the_published_schema_is_made_from_the_types() {
+fn published_schema_matches_the_types() {
     let file = docs().join("schemas/mcpd.schema.json");
     let made = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
     if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -52,7 +52,7 @@ fn the_published_schema_is_made_from_the_types() {
 }
 
 #[test]
-fn the_schema_and_the_program_agree() {
+fn schema_and_program_agree() {
     check("", true);
     check("[sandbox.x]\nmemory = \"64 MiB\"\ncpu = 0.5\n", true);
     check("[sandbox.x]\nmemory = 67108864\n", true);
@@ -127,7 +127,7 @@ fn keys_of_table(text: &str) -> BTreeSet<String> {
 
 /// A page has `<!-- keys: tool -->` before the table with the keys of `[[tool]]`.
 #[test]
-fn the_pages_have_the_keys_of_every_table() {
+fn pages_list_the_keys_of_every_table() {
     const MARK: &str = "\n<!-- keys:";
     let mut documented = BTreeMap::new();
     for (page, text) in pages() {
@@ -146,7 +146,7 @@ fn the_pages_have_the_keys_of_every_table() {
 }
 
 #[test]
-fn the_examples_of_the_pages_are_valid() {
+fn page_examples_are_valid() {
     let validator = validator();
     let mut examples = 0;
     // That page is about the configurations of other programs.
