@@ -115,7 +115,7 @@ impl Dialect {
     /// The path of the file that the one at `path` describes, if it is a sidecar.
     #[must_use]
     pub fn subject_of_sidecar(path: &str) -> Option<&str> {
-        sidecar::described(path)
+        sidecar::described_path(path)
     }
 
     /// Returns whether a file of this name may describe itself and should be read, executable or
@@ -132,7 +132,7 @@ impl Dialect {
     /// The dialect of the file at `path`, relative to its root; `None` if only a probe can tell.
     #[must_use]
     pub fn of(path: &str, text: &[u8]) -> Option<Self> {
-        if sidecar::described(path).is_some() {
+        if sidecar::described_path(path).is_some() {
             return Some(Self::Sidecar);
         }
         let (_, extension) = split_extension(path);
@@ -166,14 +166,14 @@ impl Dialect {
             Ok(text) => text,
             Err(error) => {
                 return vec![Described {
-                    path: sidecar::described(path).map(str::to_owned),
+                    path: sidecar::described_path(path).map(str::to_owned),
                     ..Described::of_file(not_utf8(text, error))
                 }];
             }
         };
         match self {
             Self::Sidecar => vec![Described {
-                path: sidecar::described(path).map(str::to_owned),
+                path: sidecar::described_path(path).map(str::to_owned),
                 ..Described::of_file(sidecar::read(path, text))
             }],
             Self::Header => vec![Described::of_file(header::read(text))],

@@ -99,11 +99,13 @@ impl Serialize for OptionSchema<'_> {
         // A client that fills in the default would override the variable, which takes precedence.
         let default = option.default_value.as_deref();
         let default = default.filter(|_| option.env.is_none());
-        if let Some(default) = default.and_then(published) {
+        if let Some(default) = default.and_then(published_value) {
             map.serialize_entry("default", &default)?;
         }
         let examples = option.examples.iter();
-        let examples: Vec<_> = examples.filter_map(|example| published(example)).collect();
+        let examples: Vec<_> = examples
+            .filter_map(|example| published_value(example))
+            .collect();
         if !examples.is_empty() {
             map.serialize_entry("examples", &examples)?;
         }
@@ -195,6 +197,6 @@ fn write_bounded<M: SerializeMap>(
 }
 
 /// JSON text as a value; a number beyond the range of a double is left out.
-fn published(json: &RawValue) -> Option<Value> {
+fn published_value(json: &RawValue) -> Option<Value> {
     serde_json::from_str(json.get()).ok()
 }

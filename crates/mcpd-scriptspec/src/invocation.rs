@@ -163,11 +163,13 @@ impl ScriptSpec {
                     });
                     faults.extend(passed.err());
                 }
-                let undeclared = members.iter().filter_map(|member| self.undeclared(member));
+                let undeclared = members
+                    .iter()
+                    .filter_map(|member| self.undeclared_fault(member));
                 faults.extend(undeclared.take(MAX_TOLD));
             }
         }
-        faults.extend(repeated(&document, &members));
+        faults.extend(duplicate_faults(&document, &members));
         if faults.is_empty() {
             Ok(output.finish(command_line.finish(&self.subcommand)))
         } else {
@@ -175,7 +177,7 @@ impl ScriptSpec {
         }
     }
 
-    fn undeclared(&self, member: &Member<'_>) -> Option<ArgumentFault> {
+    fn undeclared_fault(&self, member: &Member<'_>) -> Option<ArgumentFault> {
         let mut names = self.options.iter().map(|option| option.name.as_str());
         if names.clone().any(|name| name == member.key) {
             return None;
@@ -203,7 +205,7 @@ pub fn members(
 ) -> Result<Vec<(Cow<'_, str>, &RawValue)>, ArgumentFault> {
     let document = read(arguments)?;
     let members: Vec<_> = document.root.members().collect();
-    if let Some(fault) = repeated(&document, &members).pop() {
+    if let Some(fault) = duplicate_faults(&document, &members).pop() {
         return Err(fault);
     }
     let members = members.into_iter();
@@ -319,7 +321,7 @@ fn default_of(option: &ScriptOption) -> Option<Accepted<'_>> {
 }
 
 /// Reports duplicate keys in an object, at any depth: two parsers could read different values.
-fn repeated(document: &Document<'_>, members: &[Member<'_>]) -> Vec<ArgumentFault> {
+fn duplicate_faults(document: &Document<'_>, members: &[Member<'_>]) -> Vec<ArgumentFault> {
     let fault = |duplicate: &Duplicate<'_>| {
         let around = members
             .iter()

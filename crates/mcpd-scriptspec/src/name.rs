@@ -106,7 +106,7 @@ impl ScriptPath {
         {
             return Cow::Borrowed(&self.0);
         }
-        let name = self.replaced();
+        let name = self.replace_characters();
         Cow::Owned(if name.len() > MAX_PORTABLE {
             self.portable_hashed()
         } else {
@@ -121,7 +121,7 @@ impl ScriptPath {
     #[must_use]
     pub fn portable_hashed(&self) -> String {
         let suffix = format!("_{:08x}", fnv1a(self.0.as_bytes()));
-        let mut name = self.replaced();
+        let mut name = self.replace_characters();
         name.truncate(MAX_PORTABLE - suffix.len());
         name + &suffix
     }
@@ -167,7 +167,7 @@ impl ScriptPath {
     }
 
     /// The path in portable characters, of any length.
-    fn replaced(&self) -> String {
+    fn replace_characters(&self) -> String {
         let portable = |char: char| {
             if char.is_ascii_alphanumeric() || char == '-' {
                 char

@@ -14,7 +14,7 @@ pub(crate) fn not_utf8(bytes: &[u8], error: Utf8Error) -> (Range<usize>, String)
 }
 
 /// Extends an empty span to one character: renderers of other formats need a visible one.
-pub(crate) fn visible(text: &str, span: Range<usize>) -> Range<usize> {
+pub(crate) fn visible_span(text: &str, span: Range<usize>) -> Range<usize> {
     if !span.is_empty() {
         return span;
     }
@@ -102,8 +102,8 @@ mod tests {
             ("ab\n\n", 4, 1..2),
             ("", 0, 0..0),
         ] {
-            assert_eq!(visible(text, at..at), seen, "{text:?}");
+            assert_eq!(visible_span(text, at..at), seen, "{text:?}");
         }
-        assert_eq!(visible("abc", 1..3), 1..3);
+        assert_eq!(visible_span("abc", 1..3), 1..3);
     }
 }

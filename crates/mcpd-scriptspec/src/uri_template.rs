@@ -62,7 +62,7 @@ impl FromStr for UriTemplate {
         let mut literal_len = 0;
         let (authority, mut rest) = source.split_at(authority_len(source));
         // Clients send scheme and host back in lower case.
-        let mut pattern = format!("^(?i:{})", escaped(authority)?);
+        let mut pattern = format!("^(?i:{})", escape_literal(authority)?);
         while let Some((literal, after)) = rest.split_once('{') {
             let (expression, after) = after.split_once('}').ok_or(TemplateError::Brace)?;
             let (name, value) = expression_of(expression)?;
@@ -72,13 +72,13 @@ impl FromStr for UriTemplate {
             if literal.is_empty() && !variables.is_empty() {
                 return Err(TemplateError::Adjacent(name.to_owned()));
             }
-            pattern += &escaped(literal)?;
+            pattern += &escape_literal(literal)?;
             pattern += value;
             literal_len += literal.len();
             variables.push(name.to_owned());
             rest = after;
         }
-        pattern += &escaped(rest)?;
+        pattern += &escape_literal(rest)?;
         pattern.push('$');
         Ok(Self {
             source: source.to_owned(),
@@ -113,7 +113,7 @@ impl UriTemplate {
     /// empty; a value may contain anything, `..` and encoded slashes included.
     #[must_use]
     pub fn values(&self, uri: &str) -> Option<Vec<(&str, String)>> {
-        let uri = encoded(uri);
+        let uri = encode_non_ascii(uri);
         let captures = self.regex.captures(&uri)?;
         let groups = captures.iter().skip(1).flatten();
         self.variables
@@ -127,7 +127,8 @@ impl UriTemplate {
     }
 }
 
-/// The variable of an expression, and the pattern of its values, which are [`encoded`].
+/// The variable of an expression, and the pattern of its values as [`encode_non_ascii`] returns
+/// them.
 fn expression_of(expression: &str) -> Result<(&str, &'static str), TemplateError> {
     let (name, pattern) = match expression.strip_prefix('+') {
         Some(name) => (name, "([ -~]+?)"),
@@ -151,16 +152,16 @@ fn authority_len(source: &str) -> usize {
     scheme + "//".len() + end
 }
 
-fn escaped(literal: &str) -> Result<String, TemplateError> {
+fn escape_literal(literal: &str) -> Result<String, TemplateError> {
     if literal.contains('}') {
         return Err(TemplateError::Brace);
     }
-    Ok(regex::escape(&encoded(literal)))
+    Ok(regex::escape(&encode_non_ascii(literal)))
 }
 
 /// Text with everything outside ASCII encoded: callers may or may not have done so, and this form
 /// is compared.
-fn encoded(text: &str) -> String {
+fn encode_non_ascii(text: &str) -> String {
     utf8_percent_encode(text, CONTROLS).to_string()
 }
 

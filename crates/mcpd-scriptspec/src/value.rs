@@ -78,7 +78,7 @@ pub(crate) fn accept<'a>(
         ValueType::Float { size } => float(size, value, strings),
         ValueType::Boolean => boolean(value, strings),
         ValueType::Any { size } => any(size, value),
-        ValueType::Enum { values } => listed(values, value),
+        ValueType::Enum { values } => accept_listed(values, value),
         ValueType::Array { size, items } => array(size, items.as_deref(), value, strings),
         ValueType::Object { properties } => object(properties.as_deref(), value, strings),
     };
@@ -209,7 +209,7 @@ fn any<'a>(size: &Bounds, value: Value<'a>) -> Result<Accepted<'a>, Refused> {
     Ok(as_it_is(value))
 }
 
-fn listed<'a>(values: &[String], value: Value<'a>) -> Result<Accepted<'a>, Refused> {
+fn accept_listed<'a>(values: &[String], value: Value<'a>) -> Result<Accepted<'a>, Refused> {
     let text = value.string().ok_or(Refused::Type)?;
     if !values.iter().any(|listed| *listed == text) {
         return Err(Refused::Bounds);
@@ -230,7 +230,7 @@ fn array<'a>(
         return Err(Refused::Type);
     }
     if !size.are_open() {
-        within(size, value.elements().count(), "an array", "element")?;
+        check_count(size, value.elements().count(), "an array", "element")?;
     }
     let Some(items) = items else {
         return Ok(as_it_is(value));
@@ -351,11 +351,11 @@ fn within_length(size: &Bounds, text: &str) -> Result<(), Refused> {
     if size.are_open() {
         Ok(())
     } else {
-        within(size, text.chars().count(), "a string", "character")
+        check_count(size, text.chars().count(), "a string", "character")
     }
 }
 
-fn within(size: &Bounds, count: usize, what: &str, unit: &str) -> Result<(), Refused> {
+fn check_count(size: &Bounds, count: usize, what: &str, unit: &str) -> Result<(), Refused> {
     let number = count.to_string();
     if size.contain(&Parts::of(&number)) {
         return Ok(());

@@ -287,7 +287,7 @@ fn argument() -> impl Strategy<Value = Value> {
 }
 
 /// Arguments after the documented conversions alone.
-fn meant(options: &Value, mut arguments: Value) -> Value {
+fn apply_conversions(options: &Value, mut arguments: Value) -> Value {
     let members = arguments.as_object_mut().unwrap();
     members.retain(|name, value| {
         !value.is_null()
@@ -370,7 +370,7 @@ proptest! {
         let spec = spec(&options);
         let outcome = spec.invocation(Some(&raw(arguments.to_string())));
         let validator = jsonschema::draft202012::new(&spec.input_schema()).unwrap();
-        let is_valid = validator.is_valid(&meant(&options, arguments));
+        let is_valid = validator.is_valid(&apply_conversions(&options, arguments));
         prop_assert_eq!(outcome.is_ok(), is_valid, "{:?}", outcome);
         if let Ok(invocation) = outcome {
             prop_assert!(validator.is_valid(&serde_json::from_slice(&invocation.stdin).unwrap()));

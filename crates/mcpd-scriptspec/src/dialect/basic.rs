@@ -149,10 +149,10 @@ impl<'a, 'd> Statement<'a, 'd> {
     fn param(&mut self) -> Result<(), Reported> {
         let name = self.tokens.next();
         let Kind::Word(word) = name.kind else {
-            return self.expected("the name of a parameter", &name);
+            return self.report_expected("the name of a parameter", &name);
         };
         if NO_NAMES.iter().any(|no_name| name.is_word(no_name)) {
-            return self.expected("a name that means nothing else in programs", &name);
+            return self.report_expected("a name that means nothing else in programs", &name);
         }
         let other = *self.names.entry(word.to_lowercase()).or_insert(word);
         // Later checks find duplicates in the same case.
@@ -198,7 +198,7 @@ impl<'a, 'd> Statement<'a, 'd> {
                 }
             }
         } else if next.kind != Kind::End && !CLAUSES.iter().any(|clause| next.is_word(clause)) {
-            return self.expected("`AS`", &next);
+            return self.report_expected("`AS`", &next);
         }
         let string = Node::string(name.clone(), "string");
         Ok(Node::object(name.clone()).with("value_type", string))
@@ -208,7 +208,7 @@ impl<'a, 'd> Statement<'a, 'd> {
     fn value_type(&mut self, depth: usize) -> Result<Node, Reported> {
         let token = self.tokens.next();
         let Kind::Word(word) = token.kind else {
-            return self.expected("a type", &token);
+            return self.report_expected("a type", &token);
         };
         let written = word.to_ascii_lowercase();
         let mut aliases = TYPE_ALIASES.iter();
@@ -262,7 +262,7 @@ impl<'a, 'd> Statement<'a, 'd> {
         let span = token.span.clone();
         match keyword.as_str() {
             "LIKE" if clauses.example.is_some() => {
-                return self.expected("`LIKE` once", &token);
+                return self.report_expected("`LIKE` once", &token);
             }
             "LIKE" => clauses.example = Some((span, self.example()?)),
             "DESCRIPTION" => {
@@ -289,7 +289,7 @@ impl<'a, 'd> Statement<'a, 'd> {
             }
             _ => {
                 let near = suggest(&keyword, CLAUSES.iter().copied());
-                self.expected("a clause", &token)
+                self.report_expected("a clause", &token)
                     .unwrap_or_else(|Reported| {
                         if let Some(fault) = self.draft.diagnostics.last_mut() {
                             fault.help = Some(match near {
@@ -353,7 +353,7 @@ impl<'a, 'd> Statement<'a, 'd> {
         let token = self.tokens.next();
         match token.kind {
             Kind::String(ref text) => Ok(Node::string(token.span, text.clone())),
-            _ => self.expected("a text in quotes", &token),
+            _ => self.report_expected("a text in quotes", &token),
         }
     }
 
@@ -366,7 +366,7 @@ impl<'a, 'd> Statement<'a, 'd> {
             Kind::Word(word) if word.eq_ignore_ascii_case("false") => Literal::Boolean(false),
             Kind::Symbol("[") => return self.list(token.span, depth),
             _ => {
-                return self.expected(
+                return self.report_expected(
                     "a value: a text in quotes, a number, `TRUE`, `FALSE` or a list in `[ ]`",
                     &token,
                 );
@@ -392,7 +392,7 @@ impl<'a, 'd> Statement<'a, 'd> {
                 Kind::Symbol("]") => {
                     return Ok(Node::new(open.start..token.span.end, Literal::Array(items)));
                 }
-                _ => return self.expected("`,` or `]`", &token),
+                _ => return self.report_expected("`,` or `]`", &token),
             }
         }
     }
@@ -401,11 +401,11 @@ impl<'a, 'd> Statement<'a, 'd> {
         let token = self.tokens.next();
         match token.kind {
             Kind::End => Ok(()),
-            _ => self.expected("the end of the line", &token),
+            _ => self.report_expected("the end of the line", &token),
         }
     }
 
-    fn expected<T>(&mut self, what: &str, token: &Token<'_>) -> Result<T, Reported> {
+    fn report_expected<T>(&mut self, what: &str, token: &Token<'_>) -> Result<T, Reported> {
         let message = match token.kind {
             Kind::Unclosed => "the text has no closing quote on its line".to_owned(),
             _ => format!("expected {what}, found {}", token.kind.describe()),

@@ -193,7 +193,7 @@ fn blocks(source: &str) -> Vec<Block<'_>> {
     let mut blocks = Vec::new();
     let mut lines = lines(source);
     while let Some((place, line)) = lines.next() {
-        let Some((kind, leader)) = opening(line) else {
+        let Some((kind, leader)) = parse_opening(line) else {
             continue;
         };
         let mut block = Block {
@@ -211,7 +211,7 @@ fn blocks(source: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-fn opening(line: &str) -> Option<(Kind, &str)> {
+fn parse_opening(line: &str) -> Option<(Kind, &str)> {
     let line = line.trim_start_matches(BYTE_ORDER_MARK).trim_end();
     let (leader, kind) = line.split_once(" /// ")?;
     let kind = match kind {

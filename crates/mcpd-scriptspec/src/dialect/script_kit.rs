@@ -38,7 +38,7 @@ pub(super) fn read(path: &str, source: &str) -> Described {
     for comment in found.reader.scanner.comments {
         let line = &source[comment.start + 2..comment.end];
         if let Some(said) = comment_line(line, comment.start + 2) {
-            description.say(said);
+            description.add_field(said);
         }
     }
     for schema in found.schemas.into_iter().filter(has_input) {

@@ -97,9 +97,9 @@ impl<'a> Scriptlet<'a> {
                 }
             }
         }
-        self.say("name", &section.heading);
+        self.add_field("name", &section.heading);
         if let Some(paragraph) = &section.paragraph {
-            self.say("description", paragraph);
+            self.add_field("description", paragraph);
         }
         if let Some(passed_over) = code.and_then(|block| self.passed_over(section, block)) {
             return passed_over;
@@ -139,8 +139,8 @@ impl<'a> Scriptlet<'a> {
         })
     }
 
-    fn say(&mut self, key: &str, text: &Text) {
-        self.description.say(Entry {
+    fn add_field(&mut self, key: &str, text: &Text) {
+        self.description.add_field(Entry {
             key: key.to_owned(),
             key_span: text.span.clone(),
             value: Node::string(text.span.clone(), text.text.clone()),
@@ -196,7 +196,7 @@ impl<'a> Scriptlet<'a> {
     /// Reads one line; if it begins an object, returns the length up to its end.
     fn field(&mut self, line: &str, start: usize, end: usize, schema: &mut Node) -> Option<usize> {
         if let Some(said) = comment_line(line, start) {
-            self.description.say(said);
+            self.description.add_field(said);
             return None;
         }
         if self.surroundings.take(line, start) {
@@ -401,7 +401,7 @@ impl<'a> Scriptlet<'a> {
                         "choose among commands, as in `{{{{#if {name}}}}} … {{{{else}}}} … {{{{/if}}}}`"
                     )
                 }
-                _ => language.reading(&name),
+                _ => language.input_expression(&name),
             };
             let code = Code::SourceMisplacedPlaceholder;
             self.description.fault(code, span.clone(), message).help = Some(help);

@@ -19,7 +19,7 @@ const JSON: &str = ".mcpd.json";
 pub(super) const SUFFIXES: &[&str] = &[JSON, ".mcpd.toml"];
 
 /// The path of the file that the file at `path` describes, if it is a sidecar.
-pub(super) fn described(path: &str) -> Option<&str> {
+pub(super) fn described_path(path: &str) -> Option<&str> {
     let described = SUFFIXES.iter().find_map(|end| path.strip_suffix(end))?;
     (!described.is_empty() && !described.ends_with('/')).then_some(described)
 }
@@ -48,7 +48,7 @@ fn read_json(source: &str, draft: &mut Draft) -> Option<Node> {
                 SyntaxErrorKind::TooDeep => Code::NestingTooDeep,
                 SyntaxErrorKind::Grammar | SyntaxErrorKind::Trailing => Code::SourceSyntax,
             };
-            draft.fault(code, text::visible(source, error.span), error.message);
+            draft.fault(code, text::visible_span(source, error.span), error.message);
             None
         }
     }

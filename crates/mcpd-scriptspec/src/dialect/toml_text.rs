@@ -19,7 +19,7 @@ pub(super) fn read(toml: &str, place: impl Fn(Span) -> Span, draft: &mut Draft) 
             Some(Node::new(span, Literal::Object(entries)))
         }
         Err(error) => {
-            let span = error.span().map(|span| text::visible(toml, span));
+            let span = error.span().map(|span| text::visible_span(toml, span));
             let span = place(span.unwrap_or(0..0));
             draft.fault(Code::SourceSyntax, span, error.message());
             None

@@ -93,12 +93,12 @@ pub(super) fn is_in(text: &[u8]) -> bool {
     let mut lines = text.split(|&byte| byte == b'\n');
     lines.any(|line| {
         let line = String::from_utf8_lossy(line);
-        marked(&line, "USAGE").is_some() || marked(&line, "MISE").is_some()
+        marked_text(&line, "USAGE").is_some() || marked_text(&line, "MISE").is_some()
     })
 }
 
 /// The text after `#USAGE`, `# [USAGE]` and similar marks at the start of a line.
-fn marked<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
+fn marked_text<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     let comment = LEADERS
         .iter()
         .find_map(|leader| line.strip_prefix(leader))?;
@@ -114,7 +114,7 @@ fn marked<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
 
 pub(super) fn read(source: &str) -> Vec<Command> {
     let mut draft = Draft::new(0..source.lines().next().map_or(0, str::len));
-    let text = embedded(source, &mut draft);
+    let text = comment_text(source, &mut draft);
     let (nodes, errors) = kdl::read(&text);
     for error in errors {
         draft.fault(Code::SourceSyntax, error.span, error.message);
@@ -150,11 +150,11 @@ enum Place {
 }
 
 /// The text of the comments, each at its place in the source.
-fn embedded(source: &str, draft: &mut Draft) -> String {
+fn comment_text(source: &str, draft: &mut Draft) -> String {
     let mut text = String::with_capacity(source.len());
     let mut place = Place::Before;
     for line in source.split_inclusive('\n') {
-        match (marked(line, "USAGE"), place) {
+        match (marked_text(line, "USAGE"), place) {
             (Some(content), Place::Before | Place::Inside) => {
                 place = Place::Inside;
                 text.extend(std::iter::repeat_n(' ', line.len() - content.len()));
@@ -237,7 +237,7 @@ impl Tool {
                 self.draft.fault(Code::SourceSyntax, span, message);
             } else {
                 let own = flag_names(nodes);
-                for node in without(global, &own) {
+                for node in without_redeclared(global, &own) {
                     option::flag(node, &mut self);
                 }
             }
@@ -253,7 +253,8 @@ impl Tool {
             self.draft
                 .fault(Code::SourceUnsupported, node.name.span.clone(), message);
         }
-        let mut global: Vec<_> = without(global, &flag_names(of_all.iter().copied())).collect();
+        let mut global: Vec<_> =
+            without_redeclared(global, &flag_names(of_all.iter().copied())).collect();
         global.extend(of_all);
         // Only subcommands can be called. Faults of the whole are reported with the first of them.
         let mut diagnostics = self.draft.diagnostics;
@@ -303,7 +304,7 @@ impl Tool {
                     "arg",
                     "cmd",
                 ];
-                unknown(field.key, known.iter().chain(SKIPPED), &mut self.draft);
+                report_unknown(field.key, known.iter().chain(SKIPPED), &mut self.draft);
             }
         }
     }
@@ -343,7 +344,7 @@ fn flag_names<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> BTreeSet<String>
 
 /// Returns the global flags that a subcommand does not redeclare: its own declaration takes
 /// precedence.
-fn without<'g, 'n>(
+fn without_redeclared<'g, 'n>(
     global: &'g [&'n Node],
     own: &'g BTreeSet<String>,
 ) -> impl Iterator<Item = &'n Node> + use<'g, 'n> {
@@ -456,7 +457,7 @@ impl From<Text> for Part {
 }
 
 /// Reports an unknown word.
-fn unknown<'a>(key: &Text, known: impl IntoIterator<Item = &'a &'a str>, draft: &mut Draft) {
+fn report_unknown<'a>(key: &Text, known: impl IntoIterator<Item = &'a &'a str>, draft: &mut Draft) {
     let message = format!("`{}` means nothing here", key.text);
     let fault = draft.fault(Code::UnknownField, key.span.clone(), message);
     fault.help = suggest(&key.text, known.into_iter().copied())

@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
             return Err(SyntaxError {
                 kind: SyntaxErrorKind::Trailing,
                 span: self.at..self.text.trim_end().len().max(self.at + 1),
-                message: format!("{} after the end of the JSON value", self.found()),
+                message: format!("{} after the end of the JSON value", self.current_token()),
             });
         }
         Ok(value)
@@ -50,15 +50,15 @@ impl<'a> Reader<'a> {
 
     fn value(&mut self) -> Result<(), SyntaxError> {
         match self.peek() {
-            Some(b'{') => self.nested(Self::object),
-            Some(b'[') => self.nested(Self::array),
+            Some(b'{') => self.read_nested(Self::object),
+            Some(b'[') => self.read_nested(Self::array),
             Some(b'"') => self.string(),
             Some(b'-' | b'0'..=b'9') => self.number(),
             _ => self.literal(),
         }
     }
 
-    fn nested(
+    fn read_nested(
         &mut self,
         read: fn(&mut Self) -> Result<(), SyntaxError>,
     ) -> Result<(), SyntaxError> {
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         loop {
             let start = self.at;
             if self.peek() != Some(b'"') {
-                return Err(self.unexpected("a key in double quotes"));
+                return Err(self.unexpected_token("a key in double quotes"));
             }
             self.string()?;
             let span = start..self.at;
@@ -95,11 +95,11 @@ impl<'a> Reader<'a> {
             }
             self.skip_whitespace();
             if !self.eat(b':') {
-                return Err(self.unexpected("`:` after the key"));
+                return Err(self.unexpected_token("`:` after the key"));
             }
             self.skip_whitespace();
             self.value()?;
-            if self.closes(b'}')? {
+            if self.eat_closing(b'}')? {
                 return Ok(());
             }
         }
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
         }
         loop {
             self.value()?;
-            if self.closes(b']')? {
+            if self.eat_closing(b']')? {
                 return Ok(());
             }
         }
@@ -120,14 +120,14 @@ impl<'a> Reader<'a> {
 
     /// Reads the end of a member or an element: the closing bracket, or a comma with another one
     /// after it.
-    fn closes(&mut self, bracket: u8) -> Result<bool, SyntaxError> {
+    fn eat_closing(&mut self, bracket: u8) -> Result<bool, SyntaxError> {
         self.skip_whitespace();
         if self.eat(bracket) {
             return Ok(true);
         }
         let comma = self.at;
         if !self.eat(b',') {
-            return Err(self.unexpected(&format!("`,` or `{}`", char::from(bracket))));
+            return Err(self.unexpected_token(&format!("`,` or `{}`", char::from(bracket))));
         }
         self.skip_whitespace();
         if self.peek() == Some(bracket) {
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
             Some(b'u') => {}
             _ => {
                 self.at += 1;
-                return Err(self.unexpected("one of `\"\\/bfnrtu` after a backslash"));
+                return Err(self.unexpected_token("one of `\"\\/bfnrtu` after a backslash"));
             }
         }
         let lone = |end| {
@@ -233,7 +233,7 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             "" if self.peek() == Some(b'\'') => "strings are written in double quotes".to_owned(),
-            "" => return Err(self.unexpected("a JSON value")),
+            "" => return Err(self.unexpected_token("a JSON value")),
             "True" => "`True` is written `true` in JSON".to_owned(),
             "False" => "`False` is written `false` in JSON".to_owned(),
             "None" => "`None` is written `null` in JSON".to_owned(),
@@ -272,15 +272,15 @@ impl<'a> Reader<'a> {
     }
 
     /// Describes the token at the current position.
-    fn found(&self) -> String {
+    fn current_token(&self) -> String {
         match self.text[self.at..].chars().next() {
             Some(char) => format!("`{}`", excerpt(char.encode_utf8(&mut [0; 4]), 1)),
             None => "the end of the text".to_owned(),
         }
     }
 
-    fn unexpected(&self, expected: &str) -> SyntaxError {
-        let message = format!("expected {expected}, found {}", self.found());
+    fn unexpected_token(&self, expected: &str) -> SyntaxError {
+        let message = format!("expected {expected}, found {}", self.current_token());
         let span = match self.text[self.at..].chars().next() {
             Some(char) => self.at..self.at + char.len_utf8(),
             // An error at the end stands before the final line end, which most outputs have.

@@ -39,8 +39,8 @@ pub(super) fn object_among_lines(text: &str, start: usize) -> Option<(Document<'
     if !rest_of_line.trim().is_empty() || !is_only_one || document.root.kind() != Kind::Object {
         return None;
     }
-    let before = trimmed(text, start..begin);
-    let noise = before.or_else(|| trimmed(text, end..text.len()))?;
+    let before = trim_span(text, start..begin);
+    let noise = before.or_else(|| trim_span(text, end..text.len()))?;
     Some((document, noise))
 }
 
@@ -60,7 +60,7 @@ pub(super) fn runtime_noise(text: &str, start: usize) -> Option<Span> {
     let continues = |line: &str| line.starts_with([' ', '\t']);
     let is_all_noise = is_noise(first) && lines.all(|line| continues(line) || is_noise(line));
     let is_json = text.contains('{');
-    (is_all_noise && !is_json).then(|| trimmed(text, start..text.len()))?
+    (is_all_noise && !is_json).then(|| trim_span(text, start..text.len()))?
 }
 
 /// Returns the positions of lines after their indentation.
@@ -74,7 +74,7 @@ fn line_starts(text: &str, start: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-fn trimmed(text: &str, span: Span) -> Option<Span> {
+fn trim_span(text: &str, span: Span) -> Option<Span> {
     let part = &text[span.clone()];
     let start = span.start + (part.len() - part.trim_start().len());
     let end = start + part.trim().len();

@@ -105,7 +105,7 @@ fn check_name(member: &Member<'_>, report: &mut Report<'_>) -> bool {
 /// Reports a name that lists show in another spelling.
 fn check_portable(member: &Member<'_>, report: &mut Report<'_>) {
     let Member { key, key_span, .. } = member;
-    if report.visible(key, key, key_span.clone()) && !is_portable(key) {
+    if report.check_visible(key, key, key_span.clone()) && !is_portable(key) {
         report_unportable(key, &portable_name(key), key_span.clone(), report);
     }
 }

@@ -190,10 +190,10 @@ impl<'d> Report<'d> {
     /// Reports hidden characters in every string of a value.
     fn visible_inside(&mut self, name: &str, value: Value<'_>) {
         if let Some(text) = value.string() {
-            self.visible(name, &text, value.span());
+            self.check_visible(name, &text, value.span());
         }
         for member in value.members() {
-            self.visible(name, &member.key, member.key_span);
+            self.check_visible(name, &member.key, member.key_span);
             self.visible_inside(name, member.value);
         }
         for element in value.elements() {
@@ -207,12 +207,12 @@ impl<'d> Report<'d> {
             self.mismatch(name, value, "a string");
             return None;
         };
-        self.visible(name, &text, value.span());
+        self.check_visible(name, &text, value.span());
         Some(text)
     }
 
     /// Checks that `text`, at `span`, has no hidden characters.
-    pub(super) fn visible(&mut self, name: &str, text: &str, span: Span) -> bool {
+    pub(super) fn check_visible(&mut self, name: &str, text: &str, span: Span) -> bool {
         let hidden = text.chars().find(|char| is_hidden(*char));
         if let Some(char) = hidden {
             let message = format!(

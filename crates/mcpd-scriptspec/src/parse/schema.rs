@@ -17,7 +17,7 @@ const FIELDS: [&str; 2] = ["input_schema", "output_schema"];
 /// Reads `input_schema` or `output_schema`.
 pub(super) fn read(member: &Member<'_>, report: &mut Report<'_>) -> Option<serde_json::Value> {
     let schema = report.object(member)?;
-    if let Some(number) = rounded(member.value) {
+    if let Some(number) = first_rounded(member.value) {
         let message = format!("{} would be rounded", value::describe(number));
         report
             .fault(Code::InvalidSchema, number.span(), message)
@@ -79,7 +79,7 @@ fn locate<'a>(value: Value<'a>, pointer: &str) -> Value<'a> {
 }
 
 /// The first number that publication would change, because it is read as a double.
-fn rounded(value: Value<'_>) -> Option<Value<'_>> {
+fn first_rounded(value: Value<'_>) -> Option<Value<'_>> {
     let is_exact = || {
         let published: serde_json::Number = serde_json::from_str(value.text()).ok()?;
         Some(Decimal::parse(&published.to_string())? == Decimal::parse(value.text())?)
@@ -88,7 +88,7 @@ fn rounded(value: Value<'_>) -> Option<Value<'_>> {
         return Some(value);
     }
     let inside = value.members().map(|member| member.value);
-    inside.chain(value.elements()).find_map(rounded)
+    inside.chain(value.elements()).find_map(first_rounded)
 }
 
 /// Places of the schemas in the metadata.

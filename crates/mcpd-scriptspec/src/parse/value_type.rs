@@ -55,7 +55,7 @@ impl<'a> TypeFields<'a> {
 
 pub(super) fn read(fields: &TypeFields<'_>, report: &mut Report<'_>) -> Option<ValueType> {
     let name = name(fields, report)?;
-    mind_unused(fields, &name, report);
+    report_unused(fields, &name, report);
     let mut size = |wanted| {
         fields
             .size
@@ -105,7 +105,7 @@ pub(super) fn read(fields: &TypeFields<'_>, report: &mut Report<'_>) -> Option<V
                 .map(|field| properties(field, report)),
         },
         _ => {
-            unknown(&name, fields, report);
+            report_unknown_type(&name, fields, report);
             return None;
         }
     })
@@ -124,7 +124,7 @@ fn name<'a>(fields: &TypeFields<'a>, report: &mut Report<'_>) -> Option<Cow<'a, 
 }
 
 /// Reports fields that refine another type than this one.
-fn mind_unused(fields: &TypeFields<'_>, name: &str, report: &mut Report<'_>) {
+fn report_unused(fields: &TypeFields<'_>, name: &str, report: &mut Report<'_>) {
     if let Some(size) = &fields.size
         && matches!(name, "boolean" | "any" | "enum" | "object")
     {
@@ -150,7 +150,7 @@ fn mind_unused(fields: &TypeFields<'_>, name: &str, report: &mut Report<'_>) {
     }
 }
 
-fn unknown(name: &str, fields: &TypeFields<'_>, report: &mut Report<'_>) {
+fn report_unknown_type(name: &str, fields: &TypeFields<'_>, report: &mut Report<'_>) {
     let span = fields
         .value_type
         .as_ref()

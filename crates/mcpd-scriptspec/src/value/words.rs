@@ -18,21 +18,21 @@ const LISTED: usize = 20;
 pub(crate) fn expectation(value_type: &ValueType) -> String {
     match value_type {
         ValueType::String { size, pattern, .. } => {
-            let mut text = counted("a string", size, "character");
+            let mut text = with_count("a string", size, "character");
             if let Some(pattern) = pattern {
                 write!(text, " that matches `{}`", pattern.as_str())
                     .expect("a string takes all that is written");
             }
             text
         }
-        ValueType::Integer { size } => sized("an integer", size),
-        ValueType::Float { size } => sized("a number", size),
+        ValueType::Integer { size } => with_bounds("an integer", size),
+        ValueType::Float { size } => with_bounds("a number", size),
         ValueType::Boolean => "`true` or `false`".to_owned(),
-        ValueType::Any { size } => sized("a value", size),
+        ValueType::Any { size } => with_bounds("a value", size),
         ValueType::Enum { values } => {
             format!("one of {}", list(values, |value| format!("{value:?}")))
         }
-        ValueType::Array { size, .. } => counted("an array", size, "element"),
+        ValueType::Array { size, .. } => with_count("an array", size, "element"),
         ValueType::Object { .. } => "an object".to_owned(),
     }
 }
@@ -73,7 +73,7 @@ fn list<T>(items: &[T], word: impl Fn(&T) -> String) -> String {
     words.join(", ")
 }
 
-fn sized(what: &str, size: &Bounds) -> String {
+fn with_bounds(what: &str, size: &Bounds) -> String {
     match (&size.min, &size.max) {
         (Some(min), Some(max)) => format!("{what} from {min} to {max}"),
         (Some(min), None) => format!("{what} of at least {min}"),
@@ -82,7 +82,7 @@ fn sized(what: &str, size: &Bounds) -> String {
     }
 }
 
-fn counted(what: &str, size: &Bounds, unit: &str) -> String {
+fn with_count(what: &str, size: &Bounds, unit: &str) -> String {
     match (&size.min, &size.max) {
         (Some(min), Some(max)) if min == max => format!("{what} of {}", count(max.as_str(), unit)),
         (Some(min), Some(max)) => format!("{what} of {min} to {}", count(max.as_str(), unit)),

@@ -119,7 +119,7 @@ impl Description {
     }
 
     /// Adds a field that applies only if no other part sets it.
-    pub(in crate::dialect) fn say(&mut self, said: Entry) {
+    pub(in crate::dialect) fn add_field(&mut self, said: Entry) {
         if let Some((_, field)) = METADATA.iter().find(|(word, _)| *word == said.key)
             && self.draft.metadata.member(field).is_none()
         {

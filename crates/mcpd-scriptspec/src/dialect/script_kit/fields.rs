@@ -80,7 +80,7 @@ fn definition(field: Node, place: Place, draft: &mut Draft) -> Node {
     let mut option = Node::object(field.span.clone());
     let mut size: Option<Node> = None;
     let mut given = Types::default();
-    for entry in known(field, place, draft) {
+    for entry in known_fields(field, place, draft) {
         match entry.key.as_str() {
             "type" => given.declared = Some(entry),
             "enum" => given.values = Some(entry),
@@ -123,7 +123,7 @@ fn of_elements(items: Node) -> Node {
 }
 
 /// Returns the fields that are valid at their position; the others are reported.
-fn known(field: Node, place: Place, draft: &mut Draft) -> Vec<Entry> {
+fn known_fields(field: Node, place: Place, draft: &mut Draft) -> Vec<Entry> {
     let mut seen = BTreeSet::new();
     let mut known = field.into_entries();
     known.retain(|Entry { key, key_span, .. }| {

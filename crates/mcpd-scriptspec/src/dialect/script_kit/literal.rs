@@ -60,12 +60,12 @@ impl<'a> Reader<'a> {
     /// Reads one object, with nothing after it.
     pub(in crate::dialect) fn only_object(&mut self) -> Result<Node, Reported> {
         if !self.is_symbol("{") {
-            return self.expected("`{`");
+            return self.report_expected("`{`");
         }
-        let object = self.nested(Self::object)?;
+        let object = self.read_nested(Self::object)?;
         match self.token.kind {
             Kind::End => Ok(object),
-            _ => self.expected("nothing after the object"),
+            _ => self.report_expected("nothing after the object"),
         }
     }
 
@@ -101,7 +101,9 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         match self.token.kind {
-            Kind::Word(_) | Kind::Number | Kind::String | Kind::Template => self.expected("`,`"),
+            Kind::Word(_) | Kind::Number | Kind::String | Kind::Template => {
+                self.report_expected("`,`")
+            }
             _ => self.not_literal(start, depth),
         }
     }
@@ -109,14 +111,14 @@ impl<'a> Reader<'a> {
     /// Reads a value, without the text after it.
     pub(super) fn value(&mut self, depth: usize) -> Result<Option<Node>, Reported> {
         if self.is_at_end(depth) {
-            return self.expected("a value");
+            return self.report_expected("a value");
         }
         let span = self.token.span.clone();
         let literal = match self.token.kind {
-            Kind::Symbol("{") => return self.nested(Self::object).map(Some),
-            Kind::Symbol("[") => return self.nested(Self::list).map(Some),
-            Kind::Symbol("(") => return self.nested(Self::group),
-            Kind::Symbol("-" | "+") => return self.signed(depth).map(Some),
+            Kind::Symbol("{") => return self.read_nested(Self::object).map(Some),
+            Kind::Symbol("[") => return self.read_nested(Self::list).map(Some),
+            Kind::Symbol("(") => return self.read_nested(Self::group),
+            Kind::Symbol("-" | "+") => return self.read_signed(depth).map(Some),
             Kind::Word("undefined") => {
                 self.advance();
                 return Ok(None);
@@ -126,7 +128,7 @@ impl<'a> Reader<'a> {
             Kind::Word("false") => Literal::Boolean(false),
             Kind::Number => Literal::Number(self.text(number)?),
             Kind::String | Kind::Template => Literal::String(self.text(string)?),
-            Kind::Open => return self.unclosed(),
+            Kind::Open => return self.report_unclosed(),
             _ => return self.not_literal(span.start, depth),
         };
         if !matches!(literal, Literal::Number(_) | Literal::String(_)) {
@@ -144,7 +146,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn signed(&mut self, depth: usize) -> Result<Node, Reported> {
+    fn read_signed(&mut self, depth: usize) -> Result<Node, Reported> {
         let sign = self.advance();
         if self.token.kind != Kind::Number {
             return self.not_literal(sign.span.start, depth);
@@ -161,7 +163,7 @@ impl<'a> Reader<'a> {
         ))
     }
 
-    fn nested<T>(
+    fn read_nested<T>(
         &mut self,
         read: fn(&mut Self, &Token<'a>) -> Result<T, Reported>,
     ) -> Result<T, Reported> {
@@ -180,7 +182,7 @@ impl<'a> Reader<'a> {
 
     fn group(&mut self, open: &Token<'a>) -> Result<Option<Node>, Reported> {
         let value = self.expression(open.depth + 1);
-        if self.closes(open, ")") {
+        if self.is_closing(open, ")") {
             self.advance();
             return value;
         }
@@ -231,8 +233,8 @@ impl<'a> Reader<'a> {
             }
             Kind::String => self.text(string)?,
             Kind::Number => self.text(number)?,
-            Kind::Open => return self.unclosed(),
-            _ if self.is_at_end(depth) => return self.expected("a key"),
+            Kind::Open => return self.report_unclosed(),
+            _ if self.is_at_end(depth) => return self.report_expected("a key"),
             _ => return self.not_literal(span.start, depth),
         };
         if !self.is_symbol(":") {
@@ -256,7 +258,7 @@ impl<'a> Reader<'a> {
         mut part: impl FnMut(&mut Self, usize) -> Result<(), Reported>,
     ) -> Result<(), Reported> {
         let depth = open.depth + 1;
-        while !self.closes(open, close) {
+        while !self.is_closing(open, close) {
             if self.token.kind == Kind::End || self.token.depth < depth {
                 return self.unclosed_bracket(open, close);
             }
@@ -267,7 +269,7 @@ impl<'a> Reader<'a> {
             }
             let is_separated = self.is_symbol(",");
             if is_understood && !is_separated {
-                let _ = self.expected::<()>(&format!("`,` or `{close}`"));
+                let _ = self.report_expected::<()>(&format!("`,` or `{close}`"));
             }
             if is_separated || self.is_symbol(";") || self.token.span.start == start {
                 self.advance();
@@ -277,7 +279,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn closes(&self, open: &Token<'a>, close: &str) -> bool {
+    fn is_closing(&self, open: &Token<'a>, close: &str) -> bool {
         self.token.depth == open.depth && self.is_symbol(close)
     }
 
@@ -326,7 +328,7 @@ impl<'a> Reader<'a> {
         let is_regex = self.token.kind == Kind::Regex && self.token.span.start == start;
         while !self.is_at_end(depth) {
             if self.token.kind == Kind::Open {
-                return self.unclosed();
+                return self.report_unclosed();
             }
             self.advance();
         }
@@ -348,7 +350,7 @@ impl<'a> Reader<'a> {
         Err(Reported)
     }
 
-    pub(super) fn expected<T>(&mut self, what: &str) -> Result<T, Reported> {
+    pub(super) fn report_expected<T>(&mut self, what: &str) -> Result<T, Reported> {
         let Token { kind, span, .. } = self.token.clone();
         let found = match kind {
             Kind::End => "the end of the text".to_owned(),
@@ -365,7 +367,7 @@ impl<'a> Reader<'a> {
         Err(Reported)
     }
 
-    fn unclosed<T>(&mut self) -> Result<T, Reported> {
+    fn report_unclosed<T>(&mut self) -> Result<T, Reported> {
         let token = self.advance();
         self.fault(
             Code::SourceSyntax,

@@ -159,7 +159,7 @@ impl Language {
     }
 
     /// Expression that reads an input.
-    pub(super) fn reading(self, input: &str) -> String {
+    pub(super) fn input_expression(self, input: &str) -> String {
         let variable = variable(input);
         let expression = match self.extension {
             "sh" | "bash" | "zsh" => format!("\"${{{variable}}}\""),

@@ -12,7 +12,7 @@ pub(super) fn fill(template: &str) -> (String, Vec<Placeholder>) {
     let mut found = Vec::new();
     let mut at = 0;
     for (name, span) in placeholders(template) {
-        program += &quoted(&template[at..span.start]);
+        program += &quote_word(&template[at..span.start]);
         program += &format!("\"${{{}}}\"", variable(name));
         at = span.end;
         found.push(Placeholder {
@@ -21,12 +21,12 @@ pub(super) fn fill(template: &str) -> (String, Vec<Placeholder>) {
             fault: None,
         });
     }
-    program += &quoted(&template[at..]);
+    program += &quote_word(&template[at..]);
     program.push('\n');
     (program, found)
 }
 
 /// Quotes a text as one word of a shell.
-fn quoted(text: &str) -> String {
+fn quote_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

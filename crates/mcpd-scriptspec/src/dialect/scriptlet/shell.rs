@@ -16,7 +16,7 @@ mod calculation;
 mod document;
 mod position;
 
-use calculation::{calculates, declares_integers, declares_list};
+use calculation::{declares_integers, declares_list, may_evaluate};
 use document::{Document, has_commands};
 use position::Position;
 
@@ -142,7 +142,7 @@ impl Filler<'_> {
         self.around.push(around);
         self.quotes += usize::from(around == Around::Quotes);
         self.expansions += usize::from(around == Around::Expansion);
-        self.calculations += usize::from(around.calculates());
+        self.calculations += usize::from(around.evaluates_arithmetic());
         self.copy(length);
     }
 
@@ -153,7 +153,7 @@ impl Filler<'_> {
         }
         self.quotes -= usize::from(left == Some(Around::Quotes));
         self.expansions -= usize::from(left == Some(Around::Expansion));
-        self.calculations -= usize::from(left.is_some_and(Around::calculates));
+        self.calculations -= usize::from(left.is_some_and(Around::evaluates_arithmetic));
         self.copy(length);
     }
 
@@ -189,7 +189,7 @@ impl Filler<'_> {
         }
         self.track_command();
         match self.around.last() {
-            Some(Around::Quotes) => self.quoted(),
+            Some(Around::Quotes) => self.read_quoted(),
             Some(Around::Expansion) => self.expansion(),
             Some(Around::Arithmetic(open)) => self.arithmetic(*open),
             Some(Around::Subscript) => self.subscript(),
@@ -235,14 +235,14 @@ impl Filler<'_> {
                 self.is_unclear |= !self.around.is_empty();
                 self.copy(4);
             }
-            _ => self.anywhere(),
+            _ => self.read_common(),
         }
     }
 
-    fn quoted(&mut self) {
+    fn read_quoted(&mut self) {
         match self.rest().as_bytes()[0] {
             b'"' => self.leave(1),
-            _ => self.anywhere(),
+            _ => self.read_common(),
         }
     }
 
@@ -251,7 +251,7 @@ impl Filler<'_> {
             b'}' => self.leave(1),
             b'"' => self.enter(Around::Quotes, 1),
             b'\'' if self.quotes == 0 => self.single_quoted(1, false),
-            _ => self.anywhere(),
+            _ => self.read_common(),
         }
     }
 
@@ -266,7 +266,7 @@ impl Filler<'_> {
                 self.is_unclear = true;
                 self.leave(0);
             }
-            _ => self.anywhere(),
+            _ => self.read_common(),
         }
     }
 
@@ -281,7 +281,7 @@ impl Filler<'_> {
                 self.is_unclear = true;
                 self.leave(1);
             }
-            _ => self.anywhere(),
+            _ => self.read_common(),
         }
     }
 
@@ -291,13 +291,13 @@ impl Filler<'_> {
     }
 
     /// Reads code that has the same meaning inside and outside of double quotes.
-    fn anywhere(&mut self) {
+    fn read_common(&mut self) {
         let rest = self.rest();
         let first = rest.chars().next().map_or(1, char::len_utf8);
         let is_fish = self.shell == Shell::Fish;
         match rest.as_bytes()[0] {
             b'\\' if let Some((_, length)) = placeholder::first(&rest[1..]) => {
-                self.unexpanded(1 + length, Some(ESCAPED));
+                self.copy_unexpanded(1 + length, Some(ESCAPED));
             }
             b'\\' if rest.starts_with("\\\n") && !is_fish => {
                 self.is_unclear |= self.joins_signs();
@@ -355,7 +355,7 @@ impl Filler<'_> {
             (false, false) => format!("\"${{{variable}}}\""),
         };
         self.output.push_str(&text);
-        self.found(name, self.at, length, fault);
+        self.add_placeholder(name, self.at, length, fault);
         if let Some(position) = self.positions.last_mut() {
             *position = position.in_word(self.at);
         }
@@ -388,7 +388,7 @@ impl Filler<'_> {
         if declares_list(line) {
             self.forbid_texts(first, LIST);
         }
-        if calculates(line, self.shell) {
+        if may_evaluate(line, self.shell) {
             self.forbid_texts(first, ARITHMETIC);
         }
     }
@@ -415,7 +415,13 @@ impl Filler<'_> {
         }
     }
 
-    fn found(&mut self, name: String, start: usize, length: usize, fault: Option<&'static str>) {
+    fn add_placeholder(
+        &mut self,
+        name: String,
+        start: usize,
+        length: usize,
+        fault: Option<&'static str>,
+    ) {
         self.placeholders.push(Placeholder {
             name,
             span: start..start + length,
@@ -436,15 +442,15 @@ impl Filler<'_> {
                 chars.next();
             }
         }
-        self.unexpanded(length, Some(SINGLE_QUOTES));
+        self.copy_unexpanded(length, Some(SINGLE_QUOTES));
     }
 
     /// Copies text unchanged; placeholders in it get this fault.
-    fn unexpanded(&mut self, length: usize, fault: Option<&'static str>) {
+    fn copy_unexpanded(&mut self, length: usize, fault: Option<&'static str>) {
         let text = &self.code[self.at..self.at + length];
         let start = self.at;
         for (name, span) in placeholders(text) {
-            self.found(name.to_owned(), start + span.start, span.len(), fault);
+            self.add_placeholder(name.to_owned(), start + span.start, span.len(), fault);
         }
         self.copy(length);
     }
@@ -467,9 +473,9 @@ impl Filler<'_> {
                 None
             };
             if fault.is_some() {
-                self.unexpanded(length, fault);
+                self.copy_unexpanded(length, fault);
             } else {
-                self.expanded(length);
+                self.copy_expanded(length);
             }
         }
         if is_end {
@@ -489,7 +495,7 @@ impl Around {
         matches!(self, Self::Brackets | Self::Backticks | Self::Test)
     }
 
-    fn calculates(self) -> bool {
+    fn evaluates_arithmetic(self) -> bool {
         matches!(self, Self::Arithmetic(_) | Self::Subscript)
     }
 }

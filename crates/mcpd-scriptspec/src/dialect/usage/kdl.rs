@@ -359,7 +359,7 @@ impl<'a> Reader<'a> {
         };
         let content = &self.text[self.at..end];
         let Some(length) = content.find(&close) else {
-            return self.unclosed(start, is_multiline);
+            return self.unclosed_text(start, is_multiline);
         };
         self.at += length + close.len();
         let content = &content[..length];
@@ -388,7 +388,7 @@ impl<'a> Reader<'a> {
                 }
                 Some('"') if !is_multiline || self.rest().starts_with("\"\"\"") => break,
                 Some('"') => self.at += 1,
-                _ => return self.unclosed(start, is_multiline),
+                _ => return self.unclosed_text(start, is_multiline),
             }
         }
         let span = content_start..self.at;
@@ -402,7 +402,7 @@ impl<'a> Reader<'a> {
         unescape(&content).ok_or_else(|| error_at(span, "an escape that means nothing"))
     }
 
-    fn unclosed<T>(&mut self, start: usize, is_multiline: bool) -> Result<T> {
+    fn unclosed_text<T>(&mut self, start: usize, is_multiline: bool) -> Result<T> {
         self.at = start;
         self.take_while(|char| !is_newline(char));
         let line = start..self.at;

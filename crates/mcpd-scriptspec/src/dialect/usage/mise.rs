@@ -2,7 +2,7 @@
 
 use toml::de::DeTable;
 
-use super::{Draft, Part, Text, marked, unknown};
+use super::{Draft, Part, Text, marked_text, report_unknown};
 use crate::{
     dialect::{draft::Entry, toml_text},
     json::Span,
@@ -65,7 +65,7 @@ fn comments(source: &str) -> Vec<Span> {
     let mut start = 0;
     for line in source.split_inclusive('\n') {
         let end = start + line.trim_end().len();
-        if let Some(text) = marked(line.trim_end(), "MISE") {
+        if let Some(text) = marked_text(line.trim_end(), "MISE") {
             comments.push(end - text.len()..end);
         }
         start += line.len();
@@ -120,7 +120,7 @@ fn field(text: &str, start: usize, draft: &mut Draft) -> Option<(Span, Part)> {
                     text: key,
                     span: key_span,
                 };
-                unknown(&key, known, draft);
+                report_unknown(&key, known, draft);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Conversion of a `flag` or an `arg` to an option with its position on the command line.
 
-use super::{Effect, Field, Node, Part, Text, Tool, kdl::Kind, unknown};
+use super::{Effect, Field, Node, Part, Text, Tool, kdl::Kind, report_unknown};
 use crate::{
     dialect::draft::{Draft, Literal},
     json::Span,
@@ -75,7 +75,7 @@ pub(super) fn flag(node: &Node, tool: &mut Tool) {
         || placeholders
             .iter()
             .any(|name| Placeholder::read(name).is_var);
-    tool.see(&fields);
+    tool.note_effect(&fields);
     if fields.is_skipped() {
         return;
     }
@@ -120,7 +120,7 @@ pub(super) fn arg(node: &Node, tool: &mut Tool) {
         fields.min = Some(placeholder.words);
         fields.max = Some(placeholder.words);
     }
-    tool.see(&fields);
+    tool.note_effect(&fields);
     if fields.is_skipped() {
         return;
     }
@@ -151,7 +151,7 @@ pub(super) fn arg(node: &Node, tool: &mut Tool) {
 }
 
 impl Tool {
-    fn see(&mut self, fields: &Fields<'_>) {
+    fn note_effect(&mut self, fields: &Fields<'_>) {
         let effect = fields.effect.clone();
         let worst = self.worst.take();
         self.worst = worst
@@ -362,7 +362,7 @@ impl<'n> Fields<'n> {
                     "delimiter",
                     "double_dash",
                 ];
-                unknown(field.key, known.iter().chain(RULES).chain(SKIPPED), draft);
+                report_unknown(field.key, known.iter().chain(RULES).chain(SKIPPED), draft);
             }
         }
     }
@@ -400,7 +400,7 @@ impl Choices {
                 "strict" => is_strict = field.boolean(draft).unwrap_or(true),
                 "env" => return None,
                 "ignore_case" => {}
-                _ => unknown(key, &["strict", "env", "ignore_case"], draft),
+                _ => report_unknown(key, &["strict", "env", "ignore_case"], draft),
             }
         }
         let field = Field::of_node(node);
@@ -495,7 +495,7 @@ impl Declared {
                 items.add(key, at(), value);
             }
             if let Some(delimiter) = fields.delimiter {
-                let pattern = format!("^[^{}]*$", escaped(&delimiter.text));
+                let pattern = format!("^[^{}]*$", escape_class(&delimiter.text));
                 let pattern = Part::string(delimiter.span.clone(), pattern);
                 items.add("pattern", delimiter.span, pattern);
             }
@@ -545,7 +545,7 @@ impl Declared {
 
 /// Escapes the characters of a class in a pattern, each once. Clients reject a backslash before
 /// characters that need none.
-fn escaped(characters: &str) -> String {
+fn escape_class(characters: &str) -> String {
     let mut class = String::new();
     for char in characters.chars() {
         if class.contains(char) {

@@ -35,13 +35,13 @@ const PLACEHOLDER: char = '\0';
 
 /// Returns whether the code declares integer variables.
 pub(super) fn declares_integers(code: &str) -> bool {
-    let code = joined(code);
+    let code = join_lines(code);
     commands(&code).any(|words| is_declaration(&words, &['i', 'E', 'F']))
 }
 
 /// Returns whether a part of a line may evaluate a value in it as arithmetic.
-pub(super) fn calculates(line: &str, shell: Shell) -> bool {
-    let line = joined(line);
+pub(super) fn may_evaluate(line: &str, shell: Shell) -> bool {
+    let line = join_lines(line);
     let mut words = line.split_whitespace();
     // In single brackets Zsh evaluates arithmetic, and Bash does not.
     let is_test = match shell {
@@ -50,7 +50,9 @@ pub(super) fn calculates(line: &str, shell: Shell) -> bool {
     };
     is_test && words.any(|word| COMPARISONS.contains(&word))
         || commands(&line).any(|words| {
-            words.first().is_some_and(|first| unquoted(first) == "let")
+            words
+                .first()
+                .is_some_and(|first| strip_quotes(first) == "let")
                 || is_declaration(&words, &['i', 'E', 'F'])
         })
         || line.split_whitespace().any(sets_integer)
@@ -59,7 +61,7 @@ pub(super) fn calculates(line: &str, shell: Shell) -> bool {
 
 /// Returns whether a list is declared from a value, which Bash evaluates as code.
 pub(super) fn declares_list(line: &str) -> bool {
-    let line = joined(line);
+    let line = join_lines(line);
     commands(&line).any(|words| {
         // After a quote, the value may contain brackets that look like a list.
         let has_value = |word: &&str| word.contains([PLACEHOLDER, '"', '\'']);
@@ -89,7 +91,7 @@ fn is_numeric_format(text: &str) -> bool {
 }
 
 /// Removes line continuations.
-fn joined(line: &str) -> String {
+fn join_lines(line: &str) -> String {
     line.replace("\\\n", "")
         .replace("{{", &PLACEHOLDER.to_string())
 }
@@ -117,24 +119,24 @@ fn is_declaration(words: &[&str], letters: &[char]) -> bool {
     let Some((first, rest)) = words.split_first() else {
         return false;
     };
-    match unquoted(first) {
+    match strip_quotes(first) {
         "integer" | "float" => letters.contains(&'i'),
         first if DECLARATIONS.contains(&first) => rest
             .iter()
-            .map(|word| unquoted(word))
+            .map(|word| strip_quotes(word))
             .take_while(|word| word.starts_with(['-', '+']))
             .any(|word| word.contains(letters)),
         _ => false,
     }
 }
 
-fn unquoted(word: &str) -> &str {
+fn strip_quotes(word: &str) -> &str {
     word.trim_matches(['\\', '"', '\''])
 }
 
 fn sets_integer(word: &str) -> bool {
     let name = word.split(['=', '+']).next().unwrap_or_default();
-    name.len() < word.len() && INTEGERS.contains(&unquoted(name))
+    name.len() < word.len() && INTEGERS.contains(&strip_quotes(name))
 }
 
 fn is_assignment(word: &str) -> bool {

@@ -48,7 +48,7 @@ impl Filler<'_> {
     }
 
     /// Reads text in which only variables are expanded.
-    pub(super) fn expanded(&mut self, length: usize) {
+    pub(super) fn copy_expanded(&mut self, length: usize) {
         let code = self.code;
         let (start, end) = (self.at, self.at + length);
         for (name, span) in placeholders(&code[start..end]) {
@@ -57,7 +57,7 @@ impl Filler<'_> {
             let before = &code[start..self.at];
             let backslashes = before.len() - before.trim_end_matches('\\').len();
             let fault = (backslashes % 2 == 1).then_some(ESCAPED);
-            self.found(name.to_owned(), self.at, span.len(), fault);
+            self.add_placeholder(name.to_owned(), self.at, span.len(), fault);
             self.at += span.len();
         }
         self.copy(end - self.at);

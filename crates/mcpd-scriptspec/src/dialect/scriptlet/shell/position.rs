@@ -55,7 +55,7 @@ impl Position {
             b'|' if matches!(self, Self::Pattern(_)) => Self::Pattern(None),
             b';' | b'&' | b'|' => Self::Start,
             b')' => Self::Start,
-            b'<' | b'>' => self.redirected(code, at),
+            b'<' | b'>' => self.after_redirection(code, at),
             b'{' if self.is_between_words() && is_brace_alone(rest) => Self::Start,
             _ => self.in_word(at),
         }
@@ -124,7 +124,7 @@ impl Position {
         }
     }
 
-    fn redirected(self, code: &str, at: usize) -> Self {
+    fn after_redirection(self, code: &str, at: usize) -> Self {
         match self {
             Self::Start => Self::Target { is_begun: false },
             // In `2>`, the number of a file descriptor comes first.
