@@ -223,14 +223,15 @@ fn length(text: &str) -> i64 {
 
 /// Parses an exponent; one beyond the range becomes the largest of the range.
 fn saturating_exponent(text: &str) -> i64 {
-    const LARGEST: i64 = i64::MAX / 4;
+    const MAX_EXPONENT: i64 = i64::MAX / 4;
     let largest = if text.starts_with('-') {
-        -LARGEST
+        -MAX_EXPONENT
     } else {
-        LARGEST
+        MAX_EXPONENT
     };
-    text.parse()
-        .map_or(largest, |exponent: i64| exponent.clamp(-LARGEST, LARGEST))
+    text.parse().map_or(largest, |exponent: i64| {
+        exponent.clamp(-MAX_EXPONENT, MAX_EXPONENT)
+    })
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ const MAX_VARIABLES: usize = 256 * 1024;
 const QUERY: (&str, &str) = ("query", "TOOL_QUERY");
 
 /// Maximum number of unknown or repeated names in one report; a caller may send any number.
-const MAX_TOLD: usize = 20;
+const MAX_REPORTED: usize = 20;
 
 /// The `got` of a fault about a name that no option has.
 const UNKNOWN_NAME: &str = "an unknown name";
@@ -166,7 +166,7 @@ impl ScriptSpec {
                 let undeclared = members
                     .iter()
                     .filter_map(|member| self.undeclared_fault(member));
-                faults.extend(undeclared.take(MAX_TOLD));
+                faults.extend(undeclared.take(MAX_REPORTED));
             }
         }
         faults.extend(duplicate_faults(&document, &members));
@@ -335,7 +335,7 @@ fn duplicate_faults(document: &Document<'_>, members: &[Member<'_>]) -> Vec<Argu
     document
         .duplicates
         .iter()
-        .take(MAX_TOLD)
+        .take(MAX_REPORTED)
         .map(fault)
         .collect()
 }

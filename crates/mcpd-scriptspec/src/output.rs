@@ -5,7 +5,7 @@ use std::{fmt, ops::Range};
 use crate::{json, text};
 
 /// Maximum length of the excerpt in a fault, in characters.
-const EXCERPT: usize = 80;
+const MAX_EXCERPT: usize = 80;
 
 /// Reason why an output is not one strict JSON value.
 ///
@@ -30,11 +30,14 @@ impl OutputFault {
     fn new(text: &str, span: Range<usize>, message: String) -> Self {
         let before = &text[..text.floor_char_boundary(span.start)];
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-        let excerpt_start = before.floor_char_boundary(span.start.saturating_sub(EXCERPT / 2));
+        let excerpt_start = before.floor_char_boundary(span.start.saturating_sub(MAX_EXCERPT / 2));
         Self {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
-            excerpt: text::excerpt(text[line_start.max(excerpt_start)..].trim_end(), EXCERPT),
+            excerpt: text::excerpt(
+                text[line_start.max(excerpt_start)..].trim_end(),
+                MAX_EXCERPT,
+            ),
             span,
             message,
         }

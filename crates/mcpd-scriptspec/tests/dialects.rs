@@ -25,7 +25,7 @@ use corpus::{
 };
 
 /// Minimum number of cases of each dialect.
-const ENOUGH: usize = 25;
+const MIN_CASES: usize = 25;
 
 #[track_caller]
 fn check(path: &Path) -> Vec<Diagnostic> {
@@ -128,7 +128,7 @@ fn every_case_is_as_recorded() {
         let mut cases = children(&topic);
         cases.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
         assert!(
-            cases.len() >= ENOUGH,
+            cases.len() >= MIN_CASES,
             "only {} cases in {}",
             cases.len(),
             topic.display()

@@ -25,20 +25,20 @@ pub(super) fn is_in(source: &[u8]) -> bool {
 }
 
 /// Maximum line number of a misspelt opening line: further down it is an example.
-const FIRST_LINES: usize = 20;
+const MAX_OPENING_LINES: usize = 20;
 
 /// Returns whether the bytes contain a misspelt header: without this check, such a program would
 /// be probed and run.
 pub(super) fn is_misspelt(source: &[u8]) -> bool {
-    const ENOUGH: usize = 4096;
-    let start = &source[..source.len().min(ENOUGH)];
+    const MAX_BYTES: usize = 4096;
+    let start = &source[..source.len().min(MAX_BYTES)];
     slip(&String::from_utf8_lossy(start)).is_some()
 }
 
 /// A misspelt opening line, and its leader.
 fn slip(source: &str) -> Option<(Span, &'static str)> {
     let mut is_below_code = false;
-    for (place, line) in lines(source).take(FIRST_LINES) {
+    for (place, line) in lines(source).take(MAX_OPENING_LINES) {
         let text = line.trim_start_matches(BYTE_ORDER_MARK).trim();
         let is_indented = line.starts_with([' ', '\t']);
         // An indented line below code may be part of a text.
@@ -281,6 +281,9 @@ mod tests {
         ] {
             check(source, None);
         }
-        check(&format!("{}#/// mcpd", "\n".repeat(FIRST_LINES)), None);
+        check(
+            &format!("{}#/// mcpd", "\n".repeat(MAX_OPENING_LINES)),
+            None,
+        );
     }
 }

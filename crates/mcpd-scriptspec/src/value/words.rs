@@ -9,10 +9,10 @@ use crate::{
 };
 
 /// Maximum length of a quoted value in a message, in characters.
-const QUOTED: usize = 40;
+const MAX_QUOTED: usize = 40;
 
 /// Maximum number of values or names in a message.
-const LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 /// Describes a value of this type: `an integer from 1 to 100`.
 pub(crate) fn expectation(value_type: &ValueType) -> String {
@@ -39,7 +39,7 @@ pub(crate) fn expectation(value_type: &ValueType) -> String {
 
 /// Describes a value: `the string "ten"`.
 pub(crate) fn describe(value: Value<'_>) -> String {
-    let text = excerpt(value.text(), QUOTED);
+    let text = excerpt(value.text(), MAX_QUOTED);
     match value.kind() {
         Kind::String => format!("the string {text}"),
         Kind::Number => format!("the number {text}"),
@@ -66,8 +66,8 @@ pub(super) fn count(number: &str, unit: &str) -> String {
 }
 
 fn list<T>(items: &[T], word: impl Fn(&T) -> String) -> String {
-    let mut words: Vec<_> = items.iter().take(LISTED).map(word).collect();
-    if items.len() > LISTED {
+    let mut words: Vec<_> = items.iter().take(MAX_LISTED).map(word).collect();
+    if items.len() > MAX_LISTED {
         words.push("…".to_owned());
     }
     words.join(", ")

@@ -6,7 +6,7 @@ use mcpd_scriptspec::{ArgumentFault, Diagnostic, Invocation, ScriptSpec};
 use serde_json::Value;
 
 /// Maximum number of columns shown of a line.
-const WIDTH: usize = 100;
+const MAX_COLUMNS: usize = 100;
 
 /// Renders a diagnostic with its line, and carets under its span.
 #[track_caller]
@@ -42,18 +42,18 @@ pub(crate) fn diagnostic(diagnostic: &Diagnostic, stream: &[u8]) -> String {
     let marked = characters(&stream[start..end.min(line_end).max(start)]).len();
 
     // A long line is cut to the part around the span.
-    let skipped = if column < WIDTH {
+    let skipped = if column < MAX_COLUMNS {
         0
     } else {
-        column - WIDTH / 2
+        column - MAX_COLUMNS / 2
     };
     let shown: String = characters(&stream[line_start..line_end])
         .iter()
         .skip(skipped)
-        .take(WIDTH)
+        .take(MAX_COLUMNS)
         .collect();
     let place = column - skipped;
-    let carets = "^".repeat(marked.clamp(1, WIDTH - place));
+    let carets = "^".repeat(marked.clamp(1, MAX_COLUMNS - place));
     let indent = " ".repeat(place);
     let mut text = format!("{severity}[{code}]: {message}\n");
     writeln!(
