@@ -31,12 +31,12 @@ pub fn header_fault(schema: &RawValue) -> Option<&'static str> {
 
 /// Reports every fault of the headers in a schema, with its place.
 pub(crate) fn check(schema: Value<'_>, told: &mut dyn FnMut(Span, &'static str)) {
-    walk(schema, Place::Root, &mut BTreeSet::new(), told);
+    walk(schema, SchemaPosition::Root, &mut BTreeSet::new(), told);
 }
 
 /// Position of a schema in the whole one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SchemaPosition {
     Root,
     /// Reached through `properties` alone.
     Property,
@@ -45,7 +45,7 @@ enum Place {
 
 fn walk(
     schema: Value<'_>,
-    place: Place,
+    place: SchemaPosition,
     taken: &mut BTreeSet<String>,
     told: &mut dyn FnMut(Span, &'static str),
 ) {
@@ -58,8 +58,8 @@ fn walk(
             }
             "properties" => {
                 let place = match place {
-                    Place::Root | Place::Property => Place::Property,
-                    Place::Elsewhere => Place::Elsewhere,
+                    SchemaPosition::Root | SchemaPosition::Property => SchemaPosition::Property,
+                    SchemaPosition::Elsewhere => SchemaPosition::Elsewhere,
                 };
                 for property in keyword.value.members() {
                     walk(property.value, place, taken, told);
@@ -67,18 +67,18 @@ fn walk(
             }
             // These keywords hold values, not schemas.
             "const" | "default" | "enum" | "examples" => {}
-            _ => walk(keyword.value, Place::Elsewhere, taken, told),
+            _ => walk(keyword.value, SchemaPosition::Elsewhere, taken, told),
         }
     }
     for element in schema.elements() {
-        walk(element, Place::Elsewhere, taken, told);
+        walk(element, SchemaPosition::Elsewhere, taken, told);
     }
 }
 
 fn keyword_fault(
     header: &Member<'_>,
     schema: Value<'_>,
-    place: Place,
+    place: SchemaPosition,
     taken: &mut BTreeSet<String>,
 ) -> Option<&'static str> {
     let name = header.value.string().unwrap_or_default();
@@ -86,7 +86,7 @@ fn keyword_fault(
     let value_type = types.next().and_then(|keyword| keyword.value.string());
     if !is_name(&name) {
         Some(BAD_NAME)
-    } else if place != Place::Property {
+    } else if place != SchemaPosition::Property {
         Some("only a property that `properties` alone lead to can be repeated in a header")
     } else if !matches!(
         value_type.as_deref(),

@@ -144,7 +144,7 @@ impl ScriptSpec {
         let document = read(arguments).map_err(|fault| vec![fault])?;
         let members: Vec<_> = document.root.members().collect();
         let mut faults = Vec::new();
-        let mut output = Output::default();
+        let mut output = InvocationBuilder::default();
         let mut command_line = CommandLine::default();
         match &self.declared_schema {
             Some(schema) => pass_unchecked(schema, &members, &mut output),
@@ -230,7 +230,11 @@ fn read(arguments: Option<&RawValue>) -> Result<Document<'_>, ArgumentFault> {
 }
 
 /// Passes arguments that only the script's own schema can check.
-fn pass_unchecked(schema: &serde_json::Value, members: &[Member<'_>], output: &mut Output) {
+fn pass_unchecked(
+    schema: &serde_json::Value,
+    members: &[Member<'_>],
+    output: &mut InvocationBuilder,
+) {
     for member in members {
         let accepted = value::as_it_is(member.value);
         output.write(&member.key, &accepted);
@@ -341,7 +345,7 @@ fn duplicate_faults(document: &Document<'_>, members: &[Member<'_>]) -> Vec<Argu
 }
 
 /// Builder of stdin and the environment.
-struct Output {
+struct InvocationBuilder {
     stdin: String,
     env: Vec<(String, String)>,
     omitted: Vec<String>,
@@ -349,7 +353,7 @@ struct Output {
     room: usize,
 }
 
-impl Default for Output {
+impl Default for InvocationBuilder {
     fn default() -> Self {
         Self {
             stdin: "{".to_owned(),
@@ -360,7 +364,7 @@ impl Default for Output {
     }
 }
 
-impl Output {
+impl InvocationBuilder {
     fn write(&mut self, name: &str, accepted: &Accepted<'_>) {
         if self.stdin.len() > 1 {
             self.stdin.push(',');

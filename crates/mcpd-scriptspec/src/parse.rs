@@ -112,7 +112,7 @@ fn read(
     }
     metadata::read(&stdout, &stderr, &mut spec, &mut report);
     schemas.extend(stdout.root().into_iter().flat_map(schema::places));
-    if matches!(stdout, Output::Blank) && stderr.root().is_some_and(metadata::resembles) {
+    if matches!(stdout, HelpStream::Blank) && stderr.root().is_some_and(metadata::resembles) {
         return spec;
     }
     options::read(
@@ -145,7 +145,7 @@ fn read(
 }
 
 /// One output of `--help`.
-enum Output<'a> {
+enum HelpStream<'a> {
     /// Nothing but whitespace.
     Blank,
     /// Not one JSON value; the fault has been reported.
@@ -153,7 +153,7 @@ enum Output<'a> {
     Json(Document<'a>),
 }
 
-impl<'a> Output<'a> {
+impl<'a> HelpStream<'a> {
     fn root(&self) -> Option<Value<'a>> {
         match self {
             Self::Json(document) => Some(document.root),
@@ -162,14 +162,14 @@ impl<'a> Output<'a> {
     }
 }
 
-fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> Output<'a> {
+fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> HelpStream<'a> {
     const BYTE_ORDER_MARK: &str = "\u{feff}";
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
             let (span, message) = text::not_utf8(bytes, error);
             report.fault(Code::HelpNotUtf8, span, message);
-            return Output::Faulty;
+            return HelpStream::Faulty;
         }
     };
     let start = if text.starts_with(BYTE_ORDER_MARK) {
@@ -185,10 +185,10 @@ fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> Output<'a> {
         );
     }
     if text[start..].trim().is_empty() {
-        return Output::Blank;
+        return HelpStream::Blank;
     }
     match json::read(text, start) {
-        Ok(document) => Output::Json(document),
+        Ok(document) => HelpStream::Json(document),
         Err(_) if let Some(output) = read_among_noise(text, start, report) => output,
         Err(error) => {
             let code = match error.kind {
@@ -208,7 +208,7 @@ fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> Output<'a> {
                 }
             };
             report.fault(code, error.span, error.message).help(help);
-            Output::Faulty
+            HelpStream::Faulty
         }
     }
 }
@@ -218,19 +218,19 @@ fn read_among_noise<'a>(
     text: &'a str,
     start: usize,
     report: &mut Report<'_>,
-) -> Option<Output<'a>> {
+) -> Option<HelpStream<'a>> {
     if report.stream() != Stream::Stderr {
         return None;
     }
     let (output, noise, message) = match noise::object_among_lines(text, start) {
         Some((document, noise)) => {
             let message = "lines beside the options, which are read all the same";
-            (Output::Json(document), noise, message)
+            (HelpStream::Json(document), noise, message)
         }
         None => {
             let noise = noise::runtime_noise(text, start)?;
             (
-                Output::Blank,
+                HelpStream::Blank,
                 noise,
                 "lines of the interpreter's in place of options",
             )
@@ -247,7 +247,7 @@ fn is_prose(text: &str) -> bool {
 }
 
 /// Returns whether each output plainly holds the content of the other.
-fn are_swapped(stdout: &Output<'_>, stderr: &Output<'_>) -> bool {
+fn are_swapped(stdout: &HelpStream<'_>, stderr: &HelpStream<'_>) -> bool {
     let (Some(stdout), Some(stderr)) = (stdout.root(), stderr.root()) else {
         return false;
     };

@@ -26,7 +26,7 @@ pub(super) fn is_in(text: &[u8]) -> bool {
 }
 
 pub(super) fn read(source: &str) -> Vec<Command> {
-    let mut reader = Reader {
+    let mut reader = ArgcReader {
         source,
         at: 0,
         command: Draft::new(0..source.lines().next().map_or(0, str::len)),
@@ -93,7 +93,7 @@ enum State {
     Closed,
 }
 
-struct Reader<'a> {
+struct ArgcReader<'a> {
     source: &'a str,
     at: usize,
     command: Draft,
@@ -103,7 +103,7 @@ struct Reader<'a> {
     whole: Option<Draft>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ArgcReader<'a> {
     fn line(&mut self) -> Option<&'a str> {
         let rest = &self.source[self.at..];
         let length = rest.find('\n').map_or(rest.len(), |end| end + 1);

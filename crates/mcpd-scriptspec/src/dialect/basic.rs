@@ -17,7 +17,7 @@ use crate::{json::Span, rules::Code, suggest::suggest};
 mod example;
 mod lexer;
 
-use lexer::{Kind, Token, Tokens};
+use lexer::{Token, TokenKind, Tokens};
 
 const TYPES: &[&str] = &[
     "string", "number", "integer", "boolean", "date", "email", "array", "object",
@@ -130,14 +130,14 @@ impl<'a, 'd> Statement<'a, 'd> {
 
     fn read(&mut self) -> Result<(), Reported> {
         let keyword = self.tokens.next();
-        if keyword.is_word("PARAM") && self.tokens.peek().kind != Kind::Symbol("=") {
+        if keyword.is_word("PARAM") && self.tokens.peek().kind != TokenKind::Symbol("=") {
             return self.param();
         }
         if keyword.is_word("DESCRIPTION") {
             let text = match self.tokens.peek().kind {
-                Kind::String(_) | Kind::Unclosed => self.description()?,
+                TokenKind::String(_) | TokenKind::Unclosed => self.description()?,
                 // Without quotes, the rest of the line.
-                Kind::Word(_) | Kind::Number(_) => self.tokens.rest_as_text(),
+                TokenKind::Word(_) | TokenKind::Number(_) => self.tokens.rest_as_text(),
                 _ => return Ok(()),
             };
             self.draft.metadata.add("description", keyword.span, text);
@@ -148,7 +148,7 @@ impl<'a, 'd> Statement<'a, 'd> {
 
     fn param(&mut self) -> Result<(), Reported> {
         let name = self.tokens.next();
-        let Kind::Word(word) = name.kind else {
+        let TokenKind::Word(word) = name.kind else {
             return self.report_expected("the name of a parameter", &name);
         };
         if NO_NAMES.iter().any(|no_name| name.is_word(no_name)) {
@@ -165,7 +165,7 @@ impl<'a, 'd> Statement<'a, 'd> {
         let mut option = Node::object(name.span.clone());
         let mut clauses = Clauses::default();
         let value_type = self.declared_type(&name.span, &mut option, &mut clauses)?;
-        while self.tokens.peek().kind != Kind::End {
+        while self.tokens.peek().kind != TokenKind::End {
             self.clause(&mut option, &mut clauses)?;
         }
         clauses.finish(&mut option, value_type, &name.span, self.draft)?;
@@ -183,11 +183,11 @@ impl<'a, 'd> Statement<'a, 'd> {
         let next = self.tokens.peek();
         if next.is_word("AS") {
             self.tokens.next();
-            if !matches!(self.tokens.peek().kind, Kind::String(_)) {
+            if !matches!(self.tokens.peek().kind, TokenKind::String(_)) {
                 return self.value_type(0);
             }
             let mut texts = vec![self.text()?];
-            while self.tokens.peek().kind == Kind::Symbol(",") {
+            while self.tokens.peek().kind == TokenKind::Symbol(",") {
                 self.tokens.next();
                 texts.push(self.text()?);
             }
@@ -197,7 +197,8 @@ impl<'a, 'd> Statement<'a, 'd> {
                     clauses.values = Some(Node::new(name.clone(), Literal::Array(texts)));
                 }
             }
-        } else if next.kind != Kind::End && !CLAUSES.iter().any(|clause| next.is_word(clause)) {
+        } else if next.kind != TokenKind::End && !CLAUSES.iter().any(|clause| next.is_word(clause))
+        {
             return self.report_expected("`AS`", &next);
         }
         let string = Node::string(name.clone(), "string");
@@ -207,7 +208,7 @@ impl<'a, 'd> Statement<'a, 'd> {
     /// Parses the type of an option, or of the elements of a list, into fields.
     fn value_type(&mut self, depth: usize) -> Result<Node, Reported> {
         let token = self.tokens.next();
-        let Kind::Word(word) = token.kind else {
+        let TokenKind::Word(word) = token.kind else {
             return self.report_expected("a type", &token);
         };
         let written = word.to_ascii_lowercase();
@@ -256,7 +257,7 @@ impl<'a, 'd> Statement<'a, 'd> {
     fn clause(&mut self, option: &mut Node, clauses: &mut Clauses) -> Result<(), Reported> {
         let token = self.tokens.next();
         let keyword = match token.kind {
-            Kind::Word(word) => word.to_ascii_uppercase(),
+            TokenKind::Word(word) => word.to_ascii_uppercase(),
             _ => String::new(),
         };
         let span = token.span.clone();
@@ -308,7 +309,7 @@ impl<'a, 'd> Statement<'a, 'd> {
     fn example(&mut self) -> Result<Node, Reported> {
         if matches!(
             self.tokens.peek().kind,
-            Kind::String(_) | Kind::Unclosed | Kind::Symbol("[")
+            TokenKind::String(_) | TokenKind::Unclosed | TokenKind::Symbol("[")
         ) {
             return self.value(0);
         }
@@ -318,7 +319,12 @@ impl<'a, 'd> Statement<'a, 'd> {
         loop {
             let token = self.tokens.peek();
             let is_clause = CLAUSES.iter().any(|clause| token.is_word(clause));
-            if is_clause || matches!(token.kind, Kind::End | Kind::String(_) | Kind::Unclosed) {
+            if is_clause
+                || matches!(
+                    token.kind,
+                    TokenKind::End | TokenKind::String(_) | TokenKind::Unclosed
+                )
+            {
                 break;
             }
             span.end = token.span.end;
@@ -326,7 +332,7 @@ impl<'a, 'd> Statement<'a, 'd> {
             self.tokens.next();
         }
         let first = &words.peek().kind;
-        let is_value = matches!(first, Kind::Number(_))
+        let is_value = matches!(first, TokenKind::Number(_))
             || ["true", "false"]
                 .iter()
                 .any(|word| words.peek().is_word(word));
@@ -352,7 +358,7 @@ impl<'a, 'd> Statement<'a, 'd> {
     fn text(&mut self) -> Result<Node, Reported> {
         let token = self.tokens.next();
         match token.kind {
-            Kind::String(ref text) => Ok(Node::string(token.span, text.clone())),
+            TokenKind::String(ref text) => Ok(Node::string(token.span, text.clone())),
             _ => self.report_expected("a text in quotes", &token),
         }
     }
@@ -360,11 +366,11 @@ impl<'a, 'd> Statement<'a, 'd> {
     fn value(&mut self, depth: usize) -> Result<Node, Reported> {
         let token = self.tokens.next();
         let literal = match token.kind {
-            Kind::String(ref text) => Literal::String(text.clone()),
-            Kind::Number(ref number) => Literal::Number(number.clone()),
-            Kind::Word(word) if word.eq_ignore_ascii_case("true") => Literal::Boolean(true),
-            Kind::Word(word) if word.eq_ignore_ascii_case("false") => Literal::Boolean(false),
-            Kind::Symbol("[") => return self.list(token.span, depth),
+            TokenKind::String(ref text) => Literal::String(text.clone()),
+            TokenKind::Number(ref number) => Literal::Number(number.clone()),
+            TokenKind::Word(word) if word.eq_ignore_ascii_case("true") => Literal::Boolean(true),
+            TokenKind::Word(word) if word.eq_ignore_ascii_case("false") => Literal::Boolean(false),
+            TokenKind::Symbol("[") => return self.list(token.span, depth),
             _ => {
                 return self.report_expected(
                     "a value: a text in quotes, a number, `TRUE`, `FALSE` or a list in `[ ]`",
@@ -380,7 +386,7 @@ impl<'a, 'd> Statement<'a, 'd> {
             return self.too_deep(open);
         }
         let mut items = Vec::new();
-        if self.tokens.peek().kind == Kind::Symbol("]") {
+        if self.tokens.peek().kind == TokenKind::Symbol("]") {
             let close = self.tokens.next();
             return Ok(Node::new(open.start..close.span.end, Literal::Array(items)));
         }
@@ -388,8 +394,8 @@ impl<'a, 'd> Statement<'a, 'd> {
             items.push(self.value(depth + 1)?);
             let token = self.tokens.next();
             match token.kind {
-                Kind::Symbol(",") => {}
-                Kind::Symbol("]") => {
+                TokenKind::Symbol(",") => {}
+                TokenKind::Symbol("]") => {
                     return Ok(Node::new(open.start..token.span.end, Literal::Array(items)));
                 }
                 _ => return self.report_expected("`,` or `]`", &token),
@@ -400,14 +406,14 @@ impl<'a, 'd> Statement<'a, 'd> {
     fn end(&mut self) -> Result<(), Reported> {
         let token = self.tokens.next();
         match token.kind {
-            Kind::End => Ok(()),
+            TokenKind::End => Ok(()),
             _ => self.report_expected("the end of the line", &token),
         }
     }
 
     fn report_expected<T>(&mut self, what: &str, token: &Token<'_>) -> Result<T, Reported> {
         let message = match token.kind {
-            Kind::Unclosed => "the text has no closing quote on its line".to_owned(),
+            TokenKind::Unclosed => "the text has no closing quote on its line".to_owned(),
             _ => format!("expected {what}, found {}", token.kind.describe()),
         };
         self.draft

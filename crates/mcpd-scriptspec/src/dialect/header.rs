@@ -97,8 +97,8 @@ pub(super) fn read(source: &str) -> Parsed {
     let place = |span| block.content.place(span);
     let fields = toml_text::read(&block.content.text, place, &mut draft);
     let fields = match block.kind {
-        Kind::Mcpd => fields,
-        Kind::Script => fields.and_then(|fields| member(member(fields, "tool")?, "mcpd")),
+        HeaderKind::Mcpd => fields,
+        HeaderKind::Script => fields.and_then(|fields| member(member(fields, "tool")?, "mcpd")),
     };
     sidecar::finish(draft, fields)
 }
@@ -112,15 +112,15 @@ fn member(object: Node, key: &str) -> Option<Node> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum HeaderKind {
     Mcpd,
     /// A header of Python tools; relevant if it has a table for mcpd.
     Script,
 }
 
 /// A header block.
-struct Block<'a> {
-    kind: Kind,
+struct HeaderBlock<'a> {
+    kind: HeaderKind,
     leader: &'a str,
     /// The first line.
     opening: Span,
@@ -129,7 +129,7 @@ struct Block<'a> {
     broken_at: Option<Span>,
 }
 
-impl Block<'_> {
+impl HeaderBlock<'_> {
     /// Reads the lines up to the closing one, each with its place.
     fn read<'a>(&mut self, lines: impl Iterator<Item = (usize, &'a str)>) {
         for (place, line) in lines {
@@ -189,14 +189,14 @@ fn lines(source: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-fn blocks(source: &str) -> Vec<Block<'_>> {
+fn blocks(source: &str) -> Vec<HeaderBlock<'_>> {
     let mut blocks = Vec::new();
     let mut lines = lines(source);
     while let Some((place, line)) = lines.next() {
         let Some((kind, leader)) = parse_opening(line) else {
             continue;
         };
-        let mut block = Block {
+        let mut block = HeaderBlock {
             kind,
             leader,
             opening: place..place + line.len(),
@@ -204,19 +204,19 @@ fn blocks(source: &str) -> Vec<Block<'_>> {
             broken_at: Some(source.len()..source.len()),
         };
         block.read(&mut lines);
-        if kind == Kind::Mcpd || has_our_table(&block.content.text) {
+        if kind == HeaderKind::Mcpd || has_our_table(&block.content.text) {
             blocks.push(block);
         }
     }
     blocks
 }
 
-fn parse_opening(line: &str) -> Option<(Kind, &str)> {
+fn parse_opening(line: &str) -> Option<(HeaderKind, &str)> {
     let line = line.trim_start_matches(BYTE_ORDER_MARK).trim_end();
     let (leader, kind) = line.split_once(" /// ")?;
     let kind = match kind {
-        "mcpd" => Kind::Mcpd,
-        "script" => Kind::Script,
+        "mcpd" => HeaderKind::Mcpd,
+        "script" => HeaderKind::Script,
         _ => return None,
     };
     LEADERS.contains(&leader).then_some((kind, leader))

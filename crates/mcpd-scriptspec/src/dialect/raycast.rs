@@ -71,7 +71,7 @@ fn tag(line: &str) -> Option<(&str, &str)> {
 
 pub(super) fn read(source: &str) -> Draft {
     let first_line = source.lines().next().map_or(0, str::len);
-    let mut reader = Reader {
+    let mut reader = RaycastReader {
         source,
         draft: Draft::new(0..first_line),
         arguments: Vec::new(),
@@ -93,14 +93,14 @@ pub(super) fn read(source: &str) -> Draft {
     reader.finish()
 }
 
-struct Reader<'a> {
+struct RaycastReader<'a> {
     source: &'a str,
     draft: Draft,
     /// Number, place of the key, and option of each argument.
     arguments: Vec<(usize, Span, Node)>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RaycastReader<'a> {
     fn field(&mut self, key: &'a str, value: &'a str) {
         let (key_span, span) = (self.span(key), self.span(value));
         let text = || Node::string(span.clone(), value);
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
                     self.draft
                         .fault(Code::DuplicateKey, duplicate.span.clone(), message);
                 }
-                let mut argument = Argument::default();
+                let mut argument = RaycastArgument::default();
                 for member in document.root.members() {
                     argument.field(&member, &mut self.draft);
                 }
@@ -228,7 +228,7 @@ fn without_trailing_comma(text: &str) -> Cow<'_, str> {
 
 /// The JSON of an argument.
 #[derive(Default)]
-struct Argument<'a> {
+struct RaycastArgument<'a> {
     value_type: Option<Value<'a>>,
     placeholder: Option<Value<'a>>,
     data: Option<Value<'a>>,
@@ -246,7 +246,7 @@ const FIELDS: &[&str] = &[
     "secure",
 ];
 
-impl<'a> Argument<'a> {
+impl<'a> RaycastArgument<'a> {
     fn field(&mut self, member: &Member<'a>, draft: &mut Draft) {
         let value = member.value;
         let boolean = |draft: &mut Draft| {

@@ -12,9 +12,9 @@ mod scalar;
 mod scanner;
 
 pub(super) use description::{Description, comment_line};
-pub(super) use literal::Reader;
+pub(super) use literal::LiteralReader;
 
-use scanner::Kind;
+use scanner::TokenKind;
 
 /// Returns whether a script declares its input.
 pub(super) fn is_tool(source: &str) -> bool {
@@ -83,7 +83,7 @@ pub(super) fn slug(name: &str) -> String {
 
 /// Declarations at the top level of a script.
 struct Declarations<'a> {
-    reader: Reader<'a>,
+    reader: LiteralReader<'a>,
     schemas: Vec<Node>,
     metadata: Vec<Node>,
 }
@@ -92,11 +92,11 @@ impl<'a> Declarations<'a> {
     fn read(source: &'a str) -> Self {
         let start = if source.starts_with('\u{feff}') { 3 } else { 0 };
         let mut found = Self {
-            reader: Reader::new(source, start),
+            reader: LiteralReader::new(source, start),
             schemas: Vec::new(),
             metadata: Vec::new(),
         };
-        while found.reader.token.kind != Kind::End {
+        while found.reader.token.kind != TokenKind::End {
             found.statement();
         }
         found
@@ -110,20 +110,20 @@ impl<'a> Declarations<'a> {
         }
         let mut last = token.kind;
         if token.starts_statement {
-            while let Kind::Word("export" | "const" | "let" | "var") = last {
+            while let TokenKind::Word("export" | "const" | "let" | "var") = last {
                 last = self.reader.advance().kind;
             }
         }
         match last {
-            Kind::Word("schema") if token.starts_statement => {
+            TokenKind::Word("schema") if token.starts_statement => {
                 self.assignment(|found| &mut found.schemas)
             }
-            Kind::Word("metadata") if token.starts_statement => {
+            TokenKind::Word("metadata") if token.starts_statement => {
                 self.assignment(|found| &mut found.metadata)
             }
-            Kind::Word("defineSchema") => self.call(),
+            TokenKind::Word("defineSchema") => self.call(),
             // The name is not Script Kit's own function.
-            Kind::Word("function") | Kind::Symbol("." | "?.") => {
+            TokenKind::Word("function") | TokenKind::Symbol("." | "?.") => {
                 self.reader.advance();
             }
             _ => {}
@@ -144,7 +144,10 @@ impl<'a> Declarations<'a> {
     /// Reads `({ … })`, possibly after types.
     fn call(&mut self) {
         if self.reader.is_symbol("<") {
-            while !matches!(self.reader.token.kind, Kind::Symbol("(" | ";") | Kind::End) {
+            while !matches!(
+                self.reader.token.kind,
+                TokenKind::Symbol("(" | ";") | TokenKind::End
+            ) {
                 self.reader.advance();
             }
         }

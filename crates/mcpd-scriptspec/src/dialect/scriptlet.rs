@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use super::{
     Body, Condition, Described, Variant,
     draft::{Entry, Node},
-    script_kit::{Description, Reader, comment_line, slug},
+    script_kit::{Description, LiteralReader, comment_line, slug},
 };
 use crate::{diagnostic::Diagnostic, json::Span, rules::Code, suggest::suggest, text};
 
@@ -208,7 +208,7 @@ impl<'a> Scriptlet<'a> {
             .find(|name| key.trim().eq_ignore_ascii_case(name));
         let name = is_schema.filter(|_| value.trim_start().starts_with('{'))?;
         let value_start = start + line.len() - value.trim_start().len();
-        let mut reader = Reader::new(&self.source[..end], value_start);
+        let mut reader = LiteralReader::new(&self.source[..end], value_start);
         let value = reader.expression(0);
         self.faults.append(&mut reader.faults);
         let length = reader.end().max(start + 1) - start;
@@ -220,7 +220,7 @@ impl<'a> Scriptlet<'a> {
 
     /// Reads the one object at `span`.
     fn object(&mut self, span: &Span) -> Option<Node> {
-        let mut reader = Reader::new(&self.source[..span.end], span.start);
+        let mut reader = LiteralReader::new(&self.source[..span.end], span.start);
         let object = reader.only_object();
         self.faults.append(&mut reader.faults);
         object.ok()

@@ -15,7 +15,7 @@ pub(super) fn read(toml: &str, place: impl Fn(Span) -> Span, draft: &mut Draft) 
         Ok(table) => {
             draft.optional = Optional::InWords("add a `default_value`, or `required = true`");
             let span = place(table.span());
-            let entries = Reader { place, draft }.entries(table.into_inner());
+            let entries = TomlReader { place, draft }.entries(table.into_inner());
             Some(Node::new(span, Literal::Object(entries)))
         }
         Err(error) => {
@@ -27,12 +27,12 @@ pub(super) fn read(toml: &str, place: impl Fn(Span) -> Span, draft: &mut Draft) 
     }
 }
 
-struct Reader<'d, P> {
+struct TomlReader<'d, P> {
     place: P,
     draft: &'d mut Draft,
 }
 
-impl<P: Fn(Span) -> Span> Reader<'_, P> {
+impl<P: Fn(Span) -> Span> TomlReader<'_, P> {
     fn entries(&mut self, table: DeTable<'_>) -> Vec<Entry> {
         let entries = table.into_iter().map(|(key, value)| Entry {
             key_span: (self.place)(key.span()),

@@ -13,7 +13,7 @@ mod kdl;
 mod mise;
 mod option;
 
-use kdl::{Kind, Node, Text, Value};
+use kdl::{Node, Text, Value, ValueKind};
 
 /// One tool: the words of its subcommand, none for the script as a whole, and its description.
 pub(super) type Command = (Vec<String>, Draft);
@@ -141,7 +141,7 @@ fn is_run_by_usage(source: &str) -> bool {
 
 /// Position of a line in a source: the description is one block of comments.
 #[derive(Clone, Copy)]
-enum Place {
+enum LinePosition {
     Before,
     Inside,
     Behind,
@@ -152,22 +152,24 @@ enum Place {
 /// The text of the comments, each at its place in the source.
 fn comment_text(source: &str, draft: &mut Draft) -> String {
     let mut text = String::with_capacity(source.len());
-    let mut place = Place::Before;
+    let mut place = LinePosition::Before;
     for line in source.split_inclusive('\n') {
         match (marked_text(line, "USAGE"), place) {
-            (Some(content), Place::Before | Place::Inside) => {
-                place = Place::Inside;
+            (Some(content), LinePosition::Before | LinePosition::Inside) => {
+                place = LinePosition::Inside;
                 text.extend(std::iter::repeat_n(' ', line.len() - content.len()));
                 text.push_str(content);
                 continue;
             }
-            (Some(_), Place::Behind) => {
-                place = Place::Told;
+            (Some(_), LinePosition::Behind) => {
+                place = LinePosition::Told;
                 let span = text.len()..text.len() + line.trim_end().len();
                 let message = "nothing from here on is read: another line stands between it and what is above";
                 draft.fault(Code::SourceUnsupported, span, message);
             }
-            (None, Place::Inside) if !LEADERS.contains(&line.trim_end()) => place = Place::Behind,
+            (None, LinePosition::Inside) if !LEADERS.contains(&line.trim_end()) => {
+                place = LinePosition::Behind
+            }
             _ => {}
         }
         text.extend(std::iter::repeat_n(' ', line.len() - 1));
@@ -353,7 +355,7 @@ fn without_redeclared<'g, 'n>(
 }
 
 fn is_global(node: &Node) -> bool {
-    let is_true = |value: &Value| value.kind == Kind::Boolean(true);
+    let is_true = |value: &Value| value.kind == ValueKind::Boolean(true);
     Field::all(node).any(|field| field.name() == "global" && field.values.iter().any(is_true))
 }
 
@@ -406,7 +408,7 @@ impl<'n> Field<'n> {
     fn string(&self, draft: &mut Draft) -> Option<Text> {
         match self.values.first() {
             Some(Value {
-                kind: Kind::String(text),
+                kind: ValueKind::String(text),
                 span,
             }) => Some(Text {
                 text: text.clone(),
@@ -424,7 +426,7 @@ impl<'n> Field<'n> {
     fn boolean(&self, draft: &mut Draft) -> Option<bool> {
         match self.values.first() {
             Some(Value {
-                kind: Kind::Boolean(value),
+                kind: ValueKind::Boolean(value),
                 ..
             }) => Some(*value),
             _ => self.mismatch("`#true` or `#false`", draft),
@@ -433,7 +435,7 @@ impl<'n> Field<'n> {
 
     fn number(&self, draft: &mut Draft) -> Option<u64> {
         match self.values.first().map(|value| &value.kind) {
-            Some(Kind::Number(number)) if number.parse::<u64>().is_ok() => number.parse().ok(),
+            Some(ValueKind::Number(number)) if number.parse::<u64>().is_ok() => number.parse().ok(),
             _ => self.mismatch("a whole number", draft),
         }
     }

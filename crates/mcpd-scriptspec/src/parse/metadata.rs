@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use super::{Output, Report, role, schema};
+use super::{HelpStream, Report, role, schema};
 use crate::{
     json::{Document, Kind, Member, Value},
     rules::Code,
@@ -43,22 +43,22 @@ pub(super) const MAX_NAME: usize = 256;
 pub(super) const MAX_DESCRIPTION: usize = 16 * 1024;
 
 pub(super) fn read(
-    output: &Output<'_>,
-    stderr: &Output<'_>,
+    output: &HelpStream<'_>,
+    stderr: &HelpStream<'_>,
     spec: &mut ScriptSpec,
     report: &mut Report<'_>,
 ) {
     match output {
-        Output::Json(document) if document.root.kind() == Kind::Object => {
+        HelpStream::Json(document) if document.root.kind() == Kind::Object => {
             report.duplicates(&document.duplicates);
             fields(document.root, spec, report);
         }
-        Output::Json(Document { root, .. }) => {
+        HelpStream::Json(Document { root, .. }) => {
             let message = format!("the metadata is {}, expected an object", root.kind().name());
             report.fault(Code::MetadataNotObject, root.span(), message);
         }
-        Output::Faulty => {}
-        Output::Blank => {
+        HelpStream::Faulty => {}
+        HelpStream::Blank => {
             let message = "stdout is empty, expected the metadata as a JSON object";
             let reported = report.fault(Code::MissingMetadata, 0..0, message);
             reported.help(if stderr.root().is_some_and(resembles) {

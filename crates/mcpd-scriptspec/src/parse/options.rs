@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::value::RawValue;
 
 use super::{
-    Output, Report, delivery,
+    HelpStream, Report, delivery,
     metadata::{MAX_DESCRIPTION, MAX_NAME},
     value_type::{self, TypeFields},
 };
@@ -41,8 +41,8 @@ pub(super) const FIELDS: &[&str] = &[
 ];
 pub(super) const OPTION_ONLY: usize = 5;
 
-pub(super) fn read<'a>(output: &Output<'a>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
-    let Output::Json(document) = output else {
+pub(super) fn read<'a>(output: &HelpStream<'a>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
+    let HelpStream::Json(document) = output else {
         return;
     };
     let root = document.root;

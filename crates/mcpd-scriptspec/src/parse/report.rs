@@ -17,9 +17,9 @@ pub(super) struct Report<'d> {
 }
 
 /// A fault just reported, for further details.
-pub(super) struct Reported<'d>(&'d mut Diagnostic);
+pub(super) struct FaultHandle<'d>(&'d mut Diagnostic);
 
-impl Reported<'_> {
+impl FaultHandle<'_> {
     pub(super) fn help(self, help: impl Into<String>) {
         self.0.help = Some(help.into());
     }
@@ -42,9 +42,9 @@ impl<'d> Report<'d> {
         code: Code,
         span: Span,
         message: impl Into<String>,
-    ) -> Reported<'_> {
+    ) -> FaultHandle<'_> {
         let diagnostic = Diagnostic::new(code, self.stream, span, message.into());
-        Reported(self.diagnostics.push_mut(diagnostic))
+        FaultHandle(self.diagnostics.push_mut(diagnostic))
     }
 
     /// Reports a field whose value is not `expected`, such as `a string`.

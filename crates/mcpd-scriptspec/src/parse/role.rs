@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Output, Report, metadata::MAX_NAME};
+use super::{HelpStream, Report, metadata::MAX_NAME};
 use crate::{
     json::Member,
     rules::Code,
@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum RoleKind {
     Tool,
     Prompt,
     Resource,
@@ -22,13 +22,13 @@ enum Kind {
 
 /// Reads `kind`, `uri`, `uri_template` and `mime_type` from the metadata.
 pub(super) fn read(fields: &[Member<'_>], report: &mut Report<'_>) -> Role {
-    const KINDS: &[(&str, Kind)] = &[
-        ("tool", Kind::Tool),
-        ("prompt", Kind::Prompt),
-        ("resource", Kind::Resource),
+    const KINDS: &[(&str, RoleKind)] = &[
+        ("tool", RoleKind::Tool),
+        ("prompt", RoleKind::Prompt),
+        ("resource", RoleKind::Resource),
     ];
     let kind = field(fields, "kind").and_then(|member| report.choice(member, KINDS));
-    if kind == Some(Kind::Resource) {
+    if kind == Some(RoleKind::Resource) {
         return resource(fields, report);
     }
     for member in ["uri", "uri_template", "mime_type"]
@@ -40,7 +40,7 @@ pub(super) fn read(fields: &[Member<'_>], report: &mut Report<'_>) -> Role {
             .fault(Code::UnusedField, member.key_span.clone(), message)
             .help(r#"add `"kind": "resource"`"#);
     }
-    if kind == Some(Kind::Prompt) {
+    if kind == Some(RoleKind::Prompt) {
         Role::Prompt
     } else {
         Role::Tool
@@ -137,7 +137,7 @@ pub(super) fn check_variables(template: &Member<'_>, spec: &ScriptSpec, report: 
 }
 
 /// Checks the options against the inputs of this role.
-pub(super) fn check_options(options: &Output<'_>, spec: &ScriptSpec, report: &mut Report<'_>) {
+pub(super) fn check_options(options: &HelpStream<'_>, spec: &ScriptSpec, report: &mut Report<'_>) {
     let template = match &spec.role {
         Role::Resource {
             uri,

@@ -47,13 +47,13 @@ pub(super) struct Text {
 
 /// A syntax error with its place.
 #[derive(Debug)]
-pub(super) struct SyntaxError {
+pub(super) struct ParamError {
     pub(super) span: Span,
     pub(super) message: &'static str,
 }
 
 /// Parses the parameter in `source[span]`.
-pub(super) fn read(source: &str, span: Span, tag: Tag) -> Result<Param<'_>, SyntaxError> {
+pub(super) fn read(source: &str, span: Span, tag: Tag) -> Result<Param<'_>, ParamError> {
     let mut cursor = Cursor {
         source,
         at: span.start,
@@ -119,9 +119,9 @@ impl<'a> Cursor<'a> {
         self.take_while(is_space);
     }
 
-    fn error(&self, message: &'static str) -> SyntaxError {
+    fn error(&self, message: &'static str) -> ParamError {
         let length = self.rest().chars().next().map_or(0, char::len_utf8);
-        SyntaxError {
+        ParamError {
             span: self.at..self.at + length,
             message,
         }
@@ -141,7 +141,7 @@ impl<'a> Cursor<'a> {
         Some(word)
     }
 
-    fn prefix(&mut self) -> Result<&'a str, SyntaxError> {
+    fn prefix(&mut self) -> Result<&'a str, ParamError> {
         let prefix = self.take_while(|char| matches!(char, '-' | '+'));
         if matches!(prefix, "--" | "-" | "+") {
             return Ok(prefix);
@@ -151,7 +151,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Parses the part after the name of a parameter with a value.
-    fn value(&mut self, param: &mut Param<'a>) -> Result<(), SyntaxError> {
+    fn value(&mut self, param: &mut Param<'a>) -> Result<(), ParamError> {
         if self.eat("=") {
             param.default = self.default()?;
             return Ok(());
@@ -174,7 +174,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn default(&mut self) -> Result<Option<Text>, SyntaxError> {
+    fn default(&mut self) -> Result<Option<Text>, ParamError> {
         if self.eat("`") {
             self.function()?;
             return Ok(None);
@@ -183,7 +183,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips the name of a function that computes values; no function is run.
-    fn function(&mut self) -> Result<(), SyntaxError> {
+    fn function(&mut self) -> Result<(), ParamError> {
         self.take_while(|char| char != '`' && !is_space(char));
         if self.eat("`") {
             return Ok(());
@@ -191,7 +191,7 @@ impl<'a> Cursor<'a> {
         Err(self.error("expected a closing backtick"))
     }
 
-    fn choices(&mut self, param: &mut Param<'a>) -> Result<(), SyntaxError> {
+    fn choices(&mut self, param: &mut Param<'a>) -> Result<(), ParamError> {
         if self.eat("?`") || self.eat("`") {
             self.function()?;
         } else {
@@ -213,7 +213,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Parses a word, or a quoted text, in which a backslash has no special meaning.
-    fn text(&mut self, is_part: fn(char) -> bool) -> Result<Text, SyntaxError> {
+    fn text(&mut self, is_part: fn(char) -> bool) -> Result<Text, ParamError> {
         let start = self.at;
         let rest = self.rest();
         let text = match rest.chars().next() {
@@ -238,7 +238,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    fn tail(&mut self, param: &mut Param<'a>) -> Result<(), SyntaxError> {
+    fn tail(&mut self, param: &mut Param<'a>) -> Result<(), ParamError> {
         if !self.rest().is_empty() && !self.rest().starts_with(is_space) {
             return Err(self.error("expected a space"));
         }

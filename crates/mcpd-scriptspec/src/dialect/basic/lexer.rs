@@ -5,12 +5,12 @@ use crate::{dialect::draft::Node, json::Span};
 /// A word, a value or a symbol.
 #[derive(Debug, Clone)]
 pub(super) struct Token<'a> {
-    pub(super) kind: Kind<'a>,
+    pub(super) kind: TokenKind<'a>,
     pub(super) span: Span,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind<'a> {
+pub(super) enum TokenKind<'a> {
     Word(&'a str),
     String(String),
     /// A number in JSON format.
@@ -22,7 +22,7 @@ pub(super) enum Kind<'a> {
     End,
 }
 
-impl Kind<'_> {
+impl TokenKind<'_> {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Word(word) => format!("`{word}`"),
@@ -38,11 +38,11 @@ impl Kind<'_> {
 impl Token<'_> {
     /// Returns whether the token is this keyword, in any case.
     pub(super) fn is_word(&self, keyword: &str) -> bool {
-        matches!(self.kind, Kind::Word(word) if word.eq_ignore_ascii_case(keyword))
+        matches!(self.kind, TokenKind::Word(word) if word.eq_ignore_ascii_case(keyword))
     }
 }
 
-/// Iterator over the tokens of a line; after the last one it yields [`Kind::End`] for ever.
+/// Iterator over the tokens of a line; after the last one it yields [`TokenKind::End`] for ever.
 #[derive(Debug, Clone)]
 pub(super) struct Tokens<'a> {
     source: &'a str,
@@ -103,31 +103,34 @@ fn is_blank(char: char) -> bool {
 }
 
 /// The first token of a text, and its length in bytes.
-fn kind(text: &str) -> (Kind<'_>, usize) {
+fn kind(text: &str) -> (TokenKind<'_>, usize) {
     let Some(first) = text.chars().next() else {
-        return (Kind::End, 0);
+        return (TokenKind::End, 0);
     };
     match first {
-        '\'' | '#' => (Kind::End, 0),
-        '/' if text.starts_with("//") => (Kind::End, 0),
+        '\'' | '#' => (TokenKind::End, 0),
+        '/' if text.starts_with("//") => (TokenKind::End, 0),
         '"' => string(text),
         '-' | '0'..='9' => number(text),
         _ if first.is_alphabetic() || first == '_' => {
             let is_part = |char: char| char.is_alphanumeric() || char == '_';
             let length = text.find(|char| !is_part(char)).unwrap_or(text.len());
             match &text[..length] {
-                word if word.eq_ignore_ascii_case("rem") => (Kind::End, 0),
+                word if word.eq_ignore_ascii_case("rem") => (TokenKind::End, 0),
                 // The suffix `$` marks a text variable, and has no meaning here.
-                word if text[length..].starts_with('$') => (Kind::Word(word), length + 1),
-                word => (Kind::Word(word), length),
+                word if text[length..].starts_with('$') => (TokenKind::Word(word), length + 1),
+                word => (TokenKind::Word(word), length),
             }
         }
-        _ => (Kind::Symbol(&text[..first.len_utf8()]), first.len_utf8()),
+        _ => (
+            TokenKind::Symbol(&text[..first.len_utf8()]),
+            first.len_utf8(),
+        ),
     }
 }
 
 /// Parses a text; a quote in it is written twice.
-fn string(text: &str) -> (Kind<'_>, usize) {
+fn string(text: &str) -> (TokenKind<'_>, usize) {
     let mut content = String::new();
     let mut chars = text.char_indices().skip(1).peekable();
     while let Some((place, char)) = chars.next() {
@@ -136,18 +139,18 @@ fn string(text: &str) -> (Kind<'_>, usize) {
         } else if chars.next_if(|(_, next)| *next == '"').is_some() {
             content.push('"');
         } else {
-            return (Kind::String(content), place + 1);
+            return (TokenKind::String(content), place + 1);
         }
     }
-    (Kind::Unclosed, text.len())
+    (TokenKind::Unclosed, text.len())
 }
 
-fn number(text: &str) -> (Kind<'_>, usize) {
+fn number(text: &str) -> (TokenKind<'_>, usize) {
     let sign = usize::from(text.starts_with('-'));
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(&text[sign..]);
     if whole == 0 {
-        return (Kind::Symbol(&text[..1]), 1);
+        return (TokenKind::Symbol(&text[..1]), 1);
     }
     let mut length = sign + whole;
     if text[length..].starts_with('.') {
@@ -162,5 +165,5 @@ fn number(text: &str) -> (Kind<'_>, usize) {
         ""
     };
     let number = format!("{}{zero}{unsigned}", &text[..sign]);
-    (Kind::Number(number), length)
+    (TokenKind::Number(number), length)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::fields::{Place, options};
+use super::fields::{FieldPosition, options};
 use crate::{
     diagnostic::Diagnostic,
     dialect::draft::{Draft, Entry, Literal, Node, Optional},
@@ -147,7 +147,9 @@ impl Description {
                     let message = format!("`{key}` is not an object");
                     self.fault(Code::FieldTypeMismatch, value.span, message);
                 }
-                "input" => self.draft.options = options(value, Place::Input, &mut self.draft),
+                "input" => {
+                    self.draft.options = options(value, FieldPosition::Input, &mut self.draft)
+                }
                 "output" => self.output = Some(value),
                 _ => self
                     .draft
@@ -188,7 +190,7 @@ impl Description {
 fn output_schema(fields: Node) -> (Option<serde_json::Value>, Vec<Diagnostic>) {
     let span = fields.span.clone();
     let mut draft = Draft::new(span.clone());
-    let properties = options(fields, Place::Property, &mut draft);
+    let properties = options(fields, FieldPosition::Property, &mut draft);
     let output = Node::object(span.clone())
         .with("value_type", Node::string(span.clone(), "object"))
         .with("required", Node::boolean(span.clone(), true))

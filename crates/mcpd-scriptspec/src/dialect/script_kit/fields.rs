@@ -34,7 +34,7 @@ const ANY: &str = "any";
 
 /// Position of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::dialect) enum Place {
+pub(in crate::dialect) enum FieldPosition {
     /// Among the inputs.
     Input,
     /// Among the properties of an object.
@@ -43,7 +43,7 @@ pub(in crate::dialect) enum Place {
     Element,
 }
 
-impl Place {
+impl FieldPosition {
     /// Number of the fields that are valid here.
     fn fields(self) -> usize {
         match self {
@@ -56,7 +56,7 @@ impl Place {
 
 /// Converts `{ name: { type: … } }` to `{ "name": { "value_type": … } }`. A value that is not an
 /// object stays unchanged.
-pub(in crate::dialect) fn options(fields: Node, place: Place, draft: &mut Draft) -> Node {
+pub(in crate::dialect) fn options(fields: Node, place: FieldPosition, draft: &mut Draft) -> Node {
     let Literal::Object(entries) = fields.value else {
         return fields;
     };
@@ -73,7 +73,7 @@ pub(in crate::dialect) fn options(fields: Node, place: Place, draft: &mut Draft)
 }
 
 /// Converts one option. A value that is not an object stays unchanged.
-fn definition(field: Node, place: Place, draft: &mut Draft) -> Node {
+fn definition(field: Node, place: FieldPosition, draft: &mut Draft) -> Node {
     if !matches!(field.value, Literal::Object(_)) {
         return field;
     }
@@ -90,12 +90,12 @@ fn definition(field: Node, place: Place, draft: &mut Draft) -> Node {
             }
             "items" => {
                 given.implied = Some("array");
-                let items = definition(of_elements(entry.value), Place::Element, draft);
+                let items = definition(of_elements(entry.value), FieldPosition::Element, draft);
                 option.add("items", entry.key_span, items);
             }
             "properties" => {
                 given.implied = Some("object");
-                let properties = options(entry.value, Place::Property, draft);
+                let properties = options(entry.value, FieldPosition::Property, draft);
                 option.add("properties", entry.key_span, properties);
             }
             "example" => {
@@ -123,7 +123,7 @@ fn of_elements(items: Node) -> Node {
 }
 
 /// Returns the fields that are valid at their position; the others are reported.
-fn known_fields(field: Node, place: Place, draft: &mut Draft) -> Vec<Entry> {
+fn known_fields(field: Node, place: FieldPosition, draft: &mut Draft) -> Vec<Entry> {
     let mut seen = BTreeSet::new();
     let mut known = field.into_entries();
     known.retain(|Entry { key, key_span, .. }| {

@@ -3,7 +3,7 @@
 
 use super::{
     scalar::{number, string},
-    scanner::{Kind, Scanner, Token},
+    scanner::{Scanner, Token, TokenKind},
 };
 use crate::{
     diagnostic::{Diagnostic, Stream},
@@ -26,7 +26,7 @@ pub(in crate::dialect) struct Reported;
 /// Parser of the literals in a piece of code. A fault inside a literal is reported, and the rest
 /// is parsed all the same.
 #[derive(Debug)]
-pub(in crate::dialect) struct Reader<'a> {
+pub(in crate::dialect) struct LiteralReader<'a> {
     pub(super) scanner: Scanner<'a>,
     pub(super) token: Token<'a>,
     pub(in crate::dialect) faults: Vec<Diagnostic>,
@@ -37,7 +37,7 @@ pub(in crate::dialect) struct Reader<'a> {
     is_cut: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LiteralReader<'a> {
     /// Creates a reader of the code at byte `start`.
     pub(in crate::dialect) fn new(source: &'a str, start: usize) -> Self {
         let mut scanner = Scanner::new(source, start);
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         }
         let object = self.read_nested(Self::object)?;
         match self.token.kind {
-            Kind::End => Ok(object),
+            TokenKind::End => Ok(object),
             _ => self.report_expected("nothing after the object"),
         }
     }
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn is_symbol(&self, symbol: &str) -> bool {
-        self.token.kind == Kind::Symbol(symbol)
+        self.token.kind == TokenKind::Symbol(symbol)
     }
 
     /// Reads the expression at this position, inside `depth` brackets; `None` for `undefined`.
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
 
     /// Skips TypeScript's type annotations of the value at `start`, which must then end.
     pub(super) fn end_of_value(&mut self, start: usize, depth: usize) -> Result<(), Reported> {
-        while matches!(self.token.kind, Kind::Word("as" | "satisfies"))
+        while matches!(self.token.kind, TokenKind::Word("as" | "satisfies"))
             && !self.token.is_on_new_line
         {
             self.skip_type(depth);
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         match self.token.kind {
-            Kind::Word(_) | Kind::Number | Kind::String | Kind::Template => {
+            TokenKind::Word(_) | TokenKind::Number | TokenKind::String | TokenKind::Template => {
                 self.report_expected("`,`")
             }
             _ => self.not_literal(start, depth),
@@ -115,20 +115,20 @@ impl<'a> Reader<'a> {
         }
         let span = self.token.span.clone();
         let literal = match self.token.kind {
-            Kind::Symbol("{") => return self.read_nested(Self::object).map(Some),
-            Kind::Symbol("[") => return self.read_nested(Self::list).map(Some),
-            Kind::Symbol("(") => return self.read_nested(Self::group),
-            Kind::Symbol("-" | "+") => return self.read_signed(depth).map(Some),
-            Kind::Word("undefined") => {
+            TokenKind::Symbol("{") => return self.read_nested(Self::object).map(Some),
+            TokenKind::Symbol("[") => return self.read_nested(Self::list).map(Some),
+            TokenKind::Symbol("(") => return self.read_nested(Self::group),
+            TokenKind::Symbol("-" | "+") => return self.read_signed(depth).map(Some),
+            TokenKind::Word("undefined") => {
                 self.advance();
                 return Ok(None);
             }
-            Kind::Word("null") => Literal::Null,
-            Kind::Word("true") => Literal::Boolean(true),
-            Kind::Word("false") => Literal::Boolean(false),
-            Kind::Number => Literal::Number(self.text(number)?),
-            Kind::String | Kind::Template => Literal::String(self.text(string)?),
-            Kind::Open => return self.report_unclosed(),
+            TokenKind::Word("null") => Literal::Null,
+            TokenKind::Word("true") => Literal::Boolean(true),
+            TokenKind::Word("false") => Literal::Boolean(false),
+            TokenKind::Number => Literal::Number(self.text(number)?),
+            TokenKind::String | TokenKind::Template => Literal::String(self.text(string)?),
+            TokenKind::Open => return self.report_unclosed(),
             _ => return self.not_literal(span.start, depth),
         };
         if !matches!(literal, Literal::Number(_) | Literal::String(_)) {
@@ -148,10 +148,10 @@ impl<'a> Reader<'a> {
 
     fn read_signed(&mut self, depth: usize) -> Result<Node, Reported> {
         let sign = self.advance();
-        if self.token.kind != Kind::Number {
+        if self.token.kind != TokenKind::Number {
             return self.not_literal(sign.span.start, depth);
         }
-        let minus = if sign.kind == Kind::Symbol("-") {
+        let minus = if sign.kind == TokenKind::Symbol("-") {
             "-"
         } else {
             ""
@@ -227,13 +227,13 @@ impl<'a> Reader<'a> {
     fn member(&mut self, depth: usize, object: &mut Node) -> Result<(), Reported> {
         let span = self.token.span.clone();
         let key = match self.token.kind {
-            Kind::Word(word) => {
+            TokenKind::Word(word) => {
                 self.advance();
                 word.to_owned()
             }
-            Kind::String => self.text(string)?,
-            Kind::Number => self.text(number)?,
-            Kind::Open => return self.report_unclosed(),
+            TokenKind::String => self.text(string)?,
+            TokenKind::Number => self.text(number)?,
+            TokenKind::Open => return self.report_unclosed(),
             _ if self.is_at_end(depth) => return self.report_expected("a key"),
             _ => return self.not_literal(span.start, depth),
         };
@@ -259,12 +259,12 @@ impl<'a> Reader<'a> {
     ) -> Result<(), Reported> {
         let depth = open.depth + 1;
         while !self.is_closing(open, close) {
-            if self.token.kind == Kind::End || self.token.depth < depth {
+            if self.token.kind == TokenKind::End || self.token.depth < depth {
                 return self.unclosed_bracket(open, close);
             }
             let start = self.token.span.start;
             let is_understood = part(self, depth).is_ok();
-            if self.token.depth < depth || self.token.kind == Kind::End {
+            if self.token.depth < depth || self.token.kind == TokenKind::End {
                 continue;
             }
             let is_separated = self.is_symbol(",");
@@ -286,9 +286,9 @@ impl<'a> Reader<'a> {
     /// Returns whether an expression inside `depth` brackets ends here.
     fn is_at_end(&self, depth: usize) -> bool {
         let Token { kind, .. } = self.token;
-        kind == Kind::End
+        kind == TokenKind::End
             || self.token.depth < depth
-            || self.token.depth == depth && matches!(kind, Kind::Symbol("," | ";"))
+            || self.token.depth == depth && matches!(kind, TokenKind::Symbol("," | ";"))
             || depth == 0 && self.token.is_on_new_line && self.token.starts_statement
     }
 
@@ -305,19 +305,19 @@ impl<'a> Reader<'a> {
         loop {
             self.advance();
             match self.token.kind {
-                Kind::End => return,
-                Kind::Symbol("<") => angles += 1,
-                Kind::Symbol(">") => {
+                TokenKind::End => return,
+                TokenKind::Symbol("<") => angles += 1,
+                TokenKind::Symbol(">") => {
                     angles = angles.saturating_sub(1);
                     self.scanner.ends_value();
                 }
-                Kind::Symbol("=") if depth == self.token.depth => return,
-                Kind::Word("as" | "satisfies") if angles == 0 && self.token.depth == depth => {
+                TokenKind::Symbol("=") if depth == self.token.depth => return,
+                TokenKind::Word("as" | "satisfies") if angles == 0 && self.token.depth == depth => {
                     return;
                 }
-                Kind::Symbol(",") if angles > 0 && self.token.depth == depth => {}
+                TokenKind::Symbol(",") if angles > 0 && self.token.depth == depth => {}
                 _ if self.is_at_end(depth) => return,
-                Kind::Word("const" | "void") => self.scanner.ends_value(),
+                TokenKind::Word("const" | "void") => self.scanner.ends_value(),
                 _ => {}
             }
         }
@@ -325,9 +325,9 @@ impl<'a> Reader<'a> {
 
     /// Reports that the expression at `start` is not a literal.
     fn not_literal<T>(&mut self, start: usize, depth: usize) -> Result<T, Reported> {
-        let is_regex = self.token.kind == Kind::Regex && self.token.span.start == start;
+        let is_regex = self.token.kind == TokenKind::Regex && self.token.span.start == start;
         while !self.is_at_end(depth) {
-            if self.token.kind == Kind::Open {
+            if self.token.kind == TokenKind::Open {
                 return self.report_unclosed();
             }
             self.advance();
@@ -353,7 +353,7 @@ impl<'a> Reader<'a> {
     pub(super) fn report_expected<T>(&mut self, what: &str) -> Result<T, Reported> {
         let Token { kind, span, .. } = self.token.clone();
         let found = match kind {
-            Kind::End => "the end of the text".to_owned(),
+            TokenKind::End => "the end of the text".to_owned(),
             _ => format!(
                 "`{}`",
                 excerpt(&self.scanner.source()[span.clone()], MAX_EXCERPT)
@@ -374,7 +374,7 @@ impl<'a> Reader<'a> {
             token.span,
             "the text has no closing quote",
         );
-        self.is_cut = self.token.kind == Kind::End;
+        self.is_cut = self.token.kind == TokenKind::End;
         Err(Reported)
     }
 
@@ -384,7 +384,7 @@ impl<'a> Reader<'a> {
             let message = format!("there is no `{close}` to this");
             self.fault(Code::SourceSyntax, open.span.clone(), message);
         }
-        self.is_cut = self.token.kind == Kind::End;
+        self.is_cut = self.token.kind == TokenKind::End;
         Err(Reported)
     }
 

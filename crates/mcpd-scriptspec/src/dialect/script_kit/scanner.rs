@@ -10,7 +10,7 @@ use crate::json::Span;
 /// A token of the code.
 #[derive(Debug, Clone)]
 pub(super) struct Token<'a> {
-    pub(super) kind: Kind<'a>,
+    pub(super) kind: TokenKind<'a>,
     pub(super) span: Span,
     /// Number of open brackets around the token; a bracket counts as outside of itself, like its
     /// partner.
@@ -22,7 +22,7 @@ pub(super) struct Token<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind<'a> {
+pub(super) enum TokenKind<'a> {
     /// A name or a keyword.
     Word(&'a str),
     Number,
@@ -68,7 +68,7 @@ enum Last {
     Value,
 }
 
-/// Iterator over the tokens of a text; after the last one it yields [`Kind::End`] for ever.
+/// Iterator over the tokens of a text; after the last one it yields [`TokenKind::End`] for ever.
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
     source: &'a str,
@@ -159,20 +159,20 @@ impl<'a> Scanner<'a> {
         self.last = Last::Value;
     }
 
-    fn kind(&mut self) -> Kind<'a> {
+    fn kind(&mut self) -> TokenKind<'a> {
         let rest = &self.source[self.at..];
         let Some(first) = rest.chars().next() else {
-            return Kind::End;
+            return TokenKind::End;
         };
         let is_fraction = || rest[1..].starts_with(|next: char| next.is_ascii_digit());
         match first {
             '"' | '\'' => self.string(first),
-            '`' => self.template(Kind::Template, Kind::TemplateHead),
+            '`' => self.template(TokenKind::Template, TokenKind::TemplateHead),
             '}' if self.brackets.last() == Some(&Bracket::Substitution) => {
                 self.close(Bracket::Curly);
-                self.template(Kind::TemplateRest, Kind::TemplateRest)
+                self.template(TokenKind::TemplateRest, TokenKind::TemplateRest)
             }
-            '/' if self.last != Last::Value && self.regex() => Kind::Regex,
+            '/' if self.last != Last::Value && self.regex() => TokenKind::Regex,
             '0'..='9' => self.number(),
             '.' if is_fraction() => self.number(),
             _ if is_word(first) => self.word(),
@@ -210,7 +210,7 @@ impl<'a> Scanner<'a> {
         self.at += rest.find(is_line_end).unwrap_or(rest.len());
     }
 
-    fn string(&mut self, quote: char) -> Kind<'a> {
+    fn string(&mut self, quote: char) -> TokenKind<'a> {
         self.last = Last::Value;
         let mut chars = self.source[self.at + 1..].char_indices();
         while let Some((place, char)) = chars.next() {
@@ -223,22 +223,22 @@ impl<'a> Scanner<'a> {
                 }
                 '\n' | '\r' => {
                     self.at += 1 + place;
-                    return Kind::Open;
+                    return TokenKind::Open;
                 }
                 _ if char == quote => {
                     self.at += 1 + place + 1;
-                    return Kind::String;
+                    return TokenKind::String;
                 }
                 _ => {}
             }
         }
         self.at = self.source.len();
-        Kind::Open
+        TokenKind::Open
     }
 
     /// Scans a template, or a part of one, from its opening character on: `whole` if it ends,
     /// `head` if a substitution follows.
-    fn template(&mut self, whole: Kind<'a>, head: Kind<'a>) -> Kind<'a> {
+    fn template(&mut self, whole: TokenKind<'a>, head: TokenKind<'a>) -> TokenKind<'a> {
         let mut chars = self.source[self.at + 1..].char_indices();
         while let Some((place, char)) = chars.next() {
             match char {
@@ -260,7 +260,7 @@ impl<'a> Scanner<'a> {
             }
         }
         self.at = self.source.len();
-        Kind::Open
+        TokenKind::Open
     }
 
     /// Scans a regular expression, and returns whether there is one.
@@ -296,7 +296,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Scans a number, valid or not.
-    fn number(&mut self) -> Kind<'a> {
+    fn number(&mut self) -> TokenKind<'a> {
         let rest = &self.source[self.at..];
         let is_radix =
             rest.len() > 1 && matches!(rest.as_bytes()[1], b'x' | b'X' | b'b' | b'B' | b'o' | b'O');
@@ -308,10 +308,10 @@ impl<'a> Scanner<'a> {
         };
         self.at += rest.find(is_outside).unwrap_or(rest.len());
         self.last = Last::Value;
-        Kind::Number
+        TokenKind::Number
     }
 
-    fn word(&mut self) -> Kind<'a> {
+    fn word(&mut self) -> TokenKind<'a> {
         let rest = &self.source[self.at..];
         let word = &rest[..rest.find(|char| !is_word(char)).unwrap_or(rest.len())];
         self.at += word.len();
@@ -321,10 +321,10 @@ impl<'a> Scanner<'a> {
             _ if CONDITIONS.contains(&word) => Last::Condition,
             _ => Last::Value,
         };
-        Kind::Word(word)
+        TokenKind::Word(word)
     }
 
-    fn symbol(&mut self, first: char) -> Kind<'a> {
+    fn symbol(&mut self, first: char) -> TokenKind<'a> {
         let rest = &self.source[self.at..];
         let known = SYMBOLS
             .iter()
@@ -368,7 +368,7 @@ impl<'a> Scanner<'a> {
             "++" | "--" => self.last,
             _ => Last::Operator,
         };
-        Kind::Symbol(symbol)
+        TokenKind::Symbol(symbol)
     }
 
     fn open(&mut self, bracket: Bracket) {

@@ -17,7 +17,7 @@ mod document;
 mod position;
 
 use calculation::{declares_integers, declares_list, may_evaluate};
-use document::{Document, has_commands};
+use document::{HereDocument, has_commands};
 use position::Position;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +108,7 @@ struct Filler<'a> {
     quotes: usize,
     expansions: usize,
     calculations: usize,
-    documents: VecDeque<Document>,
+    documents: VecDeque<HereDocument>,
     /// Start of the current line, which may continue over line ends in brackets and quotes, and
     /// the number of placeholders before it.
     line: (usize, usize),

@@ -25,12 +25,12 @@ pub(super) struct Template<'a> {
 /// One tag and its place in the code.
 #[derive(Debug)]
 struct Tag<'a> {
-    kind: Kind<'a>,
+    kind: TagKind<'a>,
     span: Span,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind<'a> {
+enum TagKind<'a> {
     Placeholder(&'a str),
     If(&'a str),
     ElseIf(&'a str),
@@ -110,12 +110,12 @@ impl<'a> Template<'a> {
         let mut faults = Vec::new();
         for Tag { kind, span } in &self.tags {
             match (kind, open.last_mut()) {
-                (Kind::Placeholder(_), _) => {}
-                (Kind::If(_), _) => open.push((span.clone(), false)),
-                (Kind::EndIf, Some(_)) => drop(open.pop()),
-                (Kind::Else, Some((_, is_last @ false))) => *is_last = true,
-                (Kind::ElseIf(_), Some((_, false))) => {}
-                (Kind::ElseIf(_) | Kind::Else, Some(_)) => {
+                (TagKind::Placeholder(_), _) => {}
+                (TagKind::If(_), _) => open.push((span.clone(), false)),
+                (TagKind::EndIf, Some(_)) => drop(open.pop()),
+                (TagKind::Else, Some((_, is_last @ false))) => *is_last = true,
+                (TagKind::ElseIf(_), Some((_, false))) => {}
+                (TagKind::ElseIf(_) | TagKind::Else, Some(_)) => {
                     faults.push((span.clone(), "a branch behind `{{else}}`", "leave it out"));
                 }
                 (_, None) => faults.push((span.clone(), "no section is open here", OPEN)),
@@ -135,9 +135,9 @@ impl<'a> Template<'a> {
     pub(super) fn names(&self) -> impl Iterator<Item = (&'a str, Span, bool)> {
         self.tags.iter().filter_map(|Tag { kind, span }| {
             let (name, is_condition) = match *kind {
-                Kind::Placeholder(name) => (name, false),
-                Kind::If(name) | Kind::ElseIf(name) => (name, true),
-                Kind::Else | Kind::EndIf => return None,
+                TagKind::Placeholder(name) => (name, false),
+                TagKind::If(name) | TagKind::ElseIf(name) => (name, true),
+                TagKind::Else | TagKind::EndIf => return None,
             };
             Some((name, span.clone(), is_condition))
         })
@@ -176,7 +176,7 @@ impl<'a> Template<'a> {
         let mut sections: Vec<OpenSection> = Vec::new();
         let mut start = 0;
         for Tag { kind, span } in &self.tags {
-            if matches!(kind, Kind::Placeholder(_)) {
+            if matches!(kind, TagKind::Placeholder(_)) {
                 continue;
             }
             if sections.last().is_none_or(|section| section.is_selected) {
@@ -184,7 +184,7 @@ impl<'a> Template<'a> {
             }
             start = span.end;
             match (*kind, sections.last_mut()) {
-                (Kind::If(name), around) => {
+                (TagKind::If(name), around) => {
                     let is_reached = around.is_none_or(|section| section.is_selected);
                     let holds = is_reached && value(name)?;
                     sections.push(OpenSection {
@@ -193,16 +193,16 @@ impl<'a> Template<'a> {
                         is_selected: holds,
                     });
                 }
-                (Kind::ElseIf(name), Some(section)) => {
+                (TagKind::ElseIf(name), Some(section)) => {
                     let is_open = section.is_reached && !section.is_decided;
                     section.is_selected = is_open && value(name)?;
                     section.is_decided |= section.is_selected;
                 }
-                (Kind::Else, Some(section)) => {
+                (TagKind::Else, Some(section)) => {
                     section.is_selected = section.is_reached && !section.is_decided;
                     section.is_decided = true;
                 }
-                (Kind::EndIf, Some(_)) => drop(sections.pop()),
+                (TagKind::EndIf, Some(_)) => drop(sections.pop()),
                 // Outside of a section they are faults.
                 (_, _) => {}
             }
@@ -222,18 +222,18 @@ impl<'a> Template<'a> {
 }
 
 /// The tag at the start of a text, and its length.
-fn tag(text: &str) -> Option<(Kind<'_>, usize)> {
+fn tag(text: &str) -> Option<(TagKind<'_>, usize)> {
     let inside = text.strip_prefix("{{")?;
     let end = inside.find("}}")?;
     let words: Vec<_> = inside[..end].split_ascii_whitespace().take(4).collect();
     let kind = match *words {
-        ["#if", name] if placeholder::is_name(name) => Kind::If(name),
-        ["else", "if", name] if placeholder::is_name(name) => Kind::ElseIf(name),
-        ["else"] => Kind::Else,
-        ["/if"] => Kind::EndIf,
+        ["#if", name] if placeholder::is_name(name) => TagKind::If(name),
+        ["else", "if", name] if placeholder::is_name(name) => TagKind::ElseIf(name),
+        ["else"] => TagKind::Else,
+        ["/if"] => TagKind::EndIf,
         _ => {
             let (name, length) = placeholder::first(text)?;
-            return Some((Kind::Placeholder(name), length));
+            return Some((TagKind::Placeholder(name), length));
         }
     };
     Some((kind, end + 4))

@@ -23,12 +23,12 @@ pub(super) struct Text {
 
 #[derive(Debug, Clone)]
 pub(super) struct Value {
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
     pub(super) span: Span,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     String(String),
     /// A number in decimal digits, without `_`.
     Number(String),
@@ -37,14 +37,14 @@ pub(super) enum Kind {
 }
 
 #[derive(Debug)]
-pub(super) struct SyntaxError {
+pub(super) struct KdlError {
     pub(super) span: Span,
     pub(super) message: String,
 }
 
 /// Parses all nodes; spans count from the beginning of `text`.
-pub(super) fn read(text: &str) -> (Vec<Node>, Vec<SyntaxError>) {
-    let mut reader = Reader {
+pub(super) fn read(text: &str) -> (Vec<Node>, Vec<KdlError>) {
+    let mut reader = KdlReader {
         text,
         at: 0,
         errors: Vec::new(),
@@ -60,24 +60,24 @@ pub(super) fn read(text: &str) -> (Vec<Node>, Vec<SyntaxError>) {
     (nodes, reader.errors)
 }
 
-struct Reader<'a> {
+struct KdlReader<'a> {
     text: &'a str,
     at: usize,
-    errors: Vec<SyntaxError>,
+    errors: Vec<KdlError>,
     /// Parsing has ended early, so that unclosed nodes at the end are not reported again.
     has_given_up: bool,
 }
 
-type Result<T> = std::result::Result<T, SyntaxError>;
+type Result<T> = std::result::Result<T, KdlError>;
 
-fn error_at(span: Span, message: impl Into<String>) -> SyntaxError {
-    SyntaxError {
+fn error_at(span: Span, message: impl Into<String>) -> KdlError {
+    KdlError {
         span,
         message: message.into(),
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> KdlReader<'a> {
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         &rest[..length]
     }
 
-    fn error(&self, message: impl Into<String>) -> SyntaxError {
+    fn error(&self, message: impl Into<String>) -> KdlError {
         let length = self.peek().map_or(0, char::len_utf8);
         error_at(self.at..self.at + length, message)
     }
@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
         }
         self.annotation()?;
         let start = self.at;
-        let Kind::String(name) = self.value()?.kind else {
+        let ValueKind::String(name) = self.value()?.kind else {
             return Err(error_at(start..self.at, "expected the name of a node"));
         };
         let mut node = Node {
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
         let end = self.at;
         self.take_while(is_space);
         let key = match &value.kind {
-            Kind::String(key) if self.eat("=") => Text {
+            ValueKind::String(key) if self.eat("=") => Text {
                 text: key.clone(),
                 span: value.span,
             },
@@ -293,7 +293,7 @@ impl<'a> Reader<'a> {
     fn value(&mut self) -> Result<Value> {
         let start = self.at;
         let kind = match self.peek() {
-            Some('"') => Kind::String(self.string()?),
+            Some('"') => ValueKind::String(self.string()?),
             Some('#') => self.raw_or_keyword()?,
             _ => self.word()?,
         };
@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Parses a number, or a text without quotes.
-    fn word(&mut self) -> Result<Kind> {
+    fn word(&mut self) -> Result<ValueKind> {
         let start = self.at;
         let word = self.take_while(is_word);
         let span = start..self.at;
@@ -316,29 +316,29 @@ impl<'a> Reader<'a> {
                 Err(error_at(span, message))
             }
             _ if unsigned.starts_with(|char: char| char.is_ascii_digit()) => {
-                number(word).map(Kind::Number).ok_or_else(|| {
+                number(word).map(ValueKind::Number).ok_or_else(|| {
                     let message =
                         "a number that can't be read; a text that begins like one needs quotes";
                     error_at(span, message)
                 })
             }
-            _ => Ok(Kind::String(word.to_owned())),
+            _ => Ok(ValueKind::String(word.to_owned())),
         }
     }
 
-    fn raw_or_keyword(&mut self) -> Result<Kind> {
+    fn raw_or_keyword(&mut self) -> Result<ValueKind> {
         let start = self.at;
         let hashes = self.take_while(|char| char == '#');
         if self.peek() == Some('"') {
-            return Ok(Kind::String(self.raw(hashes)?));
+            return Ok(ValueKind::String(self.raw(hashes)?));
         }
         let word = self.take_while(is_word);
         let span = start..self.at;
         match (hashes, word) {
-            ("#", "true") => Ok(Kind::Boolean(true)),
-            ("#", "false") => Ok(Kind::Boolean(false)),
-            ("#", "null") => Ok(Kind::Null),
-            ("#", "inf" | "-inf" | "nan") => Ok(Kind::Number(word.to_owned())),
+            ("#", "true") => Ok(ValueKind::Boolean(true)),
+            ("#", "false") => Ok(ValueKind::Boolean(false)),
+            ("#", "null") => Ok(ValueKind::Null),
+            ("#", "inf" | "-inf" | "nan") => Ok(ValueKind::Number(word.to_owned())),
             _ => Err(error_at(
                 span,
                 "expected `#true`, `#false`, `#null` or a raw text",

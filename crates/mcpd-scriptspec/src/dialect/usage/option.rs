@@ -1,6 +1,6 @@
 //! Conversion of a `flag` or an `arg` to an option with its position on the command line.
 
-use super::{Effect, Field, Node, Part, Text, Tool, kdl::Kind, report_unknown};
+use super::{Effect, Field, Node, Part, Text, Tool, kdl::ValueKind, report_unknown};
 use crate::{
     dialect::draft::{Draft, Literal},
     json::Span,
@@ -74,7 +74,7 @@ pub(super) fn flag(node: &Node, tool: &mut Tool) {
     fields.is_var |= flag.is_var
         || placeholders
             .iter()
-            .any(|name| Placeholder::read(name).is_var);
+            .any(|name| ArgumentForm::read(name).is_var);
     tool.note_effect(&fields);
     if fields.is_skipped() {
         return;
@@ -102,7 +102,7 @@ pub(super) fn flag(node: &Node, tool: &mut Tool) {
 /// Returns the name of the option for a flag, if it becomes one.
 pub(super) fn flag_name(node: &Node) -> Option<String> {
     match &node.arguments.first()?.kind {
-        Kind::String(form) => Some(Flag::read(form)?.name()),
+        ValueKind::String(form) => Some(Flag::read(form)?.name()),
         _ => None,
     }
 }
@@ -114,7 +114,7 @@ pub(super) fn arg(node: &Node, tool: &mut Tool) {
     };
     let mut fields = Fields::default();
     fields.read(node, draft);
-    let placeholder = Placeholder::read(&form.text);
+    let placeholder = ArgumentForm::read(&form.text);
     fields.is_var |= placeholder.is_var;
     if placeholder.words > 1 {
         fields.min = Some(placeholder.words);
@@ -224,7 +224,7 @@ fn is_placeholder(text: &str) -> bool {
 }
 
 /// The form of an argument, such as `<file>` or `[-- args]...`.
-struct Placeholder<'a> {
+struct ArgumentForm<'a> {
     name: &'a str,
     is_required: bool,
     is_var: bool,
@@ -234,7 +234,7 @@ struct Placeholder<'a> {
     words: u64,
 }
 
-impl<'a> Placeholder<'a> {
+impl<'a> ArgumentForm<'a> {
     fn read(form: &'a str) -> Self {
         let (form, is_last) = unless_none(form, form.strip_prefix("-- "));
         let words: Vec<_> = form.split_whitespace().collect();
@@ -382,7 +382,7 @@ fn defaults(field: &Field<'_>, draft: &mut Draft) -> Vec<Text> {
             .collect();
     }
     match field.values.first().map(|value| (&value.kind, &value.span)) {
-        Some((Kind::Boolean(is_on), span)) => vec![Text {
+        Some((ValueKind::Boolean(is_on), span)) => vec![Text {
             text: is_on.to_string(),
             span: span.clone(),
         }],

@@ -4,7 +4,7 @@ use super::{ESCAPED, Filler, placeholders, variable};
 
 /// A here-document that begins on the next line.
 #[derive(Debug)]
-pub(super) struct Document {
+pub(super) struct HereDocument {
     pub(super) delimiter: String,
     pub(super) is_quoted: bool,
     /// Tabs may stand before its lines.
@@ -38,7 +38,7 @@ impl Filler<'_> {
         let total = prefix + blank + length;
         // `<<` alone is a bit shift, or a mistake.
         if !delimiter.is_empty() {
-            self.documents.push_back(Document {
+            self.documents.push_back(HereDocument {
                 delimiter,
                 is_quoted,
                 is_indented,
@@ -64,7 +64,7 @@ impl Filler<'_> {
     }
 }
 
-impl Document {
+impl HereDocument {
     /// Length of the document, including its last line.
     pub(super) fn length(&self, text: &str) -> usize {
         let mut length = 0;
