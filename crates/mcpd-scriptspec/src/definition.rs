@@ -73,7 +73,7 @@ mod tests {
     use crate::{Dialect, HelpOutput, parse};
 
     #[test]
-    fn a_program_becomes_a_definition() {
+    fn definition_is_made_from_a_program() {
         let program = r#"
 PARAM customer_name AS string LIKE "Jane Roe" DESCRIPTION "Who orders"
 PARAM order_amount AS number LIKE 12.50 DESCRIPTION "What it costs"
@@ -115,7 +115,7 @@ DESCRIPTION "Place an order"
     }
 
     #[test]
-    fn what_has_no_options_requires_nothing() {
+    fn definition_without_options_requires_nothing() {
         let help = HelpOutput {
             stdout: br#"{"title": "Hello"}"#,
             stderr: b"",

@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn variable_comes_after_the_argument_and_before_the_default() {
+    fn variable_ranks_between_argument_and_default() {
         let option = r#"{"env": "STAGE", "value_type": "string", "default_value": "test"}"#;
         let given = call_in(option, "live", r#"{"stage": "local"}"#);
         assert_eq!(given.unwrap(), r#"{"stage":"local"}"#);
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn variable_is_read_as_what_the_option_wants() {
+    fn variable_is_converted_to_the_option_type() {
         let read = |value_type: &str, value: &str| {
             let option =
                 format!(r#"{{"env": "STAGE", "required": true, "value_type": {value_type}}}"#);
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_those_of_an_object_with_each_key_once() {
+    fn members_reject_duplicate_keys_and_other_values() {
         check(
             "[1]",
             Err("arguments: expected a JSON object, got an array"),

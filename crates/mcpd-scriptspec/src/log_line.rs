@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn each_prefix_is_a_level() {
+    fn level_prefix_sets_the_level() {
         check(
             "ERROR Failed to connect",
             LogLevel::Error,
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_a_whole_word_at_the_start() {
+    fn level_prefix_is_a_whole_word_at_the_start() {
         check("ERROR", LogLevel::Error, "");
         check("ERROR:", LogLevel::Error, "");
         check("ERROR: disk full", LogLevel::Error, "disk full");

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_a_portable_name_and_a_state_uri() {
+    fn path_has_a_portable_name_and_a_state_uri() {
         check("greet", "greet", "mcpd://greet/state");
         check("math/add", "math_add", "mcpd://math/add/state");
         check("x/state", "x_state", "mcpd://x/state/state");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_ends_in_a_hash_of_the_whole_path() {
+    fn long_name_ends_in_a_hash_of_the_path() {
         let long = |last: &str| {
             format!("{}/{last}", "a".repeat(70))
                 .parse::<ScriptPath>()
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_the_root_is_no_path() {
+    fn path_outside_the_root_is_rejected() {
         assert_eq!("".parse::<ScriptPath>(), Err(PathError::EmptySegment));
         for path in ["/etc/passwd", "math//add", "math/"] {
             assert_eq!(
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn other_uris_name_no_state() {
+    fn state_uri_rejects_other_uris() {
         for uri in [
             "mcpd://greet",
             "mcpd:///state",

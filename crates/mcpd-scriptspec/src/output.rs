@@ -98,13 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_kept_as_it_was_written() {
+    fn json_output_keeps_the_text_of_the_value() {
         check(b" {\"a\": [1.0, 1e400]}\n", Ok("{\"a\": [1.0, 1e400]}"));
         check(b"null", Ok("null"));
     }
 
     #[test]
-    fn a_fault_says_where_it_is_and_what_stands_there() {
+    fn output_fault_has_a_place_and_an_excerpt() {
         check(
             b"",
             Err("line 1, column 1: expected a JSON value, found the end of the text"),

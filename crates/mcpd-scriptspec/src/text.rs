@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_excerpt_is_one_short_visible_line() {
+    fn excerpt_is_one_short_visible_line() {
         assert_eq!(excerpt("grüße", 5), "grüße");
         assert_eq!(excerpt("grüße", 4), "grüß…");
         assert_eq!(
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_between_two_characters_is_at_one_of_them() {
+    fn empty_span_extends_to_a_visible_character() {
         for (text, at, seen) in [
             ("a = 'x", 6, 5..6),
             ("a = 'x\nb", 6, 5..6),

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_one_segment() {
+    fn variable_matches_one_segment() {
         let template = "test://template/{id}/data";
         check(template, "test://template/123/data", Some(&[("id", "123")]));
         check(
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_variable_is_anything() {
+    fn reserved_variable_matches_anything() {
         check(
             "file:///{+path}",
             "file:///a/b?c",
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_several_readings_is_taken() {
+    fn ambiguous_uri_takes_the_first_match() {
         check(
             "x://{a}-{b}",
             "x://1-2-3",
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn text_means_itself() {
+    fn template_text_matches_literally() {
         check("x://a.b/{c}", "x://aXb/1", None);
         check("x://(a|b)*/{c}", "x://(a|b)*/1", Some(&[("c", "1")]));
         check("x://fixed", "x://fixed", Some(&[]));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_back_is_refused() {
+    fn irreversible_template_is_rejected() {
         check_fault("x://{a", "a brace stands alone");
         check_fault("x://a}", "a brace stands alone");
         check_fault("x://{}", "`{}` is neither `{name}` nor `{+name}`");
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_of_any_contents_can_be_compiled_unless_it_is_too_long() {
+    fn template_of_any_content_compiles_up_to_the_limit() {
         let variables: String = (0..=u16::MAX)
             .map(|number| format!("/{{{number}}}"))
             .collect();

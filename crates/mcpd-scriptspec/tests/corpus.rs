@@ -113,7 +113,7 @@ fn check_call(spec: &ScriptSpec, schema: &Value, call: &str) -> String {
 }
 
 #[test]
-fn every_case_is_as_recorded() {
+fn corpus_matches_its_snapshots() {
     let mut topics: Vec<_> = children(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus"));
     topics.retain(|path| path.is_dir());
     let mut found = BTreeSet::new();

@@ -121,7 +121,7 @@ fn tool(described: &Described, source: &[u8]) -> String {
 }
 
 #[test]
-fn every_case_is_as_recorded() {
+fn dialects_match_their_snapshots() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialects");
     let mut found = BTreeSet::new();
     for topic in children(&root) {

@@ -318,30 +318,30 @@ fn apply_conversions(options: &Value, mut arguments: Value) -> Value {
 
 proptest! {
     #[test]
-    fn any_bytes_are_parsed(stdout in vec(any::<u8>(), 0..200), stderr in vec(any::<u8>(), 0..200)) {
+    fn parse_accepts_any_bytes(stdout in vec(any::<u8>(), 0..200), stderr in vec(any::<u8>(), 0..200)) {
         check_parsed(&stdout, &stderr);
     }
 
     #[test]
-    fn a_damaged_help_is_parsed(stdout in damage(METADATA), stderr in damage(OPTIONS)) {
+    fn parse_accepts_damaged_help(stdout in damage(METADATA), stderr in damage(OPTIONS)) {
         check_parsed(&stdout, &stderr);
         check_parsed(&stderr, &stdout);
     }
 
     #[test]
-    fn a_damaged_file_is_read((path, text) in select(FILES).prop_flat_map(|(path, text)| (Just(path), damage(text)))) {
+    fn dialects_accept_damaged_files((path, text) in select(FILES).prop_flat_map(|(path, text)| (Just(path), damage(text)))) {
         check_file(path, &text);
     }
 
     #[test]
-    fn a_sidecar_means_what_a_help_means((options, _) in call()) {
+    fn sidecar_equals_the_same_help((options, _) in call()) {
         let sidecar = json!({"description": "Does a thing", "options": options}).to_string();
         let described = Dialect::Sidecar.read("a.mcpd.json", sidecar.as_bytes()).remove(0);
         prop_assert_eq!(described.parsed.spec.unwrap().input_schema(), spec(&options).input_schema());
     }
 
     #[test]
-    fn a_text_stands_on_the_command_line_as_it_was_sent(text in "[^\0]*") {
+    fn command_line_keeps_text_unchanged(text in "[^\0]*") {
         let args = |argument: &str| {
             let spec = spec(&json!({"s": {"required": true, "value_type": "string", "argument": argument}}));
             spec.invocation(Some(&raw(json!({"s": text}).to_string()))).unwrap().args
@@ -355,7 +355,7 @@ proptest! {
     }
 
     #[test]
-    fn the_reader_takes_exactly_what_is_json(text in damage(METADATA)) {
+    fn json_reader_accepts_exactly_json(text in damage(METADATA)) {
         let expected = serde_json::from_slice::<Value>(&text);
         // A number beyond the range of a double is JSON all the same.
         prop_assume!(!expected.as_ref().is_err_and(|error| error.to_string().contains("out of range")));
@@ -366,7 +366,7 @@ proptest! {
     }
 
     #[test]
-    fn calls_are_judged_as_the_published_schema_judges_them((options, arguments) in call()) {
+    fn invocation_agrees_with_the_published_schema((options, arguments) in call()) {
         let spec = spec(&options);
         let outcome = spec.invocation(Some(&raw(arguments.to_string())));
         let validator = jsonschema::draft202012::new(&spec.input_schema()).unwrap();
@@ -378,7 +378,7 @@ proptest! {
     }
 
     #[test]
-    fn a_string_arrives_as_it_was_sent(text in any::<String>()) {
+    fn string_reaches_the_script_unchanged(text in any::<String>()) {
         let spec = spec(&json!({"s": {"required": true, "value_type": "string"}}));
         let invocation = spec.invocation(Some(&raw(json!({"s": text}).to_string()))).unwrap();
         let stdin: Value = serde_json::from_slice(&invocation.stdin).unwrap();
@@ -388,7 +388,7 @@ proptest! {
     }
 
     #[test]
-    fn a_number_is_never_rounded(text in "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?") {
+    fn number_is_never_rounded(text in "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?") {
         let spec = spec(&json!({"f": {"required": true, "value_type": "float"}}));
         let invocation = spec.invocation(Some(&raw(format!("{{\"f\":{text}}}")))).unwrap();
         prop_assert_eq!(String::from_utf8(invocation.stdin).unwrap(), format!("{{\"f\":{text}}}"));
@@ -399,7 +399,7 @@ proptest! {
     }
 
     #[test]
-    fn a_value_of_any_type_arrives_as_it_was_sent(value in argument()) {
+    fn value_of_any_type_reaches_the_script_unchanged(value in argument()) {
         let spec = spec(&json!({"v": {"required": true}}));
         let arguments = serde_json::to_string_pretty(&json!({"v": value})).unwrap();
         let invocation = spec.invocation(Some(&raw(arguments))).unwrap();
@@ -407,13 +407,13 @@ proptest! {
     }
 
     #[test]
-    fn a_log_line_loses_nothing_but_its_prefix(line in "(ERROR|WARN|WARNING|INFO|DEBUG|TRACE|PROGRESS)?[: ]{0,2}\\PC*") {
+    fn log_line_loses_only_its_prefix(line in "(ERROR|WARN|WARNING|INFO|DEBUG|TRACE|PROGRESS)?[: ]{0,2}\\PC*") {
         prop_assert!(line.ends_with(log_line(&line).text));
         prop_assert!(progress_line(&line).is_none_or(|progress| progress.progress >= 0.0));
     }
 
     #[test]
-    fn a_path_survives_its_spellings(segments in vec("[^/\\\\\\pC]{1,30}", 1..5)) {
+    fn path_survives_its_spellings(segments in vec("[^/\\\\\\pC]{1,30}", 1..5)) {
         prop_assume!(segments.iter().all(|segment| segment != "." && segment != ".."));
         let path: ScriptPath = segments.join("/").parse().unwrap();
         prop_assert_eq!(ScriptPath::from_state_uri(&path.state_uri()), Some(path.clone()));

@@ -39,7 +39,7 @@ fn repository() -> PathBuf {
 }
 
 #[test]
-fn a_sidecar_without_faults_fits_the_published_schema() {
+fn valid_sidecar_fits_the_published_schema() {
     let schema = published_schema();
     let (mut good, mut bad) = (0, 0);
     for path in children(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialects/sidecar")) {
@@ -94,7 +94,7 @@ fn examples(page: &str) -> Vec<(&str, String)> {
 }
 
 #[test]
-fn an_example_of_the_documentation_has_no_faults() {
+fn documentation_examples_have_no_faults() {
     let page = fs::read_to_string(repository().join("docs/dialects.md")).unwrap();
     let examples = examples(&page);
     assert!(

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_in_the_first_line_is_told_from_other_comments() {
+    fn misspelt_header_differs_from_other_comments() {
         for (source, leader) in [
             ("#!/bin/sh\n#/// mcpd\n", "#"),
             ("# ///mcpd\r\n", "#"),

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn runtime_noise_is_told_from_the_words_of_a_script() {
+    fn runtime_noise_differs_from_output_of_a_script() {
         for noise in [
             "Picked up JAVA_TOOL_OPTIONS: -Xmx256m\n",
             "perl: warning: Setting locale failed.\n\tLC_ALL = \"x\",\n    are supported.\n",

@@ -19,7 +19,7 @@ fn check(pointer: &str, fields: &[&str]) {
 }
 
 #[test]
-fn the_published_schema_has_every_field() {
+fn published_schema_has_every_field() {
     check("/properties", metadata::FIELDS);
     check("/$defs/option/properties", options::FIELDS);
     let of_properties = &options::FIELDS[..options::FIELDS.len() - options::OPTION_ONLY];

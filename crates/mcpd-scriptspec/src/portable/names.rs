@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn renamed_schema_tells_the_original() {
+    fn renamed_schema_names_the_original() {
         let mut schema = json!({
             "properties": {
                 "größe": {"type": "number", "description": "In cm"},

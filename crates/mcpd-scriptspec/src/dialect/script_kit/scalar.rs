@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_become_those_of_json() {
+    fn numbers_are_written_as_in_json() {
         check(
             number,
             [
