@@ -18,7 +18,7 @@ use crate::logging;
 
 /// A fault at a place of a file.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Misplaced {
+pub(crate) struct LocatedFault {
     pub(super) file: PathBuf,
     pub(super) line: usize,
     /// In characters.
@@ -26,21 +26,21 @@ pub(crate) struct Misplaced {
     pub(super) message: String,
 }
 
-impl fmt::Display for Misplaced {
+impl fmt::Display for LocatedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("use the configuration: ")?;
         ShortFault(self).fmt(f)
     }
 }
 
-impl Error for Misplaced {}
+impl Error for LocatedFault {}
 
 /// Displays a fault without the action that failed.
-struct ShortFault<'a>(&'a Misplaced);
+struct ShortFault<'a>(&'a LocatedFault);
 
 impl fmt::Display for ShortFault<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Misplaced {
+        let LocatedFault {
             file,
             line,
             column,
@@ -54,7 +54,7 @@ impl fmt::Display for ShortFault<'_> {
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Fault {
-    At(Misplaced),
+    At(LocatedFault),
     Anywhere { message: String },
 }
 

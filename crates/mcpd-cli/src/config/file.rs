@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use super::faults::Misplaced;
+use super::faults::LocatedFault;
 use super::tables::Tables;
 use super::value::Spanned;
 use crate::args::CommandLine;
@@ -110,7 +110,7 @@ impl File {
         let table = table
             .map(|table| format!("in {table}: "))
             .unwrap_or_default();
-        Misplaced {
+        LocatedFault {
             file: self.path.clone(),
             line,
             column,
