@@ -22,7 +22,7 @@ const PORT: &str = "43210";
 
 /// Commands and configurations that are not tried, with the reason.
 const NOT_TRIED: &[(&str, &str)] = &[
-    ("cargo install --path crates/mcpd-cli", "it installs"),
+    ("cargo install ", "it installs"),
     ("cargo test --workspace", "it is what runs this"),
     ("claude mcp add ", "it needs Claude Code"),
     ("podman ", "it needs a container engine"),

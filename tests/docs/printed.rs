@@ -39,7 +39,7 @@ fn stable(text: &str) -> String {
 }
 
 #[test]
-fn dots_stand_for_what_is_left_out() {
+fn ellipsis_stands_for_omitted_output() {
     #[track_caller]
     fn check(expected: &str, printed: &str, is: bool) {
         assert_eq!(is_as(expected, printed), is, "{expected:?} {printed:?}");

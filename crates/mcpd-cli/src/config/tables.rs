@@ -1,5 +1,5 @@
-//! What `mcpd.toml` can say: its tables and their keys, each with the words that its schema has for it.
-//! What the values mean is decided beside each user of them.
+//! Tables and keys of `mcpd.toml`. Each comment is the description in the JSON Schema and in
+//! `docs/configuration-reference.md`; the meaning of a value is decided beside its user.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -11,120 +11,125 @@ use serde::Deserialize;
 use super::value::{Amount, Seconds, Size, Source, Spanned};
 use crate::args::{BuiltIn, Certificates, Host, LogFormat, ToolNames, WebOrigin};
 
-/// The configuration of mcpd. Paths are relative to the directory of the file; `~/` is the home directory.
+/// The configuration of mcpd. Paths are relative to the directory of the file; `~/` is the home
+/// directory.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "mcpd.toml")]
 pub(super) struct Tables {
-    /// Directories with scripts; of two with one name, the first directory's is served.
+    /// Directories with scripts. If two have a script of the same name, the first directory's is
+    /// served.
     pub(super) roots: Option<Vec<Spanned<PathBuf>>>,
-    /// Directories with scripts, of which there is more to say than where they are.
+    /// Directories with scripts, each with settings of its own.
     #[serde(default)]
     pub(super) root: Vec<RootTable>,
-    /// How scripts are confined while they are asked for their descriptions.
+    /// Confinement of scripts while mcpd asks for their descriptions with `--help`.
     #[serde(default)]
     pub(super) probe: ProbeTable,
-    /// Tools that mcpd brings along.
+    /// Built-in tools to serve.
     pub(super) enable: Option<Vec<BuiltIn>>,
-    /// Whether scripts that have not changed are not asked again for their descriptions.
+    /// Remember descriptions, so that unchanged scripts are not asked again.
     #[schemars(extend("default" = true))]
     pub(super) cache: Option<bool>,
-    /// Whether changes of the directories are followed.
+    /// Watch the directories and take changes over without a restart (hot reload).
     #[schemars(extend("default" = true))]
     pub(super) watch: Option<bool>,
-    /// How lists spell the tool `math/add`; without it as the face of mcpd demands.
+    /// Tool names in lists. Without it `portable` on `/mcp` and stdio, and `path` on `/rpc` and
+    /// `/api/mcp`.
     pub(super) tool_names: Option<ToolNames>,
-    /// How many entries a list gives at a time.
+    /// Entries in one page of a list.
     #[schemars(extend("default" = mcpd_server::DEFAULT_PAGE_SIZE))]
     pub(super) page_size: Option<NonZeroUsize>,
-    /// The longest message that is read.
+    /// Size limit of a message from a client.
     #[schemars(extend("default" = "16 MiB"))]
     pub(super) max_message: Option<Size>,
-    /// How many scripts run at a time; 4 for each core without it.
+    /// Number of scripts that run at the same time; 4 for each core without it.
     pub(super) concurrency: Option<NonZeroUsize>,
-    /// How long a script may run, in seconds.
+    /// Time limit of a run, in seconds.
     #[schemars(extend("default" = 60))]
     pub(super) timeout: Option<Seconds>,
-    /// The sandbox that confines every script at least so far, as `--sandbox` does.
+    /// Sandbox that confines every script at least this far.
     #[schemars(extend("default" = "none"))]
     pub(super) floor: Option<Spanned<String>>,
-    /// A control group that was delegated to mcpd, below which it limits the memory of whole runs; without it the one it
-    /// is in, if systemd has delegated it.
+    /// Control group (cgroup v2) that was delegated to mcpd, to limit the memory and processes of
+    /// whole runs; without it the one that mcpd is in, if systemd has delegated it.
     pub(super) cgroup: Option<Spanned<PathBuf>>,
-    /// A file with a secret of at least 32 bytes, which seals the state that clients carry for scripts; the same for
-    /// all servers that a client may reach.
+    /// File with a secret of at least 32 bytes, which seals the state that clients carry for
+    /// scripts; all servers that a client may reach need the same one.
     pub(super) state_key_file: Option<Spanned<PathBuf>>,
-    /// Where `mcpd serve` listens: `HOST:PORT`, or `unix:PATH` for a socket in the file system.
+    /// Addresses that `mcpd serve` listens on: `HOST:PORT`, or `unix:PATH` for a socket in the
+    /// file system.
     #[serde(default)]
     #[schemars(extend("default" = ["127.0.0.1:43210"]))]
     pub(super) listen: Vec<Spanned<String>>,
-    /// Whether clients over HTTP must show who they are.
+    /// Require a token or a certificate from clients over HTTP.
     #[schemars(extend("default" = true))]
     pub(super) auth: Option<bool>,
-    /// The file of the token, made if it is missing; `agent-token` in the state directory without it.
+    /// File of the token that mcpd makes, created if it is missing; `agent-token` in the state
+    /// directory without it.
     pub(super) token_file: Option<Spanned<PathBuf>>,
-    /// Names that clients may reach the server under, besides localhost and the address it listens on.
+    /// Host names that clients may use besides `localhost` and the address that mcpd listens on.
     pub(super) allow_hosts: Option<Vec<Host>>,
-    /// Web origins that may call, such as `https://app.example`.
+    /// Web origins whose pages may call, such as `https://app.example`.
     pub(super) allow_origins: Option<Vec<WebOrigin>>,
-    /// Whether revision 2024-11-05 is also served on paths of its own, /sse and /messages.
+    /// Serve revision 2024-11-05 too, on the paths `/sse` and `/messages`.
     #[schemars(extend("default" = false))]
     pub(super) http_sse: Option<bool>,
-    /// Bytes of events that each session over HTTP keeps, so that clients whose connection broke resume a stream by
-    /// `Last-Event-ID`; 0 for none.
+    /// Events that each session over HTTP keeps, in bytes, so that a client whose connection
+    /// broke resumes its stream by `Last-Event-ID`; 0 keeps none.
     #[schemars(extend("default" = "1 MiB"))]
     pub(super) resume_buffer: Option<Amount>,
-    /// Identity of the server as clients and models read it.
+    /// Description of the server for clients and models.
     #[serde(default)]
     pub(super) server: ServerTable,
-    /// Encryption of what is served over HTTP.
+    /// Encryption of HTTP connections.
     #[serde(default)]
     pub(super) tls: TlsTable,
-    /// What mcpd says of its own doings, on stderr.
+    /// Log of mcpd itself, on stderr.
     #[serde(default)]
     pub(super) log: LogTable,
-    /// The environment that all scripts start from.
+    /// Environment of all scripts.
     #[serde(default)]
     pub(super) env: EnvTable,
-    /// The arguments of calls.
+    /// Arguments of calls.
     #[serde(default)]
     pub(super) arguments: ArgumentsTable,
-    /// Sandboxes, by the names that `[[tool]]` and `--sandbox` know them by.
+    /// Sandboxes for `[[tool]]`, `floor` and `--sandbox`, by name.
     #[serde(default)]
     pub(super) sandbox: BTreeMap<Spanned<String>, SandboxTable>,
-    /// What runs the files of an extension, such as `py`: a program and its first arguments.
+    /// Interpreter of an extension, such as `py`: a program and its first arguments.
     #[serde(default)]
     pub(super) interpreter: BTreeMap<Spanned<String>, Spanned<Vec<String>>>,
-    /// What holds for the tools whose paths match. Of several that match, a later one goes before an earlier one.
+    /// Settings of the tools whose paths match. If several match, the last one wins.
     #[serde(default)]
     pub(super) tool: Vec<ToolTable>,
     /// Clients over HTTP with tokens of their own.
     #[serde(default)]
     pub(super) token: Vec<ClientTable>,
-    /// Clients over HTTP whose certificates say who they are, in the place of a token.
+    /// Clients over HTTP that are known by their TLS certificate, in place of a token.
     #[serde(default)]
     pub(super) certificate: Vec<ClientTable>,
-    /// Issuers elsewhere whose access tokens are accepted over HTTP.
+    /// OAuth issuers whose access tokens are accepted over HTTP.
     pub(super) oauth: Option<Spanned<OAuthTable>>,
-    /// Which calls some clients may make, or may not.
+    /// Calls that are allowed or denied to clients.
     #[serde(default)]
     pub(super) rule: Vec<Spanned<RuleTable>>,
-    /// Commands whose tools are served beside the scripts.
+    /// Action endpoints: commands whose tools are served beside the scripts.
     #[serde(default)]
     pub(super) endpoint: Vec<EndpointTable>,
-    /// MCP servers whose tools, resources and prompts are served, too.
+    /// MCP servers whose tools, resources and prompts are served beside the scripts.
     #[serde(default)]
     pub(super) upstream: Vec<UpstreamTable>,
-    /// The window of a Script Kit.
+    /// Window of a Script Kit.
     #[serde(default)]
     pub(super) kit: KitTable,
-    /// The tool that runs commands, if it is enabled.
+    /// Built-in tool `run_command`, which runs shell commands.
     #[serde(default)]
     pub(super) run_command: RunCommandTable,
-    /// The log of what was called.
+    /// Audit log of all calls.
     #[serde(default)]
     pub(super) audit: AuditTable,
-    /// How much every client may ask for, if its token says nothing else.
+    /// Limits of every client that has no limits of its own.
     #[serde(default)]
     pub(super) limits: LimitsTable,
     /// Metrics for Prometheus, at `/metrics`.
@@ -135,16 +140,18 @@ pub(super) struct Tables {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[root]]`")]
 pub(super) struct RootTable {
-    /// The directory. It is served after those of `roots`, unless the command line names others; what is said of it holds
-    /// there, too.
+    /// Directory. It is served after those of `roots`, unless the command line names others;
+    /// these settings hold for it in either case.
     pub(super) path: Spanned<PathBuf>,
-    /// Patterns as in `.gitignore`, relative to the directory; only files that match one are looked at.
+    /// Patterns as in `.gitignore`, relative to the directory. mcpd looks only at files that
+    /// match one.
     #[serde(default)]
     pub(super) include: Vec<Spanned<String>>,
-    /// Patterns as in `.gitignore`; nothing that matches one is looked at.
+    /// Patterns as in `.gitignore`, relative to the directory. mcpd ignores everything that
+    /// matches one.
     #[serde(default)]
     pub(super) exclude: Vec<Spanned<String>>,
-    /// How its scripts are confined while they are asked for their descriptions.
+    /// Confinement of its scripts while mcpd asks for their descriptions; overrides `[probe]`.
     #[serde(default)]
     pub(super) probe: ProbeTable,
 }
@@ -152,13 +159,14 @@ pub(super) struct RootTable {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[probe]`")]
 pub(super) struct ProbeTable {
-    /// How far, at least; with `none` as far as their calls. `guarded` without it.
+    /// Level of confinement, at least; `none` confines a script as its calls are. `guarded`
+    /// without it.
     pub(super) sandbox: Option<Level>,
-    /// Network of scripts that are asked; `off` without it, unless the level is `none`.
+    /// Network during the probe; `off` without it, unless `sandbox` is `none`.
     pub(super) network: Option<Network>,
-    /// How long a script may take, in seconds; 5 without it.
+    /// Time limit of the probe, in seconds; 5 without it.
     pub(super) timeout: Option<Seconds>,
-    /// Asks no script at all where the system can't confine it so.
+    /// Ask no script if the system can't enforce this confinement; `false` without it.
     pub(super) require: Option<bool>,
 }
 
@@ -167,9 +175,10 @@ pub(super) struct ProbeTable {
 pub(super) struct ServerTable {
     /// Name of the server for people.
     pub(super) title: Option<String>,
-    /// Hints for models on how to use the tools of the server together.
+    /// Hints for models on how to use the tools together. The instructions of `run_command`
+    /// follow them.
     pub(super) instructions: Option<String>,
-    /// Page for people about the server, `http` or `https`.
+    /// Web page about the server for people, `http` or `https`.
     #[schemars(extend("format" = "uri"))]
     pub(super) website_url: Option<Spanned<String>>,
     /// Pictures of the server, best first.
@@ -180,65 +189,66 @@ pub(super) struct ServerTable {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[server.icons]]`")]
 pub(super) struct IconTable {
-    /// Where the picture is: an `https:`, `http:` or `data:` URI.
+    /// Address of the picture: an `https:`, `http:` or `data:` URI.
     pub(super) src: Spanned<String>,
     /// Type of the picture, such as `image/png`.
     pub(super) mime_type: Option<String>,
-    /// Sizes it has, such as `48x48`, or `any`.
+    /// Sizes of the picture, such as `48x48`, or `any`.
     #[serde(default)]
     pub(super) sizes: Vec<String>,
-    /// Background it is drawn for.
+    /// Background that the picture is drawn for.
     pub(super) theme: Option<Theme>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Theme {
-    /// A light one.
+    /// Light background.
     Light,
-    /// A dark one.
+    /// Dark background.
     Dark,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[tls]`")]
 pub(super) struct TlsTable {
-    /// The file of the server's certificate and of those that lead from it to an authority, in PEM.
+    /// File of the server's certificate and the chain to its authority, in PEM.
     pub(super) certificate: Option<Spanned<PathBuf>>,
-    /// The file of the certificate's private key, in PEM.
+    /// File of the private key of the certificate, in PEM.
     pub(super) key: Option<Spanned<PathBuf>>,
-    /// A file with the authorities whose certificates clients show, in PEM.
+    /// File of the authorities that certify clients, in PEM.
     pub(super) client_ca: Option<Spanned<PathBuf>>,
-    /// Whether clients without a certificate can connect; with `client_ca` they can't.
+    /// Certificates of clients; `required` without it if there is a `client_ca`.
     pub(super) client_certificates: Option<Spanned<Certificates>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[log]`")]
 pub(super) struct LogTable {
-    /// The form of the log.
+    /// Format of the log.
     #[schemars(extend("default" = "text"))]
     pub(super) format: Option<LogFormat>,
-    /// Which messages are logged, such as `warn` or `mcpd_server=debug`.
+    /// Filter of log messages, such as `warn` or `mcpd_server=debug`.
     pub(super) filter: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[kit]`")]
 pub(super) struct KitTable {
-    /// Whether the tools kit/show, kit/hide and kit/state are served, and the resources of a Script Kit.
+    /// Serve the tools `kit/show`, `kit/hide` and `kit/state` and the resources of a Script Kit.
     #[schemars(extend("default" = false))]
     pub(super) serve: Option<bool>,
-    /// The program that shows the window, and its arguments.
+    /// Program that shows the window, with its arguments.
     pub(super) show: Option<Spanned<Vec<String>>>,
-    /// The program that hides it, and its arguments.
+    /// Program that hides the window, with its arguments.
     pub(super) hide: Option<Spanned<Vec<String>>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[arguments]`")]
 pub(super) struct ArgumentsTable {
-    /// Names of arguments that clients add to every call, left out where a script declares no such option.
+    /// Names of arguments that clients add to every call, such as `toolCallId` of n8n. mcpd drops
+    /// them if the script declares no such option.
     #[serde(default)]
     pub(super) ignore: Vec<String>,
 }
@@ -246,13 +256,15 @@ pub(super) struct ArgumentsTable {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[env]`")]
 pub(super) struct EnvTable {
-    /// Names that are inherited from mcpd; one that ends with `*` means all that begin so.
+    /// Variables that scripts inherit from mcpd; a name that ends with `*` means all with that
+    /// prefix.
     #[serde(default)]
     pub(super) pass: Vec<Spanned<String>>,
-    /// Names that are not inherited; one that ends with `*` means all that begin so.
+    /// Variables that scripts do not inherit; a name that ends with `*` means all with that
+    /// prefix.
     #[serde(default)]
     pub(super) drop: Vec<Spanned<String>>,
-    /// Variables that are set, and are no secrets.
+    /// Variables to set, for values that are not secret.
     #[serde(default)]
     pub(super) set: BTreeMap<Spanned<String>, String>,
 }
@@ -263,159 +275,168 @@ pub(super) struct EnvTable {
     expecting = "a table with a name, `[sandbox.NAME]`"
 )]
 pub(super) struct SandboxTable {
-    /// Where it starts from.
+    /// Level that the sandbox starts from.
     #[serde(default)]
     #[schemars(extend("default" = "guarded"))]
     pub(super) level: Level,
-    /// What may be written, with everything below, if it is there when a script is run.
+    /// Paths that may be written, with everything below. They must exist when the script is run;
+    /// links are followed, except those that lie where the script may write.
     pub(super) write: Option<Vec<PathBuf>>,
-    /// Paths that may be read although they are hidden, such as `~/.config/tool`, but for what is hidden by
-    /// name below.
+    /// Paths that may be read although they are hidden, such as `~/.config/tool`, except what is
+    /// hidden by name below them.
     pub(super) read: Option<Vec<PathBuf>>,
-    /// What may not be read, besides the secrets that are known to mcpd, such as `~/.ssh`.
+    /// Paths that may not be read, besides the secrets that mcpd knows of, such as `~/.ssh`.
     pub(super) hide: Option<Vec<PathBuf>>,
-    /// Whether there is a network; that of the host unless the level is `strict`.
+    /// Network of the script; `off` at level `strict` and `host` at other levels without it.
     pub(super) network: Option<Network>,
-    /// Whether a script runs if the system can't do all of this; that depends on the level otherwise.
+    /// Reaction if the system can't enforce all of this; `refuse` at level `strict` and `report`
+    /// at other levels without it.
     pub(super) missing: Option<Missing>,
-    /// Whom scripts run as, `user` or `user:group`, by name or number; for mcpd run by root.
+    /// User that scripts run as, `user` or `user:group`, by name or number; only if mcpd runs as
+    /// root. `HOME`, `USER`, `LOGNAME` and `SHELL` are that user's.
     pub(super) run_as: Option<Spanned<String>>,
-    /// Processor time of each process, in seconds.
+    /// Processor time of each process, in seconds; 300 without it if the script is confined.
     pub(super) cpu: Option<Seconds>,
     /// Address space of each process.
     pub(super) address_space: Option<Amount>,
-    /// The largest file that may be written.
+    /// Size of the largest file that may be written; 1 GiB without it if the script is confined.
     pub(super) file_size: Option<Amount>,
-    /// Memory of the whole run; that takes a control group of mcpd's own.
+    /// Memory of the whole run. It needs a control group that was delegated to mcpd.
     pub(super) memory: Option<Amount>,
-    /// How many files each process may have open.
+    /// Open files of each process; 1024 without it if the script is confined.
     pub(super) open_files: Option<u64>,
-    /// How many processes the whole run may have.
+    /// Processes of the whole run; 256 without it at level `strict`. It is exact only with a
+    /// control group that was delegated to mcpd.
     pub(super) processes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
-    /// May do what mcpd may do.
+    /// No confinement: the script may do what mcpd may do.
     None,
-    /// Writes nothing but what is allowed, reads no secrets, gains no rights, and leaves no process behind.
+    /// The script writes only what is allowed, reads no secrets, gains no rights, and leaves no
+    /// process behind.
     #[default]
     Guarded,
-    /// Is also in a system of its own, without a network; where the kernel can't do that, it is not run.
+    /// The script is also isolated in namespaces of its own, without a network; if the kernel
+    /// can't do that, it is not run.
     Strict,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Network {
-    /// That of the host.
+    /// Network of the host.
     Host,
-    /// No connection, not even to this machine.
+    /// No connections, not even to this machine.
     Off,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Missing {
-    /// It runs, and what is missing is in the log once.
+    /// The script runs, and the log names the missing part once.
     Report,
-    /// It does not run.
+    /// The script does not run.
     Refuse,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Task {
-    /// They don't.
+    /// Calls wait for their result.
     Never,
-    /// They do if they are not over within half a second.
+    /// Calls become tasks if they are not over within half a second.
     Auto,
-    /// They always do, and clients that know of no tasks can't make any.
+    /// Calls always become tasks; clients without support for tasks are refused.
     Required,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Terminal {
-    /// As a terminal would show it in the end: without colours, and a progress bar once.
+    /// As a terminal would show it in the end: without colours, and with the last state of a
+    /// progress bar.
     Shown,
-    /// With all escape sequences and carriage returns.
+    /// As it was printed, with all escape sequences and carriage returns.
     Raw,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[tool]]`")]
 pub(super) struct ToolTable {
-    /// Which tools: `*` stands for a part of a name, `**` for any number of names.
+    /// Pattern of paths, such as `math/*`: `*` stands for a part of a name, `**` for any number
+    /// of names.
     #[serde(rename = "match")]
     pub(super) pattern: Spanned<String>,
-    /// The name of the sandbox that confines them.
+    /// Name of the sandbox that confines the tools.
     pub(super) sandbox: Option<Spanned<String>>,
-    /// How long a run may take, in seconds; goes before what the script says.
+    /// Time limit of a run, in seconds; overrides the script's own, and that overrides
+    /// `--timeout`.
     pub(super) timeout: Option<Seconds>,
-    /// How many runs of each there may be at once; goes before what the script says.
+    /// Number of runs of each tool at the same time; overrides the script's own.
     pub(super) concurrency: Option<NonZeroUsize>,
-    /// Whether secrets are taken out of what they print.
+    /// Remove secrets from output.
     #[schemars(extend("default" = true))]
     pub(super) redact: Option<bool>,
-    /// Form in which models read what they print.
+    /// Form in which models read output.
     #[schemars(extend("default" = "shown"))]
     pub(super) terminal: Option<Terminal>,
-    /// Whether calls go on in the background; goes before what the script says.
+    /// Calls in the background; overrides the script's own setting.
     pub(super) task: Option<Task>,
-    /// How they are confined while they are asked for their descriptions; goes before `[probe]`.
+    /// Confinement while mcpd asks for their descriptions; overrides `[probe]`.
     #[serde(default)]
     pub(super) probe: ProbeTable,
-    /// Variables for them alone, which are secrets.
+    /// Variables for these tools alone. Their values are secrets.
     #[serde(default)]
     pub(super) env: Variables,
 }
 
-/// Variables that are secrets.
+/// Variables whose values are secrets.
 pub(super) type Variables = BTreeMap<Spanned<String>, Spanned<Source>>;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[upstream]]`")]
 pub(super) struct UpstreamTable {
-    /// What people know the server as.
+    /// Name of the server for people.
     pub(super) name: Spanned<String>,
-    /// A program and its arguments, spoken to over its stdin and stdout. It has this or a `url`.
+    /// Program and arguments of a server on stdin and stdout. Either this or `url` is required.
     pub(super) command: Option<Spanned<Vec<String>>>,
-    /// Where it is reached over Streamable HTTP, `http` or `https`.
+    /// Address of a server over Streamable HTTP, `http` or `https`.
     #[schemars(extend("format" = "uri"))]
     pub(super) url: Option<Spanned<String>>,
-    /// The path that its tools and prompts are served below; the name without it. With `""` they are served as they
-    /// are called.
+    /// Path that its tools and prompts are served below; `name` without it. With `""` they keep
+    /// their own names.
     pub(super) prefix: Option<Spanned<String>>,
-    /// Patterns of the tools that are served, by their own names; all without it.
+    /// Patterns of the tools to serve, by their own names; all without it.
     pub(super) tools: Option<Spanned<Vec<String>>>,
-    /// How long a request may take, in seconds.
+    /// Time limit of a request, in seconds.
     #[schemars(extend("default" = 60))]
     pub(super) timeout: Option<Seconds>,
-    /// Variables of a `command`, which are secrets.
+    /// Variables of a `command`. Their values are secrets.
     #[serde(default)]
     pub(super) env: Variables,
-    /// Headers for a `url`, which are secrets.
+    /// Headers for a `url`. Their values are secrets.
     #[serde(default)]
     pub(super) headers: Variables,
-    /// The token for a `url`, sent as `Authorization: Bearer`.
+    /// Token for a `url`, sent as `Authorization: Bearer`.
     pub(super) token: Option<Spanned<Source>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[endpoint]]`")]
 pub(super) struct EndpointTable {
-    /// The program and its arguments; a path is relative to the directory of the file.
+    /// Program and its arguments; a path is relative to the directory of the file.
     pub(super) command: Spanned<Vec<String>>,
-    /// Its tools are served as `PREFIX/NAME`.
+    /// Path that its tools are served below, as `PREFIX/NAME`.
     pub(super) prefix: Option<Spanned<String>>,
-    /// How long a call may take, in seconds; as long as that of a script without it.
+    /// Time limit of a call, in seconds; that of scripts without it.
     pub(super) timeout: Option<Seconds>,
-    /// How often it is asked for its list, in seconds.
+    /// Interval between requests for its list, in seconds.
     #[schemars(extend("default" = 60))]
     pub(super) refresh: Option<Seconds>,
-    /// Variables for it alone, which are secrets.
+    /// Variables for this endpoint alone. Their values are secrets.
     #[serde(default)]
     pub(super) env: Variables,
 }
@@ -426,27 +447,30 @@ pub(super) struct EndpointTable {
     expecting = "tables `[[token]]` or `[[certificate]]`"
 )]
 pub(super) struct ClientTable {
-    /// What rules and the audit log call the client.
+    /// Name of the client in rules and in the audit log.
     pub(super) name: Spanned<String>,
-    /// The hash of what it shows, 64 hexadecimal digits: of its token, as `mcpd token new` prints it, or of its
-    /// certificate, as `openssl x509 -noout -fingerprint -sha256` does.
+    /// SHA-256 hash, 64 hexadecimal digits: of the client's token, as `mcpd token new` prints it,
+    /// or the fingerprint of its certificate, as `openssl x509 -in client.pem -noout -fingerprint
+    /// -sha256` prints it.
     pub(super) sha256: Spanned<String>,
-    /// Patterns of all it may use; everything without it.
+    /// Patterns of the tools, prompts and resources that the client may use; all without it.
     pub(super) tools: Option<Vec<Spanned<String>>>,
-    /// How many of its calls are carried out at a time; others wait.
+    /// Calls of the client that run at the same time; further calls wait.
     pub(super) concurrency: Option<NonZeroUsize>,
-    /// How many calls it may begin per second in the long run; `inf` for any number.
+    /// Rate limit of the client (token bucket): calls per second in the long run, such as `0.5`;
+    /// `inf` for no limit.
     pub(super) rate: Option<Spanned<f64>>,
-    /// How many of them at once; two seconds' worth without it.
+    /// Calls that may begin at once, beyond the rate; the calls of two seconds without it.
     pub(super) burst: Option<NonZeroU32>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[metrics]`")]
 pub(super) struct MetricsTable {
-    /// A loopback address of their own, such as `127.0.0.1:9464`, where every program on this machine is served them.
+    /// Loopback address for metrics, such as `127.0.0.1:9464`. Every program on this machine can
+    /// read them there.
     pub(super) listen: Option<Spanned<String>>,
-    /// Whether they are served beside `/mcp`, to clients with a token.
+    /// Serve metrics at `/metrics` beside `/mcp`, to clients with a token.
     #[schemars(extend("default" = false))]
     pub(super) to_clients: Option<bool>,
 }
@@ -454,28 +478,31 @@ pub(super) struct MetricsTable {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[limits]`", default)]
 pub(super) struct LimitsTable {
-    /// How many calls of a client are carried out at a time; others wait.
+    /// Calls of a client that run at the same time; further calls wait.
     #[schemars(extend("default" = 32))]
     pub(super) concurrency: Option<NonZeroUsize>,
-    /// How many calls a client may begin per second in the long run; `inf` for any number. Without it there is a limit
-    /// of 20 for clients with a `[[token]]` or a `[[certificate]]`, and none for others.
+    /// Rate limit of a client (token bucket): calls per second in the long run, such as `0.5`;
+    /// `inf` for no limit. Without it 20 for clients with a `[[token]]`, a `[[certificate]]` or a
+    /// token of an OAuth issuer, and no limit for `agent`, `local` and `anonymous`.
     pub(super) rate: Option<Spanned<f64>>,
-    /// How many of them at once; two seconds' worth without it.
+    /// Calls that may begin at once, beyond the rate; the calls of two seconds without it.
     pub(super) burst: Option<NonZeroU32>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[oauth]`")]
 pub(super) struct OAuthTable {
-    /// The URL of `/mcp` for clients, which tokens must name as their audience; without it where the server listens.
+    /// URL of `/mcp` for clients, which tokens must name as their audience; the address that mcpd
+    /// listens on without it.
     pub(super) resource: Option<Spanned<String>>,
-    /// Other audiences that tokens may name, for issuers that have names of their own for what tokens are for.
+    /// Other audiences that tokens may name, for issuers that use names of their own.
     #[serde(default)]
     pub(super) audience: Vec<String>,
-    /// Whose tokens are accepted.
+    /// Issuers whose tokens are accepted.
     #[serde(default)]
     pub(super) issuer: Vec<IssuerTable>,
-    /// What tokens are good for, by their scopes. Without any scope each is good for everything.
+    /// Tools that each scope of a token allows. Without any scope a token allows everything that
+    /// rules allow.
     #[serde(default)]
     pub(super) scope: Vec<ScopeTable>,
 }
@@ -483,35 +510,38 @@ pub(super) struct OAuthTable {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[oauth.issuer]]`")]
 pub(super) struct IssuerTable {
-    /// What the issuer calls itself, byte for byte: the `iss` of its tokens.
+    /// Name of the issuer, byte for byte as in the `iss` of its tokens.
     pub(super) url: Spanned<String>,
-    /// Where its keys are: a URL, or the path of a file. Without it the issuer's own metadata says so.
+    /// Keys of the issuer: a URL, or the path of a file; without it the issuer's own metadata
+    /// names the place.
     pub(super) jwks: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[oauth.scope]]`")]
 pub(super) struct ScopeTable {
-    /// What tokens call it.
+    /// Name of the scope in tokens.
     pub(super) name: Spanned<String>,
-    /// Patterns of the tools that may be used with it.
+    /// Patterns of the tools, prompts and resources that the scope allows.
     pub(super) tools: Spanned<Vec<Spanned<String>>>,
-    /// Whether clients are told of it only when a call takes it.
+    /// Name the scope to clients only when a call needs it.
     #[serde(default)]
     pub(super) step_up: bool,
 }
 
-/// It has `allow` or `deny`.
+/// A rule has either `allow` or `deny`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[rule]]`")]
 pub(super) struct RuleTable {
-    /// The names of the clients it is about; everybody without it.
+    /// Names of the clients that the rule is about; all clients without it.
     pub(super) clients: Option<Vec<Spanned<String>>>,
-    /// Patterns of tools. As soon as one such rule is about a client, it may call only what one of them allows.
+    /// Patterns of tools. A client that any such rule is about may call only what one of them
+    /// allows.
     pub(super) allow: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Patterns of tools that are never called, whatever is allowed.
+    /// Patterns of tools that may never be called, whatever else is allowed.
     pub(super) deny: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Only the calls in which each of these arguments matches one of its patterns; `*` stands for any text.
+    /// Arguments: the rule holds only for calls in which each of these matches one of its
+    /// patterns; `*` stands for any text.
     #[serde(default)]
     pub(super) arguments: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
 }
@@ -519,39 +549,41 @@ pub(super) struct RuleTable {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[run_command]`")]
 pub(super) struct RunCommandTable {
-    /// The name of the sandbox that confines commands.
+    /// Name of the sandbox that confines commands; `none` confines nothing.
     #[schemars(extend("default" = "guarded"))]
     pub(super) sandbox: Option<Spanned<String>>,
-    /// Where commands work, and may write; a directory of the server's own without it.
+    /// Work directory of commands, which they may write; a directory of the server's own without
+    /// it.
     pub(super) workdir: Option<Spanned<PathBuf>>,
-    /// How long a command may run if the call does not say, in seconds; otherwise as for scripts.
+    /// Time limit of a command if the call names none, in seconds; that of scripts, at most
+    /// `max_timeout`, without it.
     pub(super) timeout: Option<Seconds>,
-    /// How long a call may ask for at most, in seconds.
+    /// Longest time limit that a call may ask for, in seconds; a longer `timeout` raises it.
     #[schemars(extend("default" = 600))]
     pub(super) max_timeout: Option<Seconds>,
-    /// The shell, and what it is given before the command; `/bin/sh -c` without it.
+    /// Shell and its arguments before the command; `/bin/sh -c` without it.
     pub(super) shell: Option<Spanned<Vec<String>>>,
-    /// Patterns of the only commands that are run; all without it.
+    /// Patterns of the only commands that may run; all without it.
     pub(super) allow: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Patterns of commands that are not run, whatever is allowed.
+    /// Patterns of commands that may not run, whatever else is allowed.
     pub(super) deny: Option<Vec<Spanned<String>>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[audit]`", default)]
 pub(super) struct AuditTable {
-    /// What if a call can't be recorded.
+    /// Reaction if a call can't be recorded.
     #[schemars(extend("default" = "best-effort"))]
     pub(super) mode: AuditMode,
-    /// How much is recorded of arguments.
+    /// Recorded part of arguments.
     #[schemars(extend("default" = "full"))]
     pub(super) args: AuditArguments,
-    /// Where the log is; `logs/mcp-audit.jsonl` in the state directory without it.
+    /// File of the log; `logs/mcp-audit.jsonl` in the state directory without it.
     pub(super) path: Option<PathBuf>,
-    /// How large a file gets before another one is begun.
+    /// Size at which a new file is begun.
     #[schemars(extend("default" = "16 MiB"))]
     pub(super) max_size: Option<Amount>,
-    /// How many full files are kept.
+    /// Number of full files that are kept.
     #[schemars(extend("default" = 8))]
     pub(super) keep: Option<NonZeroU32>,
 }
@@ -559,9 +591,9 @@ pub(super) struct AuditTable {
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AuditMode {
-    /// It is refused.
+    /// The call is refused.
     Require,
-    /// It is made, and counted.
+    /// The call is made, and the loss is counted.
     #[default]
     BestEffort,
     /// Nothing is recorded.
@@ -573,11 +605,11 @@ pub(super) enum AuditMode {
 pub(super) enum AuditArguments {
     /// Nothing.
     None,
-    /// Their names.
+    /// Names.
     Names,
-    /// Their names and hashes of their values.
+    /// Names, and hashes of values.
     Hash,
-    /// Their names and values, without secrets.
+    /// Names and values, without secrets.
     #[default]
     Full,
 }

@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 use super::schema;
 use crate::config::tables::Tables;
 
+mod reference;
+
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
@@ -125,24 +127,27 @@ fn keys_of_table(text: &str) -> BTreeSet<String> {
     rows.map(first).collect()
 }
 
-/// A page has `<!-- keys: tool -->` before the table with the keys of `[[tool]]`.
+/// A page that explains `[[tool]]` key by key has the mark `<!-- keys: tool -->` before its table.
+/// The reference has all tables, so not every one needs a second explanation.
 #[test]
 fn pages_list_the_keys_of_every_table() {
     const MARK: &str = "\n<!-- keys:";
-    let mut documented = BTreeMap::new();
+    let schema = schema();
+    let known = tables(&schema);
+    let mut marked = BTreeSet::new();
     for (page, text) in pages() {
         for part in text.split(MARK).skip(1) {
             let (table, rest) = part.split_once("-->").expect(&page);
-            let before = documented.insert(table.trim().to_owned(), keys_of_table(rest));
-            assert!(before.is_none(), "{page} documents `{table}` again");
+            let table = table.trim();
+            let keys: BTreeSet<_> = known[table].keys().cloned().collect();
+            assert_eq!(keys_of_table(rest), keys, "`{table}` in {page}");
+            assert!(
+                marked.insert(table.to_owned()),
+                "{page} has `{table}` again"
+            );
         }
     }
-    let keys = |keys: Map<String, Value>| keys.keys().cloned().collect::<BTreeSet<_>>();
-    let known: BTreeMap<_, _> = tables(&schema())
-        .into_iter()
-        .map(|(table, schemas)| (table, keys(schemas)))
-        .collect();
-    assert_eq!(documented, known, "what is documented, and what there is");
+    assert!(marked.len() > 5, "only {marked:?} were found");
 }
 
 #[test]
