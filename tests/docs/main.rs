@@ -180,6 +180,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/configuration.md", 3),
     ("docs/endpoints.md", 2),
     ("docs/event-stream.md", 1),
+    ("docs/how-do-i.md", 14),
     ("docs/observability.md", 4),
     ("docs/run-command.md", 2),
     ("docs/service.md", 8),
