@@ -5,6 +5,7 @@
 
 mod page;
 mod printed;
+mod terminal;
 
 use std::fs;
 use std::io::Read as _;
