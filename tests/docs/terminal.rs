@@ -92,7 +92,7 @@ impl Picture {
     }
 }
 
-/// Line with its colours (SGR sequences) as spans.
+/// Returns a line with its colours (SGR sequences) as spans.
 fn spans(line: &str) -> String {
     let mut spans = String::new();
     let mut style = String::new();
@@ -101,7 +101,7 @@ fn spans(line: &str) -> String {
         let mut text = part;
         if index > 0 {
             let (codes, rest) = part.split_once('m').expect("only colours are printed");
-            style = restyled(style, codes);
+            style = apply_codes(style, codes);
             text = rest;
         }
         columns += text.chars().count();
@@ -116,8 +116,8 @@ fn spans(line: &str) -> String {
     spans
 }
 
-/// Attributes of the text after an SGR sequence.
-fn restyled(style: String, codes: &str) -> String {
+/// Returns the attributes of the text after an SGR sequence.
+fn apply_codes(style: String, codes: &str) -> String {
     codes.split(';').fold(style, |style, code| match code {
         "" | "0" => String::new(),
         "1" => style + r#" font-weight="bold""#,

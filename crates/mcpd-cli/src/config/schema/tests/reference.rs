@@ -70,7 +70,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     /// Schema behind a reference, or the schema itself.
-    fn followed<'s>(&'s self, schema: &'s Value) -> &'s Value {
+    fn resolve<'s>(&'s self, schema: &'s Value) -> &'s Value {
         let reference = schema["$ref"].as_str();
         reference.map_or(schema, |reference| {
             self.schema.pointer(&reference[1..]).unwrap()
@@ -80,7 +80,7 @@ impl Page<'_> {
     /// Adds a table of keys, then the tables inside it. `name` is its key, `heading` its spelling in
     /// a file.
     fn add_table(&mut self, name: &str, heading: &str, table: &Value) {
-        let table = self.followed(table).clone();
+        let table = self.resolve(table).clone();
         let required = table["required"].as_array().cloned().unwrap_or_default();
         let flags = flags(name);
         let column = if flags.is_empty() { "" } else { " flag |" };
@@ -111,7 +111,7 @@ impl Page<'_> {
                 write!(self.text, " {flag} |").unwrap();
             }
             self.text += "\n";
-            let items = self.followed(&property["items"]);
+            let items = self.resolve(&property["items"]);
             if items["properties"].is_object() {
                 inner.push((format!("[[{heading}.{key}]]"), items.clone()));
             }
@@ -124,7 +124,7 @@ impl Page<'_> {
 
     /// Returns whether a key is a table, or an array of tables, of its own.
     fn is_table(&self, property: &Value) -> bool {
-        let of = |schema: &Value| self.followed(schema)["properties"].is_object();
+        let of = |schema: &Value| self.resolve(schema)["properties"].is_object();
         of(property)
             || of(&property["items"])
             || of(&property["additionalProperties"])
@@ -143,7 +143,7 @@ impl Page<'_> {
             Some("ProbeTable") => return "table, see [`[probe]`](#probe)".to_owned(),
             _ => {}
         }
-        let schema = self.followed(property);
+        let schema = self.resolve(property);
         if let Some(choices) = schema["oneOf"].as_array() {
             let choices: Vec<_> = choices
                 .iter()
@@ -159,7 +159,7 @@ impl Page<'_> {
             || ["certificate", "key", "client_ca"].contains(&key);
         match schema["type"].as_str() {
             Some("array")
-                if key == "icons" || self.followed(&schema["items"])["properties"].is_object() =>
+                if key == "icons" || self.resolve(&schema["items"])["properties"].is_object() =>
             {
                 "array of tables".to_owned()
             }
@@ -186,11 +186,11 @@ impl Page<'_> {
 
     /// Meaning of each choice of a value.
     fn details(&self, property: &Value) -> String {
-        let items = self.followed(&property["items"]);
+        let items = self.resolve(&property["items"]);
         let schema = if items.is_object() {
             items
         } else {
-            self.followed(property)
+            self.resolve(property)
         };
         let choices = schema["oneOf"].as_array().into_iter().flatten();
         choices.fold(String::new(), |mut details, choice| {
@@ -267,7 +267,7 @@ fn page() -> String {
             _ => (format!("[{name}]"), property.clone()),
         };
         let description = property["description"].as_str().unwrap().replace('\n', " ");
-        let more = page.followed(&table)["description"]
+        let more = page.resolve(&table)["description"]
             .as_str()
             .filter(|more| *more != description);
         let more = more.map_or(String::new(), |more| format!("\n{more}"));
