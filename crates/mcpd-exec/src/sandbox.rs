@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 /// Level of confinement. Each level includes all restrictions of the one before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -179,12 +180,17 @@ impl Sandbox {
 
     /// Returns the confinement for code that was not reviewed: see [`Level::Guarded`].
     pub fn guarded() -> Self {
-        Self {
-            level: Level::Guarded,
-            homes: homes::of_caller(),
-            hidden: Self::secrets(),
-            ..Self::none()
-        }
+        // The database of users may be slow, and every probe asks.
+        static GUARDED: LazyLock<Sandbox> = LazyLock::new(|| {
+            let homes = homes::of_caller();
+            Sandbox {
+                level: Level::Guarded,
+                hidden: secrets::of_caller(&homes, |name| std::env::var_os(name)),
+                homes,
+                ..Sandbox::none()
+            }
+        });
+        GUARDED.clone()
     }
 
     /// Returns the strongest confinement that the system has: see [`Level::Strict`].
@@ -325,7 +331,7 @@ impl Sandbox {
     /// that `XDG_CONFIG_HOME`, `XDG_DATA_HOME`, `XDG_STATE_HOME` and `XDG_CACHE_HOME` name
     /// instead.
     pub fn secrets() -> Vec<PathBuf> {
-        secrets::of_caller(&homes::of_caller(), |name| std::env::var_os(name))
+        Self::guarded().hidden
     }
 }
 
