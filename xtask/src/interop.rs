@@ -68,7 +68,7 @@ struct Framework {
     driver: String,
     #[serde(default = "both_transports")]
     transports: Vec<Transport>,
-    /// Remark on its installation, shown below the table.
+    /// Remark on its installation or its options, shown below the table.
     #[serde(default)]
     note: Option<String>,
     /// Actions that fail because of the framework: the reason, and a workaround.

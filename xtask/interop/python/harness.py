@@ -129,7 +129,7 @@ class Actions:
     async def image(self):
         method = "image" if hasattr(self.client, "image") else "call"
         seen = str(await self.use(method, "picture", {}))
-        if not any(sign in seen for sign in ("iVBORw0K", "image/png", "PngImageFile")):
+        if not any(sign in seen for sign in ("iVBORw0K", "image/png", "PngImageFile", r"\x89PNG")):
             raise AssertionError(f"no image in {seen[:300]}")
 
     async def progress(self):
