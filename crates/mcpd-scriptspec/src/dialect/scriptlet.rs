@@ -14,22 +14,22 @@ use super::{
 };
 use crate::{diagnostic::Diagnostic, json::Span, rules::Code, suggest::suggest, text};
 
+mod directives;
 mod language;
 mod literal;
-mod passed_over;
 mod placeholder;
 mod positional;
-mod printed;
 mod section;
 mod shell;
-mod surroundings;
+mod skipped_blocks;
 mod template;
+mod text_template;
 
+use directives::{Misplaced, Surroundings};
 use language::Language;
 use placeholder::Placeholder;
 use positional::Positional;
 use section::{Block, Section, Text, sections};
-use surroundings::{Misplaced, Surroundings};
 use template::Template;
 
 /// Returns whether the file at `path` contains scriptlets.
@@ -115,10 +115,10 @@ impl<'a> Scriptlet<'a> {
 
     /// Describes a scriptlet that cannot run, with the reason.
     fn passed_over(&self, section: &Section, block: &Block) -> Option<Described> {
-        let reason = passed_over::reason(&block.name).or_else(|| {
+        let reason = skipped_blocks::reason(&block.name).or_else(|| {
             let language = Language::of(&block.name).filter(|language| language.is_javascript())?;
             let code = shared_code(section, block, language).code;
-            let name = passed_over::kit_name(&code)?;
+            let name = skipped_blocks::kit_name(&code)?;
             Some(format!(
                 "it calls `{name}`, which only Script Kit itself has"
             ))

@@ -4,8 +4,8 @@
 use super::{
     literal::{self, Syntax},
     placeholder::{Placeholder, placeholders},
-    printed,
     shell::{self, Shell},
+    text_template,
 };
 use crate::{invocation::alias, json::Span};
 
@@ -137,7 +137,7 @@ impl Language {
         is_number: &dyn Fn(&str) -> bool,
     ) -> (String, Vec<Placeholder>) {
         let shell = match self.extension {
-            _ if self.is_template => return printed::fill(code),
+            _ if self.is_template => return text_template::fill(code),
             "js" | "ts" => return literal::fill(code, Syntax::JavaScript, is_number),
             "py" => return literal::fill(code, Syntax::Python, is_number),
             "sh" => Shell::Plain,

@@ -12,11 +12,11 @@ use super::{
     placeholder::{self, Placeholder, placeholders},
 };
 
-mod calculation;
+mod arithmetic;
 mod document;
 mod position;
 
-use calculation::{declares_integers, declares_list, may_evaluate};
+use arithmetic::{declares_integers, declares_list, may_evaluate};
 use document::{HereDocument, has_commands};
 use position::Position;
 
