@@ -9,7 +9,6 @@ mod home;
 mod image;
 mod isolate;
 mod landlock;
-mod lane;
 mod mounts;
 mod namespaces;
 mod pipe;
@@ -18,6 +17,7 @@ mod seen;
 #[cfg(test)]
 #[path = "../tests/process/skip.rs"]
 mod skip;
+mod spawner_class;
 mod temporary;
 #[cfg(test)]
 mod tests;
@@ -67,8 +67,8 @@ use crate::process::Progress;
 use crate::sandbox::{Level, Missing, Network};
 
 pub(crate) use self::cgroup::delegated as control_group;
-pub(crate) use self::lane::{Entered, Lane};
 pub(crate) use self::raw::{prepare_memory, prepare_signals, release_memory};
+pub(crate) use self::spawner_class::{InstalledClass, SpawnerClass};
 pub(crate) use self::watchdog::run as run_watchdog;
 
 /// Name of the mechanism in [`MissingMechanism`].
@@ -170,18 +170,18 @@ impl System {
         &self,
         command: &Command,
         program: &Path,
-        lane: &Entered,
+        class: &InstalledClass,
     ) -> Result<Birth, StartError> {
         if let Some(watchdog) = &self.watchdog {
             watchdog.wake();
         }
         let no_proc = self.no_proc.load(Relaxed);
         let proc = if no_proc { Proc::Empty } else { Proc::Own };
-        let result = match self.try_start(command, program, lane, proc) {
+        let result = match self.try_start(command, program, class, proc) {
             // In containers the kernel refuses a `/proc` that would show more than the
             // container's own.
             Err(failed) if failed.is_refused_mount && !no_proc => {
-                let second = self.try_start(command, program, lane, Proc::Empty);
+                let second = self.try_start(command, program, class, Proc::Empty);
                 self.no_proc.store(second.is_ok(), Relaxed);
                 second
             }
@@ -209,7 +209,7 @@ impl System {
         &self,
         command: &Command,
         program: &Path,
-        lane: &Entered,
+        class: &InstalledClass,
         proc: Proc,
     ) -> Result<Birth, Failed> {
         let failed = |source| StartError::Io {
@@ -226,9 +226,9 @@ impl System {
             step: "prepare its confinement",
             source,
         };
-        let confinement = Confinement::prepare(command, program, self, lane, proc);
+        let confinement = Confinement::prepare(command, program, self, class, proc);
         let mut confinement = confinement.map_err(unprepared)?;
-        refuse_missing(&confinement.enforced, command, program, lane)?;
+        refuse_missing(&confinement.enforced, command, program, class)?;
         confinement.report(command, proc);
         let pipes = pipe::Pipes::new(command).map_err(exhausted)?;
         let image = image(command, program, confinement.temporary()).map_err(failed)?;
@@ -329,9 +329,9 @@ fn refuse_missing(
     enforced: &Enforced,
     command: &Command,
     program: &Path,
-    lane: &Entered,
+    class: &InstalledClass,
 ) -> Result<(), StartError> {
-    let refuses = command.sandbox.missing == Missing::Refuse || lane.is_needed();
+    let refuses = command.sandbox.missing == Missing::Refuse || class.lacks_required_filter();
     if enforced.missing.is_empty() || !refuses {
         return Ok(());
     }

@@ -25,8 +25,8 @@ pub(crate) use windows::{
 
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 pub(crate) use crate::linux::{
-    Child, Entered, ExitWatch, Lane, System, control_group, entry, is_open_for_writing,
-    prepare_memory, prepare_signals, release_memory, run_watchdog,
+    Child, ExitWatch, InstalledClass, SpawnerClass, System, control_group, entry,
+    is_open_for_writing, prepare_memory, prepare_signals, release_memory, run_watchdog,
 };
 #[cfg(any(not(target_os = "linux"), mcpd_portable))]
 mod portable;
@@ -34,8 +34,8 @@ mod portable;
 mod seatbelt;
 #[cfg(any(not(target_os = "linux"), mcpd_portable))]
 pub(crate) use portable::{
-    Child, Entered, ExitWatch, Lane, System, control_group, is_open_for_writing, prepare_memory,
-    prepare_signals, release_memory, run_watchdog,
+    Child, ExitWatch, InstalledClass, SpawnerClass, System, control_group, is_open_for_writing,
+    prepare_memory, prepare_signals, release_memory, run_watchdog,
 };
 
 /// New process, with our ends of its pipes.

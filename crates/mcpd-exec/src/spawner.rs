@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::command::Command;
 use crate::error::{StartError, diagnosis};
-use crate::os::{self, Entered, Lane, Output, Pipe, System};
+use crate::os::{self, InstalledClass, Output, Pipe, SpawnerClass, System};
 use crate::outcome::StdinReport;
 use crate::process::{Announced, Process, Reaper, Turn};
 
@@ -47,7 +47,7 @@ pub(crate) struct Input {
 #[derive(Debug)]
 pub(crate) struct Spawners {
     count: usize,
-    lanes: Box<[Threads]>,
+    pools: Box<[Threads]>,
     reaper: Reaper,
     system: Arc<System>,
     /// Cloned by each thread until its end.
@@ -95,7 +95,10 @@ impl Spawners {
         let (end, ends) = mpsc::channel();
         Ok(Self {
             count,
-            lanes: Lane::ALL.iter().map(|_| Threads::default()).collect(),
+            pools: SpawnerClass::ALL
+                .iter()
+                .map(|_| Threads::default())
+                .collect(),
             reaper: Reaper::start(Arc::clone(&system), end.clone())?,
             system,
             end,
@@ -132,8 +135,8 @@ impl Spawners {
 
     /// Queues a job. Starts a thread for it if all are busy and the pool may grow.
     fn push(&self, job: Job) -> io::Result<()> {
-        let index = Lane::of(&job.command.sandbox);
-        let queue = &self.lanes[index].0;
+        let index = SpawnerClass::index_for(&job.command.sandbox);
+        let queue = &self.pools[index].0;
         let mut state = queue.state();
         let is_awaited = state.jobs.len() < state.idle;
         if !is_awaited && state.threads < self.count {
@@ -154,13 +157,13 @@ impl Spawners {
     }
 
     fn start(&self, index: usize, number: usize) -> io::Result<()> {
-        let queue = Arc::clone(&self.lanes[index].0);
+        let queue = Arc::clone(&self.pools[index].0);
         let (system, end) = (Arc::clone(&self.system), self.end.clone());
         let thread = thread::Builder::new().name(format!("mcpd-spawn-{index}-{number}"));
         thread.spawn(move || {
-            let lane = Lane::ALL[index].enter(&system);
+            let class = SpawnerClass::ALL[index].install(&system);
             while let Some(job) = queue.next() {
-                job.run(&system, &lane);
+                job.run(&system, &class);
             }
             drop(system);
             drop(end);
@@ -211,7 +214,7 @@ impl Queue {
 }
 
 impl Job {
-    fn run(self, system: &System, lane: &Entered) {
+    fn run(self, system: &System, class: &InstalledClass) {
         let Self {
             command,
             turn,
@@ -221,7 +224,7 @@ impl Job {
         if reply.is_closed() {
             return;
         }
-        let mut started = start(&command, turn, reaper, system, lane);
+        let mut started = start(&command, turn, reaper, system, class);
         if let Ok(started) = &mut started
             && started.stdin.pipe.is_none()
         {
@@ -239,12 +242,12 @@ fn start(
     turn: Turn,
     reaper: Reaper,
     system: &System,
-    lane: &Entered,
+    class: &InstalledClass,
 ) -> Result<Started, StartError> {
     diagnosis::check(command)?;
     let program = resolve(command)?;
     let begun = Instant::now();
-    let born = system.start(command, &program, lane)?;
+    let born = system.start(command, &program, class)?;
     let at = Instant::now();
     Ok(Started {
         process: Process::new(born.child, turn, command.held.clone(), reaper),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::cgroup::Group;
 use super::isolate::Isolation;
 use super::landlock::{Refusal, Ruleset};
-use super::lane::Entered;
 use super::namespaces::Proc;
+use super::spawner_class::InstalledClass;
 use super::temporary::Lease;
 use super::tree::Mark;
 use super::watchdog::Watchdog;
@@ -44,7 +44,7 @@ impl Confinement {
         command: &Command,
         program: &Path,
         system: &System,
-        lane: &Entered,
+        class: &InstalledClass,
         proc: Proc,
     ) -> io::Result<Self> {
         let sandbox = &command.sandbox;
@@ -60,7 +60,7 @@ impl Confinement {
         match sandbox.level {
             Level::None => {}
             Level::Guarded => {
-                confinement.filter(lane.fault.as_deref());
+                confinement.filter(class.fault.as_deref());
                 confinement.contain(system);
                 confinement.rule(command, program, system)?;
             }

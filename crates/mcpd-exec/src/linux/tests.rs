@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 
 use super::raw::injection;
 use super::skip::skip;
-use super::{Lane, System};
+use super::{SpawnerClass, System};
 use crate::command::Command;
 use crate::error::StartError;
 use crate::executor::Config;
@@ -23,8 +23,12 @@ use crate::sandbox::{Network, RunAs, Sandbox};
 /// Fails the first system call with `error`, then the second, up to the last, and returns which
 /// those were.
 #[track_caller]
-fn check(error: i32, lane: Lane, change: impl Fn(Command) -> Command + Sync) -> BTreeSet<i32> {
-    let calls = match check_call(u32::MAX, error, lane, &change) {
+fn check(
+    error: i32,
+    class: SpawnerClass,
+    change: impl Fn(Command) -> Command + Sync,
+) -> BTreeSet<i32> {
+    let calls = match check_call(u32::MAX, error, class, &change) {
         Err(reason) => {
             skip(&format!(
                 "calls that fail, which takes the kernel to ask: {reason}"
@@ -38,7 +42,7 @@ fn check(error: i32, lane: Lane, change: impl Fn(Command) -> Command + Sync) -> 
     let is_checked = |call: &u32| *call < 200 || *call + 200 > calls || call.is_multiple_of(23);
     let failed = (0..calls)
         .filter(is_checked)
-        .filter_map(|call| check_call(call, error, lane, &change).unwrap().ok());
+        .filter_map(|call| check_call(call, error, class, &change).unwrap().ok());
     failed.collect()
 }
 
@@ -47,15 +51,15 @@ fn check(error: i32, lane: Lane, change: impl Fn(Command) -> Command + Sync) -> 
 fn check_call(
     call: u32,
     error: i32,
-    lane: Lane,
+    class: SpawnerClass,
     change: &(impl Fn(Command) -> Command + Sync),
 ) -> io::Result<Result<i32, u32>> {
     let temporary = tempfile::tempdir().unwrap();
     let system = system(temporary.path());
     let work = || {
         let command = Command::new("/bin/true").stdin("input").current_dir("/");
-        let lane = lane.enter(&system);
-        system.start(&change(command), Path::new("/bin/true"), &lane)
+        let class = class.install(&system);
+        system.start(&change(command), Path::new("/bin/true"), &class)
     };
     let after = |started| {
         match started {
@@ -114,10 +118,12 @@ fn is_typed(error: &StartError) -> bool {
 #[test]
 fn what_a_process_has_ended_with_is_known_before_it_is_reaped() {
     let system = System::new(&Config::default()).unwrap();
-    let lane = Lane::Open.enter(&system);
+    let class = SpawnerClass::Open.install(&system);
     for body in ["exit 0", "exit 3", "kill -TERM $$"] {
         let command = Command::new("/bin/sh").args(["-c", body]);
-        let born = system.start(&command, Path::new("/bin/sh"), &lane).unwrap();
+        let born = system
+            .start(&command, Path::new("/bin/sh"), &class)
+            .unwrap();
         let mut child = born.child;
         while !child.has_exited() {
             thread::yield_now();
@@ -142,15 +148,15 @@ fn descriptors() -> usize {
 fn a_failed_call_on_the_way_to_a_program_leaves_nothing() {
     let before = descriptors();
     let at = |sandbox: Sandbox| move |command: Command| command.sandbox(sandbox.clone());
-    let host = Lane::Filtered(Network::Host);
+    let host = SpawnerClass::Filtered(Network::Host);
     let failed = [
-        check(libc::ENOMEM, Lane::Open, at(Sandbox::none())),
+        check(libc::ENOMEM, SpawnerClass::Open, at(Sandbox::none())),
         check(libc::ENOMEM, host, at(Sandbox::guarded())),
         check(libc::EPERM, host, at(Sandbox::guarded())),
-        check(libc::ENOMEM, Lane::Open, at(Sandbox::strict())),
-        check(libc::EPERM, Lane::Open, at(Sandbox::strict())),
+        check(libc::ENOMEM, SpawnerClass::Open, at(Sandbox::strict())),
+        check(libc::EPERM, SpawnerClass::Open, at(Sandbox::strict())),
         // A transient shortage must not take `/proc` from later runs.
-        check(libc::ENOSPC, Lane::Open, at(Sandbox::strict())),
+        check(libc::ENOSPC, SpawnerClass::Open, at(Sandbox::strict())),
     ];
     let [none, guarded, _, strict, ..] = &failed;
     assert_among(none, &[libc::SYS_pipe2, libc::SYS_clone, libc::SYS_execve]);

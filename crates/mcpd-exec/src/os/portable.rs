@@ -63,7 +63,7 @@ impl System {
         &self,
         command: &Command,
         program: &Path,
-        _: &Entered,
+        _: &InstalledClass,
     ) -> Result<Birth, StartError> {
         let confinement = Confinement::prepare(command, program, &self.temporary)?;
         let mut starter = confinement.starter(command, program)?;
@@ -113,22 +113,22 @@ struct Started {
 
 /// Class of a spawner thread. All are alike here.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Lane;
+pub(crate) struct SpawnerClass;
 
-impl Lane {
+impl SpawnerClass {
     pub(crate) const ALL: [Self; 1] = [Self];
 
-    pub(crate) fn of(_: &Sandbox) -> usize {
+    pub(crate) fn index_for(_: &Sandbox) -> usize {
         0
     }
 
-    pub(crate) fn enter(self, _: &System) -> Entered {
-        Entered
+    pub(crate) fn install(self, _: &System) -> InstalledClass {
+        InstalledClass
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Entered;
+pub(crate) struct InstalledClass;
 
 /// Process that has not been reaped.
 #[derive(Debug)]

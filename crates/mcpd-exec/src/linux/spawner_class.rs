@@ -7,20 +7,20 @@ use crate::sandbox::{Level, Network, Sandbox};
 
 /// Class of a spawner thread: the filter it is under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum SpawnerClass {
     Open,
     Filtered(Network),
 }
 
-impl Lane {
+impl SpawnerClass {
     pub(crate) const ALL: [Self; 3] = [
         Self::Open,
         Self::Filtered(Network::Host),
         Self::Filtered(Network::Off),
     ];
 
-    /// Returns the class for a sandbox, as an index into [`Lane::ALL`].
-    pub(crate) fn of(sandbox: &Sandbox) -> usize {
+    /// Returns the class for a sandbox, as an index into [`SpawnerClass::ALL`].
+    pub(crate) fn index_for(sandbox: &Sandbox) -> usize {
         match (sandbox.level, sandbox.network) {
             (Level::Guarded, Network::Host) => 1,
             (Level::Guarded, Network::Off) => 2,
@@ -29,7 +29,7 @@ impl Lane {
     }
 
     /// Puts the calling thread into this class, permanently.
-    pub(crate) fn enter(self, system: &System) -> Entered {
+    pub(crate) fn install(self, system: &System) -> InstalledClass {
         let fault = match self {
             Self::Open => None,
             Self::Filtered(network) => Filter::new(network, Some(system.secret))
@@ -37,21 +37,21 @@ impl Lane {
                 .err()
                 .map(|error| format!("system calls are not filtered: {error}")),
         };
-        Entered { lane: self, fault }
+        InstalledClass { class: self, fault }
     }
 }
 
-/// Class that a thread has entered.
+/// Class of the calling thread, with its filter installed if that was possible.
 #[derive(Debug)]
-pub(crate) struct Entered {
-    lane: Lane,
+pub(crate) struct InstalledClass {
+    class: SpawnerClass,
     /// The reason that it lacks the filter it should have.
     pub(crate) fault: Option<String>,
 }
 
-impl Entered {
+impl InstalledClass {
     /// Returns whether the filter is missing although nothing else can replace it.
-    pub(crate) fn is_needed(&self) -> bool {
-        self.fault.is_some() && self.lane == Lane::Filtered(Network::Off)
+    pub(crate) fn lacks_required_filter(&self) -> bool {
+        self.fault.is_some() && self.class == SpawnerClass::Filtered(Network::Off)
     }
 }
