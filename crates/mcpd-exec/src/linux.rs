@@ -3,6 +3,7 @@
 mod attend;
 mod cgroup;
 mod confine;
+mod file_version;
 mod filter;
 mod furnishing;
 mod home;
@@ -13,7 +14,6 @@ mod mounts;
 mod namespaces;
 mod pipe;
 mod raw;
-mod seen;
 #[cfg(test)]
 #[path = "../tests/process/skip.rs"]
 mod skip;

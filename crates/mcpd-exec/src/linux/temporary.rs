@@ -20,8 +20,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::path::Arg;
 
+use super::file_version::FileVersion;
 use super::landlock::Ruleset;
-use super::seen::Seen;
 use super::tree;
 use crate::sandbox::{RunAs, Sandbox};
 
@@ -60,7 +60,7 @@ struct Directory {
     path: PathBuf,
     owner: Option<RunAs>,
     /// Version of the empty directory.
-    empty: Seen,
+    empty: FileVersion,
     /// Rulesets with the sandbox and the needed paths that each was made for, the last used first
     /// (LRU).
     rulesets: Vec<(Arc<Sandbox>, Vec<PathBuf>, Arc<Ruleset>)>,
@@ -138,7 +138,7 @@ impl Directories {
             lchown(&path, Some(user), Some(group))?;
         }
         Ok(Directory {
-            empty: seen(&path)?,
+            empty: file_version(&path)?,
             path,
             owner,
             rulesets: Vec::new(),
@@ -227,7 +227,7 @@ impl Shelf {
 
 impl Directory {
     fn is_empty(&self) -> bool {
-        seen(&self.path).is_ok_and(|seen| seen == self.empty)
+        file_version(&self.path).is_ok_and(|version| version == self.empty)
     }
 
     /// Removes everything in it.
@@ -238,7 +238,7 @@ impl Directory {
     fn clear(&mut self) -> io::Result<()> {
         let held = hold(CWD, &self.path)?;
         let found = fstat(&held)?;
-        if !Seen::from(found).is_same_file(self.empty) {
+        if !FileVersion::from(found).is_same_file(self.empty) {
             return Err(io::ErrorKind::NotFound.into());
         }
         if found.st_mode & 0o7777 != PRIVATE {
@@ -255,7 +255,7 @@ impl Directory {
 }
 
 /// Returns the version of the file at a path, without following links.
-fn seen(path: &Path) -> io::Result<Seen> {
+fn file_version(path: &Path) -> io::Result<FileVersion> {
     Ok(lstat(path)?.into())
 }
 

@@ -18,8 +18,8 @@ use rustix::fs::{Access, AtFlags, CWD, FileType, accessat, lstat, readlink, stat
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::file_version::FileVersion;
 use super::mounts;
-use super::seen::Seen;
 use crate::os::{self, Fault};
 use crate::sandbox::Sandbox;
 
@@ -37,7 +37,7 @@ pub(crate) struct Watch {
 struct Place {
     /// Version at the last look, which preceded the look at its names. `None` if another change
     /// might not have shown.
-    last: Mutex<Option<Seen>>,
+    last: Mutex<Option<FileVersion>>,
     /// Any change to it counts, not only one to the entries of its names.
     is_whole: bool,
     /// Paths that were looked up in it, and the entries found.
@@ -48,8 +48,8 @@ struct Place {
 #[derive(Debug, Clone, Copy)]
 enum Entry {
     /// A new link may reuse the inode of an old one, so its time counts too.
-    Link(Seen),
-    Other(FileType, Seen),
+    Link(FileVersion),
+    Other(FileType, FileVersion),
     Nothing(Errno),
 }
 
@@ -237,7 +237,11 @@ impl Place {
         // change shows.
         let now = SystemTime::now();
         Self {
-            last: Mutex::new(seen(path).ok().filter(|seen| seen.is_settled(now))),
+            last: Mutex::new(
+                file_version(path)
+                    .ok()
+                    .filter(|version| version.is_settled(now)),
+            ),
             is_whole: false,
             names: BTreeMap::new(),
         }
@@ -246,14 +250,14 @@ impl Place {
     /// Returns whether the place is unchanged. `now` is a time before this call.
     fn is_unchanged(&self, path: &Path, now: SystemTime) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = seen(path).ok();
-        if seen.is_some() && seen == *last {
+        let version = file_version(path).ok();
+        if version.is_some() && version == *last {
             return true;
         }
         let mut names = self.names.iter();
         let is_same = !self.is_whole && names.all(|(path, then)| Entry::at(path).is(*then));
         if is_same {
-            *last = seen.filter(|seen| seen.is_settled(now));
+            *last = version.filter(|version| version.is_settled(now));
         }
         is_same
     }
@@ -284,8 +288,8 @@ impl Entry {
 }
 
 /// Returns the version of the file at a path, without following links.
-fn seen(path: &Path) -> Result<Seen, Errno> {
-    lstat(path).map(Seen::from)
+fn file_version(path: &Path) -> Result<FileVersion, Errno> {
+    lstat(path).map(FileVersion::from)
 }
 
 /// Returns the names in a path, in reverse order.
@@ -414,13 +418,13 @@ mod tests {
         let last = || *place.last.lock().unwrap();
         thread::sleep(SETTLED);
         assert!(watch.is_current());
-        assert_eq!(last(), seen(&ground.1).ok());
+        assert_eq!(last(), file_version(&ground.1).ok());
 
         ground.directory("beside");
-        assert_ne!(last(), seen(&ground.1).ok());
+        assert_ne!(last(), file_version(&ground.1).ok());
         thread::sleep(SETTLED);
         assert!(watch.is_current());
-        assert_eq!(last(), seen(&ground.1).ok());
+        assert_eq!(last(), file_version(&ground.1).ok());
     }
 
     #[test]

@@ -7,13 +7,13 @@ use rustix::fs::Stat;
 
 /// Identity of a file or directory, and the time of its last change, which no process can forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct FileVersion {
     device: u64,
     inode: u64,
     changed: Duration,
 }
 
-impl Seen {
+impl FileVersion {
     pub(crate) fn is_same_file(self, other: Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
@@ -33,7 +33,7 @@ impl Seen {
     }
 }
 
-impl From<Stat> for Seen {
+impl From<Stat> for FileVersion {
     fn from(stat: Stat) -> Self {
         let nanoseconds = stat.st_ctime_nsec as u32;
         Self {
@@ -52,12 +52,12 @@ mod tests {
     fn a_change_shows_once_the_clock_of_the_file_system_has_gone_on() {
         let is_settled = |changed: Duration, after: Duration| {
             let (device, inode) = (1, 2);
-            let seen = Seen {
+            let version = FileVersion {
                 device,
                 inode,
                 changed,
             };
-            seen.is_settled(UNIX_EPOCH + changed + after)
+            version.is_settled(UNIX_EPOCH + changed + after)
         };
         let (exact, whole) = (Duration::from_millis(1_500), Duration::from_secs(1));
         let millis = Duration::from_millis;
