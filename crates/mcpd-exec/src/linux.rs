@@ -1,10 +1,10 @@
 //! Linux: processes are created with vfork semantics, and confined on the way to their program.
 
-mod attend;
 mod cgroup;
 mod confine;
 mod file_version;
 mod filter;
+mod first_wait;
 mod furnishing;
 mod home;
 mod image;

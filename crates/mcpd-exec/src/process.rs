@@ -144,14 +144,14 @@ impl Process {
     }
 
     /// Waits a while for its end, and reads all its output if it comes in time.
-    pub(crate) fn attend(
+    pub(crate) fn wait_first(
         &mut self,
         outputs: [&mut Output; 2],
-        most: Duration,
+        limit: Duration,
         is_wanted: impl Fn() -> bool,
     ) {
         if let Some(live) = &mut self.live {
-            live.child.attend(outputs, most, is_wanted);
+            live.child.wait_first(outputs, limit, is_wanted);
         }
     }
 

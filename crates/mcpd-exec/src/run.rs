@@ -110,8 +110,8 @@ pub(crate) async fn run(
     };
     let mut level = Stop::No;
     run.take_over(on_line.as_deref_mut())?;
-    let mut attended = scopeguard::guard(run, Run::leave);
-    let run = &mut *attended;
+    let mut guarded = scopeguard::guard(run, Run::leave);
+    let run = &mut *guarded;
     if cancel.is_terminated() {
         run.ask(Ending::Cancelled);
     }
@@ -138,7 +138,7 @@ pub(crate) async fn run(
         spawn,
         wall: at.elapsed(),
     };
-    Ok(ScopeGuard::into_inner(attended).finish(on_line, timing))
+    Ok(ScopeGuard::into_inner(guarded).finish(on_line, timing))
 }
 
 impl Run<'_> {

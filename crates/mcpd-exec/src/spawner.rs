@@ -230,7 +230,7 @@ impl Job {
         {
             let outputs = [&mut started.stdout, &mut started.stderr];
             let is_wanted = || !reply.is_closed();
-            (started.process).attend(outputs, command.limits.wall, is_wanted);
+            (started.process).wait_first(outputs, command.limits.wall, is_wanted);
         }
         // If the run was dropped meanwhile, `send` returns the process, and dropping it kills it.
         drop(reply.send(started));

@@ -157,7 +157,7 @@ impl Child {
     }
 
     /// Does not wait: the async workers do.
-    pub(crate) fn attend(&self, _: [&mut Output; 2], _: Duration, _: impl Fn() -> bool) {}
+    pub(crate) fn wait_first(&self, _: [&mut Output; 2], _: Duration, _: impl Fn() -> bool) {}
 
     pub(crate) fn watch(&self) -> io::Result<ExitWatch> {
         self.leader.watch()

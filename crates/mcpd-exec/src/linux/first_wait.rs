@@ -1,4 +1,4 @@
-//! First wait: the spawner thread waits a few milliseconds for the child, because most scripts
+//! First wait: the spawner thread waits a few milliseconds for the child, because limit scripts
 //! end within that time.
 //!
 //! It waits for the end only. The output fits into the pipes and is read in one go afterwards. An
@@ -14,32 +14,32 @@ use super::Child;
 use crate::os::Output;
 
 /// Waits between looks at the pipes.
-const LOOKS: [Duration; 3] = [
+const WAITS: [Duration; 3] = [
     Duration::from_millis(1),
     Duration::from_millis(3),
     Duration::from_millis(6),
 ];
 
 /// Size of one read. Most processes write less.
-const READ: usize = 4 * 1024;
+const READ_SIZE: usize = 4 * 1024;
 
 /// Upper bound of what a process can have left in a pipe that it has not widened.
-const MOST: usize = 64 * 1024;
+const MAX_READ: usize = 64 * 1024;
 
 /// Fill level at which the writer will soon block: half of what a pipe holds.
-const MUCH: u64 = 32 * 1024;
+const FILLING_LEVEL: u64 = 32 * 1024;
 
 impl Child {
-    /// Waits for the end of the process for `most` at most, while it is young, and reads its
+    /// Waits for the end of the process for `limit` at limit, while it is young, and reads its
     /// output if it ends.
-    pub(crate) fn attend(
+    pub(crate) fn wait_first(
         &self,
         mut outputs: [&mut Output; 2],
-        most: Duration,
+        limit: Duration,
         is_wanted: impl Fn() -> bool,
     ) {
-        let mut left = most;
-        for pause in LOOKS {
+        let mut left = limit;
+        for pause in WAITS {
             let pause = pause.min(left);
             left -= pause;
             if self.ends_within(pause) {
@@ -66,7 +66,7 @@ impl Child {
 
 fn is_filling(output: &Output) -> bool {
     let waiting = output.pipe.as_ref().map(rustix::io::ioctl_fionread);
-    matches!(waiting, Some(Ok(MUCH..)))
+    matches!(waiting, Some(Ok(FILLING_LEVEL..)))
 }
 
 /// Reads what is there, and closes the pipe if every writer has closed it. If leftover processes
@@ -77,10 +77,10 @@ fn read_all(output: &mut Output) {
         return;
     }
     loop {
-        if output.read.len() > MOST {
+        if output.read.len() > MAX_READ {
             return;
         }
-        output.read.reserve(READ);
+        output.read.reserve(READ_SIZE);
         match rustix::io::read(pipe, rustix::buffer::spare_capacity(&mut output.read)) {
             Ok(1..) | Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return,
@@ -101,6 +101,6 @@ mod tests {
         let mut output = Output::new(File::open("/dev/zero").unwrap().into());
         read_all(&mut output);
         assert!(output.pipe.is_some());
-        assert!((MOST..3 * MOST).contains(&output.read.len()));
+        assert!((MAX_READ..3 * MAX_READ).contains(&output.read.len()));
     }
 }
