@@ -5,11 +5,11 @@ mod confine;
 mod file_version;
 mod filter;
 mod first_wait;
-mod furnishing;
 mod home;
 mod image;
 mod isolate;
 mod landlock;
+mod mount_plan_cache;
 mod mounts;
 mod namespaces;
 mod pipe;
@@ -47,14 +47,14 @@ use tokio::io::unix::AsyncFd;
 use self::cgroup::{Group, Groups};
 use self::confine::Confinement;
 use self::filter::Filter;
-use self::furnishing::Furnishings;
 pub(crate) use self::image::entry;
 use self::image::{image, resources, text};
 use self::isolate::Isolation;
 use self::landlock::{Refusal, Ruleset};
+use self::mount_plan_cache::MountPlanCache;
 use self::namespaces::Proc;
 pub(crate) use self::raw::lease::is_open_for_writing;
-use self::raw::{Plan, Stage};
+use self::raw::{SpawnPlan, Stage};
 use self::temporary::Directories;
 use self::tree::{Forgotten, Orphans};
 use self::watchdog::Watchdog;
@@ -101,7 +101,7 @@ pub(crate) struct System {
     strict_filters: [OnceLock<Result<Filter, String>>; 2],
     /// Landlock scopes for such runs, by network access.
     strict_scopes: [OnceLock<Arc<Ruleset>>; 2],
-    furnishings: Furnishings,
+    mount_plans: MountPlanCache,
     /// The kernel refuses to mount `/proc` in namespaces.
     no_proc: AtomicBool,
     /// `None` if none was asked for.
@@ -138,7 +138,7 @@ impl System {
             directories: Arc::new(directories),
             strict_filters: Default::default(),
             strict_scopes: Default::default(),
-            furnishings: Furnishings::default(),
+            mount_plans: MountPlanCache::default(),
             no_proc: AtomicBool::new(false),
             watchdog,
         })
@@ -240,7 +240,7 @@ impl System {
         let filter = isolation.and_then(|_| self.strict_filter(command.sandbox.network).ok());
         let directory = confinement.directory(command);
         let directory_text = directory.map(text).transpose().map_err(failed)?;
-        let plan = Plan {
+        let plan = SpawnPlan {
             namespaces: namespaces.as_ref(),
             stdio: pipes.ends(self.null.as_fd()),
             limits: &resources(&confinement.limits(command), level),

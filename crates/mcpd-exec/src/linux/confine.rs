@@ -65,7 +65,7 @@ impl Confinement {
                 confinement.rule(command, program, system)?;
             }
             Level::Strict => {
-                let isolation = Isolation::plan(command, program, &system.furnishings, proc)?;
+                let isolation = Isolation::plan(command, program, &system.mount_plans, proc)?;
                 confinement.skipped = isolation.skipped().to_vec();
                 confinement.isolation = Some(isolation);
                 confinement.enforced.namespaces = true;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
 
-use super::furnishing::{Furnishing, Furnishings};
+use super::mount_plan_cache::{CachedPlan, MountPlanCache};
 use super::namespaces::{self, Proc};
 use super::raw::Namespaces;
 use super::raw::init::{self, Report};
@@ -20,7 +20,7 @@ pub(crate) struct Isolation {
     flags: i32,
     /// Starting directory of the program. An inherited one would lie below the new mounts.
     directory: PathBuf,
-    furnishing: Arc<Furnishing>,
+    plan: Arc<CachedPlan>,
     report: Report,
     /// Other end of the report, until the program has started.
     theirs: Option<OwnedFd>,
@@ -35,7 +35,7 @@ impl Isolation {
     pub(crate) fn plan(
         command: &Command,
         program: &Path,
-        furnishings: &Furnishings,
+        plans: &MountPlanCache,
         proc: Proc,
     ) -> io::Result<Self> {
         let directory = match &command.current_dir {
@@ -44,11 +44,11 @@ impl Isolation {
         };
         let needed = command.needed(program)?;
         let visible: Vec<&Path> = needed.iter().map(PathBuf::as_path).collect();
-        let furnishing = furnishings.get(&command.sandbox, &visible, proc)?;
+        let plan = plans.get(&command.sandbox, &visible, proc)?;
         let (report, theirs) = Report::new()?;
         Ok(Self {
             flags: namespaces::flags(command.sandbox.run_as),
-            furnishing,
+            plan,
             directory,
             report,
             theirs: Some(theirs),
@@ -61,7 +61,7 @@ impl Isolation {
 
     /// Paths that were to be writable and are not, each as a sentence.
     pub(crate) fn skipped(&self) -> &[String] {
-        self.furnishing.skipped()
+        self.plan.skipped()
     }
 
     /// Returns the namespaces to create. `None` once the program has started.
@@ -75,7 +75,7 @@ impl Isolation {
         };
         Ok(Some(Namespaces {
             flags: self.flags,
-            steps: self.furnishing.steps(),
+            steps: self.plan.steps(),
             init: init::image()?,
             status: theirs.as_fd(),
         }))

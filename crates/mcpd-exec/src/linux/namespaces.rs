@@ -87,7 +87,7 @@ fn has_own_users(run_as: Option<RunAs>) -> bool {
 
 /// Mount plan of the namespaces.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct MountPlan {
     /// Steps of the child. Afterwards it must enter its working directory by path.
     pub(crate) steps: Vec<Step>,
     /// Paths that were to be writable and are not, each as a sentence.
@@ -96,7 +96,7 @@ pub(crate) struct Plan {
     pub(crate) watch: Watch,
 }
 
-impl Plan {
+impl MountPlan {
     /// Plans the view.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use rustix::fs::{Gid, Uid, fchown};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::raw::Plan;
+use super::raw::SpawnPlan;
 use crate::command::Command;
 use crate::sandbox::RunAs;
 
@@ -77,8 +77,8 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Moves a descriptor to a number that the child does not use. Only a host without standard
 /// streams has such low ones.
 pub(crate) fn above_reserved(file: OwnedFd) -> io::Result<OwnedFd> {
-    if file.as_raw_fd() > Plan::RESERVED {
+    if file.as_raw_fd() > SpawnPlan::RESERVED {
         return Ok(file);
     }
-    Ok(fcntl_dupfd_cloexec(&file, Plan::RESERVED + 1)?)
+    Ok(fcntl_dupfd_cloexec(&file, SpawnPlan::RESERVED + 1)?)
 }

@@ -146,10 +146,10 @@ impl Image {
 
 /// Steps of the child on its way to the program, in the order of the fields.
 #[derive(Debug)]
-pub(crate) struct Plan<'a> {
+pub(crate) struct SpawnPlan<'a> {
     /// Own namespaces, and the steps to set them up.
     pub(crate) namespaces: Option<&'a Namespaces<'a>>,
-    /// Standard input, output and error. Their numbers are above [`Plan::RESERVED`].
+    /// Standard input, output and error. Their numbers are above [`SpawnPlan::RESERVED`].
     pub(crate) stdio: [BorrowedFd<'a>; 3],
     /// `RLIMIT_*`, soft and hard.
     pub(crate) limits: &'a [(c_int, u64, u64)],
@@ -172,7 +172,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) image: &'a Image,
 }
 
-impl Plan<'_> {
+impl SpawnPlan<'_> {
     /// Last descriptor that the child gives a new meaning on the way.
     pub(crate) const RESERVED: RawFd = 3;
 }
@@ -310,7 +310,7 @@ struct Report {
 }
 
 struct Job<'a> {
-    plan: &'a Plan<'a>,
+    plan: &'a SpawnPlan<'a>,
     report: Report,
 }
 
@@ -323,7 +323,7 @@ thread_local! {
 /// # Errors
 ///
 /// The stage at which the child failed. It has ended then.
-pub(crate) fn spawn(plan: &Plan<'_>) -> Result<Spawned, Failure> {
+pub(crate) fn spawn(plan: &SpawnPlan<'_>) -> Result<Spawned, Failure> {
     let mut job = Job {
         plan,
         report: Report::default(),
@@ -463,14 +463,14 @@ fn must(stage: Stage, call: impl FnOnce() -> c_long) -> Result<c_long, Stopped> 
 /// # Safety
 ///
 /// Only for a child made by [`spawn`], like everything below.
-unsafe fn become_program(plan: &Plan<'_>) -> Result<Infallible, Stopped> {
+unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
     // SAFETY: this is the child.
     unsafe {
         // In this order: mounts need the privileges that later steps drop. A change of user
         // clears the parent death signal, so that is set after it. Landlock and seccomp require
         // `no_new_privs`. The filter comes last, as it may refuse the other steps.
         if let Some(namespaces) = plan.namespaces {
-            furnish(namespaces)?;
+            perform_mount_plan(namespaces)?;
         }
         stand_alone(plan.session)?;
         connect(plan)?;
@@ -527,7 +527,7 @@ unsafe fn stand_alone(session: bool) -> Result<(), Stopped> {
 }
 
 /// Sets everything by which the kernel limits the run, counts it, and tells it from others.
-unsafe fn limit(plan: &Plan<'_>) -> Result<(), Stopped> {
+unsafe fn limit(plan: &SpawnPlan<'_>) -> Result<(), Stopped> {
     let pair = |soft, hard| libc::rlimit64 {
         rlim_cur: soft,
         rlim_max: hard,
@@ -558,7 +558,7 @@ unsafe fn limit(plan: &Plan<'_>) -> Result<(), Stopped> {
     Ok(())
 }
 
-unsafe fn execute(plan: &Plan<'_>) -> Result<Infallible, Stopped> {
+unsafe fn execute(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
     let (argv, envp) = (plan.image.argv.as_ptr(), plan.image.envp.as_ptr());
     let failed = must(Stage::Exec, || {
         // SAFETY: both arrays end with a null pointer, as do the strings, and `argv` is not empty.
@@ -579,14 +579,14 @@ unsafe fn execute(plan: &Plan<'_>) -> Result<Infallible, Stopped> {
 
 /// Connects the pipes to 0, 1 and 2 and the report of the first process to 3. All other
 /// descriptors are marked close-on-exec.
-unsafe fn connect(plan: &Plan<'_>) -> Result<(), Stopped> {
+unsafe fn connect(plan: &SpawnPlan<'_>) -> Result<(), Stopped> {
     for (target, source) in plan.stdio.iter().enumerate() {
         // SAFETY: the descriptors are the caller's.
         must(Stage::Stdio, || unsafe {
             c_long::from(libc::dup2(source.as_raw_fd(), target as c_int))
         })?;
     }
-    let mut first = Plan::RESERVED;
+    let mut first = SpawnPlan::RESERVED;
     if let Some(namespaces) = plan.namespaces {
         // SAFETY: `status` is the caller's.
         must(Stage::Stdio, || unsafe {
@@ -682,7 +682,7 @@ unsafe fn reset_signals() -> Result<(), Stopped> {
 }
 
 /// Performs the steps of the mount plan.
-unsafe fn furnish(namespaces: &Namespaces<'_>) -> Result<(), Stopped> {
+unsafe fn perform_mount_plan(namespaces: &Namespaces<'_>) -> Result<(), Stopped> {
     let mut taken: [c_long; SLOTS] = [-1; SLOTS];
     // Files made on the way must be accessible to the user of the run. The umask of the child is
     // its own.
@@ -690,14 +690,16 @@ unsafe fn furnish(namespaces: &Namespaces<'_>) -> Result<(), Stopped> {
     let mask = unsafe { libc::umask(0o022) };
     for step in namespaces.steps {
         // SAFETY: the strings of the step are live.
-        must(Stage::Namespaces, || unsafe { perform(step, &mut taken) })?;
+        must(Stage::Namespaces, || unsafe {
+            perform_step(step, &mut taken)
+        })?;
     }
     // SAFETY: no pointers.
     unsafe { libc::umask(mask) };
     Ok(())
 }
 
-unsafe fn perform(step: &Step, taken: &mut [c_long; SLOTS]) -> c_long {
+unsafe fn perform_step(step: &Step, taken: &mut [c_long; SLOTS]) -> c_long {
     const OPEN_TREE_CLONE: c_int = 1;
     const AT_RECURSIVE: c_int = 0x8000;
     const MOVE_MOUNT_F_EMPTY_PATH: c_int = 4;

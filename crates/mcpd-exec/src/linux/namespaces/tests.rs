@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
 
-use super::{HIDDEN, PRIVATE, Plan, Proc, SLOTS, Step, View, flags};
+use super::{HIDDEN, MountPlan, PRIVATE, Proc, SLOTS, Step, View, flags};
 use crate::sandbox::{Network, RunAs, Sandbox};
 
 /// Directories below `/tmp`, which is covered.
@@ -34,7 +34,7 @@ impl Place {
             visible: &visible,
         };
         let here = self.0.path().to_str().unwrap();
-        let plan = Plan::new(&view, Proc::Own).unwrap();
+        let plan = MountPlan::new(&view, Proc::Own).unwrap();
         let all = plan.steps.iter().map(describe).collect::<Vec<_>>();
         let mentioned = all.iter().filter(|step| step.contains(here));
         mentioned.map(|step| step.replace(here, "@")).collect()
@@ -90,7 +90,7 @@ fn all(sandbox: &Sandbox, proc: Proc) -> Vec<String> {
         sandbox,
         visible: &[],
     };
-    let plan = Plan::new(&view, proc).unwrap();
+    let plan = MountPlan::new(&view, proc).unwrap();
     plan.steps.iter().map(describe).collect()
 }
 
@@ -299,7 +299,7 @@ fn the_resolver_is_visible_with_a_network_only() {
 fn refusal(sandbox: &Sandbox) -> String {
     let visible = &[];
     let view = View { sandbox, visible };
-    Plan::new(&view, Proc::Own).unwrap_err().to_string()
+    MountPlan::new(&view, Proc::Own).unwrap_err().to_string()
 }
 
 #[test]

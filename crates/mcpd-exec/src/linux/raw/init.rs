@@ -23,7 +23,7 @@ use libc::c_int;
 use rustix::fs::{MemfdFlags, OFlags, SealFlags, fcntl_add_seals, fcntl_setfl, memfd_create};
 use rustix::io::Errno;
 
-use super::{Plan, used};
+use super::{SpawnPlan, used};
 use crate::linux::pipe;
 use crate::os;
 use crate::outcome::Usage;
@@ -75,7 +75,7 @@ macro_rules! program {
             frame = const FRAME,
             usage = const offset_of!(Ended, usage),
             size = const size_of::<Ended>(),
-            report = const Plan::RESERVED,
+            report = const SpawnPlan::RESERVED,
             vfork = const libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
             set_dumpable = const libc::PR_SET_DUMPABLE,
             setfd = const libc::F_SETFD,

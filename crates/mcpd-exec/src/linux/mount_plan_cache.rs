@@ -6,26 +6,26 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::namespaces::{Plan, Proc, View};
+use super::namespaces::{MountPlan, Proc, View};
 use super::raw::Step;
 use crate::sandbox::Sandbox;
 
 /// Mount plan, with the view that it was made for.
 #[derive(Debug)]
-pub(crate) struct Furnishing {
+pub(crate) struct CachedPlan {
     sandbox: Arc<Sandbox>,
     visible: Vec<PathBuf>,
     proc: Proc,
-    plan: Plan,
+    plan: MountPlan,
 }
 
-impl Furnishing {
+impl CachedPlan {
     fn new(sandbox: &Arc<Sandbox>, visible: &[&Path], proc: Proc) -> io::Result<Self> {
         Ok(Self {
             sandbox: Arc::clone(sandbox),
             visible: visible.iter().map(|path| path.to_path_buf()).collect(),
             proc,
-            plan: Plan::new(&View { sandbox, visible }, proc)?,
+            plan: MountPlan::new(&View { sandbox, visible }, proc)?,
         })
     }
 
@@ -46,36 +46,36 @@ impl Furnishing {
 
 /// Cache of the plans that were used last (LRU).
 #[derive(Debug, Default)]
-pub(crate) struct Furnishings(Mutex<VecDeque<Arc<Furnishing>>>);
+pub(crate) struct MountPlanCache(Mutex<VecDeque<Arc<CachedPlan>>>);
 
-impl Furnishings {
+impl MountPlanCache {
     /// Returns the cached plan for such runs if it is still current, or makes one.
     ///
     /// # Errors
     ///
-    /// Those of [`Plan::new`].
+    /// Those of [`MountPlan::new`].
     pub(crate) fn get(
         &self,
         sandbox: &Arc<Sandbox>,
         visible: &[&Path],
         proc: Proc,
-    ) -> io::Result<Arc<Furnishing>> {
+    ) -> io::Result<Arc<CachedPlan>> {
         /// In most cases as many as there are scripts that are called in turn.
-        const KEPT: usize = 64;
-        let is_it = |known: &Arc<Furnishing>| known.is_for(sandbox, visible, proc);
-        let known = self.kept().iter().find(|known| is_it(known)).cloned();
-        let furnishing = match known.filter(|known| known.plan.watch.is_current()) {
+        const MAX_CACHED_PLANS: usize = 64;
+        let is_it = |known: &Arc<CachedPlan>| known.is_for(sandbox, visible, proc);
+        let known = self.lock().iter().find(|known| is_it(known)).cloned();
+        let plan = match known.filter(|known| known.plan.watch.is_current()) {
             Some(known) => known,
-            None => Arc::new(Furnishing::new(sandbox, visible, proc)?),
+            None => Arc::new(CachedPlan::new(sandbox, visible, proc)?),
         };
-        let mut kept = self.kept();
-        kept.retain(|known| !is_it(known));
-        kept.truncate(KEPT - 1);
-        kept.push_front(Arc::clone(&furnishing));
-        Ok(furnishing)
+        let mut plans = self.lock();
+        plans.retain(|known| !is_it(known));
+        plans.truncate(MAX_CACHED_PLANS - 1);
+        plans.push_front(Arc::clone(&plan));
+        Ok(plan)
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Arc<Furnishing>>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<CachedPlan>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
