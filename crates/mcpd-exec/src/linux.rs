@@ -12,6 +12,7 @@ mod landlock;
 mod mount_plan_cache;
 mod mounts;
 mod namespaces;
+mod path_watch;
 mod pipe;
 mod raw;
 #[cfg(test)]
@@ -22,7 +23,6 @@ mod temporary;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod watch;
 mod watchdog;
 mod writable;
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::watch::Watch;
+use super::path_watch::PathWatch;
 use crate::sandbox::Sandbox;
 use crate::sandbox::homes::{is_kept_by_program, is_system, moved_directories};
 
@@ -24,7 +24,7 @@ impl Homes {
     /// # Errors
     ///
     /// A resource is exhausted.
-    pub(crate) fn of(sandbox: &Sandbox, watch: &mut Watch) -> io::Result<Self> {
+    pub(crate) fn of(sandbox: &Sandbox, watch: &mut PathWatch) -> io::Result<Self> {
         let mut homes = Self::default();
         for home in &sandbox.homes {
             homes.places.extend(watch.find(home)?);
@@ -43,7 +43,7 @@ impl Homes {
     pub(crate) fn look_into(
         &mut self,
         is_open: impl Fn(&Path) -> bool,
-        watch: &mut Watch,
+        watch: &mut PathWatch,
     ) -> io::Result<()> {
         let mut links = Vec::new();
         for home in self.places.iter().filter(|home| is_open(home)) {

@@ -22,8 +22,8 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
 use super::home::Homes;
+use super::path_watch::PathWatch;
 use super::pipe;
-use super::watch::Watch;
 use super::writable::{Readable, Writable};
 use crate::enforced::MissingMechanism;
 use crate::os::{self, Fault};
@@ -52,7 +52,7 @@ const DEVICES: &[&str] = &[
 pub(crate) struct Ruleset {
     descriptor: OwnedFd,
     abi: u32,
-    watch: Watch,
+    watch: PathWatch,
     skipped: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ struct Rules {
     created: RulesetCreated,
     /// Hidden paths, without symbolic links.
     hidden: BTreeSet<PathBuf>,
-    watch: Watch,
+    watch: PathWatch,
     skipped: Vec<String>,
     /// Directory of the last rule: the next rule mostly concerns a file in it too.
     parent: Option<(PathBuf, OwnedFd)>,
@@ -178,7 +178,7 @@ impl Rules {
     fn new(sandbox: &Sandbox, needed: &[&Path], temporary: Option<&Path>) -> Result<Self, Refusal> {
         let read = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ResolveUnix;
         let all = AccessFs::from_all(NEWEST);
-        let mut watch = Watch::new();
+        let mut watch = PathWatch::new();
         let mut devices = Vec::new();
         for path in DEVICES {
             devices.extend(watch.find(Path::new(path))?);
@@ -223,7 +223,7 @@ impl Rules {
         Ok(Self {
             created: handled(network)?.create()?,
             hidden: BTreeSet::new(),
-            watch: Watch::new(),
+            watch: PathWatch::new(),
             skipped: Vec::new(),
             parent: None,
         })
@@ -361,7 +361,7 @@ fn list(directory: &Path) -> io::Result<BTreeSet<PathBuf>> {
 fn hidden_by_name(
     sandbox: &Sandbox,
     written: &[PathBuf],
-    watch: &mut Watch,
+    watch: &mut PathWatch,
 ) -> io::Result<BTreeSet<PathBuf>> {
     let mut links = Vec::new();
     let mut hidden = BTreeSet::from([PathBuf::from("/dev")]);
@@ -380,7 +380,7 @@ fn hidden_by_name(
 fn reachable(
     path: &Path,
     sandbox: &Sandbox,
-    watch: &mut Watch,
+    watch: &mut PathWatch,
     links: &mut Vec<PathBuf>,
 ) -> io::Result<Option<PathBuf>> {
     let found = match watch.follow(path, links) {

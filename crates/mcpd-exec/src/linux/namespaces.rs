@@ -19,8 +19,8 @@ use rustix::process::{getegid, geteuid};
 
 use super::home::Homes;
 use super::image::text;
+use super::path_watch::PathWatch;
 use super::raw::{SLOTS, Step};
-use super::watch::Watch;
 use super::writable::{Readable, Writable, lead};
 use crate::sandbox::{Network, RunAs, Sandbox};
 
@@ -93,7 +93,7 @@ pub(crate) struct MountPlan {
     /// Paths that were to be writable and are not, each as a sentence.
     pub(crate) skipped: Vec<String>,
     /// The paths that the plan depends on.
-    pub(crate) watch: Watch,
+    pub(crate) watch: PathWatch,
 }
 
 impl MountPlan {
@@ -104,7 +104,7 @@ impl MountPlan {
     /// Too many paths are to be written or seen, `/` itself is to be written or hidden, or a path
     /// can't be inspected.
     pub(crate) fn new(view: &View<'_>, proc: Proc) -> io::Result<Self> {
-        let mut watch = Watch::new();
+        let mut watch = PathWatch::new();
         let (mounts, skipped) = Mounts::of(view, proc, &mut watch)?;
         let mut layout = Layout::default();
         layout.place(&mounts)?;
@@ -176,7 +176,7 @@ struct Mounts(BTreeMap<PathBuf, Mount>);
 impl Mounts {
     /// Collects the mounts, and the paths that were to be writable and are not. Later mounts
     /// replace earlier ones at the same path.
-    fn of(view: &View<'_>, proc: Proc, watch: &mut Watch) -> io::Result<(Self, Vec<String>)> {
+    fn of(view: &View<'_>, proc: Proc, watch: &mut PathWatch) -> io::Result<(Self, Vec<String>)> {
         let Writable { places, skipped } = Writable::of(view.sandbox, None, &[], watch)?;
         let written: Vec<_> = places.iter().map(|(_, place)| place.clone()).collect();
         let readable = Readable::of(view.sandbox, &[], &written, watch)?;
@@ -242,7 +242,7 @@ impl Mounts {
     }
 
     /// Adds a mount at the target of the path, if it exists.
-    fn put(&mut self, path: &Path, mount: Mount, watch: &mut Watch) -> io::Result<()> {
+    fn put(&mut self, path: &Path, mount: Mount, watch: &mut PathWatch) -> io::Result<()> {
         if let Some(path) = watch.find(path)? {
             self.0.insert(path, mount);
         }
@@ -250,7 +250,7 @@ impl Mounts {
     }
 
     /// Adds the tree at the target of the path, and a link if the target is elsewhere.
-    fn tree(&mut self, path: &Path, writable: bool, watch: &mut Watch) -> io::Result<()> {
+    fn tree(&mut self, path: &Path, writable: bool, watch: &mut PathWatch) -> io::Result<()> {
         match watch.find(path)? {
             Some(target) => self.place(path, target, writable),
             None => Ok(()),
@@ -278,7 +278,7 @@ impl Mounts {
 /// Returns the path to cover in order to hide `path`. If a closed directory is in the way and the
 /// process could open it, that is the directory. Existing paths are covered even if the process
 /// can't access them now: a mode may change.
-fn secret(path: &Path, sandbox: &Sandbox, watch: &mut Watch) -> io::Result<Option<PathBuf>> {
+fn secret(path: &Path, sandbox: &Sandbox, watch: &mut PathWatch) -> io::Result<Option<PathBuf>> {
     let lost = match watch.follow(path, &mut Vec::new()) {
         Ok(found) => return Ok(Some(found)),
         Err(lost) => lost,

@@ -34,7 +34,7 @@ static SHARED: Mutex<Weak<Watchdog>> = Mutex::new(Weak::new());
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     temporary: PathBuf,
-    watch: Arc<Mutex<Watch>>,
+    watch: Arc<Mutex<WatchdogState>>,
     /// Asks the thread to start the watchdog, and to drop the sender after the attempt.
     wake: mpsc::Sender<mpsc::Sender<()>>,
     is_awake: OnceLock<()>,
@@ -43,7 +43,7 @@ pub(crate) struct Watchdog {
 }
 
 #[derive(Debug)]
-enum Watch {
+enum WatchdogState {
     /// The pipe to the watchdog. It closes when this process dies, of any cause.
     Kept(ChildStdin),
     /// No watchdog at present.
@@ -76,7 +76,7 @@ impl Watchdog {
             let reason = "watch over this process: its `main` must begin with `run_watchdog`";
             return Err(io::Error::other(reason));
         }
-        let watch = Arc::new(Mutex::new(Watch::Lost));
+        let watch = Arc::new(Mutex::new(WatchdogState::Lost));
         let (wake, woken) = mpsc::channel();
         let (end, ended) = mpsc::channel();
         let (kept, directory) = (Arc::clone(&watch), temporary.to_owned());
@@ -119,8 +119,8 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         /// Far more than it takes.
         const PATIENCE: Duration = Duration::from_millis(100);
-        let watch = std::mem::replace(&mut *lock(&self.watch), Watch::Over);
-        if let Watch::Kept(mut lifeline) = watch {
+        let watch = std::mem::replace(&mut *lock(&self.watch), WatchdogState::Over);
+        if let WatchdogState::Kept(mut lifeline) = watch {
             WATCHING.fetch_sub(1, Relaxed);
             // The write fails if the watchdog has ended already.
             lifeline.write_all(ALL_IS_WELL).ok();
@@ -137,7 +137,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Starts the watchdog, and another one whenever it ends, until none is wanted. `trying` is
 /// dropped after the first attempt.
-fn keep(watch: &Mutex<Watch>, temporary: &Path, trying: mpsc::Sender<()>) {
+fn keep(watch: &Mutex<WatchdogState>, temporary: &Path, trying: mpsc::Sender<()>) {
     /// Pause between attempts: a watchdog that ends at once would keep this thread busy, and a
     /// lack of resources may pass.
     const PAUSE: Duration = Duration::from_secs(1);
@@ -145,11 +145,11 @@ fn keep(watch: &Mutex<Watch>, temporary: &Path, trying: mpsc::Sender<()>) {
     loop {
         let started = {
             let mut held = lock(watch);
-            if let Watch::Over = *held {
+            if let WatchdogState::Over = *held {
                 return;
             }
             second_process(temporary).map(|(child, lifeline)| {
-                *held = Watch::Kept(lifeline);
+                *held = WatchdogState::Kept(lifeline);
                 WATCHING.fetch_add(1, Relaxed);
                 child
             })
@@ -161,8 +161,8 @@ fn keep(watch: &Mutex<Watch>, temporary: &Path, trying: mpsc::Sender<()>) {
         if let Ok(mut child) = started {
             child.wait().ok();
             let mut held = lock(watch);
-            if let Watch::Kept(_) = *held {
-                *held = Watch::Lost;
+            if let WatchdogState::Kept(_) = *held {
+                *held = WatchdogState::Lost;
                 WATCHING.fetch_sub(1, Relaxed);
             }
         }

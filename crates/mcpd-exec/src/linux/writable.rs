@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::watch::Watch;
+use super::path_watch::PathWatch;
 use crate::sandbox::Sandbox;
 
 /// Paths that a process may write.
@@ -31,7 +31,7 @@ impl Writable {
         sandbox: &Sandbox,
         temporary: Option<&Path>,
         others: &[PathBuf],
-        watch: &mut Watch,
+        watch: &mut PathWatch,
     ) -> io::Result<Self> {
         let write = sandbox.write.iter().map(|path| (&**path, sandbox.resolved));
         let temporary = temporary.map(|path| (path, true));
@@ -96,7 +96,7 @@ impl Readable {
         sandbox: &Sandbox,
         needed: &[&Path],
         written: &[PathBuf],
-        watch: &mut Watch,
+        watch: &mut PathWatch,
     ) -> io::Result<Self> {
         let mut readable = Self::default();
         let shown = sandbox.shown();
@@ -132,7 +132,7 @@ impl Readable {
 pub(crate) fn lead(
     path: &Path,
     written: &[PathBuf],
-    watch: &mut Watch,
+    watch: &mut PathWatch,
 ) -> io::Result<Result<PathBuf, Option<PathBuf>>> {
     let mut links = Vec::new();
     let place = match watch.follow(path, &mut links) {

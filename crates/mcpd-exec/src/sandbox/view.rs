@@ -18,8 +18,8 @@ enum Word {
     Declared,
 }
 
-/// Entry for some path.
-type Entry = (usize, Word, PathBuf);
+/// ViewEntry for some path.
+type ViewEntry = (usize, Word, PathBuf);
 
 impl Sandbox {
     /// Returns what keeps a process from reading `path`, as far as names tell: the hidden path
@@ -55,7 +55,7 @@ impl Sandbox {
         self.kept(path).map(|(depth, ..)| depth)
     }
 
-    fn deciding_entry(&self, path: &Path) -> Option<Entry> {
+    fn deciding_entry(&self, path: &Path) -> Option<ViewEntry> {
         if self.level == Level::None {
             return None;
         }
@@ -76,7 +76,7 @@ impl Sandbox {
     }
 
     /// Returns the innermost entry on the way to `path` that programs keep for themselves.
-    fn kept(&self, path: &Path) -> Option<Entry> {
+    fn kept(&self, path: &Path) -> Option<ViewEntry> {
         let within = self.homes.iter().filter_map(|home| {
             let entry = path.strip_prefix(home).ok()?.components().next();
             match entry {
@@ -95,7 +95,7 @@ impl Sandbox {
     }
 }
 
-fn deepest(entries: &[PathBuf], path: &Path, word: Word) -> Option<Entry> {
+fn deepest(entries: &[PathBuf], path: &Path, word: Word) -> Option<ViewEntry> {
     let above = entries.iter().filter(|entry| path.starts_with(entry));
     let deepest = above.max_by_key(|entry| depth(entry))?;
     Some((depth(deepest), word, deepest.clone()))

@@ -25,35 +25,35 @@ use crate::sandbox::Sandbox;
 
 /// Paths that something was derived from.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct PathWatch {
     /// Places by path, without links: a directory comes before the places in it.
-    places: BTreeMap<PathBuf, Place>,
+    places: BTreeMap<PathBuf, WatchedPlace>,
     /// Number of mount changes at the start.
     mounts: u64,
 }
 
 /// File or directory that is watched.
 #[derive(Debug)]
-struct Place {
+struct WatchedPlace {
     /// Version at the last look, which preceded the look at its names. `None` if another change
     /// might not have shown.
     last: Mutex<Option<FileVersion>>,
     /// Any change to it counts, not only one to the entries of its names.
     is_whole: bool,
     /// Paths that were looked up in it, and the entries found.
-    names: BTreeMap<PathBuf, Entry>,
+    names: BTreeMap<PathBuf, WatchedEntry>,
 }
 
-/// Entry that a name stands for.
+/// WatchedEntry that a name stands for.
 #[derive(Debug, Clone, Copy)]
-enum Entry {
+enum WatchedEntry {
     /// A new link may reuse the inode of an old one, so its time counts too.
     Link(FileVersion),
     Other(FileType, FileVersion),
     Nothing(Errno),
 }
 
-impl Watch {
+impl PathWatch {
     /// Watches nothing yet.
     pub(crate) fn new() -> Self {
         Self {
@@ -86,8 +86,8 @@ impl Watch {
         links: &mut Vec<PathBuf>,
     ) -> Result<PathBuf, Lost> {
         /// The limit of the kernel.
-        const MOST_LINKS: usize = 40;
-        let most = links.len() + MOST_LINKS;
+        const MAX_LINKS: usize = 40;
+        let most = links.len() + MAX_LINKS;
         let lost = |at: &Path, errno| Lost {
             at: at.to_owned(),
             errno,
@@ -102,10 +102,12 @@ impl Watch {
             }
             let path = found.join(name);
             match self.look_up(&found, &path) {
-                Entry::Nothing(errno) => return Err(lost(&path, errno)),
-                Entry::Other(..) => found = path,
-                Entry::Link(_) if links.len() == most => return Err(lost(&path, Errno::LOOP)),
-                Entry::Link(_) => {
+                WatchedEntry::Nothing(errno) => return Err(lost(&path, errno)),
+                WatchedEntry::Other(..) => found = path,
+                WatchedEntry::Link(_) if links.len() == most => {
+                    return Err(lost(&path, Errno::LOOP));
+                }
+                WatchedEntry::Link(_) => {
                     let target = readlink(&path, Vec::new()).map_err(|errno| lost(&path, errno))?;
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                     links.push(path);
@@ -120,19 +122,19 @@ impl Watch {
     }
 
     /// Looks up a path in a directory, and watches it from now on.
-    fn look_up(&mut self, directory: &Path, path: &Path) -> Entry {
+    fn look_up(&mut self, directory: &Path, path: &Path) -> WatchedEntry {
         let names = &mut self.place(directory).names;
         let known = names.get(path).copied();
         known.unwrap_or_else(|| {
-            let entry = Entry::at(path);
+            let entry = WatchedEntry::at(path);
             names.insert(path.to_owned(), entry);
             entry
         })
     }
 
-    fn place(&mut self, path: &Path) -> &mut Place {
+    fn place(&mut self, path: &Path) -> &mut WatchedPlace {
         let place = self.places.entry(path.to_owned());
-        place.or_insert_with(|| Place::at(path))
+        place.or_insert_with(|| WatchedPlace::at(path))
     }
 
     /// Watches a file or directory as a whole: a change to its contents, mode or owner counts.
@@ -231,7 +233,7 @@ impl fmt::Display for Lost {
     }
 }
 
-impl Place {
+impl WatchedPlace {
     fn at(path: &Path) -> Self {
         // The time before the look, and the directory before its names, so that a concurrent
         // change shows.
@@ -255,7 +257,7 @@ impl Place {
             return true;
         }
         let mut names = self.names.iter();
-        let is_same = !self.is_whole && names.all(|(path, then)| Entry::at(path).is(*then));
+        let is_same = !self.is_whole && names.all(|(path, then)| WatchedEntry::at(path).is(*then));
         if is_same {
             *last = version.filter(|version| version.is_settled(now));
         }
@@ -263,7 +265,7 @@ impl Place {
     }
 }
 
-impl Entry {
+impl WatchedEntry {
     fn at(path: &Path) -> Self {
         let stat = match lstat(path) {
             Ok(stat) => stat,
@@ -324,12 +326,12 @@ mod tests {
     const SETTLED: Duration = Duration::from_millis(30);
 
     /// Temporary directory, with its path without links.
-    struct Ground(
+    struct TestDirectory(
         #[expect(dead_code, reason = "removed on drop")] TempDir,
         PathBuf,
     );
 
-    impl Ground {
+    impl TestDirectory {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().canonicalize().unwrap();
@@ -355,12 +357,17 @@ mod tests {
 
     /// Checks whether a change matters after `path` was followed.
     #[track_caller]
-    fn check(prepare: impl Fn(&Ground), path: &str, change: impl Fn(&Ground), expected: bool) {
-        let ground = Ground::new();
+    fn check(
+        prepare: impl Fn(&TestDirectory),
+        path: &str,
+        change: impl Fn(&TestDirectory),
+        expected: bool,
+    ) {
+        let ground = TestDirectory::new();
         prepare(&ground);
         // On older kernels a change right after the look shows no later time.
         thread::sleep(SETTLED);
-        let mut watch = Watch::new();
+        let mut watch = PathWatch::new();
         watch.find(&ground.at(path)).unwrap();
         let is_current = || watch.is_current_below(&ground.1);
         assert!(is_current(), "before the change");
@@ -371,7 +378,7 @@ mod tests {
 
     #[test]
     fn a_path_is_followed_as_the_kernel_does() {
-        let ground = Ground::new();
+        let ground = TestDirectory::new();
         ground.directory("one/two");
         ground.link("one/two", "relative");
         ground.link(ground.at("one"), "absolute");
@@ -379,7 +386,7 @@ mod tests {
         ground.link("missing", "dangling");
         ground.link("round", "round");
         fs::write(ground.at("file"), "").unwrap();
-        let mut watch = Watch::new();
+        let mut watch = PathWatch::new();
         let mut links = Vec::new();
         for path in [
             "",
@@ -408,9 +415,9 @@ mod tests {
 
     #[test]
     fn what_is_beside_makes_no_difference_and_is_looked_at_once() {
-        let ground = Ground::new();
+        let ground = TestDirectory::new();
         ground.directory("there");
-        let mut watch = Watch::new();
+        let mut watch = PathWatch::new();
         watch.find(&ground.at("there")).unwrap();
         watch.find(&ground.at("missing/further")).unwrap();
         let place = &watch.places[&ground.1];
@@ -429,7 +436,7 @@ mod tests {
 
     #[test]
     fn what_appears_or_is_another_makes_a_difference() {
-        let there = |ground: &Ground| ground.directory("some/there");
+        let there = |ground: &TestDirectory| ground.directory("some/there");
         check(
             there,
             "some/missing/further",
@@ -448,22 +455,22 @@ mod tests {
             |ground| ground.directory("some/there/within"),
             true,
         );
-        let replace = |ground: &Ground| {
+        let replace = |ground: &TestDirectory| {
             ground.rename("some/there", "some/gone");
             ground.directory("some/there");
         };
         check(there, "some/there", replace, false);
-        let remove = |ground: &Ground| fs::remove_dir(ground.at("some/there")).unwrap();
+        let remove = |ground: &TestDirectory| fs::remove_dir(ground.at("some/there")).unwrap();
         check(there, "some/there", remove, false);
     }
 
     #[test]
     fn what_is_moved_and_led_to_by_a_link_makes_a_difference() {
-        let there = |ground: &Ground| {
+        let there = |ground: &TestDirectory| {
             ground.directory("some/there/within");
             ground.directory("other");
         };
-        let moved = |ground: &Ground| {
+        let moved = |ground: &TestDirectory| {
             ground.rename("some/there", "other/there");
             ground.link("../other/there", "some/there");
         };
@@ -473,12 +480,12 @@ mod tests {
 
     #[test]
     fn another_link_makes_a_difference() {
-        let linked = |ground: &Ground| {
+        let linked = |ground: &TestDirectory| {
             ground.directory("one/there");
             ground.directory("two/there");
             ground.link("one", "link");
         };
-        let relink = |ground: &Ground| {
+        let relink = |ground: &TestDirectory| {
             // The new link may reuse the inode.
             fs::remove_file(ground.at("link")).unwrap();
             ground.link("two", "link");
@@ -495,11 +502,11 @@ mod tests {
 
     #[test]
     fn a_change_of_mode_makes_a_difference_where_it_counts() {
-        let ground = Ground::new();
+        let ground = TestDirectory::new();
         ground.directory("there");
         let path = ground.at("there");
         thread::sleep(SETTLED);
-        let mut watches = [Watch::new(), Watch::new()];
+        let mut watches = [PathWatch::new(), PathWatch::new()];
         for watch in &mut watches {
             watch.find(&path).unwrap();
         }
@@ -517,10 +524,10 @@ mod tests {
     /// With a clock that ticks, a change right after another shows no later time.
     #[test]
     fn what_has_just_changed_is_taken_for_another() {
-        let ground = Ground::new();
+        let ground = TestDirectory::new();
         let is_current = |file: u32| {
             fs::write(ground.at(&file.to_string()), "").unwrap();
-            let mut watch = Watch::new();
+            let mut watch = PathWatch::new();
             watch.whole(&ground.1);
             watch.is_current_below(&ground.1)
         };
