@@ -54,7 +54,7 @@ use self::landlock::{Refusal, Ruleset};
 use self::mount_plan_cache::MountPlanCache;
 use self::namespaces::Proc;
 pub(crate) use self::raw::lease::is_open_for_writing;
-use self::raw::{SpawnPlan, Stage};
+use self::raw::{SetupStage, SpawnPlan};
 use self::temporary::Directories;
 use self::tree::{Forgotten, Orphans};
 use self::watchdog::Watchdog;
@@ -305,7 +305,7 @@ impl Failed {
         // EPERM is permanent, unlike a lack of resources.
         let is_refused = failure.error.raw_os_error() == Some(libc::EPERM);
         Self {
-            is_refused_mount: is_refused && failure.stage == Stage::Namespaces,
+            is_refused_mount: is_refused && failure.stage == SetupStage::Namespaces,
             error: explain(failure, command, program, directory),
         }
     }
@@ -533,11 +533,11 @@ fn explain(
         missing: vec![MissingMechanism::new(mechanism, reason)],
     };
     match stage {
-        Stage::Exec => not_executed(error, command, &program),
-        Stage::Directory => StartError::CwdMissing {
+        SetupStage::Exec => not_executed(error, command, &program),
+        SetupStage::Directory => StartError::CwdMissing {
             directory: directory.map(Path::to_owned).unwrap_or_default(),
         },
-        Stage::Clone | Stage::Namespaces
+        SetupStage::Clone | SetupStage::Namespaces
             if command.sandbox.level == Level::Strict && is_refusal(&error) =>
         {
             let reason = format!(
@@ -546,12 +546,12 @@ fn explain(
             );
             unenforceable(NAMESPACES, reason)
         }
-        Stage::Namespaces if !tree::sees_processes() => {
+        SetupStage::Namespaces if !tree::sees_processes() => {
             let reason = "there is no `/proc`, by which a user is given to them";
             unenforceable(NAMESPACES, reason.to_owned())
         }
-        Stage::Seccomp => unenforceable("seccomp", format!("the kernel refuses it ({error})")),
-        Stage::Clone => StartError::Resource {
+        SetupStage::Seccomp => unenforceable("seccomp", format!("the kernel refuses it ({error})")),
+        SetupStage::Clone => StartError::Resource {
             program,
             source: error,
         },

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::mount_plan_cache::{CachedPlan, MountPlanCache};
 use super::namespaces::{self, Proc};
 use super::raw::Namespaces;
-use super::raw::init::{self, Report};
+use super::raw::init::{self, StatusPipe};
 use crate::command::Command;
 use crate::outcome::Usage;
 
@@ -21,7 +21,7 @@ pub(crate) struct Isolation {
     /// Starting directory of the program. An inherited one would lie below the new mounts.
     directory: PathBuf,
     plan: Arc<CachedPlan>,
-    report: Report,
+    status: StatusPipe,
     /// Other end of the report, until the program has started.
     theirs: Option<OwnedFd>,
 }
@@ -45,12 +45,12 @@ impl Isolation {
         let needed = command.needed(program)?;
         let visible: Vec<&Path> = needed.iter().map(PathBuf::as_path).collect();
         let plan = plans.get(&command.sandbox, &visible, proc)?;
-        let (report, theirs) = Report::new()?;
+        let (status, theirs) = StatusPipe::new()?;
         Ok(Self {
             flags: namespaces::flags(command.sandbox.run_as),
             plan,
             directory,
-            report,
+            status,
             theirs: Some(theirs),
         })
     }
@@ -88,13 +88,13 @@ impl Isolation {
     /// The program can't be executed.
     pub(crate) fn started(&mut self) -> io::Result<()> {
         match self.theirs.take() {
-            Some(theirs) => self.report.started(theirs),
+            Some(theirs) => self.status.started(theirs),
             None => Ok(()),
         }
     }
 
     /// Returns how the program ended. `None` if the first process was killed before.
     pub(crate) fn ended(self) -> Option<(ExitStatus, Usage)> {
-        self.report.ended()
+        self.status.ended()
     }
 }

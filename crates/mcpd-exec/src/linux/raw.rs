@@ -4,7 +4,7 @@
 //! The child runs on its own stack in the memory of this process, while the calling thread sleeps
 //! until the child has reached its program or has ended. So the child may only make system calls:
 //! it must not allocate, lock or panic. Everything it needs is prepared before, and it reports
-//! back in two words, [`Report`].
+//! back in two words, [`ChildReport`].
 #![expect(
     unsafe_code,
     reason = "std can only confine a child after fork, which takes the longer the larger we are"
@@ -230,17 +230,17 @@ pub(crate) struct Spawned {
     pub(crate) pidfd: OwnedFd,
 }
 
-/// Stage at which a start failed, and its error.
+/// SetupStage at which a start failed, and its error.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) stage: Stage,
+    pub(crate) stage: SetupStage,
     pub(crate) error: io::Error,
 }
 
 /// Activity of the child when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum Stage {
+pub(crate) enum SetupStage {
     Clone,
     Namespaces,
     Session,
@@ -259,26 +259,26 @@ pub(crate) enum Stage {
     Exec,
 }
 
-const STAGES: [Stage; 16] = [
-    Stage::Clone,
-    Stage::Namespaces,
-    Stage::Session,
-    Stage::Stdio,
-    Stage::Descriptors,
-    Stage::Limits,
-    Stage::Cgroup,
-    Stage::Mark,
-    Stage::User,
-    Stage::Directory,
-    Stage::Privileges,
-    Stage::Lifeline,
-    Stage::Landlock,
-    Stage::Signals,
-    Stage::Seccomp,
-    Stage::Exec,
+const SETUP_STAGES: [SetupStage; 16] = [
+    SetupStage::Clone,
+    SetupStage::Namespaces,
+    SetupStage::Session,
+    SetupStage::Stdio,
+    SetupStage::Descriptors,
+    SetupStage::Limits,
+    SetupStage::Cgroup,
+    SetupStage::Mark,
+    SetupStage::User,
+    SetupStage::Directory,
+    SetupStage::Privileges,
+    SetupStage::Lifeline,
+    SetupStage::Landlock,
+    SetupStage::Signals,
+    SetupStage::Seccomp,
+    SetupStage::Exec,
 ];
 
-impl Stage {
+impl SetupStage {
     /// Returns the text that completes "failed to".
     pub(crate) fn describe(self) -> &'static str {
         match self {
@@ -304,14 +304,14 @@ impl Stage {
 
 /// Report of the child. `errno` stays 0 unless it gives up.
 #[derive(Debug, Default)]
-struct Report {
+struct ChildReport {
     stage: AtomicU32,
     errno: AtomicI32,
 }
 
-struct Job<'a> {
+struct ChildContext<'a> {
     plan: &'a SpawnPlan<'a>,
-    report: Report,
+    report: ChildReport,
 }
 
 thread_local! {
@@ -324,16 +324,16 @@ thread_local! {
 ///
 /// The stage at which the child failed. It has ended then.
 pub(crate) fn spawn(plan: &SpawnPlan<'_>) -> Result<Spawned, Failure> {
-    let mut job = Job {
+    let mut job = ChildContext {
         plan,
-        report: Report::default(),
+        report: ChildReport::default(),
     };
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let flags = flags | plan.namespaces.map_or(0, |namespaces| namespaces.flags);
     let mut pidfd: RawFd = -1;
     let _dumpable = plan.run_as.map(|_| Dumpable::keep());
     let cloned = STACK_MEMORY.with_borrow_mut(|stack| {
-        let job: *mut Job<'_> = &raw mut job;
+        let job: *mut ChildContext<'_> = &raw mut job;
         let _quiet = Quiet::new();
         // SAFETY: the stack is this thread's alone, aligned, and unused until the child is done
         // with it, since CLONE_VFORK makes this thread sleep meanwhile; `job` lives longer than
@@ -344,13 +344,13 @@ pub(crate) fn spawn(plan: &SpawnPlan<'_>) -> Result<Spawned, Failure> {
         }
     });
     let pid = cloned.map_err(|error| Failure {
-        stage: Stage::Clone,
+        stage: SetupStage::Clone,
         error,
     })?;
     let failed = job.report.errno.load(Relaxed);
     let (Some(pid), true) = (Pid::from_raw(pid as i32), pidfd >= 0) else {
         return Err(Failure {
-            stage: Stage::Clone,
+            stage: SetupStage::Clone,
             error: io::Error::other("the kernel gave no pidfd"),
         });
     };
@@ -362,7 +362,7 @@ pub(crate) fn spawn(plan: &SpawnPlan<'_>) -> Result<Spawned, Failure> {
     // The child has ended, or is about to.
     reap(pid, true).ok();
     Err(Failure {
-        stage: STAGES[job.report.stage.load(Relaxed) as usize],
+        stage: SETUP_STAGES[job.report.stage.load(Relaxed) as usize],
         error: io::Error::from_raw_os_error(failed),
     })
 }
@@ -437,8 +437,8 @@ fn checked(call: impl FnOnce() -> c_long) -> io::Result<c_long> {
 
 /// Entry point of the child. Only system calls are allowed from here on.
 extern "C" fn child(job: *mut c_void) -> c_int {
-    // SAFETY: `spawn` passes a `Job` and sleeps until the child is gone.
-    let job = unsafe { &*job.cast::<Job<'_>>() };
+    // SAFETY: `spawn` passes a `ChildContext` and sleeps until the child is gone.
+    let job = unsafe { &*job.cast::<ChildContext<'_>>() };
     // SAFETY: this is the child.
     let Err((stage, errno)) = unsafe { become_program(job.plan) };
     job.report.stage.store(stage as u32, Relaxed);
@@ -448,10 +448,10 @@ extern "C" fn child(job: *mut c_void) -> c_int {
 }
 
 /// Failed step, with the error number of the kernel.
-type Stopped = (Stage, c_int);
+type Stopped = (SetupStage, c_int);
 
 /// Runs a system call in the child.
-fn must(stage: Stage, call: impl FnOnce() -> c_long) -> Result<c_long, Stopped> {
+fn must(stage: SetupStage, call: impl FnOnce() -> c_long) -> Result<c_long, Stopped> {
     match call() {
         result if result < 0 => Err((stage, errno())),
         result => Ok(result),
@@ -479,7 +479,7 @@ unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
             change_user(run_as)?;
         }
         if let Some(directory) = plan.directory {
-            must(Stage::Directory, || {
+            must(SetupStage::Directory, || {
                 c_long::from(libc::chdir(directory.as_ptr()))
             })?;
         }
@@ -489,13 +489,13 @@ unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
         if plan.namespaces.is_some() {
             // The first process, and with it all others, ends with the thread that starts it.
             // Such a thread lives as long as its executor, or until the whole host is killed.
-            must(Stage::Lifeline, || {
+            must(SetupStage::Lifeline, || {
                 let signal = libc::SIGKILL;
                 c_long::from(libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0))
             })?;
         }
         if let Some(ruleset) = plan.ruleset {
-            must(Stage::Landlock, || {
+            must(SetupStage::Landlock, || {
                 libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0)
             })?;
         }
@@ -505,7 +505,7 @@ unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
                 len: filter.len() as u16,
                 filter: filter.as_ptr().cast_mut().cast(),
             };
-            must(Stage::Seccomp, || {
+            must(SetupStage::Seccomp, || {
                 let mode = libc::SECCOMP_SET_MODE_FILTER;
                 libc::syscall(libc::SYS_seccomp, mode, 0, &raw const program)
             })?;
@@ -523,7 +523,7 @@ unsafe fn stand_alone(session: bool) -> Result<(), Stopped> {
             false => libc::setpgid(0, 0),
         }
     };
-    must(Stage::Session, || c_long::from(begin())).map(drop)
+    must(SetupStage::Session, || c_long::from(begin())).map(drop)
 }
 
 /// Sets everything by which the kernel limits the run, counts it, and tells it from others.
@@ -535,14 +535,14 @@ unsafe fn limit(plan: &SpawnPlan<'_>) -> Result<(), Stopped> {
     for &(resource, soft, hard) in plan.limits {
         let new = pair(soft, hard);
         // SAFETY: a live limit is set, none is asked for.
-        must(Stage::Limits, || unsafe {
+        must(SetupStage::Limits, || unsafe {
             let nothing = null::<c_void>();
             libc::syscall(libc::SYS_prlimit64, 0, resource, &raw const new, nothing)
         })?;
     }
     if let Some(cgroup) = plan.cgroup {
         // SAFETY: writes from a live string. "0" stands for the writing process.
-        must(Stage::Cgroup, || unsafe {
+        must(SetupStage::Cgroup, || unsafe {
             libc::write(cgroup.as_raw_fd(), c"0".as_ptr().cast(), 1) as c_long
         })?;
     }
@@ -550,7 +550,7 @@ unsafe fn limit(plan: &SpawnPlan<'_>) -> Result<(), Stopped> {
         let mark = pair(mark, mark);
         // SAFETY: the limit is live. The kernel ignores the third argument; the filter on this
         // thread checks it.
-        must(Stage::Mark, || unsafe {
+        must(SetupStage::Mark, || unsafe {
             let resource = libc::RLIMIT_LOCKS;
             libc::syscall(libc::SYS_setrlimit, resource, &raw const mark, word)
         })?;
@@ -560,7 +560,7 @@ unsafe fn limit(plan: &SpawnPlan<'_>) -> Result<(), Stopped> {
 
 unsafe fn execute(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
     let (argv, envp) = (plan.image.argv.as_ptr(), plan.image.envp.as_ptr());
-    let failed = must(Stage::Exec, || {
+    let failed = must(SetupStage::Exec, || {
         // SAFETY: both arrays end with a null pointer, as do the strings, and `argv` is not empty.
         unsafe {
             match plan.namespaces {
@@ -574,7 +574,7 @@ unsafe fn execute(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
         }
     });
     // `execve` only returns if it failed.
-    Err(failed.err().unwrap_or((Stage::Exec, libc::EINVAL)))
+    Err(failed.err().unwrap_or((SetupStage::Exec, libc::EINVAL)))
 }
 
 /// Connects the pipes to 0, 1 and 2 and the report of the first process to 3. All other
@@ -582,20 +582,20 @@ unsafe fn execute(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
 unsafe fn connect(plan: &SpawnPlan<'_>) -> Result<(), Stopped> {
     for (target, source) in plan.stdio.iter().enumerate() {
         // SAFETY: the descriptors are the caller's.
-        must(Stage::Stdio, || unsafe {
+        must(SetupStage::Stdio, || unsafe {
             c_long::from(libc::dup2(source.as_raw_fd(), target as c_int))
         })?;
     }
     let mut first = SpawnPlan::RESERVED;
     if let Some(namespaces) = plan.namespaces {
         // SAFETY: `status` is the caller's.
-        must(Stage::Stdio, || unsafe {
+        must(SetupStage::Stdio, || unsafe {
             c_long::from(libc::dup2(namespaces.status.as_raw_fd(), first))
         })?;
         first += 1;
     }
     // SAFETY: only marks descriptors of the child's own table.
-    let marked = must(Stage::Descriptors, || unsafe {
+    let marked = must(SetupStage::Descriptors, || unsafe {
         libc::syscall(
             libc::SYS_close_range,
             first,
@@ -616,13 +616,13 @@ unsafe fn change_user(run_as: RunAs) -> Result<(), Stopped> {
     let (user, group) = (run_as.user, run_as.group);
     // SAFETY: no pointers but a null one with length 0.
     unsafe {
-        must(Stage::User, || {
+        must(SetupStage::User, || {
             libc::syscall(libc::SYS_setgroups, 0, null::<c_void>())
         })?;
-        must(Stage::User, || {
+        must(SetupStage::User, || {
             libc::syscall(libc::SYS_setresgid, group, group, group)
         })?;
-        must(Stage::User, || {
+        must(SetupStage::User, || {
             libc::syscall(libc::SYS_setresuid, user, user, user)
         })?;
     }
@@ -639,11 +639,11 @@ unsafe fn drop_privileges() -> Result<(), Stopped> {
     let none = [0_u32; 6];
     // SAFETY: the two arrays have the layout of the kernel's structures.
     unsafe {
-        must(Stage::Privileges, || {
+        must(SetupStage::Privileges, || {
             c_long::from(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         })?;
         // Without CAP_SETPCAP this is refused, and not needed.
-        let special = must(Stage::Privileges, || {
+        let special = must(SetupStage::Privileges, || {
             c_long::from(libc::prctl(
                 libc::PR_SET_SECUREBITS,
                 NOBODY_SPECIAL,
@@ -655,7 +655,7 @@ unsafe fn drop_privileges() -> Result<(), Stopped> {
         if !matches!(special, Ok(_) | Err((_, libc::EPERM))) {
             return special.map(drop);
         }
-        must(Stage::Privileges, || {
+        must(SetupStage::Privileges, || {
             libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr())
         })?;
     }
@@ -673,7 +673,7 @@ unsafe fn reset_signals() -> Result<(), Stopped> {
             libc::sigaction(signal, &raw const default, null_mut());
         }
         let empty: libc::sigset_t = std::mem::zeroed();
-        must(Stage::Signals, || {
+        must(SetupStage::Signals, || {
             let set = libc::SIG_SETMASK;
             c_long::from(libc::sigprocmask(set, &raw const empty, null_mut()))
         })?;
@@ -690,7 +690,7 @@ unsafe fn perform_mount_plan(namespaces: &Namespaces<'_>) -> Result<(), Stopped>
     let mask = unsafe { libc::umask(0o022) };
     for step in namespaces.steps {
         // SAFETY: the strings of the step are live.
-        must(Stage::Namespaces, || unsafe {
+        must(SetupStage::Namespaces, || unsafe {
             perform_step(step, &mut taken)
         })?;
     }

@@ -30,13 +30,13 @@ use crate::outcome::Usage;
 
 /// Report of the first process at the end of the program, as it lies on its stack.
 #[repr(C)]
-struct Ended {
+struct FinalReport {
     /// First 0, or the error that kept the program from starting. At the end its status.
     status: c_int,
     usage: libc::rusage,
 }
 
-const FRAME: usize = size_of::<Ended>().next_multiple_of(16);
+const FRAME: usize = size_of::<FinalReport>().next_multiple_of(16);
 
 /// Assembles an ELF file with one segment around the machine code.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -73,8 +73,8 @@ macro_rules! program {
             ".popsection",
             machine = const $machine,
             frame = const FRAME,
-            usage = const offset_of!(Ended, usage),
-            size = const size_of::<Ended>(),
+            usage = const offset_of!(FinalReport, usage),
+            size = const size_of::<FinalReport>(),
             report = const SpawnPlan::RESERVED,
             vfork = const libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
             set_dumpable = const libc::PR_SET_DUMPABLE,
@@ -96,7 +96,7 @@ macro_rules! program {
 #[cfg(target_arch = "x86_64")]
 program!(
     machine 62,
-    // r13: argv; r14: envp, which follows it. An `Ended` on the stack.
+    // r13: argv; r14: envp, which follows it. An `FinalReport` on the stack.
     "mov rax, [rsp]",
     "lea r13, [rsp + 8]",
     "lea r14, [r13 + rax * 8 + 8]",
@@ -302,9 +302,9 @@ fn make(program: &[u8]) -> io::Result<OwnedFd> {
 
 /// Pipe on which the first process reports.
 #[derive(Debug)]
-pub(crate) struct Report(File);
+pub(crate) struct StatusPipe(File);
 
-impl Report {
+impl StatusPipe {
     /// Makes the pipe, and returns it with the end for the first process.
     ///
     /// # Errors
@@ -346,10 +346,10 @@ impl Report {
     pub(crate) fn ended(mut self) -> Option<(ExitStatus, Usage)> {
         // A child that another thread is starting may hold the other end for a moment.
         fcntl_setfl(&self.0, OFlags::NONBLOCK).ok()?;
-        let mut bytes = [0; size_of::<Ended>()];
+        let mut bytes = [0; size_of::<FinalReport>()];
         self.0.read_exact(&mut bytes).ok()?;
         // SAFETY: it consists of integers, so any bytes are valid.
-        let ended = unsafe { bytes.as_ptr().cast::<Ended>().read_unaligned() };
+        let ended = unsafe { bytes.as_ptr().cast::<FinalReport>().read_unaligned() };
         Some((ExitStatus::from_raw(ended.status), used(&ended.usage)))
     }
 }
