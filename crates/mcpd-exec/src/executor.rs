@@ -334,7 +334,7 @@ impl Executor {
         if let Ok(turn) = Arc::clone(turns).try_acquire_owned() {
             return Ok(turn);
         }
-        let _place = Place::take(&self.0)?;
+        let _place = QueuePlace::take(&self.0)?;
         Arc::clone(turns)
             .acquire_owned()
             .await
@@ -355,10 +355,10 @@ impl Executor {
     }
 }
 
-/// Place in the queue, given up when dropped.
-struct Place<'a>(&'a AtomicUsize);
+/// QueuePlace in the queue, given up when dropped.
+struct QueuePlace<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
+impl<'a> QueuePlace<'a> {
     fn take(shared: &'a Shared) -> Result<Self, StartError> {
         let next = |queued| (queued < shared.queue).then_some(queued + 1);
         match shared
@@ -371,7 +371,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

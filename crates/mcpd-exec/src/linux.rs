@@ -62,7 +62,7 @@ use crate::command::Command;
 use crate::enforced::{Enforced, MissingMechanism};
 use crate::error::{StartError, diagnosis};
 use crate::executor::Config;
-use crate::os::{Birth, Remains};
+use crate::os::{Birth, ExitReport};
 use crate::process::Progress;
 use crate::sandbox::{Level, Missing, Network};
 
@@ -264,7 +264,7 @@ impl System {
             child: Child {
                 pid: spawned.pid,
                 pidfd: Arc::new(spawned.pidfd),
-                ending: confinement.ending(),
+                killer: confinement.killer(),
                 orphans: self.orphans,
                 confinement,
             },
@@ -347,7 +347,7 @@ pub(crate) struct Child {
     pid: Pid,
     pidfd: Arc<OwnedFd>,
     /// Set for a run of which nothing may be left.
-    ending: Option<tree::Ending>,
+    killer: Option<tree::RunKiller>,
     orphans: Option<&'static Orphans>,
     confinement: Confinement,
 }
@@ -456,8 +456,8 @@ impl Child {
     /// Performs one round of ending what is left beside the leader.
     pub(crate) fn end_round(&mut self) -> Progress {
         let ended = self.has_exited();
-        match &mut self.ending {
-            Some(ending) => ending.round(self.pid, ended, self.orphans),
+        match &mut self.killer {
+            Some(killer) => killer.round(self.pid, ended, self.orphans),
             None => {
                 if self.is_confined() {
                     self.kill();
@@ -469,7 +469,7 @@ impl Child {
 
     /// Number of processes that were killed after the leader.
     pub(crate) fn killed(&self) -> u32 {
-        self.ending.as_ref().map_or(0, tree::Ending::killed)
+        self.killer.as_ref().map_or(0, tree::RunKiller::killed)
     }
 
     /// Takes the status of a leader that has ended. `None` if it has not.
@@ -477,7 +477,7 @@ impl Child {
     /// # Errors
     ///
     /// The status was taken elsewhere.
-    pub(crate) fn reap(&mut self) -> io::Result<Option<Remains>> {
+    pub(crate) fn reap(&mut self) -> io::Result<Option<ExitReport>> {
         let remains = raw::reap(self.pid, false)?;
         // The first process of a namespace reports the status of its program, unless it was
         // killed.

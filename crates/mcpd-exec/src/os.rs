@@ -69,7 +69,7 @@ impl Output {
 pub(crate) const KILL: i32 = 9;
 
 /// Exit status and resource usage, as the reaper of a process gets them.
-pub(crate) type Remains = (ExitStatus, Usage);
+pub(crate) type ExitReport = (ExitStatus, Usage);
 
 /// Class of a failed start, as far as the error number tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

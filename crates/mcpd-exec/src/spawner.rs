@@ -67,12 +67,12 @@ struct Threads(Arc<Queue>);
 /// Job queue of a pool. Each job holds a slot of the executor, which bounds the queue.
 #[derive(Debug, Default)]
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     jobs: VecDeque<Job>,
     threads: usize,
     /// Number of threads that wait for a job.
@@ -201,14 +201,14 @@ impl Queue {
     fn next(&self) -> Option<Job> {
         let mut state = self.state();
         state.idle += 1;
-        let is_idle = |state: &mut State| state.jobs.is_empty() && !state.closed;
+        let is_idle = |state: &mut QueueState| state.jobs.is_empty() && !state.closed;
         let state = self.changed.wait_while(state, is_idle);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         state.idle -= 1;
         state.jobs.pop_front()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -248,9 +248,9 @@ impl Confinement {
     }
 
     /// Returns the search for processes, for a run of which nothing may be left.
-    pub(crate) fn ending(&self) -> Option<tree::Ending> {
+    pub(crate) fn killer(&self) -> Option<tree::RunKiller> {
         let is_guarded = self.enforced.level == Level::Guarded;
-        self.mark.filter(|_| is_guarded).map(tree::Ending::new)
+        self.mark.filter(|_| is_guarded).map(tree::RunKiller::new)
     }
 }
 

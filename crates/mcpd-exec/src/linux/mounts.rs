@@ -17,11 +17,11 @@ pub(crate) fn changes() -> u64 {
 #[derive(Debug)]
 struct Table {
     path: &'static str,
-    state: Mutex<State>,
+    state: Mutex<TableState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct TableState {
     /// Opened with the first look.
     file: Option<File>,
     changes: u64,
@@ -32,7 +32,7 @@ impl Table {
         let (file, changes) = (None, 0);
         Self {
             path,
-            state: Mutex::new(State { file, changes }),
+            state: Mutex::new(TableState { file, changes }),
         }
     }
 

@@ -14,13 +14,13 @@ use crate::sandbox::RunAs;
 /// Both ends of its three pipes.
 #[derive(Debug)]
 pub(crate) struct Pipes {
-    stdin: Option<Pipe>,
-    stdout: Pipe,
-    stderr: Pipe,
+    stdin: Option<PipeEnds>,
+    stdout: PipeEnds,
+    stderr: PipeEnds,
 }
 
 #[derive(Debug)]
-struct Pipe {
+struct PipeEnds {
     ours: OwnedFd,
     theirs: OwnedFd,
 }
@@ -42,8 +42,8 @@ impl Pipes {
             }
             io::Result::Ok((read, write))
         };
-        let to_process = |(theirs, ours)| Pipe { ours, theirs };
-        let from_process = |(ours, theirs)| Pipe { ours, theirs };
+        let to_process = |(theirs, ours)| PipeEnds { ours, theirs };
+        let from_process = |(ours, theirs)| PipeEnds { ours, theirs };
         Ok(Self {
             stdin: (command.stdin.is_some().then(pipe).transpose()?).map(to_process),
             stdout: from_process(pipe()?),

@@ -259,7 +259,7 @@ fn reap_orphan(pid: Pid) -> bool {
 
 /// End of a run, in rounds: the number of tries it takes can't be known.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct RunKiller {
     mark: Mark,
     rounds: u32,
     /// Number of rounds in a row that found nothing, without a proof.
@@ -268,7 +268,7 @@ pub(crate) struct Ending {
     killed: BTreeSet<i32>,
 }
 
-impl Ending {
+impl RunKiller {
     pub(crate) fn new(mark: Mark) -> Self {
         Self {
             mark,
@@ -424,7 +424,7 @@ pub(crate) fn end_all(nonce: u32) {
         let found = processes.filter(|pid| {
             let mark = Mark::of(*pid).ok().flatten();
             let mark = mark.filter(|mark| mark.is_of(nonce));
-            mark.is_some_and(|mark| Ending::new(mark).kill_alive(*pid))
+            mark.is_some_and(|mark| RunKiller::new(mark).kill_alive(*pid))
         });
         quiet = if found.count() == 0 { quiet + 1 } else { 0 };
     }

@@ -22,7 +22,7 @@ use self::group::Leader;
 use self::unconfined as seatbelt;
 #[cfg(target_os = "macos")]
 use super::seatbelt;
-use super::{Birth, Output, Pipe, Remains};
+use super::{Birth, ExitReport, Output, Pipe};
 use crate::command::Command;
 use crate::enforced::Enforced;
 use crate::error::{StartError, diagnosis};
@@ -104,7 +104,7 @@ impl System {
 }
 
 /// New process, with our ends of its pipes.
-struct Started {
+struct StartedLeader {
     leader: Leader,
     stdin: Option<Pipe>,
     stdout: Pipe,
@@ -190,7 +190,7 @@ impl Child {
         0
     }
 
-    pub(crate) fn reap(&mut self) -> io::Result<Option<Remains>> {
+    pub(crate) fn reap(&mut self) -> io::Result<Option<ExitReport>> {
         let status = self.leader.reap()?;
         Ok(status.map(|status| (status, Default::default())))
     }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use tokio::sync::oneshot;
 
-use super::Started;
+use super::StartedLeader;
 use crate::enforced::Containment;
 use crate::sandbox::Level;
 
@@ -38,7 +38,7 @@ pub(super) const GAPS: &[(&str, &str)] = &[
 pub(super) struct Leader(Child);
 
 impl Leader {
-    pub(super) fn start(mut command: Command, _: Level) -> io::Result<Started> {
+    pub(super) fn start(mut command: Command, _: Level) -> io::Result<StartedLeader> {
         // posix_spawn does this itself. A `pre_exec` hook would make std fork, which takes longer
         // the larger this process is.
         command.process_group(0);
@@ -47,7 +47,7 @@ impl Leader {
         let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
             return Err(io::Error::other("no pipes"));
         };
-        Ok(Started {
+        Ok(StartedLeader {
             leader: Self(child),
             stdin,
             stdout: stdout.into(),

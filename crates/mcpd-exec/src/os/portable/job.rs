@@ -10,7 +10,7 @@ use std::time::Duration;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, CreationFlags, JobObject, KillOnDrop};
 use windows::Win32::System::Threading::{CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW};
 
-use super::Started;
+use super::StartedLeader;
 use crate::enforced::Containment;
 use crate::sandbox::Level;
 
@@ -28,7 +28,7 @@ pub(super) struct Leader(Box<dyn ChildWrapper>);
 
 impl Leader {
     /// Starts a process. It does not run before it is in its job.
-    pub(super) fn start(command: Command, level: Level) -> io::Result<Started> {
+    pub(super) fn start(command: Command, level: Level) -> io::Result<StartedLeader> {
         let mut wrapped = CommandWrap::from(tokio::process::Command::from(command));
         wrapped
             .wrap(CreationFlags(CREATE_NEW_PROCESS_GROUP | CREATE_NO_WINDOW))
@@ -42,7 +42,7 @@ impl Leader {
         let (Some(stdout), Some(stderr)) = (child.stdout().take(), child.stderr().take()) else {
             return Err(io::Error::other("no pipes"));
         };
-        Ok(Started {
+        Ok(StartedLeader {
             stdin: stdin.map(|stdin| stdin.into_owned_handle()).transpose()?,
             stdout: stdout.into_owned_handle()?,
             stderr: stderr.into_owned_handle()?,
