@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::kept::Kept;
 use crate::limits::Limits;
+use crate::spill::SpillFile;
 
 /// One output stream of a finished run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Captured {
     pub omitted_bytes: u64,
     /// The first bytes, up to [`Limits::keep`], if the stream is longer than head and tail.
     /// `None` as well if the disk did not take them.
-    pub file: Option<Kept>,
+    pub file: Option<SpillFile>,
     /// The text that a terminal would show, if it differs: see [`shown`](Self::shown).
     pub shown: Option<Box<Self>>,
 }

@@ -115,7 +115,6 @@ mod command;
 mod enforced;
 mod error;
 mod executor;
-mod kept;
 mod limits;
 mod line;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
@@ -127,6 +126,7 @@ mod process;
 mod run;
 mod sandbox;
 mod spawner;
+mod spill;
 mod terminal;
 mod variables;
 
@@ -136,11 +136,11 @@ pub use command::Command;
 pub use enforced::{Containment, Enforced, MissingMechanism};
 pub use error::StartError;
 pub use executor::{Config, Executor};
-pub use kept::Kept;
 pub use limits::Limits;
 pub use line::{Line, Stream};
 pub use outcome::{Ending, Outcome, StdinReport, Timing, Usage, signal_name};
 pub use sandbox::{Level, Missing, Network, RunAs, Sandbox, UnknownLevel};
+pub use spill::SpillFile;
 pub use terminal::shown;
 pub use variables::Variables;
 

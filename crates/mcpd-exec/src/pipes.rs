@@ -7,12 +7,12 @@ use std::{io, mem};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::capture::{Capture, Captured};
-use crate::kept::Keeping;
 use crate::limits::Limits;
 use crate::line::{Lines, OnLine, Stream};
 use crate::os::{self, Output, Reader, Writer};
 use crate::outcome::StdinReport;
 use crate::spawner::Input;
+use crate::spill::SpillWriter;
 use crate::terminal::Shown;
 
 /// Writer of the standard input.
@@ -75,7 +75,7 @@ pub(crate) struct Drain {
     capture: Capture,
     shown: Shown,
     /// Spill file for what exceeds the capture, if one is wanted.
-    keeping: Option<Keeping>,
+    spill: Option<SpillWriter>,
     lines: Lines,
 }
 
@@ -91,9 +91,9 @@ impl Drain {
         limits: &Limits,
         temporary: &Arc<Path>,
     ) -> io::Result<Self> {
-        let keeping = (limits.keep > 0).then(|| {
+        let spill = (limits.keep > 0).then(|| {
             // Exceeding the limit by a byte would raise SIGXFSZ in this process.
-            Keeping::new(temporary, limits.keep.min(os::file_size_limit()))
+            SpillWriter::new(temporary, limits.keep.min(os::file_size_limit()))
         });
         let mut buffer = output.read;
         if output.pipe.is_some() {
@@ -105,19 +105,19 @@ impl Drain {
             flooded: false,
             capture: Capture::new(limits),
             shown: Shown::default(),
-            keeping,
+            spill,
             lines: Lines::new(stream, limits.line),
         })
     }
 
     /// Returns whether the pipe is open, or a write to the spill file is under way.
     pub(crate) fn is_open(&self) -> bool {
-        self.pipe.is_some() || self.is_keeping()
+        self.pipe.is_some() || self.is_spilling()
     }
 
     /// Returns whether a write to the spill file is under way.
-    pub(crate) fn is_keeping(&self) -> bool {
-        self.keeping.as_ref().is_some_and(Keeping::is_writing)
+    pub(crate) fn is_spilling(&self) -> bool {
+        self.spill.as_ref().is_some_and(SpillWriter::is_writing)
     }
 
     pub(crate) fn total_bytes(&self) -> u64 {
@@ -126,12 +126,12 @@ impl Drain {
 
     /// Reads a part into the buffer, for [`take`](Self::take). Cancel safe.
     pub(crate) async fn read(&mut self) {
-        if let Some(keeping) = &mut self.keeping
-            && keeping.is_writing()
+        if let Some(spill) = &mut self.spill
+            && spill.is_writing()
         {
             // The end of a write is progress too, even if there is nothing to read. Reading only
             // after it is the backpressure of a slow disk.
-            return keeping.written().await;
+            return spill.flush().await;
         }
         let Some(pipe) = &mut self.pipe else { return };
         if mem::take(&mut self.flooded) {
@@ -148,7 +148,7 @@ impl Drain {
         if self.buffer.is_empty() {
             return;
         }
-        self.keep();
+        self.write_spill();
         self.shown.push(&self.buffer, &self.capture);
         self.capture.push(&self.buffer);
         if let Some(on_line) = on_line {
@@ -181,10 +181,8 @@ impl Drain {
     }
 
     /// Abandons the spill file if the disk is still busy with it. Returns whether it was.
-    pub(crate) fn give_up_keeping(&mut self) -> bool {
-        self.keeping
-            .take_if(|keeping| keeping.is_writing())
-            .is_some()
+    pub(crate) fn abandon_spill(&mut self) -> bool {
+        self.spill.take_if(|spill| spill.is_writing()).is_some()
     }
 
     /// Returns the pipe if it is still open.
@@ -193,15 +191,15 @@ impl Drain {
     }
 
     /// Writes what was read to the spill file, once the stream exceeds the capture.
-    fn keep(&mut self) {
-        let Some(keeping) = &mut self.keeping else {
+    fn write_spill(&mut self) {
+        let Some(spill) = &mut self.spill else {
             return;
         };
-        if !keeping.is_empty() {
-            keeping.write(&[&self.buffer]);
+        if !spill.is_empty() {
+            spill.write(&[&self.buffer]);
         } else if self.capture.is_exceeded_by(self.buffer.len()) {
             let [head, tail, rest] = self.capture.pieces();
-            keeping.write(&[head, tail, rest, &self.buffer]);
+            spill.write(&[head, tail, rest, &self.buffer]);
         }
     }
 
@@ -211,7 +209,7 @@ impl Drain {
         }
         let total_bytes = self.total_bytes();
         Captured {
-            file: self.keeping.and_then(|keeping| keeping.finish(total_bytes)),
+            file: self.spill.and_then(|spill| spill.finish(total_bytes)),
             shown: self.shown.finish(&self.capture),
             ..self.capture.finish()
         }

@@ -162,8 +162,8 @@ impl Run<'_> {
 
     /// Returns whether both pipes are closed or no longer read, and everything read is stored.
     fn is_silent(&self) -> bool {
-        let is_keeping = self.stdout.is_keeping() || self.stderr.is_keeping();
-        self.stage == Stage::Ending && !is_keeping || !self.holds_pipes()
+        let is_spilling = self.stdout.is_spilling() || self.stderr.is_spilling();
+        self.stage == Stage::Ending && !is_spilling || !self.holds_pipes()
     }
 
     fn holds_pipes(&self) -> bool {
@@ -187,7 +187,7 @@ impl Run<'_> {
                 // A disk that hangs blocks reading through its backpressure. Give up the spill
                 // file and drain once more.
                 let outputs = [&mut self.stdout, &mut self.stderr];
-                if outputs.map(Drain::give_up_keeping).contains(&true) {
+                if outputs.map(Drain::abandon_spill).contains(&true) {
                     self.enter(self.stage, self.limits.drain);
                 } else {
                     // The line callback or the machine may have been too slow to read what was

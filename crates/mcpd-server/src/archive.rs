@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{io, mem};
 
 use bytes::Bytes;
-use mcpd_exec::{Captured, Kept};
+use mcpd_exec::{Captured, SpillFile};
 use tokio::time::{Instant, sleep_until};
 
 use crate::Server;
@@ -151,7 +151,7 @@ pub(crate) struct Output {
 #[derive(Debug, Clone)]
 enum Body {
     Memory(Bytes),
-    Disk(Kept),
+    Disk(SpillFile),
 }
 
 impl Output {
@@ -171,7 +171,7 @@ impl Output {
     pub(crate) fn size(&self) -> u64 {
         match &self.body {
             Body::Memory(bytes) => bytes.len() as u64,
-            Body::Disk(kept) => kept.size(),
+            Body::Disk(spill) => spill.size(),
         }
     }
 
@@ -179,7 +179,7 @@ impl Output {
     pub(crate) fn omitted(&self) -> u64 {
         match &self.body {
             Body::Memory(_) => 0,
-            Body::Disk(kept) => kept.omitted(),
+            Body::Disk(spill) => spill.omitted_bytes(),
         }
     }
 
@@ -192,7 +192,7 @@ impl Output {
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         let (bytes, is_redacted) = match &self.body {
             Body::Memory(bytes) => (bytes.to_vec(), true),
-            Body::Disk(kept) => (kept.read()?, false),
+            Body::Disk(spill) => (spill.read()?, false),
         };
         let is_shown = !self.keeps_escapes && is_text(&bytes);
         let (bytes, is_redacted) = match mcpd_exec::shown(&bytes) {

@@ -23,7 +23,6 @@ mod host;
 mod input;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod isolation;
-mod kept;
 mod leftover;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod network;
@@ -43,6 +42,7 @@ mod resources;
 mod scripts;
 mod shutdown;
 mod skip;
+mod spill;
 mod start;
 mod support;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::support::{World, limits, ms, within};
 
 /// Runs a script with room for 8 bytes in memory and for 1000 on disk.
-async fn printed(script: &str) -> Captured {
+async fn capture(script: &str) -> Captured {
     let world = World::new();
     let script = world.sh(script).limits(limits(|limits| {
         (limits.capture_head, limits.capture_tail, limits.keep) = (4, 4, 1000);
@@ -25,7 +25,7 @@ async fn printed(script: &str) -> Captured {
 fn check(output: &Captured, expected: &str) {
     let kept = output.file.as_ref().unwrap();
     assert!(kept.read().unwrap() == expected.as_bytes());
-    assert_eq!((kept.size(), kept.omitted()), (output.total_bytes, 0));
+    assert_eq!((kept.size(), kept.omitted_bytes()), (output.total_bytes, 0));
 }
 
 /// Returns the output of `seq`.
@@ -35,33 +35,33 @@ fn lines(numbers: RangeInclusive<u32>) -> String {
 
 #[tokio::test]
 async fn what_fits_into_memory_is_not_written() {
-    let stdout = printed("printf 1234; printf 5678").await;
+    let stdout = capture("printf 1234; printf 5678").await;
     assert_eq!(stdout.file, None);
     assert_eq!(stdout.whole().unwrap(), "12345678");
 }
 
 #[tokio::test]
 async fn one_byte_more_is() {
-    check(&printed("printf 1234; printf 56789").await, "123456789");
+    check(&capture("printf 1234; printf 56789").await, "123456789");
 }
 
 #[tokio::test]
 async fn it_is_kept_in_order_however_it_comes() {
-    let stdout = printed("for i in $(seq 1 200); do echo $i; done").await;
+    let stdout = capture("for i in $(seq 1 200); do echo $i; done").await;
     check(&stdout, &lines(1..=200));
 }
 
 #[tokio::test]
 async fn beyond_the_limit_it_is_counted_only() {
-    let stdout = printed("head -c 1000000 /dev/zero | tr '\\0' x").await;
+    let stdout = capture("head -c 1000000 /dev/zero | tr '\\0' x").await;
     let kept = stdout.file.unwrap();
     assert_eq!(kept.read().unwrap(), "x".repeat(1000).as_bytes());
-    assert_eq!((kept.size(), kept.omitted()), (1000, 999_000));
+    assert_eq!((kept.size(), kept.omitted_bytes()), (1000, 999_000));
 }
 
 #[tokio::test]
 async fn no_character_is_cut_at_the_limit() {
-    let stdout = printed("printf x; for i in $(seq 1 1000); do printf é; done").await;
+    let stdout = capture("printf x; for i in $(seq 1 1000); do printf é; done").await;
     let kept = stdout.file.unwrap();
     let text = format!("x{}", "é".repeat(499));
     assert_eq!(kept.read().unwrap(), text.as_bytes());

@@ -15,20 +15,20 @@ use crate::capture::without_cut_end;
 /// Beginning of an output stream, in a file without a name. It is gone with the last clone, or
 /// with this process.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct SpillFile {
     file: Arc<Mutex<File>>,
     size: u64,
     omitted: u64,
 }
 
-impl Kept {
+impl SpillFile {
     /// Number of bytes in the file.
     pub fn size(&self) -> u64 {
         self.size
     }
 
     /// Number of bytes of the stream that follow those in the file.
-    pub fn omitted(&self) -> u64 {
+    pub fn omitted_bytes(&self) -> u64 {
         self.omitted
     }
 
@@ -52,25 +52,25 @@ impl Kept {
 }
 
 /// Two are equal if they share a file.
-impl PartialEq for Kept {
+impl PartialEq for SpillFile {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.file, &other.file)
     }
 }
 
-impl Eq for Kept {}
+impl Eq for SpillFile {}
 
-/// A [`Kept`] that is being written.
+/// A [`SpillFile`] that is being written.
 #[derive(Debug)]
-pub(crate) struct Keeping {
+pub(crate) struct SpillWriter {
     directory: Arc<Path>,
     limit: u64,
     size: u64,
-    state: State,
+    state: SpillState,
 }
 
 #[derive(Debug)]
-enum State {
+enum SpillState {
     /// No file was made yet.
     Empty,
     /// Everything so far is in the file.
@@ -80,14 +80,14 @@ enum State {
     Failed,
 }
 
-impl Keeping {
+impl SpillWriter {
     /// Prepares to keep `limit` bytes in `directory`. The file is made with the first write.
     pub(crate) fn new(directory: &Arc<Path>, limit: u64) -> Self {
         Self {
             directory: Arc::clone(directory),
             limit,
             size: 0,
-            state: State::Empty,
+            state: SpillState::Empty,
         }
     }
 
@@ -96,26 +96,26 @@ impl Keeping {
     }
 
     pub(crate) fn is_writing(&self) -> bool {
-        matches!(self.state, State::Writing(_))
+        matches!(self.state, SpillState::Writing(_))
     }
 
     /// Begins to write these pieces, up to the limit. A write that was begun before must be
-    /// [`written`](Self::written).
+    /// [flushed](Self::flush).
     pub(crate) fn write(&mut self, pieces: &[&[u8]]) {
         let room = self.limit - self.size;
         if room == 0 || pieces.iter().all(|piece| piece.is_empty()) {
             return;
         }
-        let file = match mem::replace(&mut self.state, State::Failed) {
-            State::Empty => None,
-            State::Written(file) => Some(file),
-            State::Writing(_) | State::Failed => return,
+        let file = match mem::replace(&mut self.state, SpillState::Failed) {
+            SpillState::Empty => None,
+            SpillState::Written(file) => Some(file),
+            SpillState::Writing(_) | SpillState::Failed => return,
         };
         let mut bytes = pieces.concat();
         bytes.truncate(usize::try_from(room).unwrap_or(usize::MAX));
         self.size += bytes.len() as u64;
         let directory = Arc::clone(&self.directory);
-        self.state = State::Writing(spawn_blocking(move || {
+        self.state = SpillState::Writing(spawn_blocking(move || {
             let mut file = match file {
                 Some(file) => file,
                 None => tempfile::tempfile_in(directory)?,
@@ -126,20 +126,20 @@ impl Keeping {
     }
 
     /// Waits until everything is written. Cancel safe.
-    pub(crate) async fn written(&mut self) {
-        if let State::Writing(writing) = &mut self.state {
+    pub(crate) async fn flush(&mut self) {
+        if let SpillState::Writing(writing) = &mut self.state {
             self.state = match writing.await {
-                Ok(Ok(file)) => State::Written(file),
-                _ => State::Failed,
+                Ok(Ok(file)) => SpillState::Written(file),
+                _ => SpillState::Failed,
             };
         }
     }
 
     /// Returns the file of a stream of this length. `None` if nothing was written, or a write
     /// failed.
-    pub(crate) fn finish(self, total_bytes: u64) -> Option<Kept> {
+    pub(crate) fn finish(self, total_bytes: u64) -> Option<SpillFile> {
         match self.state {
-            State::Written(file) => Some(Kept {
+            SpillState::Written(file) => Some(SpillFile {
                 file: Arc::new(Mutex::new(file)),
                 size: self.size,
                 omitted: total_bytes - self.size,
