@@ -126,15 +126,15 @@ impl Capture {
         self.tail.extend(rest);
     }
 
-    /// Removes and returns the last line if it has no end yet, unless it is longer than `most`
+    /// Removes and returns the last line if it has no end yet, unless it is longer than `max_length`
     /// bytes.
-    pub(crate) fn take_unfinished_line(&mut self, most: usize) -> Vec<u8> {
+    pub(crate) fn take_unfinished_line(&mut self, max_length: usize) -> Vec<u8> {
         let text = match self.tail.is_empty() {
             true => &self.head[..],
             false => self.tail.make_contiguous(),
         };
         let start = memchr::memrchr(b'\n', text).map_or(0, |newline| newline + 1);
-        if text.len() - start > most {
+        if text.len() - start > max_length {
             return Vec::new();
         }
         let line = match self.tail.is_empty() {

@@ -31,10 +31,10 @@ use crate::spawner::{self, Spawners, Started};
 const BUSY_PAUSES: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 64];
 
 /// Time that an unwanted start may still take. Only a file system that hangs takes so long.
-const START: Duration = Duration::from_millis(250);
+const UNWANTED_START_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Upper bound of the concurrency: more processes than any system has.
-const MOST_AT_A_TIME: usize = 1 << 22;
+const MAX_CONCURRENCY: usize = 1 << 22;
 
 /// Settings of an [`Executor`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            concurrency: per_core(PER_CORE),
+            concurrency: per_core(PROCESSES_PER_CORE),
             queue: 256,
             reaper: false,
             init: false,
@@ -95,13 +95,13 @@ impl Default for Config {
 }
 
 /// Processes per core, so that the cores stay busy while some processes wait.
-const PER_CORE: usize = 4;
+const PROCESSES_PER_CORE: usize = 4;
 
 /// Spawner threads per two cores. Each stays with a process for its first milliseconds, when most
 /// processes want nothing but a core. All others queue for a core behind them, this process and
 /// its clients too. With one thread more, the latency of a client that needs no process grows up
 /// to twofold, while the rate of short processes rises by 5 % at most.
-const FRESH_PER_TWO_CORES: usize = 3;
+const SPAWNERS_PER_TWO_CORES: usize = 3;
 
 fn per_core(count: usize) -> usize {
     count * std::thread::available_parallelism().map_or(1, NonZero::get)
@@ -155,10 +155,10 @@ impl Executor {
     /// [`Config::cgroup`] needs. Or this process ignores SIGCHLD (Linux): see
     /// [`prepare_signals`](crate::prepare_signals).
     pub fn new(config: Config) -> io::Result<Self> {
-        let concurrency = config.concurrency.clamp(1, MOST_AT_A_TIME);
+        let concurrency = config.concurrency.clamp(1, MAX_CONCURRENCY);
         Ok(Self(Arc::new(Shared {
             spawners: Spawners::new(
-                concurrency.min(per_core(FRESH_PER_TWO_CORES).div_ceil(2)),
+                concurrency.min(per_core(SPAWNERS_PER_TWO_CORES).div_ceil(2)),
                 os::System::new(&config)?,
             )?,
             turns: Arc::new(Semaphore::new(concurrency)),
@@ -268,14 +268,14 @@ impl Executor {
     ///
     /// The steps so far stay in force: nothing new is started. Another call continues.
     pub async fn shutdown(&self, deadline: Duration) -> usize {
-        const AFTER_KILL: Duration = Duration::from_secs(1);
-        for (stop, patience) in [(Stop::Ask, deadline), (Stop::Kill, AFTER_KILL)] {
+        const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+        for (stop, timeout) in [(Stop::Ask, deadline), (Stop::Kill, KILL_TIMEOUT)] {
             self.0.stop.send_replace(stop);
             if stop == Stop::Kill {
                 self.0.spawners.hurry();
             }
             // All slots are free only when nothing runs.
-            if time::timeout(patience, self.0.turns.acquire_many(self.0.concurrency))
+            if time::timeout(timeout, self.0.turns.acquire_many(self.0.concurrency))
                 .await
                 .is_ok()
             {
@@ -308,7 +308,7 @@ impl Executor {
                 _ = stop.wait_for(|stop| *stop >= Stop::Ask) => {}
                 () = &mut cancel => {}
             }
-            time::sleep(START).await;
+            time::sleep(UNWANTED_START_TIMEOUT).await;
         };
         let started = tokio::select! {
             biased;

@@ -158,7 +158,9 @@ impl System {
 
     /// Interval at which orphans are reaped even if no run can have left any.
     pub(crate) fn reaping(&self) -> Option<Duration> {
-        self.forgotten.is_some().then_some(Forgotten::PATIENCE)
+        self.forgotten
+            .is_some()
+            .then_some(Forgotten::FOREIGN_REAP_DELAY)
     }
 
     /// Starts `command`, whose program is at `program`, on a spawner thread of its class.

@@ -82,8 +82,8 @@ pub(crate) struct Drain {
 impl Drain {
     /// Most processes write a line or two. For the others the buffer grows, and then the pipe
     /// with it.
-    const FIRST_BUFFER: usize = 4 * 1024;
-    const LAST_BUFFER: usize = 256 * 1024;
+    const INITIAL_BUFFER: usize = 4 * 1024;
+    const MAX_BUFFER: usize = 256 * 1024;
 
     pub(crate) fn new(
         stream: Stream,
@@ -97,7 +97,7 @@ impl Drain {
         });
         let mut buffer = output.read;
         if output.pipe.is_some() {
-            buffer.reserve(Self::FIRST_BUFFER);
+            buffer.reserve(Self::INITIAL_BUFFER);
         }
         Ok(Self {
             pipe: output.pipe.map(os::reader).transpose()?,
@@ -156,7 +156,7 @@ impl Drain {
         }
         self.flooded = self.buffer.len() == self.buffer.capacity();
         self.buffer.clear();
-        if self.flooded && self.buffer.capacity() < Self::LAST_BUFFER {
+        if self.flooded && self.buffer.capacity() < Self::MAX_BUFFER {
             self.buffer.reserve(4 * self.buffer.capacity());
             if let Some(pipe) = &self.pipe {
                 os::widen(pipe, self.buffer.capacity());
@@ -168,9 +168,9 @@ impl Drain {
     /// as a pipe holds, since writers may go on.
     pub(crate) fn take_rest(&mut self, on_line: Option<&mut OnLine<'_>>) {
         while let Some(pipe) = &self.pipe
-            && self.buffer.len() < Self::LAST_BUFFER
+            && self.buffer.len() < Self::MAX_BUFFER
         {
-            self.buffer.reserve(Self::FIRST_BUFFER);
+            self.buffer.reserve(Self::INITIAL_BUFFER);
             match os::read_at_once(pipe, &mut self.buffer) {
                 Ok(1..) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

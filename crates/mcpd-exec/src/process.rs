@@ -300,8 +300,8 @@ impl Dying {
     /// Returns the time of the next look.
     fn due(&self) -> Instant {
         match self.farewell {
-            Some(_) => self.pace.due(Pace::LASTING),
-            None => self.pace.due(Pace::LAST),
+            Some(_) => self.pace.due(Pace::MAX_PAUSE_WHILE_RUNNING),
+            None => self.pace.due(Pace::MAX_PAUSE),
         }
     }
 
@@ -401,14 +401,14 @@ fn reap_all(receiver: &mpsc::Receiver<Task>, system: &System, lasting: &AtomicUs
     let mut closed = false;
     loop {
         let due = dying.iter().map(|run| run.due()).min();
-        let patience = match (due, lasting.load(Ordering::Relaxed), orphans) {
+        let timeout = match (due, lasting.load(Ordering::Relaxed), orphans) {
             (Some(due), ..) => Some(due.saturating_duration_since(Instant::now())),
             _ if closed => return,
-            (None, 1.., _) => Some(Pace::LASTING),
-            (None, 0, 1..) => Some(Pace::LAST),
+            (None, 1.., _) => Some(Pace::MAX_PAUSE_WHILE_RUNNING),
+            (None, 0, 1..) => Some(Pace::MAX_PAUSE),
             (None, 0, 0) => system.reaping(),
         };
-        match next(receiver, patience, closed) {
+        match next(receiver, timeout, closed) {
             Ok(Task::End(run)) => dying.push(run),
             Ok(Task::Hurry) => {
                 for run in &mut dying {
@@ -424,13 +424,13 @@ fn reap_all(receiver: &mpsc::Receiver<Task>, system: &System, lasting: &AtomicUs
     }
 }
 
-/// Waits for the next task for `patience` at most. `None` waits without limit.
+/// Waits for the next task for `timeout` at most. `None` waits without limit.
 fn next(
     receiver: &mpsc::Receiver<Task>,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
     closed: bool,
 ) -> Result<Task, RecvTimeoutError> {
-    match patience {
+    match timeout {
         None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
         Some(pause) if closed => {
             thread::sleep(pause);
@@ -461,27 +461,27 @@ impl Default for Pace {
 }
 
 impl Pace {
-    const FIRST: Duration = Duration::from_micros(100);
-    const LAST: Duration = Duration::from_secs(1);
+    const MIN_PAUSE: Duration = Duration::from_micros(100);
+    const MAX_PAUSE: Duration = Duration::from_secs(1);
     /// Short enough for a process that leaves a thousand orphans a second, and to meet the end of
     /// a grace.
-    const LASTING: Duration = Duration::from_millis(100);
+    const MAX_PAUSE_WHILE_RUNNING: Duration = Duration::from_millis(100);
     /// Looks without a pause while there is something to kill. Among a hundred processes that
     /// keep forking, a thread that sleeps comes back too late.
-    const EAGER: u32 = 1000;
+    const MAX_EAGER_LOOKS: u32 = 1000;
 
-    /// Returns the time of the next look, after a pause of at most `most`.
-    fn due(&self, most: Duration) -> Instant {
-        self.last + self.pause.min(most)
+    /// Returns the time of the next look, after a pause of at most `max_pause`.
+    fn due(&self, max_pause: Duration) -> Instant {
+        self.last + self.pause.min(max_pause)
     }
 
     fn go_on(&mut self, killing: bool) {
         self.last = Instant::now();
         self.looks += 1;
         self.pause = match (killing, self.looks) {
-            (true, ..Self::EAGER) => Duration::ZERO,
-            (_, ..Self::EAGER) => Self::FIRST,
-            _ => Self::LAST.min(self.pause.max(Self::FIRST) * 5 / 4),
+            (true, ..Self::MAX_EAGER_LOOKS) => Duration::ZERO,
+            (_, ..Self::MAX_EAGER_LOOKS) => Self::MIN_PAUSE,
+            _ => Self::MAX_PAUSE.min(self.pause.max(Self::MIN_PAUSE) * 5 / 4),
         };
     }
 }

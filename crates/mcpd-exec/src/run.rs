@@ -51,7 +51,7 @@ enum Stage {
 
 /// Time to wait for the end of killed processes. Only a process that the kernel can't end takes
 /// so long.
-const PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 struct Run<'a> {
     process: Process,
@@ -194,7 +194,7 @@ impl Run<'_> {
                     // written in time.
                     self.stdout.take_rest(on_line.as_deref_mut());
                     self.stderr.take_rest(on_line);
-                    self.enter(Stage::Ending, PATIENCE);
+                    self.enter(Stage::Ending, KILL_TIMEOUT);
                 }
             }
             Stage::Ending => return true,
@@ -266,13 +266,13 @@ impl Run<'_> {
         }
     }
 
-    fn enter(&mut self, stage: Stage, patience: Duration) {
+    fn enter(&mut self, stage: Stage, timeout: Duration) {
         self.stage = stage;
         let now = Instant::now();
         let distant = || now + Duration::from_secs(365 * 24 * 3600);
         self.timer
             .as_mut()
-            .reset(now.checked_add(patience).unwrap_or_else(distant));
+            .reset(now.checked_add(timeout).unwrap_or_else(distant));
     }
 
     /// Leaves a run that was dropped to the reaper.

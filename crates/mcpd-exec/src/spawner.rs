@@ -181,11 +181,11 @@ impl Drop for Spawners {
 impl Drop for Ends {
     fn drop(&mut self) {
         /// Far more than it takes, unless something is wrong with the machine.
-        const PATIENCE: Duration = Duration::from_millis(500);
+        const THREADS_END_TIMEOUT: Duration = Duration::from_millis(500);
         // The host may be about to end. Its threads would end with it, but not the processes they
         // were to end, nor the directories they were to remove.
         let ends = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        ends.recv_timeout(PATIENCE).ok();
+        ends.recv_timeout(THREADS_END_TIMEOUT).ok();
     }
 }
 

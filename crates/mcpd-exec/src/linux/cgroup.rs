@@ -20,7 +20,7 @@ use crate::limits::Limits;
 /// Prefix of the names of groups.
 const PREFIX: &str = "run-";
 /// Age at which an empty group counts as abandoned: its maker moves a process into it at once.
-const OLD: Duration = Duration::from_secs(60);
+const ABANDONED_AGE: Duration = Duration::from_secs(60);
 
 /// Groups of one executor.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Groups {
             parent: parent.to_owned(),
             stale: Mutex::default(),
         };
-        sweep(parent, OLD);
+        sweep(parent, ABANDONED_AGE);
         // Try it at once: the caller that configured the group must learn of a failure now, not
         // with the first run.
         let trial = groups.make()?;

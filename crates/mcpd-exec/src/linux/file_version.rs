@@ -21,12 +21,12 @@ impl FileVersion {
     /// Returns whether it changed long enough before `now` that any later change shows in the
     /// time: kernels and file systems keep time in ticks.
     pub(crate) fn is_settled(self, now: SystemTime) -> bool {
-        const TICK: Duration = Duration::from_millis(20);
+        const CLOCK_TICK: Duration = Duration::from_millis(20);
         /// Longest tick: that of file systems without fractions of a second.
-        const SECONDS: Duration = Duration::from_secs(2);
+        const WHOLE_SECOND_TICK: Duration = Duration::from_secs(2);
         let tick = match self.changed.subsec_nanos() {
-            0 => SECONDS,
-            _ => TICK,
+            0 => WHOLE_SECOND_TICK,
+            _ => CLOCK_TICK,
         };
         let now = now.duration_since(UNIX_EPOCH);
         now.is_ok_and(|now| now > self.changed + tick)

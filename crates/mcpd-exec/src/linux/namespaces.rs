@@ -20,7 +20,7 @@ use rustix::process::{getegid, geteuid};
 use super::home::Homes;
 use super::image::text;
 use super::path_watch::PathWatch;
-use super::raw::{SLOTS, Step};
+use super::raw::{MAX_TREES, Step};
 use super::writable::{Readable, Writable, lead};
 use crate::sandbox::{Network, RunAs, Sandbox};
 
@@ -422,8 +422,8 @@ impl Layout {
 
     fn tree(&mut self, path: &Path, writable: bool) -> io::Result<Ground> {
         let slot = self.slots;
-        if slot == SLOTS {
-            let reason = format!("more than {SLOTS} paths to be written or seen");
+        if slot == MAX_TREES {
+            let reason = format!("more than {MAX_TREES} paths to be written or seen");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
         self.slots += 1;

@@ -77,8 +77,8 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Moves a descriptor to a number that the child does not use. Only a host without standard
 /// streams has such low ones.
 pub(crate) fn above_reserved(file: OwnedFd) -> io::Result<OwnedFd> {
-    if file.as_raw_fd() > SpawnPlan::RESERVED {
+    if file.as_raw_fd() > SpawnPlan::LAST_RESERVED_FD {
         return Ok(file);
     }
-    Ok(fcntl_dupfd_cloexec(&file, SpawnPlan::RESERVED + 1)?)
+    Ok(fcntl_dupfd_cloexec(&file, SpawnPlan::LAST_RESERVED_FD + 1)?)
 }

@@ -36,27 +36,27 @@ use crate::sandbox::RunAs;
 use crate::variables::Variables;
 
 /// Stack size of the child, for its few frames.
-const STACK: usize = 64 * 1024;
+const STACK_SIZE: usize = 64 * 1024;
 /// Last standard signal. The real-time signals after it are never ignored, and resetting each
 /// would cost every run a system call.
-const SIGNALS: c_int = 31;
+const LAST_SIGNAL: c_int = 31;
 
 /// Address space that an arena of the allocator reserves at a time. It becomes memory only when
 /// it is used.
 #[cfg(target_env = "gnu")]
-const ARENA: c_int = 4 << 20;
+const ARENA_STEP: c_int = 4 << 20;
 /// Smallest allocation that gets its own mapping. Once any option is set, glibc stops adapting
 /// this threshold by itself.
 #[cfg(target_env = "gnu")]
-const ALONE: c_int = 1 << 20;
+const MMAP_THRESHOLD: c_int = 1 << 20;
 
 /// Lets the allocator take memory in large pieces.
 pub(crate) fn prepare_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: It sets numbers that the allocator reads under its locks.
     unsafe {
-        libc::mallopt(libc::M_TOP_PAD, ARENA);
-        libc::mallopt(libc::M_MMAP_THRESHOLD, ALONE);
+        libc::mallopt(libc::M_TOP_PAD, ARENA_STEP);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD);
     }
 }
 
@@ -149,7 +149,7 @@ impl Image {
 pub(crate) struct SpawnPlan<'a> {
     /// Own namespaces, and the steps to set them up.
     pub(crate) namespaces: Option<&'a Namespaces<'a>>,
-    /// Standard input, output and error. Their numbers are above [`SpawnPlan::RESERVED`].
+    /// Standard input, output and error. Their numbers are above [`SpawnPlan::LAST_RESERVED_FD`].
     pub(crate) stdio: [BorrowedFd<'a>; 3],
     /// `RLIMIT_*`, soft and hard.
     pub(crate) limits: &'a [(c_int, u64, u64)],
@@ -174,7 +174,7 @@ pub(crate) struct SpawnPlan<'a> {
 
 impl SpawnPlan<'_> {
     /// Last descriptor that the child gives a new meaning on the way.
-    pub(crate) const RESERVED: RawFd = 3;
+    pub(crate) const LAST_RESERVED_FD: RawFd = 3;
 }
 
 /// Namespaces for one process, and the steps of their mount plan.
@@ -221,7 +221,7 @@ pub(crate) enum Step {
 }
 
 /// Number of trees that one plan may take.
-pub(crate) const SLOTS: usize = 32;
+pub(crate) const MAX_TREES: usize = 32;
 
 /// Process that has reached its program.
 #[derive(Debug)]
@@ -315,7 +315,7 @@ struct ChildContext<'a> {
 }
 
 thread_local! {
-    static STACK_MEMORY: RefCell<Vec<u128>> = RefCell::new(vec![0; STACK / size_of::<u128>()]);
+    static STACK_MEMORY: RefCell<Vec<u128>> = RefCell::new(vec![0; STACK_SIZE / size_of::<u128>()]);
 }
 
 /// Creates a process and waits until it has reached its program.
@@ -586,7 +586,7 @@ unsafe fn connect(plan: &SpawnPlan<'_>) -> Result<(), Stopped> {
             c_long::from(libc::dup2(source.as_raw_fd(), target as c_int))
         })?;
     }
-    let mut first = SpawnPlan::RESERVED;
+    let mut first = SpawnPlan::LAST_RESERVED_FD;
     if let Some(namespaces) = plan.namespaces {
         // SAFETY: `status` is the caller's.
         must(SetupStage::Stdio, || unsafe {
@@ -633,7 +633,7 @@ unsafe fn change_user(run_as: RunAs) -> Result<(), Stopped> {
 unsafe fn drop_privileges() -> Result<(), Stopped> {
     /// SECBIT_NOROOT and SECBIT_NO_SETUID_FIXUP, both locked: root has no special rights, for
     /// good.
-    const NOBODY_SPECIAL: c_long = 0b1111;
+    const NO_ROOT_SECUREBITS: c_long = 0b1111;
     const VERSION_3: u32 = 0x2008_0522;
     let header = [VERSION_3, 0];
     let none = [0_u32; 6];
@@ -646,7 +646,7 @@ unsafe fn drop_privileges() -> Result<(), Stopped> {
         let special = must(SetupStage::Privileges, || {
             c_long::from(libc::prctl(
                 libc::PR_SET_SECUREBITS,
-                NOBODY_SPECIAL,
+                NO_ROOT_SECUREBITS,
                 0,
                 0,
                 0,
@@ -668,7 +668,7 @@ unsafe fn reset_signals() -> Result<(), Stopped> {
     // SAFETY: an all-zero action is the default one, an all-zero set is empty.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
-        for signal in 1..=SIGNALS {
+        for signal in 1..=LAST_SIGNAL {
             // Fails for KILL, STOP and those reserved by libc, which are never ignored.
             libc::sigaction(signal, &raw const default, null_mut());
         }
@@ -683,7 +683,7 @@ unsafe fn reset_signals() -> Result<(), Stopped> {
 
 /// Performs the steps of the mount plan.
 unsafe fn perform_mount_plan(namespaces: &Namespaces<'_>) -> Result<(), Stopped> {
-    let mut taken: [c_long; SLOTS] = [-1; SLOTS];
+    let mut taken: [c_long; MAX_TREES] = [-1; MAX_TREES];
     // Files made on the way must be accessible to the user of the run. The umask of the child is
     // its own.
     // SAFETY: no pointers.
@@ -699,7 +699,7 @@ unsafe fn perform_mount_plan(namespaces: &Namespaces<'_>) -> Result<(), Stopped>
     Ok(())
 }
 
-unsafe fn perform_step(step: &Step, taken: &mut [c_long; SLOTS]) -> c_long {
+unsafe fn perform_step(step: &Step, taken: &mut [c_long; MAX_TREES]) -> c_long {
     const OPEN_TREE_CLONE: c_int = 1;
     const AT_RECURSIVE: c_int = 0x8000;
     const MOVE_MOUNT_F_EMPTY_PATH: c_int = 4;

@@ -26,7 +26,7 @@ use super::tree;
 use crate::sandbox::{RunAs, Sandbox};
 
 /// Mode of the directories: only the owner can enter.
-const PRIVATE: u32 = 0o700;
+const PRIVATE_MODE: u32 = 0o700;
 
 /// Pool of one executor. Its root is made on demand and removed on drop.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl Directories {
     fn make(&self, owner: Option<RunAs>) -> io::Result<Directory> {
         // Unpredictable, so that no other process can have made it.
         let path = self.root.join(format!("{:016x}", tree::random()));
-        make_directory(&path, PRIVATE)?;
+        make_directory(&path, PRIVATE_MODE)?;
         // Drop attributes inherited from the directory above, to which a run may have added them.
         remove_attributes(&open(&hold(CWD, &path)?)?)?;
         if let Some(RunAs { user, group }) = owner {
@@ -149,12 +149,14 @@ impl Directories {
     /// the same user may have closed it.
     fn make_root(&self) -> io::Result<()> {
         /// Other users must be able to pass through, for `run_as`.
-        const PASSABLE: u32 = 0o711;
+        const PASSABLE_MODE: u32 = 0o711;
         match fs::symlink_metadata(&self.root) {
-            Ok(metadata) if metadata.is_dir() && metadata.mode() & 0o7777 == PASSABLE => Ok(()),
-            Ok(_) => set_mode(&by_number(&hold(CWD, &self.root)?), PASSABLE),
+            Ok(metadata) if metadata.is_dir() && metadata.mode() & 0o7777 == PASSABLE_MODE => {
+                Ok(())
+            }
+            Ok(_) => set_mode(&by_number(&hold(CWD, &self.root)?), PASSABLE_MODE),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                match make_directory(&self.root, PASSABLE) {
+                match make_directory(&self.root, PASSABLE_MODE) {
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
                     other => other,
                 }
@@ -166,8 +168,8 @@ impl Directories {
     fn tidy(&self, mut directory: Directory) {
         /// Queue length beyond which rulesets are dropped: a run that leaves a million files
         /// blocks the queue, and each ruleset holds a descriptor.
-        const PATIENT: usize = 32;
-        if self.shelf.untidy.fetch_add(1, Relaxed) >= PATIENT {
+        const MAX_QUEUED_WITH_RULESETS: usize = 32;
+        if self.shelf.untidy.fetch_add(1, Relaxed) >= MAX_QUEUED_WITH_RULESETS {
             directory.rulesets.clear();
         }
         if let Some(tidier) = self.tidier() {
@@ -241,8 +243,8 @@ impl Directory {
         if !FileVersion::from(found).is_same_file(self.empty) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        if found.st_mode & 0o7777 != PRIVATE {
-            set_mode(&by_number(&held), PRIVATE)?;
+        if found.st_mode & 0o7777 != PRIVATE_MODE {
+            set_mode(&by_number(&held), PRIVATE_MODE)?;
         }
         let opened = open(&held)?;
         remove_attributes(&opened)?;
@@ -268,8 +270,8 @@ fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
 /// Removes attributes that any owner can set, such as access control lists.
 fn remove_attributes(directory: &OwnedFd) -> io::Result<()> {
     /// Upper bound of the kernel's list of attributes.
-    const MOST: usize = 64 * 1024;
-    let mut names = Vec::with_capacity(MOST);
+    const MAX_ATTRIBUTE_LIST: usize = 64 * 1024;
+    let mut names = Vec::with_capacity(MAX_ATTRIBUTE_LIST);
     match flistxattr(directory, spare_capacity(&mut names)) {
         // The file system has no attributes.
         Err(Errno::NOTSUP) => return Ok(()),
@@ -327,11 +329,11 @@ fn remove_at(parent: &OwnedFd, name: impl Arg + Copy) -> io::Result<()> {
         return Ok(());
     }
     /// Time limit, as a process of its owner may go on making files.
-    const MOST: Duration = Duration::from_secs(60);
+    const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
     let directory = open_up(parent, name)?;
     let start = Instant::now();
     while remove_level(&directory)? {
-        if start.elapsed() > MOST {
+        if start.elapsed() > REMOVAL_TIMEOUT {
             return Err(io::ErrorKind::TimedOut.into());
         }
     }
@@ -374,7 +376,7 @@ fn remove_file(parent: &OwnedFd, name: impl Arg) -> io::Result<bool> {
 fn open_up(parent: &OwnedFd, name: impl Arg) -> io::Result<OwnedFd> {
     let held = hold(parent, name)?;
     // If this fails, opening it fails too.
-    set_mode(&by_number(&held), PRIVATE).ok();
+    set_mode(&by_number(&held), PRIVATE_MODE).ok();
     open(&held)
 }
 
@@ -433,7 +435,7 @@ impl Lease {
         make: impl FnOnce(&Path) -> Result<Ruleset, E>,
     ) -> Result<Option<Arc<Ruleset>>, E> {
         /// Number of cached rulesets. Each holds a descriptor.
-        const KEPT: usize = 4;
+        const MAX_CACHED_RULESETS: usize = 4;
         let Some(directory) = &mut self.directory else {
             return Ok(None);
         };
@@ -445,7 +447,7 @@ impl Lease {
             Some(last) => kept.remove(last).2,
             None => Arc::new(make(&directory.path)?),
         };
-        kept.truncate(KEPT - 1);
+        kept.truncate(MAX_CACHED_RULESETS - 1);
         kept.insert(
             0,
             (Arc::clone(sandbox), needed.to_vec(), Arc::clone(&ruleset)),

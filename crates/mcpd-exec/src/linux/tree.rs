@@ -141,7 +141,7 @@ impl Orphans {
     }
 
     /// Number of orphans to handle before other threads get the lock.
-    const AT_A_TIME: usize = 64;
+    const MAX_PER_LOCK: usize = 64;
 
     /// Returns, without waiting for the lock, whether it is certain that no orphan has this mark,
     /// dead or alive. If so and the leader has ended, the whole run has.
@@ -151,7 +151,7 @@ impl Orphans {
         };
         let children = self.children();
         let is_marked = |pid: &Pid| mark.may_be_on(*pid).unwrap_or(true);
-        let none = children.len() <= Self::AT_A_TIME && !children.iter().any(is_marked);
+        let none = children.len() <= Self::MAX_PER_LOCK && !children.iter().any(is_marked);
         drop(held);
         none
     }
@@ -193,14 +193,14 @@ impl Orphans {
     }
 
     fn children(&self) -> Vec<Pid> {
-        const CHUNK: usize = 4096;
+        const READ_SIZE: usize = 4096;
         let mut text = Vec::new();
-        let mut chunk = [0; CHUNK];
+        let mut chunk = [0; READ_SIZE];
         // The file can't be read backwards, so it is read in one go, from the start.
         while let Ok(read @ 1..) = self.children.read_at(&mut chunk, text.len() as u64) {
             text.extend_from_slice(&chunk[..read]);
             // Entries are never split, so a page may not be quite full.
-            if read < CHUNK - 16 {
+            if read < READ_SIZE - 16 {
                 break;
             }
         }
@@ -230,11 +230,11 @@ impl Default for Forgotten {
 
 impl Forgotten {
     /// Time that the host has to wait for its own children.
-    pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+    pub(crate) const FOREIGN_REAP_DELAY: Duration = Duration::from_secs(10);
 
     /// Reaps those that were dead at the last look already, if that is long enough ago.
     pub(crate) fn reap(&mut self, orphans: &Orphans) {
-        if self.looked.elapsed() < Self::PATIENCE {
+        if self.looked.elapsed() < Self::FOREIGN_REAP_DELAY {
             return;
         }
         self.looked = Instant::now();
@@ -320,7 +320,7 @@ impl RunKiller {
         for pid in list.iter().rev() {
             self.kill(*pid);
         }
-        for some in list.chunks(Orphans::AT_A_TIME) {
+        for some in list.chunks(Orphans::MAX_PER_LOCK) {
             let held = orphans.hold();
             for pid in some {
                 // The number may have been reused by now.
@@ -397,13 +397,13 @@ fn is_alive(pid: Pid) -> bool {
 /// state, and further fields.
 fn tells_of_life(stat: &[u8]) -> bool {
     /// Index of the number of threads, counted from the state.
-    const THREADS: usize = 17;
+    const THREAD_COUNT_FIELD: usize = 17;
     let Some(end) = memchr::memrchr(b')', stat) else {
         return false;
     };
     let mut fields = stat[end + 1..].trim_ascii().split(|byte| *byte == b' ');
     match fields.next() {
-        Some(b"Z") => !matches!(fields.nth(THREADS - 1), None | Some(b"0" | b"1")),
+        Some(b"Z") => !matches!(fields.nth(THREAD_COUNT_FIELD - 1), None | Some(b"0" | b"1")),
         state => !matches!(state, None | Some(b"" | b"X")),
     }
 }
@@ -412,11 +412,11 @@ fn tells_of_life(stat: &[u8]) -> bool {
 /// nonce.
 pub(crate) fn end_all(nonce: u32) {
     /// Rounds without a pause: a process that keeps forking must not be given time.
-    const EAGER: u32 = 1000;
+    const MAX_EAGER_ROUNDS: u32 = 1000;
     let (mut quiet, mut rounds) = (0, 0);
     while quiet < 2 {
         rounds += 1;
-        if rounds > EAGER {
+        if rounds > MAX_EAGER_ROUNDS {
             // A process can't be killed, for now.
             thread::sleep(Duration::from_millis(10));
         }

@@ -23,7 +23,7 @@ use super::{temporary, tree};
 /// First argument of the watchdog process.
 const ARGUMENT: &str = "__mcpd-exec-watchdog";
 /// Message that announces an orderly end.
-const ALL_IS_WELL: &[u8] = b".";
+const ORDERLY_END: &[u8] = b".";
 
 /// Number of watchdogs that watch over this process.
 static WATCHING: AtomicUsize = AtomicUsize::new(0);
@@ -118,15 +118,15 @@ impl Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         /// Far more than it takes.
-        const PATIENCE: Duration = Duration::from_millis(100);
+        const WATCHDOG_END_TIMEOUT: Duration = Duration::from_millis(100);
         let watch = std::mem::replace(&mut *lock(&self.watch), WatchdogState::Over);
         if let WatchdogState::Kept(mut lifeline) = watch {
             WATCHING.fetch_sub(1, Relaxed);
             // The write fails if the watchdog has ended already.
-            lifeline.write_all(ALL_IS_WELL).ok();
+            lifeline.write_all(ORDERLY_END).ok();
             drop(lifeline);
             // If this process ends next, its parent must find no child left behind.
-            lock(&self.ended).recv_timeout(PATIENCE).ok();
+            lock(&self.ended).recv_timeout(WATCHDOG_END_TIMEOUT).ok();
         }
     }
 }
@@ -140,7 +140,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn keep(watch: &Mutex<WatchdogState>, temporary: &Path, trying: mpsc::Sender<()>) {
     /// Pause between attempts: a watchdog that ends at once would keep this thread busy, and a
     /// lack of resources may pass.
-    const PAUSE: Duration = Duration::from_secs(1);
+    const RESTART_PAUSE: Duration = Duration::from_secs(1);
     let mut trying = Some(trying);
     loop {
         let started = {
@@ -156,7 +156,7 @@ fn keep(watch: &Mutex<WatchdogState>, temporary: &Path, trying: mpsc::Sender<()>
         };
         let is_first = trying.take().is_some();
         if !is_first || started.is_err() {
-            thread::sleep(PAUSE);
+            thread::sleep(RESTART_PAUSE);
         }
         if let Ok(mut child) = started {
             child.wait().ok();
@@ -202,7 +202,7 @@ pub(crate) fn run() -> bool {
     }
     let mut last_words = Vec::new();
     io::stdin().read_to_end(&mut last_words).ok();
-    if last_words != ALL_IS_WELL {
+    if last_words != ORDERLY_END {
         tree::end_all(nonce);
         temporary::remove_all(Path::new(directory), nonce);
     }

@@ -75,7 +75,7 @@ macro_rules! program {
             frame = const FRAME,
             usage = const offset_of!(FinalReport, usage),
             size = const size_of::<FinalReport>(),
-            report = const SpawnPlan::RESERVED,
+            report = const SpawnPlan::LAST_RESERVED_FD,
             vfork = const libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
             set_dumpable = const libc::PR_SET_DUMPABLE,
             setfd = const libc::F_SETFD,
