@@ -272,7 +272,7 @@ impl Executor {
         for (stop, timeout) in [(Stop::Ask, deadline), (Stop::Kill, KILL_TIMEOUT)] {
             self.0.stop.send_replace(stop);
             if stop == Stop::Kill {
-                self.0.spawners.hurry();
+                self.0.spawners.end_all_graces();
             }
             // All slots are free only when nothing runs.
             if time::timeout(timeout, self.0.turns.acquire_many(self.0.concurrency))

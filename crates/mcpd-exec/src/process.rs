@@ -4,7 +4,7 @@
 //! A dying run is polled with a back-off of its own:
 //!
 //! ```text
-//! TERM ──leader gone, grace over or hurry──► KILL ──► polled until all are dead ──► reaped
+//! TERM ──leader gone, grace over or shutdown──► KILL ──► polled until all are dead ──► reaped
 //!
 //! pause between polls: none while there is something to kill (1000 polls at most),
 //!                      then 100 µs up to poll 1000, then 5/4 of the last one, up to 1 s
@@ -48,7 +48,7 @@ struct Live {
     /// The caller's value, with the same lifetime.
     _held: Option<Held>,
     /// Set for a process that runs long.
-    lasting: Option<Lasting>,
+    long_run: Option<LongRun>,
 }
 
 /// Result of reaping a run.
@@ -96,7 +96,7 @@ impl Process {
                 child,
                 _turn: turn,
                 _held: held,
-                lasting: None,
+                long_run: None,
             }),
             status: None,
             reaper,
@@ -162,9 +162,10 @@ impl Process {
     }
 
     /// Marks the process as a long one, so that orphans it leaves meanwhile are reaped.
-    pub(crate) fn lasts(&mut self) {
+    pub(crate) fn mark_long(&mut self) {
         if let Some(live) = &mut self.live {
-            live.lasting.get_or_insert_with(|| self.reaper.lasting());
+            live.long_run
+                .get_or_insert_with(|| self.reaper.count_long_run());
         }
     }
 
@@ -182,11 +183,11 @@ impl Process {
         }
         self.status = live.child.status();
         let (reply, remains) = oneshot::channel();
-        self.reaper.send(Task::End(Box::new(Dying {
+        self.reaper.send(ReaperTask::End(Box::new(DyingRun {
             live,
-            farewell: None,
+            grace: None,
             reply: Some(reply),
-            pace: Pace::default(),
+            backoff: PollBackoff::default(),
         })));
         End::Soon(remains)
     }
@@ -194,19 +195,19 @@ impl Process {
     /// Sends TERM to the group, and ends what is left when the leader has ended or `grace` is
     /// over. `outputs` stay open until then, or SIGPIPE would kill a process that prints last
     /// words.
-    pub(crate) fn leave(mut self, grace: Duration, outputs: [Option<Reader>; 2]) {
+    pub(crate) fn end_gently(mut self, grace: Duration, outputs: [Option<Reader>; 2]) {
         self.terminate();
         let Some(live) = self.live.take() else { return };
-        let farewell = Farewell {
+        let grace = Grace {
             // A time beyond the range of the clock means never.
-            until: Instant::now().checked_add(grace),
+            end: Instant::now().checked_add(grace),
             _outputs: outputs,
         };
-        self.reaper.send(Task::End(Box::new(Dying {
+        self.reaper.send(ReaperTask::End(Box::new(DyingRun {
             live,
-            farewell: Some(farewell),
+            grace: Some(grace),
             reply: None,
-            pace: Pace::default(),
+            backoff: PollBackoff::default(),
         })));
     }
 }
@@ -242,81 +243,81 @@ impl Drop for Process {
 /// orphans.
 #[derive(Debug, Clone)]
 pub(crate) struct Reaper {
-    tasks: mpsc::Sender<Task>,
+    tasks: mpsc::Sender<ReaperTask>,
     /// Number of processes that run long.
-    lasting: Arc<AtomicUsize>,
+    long_runs: Arc<AtomicUsize>,
 }
 
 #[derive(Debug)]
-enum Task {
-    End(Box<Dying>),
+enum ReaperTask {
+    End(Box<DyingRun>),
     /// Looks for orphans.
-    Look,
+    ReapOrphans,
     /// Kills at once what has grace left.
-    Hurry,
+    EndGraces,
 }
 
 /// Run that is being ended, with the channel for its remains.
 #[derive(Debug)]
-struct Dying {
+struct DyingRun {
     live: Live,
     /// `None` once nothing of it may go on.
-    farewell: Option<Farewell>,
+    grace: Option<Grace>,
     reply: Option<oneshot::Sender<Remains>>,
     /// Each run has its own: a process that does not die must not be polled more often because of
     /// others that do.
-    pace: Pace,
+    backoff: PollBackoff,
 }
 
 /// Grace of a run that was sent TERM.
 #[derive(Debug)]
-struct Farewell {
+struct Grace {
     /// `None` means never.
-    until: Option<Instant>,
+    end: Option<Instant>,
     _outputs: [Option<Reader>; 2],
 }
 
-impl Dying {
+impl DyingRun {
     /// Returns whether it may still go on, and kills it otherwise.
-    fn lingers(&mut self) -> bool {
-        let lingers = self.farewell.as_ref().is_some_and(|farewell| {
-            let has_time = farewell.until.is_none_or(|until| Instant::now() < until);
+    fn check_grace(&mut self) -> bool {
+        let has_grace = self.grace.as_ref().is_some_and(|grace| {
+            let has_time = grace.end.is_none_or(|end| Instant::now() < end);
             has_time && !self.live.child.has_exited()
         });
-        if !lingers {
-            self.hurry();
+        if !has_grace {
+            self.end_grace();
         }
-        lingers
+        has_grace
     }
 
-    fn hurry(&mut self) {
-        if self.farewell.take().is_some() {
+    fn end_grace(&mut self) {
+        if self.grace.take().is_some() {
             self.live.child.kill();
             // The back-off starts anew with the kill.
-            self.pace = Pace::default();
+            self.backoff = PollBackoff::default();
         }
     }
 
     /// Returns the time of the next look.
     fn due(&self) -> Instant {
-        match self.farewell {
-            Some(_) => self.pace.due(Pace::MAX_PAUSE_WHILE_RUNNING),
-            None => self.pace.due(Pace::MAX_PAUSE),
+        match self.grace {
+            Some(_) => self.backoff.next_look(PollBackoff::MAX_PAUSE_WHILE_RUNNING),
+            None => self.backoff.next_look(PollBackoff::MAX_PAUSE),
         }
     }
 
     /// Takes a look, if it is due. Returns whether it was the last.
-    fn is_over(&mut self) -> bool {
+    fn look(&mut self) -> bool {
         if self.due() > Instant::now() {
             return false;
         }
-        let progress = self.attempt();
-        self.pace.go_on(progress == Progress::Killing);
+        let progress = self.try_end();
+        self.backoff.record_look(progress == Progress::Killing);
         progress == Progress::Over
     }
 
-    fn attempt(&mut self) -> Progress {
-        if self.lingers() {
+    fn try_end(&mut self) -> Progress {
+        if self.check_grace() {
             return Progress::Waiting;
         }
         let progress = self.live.child.end_round();
@@ -338,13 +339,13 @@ impl Dying {
 }
 
 /// Sender that a thread drops to announce its end.
-pub(crate) type Announced = mpsc::Sender<Infallible>;
+pub(crate) type EndSignal = mpsc::Sender<Infallible>;
 
 /// Counts as one long process while it lives.
 #[derive(Debug)]
-struct Lasting(Arc<AtomicUsize>);
+struct LongRun(Arc<AtomicUsize>);
 
-impl Drop for Lasting {
+impl Drop for LongRun {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -353,10 +354,10 @@ impl Drop for Lasting {
 impl Reaper {
     /// Starts the thread. It ends, and drops `end`, when the last clone is gone and everything is
     /// reaped.
-    pub(crate) fn start(system: Arc<System>, end: Announced) -> io::Result<Self> {
+    pub(crate) fn start(system: Arc<System>, end: EndSignal) -> io::Result<Self> {
         let (tasks, receiver) = mpsc::channel();
-        let lasting = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&lasting);
+        let long_runs = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&long_runs);
         thread::Builder::new()
             .name("mcpd-exec-reap".to_owned())
             .spawn(move || {
@@ -364,28 +365,28 @@ impl Reaper {
                 drop(system);
                 drop(end);
             })?;
-        Ok(Self { tasks, lasting })
+        Ok(Self { tasks, long_runs })
     }
 
-    fn send(&self, task: Task) {
+    fn send(&self, task: ReaperTask) {
         // The thread outlives every sender.
         self.tasks.send(task).ok();
     }
 
-    fn nudge(&self) {
-        self.send(Task::Look);
+    fn wake(&self) {
+        self.send(ReaperTask::ReapOrphans);
     }
 
     /// Kills the processes that still have grace.
-    pub(crate) fn hurry(&self) {
-        self.send(Task::Hurry);
+    pub(crate) fn end_all_graces(&self) {
+        self.send(ReaperTask::EndGraces);
     }
 
-    fn lasting(&self) -> Lasting {
-        if self.lasting.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.nudge();
+    fn count_long_run(&self) -> LongRun {
+        if self.long_runs.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.wake();
         }
-        Lasting(Arc::clone(&self.lasting))
+        LongRun(Arc::clone(&self.long_runs))
     }
 }
 
@@ -395,41 +396,41 @@ impl Reaper {
 /// and one must not keep the others waiting. So all are polled in turn, each with its own
 /// back-off. Orphans are reaped while there are any, or while a long process runs that may leave
 /// some.
-fn reap_all(receiver: &mpsc::Receiver<Task>, system: &System, lasting: &AtomicUsize) {
-    let mut dying: Vec<Box<Dying>> = Vec::new();
+fn reap_all(receiver: &mpsc::Receiver<ReaperTask>, system: &System, long_runs: &AtomicUsize) {
+    let mut dying: Vec<Box<DyingRun>> = Vec::new();
     let mut orphans = 0;
     let mut closed = false;
     loop {
         let due = dying.iter().map(|run| run.due()).min();
-        let timeout = match (due, lasting.load(Ordering::Relaxed), orphans) {
+        let timeout = match (due, long_runs.load(Ordering::Relaxed), orphans) {
             (Some(due), ..) => Some(due.saturating_duration_since(Instant::now())),
             _ if closed => return,
-            (None, 1.., _) => Some(Pace::MAX_PAUSE_WHILE_RUNNING),
-            (None, 0, 1..) => Some(Pace::MAX_PAUSE),
+            (None, 1.., _) => Some(PollBackoff::MAX_PAUSE_WHILE_RUNNING),
+            (None, 0, 1..) => Some(PollBackoff::MAX_PAUSE),
             (None, 0, 0) => system.reaping(),
         };
         match next(receiver, timeout, closed) {
-            Ok(Task::End(run)) => dying.push(run),
-            Ok(Task::Hurry) => {
+            Ok(ReaperTask::End(run)) => dying.push(run),
+            Ok(ReaperTask::EndGraces) => {
                 for run in &mut dying {
-                    run.hurry();
-                    run.pace = Pace::default();
+                    run.end_grace();
+                    run.backoff = PollBackoff::default();
                 }
             }
-            Ok(Task::Look) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(ReaperTask::ReapOrphans) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => closed = true,
         }
-        dying.retain_mut(|run| !run.is_over());
+        dying.retain_mut(|run| !run.look());
         orphans = system.reap_orphans();
     }
 }
 
 /// Waits for the next task for `timeout` at most. `None` waits without limit.
 fn next(
-    receiver: &mpsc::Receiver<Task>,
+    receiver: &mpsc::Receiver<ReaperTask>,
     timeout: Option<Duration>,
     closed: bool,
-) -> Result<Task, RecvTimeoutError> {
+) -> Result<ReaperTask, RecvTimeoutError> {
     match timeout {
         None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
         Some(pause) if closed => {
@@ -442,14 +443,14 @@ fn next(
 
 /// Polling back-off for a dying run.
 #[derive(Debug)]
-struct Pace {
+struct PollBackoff {
     last: Instant,
     /// Pause between the last look and the next.
     pause: Duration,
     looks: u32,
 }
 
-impl Default for Pace {
+impl Default for PollBackoff {
     /// Due at once.
     fn default() -> Self {
         Self {
@@ -460,7 +461,7 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl PollBackoff {
     const MIN_PAUSE: Duration = Duration::from_micros(100);
     const MAX_PAUSE: Duration = Duration::from_secs(1);
     /// Short enough for a process that leaves a thousand orphans a second, and to meet the end of
@@ -471,11 +472,11 @@ impl Pace {
     const MAX_EAGER_LOOKS: u32 = 1000;
 
     /// Returns the time of the next look, after a pause of at most `max_pause`.
-    fn due(&self, max_pause: Duration) -> Instant {
+    fn next_look(&self, max_pause: Duration) -> Instant {
         self.last + self.pause.min(max_pause)
     }
 
-    fn go_on(&mut self, killing: bool) {
+    fn record_look(&mut self, killing: bool) {
         self.last = Instant::now();
         self.looks += 1;
         self.pause = match (killing, self.looks) {

@@ -110,7 +110,7 @@ pub(crate) async fn run(
     };
     let mut level = Stop::No;
     run.take_over(on_line.as_deref_mut())?;
-    let mut guarded = scopeguard::guard(run, Run::leave);
+    let mut guarded = scopeguard::guard(run, Run::leave_to_reaper);
     let run = &mut *guarded;
     if cancel.is_terminated() {
         run.ask(Ending::Cancelled);
@@ -149,7 +149,7 @@ impl Run<'_> {
         self.check_output();
         self.look();
         if !self.exited {
-            self.process.lasts();
+            self.process.mark_long();
             self.watch = self.process.watch().transpose()?;
         }
         self.end_if_over();
@@ -276,13 +276,13 @@ impl Run<'_> {
     }
 
     /// Leaves a run that was dropped to the reaper.
-    fn leave(self) {
+    fn leave_to_reaper(self) {
         let grace = match self.stage {
             Stage::Running | Stage::Leaving | Stage::Asked => self.limits.grace,
             Stage::Killed | Stage::Ending => Duration::ZERO,
         };
         let outputs = [self.stdout, self.stderr].map(Drain::into_pipe);
-        self.process.leave(grace, outputs);
+        self.process.end_gently(grace, outputs);
     }
 
     fn finish(mut self, mut on_line: Option<&mut OnLine<'_>>, timing: Timing) -> Outcome {

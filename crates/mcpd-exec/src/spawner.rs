@@ -18,7 +18,7 @@ use crate::command::Command;
 use crate::error::{StartError, diagnosis};
 use crate::os::{self, InstalledClass, Output, Pipe, SpawnerClass, System};
 use crate::outcome::StdinReport;
-use crate::process::{Announced, Process, Reaper, Turn};
+use crate::process::{EndSignal, Process, Reaper, Turn};
 
 /// Process that was just started, with our ends of its pipes.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct Spawners {
     reaper: Reaper,
     system: Arc<System>,
     /// Cloned by each thread until its end.
-    end: Announced,
+    end: EndSignal,
     /// Dropped last.
     _ends: Ends,
 }
@@ -129,8 +129,8 @@ impl Spawners {
     }
 
     /// Kills the processes that still have grace.
-    pub(crate) fn hurry(&self) {
-        self.reaper.hurry();
+    pub(crate) fn end_all_graces(&self) {
+        self.reaper.end_all_graces();
     }
 
     /// Queues a job. Starts a thread for it if all are busy and the pool may grow.
@@ -174,7 +174,7 @@ impl Spawners {
 
 impl Drop for Spawners {
     fn drop(&mut self) {
-        self.reaper.hurry();
+        self.reaper.end_all_graces();
     }
 }
 
