@@ -56,7 +56,7 @@ use self::namespaces::Proc;
 pub(crate) use self::raw::lease::is_open_for_writing;
 use self::raw::{SetupStage, SpawnPlan};
 use self::temporary::Directories;
-use self::tree::{Forgotten, Orphans};
+use self::tree::{ForeignZombies, Orphans};
 use self::watchdog::Watchdog;
 use crate::command::Command;
 use crate::enforced::{Enforced, MissingMechanism};
@@ -79,7 +79,7 @@ const NAMESPACES: &str = "namespaces";
 pub(crate) struct System {
     orphans: Option<&'static Orphans>,
     /// Set if foreign orphans are reaped too.
-    forgotten: Option<Mutex<Forgotten>>,
+    foreign_zombies: Option<Mutex<ForeignZombies>>,
     /// Processes can be told apart by their marks.
     marks: bool,
     /// `/proc` exists, in which processes are found.
@@ -127,7 +127,7 @@ impl System {
         let null = OpenOptions::new().read(true).open("/dev/null")?;
         Ok(Self {
             orphans,
-            forgotten: (is_reaper && config.init).then(Mutex::default),
+            foreign_zombies: (is_reaper && config.init).then(Mutex::default),
             marks,
             sees_processes: tree::sees_processes(),
             secret: tree::random(),
@@ -149,18 +149,20 @@ impl System {
         let Some(orphans) = self.orphans else {
             return 0;
         };
-        if let Some(forgotten) = &self.forgotten {
-            let mut forgotten = forgotten.lock().unwrap_or_else(PoisonError::into_inner);
-            forgotten.reap(orphans);
+        if let Some(foreign_zombies) = &self.foreign_zombies {
+            let mut foreign_zombies = foreign_zombies
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            foreign_zombies.reap(orphans);
         }
         orphans.reap()
     }
 
     /// Interval at which orphans are reaped even if no run can have left any.
-    pub(crate) fn reaping(&self) -> Option<Duration> {
-        self.forgotten
+    pub(crate) fn reap_interval(&self) -> Option<Duration> {
+        self.foreign_zombies
             .is_some()
-            .then_some(Forgotten::FOREIGN_REAP_DELAY)
+            .then_some(ForeignZombies::FOREIGN_REAP_DELAY)
     }
 
     /// Starts `command`, whose program is at `program`, on a spawner thread of its class.
@@ -259,7 +261,7 @@ impl System {
         let spawned = raw::spawn(&plan)
             .map_err(|failure| Failed::at(failure, command, program, directory))?;
         confinement.ruleset = None;
-        see_started(&mut confinement, &spawned)
+        wait_for_start(&mut confinement, &spawned)
             .map_err(|error| not_executed(error, command, program))?;
         let (stdin, stdout, stderr) = pipes.ours();
         Ok(Birth {
@@ -315,11 +317,11 @@ impl Failed {
 
 /// Waits until the first process of a namespace has started the program. Without a namespace, it
 /// has started already.
-fn see_started(confinement: &mut Confinement, spawned: &raw::Spawned) -> io::Result<()> {
+fn wait_for_start(confinement: &mut Confinement, spawned: &raw::Spawned) -> io::Result<()> {
     let Some(isolation) = &mut confinement.isolation else {
         return Ok(());
     };
-    if let Err(error) = isolation.started() {
+    if let Err(error) = isolation.wait_for_start() {
         raw::reap(spawned.pid, true).ok();
         return Err(error);
     }
@@ -392,7 +394,7 @@ impl Child {
     /// Returns whether the leader has ended. It stays a zombie, so that its group can still be
     /// signalled.
     pub(crate) fn has_exited(&mut self) -> bool {
-        match self.look() {
+        match self.peek_status() {
             Ok(status) => status.is_some(),
             // The status was taken elsewhere: the host ignores SIGCHLD or waits for every child.
             Err(Errno::CHILD) => true,
@@ -406,7 +408,7 @@ impl Child {
         if self.confinement.isolation.is_some() {
             return None;
         }
-        let status = self.look().ok()??;
+        let status = self.peek_status().ok()??;
         // Encoded as `wait` does.
         let core = if status.dumped() { 0x80 } else { 0 };
         let by_signal = status.terminating_signal().map(|signal| signal | core);
@@ -414,7 +416,7 @@ impl Child {
         raw.or(by_signal).map(ExitStatus::from_raw)
     }
 
-    fn look(&self) -> Result<Option<WaitIdStatus>, Errno> {
+    fn peek_status(&self) -> Result<Option<WaitIdStatus>, Errno> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::PidFd(self.pidfd.as_fd()), options)
     }
@@ -430,7 +432,7 @@ impl Child {
 
     /// Returns, without waiting, whether it is certain that only the leader, which has ended, is
     /// left of the run. `None` if that can't be known.
-    pub(crate) fn was_alone(&self) -> Option<bool> {
+    pub(crate) fn is_alone(&self) -> Option<bool> {
         if self.confinement.isolation.is_some() {
             // The first process of a namespace outlives all others in it.
             return Some(true);
@@ -447,12 +449,12 @@ impl Child {
 
     /// Returns the number of processes of the run that are left beside its leader, which has
     /// ended, if it can be known. May wait.
-    pub(crate) fn left(&self) -> Option<u32> {
+    pub(crate) fn leftover_count(&self) -> Option<u32> {
         if self.confinement.isolation.is_some() {
             return None;
         }
         let (orphans, mark) = (self.orphans?, self.confinement.mark?);
-        Some(orphans.alive(mark))
+        Some(orphans.count_alive(mark))
     }
 
     /// Performs one round of ending what is left beside the leader.
@@ -470,8 +472,10 @@ impl Child {
     }
 
     /// Number of processes that were killed after the leader.
-    pub(crate) fn killed(&self) -> u32 {
-        self.killer.as_ref().map_or(0, tree::RunKiller::killed)
+    pub(crate) fn killed_count(&self) -> u32 {
+        self.killer
+            .as_ref()
+            .map_or(0, tree::RunKiller::killed_count)
     }
 
     /// Takes the status of a leader that has ended. `None` if it has not.
@@ -484,7 +488,7 @@ impl Child {
         // The first process of a namespace reports the status of its program, unless it was
         // killed.
         let isolation = remains.and_then(|_| self.confinement.isolation.take());
-        Ok(isolation.and_then(Isolation::ended).or(remains))
+        Ok(isolation.and_then(Isolation::read_ending).or(remains))
     }
 
     /// Returns whether the kernel has killed it for lack of memory.
@@ -493,7 +497,7 @@ impl Child {
         group.is_some_and(Group::ran_out_of_memory)
     }
 
-    pub(crate) fn enforced(&self) -> &Enforced {
+    pub(crate) fn enforcement(&self) -> &Enforced {
         &self.confinement.enforced
     }
 }
@@ -513,7 +517,7 @@ impl ExitWatch {
     }
 
     /// Resolves when the process has ended. Cancel safe.
-    pub(crate) async fn exited(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         // The only error is that the runtime is shutting down, which drops this future next.
         if self.0.readable().await.is_err() {
             std::future::pending::<()>().await;

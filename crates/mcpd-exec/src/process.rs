@@ -91,7 +91,7 @@ pub(crate) enum End {
 impl Process {
     pub(crate) fn new(child: Child, turn: Turn, held: Option<Held>, reaper: Reaper) -> Self {
         Self {
-            enforced: child.enforced().clone(),
+            enforced: child.enforcement().clone(),
             live: Some(Live {
                 child,
                 _turn: turn,
@@ -110,7 +110,7 @@ impl Process {
             .is_some_and(|live| live.child.is_confined())
     }
 
-    pub(crate) fn enforced(&self) -> &Enforced {
+    pub(crate) fn enforcement(&self) -> &Enforced {
         &self.enforced
     }
 
@@ -177,7 +177,7 @@ impl Process {
         };
         // In this order: only when the leader has ended do the processes that it leaves become
         // orphans.
-        if live.child.has_exited() && live.child.was_alone().unwrap_or(!live.child.is_confined()) {
+        if live.child.has_exited() && live.child.is_alone().unwrap_or(!live.child.is_confined()) {
             let leftovers = live.child.counts_leftovers().then_some(0);
             return End::Over(live.reap(leftovers));
         }
@@ -325,8 +325,8 @@ impl DyingRun {
             return progress;
         }
         // Killed processes leave no trace but this count.
-        let leftovers = match self.live.child.killed() {
-            0 => self.live.child.left(),
+        let leftovers = match self.live.child.killed_count() {
+            0 => self.live.child.leftover_count(),
             killed => Some(killed),
         };
         let remains = self.live.reap(leftovers);
@@ -407,7 +407,7 @@ fn reap_all(receiver: &mpsc::Receiver<ReaperTask>, system: &System, long_runs: &
             _ if closed => return,
             (None, 1.., _) => Some(PollBackoff::MAX_PAUSE_WHILE_RUNNING),
             (None, 0, 1..) => Some(PollBackoff::MAX_PAUSE),
-            (None, 0, 0) => system.reaping(),
+            (None, 0, 0) => system.reap_interval(),
         };
         match next(receiver, timeout, closed) {
             Ok(ReaperTask::End(run)) => dying.push(run),

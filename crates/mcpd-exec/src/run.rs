@@ -118,14 +118,16 @@ pub(crate) async fn run(
     while !run.is_over() {
         tokio::select! {
             biased;
-            () = run.timer.as_mut() => if run.time_is_up(on_line.as_deref_mut()) { break },
+            () = run.timer.as_mut() => if run.leave_stage(on_line.as_deref_mut()) { break },
             () = &mut cancel, if !cancel.is_terminated() => run.ask(Ending::Cancelled),
             Ok(next) = stop.wait_for(|next| *next > level) => {
                 level = *next;
                 run.stop(level);
             }
-            () = exited(&mut run.watch), if !run.exited => run.look(),
-            remains = ended(&mut run.ending), if run.ending.is_some() => run.over(remains),
+            () = wait_for_exit(&mut run.watch), if !run.exited => run.check_exit(),
+            remains = wait_for_remains(&mut run.ending), if run.ending.is_some() => {
+                run.set_remains(remains);
+            }
             () = run.stdin.write(), if run.stdin.is_open() => {}
             () = run.stdout.read(), if run.stdout.is_open() => run.stdout.take(on_line.as_deref_mut()),
             () = run.stderr.read(), if run.stderr.is_open() => run.stderr.take(on_line.as_deref_mut()),
@@ -147,7 +149,7 @@ impl Run<'_> {
         self.stdout.take(on_line.as_deref_mut());
         self.stderr.take(on_line);
         self.check_output();
-        self.look();
+        self.check_exit();
         if !self.exited {
             self.process.mark_long();
             self.watch = self.process.watch().transpose()?;
@@ -171,12 +173,12 @@ impl Run<'_> {
     }
 
     /// Moves on from a stage whose time is up. Returns whether there is no further stage.
-    fn time_is_up(&mut self, mut on_line: Option<&mut OnLine<'_>>) -> bool {
+    fn leave_stage(&mut self, mut on_line: Option<&mut OnLine<'_>>) -> bool {
         match self.stage {
             Stage::Running => {
                 // On an overloaded machine the timer may fire before the notice of an exit that
                 // came in time.
-                self.look();
+                self.check_exit();
                 if !self.exited {
                     let limit = self.limits.wall;
                     self.ask(Ending::TimedOut { limit });
@@ -218,18 +220,18 @@ impl Run<'_> {
             self.process.kill();
         }
         match self.process.end() {
-            End::Over(remains) => self.over(remains),
+            End::Over(remains) => self.set_remains(remains),
             End::Soon(ending) => self.ending = Some(ending),
         }
     }
 
-    fn over(&mut self, remains: Remains) {
+    fn set_remains(&mut self, remains: Remains) {
         self.ending = None;
         self.exited = true;
         self.remains = Some(remains);
     }
 
-    fn look(&mut self) {
+    fn check_exit(&mut self) {
         self.exited = self.process.has_exited();
         if self.exited && self.stage <= Stage::Running {
             self.enter(Stage::Leaving, self.limits.drain);
@@ -286,7 +288,7 @@ impl Run<'_> {
     }
 
     fn finish(mut self, mut on_line: Option<&mut OnLine<'_>>, timing: Timing) -> Outcome {
-        let mut enforced = self.process.enforced().clone();
+        let mut enforced = self.process.enforcement().clone();
         let remains = self.remains.take().unwrap_or_else(|| {
             // The reaper is still ending it, in the background.
             enforced.containment = enforced.containment.min(Containment::Search);
@@ -294,7 +296,7 @@ impl Run<'_> {
         });
         let pipes_held = self.holds_pipes();
         Outcome {
-            ending: self.cut_short.unwrap_or_else(|| natural(&remains)),
+            ending: self.cut_short.unwrap_or_else(|| natural_ending(&remains)),
             status: remains.status,
             stdout: self.stdout.finish(on_line.as_deref_mut()),
             stderr: self.stderr.finish(on_line),
@@ -309,7 +311,7 @@ impl Run<'_> {
     }
 }
 
-async fn ended(ending: &mut Option<oneshot::Receiver<Remains>>) -> Remains {
+async fn wait_for_remains(ending: &mut Option<oneshot::Receiver<Remains>>) -> Remains {
     match ending {
         // The reaper's thread lives as long as anything is being ended.
         Some(ending) => ending.await.unwrap_or_default(),
@@ -317,14 +319,14 @@ async fn ended(ending: &mut Option<oneshot::Receiver<Remains>>) -> Remains {
     }
 }
 
-async fn exited(watch: &mut Option<ExitWatch>) {
+async fn wait_for_exit(watch: &mut Option<ExitWatch>) {
     match watch {
-        Some(watch) => watch.exited().await,
+        Some(watch) => watch.wait().await,
         None => std::future::pending().await,
     }
 }
 
-fn natural(remains: &Remains) -> Ending {
+fn natural_ending(remains: &Remains) -> Ending {
     let Some(status) = remains.status else {
         return Ending::Lost;
     };

@@ -66,7 +66,7 @@ impl Confinement {
             }
             Level::Strict => {
                 let isolation = Isolation::plan(command, program, &system.mount_plans, proc)?;
-                confinement.skipped = isolation.skipped().to_vec();
+                confinement.skipped = isolation.skipped_paths().to_vec();
                 confinement.isolation = Some(isolation);
                 confinement.enforced.namespaces = true;
                 confinement.enforced.containment = Containment::Proven;
@@ -236,7 +236,7 @@ impl Confinement {
         };
         match temporary.ruleset(sandbox, &needed, make) {
             Ok(Some(ruleset)) => {
-                self.skipped = ruleset.skipped().to_vec();
+                self.skipped = ruleset.skipped_paths().to_vec();
                 self.enter_guarded(ruleset);
             }
             Ok(None) => {}

@@ -60,8 +60,8 @@ impl Isolation {
     }
 
     /// Paths that were to be writable and are not, each as a sentence.
-    pub(crate) fn skipped(&self) -> &[String] {
-        self.plan.skipped()
+    pub(crate) fn skipped_paths(&self) -> &[String] {
+        self.plan.skipped_paths()
     }
 
     /// Returns the namespaces to create. `None` once the program has started.
@@ -86,15 +86,15 @@ impl Isolation {
     /// # Errors
     ///
     /// The program can't be executed.
-    pub(crate) fn started(&mut self) -> io::Result<()> {
+    pub(crate) fn wait_for_start(&mut self) -> io::Result<()> {
         match self.theirs.take() {
-            Some(theirs) => self.status.started(theirs),
+            Some(theirs) => self.status.wait_for_start(theirs),
             None => Ok(()),
         }
     }
 
     /// Returns how the program ended. `None` if the first process was killed before.
-    pub(crate) fn ended(self) -> Option<(ExitStatus, Usage)> {
-        self.status.ended()
+    pub(crate) fn read_ending(self) -> Option<(ExitStatus, Usage)> {
+        self.status.read_ending()
     }
 }

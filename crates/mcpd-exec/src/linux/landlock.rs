@@ -65,7 +65,7 @@ impl Ruleset {
     /// In a writable directory on the way to a hidden path, new entries can't be made directly,
     /// only further down. The names of hidden files can still be listed. Symbolic links on the
     /// way to a hidden path can't be moved. Paths that were to be writable and are not are in
-    /// [`skipped`](Self::skipped).
+    /// [`skipped_paths`](Self::skipped_paths).
     ///
     /// As far as the kernel supports it, processes outside can't be signalled or reached by an
     /// abstract socket, and without network no TCP port can be used.
@@ -78,7 +78,7 @@ impl Ruleset {
         needed: &[&Path],
         temporary: Option<&Path>,
     ) -> Result<Self, Refusal> {
-        let abi = supported()?;
+        let abi = supported_abi()?;
         Rules::new(sandbox, needed, temporary)?.finish(abi)
     }
 
@@ -88,7 +88,7 @@ impl Ruleset {
     ///
     /// The kernel's Landlock has no scopes, or refuses them.
     pub(crate) fn scopes(network: Network) -> Result<Self, Refusal> {
-        let abi = supported()?;
+        let abi = supported_abi()?;
         Rules::scopes(network)?.finish(abi)
     }
 
@@ -103,7 +103,7 @@ impl Ruleset {
     }
 
     /// Paths that were to be writable and are not, each as a sentence.
-    pub(crate) fn skipped(&self) -> &[String] {
+    pub(crate) fn skipped_paths(&self) -> &[String] {
         &self.skipped
     }
 }
@@ -115,7 +115,7 @@ impl AsFd for Ruleset {
 }
 
 /// Returns the newest ABI that both this kernel and this program support.
-fn supported() -> Result<u32, Refusal> {
+fn supported_abi() -> Result<u32, Refusal> {
     // Without any flag this queries the version and restricts nothing.
     let status = RestrictSelf::default().no_new_privs(false).apply();
     let reason = match status?.landlock {
@@ -195,7 +195,9 @@ impl Rules {
         let mut homes = Homes::of(sandbox, &mut watch)?;
         homes.look_into(|_| true, &mut watch)?;
         let mut rules = Self {
-            created: handled(sandbox.network)?.handle_access(all)?.create()?,
+            created: base_ruleset(sandbox.network)?
+                .handle_access(all)?
+                .create()?,
             hidden: by_name.into_iter().chain(homes.kept().cloned()).collect(),
             watch,
             skipped: [skipped, readable.skipped].concat(),
@@ -221,7 +223,7 @@ impl Rules {
 
     fn scopes(network: Network) -> Result<Self, Refusal> {
         Ok(Self {
-            created: handled(network)?.create()?,
+            created: base_ruleset(network)?.create()?,
             hidden: BTreeSet::new(),
             watch: PathWatch::new(),
             skipped: Vec::new(),
@@ -308,7 +310,7 @@ fn open_step(directory: impl AsFd, name: &Path) -> rustix::io::Result<OwnedFd> {
     }
 }
 
-fn handled(network: Network) -> Result<landlock::Ruleset, Refusal> {
+fn base_ruleset(network: Network) -> Result<landlock::Ruleset, Refusal> {
     let ruleset = landlock::Ruleset::default().scope(Scope::from_all(NEWEST))?;
     match network {
         Network::Host => Ok(ruleset),

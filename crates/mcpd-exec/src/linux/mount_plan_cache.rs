@@ -39,7 +39,7 @@ impl CachedPlan {
     }
 
     /// Paths that were to be writable and are not, each as a sentence.
-    pub(crate) fn skipped(&self) -> &[String] {
+    pub(crate) fn skipped_paths(&self) -> &[String] {
         &self.plan.skipped
     }
 }

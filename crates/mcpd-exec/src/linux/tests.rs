@@ -80,7 +80,7 @@ fn check_call(
     let has_proc = !system.no_proc.load(Relaxed);
     assert!(has_proc || error == libc::EPERM, "after call {call}");
     drop(system);
-    let left = left(temporary.path());
+    let left = leftovers(temporary.path());
     assert!(left.is_empty(), "after a failure of call {call}: {left:?}");
     Ok(failed)
 }
@@ -95,7 +95,7 @@ fn system(temporary: &Path) -> System {
 }
 
 /// Lists what is left below the directories of runs.
-fn left(temporary: &Path) -> Vec<String> {
+fn leftovers(temporary: &Path) -> Vec<String> {
     let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
     let below = entries(temporary).flat_map(|entry| entries(&entry.path()));
     below

@@ -157,7 +157,7 @@ impl Orphans {
     }
 
     /// Number of living orphans with this mark, at about this moment.
-    pub(crate) fn alive(&self, mark: Mark) -> u32 {
+    pub(crate) fn count_alive(&self, mark: Mark) -> u32 {
         let held = self.hold();
         let list = self.list(&held, Some(mark));
         drop(held);
@@ -214,12 +214,12 @@ impl Orphans {
 /// Dead children that were not waited for: orphans of foreign processes, if this process adopts
 /// all.
 #[derive(Debug)]
-pub(crate) struct Forgotten {
+pub(crate) struct ForeignZombies {
     looked: Instant,
     dead: BTreeSet<i32>,
 }
 
-impl Default for Forgotten {
+impl Default for ForeignZombies {
     fn default() -> Self {
         Self {
             looked: Instant::now(),
@@ -228,7 +228,7 @@ impl Default for Forgotten {
     }
 }
 
-impl Forgotten {
+impl ForeignZombies {
     /// Time that the host has to wait for its own children.
     pub(crate) const FOREIGN_REAP_DELAY: Duration = Duration::from_secs(10);
 
@@ -279,7 +279,7 @@ impl RunKiller {
     }
 
     /// Number of processes that were there to kill in the first round.
-    pub(crate) fn killed(&self) -> u32 {
+    pub(crate) fn killed_count(&self) -> u32 {
         self.killed.len() as u32
     }
 
@@ -390,12 +390,12 @@ fn processes() -> io::Result<impl Iterator<Item = Pid>> {
 /// Returns whether a process is alive. A zombie counts only if other threads of it go on.
 fn is_alive(pid: Pid) -> bool {
     let stat = fs::read(format!("/proc/{pid}/stat", pid = pid.as_raw_nonzero()));
-    stat.is_ok_and(|stat| tells_of_life(&stat))
+    stat.is_ok_and(|stat| is_alive_in_stat(&stat))
 }
 
 /// Parses `/proc/PID/stat`: the number, the name in parentheses, which may contain anything, the
 /// state, and further fields.
-fn tells_of_life(stat: &[u8]) -> bool {
+fn is_alive_in_stat(stat: &[u8]) -> bool {
     /// Index of the number of threads, counted from the state.
     const THREAD_COUNT_FIELD: usize = 17;
     let Some(end) = memchr::memrchr(b')', stat) else {
@@ -440,11 +440,11 @@ mod tests {
             let zeros = "0 ".repeat(16);
             format!("7 (a) name) {state} {zeros}{threads} 0 0\n").into_bytes()
         };
-        assert!(tells_of_life(&threads("S", 1)));
-        assert!(!tells_of_life(&threads("Z", 1)) && !tells_of_life(&threads("X", 1)));
+        assert!(is_alive_in_stat(&threads("S", 1)));
+        assert!(!is_alive_in_stat(&threads("Z", 1)) && !is_alive_in_stat(&threads("X", 1)));
         // The main thread has ended, another goes on.
-        assert!(tells_of_life(&threads("Z", 2)));
-        assert!(tells_of_life(b"7 (\xd0\xbf\xd1) R 1 7 7 0 -1"));
-        assert!(!tells_of_life(b"") && !tells_of_life(b"7 (name)"));
+        assert!(is_alive_in_stat(&threads("Z", 2)));
+        assert!(is_alive_in_stat(b"7 (\xd0\xbf\xd1) R 1 7 7 0 -1"));
+        assert!(!is_alive_in_stat(b"") && !is_alive_in_stat(b"7 (name)"));
     }
 }

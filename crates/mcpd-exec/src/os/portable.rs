@@ -50,7 +50,7 @@ impl System {
         0
     }
 
-    pub(crate) fn reaping(&self) -> Option<Duration> {
+    pub(crate) fn reap_interval(&self) -> Option<Duration> {
         None
     }
 
@@ -164,10 +164,10 @@ impl Child {
     }
 
     pub(crate) fn is_confined(&self) -> bool {
-        self.enforced().level >= Level::Guarded
+        self.enforcement().level >= Level::Guarded
     }
 
-    pub(crate) fn was_alone(&self) -> Option<bool> {
+    pub(crate) fn is_alone(&self) -> Option<bool> {
         None
     }
 
@@ -175,7 +175,7 @@ impl Child {
         false
     }
 
-    pub(crate) fn left(&self) -> Option<u32> {
+    pub(crate) fn leftover_count(&self) -> Option<u32> {
         None
     }
 
@@ -186,7 +186,7 @@ impl Child {
         Progress::until(self.has_exited())
     }
 
-    pub(crate) fn killed(&self) -> u32 {
+    pub(crate) fn killed_count(&self) -> u32 {
         0
     }
 
@@ -199,8 +199,8 @@ impl Child {
         false
     }
 
-    pub(crate) fn enforced(&self) -> &Enforced {
-        self.confinement.enforced()
+    pub(crate) fn enforcement(&self) -> &Enforced {
+        self.confinement.enforcement()
     }
 }
 

@@ -50,7 +50,7 @@ impl Place {
 
     fn ruleset(&self, write: &[&str], hidden: &[&str]) -> Ruleset {
         self.rules(write, hidden)
-            .finish(supported().unwrap())
+            .finish(supported_abi().unwrap())
             .unwrap()
     }
 
@@ -61,7 +61,7 @@ impl Place {
 }
 
 /// Runs `act` on a thread of its own that has entered the rules.
-fn confined<T: Send>(rules: Rules, act: impl FnOnce() -> T + Send) -> T {
+fn run_confined<T: Send>(rules: Rules, act: impl FnOnce() -> T + Send) -> T {
     let run = || {
         rules.created.restrict_self().unwrap();
         act()
@@ -75,7 +75,7 @@ fn check<T: Debug + Send>(rules: Rules, act: impl Fn() -> io::Result<T> + Sync) 
     if !has_landlock() {
         return;
     }
-    let refusal = confined(rules, &act).expect_err("refused under the rules");
+    let refusal = run_confined(rules, &act).expect_err("refused under the rules");
     let codes = [libc::EACCES, libc::EPERM, libc::EXDEV].map(Some);
     assert!(codes.contains(&refusal.raw_os_error()), "{refusal}");
     act().expect("possible without");
@@ -86,7 +86,7 @@ fn append(path: &Path) -> io::Result<File> {
 }
 
 fn has_landlock() -> bool {
-    let supported = supported();
+    let supported = supported_abi();
     if let Err(missing) = &supported {
         skip(&format!("{missing:?}"));
     }
@@ -95,7 +95,7 @@ fn has_landlock() -> bool {
 
 /// Returns whether the kernel has scopes, which came with version 6 of the ABI.
 fn has_scopes() -> bool {
-    let abi = supported().unwrap_or(0);
+    let abi = supported_abi().unwrap_or(0);
     if abi < 6 {
         skip(&format!("scopes need Landlock 6, this system has {abi}"));
     }
@@ -107,7 +107,7 @@ fn a_hidden_directory_cant_be_read_and_what_is_beside_it_can() {
     let place = Place::new();
     check(place.usual(), || fs::read(place.at("secret/key")));
     check(place.usual(), || fs::read(place.at("in/../secret/key")));
-    confined(place.usual(), || {
+    run_confined(place.usual(), || {
         fs::read(place.at("open/file")).unwrap();
         fs::read(place.at("in/file")).unwrap();
         fs::read("/etc/passwd").unwrap();
@@ -122,7 +122,7 @@ fn a_hidden_file_cant_be_read_and_what_is_beside_it_can() {
     let place = Place::new();
     let rules = || place.rules(&[], &["secret/key"]);
     check(rules(), || fs::read(place.at("secret/key")));
-    confined(rules(), || fs::read(place.at("secret/public"))).unwrap();
+    run_confined(rules(), || fs::read(place.at("secret/public"))).unwrap();
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_link_is_hidden_with_what_it_leads_to() {
     check(place.rules(&[], &["link/key"]), || {
         fs::read(place.at("secret/key"))
     });
-    confined(place.rules(&[], &["link/key"]), || {
+    run_confined(place.rules(&[], &["link/key"]), || {
         fs::read(place.at("secret/public"))
     })
     .unwrap();
@@ -177,7 +177,7 @@ fn what_is_on_the_way_to_a_hidden_path_can_be_read_though_not_listed() {
     let set_mode = |mode| fs::set_permissions(place.at(""), fs::Permissions::from_mode(mode));
     set_mode(0o311).unwrap();
     let rules = || place.rules(&[], &["open/deep/secret"]);
-    confined(rules(), || fs::read(place.at("open/file"))).unwrap();
+    run_confined(rules(), || fs::read(place.at("open/file"))).unwrap();
     check(rules(), || fs::read(place.at("open/deep/secret")));
     // Otherwise it could not be removed.
     set_mode(0o700).unwrap();
@@ -207,7 +207,7 @@ fn nothing_is_written_outside() {
 #[test]
 fn everything_is_written_inside() {
     let place = Place::new();
-    confined(place.usual(), || {
+    run_confined(place.usual(), || {
         fs::create_dir(place.at("in/directory")).unwrap();
         File::create(place.at("in/directory/new")).unwrap();
         append(&place.at("in/file")).unwrap().set_len(1).unwrap();
@@ -223,7 +223,7 @@ fn everything_is_written_inside() {
 fn a_single_file_is_written_and_not_what_is_beside_it() {
     let place = Place::new();
     let rules = || place.rules(&["open/file"], &[]);
-    confined(rules(), || fs::write(place.at("open/file"), "new")).unwrap();
+    run_confined(rules(), || fs::write(place.at("open/file"), "new")).unwrap();
     check(rules(), || File::create(place.at("open/new")));
 }
 
@@ -244,13 +244,13 @@ fn the_more_specific_of_hidden_and_writable_counts() {
     let place = Place::new();
     place.make("secret/in/file");
     let within = || place.rules(&["secret/in"], &["secret"]);
-    confined(within(), || append(&place.at("secret/in/file"))).unwrap();
+    run_confined(within(), || append(&place.at("secret/in/file"))).unwrap();
     check(within(), || fs::read(place.at("secret/key")));
 
     let equal = || place.rules(&["secret"], &["secret"]);
-    confined(equal(), || fs::read(place.at("secret/key"))).unwrap();
-    confined(equal(), || append(&place.at("secret/key"))).unwrap();
-    confined(equal(), || File::create(place.at("secret/new"))).unwrap();
+    run_confined(equal(), || fs::read(place.at("secret/key"))).unwrap();
+    run_confined(equal(), || append(&place.at("secret/key"))).unwrap();
+    run_confined(equal(), || File::create(place.at("secret/new"))).unwrap();
 }
 
 #[test]
@@ -265,14 +265,14 @@ fn what_is_hidden_in_a_writable_directory_stays_so() {
         fs::rename(place.at("in/secret/key"), place.at("in/directory/key"))
     });
     check(rules(), || File::create(place.at("in/new")));
-    confined(rules(), || File::create(place.at("in/directory/new"))).unwrap();
-    confined(rules(), || append(&place.at("in/file"))).unwrap();
+    run_confined(rules(), || File::create(place.at("in/directory/new"))).unwrap();
+    run_confined(rules(), || append(&place.at("in/file"))).unwrap();
 }
 
 #[test]
 fn only_harmless_devices_are_opened() {
     let place = Place::new();
-    confined(place.usual(), || {
+    run_confined(place.usual(), || {
         fs::write("/dev/null", "text").unwrap();
         File::open("/dev/urandom").unwrap();
         tempfile::tempfile_in("/dev/shm").unwrap();
@@ -287,7 +287,7 @@ fn only_harmless_devices_are_opened() {
 #[test]
 fn processes_are_read_about_and_not_written_to() {
     let place = Place::new();
-    confined(place.usual(), || fs::read("/proc/self/status")).unwrap();
+    run_confined(place.usual(), || fs::read("/proc/self/status")).unwrap();
     check(place.usual(), || {
         append(Path::new("/proc/self/oom_score_adj"))
     });
@@ -300,7 +300,7 @@ fn output_is_opened_by_the_name_of_its_device() {
         clippy::disallowed_methods,
         reason = "what starts processes properly is built on this"
     )]
-    let output = confined(place.usual(), || {
+    let output = run_confined(place.usual(), || {
         Command::new("sh")
             .args(["-c", "echo text >/dev/stdout"])
             .output()
@@ -355,7 +355,7 @@ fn scopes_leave_files_alone() {
     if has_scopes() {
         let (place, bystander) = (Place::new(), Bystander::start());
         check(Rules::scopes(Network::Host).unwrap(), || bystander.signal());
-        confined(Rules::scopes(Network::Host).unwrap(), || {
+        run_confined(Rules::scopes(Network::Host).unwrap(), || {
             append(&place.at("open/file"))
         })
         .unwrap();
@@ -364,7 +364,7 @@ fn scopes_leave_files_alone() {
 
 #[test]
 fn no_port_is_used_without_network() {
-    let abi = supported().unwrap_or(0);
+    let abi = supported_abi().unwrap_or(0);
     if abi < 4 {
         skip(&format!("ports need Landlock 4, this system has {abi}"));
         return;
@@ -383,7 +383,7 @@ fn no_port_is_used_without_network() {
     for rules in without() {
         check(rules, || TcpListener::bind("127.0.0.1:0"));
     }
-    confined(Place::new().usual(), || TcpStream::connect(address)).unwrap();
+    run_confined(Place::new().usual(), || TcpStream::connect(address)).unwrap();
 }
 
 /// Checks whether a ruleset is still current after a change, as far as it watches this place.
@@ -459,7 +459,7 @@ fn rules_are_current_until_what_can_be_written_is_another() {
     if has_landlock() {
         let place = Place::new();
         let ruleset = place.ruleset(&["in", "later"], &[]);
-        assert_eq!(ruleset.skipped().len(), 1);
+        assert_eq!(ruleset.skipped_paths().len(), 1);
         assert!(ruleset.is_current());
         place.make("later/file");
         assert!(!ruleset.is_current());

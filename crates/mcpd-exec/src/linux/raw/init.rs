@@ -321,7 +321,7 @@ impl StatusPipe {
     /// # Errors
     ///
     /// The program can't be executed, or the first process was killed before.
-    pub(crate) fn started(&mut self, theirs: OwnedFd) -> io::Result<()> {
+    pub(crate) fn wait_for_start(&mut self, theirs: OwnedFd) -> io::Result<()> {
         drop(theirs);
         let mut error = [0; size_of::<c_int>()];
         self.0
@@ -343,7 +343,7 @@ impl StatusPipe {
     ///
     /// Call it when the first process has ended. `None` if that was killed before the program had
     /// ended.
-    pub(crate) fn ended(mut self) -> Option<(ExitStatus, Usage)> {
+    pub(crate) fn read_ending(mut self) -> Option<(ExitStatus, Usage)> {
         // A child that another thread is starting may hold the other end for a moment.
         fcntl_setfl(&self.0, OFlags::NONBLOCK).ok()?;
         let mut bytes = [0; size_of::<FinalReport>()];

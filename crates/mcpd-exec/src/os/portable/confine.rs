@@ -41,11 +41,11 @@ impl Confinement {
             },
             temporary: None,
         };
-        let mut refused = impossible(sandbox);
+        let mut refused = missing_features(sandbox);
         if sandbox.level == Level::Guarded {
             refused.extend(confinement.guard(sandbox));
         }
-        confinement.misses(unlimited(&command.limits.at(sandbox.level)));
+        confinement.misses(missing_limits(&command.limits.at(sandbox.level)));
         if sandbox.missing == Missing::Refuse {
             refused.append(&mut confinement.enforced.missing);
         }
@@ -101,7 +101,7 @@ impl Confinement {
     ) -> Result<std::process::Command, StartError> {
         match &self.temporary {
             Some(temporary) => seatbelt::starter(command, program, temporary.path()),
-            None => Ok(plain(program)),
+            None => Ok(plain_command(program)),
         }
     }
 
@@ -127,14 +127,14 @@ impl Confinement {
         names.filter_map(move |name| Some((name, directory?)))
     }
 
-    pub(crate) fn enforced(&self) -> &Enforced {
+    pub(crate) fn enforcement(&self) -> &Enforced {
         &self.enforced
     }
 }
 
 /// Returns what no run can have on these systems, and without which no run that asks for it is
 /// started.
-fn impossible(sandbox: &Sandbox) -> Vec<MissingMechanism> {
+fn missing_features(sandbox: &Sandbox) -> Vec<MissingMechanism> {
     let mut missing = Vec::new();
     if sandbox.run_as.is_some() {
         let reason = "processes can't be run as somebody else on this system";
@@ -148,7 +148,7 @@ fn impossible(sandbox: &Sandbox) -> Vec<MissingMechanism> {
 }
 
 /// Returns the requested limits of the kernel, all missing: the standard library can't set any.
-fn unlimited(limits: &Limits) -> Option<MissingMechanism> {
+fn missing_limits(limits: &Limits) -> Option<MissingMechanism> {
     let limits = [
         ("processor time", limits.cpu.is_some()),
         ("address space", limits.address_space.is_some()),
@@ -167,7 +167,7 @@ fn unlimited(limits: &Limits) -> Option<MissingMechanism> {
     clippy::disallowed_methods,
     reason = "where processes are started on these systems"
 )]
-pub(super) fn plain(program: &Path) -> std::process::Command {
+pub(super) fn plain_command(program: &Path) -> std::process::Command {
     std::process::Command::new(program)
 }
 

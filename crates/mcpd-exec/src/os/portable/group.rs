@@ -115,7 +115,7 @@ impl ExitWatch {
 
     /// Resolves when the process has ended. Cancel safe, but it must not be awaited again
     /// afterwards.
-    pub(crate) async fn exited(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         // An error means that the thread is gone, which happens only after the end of the
         // process.
         (&mut self.0).await.ok();

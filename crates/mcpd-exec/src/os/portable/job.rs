@@ -80,7 +80,7 @@ pub(crate) struct ExitWatch;
 
 impl ExitWatch {
     /// Resolves when the process may have ended. Cancel safe.
-    pub(crate) async fn exited(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

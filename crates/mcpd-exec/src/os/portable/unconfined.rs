@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::confine::plain;
+use super::confine::plain_command;
 use crate::command::Command;
 use crate::error::StartError;
 
@@ -28,5 +28,5 @@ pub(super) fn starter(
     program: &Path,
     _: &Path,
 ) -> Result<std::process::Command, StartError> {
-    Ok(plain(program))
+    Ok(plain_command(program))
 }
