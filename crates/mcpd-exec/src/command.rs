@@ -190,7 +190,7 @@ impl Command {
     /// # Errors
     ///
     /// The directory of this process can't be determined.
-    pub(crate) fn needed(&self, program: &Path) -> io::Result<Vec<PathBuf>> {
+    pub(crate) fn needed_paths(&self, program: &Path) -> io::Result<Vec<PathBuf>> {
         let start = match &self.current_dir {
             // A directory that it does not start in need not be visible.
             _ if self.starts_in_temporary => None,
@@ -206,7 +206,7 @@ impl Command {
     }
 
     /// Returns the variables that the process starts from.
-    pub(crate) fn inherited(&self) -> Variables {
+    pub(crate) fn base_variables(&self) -> Variables {
         let inherited = self.inherited.as_ref();
         inherited.map_or_else(|| Variables::of_this_process(|_| true), Clone::clone)
     }

@@ -135,7 +135,7 @@ pub enum StartError {
     #[error("start a process: the executor is shutting down")]
     ShuttingDown,
     /// The system can't confine the process as asked.
-    #[error("confine `{program}` as asked: {missing}", program = program.display(), missing = listed(missing))]
+    #[error("confine `{program}` as asked: {missing}", program = program.display(), missing = join_missing(missing))]
     #[non_exhaustive]
     Unenforceable {
         /// The program.
@@ -184,7 +184,7 @@ pub enum StartError {
     },
 }
 
-fn listed(missing: &[MissingMechanism]) -> String {
+fn join_missing(missing: &[MissingMechanism]) -> String {
     let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
     missing.join("; ")
 }

@@ -178,7 +178,7 @@ impl Executor {
     /// The first reason that would keep it from starting. A program that passes may still fail to
     /// start.
     pub fn look(&self, command: &Command) -> Result<(), StartError> {
-        spawner::resolve(command).and_then(|program| diagnosis::look(command, &program))
+        spawner::resolve(command).and_then(|program| diagnosis::inspect(command, &program))
     }
 
     /// Runs a command until it is over, however it ends.

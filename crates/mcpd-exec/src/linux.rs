@@ -66,7 +66,7 @@ use crate::os::{Birth, ExitReport};
 use crate::process::Progress;
 use crate::sandbox::{Level, Missing, Network};
 
-pub(crate) use self::cgroup::delegated as control_group;
+pub(crate) use self::cgroup::delegated_group as control_group;
 pub(crate) use self::raw::{prepare_memory, prepare_signals, release_memory};
 pub(crate) use self::spawner_class::{InstalledClass, SpawnerClass};
 pub(crate) use self::watchdog::run as run_watchdog;
@@ -122,7 +122,7 @@ impl System {
         let groups = config.cgroup.as_deref().map(Groups::below).transpose()?;
         let watchdog = config
             .watchdog
-            .then(|| Watchdog::shared(directories.parent()))
+            .then(|| Watchdog::for_process(directories.parent()))
             .transpose()?;
         let null = OpenOptions::new().read(true).open("/dev/null")?;
         Ok(Self {

@@ -67,14 +67,14 @@ pub(crate) fn diagnose(error: io::Error, command: &Command, program: PathBuf) ->
         };
     }
     match fault {
-        Fault::Missing | Fault::NotDirectory => missing(program),
-        Fault::Denied => match hidden(command, &program) {
+        Fault::Missing | Fault::NotDirectory => diagnose_missing(program),
+        Fault::Denied => match hidden_file(command, &program) {
             Some((hidden, file)) => StartError::Hidden {
                 program,
                 file,
                 hidden,
             },
-            None => denied(program),
+            None => diagnose_denied(program),
         },
         Fault::Loop if fs::metadata(&program).is_err() => StartError::SymlinkLoop { program },
         Fault::Loop => bad_interpreter(program).unwrap_or_else(|program| io_error(program, error)),
@@ -93,7 +93,7 @@ pub(crate) fn diagnose(error: io::Error, command: &Command, program: PathBuf) ->
 /// interpreter is cut off, as if there were no such line, and for an interpreter that is no
 /// program itself.
 fn not_a_program(program: PathBuf) -> StartError {
-    let start = beginning(&program).unwrap_or_default();
+    let start = read_start(&program).unwrap_or_default();
     let Some((interpreter, crlf)) = interpreter(&start) else {
         return no_shebang(program, &start);
     };
@@ -133,7 +133,7 @@ fn is_text(start: &[u8]) -> bool {
 ///
 /// The first reason that was found.
 #[cfg(unix)]
-pub(crate) fn look(command: &Command, program: &Path) -> Result<(), StartError> {
+pub(crate) fn inspect(command: &Command, program: &Path) -> Result<(), StartError> {
     use rustix::fs::{Access, access};
 
     let program = program.to_owned();
@@ -142,12 +142,12 @@ pub(crate) fn look(command: &Command, program: &Path) -> Result<(), StartError> 
         Err(error) => return Err(diagnose(error, command, program)),
     };
     if !is_executable {
-        return Err(denied(program));
+        return Err(diagnose_denied(program));
     }
     if let Err(error) = access(&program, Access::EXEC_OK) {
         return Err(diagnose(error.into(), command, program));
     }
-    let Some(start) = beginning(&program) else {
+    let Some(start) = read_start(&program) else {
         // An unreadable file can't be judged.
         return Ok(());
     };
@@ -157,7 +157,7 @@ pub(crate) fn look(command: &Command, program: &Path) -> Result<(), StartError> 
     // A relative interpreter is resolved from the directory that the program starts in.
     let directory = command.current_dir.clone().unwrap_or_default();
     let fault = match interpreter(&start) {
-        Some((interpreter, crlf)) if crlf || !runs(&directory.join(&interpreter)) => {
+        Some((interpreter, crlf)) if crlf || !can_execute(&directory.join(&interpreter)) => {
             Some((interpreter, crlf))
         }
         Some((interpreter, _)) if interpreter.ends_with("env") => missing_in_path(command, &start),
@@ -179,7 +179,7 @@ pub(crate) fn look(command: &Command, program: &Path) -> Result<(), StartError> 
 ///
 /// None.
 #[cfg(not(unix))]
-pub(crate) fn look(_: &Command, _: &Path) -> Result<(), StartError> {
+pub(crate) fn inspect(_: &Command, _: &Path) -> Result<(), StartError> {
     Ok(())
 }
 
@@ -236,7 +236,7 @@ fn io_error(program: PathBuf, source: io::Error) -> StartError {
     StartError::Io { program, source }
 }
 
-fn missing(program: PathBuf) -> StartError {
+fn diagnose_missing(program: PathBuf) -> StartError {
     match fs::metadata(&program) {
         Err(_) => StartError::NotFound { program },
         Ok(_) => {
@@ -247,7 +247,7 @@ fn missing(program: PathBuf) -> StartError {
 
 /// Returns the entry that hides `program` or the interpreter in its first line, and the hidden
 /// file of the two.
-fn hidden(command: &Command, program: &Path) -> Option<(PathBuf, PathBuf)> {
+fn hidden_file(command: &Command, program: &Path) -> Option<(PathBuf, PathBuf)> {
     let sandbox = &command.sandbox;
     let hides = |path: PathBuf| {
         let place = path.canonicalize().ok()?;
@@ -272,11 +272,11 @@ fn hidden(command: &Command, program: &Path) -> Option<(PathBuf, PathBuf)> {
     hides(program.to_owned()).or_else(|| hides(interpreter()?))
 }
 
-fn denied(program: PathBuf) -> StartError {
+fn diagnose_denied(program: PathBuf) -> StartError {
     match fs::metadata(&program) {
         Ok(metadata) if metadata.is_dir() => StartError::IsDirectory { program },
         Ok(metadata) if os::is_executable(&metadata) => match shebang(&program) {
-            Some((interpreter, crlf)) if !runs(&interpreter) => StartError::BadInterpreter {
+            Some((interpreter, crlf)) if !can_execute(&interpreter) => StartError::BadInterpreter {
                 program,
                 interpreter,
                 crlf,
@@ -287,7 +287,7 @@ fn denied(program: PathBuf) -> StartError {
     }
 }
 
-fn runs(interpreter: &Path) -> bool {
+fn can_execute(interpreter: &Path) -> bool {
     fs::metadata(interpreter).is_ok_and(|metadata| os::is_executable(&metadata))
 }
 
@@ -306,7 +306,7 @@ fn bad_interpreter(program: PathBuf) -> Result<StartError, PathBuf> {
 /// Returns the interpreter in the first line of a program, and whether a carriage return sticks
 /// to it.
 fn shebang(program: &Path) -> Option<(PathBuf, bool)> {
-    interpreter(&beginning(program)?)
+    interpreter(&read_start(program)?)
 }
 
 /// Returns the interpreter of a program that begins with `start`; see [`shebang`].
@@ -326,7 +326,7 @@ fn interpreter(start: &[u8]) -> Option<(PathBuf, bool)> {
 /// Reads as much of a file as its first line may take.
 ///
 /// It reads only regular files: opening a named pipe would block until its other end is open.
-fn beginning(program: &Path) -> Option<Vec<u8>> {
+fn read_start(program: &Path) -> Option<Vec<u8>> {
     if !fs::metadata(program).ok()?.is_file() {
         return None;
     }
@@ -354,7 +354,7 @@ mod tests {
         fs::write(&file, contents).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
         let command = Command::new(&file).current_dir("/");
-        let found = format!("{:?}", look(&command, &file));
+        let found = format!("{:?}", inspect(&command, &file));
         assert!(found.starts_with(expected), "{found}");
     }
 
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn what_is_no_file_is_not_started_by_another() {
         let check = |path: &str, expected: &str| {
-            let found = format!("{:?}", look(&Command::new(path), Path::new(path)));
+            let found = format!("{:?}", inspect(&Command::new(path), Path::new(path)));
             assert!(found.starts_with(expected), "{found}");
         };
         check("/", "Err(IsDirectory");

@@ -41,14 +41,14 @@ impl Groups {
     /// It is no group of version 2, or this process may not make groups in it, or may not move
     /// into one if it is itself in `parent`.
     pub(crate) fn below(parent: &Path) -> io::Result<Self> {
-        Self::tried(parent).map_err(|error| {
+        Self::open(parent).map_err(|error| {
             let parent = parent.display();
             let what = format!("`{parent}` is no control group to make others in: {error}");
             io::Error::new(error.kind(), what)
         })
     }
 
-    fn tried(parent: &Path) -> io::Result<Self> {
+    fn open(parent: &Path) -> io::Result<Self> {
         let controllers = fs::read_to_string(parent.join("cgroup.controllers"))?;
         if own().as_deref() == Some(parent) {
             // A group that hands its controllers down may have no members of its own.
@@ -236,7 +236,7 @@ impl Drop for Group {
 }
 
 /// Returns the group of this process, if systemd has delegated it, with the memory controller.
-pub(crate) fn delegated() -> Option<PathBuf> {
+pub(crate) fn delegated_group() -> Option<PathBuf> {
     use rustix::fs::{Access, access};
 
     let own = own().filter(|own| is_delegated(own))?;

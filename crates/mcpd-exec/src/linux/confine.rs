@@ -228,7 +228,7 @@ impl Confinement {
         let sandbox = &command.sandbox;
         let mut temporary = system.directories.lease(sandbox.run_as)?;
         // For most runs this is empty, and then many runs share their rules.
-        let mut needed = command.needed(program)?;
+        let mut needed = command.needed_paths(program)?;
         needed.retain(|path| sandbox.keeps(path));
         let make = |directory: &Path| {
             let needed: Vec<_> = needed.iter().map(PathBuf::as_path).collect();

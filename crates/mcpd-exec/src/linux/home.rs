@@ -48,7 +48,7 @@ impl Homes {
         let mut links = Vec::new();
         for home in self.places.iter().filter(|home| is_open(home)) {
             // A new entry must be hidden from the next run.
-            watch.whole(home);
+            watch.watch_whole(home);
             let Ok(entries) = fs::read_dir(home) else {
                 // A directory that can't be listed can't be hidden entry by entry.
                 self.kept.insert(home.clone());
@@ -90,7 +90,7 @@ impl Homes {
     }
 
     /// Paths that are hidden unless an entry makes them readable.
-    pub(crate) fn kept(&self) -> impl Iterator<Item = &PathBuf> {
+    pub(crate) fn kept_paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.kept.iter()
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn image(
         .chain(temporary_variables.iter().copied());
     Ok(Image::new(
         arguments.map(text).collect::<io::Result<_>>()?,
-        command.inherited(),
+        command.base_variables(),
         |name| !command.changes.contains_key(name) && !is_temporary(name),
         set.map(|(name, value)| entry(name, value))
             .collect::<io::Result<_>>()?,

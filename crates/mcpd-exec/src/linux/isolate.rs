@@ -42,7 +42,7 @@ impl Isolation {
             Some(directory) => std::path::absolute(directory)?,
             None => std::env::current_dir()?,
         };
-        let needed = command.needed(program)?;
+        let needed = command.needed_paths(program)?;
         let visible: Vec<&Path> = needed.iter().map(PathBuf::as_path).collect();
         let plan = plans.get(&command.sandbox, &visible, proc)?;
         let (status, theirs) = StatusPipe::new()?;

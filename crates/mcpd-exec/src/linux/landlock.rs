@@ -198,7 +198,10 @@ impl Rules {
             created: base_ruleset(sandbox.network)?
                 .handle_access(all)?
                 .create()?,
-            hidden: by_name.into_iter().chain(homes.kept().cloned()).collect(),
+            hidden: by_name
+                .into_iter()
+                .chain(homes.kept_paths().cloned())
+                .collect(),
             watch,
             skipped: [skipped, readable.skipped].concat(),
             parent: None,
@@ -255,7 +258,7 @@ impl Rules {
         if hidden.is_empty() {
             return self.add(path, access);
         }
-        self.watch.whole(path);
+        self.watch.watch_whole(path);
         for entry in entries(path, &hidden)? {
             if !hidden.contains(&entry) {
                 self.allow(&entry, access)?;

@@ -182,7 +182,7 @@ impl Mounts {
         let readable = Readable::of(view.sandbox, &[], &written, watch)?;
         let mut homes = Homes::of(view.sandbox, watch)?;
         let mut mounts = Self(BTreeMap::new());
-        for place in homes.places().chain(homes.kept()) {
+        for place in homes.places().chain(homes.kept_paths()) {
             mounts.cover(place.clone());
         }
         let resolver = match view.sandbox.network {
@@ -219,7 +219,7 @@ impl Mounts {
             mounts.place(&path, place, true)?;
         }
         homes.look_into(|home| !mounts.covers(home), watch)?;
-        for place in homes.kept() {
+        for place in homes.kept_paths() {
             if !mounts.0.contains_key(place) {
                 mounts.cover(place.clone());
             }
@@ -283,7 +283,7 @@ fn secret(path: &Path, sandbox: &Sandbox, watch: &mut PathWatch) -> io::Result<O
         Ok(found) => return Ok(Some(found)),
         Err(lost) => lost,
     };
-    match lost.closed() {
+    match lost.closed_directory() {
         Some(closed) if watch.is_in_reach(closed, sandbox) => Ok(Some(closed.to_owned())),
         _ => lost.passed_over(path).map(|()| None),
     }

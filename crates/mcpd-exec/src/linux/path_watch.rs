@@ -84,11 +84,11 @@ impl PathWatch {
         &mut self,
         path: &Path,
         links: &mut Vec<PathBuf>,
-    ) -> Result<PathBuf, Lost> {
+    ) -> Result<PathBuf, Obstructed> {
         /// The limit of the kernel.
         const MAX_LINKS: usize = 40;
         let most = links.len() + MAX_LINKS;
-        let lost = |at: &Path, errno| Lost {
+        let lost = |at: &Path, errno| Obstructed {
             at: at.to_owned(),
             errno,
         };
@@ -139,7 +139,7 @@ impl PathWatch {
 
     /// Watches a file or directory as a whole: a change to its contents, mode or owner counts.
     /// Its path was returned by [`find`](Self::find).
-    pub(crate) fn whole(&mut self, path: &Path) {
+    pub(crate) fn watch_whole(&mut self, path: &Path) {
         self.place(path).is_whole = true;
     }
 
@@ -148,7 +148,7 @@ impl PathWatch {
     pub(crate) fn is_in_reach(&mut self, path: &Path, sandbox: &Sandbox) -> bool {
         // The rights of another user are not known.
         sandbox.run_as.is_some() || is_in_reach(path) || {
-            self.whole(path);
+            self.watch_whole(path);
             is_in_reach(path)
         }
     }
@@ -176,15 +176,15 @@ impl PathWatch {
 
 /// End of the way along a path that can't be followed further.
 #[derive(Debug)]
-pub(crate) struct Lost {
+pub(crate) struct Obstructed {
     /// Path that was looked up, in a directory that exists.
     at: PathBuf,
     errno: Errno,
 }
 
-impl Lost {
+impl Obstructed {
     /// Returns the directory that denies passage, if that is the reason.
-    pub(crate) fn closed(&self) -> Option<&Path> {
+    pub(crate) fn closed_directory(&self) -> Option<&Path> {
         let directory = self.at.parent()?;
         let passable = || accessat(CWD, directory, Access::EXEC_OK, AtFlags::EACCESS);
         (self.errno == Errno::ACCESS && passable().is_err()).then_some(directory)
@@ -204,7 +204,7 @@ impl Lost {
                 Ok(None)
             }
             (_, Fault::Exhausted) => Err(error),
-            _ => Ok(Some(self.closed().unwrap_or(&self.at))),
+            _ => Ok(Some(self.closed_directory().unwrap_or(&self.at))),
         }
     }
 
@@ -224,7 +224,7 @@ impl Lost {
     }
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for Obstructed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.errno {
             Errno::NOENT | Errno::NOTDIR => f.write_str("does not exist"),
@@ -510,7 +510,7 @@ mod tests {
         for watch in &mut watches {
             watch.find(&path).unwrap();
         }
-        watches[1].whole(&path);
+        watches[1].watch_whole(&path);
         let current = || {
             watches
                 .each_ref()
@@ -528,7 +528,7 @@ mod tests {
         let is_current = |file: u32| {
             fs::write(ground.at(&file.to_string()), "").unwrap();
             let mut watch = PathWatch::new();
-            watch.whole(&ground.1);
+            watch.watch_whole(&ground.1);
             watch.is_current_below(&ground.1)
         };
         // On a busy machine a single try may be too late.

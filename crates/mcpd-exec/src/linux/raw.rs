@@ -331,16 +331,16 @@ pub(crate) fn spawn(plan: &SpawnPlan<'_>) -> Result<Spawned, Failure> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let flags = flags | plan.namespaces.map_or(0, |namespaces| namespaces.flags);
     let mut pidfd: RawFd = -1;
-    let _dumpable = plan.run_as.map(|_| Dumpable::keep());
+    let _dumpable = plan.run_as.map(|_| Dumpable::new());
     let cloned = STACK_MEMORY.with_borrow_mut(|stack| {
         let job: *mut ChildContext<'_> = &raw mut job;
-        let _quiet = Quiet::new();
+        let _quiet = BlockedSignals::new();
         // SAFETY: the stack is this thread's alone, aligned, and unused until the child is done
         // with it, since CLONE_VFORK makes this thread sleep meanwhile; `job` lives longer than
         // that, and `child` does only what CLONE_VM allows.
         unsafe {
             let top = stack.as_mut_ptr_range().end.cast::<c_void>();
-            checked(|| libc::clone(child, top, flags, job.cast(), &raw mut pidfd) as c_long)
+            check_call(|| libc::clone(child, top, flags, job.cast(), &raw mut pidfd) as c_long)
         }
     });
     let pid = cloned.map_err(|error| Failure {
@@ -373,37 +373,37 @@ struct Dumpable;
 
 impl Dumpable {
     /// Number of guards, and the value of the flag before the first.
-    fn kept() -> MutexGuard<'static, (usize, c_int)> {
-        static KEPT: Mutex<(usize, c_int)> = Mutex::new((0, 0));
-        KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+    fn guards() -> MutexGuard<'static, (usize, c_int)> {
+        static GUARDS: Mutex<(usize, c_int)> = Mutex::new((0, 0));
+        GUARDS.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep() -> Self {
-        let mut kept = Self::kept();
-        if kept.0 == 0 {
+    fn new() -> Self {
+        let mut guards = Self::guards();
+        if guards.0 == 0 {
             // SAFETY: no pointers.
-            kept.1 = unsafe { libc::prctl(libc::PR_GET_DUMPABLE) };
+            guards.1 = unsafe { libc::prctl(libc::PR_GET_DUMPABLE) };
         }
-        kept.0 += 1;
+        guards.0 += 1;
         Self
     }
 }
 
 impl Drop for Dumpable {
     fn drop(&mut self) {
-        let mut kept = Self::kept();
-        kept.0 -= 1;
-        if kept.0 == 0 {
+        let mut guards = Self::guards();
+        guards.0 -= 1;
+        if guards.0 == 0 {
             // SAFETY: no pointers.
-            unsafe { libc::prctl(libc::PR_SET_DUMPABLE, kept.1) };
+            unsafe { libc::prctl(libc::PR_SET_DUMPABLE, guards.1) };
         }
     }
 }
 
 /// Guard that blocks all signals of this thread: a handler would run in the child, on our memory.
-struct Quiet(libc::sigset_t);
+struct BlockedSignals(libc::sigset_t);
 
-impl Quiet {
+impl BlockedSignals {
     fn new() -> Self {
         // SAFETY: both sets are valid, and written before they are read.
         unsafe {
@@ -415,7 +415,7 @@ impl Quiet {
     }
 }
 
-impl Drop for Quiet {
+impl Drop for BlockedSignals {
     fn drop(&mut self) {
         // SAFETY: the set was filled in by the kernel.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, null_mut()) };
@@ -428,7 +428,7 @@ fn errno() -> c_int {
 }
 
 /// Runs a system call and turns its result into a `Result`.
-fn checked(call: impl FnOnce() -> c_long) -> io::Result<c_long> {
+fn check_call(call: impl FnOnce() -> c_long) -> io::Result<c_long> {
     match call() {
         result if result < 0 => Err(io::Error::from_raw_os_error(errno())),
         result => Ok(result),
@@ -448,10 +448,10 @@ extern "C" fn child(job: *mut c_void) -> c_int {
 }
 
 /// Failed step, with the error number of the kernel.
-type Stopped = (SetupStage, c_int);
+type FailedStep = (SetupStage, c_int);
 
 /// Runs a system call in the child.
-fn must(stage: SetupStage, call: impl FnOnce() -> c_long) -> Result<c_long, Stopped> {
+fn try_step(stage: SetupStage, call: impl FnOnce() -> c_long) -> Result<c_long, FailedStep> {
     match call() {
         result if result < 0 => Err((stage, errno())),
         result => Ok(result),
@@ -463,7 +463,7 @@ fn must(stage: SetupStage, call: impl FnOnce() -> c_long) -> Result<c_long, Stop
 /// # Safety
 ///
 /// Only for a child made by [`spawn`], like everything below.
-unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
+unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, FailedStep> {
     // SAFETY: this is the child.
     unsafe {
         // In this order: mounts need the privileges that later steps drop. A change of user
@@ -472,14 +472,14 @@ unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
         if let Some(namespaces) = plan.namespaces {
             perform_mount_plan(namespaces)?;
         }
-        stand_alone(plan.session)?;
-        connect(plan)?;
-        limit(plan)?;
+        leave_group(plan.session)?;
+        connect_pipes(plan)?;
+        set_limits(plan)?;
         if let Some(run_as) = plan.run_as {
             change_user(run_as)?;
         }
         if let Some(directory) = plan.directory {
-            must(SetupStage::Directory, || {
+            try_step(SetupStage::Directory, || {
                 c_long::from(libc::chdir(directory.as_ptr()))
             })?;
         }
@@ -489,13 +489,13 @@ unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
         if plan.namespaces.is_some() {
             // The first process, and with it all others, ends with the thread that starts it.
             // Such a thread lives as long as its executor, or until the whole host is killed.
-            must(SetupStage::Lifeline, || {
+            try_step(SetupStage::Lifeline, || {
                 let signal = libc::SIGKILL;
                 c_long::from(libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0))
             })?;
         }
         if let Some(ruleset) = plan.ruleset {
-            must(SetupStage::Landlock, || {
+            try_step(SetupStage::Landlock, || {
                 libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0)
             })?;
         }
@@ -505,7 +505,7 @@ unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
                 len: filter.len() as u16,
                 filter: filter.as_ptr().cast_mut().cast(),
             };
-            must(SetupStage::Seccomp, || {
+            try_step(SetupStage::Seccomp, || {
                 let mode = libc::SECCOMP_SET_MODE_FILTER;
                 libc::syscall(libc::SYS_seccomp, mode, 0, &raw const program)
             })?;
@@ -515,7 +515,7 @@ unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
 }
 
 /// Starts a session, or only a group.
-unsafe fn stand_alone(session: bool) -> Result<(), Stopped> {
+unsafe fn leave_group(session: bool) -> Result<(), FailedStep> {
     // SAFETY: neither touches memory.
     let begin = || unsafe {
         match session {
@@ -523,11 +523,11 @@ unsafe fn stand_alone(session: bool) -> Result<(), Stopped> {
             false => libc::setpgid(0, 0),
         }
     };
-    must(SetupStage::Session, || c_long::from(begin())).map(drop)
+    try_step(SetupStage::Session, || c_long::from(begin())).map(drop)
 }
 
 /// Sets everything by which the kernel limits the run, counts it, and tells it from others.
-unsafe fn limit(plan: &SpawnPlan<'_>) -> Result<(), Stopped> {
+unsafe fn set_limits(plan: &SpawnPlan<'_>) -> Result<(), FailedStep> {
     let pair = |soft, hard| libc::rlimit64 {
         rlim_cur: soft,
         rlim_max: hard,
@@ -535,14 +535,14 @@ unsafe fn limit(plan: &SpawnPlan<'_>) -> Result<(), Stopped> {
     for &(resource, soft, hard) in plan.limits {
         let new = pair(soft, hard);
         // SAFETY: a live limit is set, none is asked for.
-        must(SetupStage::Limits, || unsafe {
+        try_step(SetupStage::Limits, || unsafe {
             let nothing = null::<c_void>();
             libc::syscall(libc::SYS_prlimit64, 0, resource, &raw const new, nothing)
         })?;
     }
     if let Some(cgroup) = plan.cgroup {
         // SAFETY: writes from a live string. "0" stands for the writing process.
-        must(SetupStage::Cgroup, || unsafe {
+        try_step(SetupStage::Cgroup, || unsafe {
             libc::write(cgroup.as_raw_fd(), c"0".as_ptr().cast(), 1) as c_long
         })?;
     }
@@ -550,7 +550,7 @@ unsafe fn limit(plan: &SpawnPlan<'_>) -> Result<(), Stopped> {
         let mark = pair(mark, mark);
         // SAFETY: the limit is live. The kernel ignores the third argument; the filter on this
         // thread checks it.
-        must(SetupStage::Mark, || unsafe {
+        try_step(SetupStage::Mark, || unsafe {
             let resource = libc::RLIMIT_LOCKS;
             libc::syscall(libc::SYS_setrlimit, resource, &raw const mark, word)
         })?;
@@ -558,9 +558,9 @@ unsafe fn limit(plan: &SpawnPlan<'_>) -> Result<(), Stopped> {
     Ok(())
 }
 
-unsafe fn execute(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
+unsafe fn execute(plan: &SpawnPlan<'_>) -> Result<Infallible, FailedStep> {
     let (argv, envp) = (plan.image.argv.as_ptr(), plan.image.envp.as_ptr());
-    let failed = must(SetupStage::Exec, || {
+    let failed = try_step(SetupStage::Exec, || {
         // SAFETY: both arrays end with a null pointer, as do the strings, and `argv` is not empty.
         unsafe {
             match plan.namespaces {
@@ -579,23 +579,23 @@ unsafe fn execute(plan: &SpawnPlan<'_>) -> Result<Infallible, Stopped> {
 
 /// Connects the pipes to 0, 1 and 2 and the report of the first process to 3. All other
 /// descriptors are marked close-on-exec.
-unsafe fn connect(plan: &SpawnPlan<'_>) -> Result<(), Stopped> {
+unsafe fn connect_pipes(plan: &SpawnPlan<'_>) -> Result<(), FailedStep> {
     for (target, source) in plan.stdio.iter().enumerate() {
         // SAFETY: the descriptors are the caller's.
-        must(SetupStage::Stdio, || unsafe {
+        try_step(SetupStage::Stdio, || unsafe {
             c_long::from(libc::dup2(source.as_raw_fd(), target as c_int))
         })?;
     }
     let mut first = SpawnPlan::LAST_RESERVED_FD;
     if let Some(namespaces) = plan.namespaces {
         // SAFETY: `status` is the caller's.
-        must(SetupStage::Stdio, || unsafe {
+        try_step(SetupStage::Stdio, || unsafe {
             c_long::from(libc::dup2(namespaces.status.as_raw_fd(), first))
         })?;
         first += 1;
     }
     // SAFETY: only marks descriptors of the child's own table.
-    let marked = must(SetupStage::Descriptors, || unsafe {
+    let marked = try_step(SetupStage::Descriptors, || unsafe {
         libc::syscall(
             libc::SYS_close_range,
             first,
@@ -612,17 +612,17 @@ unsafe fn connect(plan: &SpawnPlan<'_>) -> Result<(), Stopped> {
 
 /// Changes the user by plain system calls: the functions of libc would change that of all our
 /// threads.
-unsafe fn change_user(run_as: RunAs) -> Result<(), Stopped> {
+unsafe fn change_user(run_as: RunAs) -> Result<(), FailedStep> {
     let (user, group) = (run_as.user, run_as.group);
     // SAFETY: no pointers but a null one with length 0.
     unsafe {
-        must(SetupStage::User, || {
+        try_step(SetupStage::User, || {
             libc::syscall(libc::SYS_setgroups, 0, null::<c_void>())
         })?;
-        must(SetupStage::User, || {
+        try_step(SetupStage::User, || {
             libc::syscall(libc::SYS_setresgid, group, group, group)
         })?;
-        must(SetupStage::User, || {
+        try_step(SetupStage::User, || {
             libc::syscall(libc::SYS_setresuid, user, user, user)
         })?;
     }
@@ -630,7 +630,7 @@ unsafe fn change_user(run_as: RunAs) -> Result<(), Stopped> {
 }
 
 /// Drops all privileges, and keeps root from regaining its capabilities with the next program.
-unsafe fn drop_privileges() -> Result<(), Stopped> {
+unsafe fn drop_privileges() -> Result<(), FailedStep> {
     /// SECBIT_NOROOT and SECBIT_NO_SETUID_FIXUP, both locked: root has no special rights, for
     /// good.
     const NO_ROOT_SECUREBITS: c_long = 0b1111;
@@ -639,11 +639,11 @@ unsafe fn drop_privileges() -> Result<(), Stopped> {
     let none = [0_u32; 6];
     // SAFETY: the two arrays have the layout of the kernel's structures.
     unsafe {
-        must(SetupStage::Privileges, || {
+        try_step(SetupStage::Privileges, || {
             c_long::from(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         })?;
         // Without CAP_SETPCAP this is refused, and not needed.
-        let special = must(SetupStage::Privileges, || {
+        let special = try_step(SetupStage::Privileges, || {
             c_long::from(libc::prctl(
                 libc::PR_SET_SECUREBITS,
                 NO_ROOT_SECUREBITS,
@@ -655,7 +655,7 @@ unsafe fn drop_privileges() -> Result<(), Stopped> {
         if !matches!(special, Ok(_) | Err((_, libc::EPERM))) {
             return special.map(drop);
         }
-        must(SetupStage::Privileges, || {
+        try_step(SetupStage::Privileges, || {
             libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr())
         })?;
     }
@@ -664,7 +664,7 @@ unsafe fn drop_privileges() -> Result<(), Stopped> {
 
 /// Resets all signals to their default action, then unblocks them. In this order, because a
 /// pending one would run our handler.
-unsafe fn reset_signals() -> Result<(), Stopped> {
+unsafe fn reset_signals() -> Result<(), FailedStep> {
     // SAFETY: an all-zero action is the default one, an all-zero set is empty.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
@@ -673,7 +673,7 @@ unsafe fn reset_signals() -> Result<(), Stopped> {
             libc::sigaction(signal, &raw const default, null_mut());
         }
         let empty: libc::sigset_t = std::mem::zeroed();
-        must(SetupStage::Signals, || {
+        try_step(SetupStage::Signals, || {
             let set = libc::SIG_SETMASK;
             c_long::from(libc::sigprocmask(set, &raw const empty, null_mut()))
         })?;
@@ -682,7 +682,7 @@ unsafe fn reset_signals() -> Result<(), Stopped> {
 }
 
 /// Performs the steps of the mount plan.
-unsafe fn perform_mount_plan(namespaces: &Namespaces<'_>) -> Result<(), Stopped> {
+unsafe fn perform_mount_plan(namespaces: &Namespaces<'_>) -> Result<(), FailedStep> {
     let mut taken: [c_long; MAX_TREES] = [-1; MAX_TREES];
     // Files made on the way must be accessible to the user of the run. The umask of the child is
     // its own.
@@ -690,7 +690,7 @@ unsafe fn perform_mount_plan(namespaces: &Namespaces<'_>) -> Result<(), Stopped>
     let mask = unsafe { libc::umask(0o022) };
     for step in namespaces.steps {
         // SAFETY: the strings of the step are live.
-        must(SetupStage::Namespaces, || unsafe {
+        try_step(SetupStage::Namespaces, || unsafe {
             perform_step(step, &mut taken)
         })?;
     }
@@ -737,7 +737,9 @@ unsafe fn perform_step(step: &Step, taken: &mut [c_long; MAX_TREES]) -> c_long {
                 libc::close(place as c_int);
                 taken[*slot]
             }
-            Step::Directory { path } => existing(c_long::from(libc::mkdir(path.as_ptr(), 0o755))),
+            Step::Directory { path } => {
+                accept_existing(c_long::from(libc::mkdir(path.as_ptr(), 0o755)))
+            }
             Step::File { path } => {
                 let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC;
                 let file = libc::open(path.as_ptr(), flags, 0o644);
@@ -745,10 +747,10 @@ unsafe fn perform_step(step: &Step, taken: &mut [c_long; MAX_TREES]) -> c_long {
                     // An open file would keep its file system from being made read-only.
                     libc::close(file);
                 }
-                existing(c_long::from(file))
+                accept_existing(c_long::from(file))
             }
             Step::Link { path, target } => {
-                existing(c_long::from(libc::symlink(target.as_ptr(), path.as_ptr())))
+                accept_existing(c_long::from(libc::symlink(target.as_ptr(), path.as_ptr())))
             }
             Step::Attach { slot, path } => {
                 let (tree, flags) = (taken[*slot], MOVE_MOUNT_F_EMPTY_PATH);
@@ -767,7 +769,7 @@ unsafe fn perform_step(step: &Step, taken: &mut [c_long; MAX_TREES]) -> c_long {
 }
 
 /// Accepts the error that the file exists.
-fn existing(result: c_long) -> c_long {
+fn accept_existing(result: c_long) -> c_long {
     if result < 0 && errno() == libc::EEXIST {
         0
     } else {
@@ -810,7 +812,7 @@ pub(crate) fn reap(pid: Pid, wait: bool) -> io::Result<Option<(ExitStatus, Usage
         };
         match reaped {
             0 => return Ok(None),
-            1.. => return Ok(Some((ExitStatus::from_raw(status), used(&usage)))),
+            1.. => return Ok(Some((ExitStatus::from_raw(status), usage_from(&usage)))),
             _ => {
                 let error = io::Error::last_os_error();
                 if error.kind() != io::ErrorKind::Interrupted {
@@ -821,7 +823,7 @@ pub(crate) fn reap(pid: Pid, wait: bool) -> io::Result<Option<(ExitStatus, Usage
     }
 }
 
-fn used(usage: &libc::rusage) -> Usage {
+fn usage_from(usage: &libc::rusage) -> Usage {
     let peak = |usage: &libc::rusage| usage.ru_maxrss.unsigned_abs() * 1024;
     // Before `execve`, a child has our memory, and the kernel counts that in its peak.
     let ours = peak(&own_usage());
@@ -874,10 +876,10 @@ mod tests {
 
     #[test]
     fn nobody_looks_in_until_the_last_has_changed_its_user() {
-        let (first, second) = (Dumpable::keep(), Dumpable::keep());
+        let (first, second) = (Dumpable::new(), Dumpable::new());
         // The kernel does this when a child in our memory changes its user.
         set_dumpable_behavior(DumpableBehavior::NotDumpable).unwrap();
-        let third = Dumpable::keep();
+        let third = Dumpable::new();
         drop((first, second));
         assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
         drop(third);

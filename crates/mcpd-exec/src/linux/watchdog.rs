@@ -59,7 +59,7 @@ impl Watchdog {
     /// # Errors
     ///
     /// The thread can't be started, or this is a watchdog process itself.
-    pub(crate) fn shared(temporary: &Path) -> io::Result<Arc<Self>> {
+    pub(crate) fn for_process(temporary: &Path) -> io::Result<Arc<Self>> {
         let mut shared = lock(&SHARED);
         let known = shared.upgrade();
         if let Some(known) = known.filter(|known| known.temporary == temporary) {
@@ -79,13 +79,13 @@ impl Watchdog {
         let watch = Arc::new(Mutex::new(WatchdogState::Lost));
         let (wake, woken) = mpsc::channel();
         let (end, ended) = mpsc::channel();
-        let (kept, directory) = (Arc::clone(&watch), temporary.to_owned());
+        let (state, directory) = (Arc::clone(&watch), temporary.to_owned());
         thread::Builder::new()
             .name("mcpd-exec-watch".to_owned())
             .spawn(move || {
                 // `recv` fails if no run ever starts.
                 if let Ok(trying) = woken.recv() {
-                    keep(&kept, &directory, trying);
+                    keep_running(&state, &directory, trying);
                 }
                 drop(end);
             })?;
@@ -137,7 +137,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Starts the watchdog, and another one whenever it ends, until none is wanted. `trying` is
 /// dropped after the first attempt.
-fn keep(watch: &Mutex<WatchdogState>, temporary: &Path, trying: mpsc::Sender<()>) {
+fn keep_running(watch: &Mutex<WatchdogState>, temporary: &Path, trying: mpsc::Sender<()>) {
     /// Pause between attempts: a watchdog that ends at once would keep this thread busy, and a
     /// lack of resources may pass.
     const RESTART_PAUSE: Duration = Duration::from_secs(1);

@@ -74,7 +74,7 @@ impl System {
         starter
             .args(&command.args)
             .env_clear()
-            .envs(command.inherited().iter());
+            .envs(command.base_variables().iter());
         for (name, change) in &command.changes {
             match change {
                 Some(value) => starter.env(name, value),

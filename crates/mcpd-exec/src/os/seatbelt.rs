@@ -72,9 +72,9 @@ impl Profile {
     /// files in `temporary`.
     pub(crate) fn new(sandbox: &Sandbox, needed: &[PathBuf], temporary: &Path) -> Self {
         let write = writable(sandbox).map(PathBuf::as_path);
-        let write = resolved(write.chain([temporary]));
-        let hidden = resolved(sandbox.hidden.iter().map(PathBuf::as_path));
-        let kept = kept(sandbox);
+        let write = resolve_all(write.chain([temporary]));
+        let hidden = resolve_all(sandbox.hidden.iter().map(PathBuf::as_path));
+        let kept = kept_entries(sandbox);
         let shown = sandbox.shown();
         let needed = needed.iter().filter(|path| sandbox.keeps(path));
         let shown = readable(shown.iter().chain(needed), &write);
@@ -161,16 +161,16 @@ fn writable(sandbox: &Sandbox) -> impl Iterator<Item = &PathBuf> {
 }
 
 /// Lists the entries of homes that programs keep for themselves.
-fn kept(sandbox: &Sandbox) -> BTreeSet<PathBuf> {
+fn kept_entries(sandbox: &Sandbox) -> BTreeSet<PathBuf> {
     let mut kept = BTreeSet::new();
-    for home in resolved(sandbox.homes.iter().map(PathBuf::as_path)) {
+    for home in resolve_all(sandbox.homes.iter().map(PathBuf::as_path)) {
         let entries = fs::read_dir(&home).into_iter().flatten().flatten();
         let entries = entries.filter(|entry| is_kept_by_program(&entry.file_name()));
         // A link may lead to a place of the system, or to the root.
         let places = entries.map(|entry| resolve(&entry.path()));
         kept.extend(places.filter(|place| !is_system(place) && !home.starts_with(place)));
     }
-    kept.extend(resolved(moved_directories().map(PathBuf::as_path)));
+    kept.extend(resolve_all(moved_directories().map(PathBuf::as_path)));
     kept
 }
 
@@ -185,12 +185,12 @@ fn readable<'a>(
         let mut above = path.ancestors();
         above.any(|above| is_written(above) && above.is_symlink())
     };
-    resolved(paths.filter(|path| !is_planted(path)).map(PathBuf::as_path))
+    resolve_all(paths.filter(|path| !is_planted(path)).map(PathBuf::as_path))
 }
 
 /// Resolves each path once, as the kernel knows it: absolute and without links, as far as it
 /// exists.
-fn resolved<'a>(paths: impl Iterator<Item = &'a Path>) -> BTreeSet<PathBuf> {
+fn resolve_all<'a>(paths: impl Iterator<Item = &'a Path>) -> BTreeSet<PathBuf> {
     paths.map(resolve).collect()
 }
 
@@ -224,9 +224,9 @@ pub(crate) fn starter(
     program: &Path,
     temporary: &Path,
 ) -> Result<process::Command, StartError> {
-    diagnosis::look(command, program)?;
-    let needed = command.needed(program).unwrap_or_default();
-    Ok(confined(&command.sandbox, &needed, program, temporary))
+    diagnosis::inspect(command, program)?;
+    let needed = command.needed_paths(program).unwrap_or_default();
+    Ok(sandbox_exec(&command.sandbox, &needed, program, temporary))
 }
 
 #[cfg(target_os = "macos")]
@@ -234,7 +234,7 @@ pub(crate) fn starter(
     clippy::disallowed_methods,
     reason = "where confined processes are started on macOS"
 )]
-fn confined(
+fn sandbox_exec(
     sandbox: &Sandbox,
     needed: &[PathBuf],
     program: &Path,
@@ -259,7 +259,7 @@ pub(crate) fn check() -> Result<(), String> {
     }
     // One rule of each kind.
     let sandbox = Sandbox::none().hide("/nowhere").network(Network::Off);
-    let tried = confined(&sandbox, &[], Path::new("/usr/bin/true"), Path::new("/"))
+    let tried = sandbox_exec(&sandbox, &[], Path::new("/usr/bin/true"), Path::new("/"))
         .env_clear()
         .stdin(process::Stdio::null())
         .output()

@@ -19,11 +19,11 @@ const SYSTEM: &[&str] = &[
 ];
 
 /// Entries of a home that programs keep for themselves although their names begin with no dot.
-const KEPT_BY_PROGRAMS: &[&str] = &["snap"];
+const UNDOTTED_ENTRIES: &[&str] = &["snap"];
 
 /// Paths below a home that are readable at `guarded` although programs keep them. Secrets in them
 /// are hidden all the same.
-const SHOWN: &[&str] = &[
+const READABLE_PATHS: &[&str] = &[
     // Tool chains and their packages.
     ".asdf",
     ".bin",
@@ -217,12 +217,12 @@ fn of_regular_users() -> Vec<PathBuf> {
 fn regular_homes(table: &str) -> impl Iterator<Item = PathBuf> {
     /// User numbers that distributions give to people: below are services, above are containers
     /// and the overflow user.
-    const REGULAR: std::ops::Range<u32> = 1_000..60_000;
+    const REGULAR_USERS: std::ops::Range<u32> = 1_000..60_000;
     table.lines().filter_map(|line| {
         let mut fields = line.split(':');
         let user: u32 = fields.nth(2)?.parse().ok()?;
         let home = fields.nth(2)?;
-        REGULAR.contains(&user).then(|| home.into())
+        REGULAR_USERS.contains(&user).then(|| home.into())
     })
 }
 
@@ -246,12 +246,12 @@ pub(crate) fn is_system(path: &Path) -> bool {
 
 /// Returns whether an entry of a home is kept there by a program for itself.
 pub(crate) fn is_kept_by_program(name: &std::ffi::OsStr) -> bool {
-    let is_listed = || KEPT_BY_PROGRAMS.iter().any(|kept| name == *kept);
+    let is_listed = || UNDOTTED_ENTRIES.iter().any(|kept| name == *kept);
     name.as_encoded_bytes().starts_with(b".") || is_listed()
 }
 
 /// Returns the directories that variables name in place of those of a home.
-pub(super) fn moved(
+pub(super) fn overridden_directories(
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> impl Iterator<Item = (PathBuf, &'static str)> {
     /// Directories that hold more than the files of one user or one program.
@@ -266,7 +266,7 @@ pub(super) fn moved(
 
 /// Directories that replace those in the home of this process.
 static MOVED: LazyLock<Vec<(PathBuf, &'static str)>> =
-    LazyLock::new(|| moved(|name| std::env::var_os(name)).collect());
+    LazyLock::new(|| overridden_directories(|name| std::env::var_os(name)).collect());
 
 /// Directories that are hidden like those that they replace.
 pub(crate) fn moved_directories() -> impl Iterator<Item = &'static PathBuf> {
@@ -274,18 +274,18 @@ pub(crate) fn moved_directories() -> impl Iterator<Item = &'static PathBuf> {
 }
 
 /// Returns the kept paths of these homes that are readable at `guarded`.
-pub(super) fn shown(homes: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn readable_paths(homes: &[PathBuf]) -> Vec<PathBuf> {
     let below = homes.iter().map(|home| (home, ""));
     let moved = MOVED.iter().map(|(moved, usual)| (moved, *usual));
     let shown = below.chain(moved);
     shown
-        .flat_map(|(directory, usual)| shown_in(directory, usual))
+        .flat_map(|(directory, usual)| readable_paths_in(directory, usual))
         .collect()
 }
 
 /// Returns the readable paths in `directory`, which takes the place of `usual` in a home.
-fn shown_in(directory: &Path, usual: &str) -> Vec<PathBuf> {
-    let names = SHOWN.iter();
+fn readable_paths_in(directory: &Path, usual: &str) -> Vec<PathBuf> {
+    let names = READABLE_PATHS.iter();
     let names = names.filter_map(|path| Path::new(path).strip_prefix(usual).ok());
     names.map(|name| directory.join(name)).collect()
 }
@@ -347,9 +347,9 @@ mod tests {
             "XDG_CACHE_HOME" => Some("/tmp".into()),
             _ => None,
         };
-        let moved: Vec<_> = moved(variable).collect();
+        let moved: Vec<_> = overridden_directories(variable).collect();
         assert_eq!(moved, [(PathBuf::from("/srv/config"), ".config")]);
-        let shown = shown_in(Path::new("/srv/config"), ".config");
+        let shown = readable_paths_in(Path::new("/srv/config"), ".config");
         assert!(
             shown.contains(&PathBuf::from("/srv/config/git")),
             "{shown:?}"

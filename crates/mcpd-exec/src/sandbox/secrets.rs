@@ -137,7 +137,7 @@ pub(super) fn of_caller(
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Vec<PathBuf> {
     let mut secrets: Vec<PathBuf> = homes.iter().flat_map(|home| below(home)).collect();
-    for (moved, usual) in homes::moved(variable) {
+    for (moved, usual) in homes::overridden_directories(variable) {
         let names = HOME
             .iter()
             .filter_map(|path| Path::new(path).strip_prefix(usual).ok());

@@ -34,7 +34,7 @@ impl Sandbox {
     /// a run needs it, it is readable.
     pub(crate) fn keeps(&self, path: &Path) -> bool {
         // Every run checks its own paths, and most of them are in nothing that is kept.
-        if self.kept(path).is_none() {
+        if self.kept_entry(path).is_none() {
             return false;
         }
         let entry = self.deciding_entry(path);
@@ -45,14 +45,14 @@ impl Sandbox {
     #[must_use]
     pub fn shown(&self) -> Vec<PathBuf> {
         match self.level {
-            Level::Guarded => homes::shown(&self.homes),
+            Level::Guarded => homes::readable_paths(&self.homes),
             _ => Vec::new(),
         }
     }
 
     /// Number of names in the innermost kept entry on the way to `path`.
     pub(super) fn kept_depth(&self, path: &Path) -> Option<usize> {
-        self.kept(path).map(|(depth, ..)| depth)
+        self.kept_entry(path).map(|(depth, ..)| depth)
     }
 
     fn deciding_entry(&self, path: &Path) -> Option<ViewEntry> {
@@ -60,7 +60,7 @@ impl Sandbox {
             return None;
         }
         let named = |entries: &[PathBuf], word| deepest(entries, path, word);
-        let kept = self.kept(path);
+        let kept = self.kept_entry(path);
         // Iterating over all shown paths is worth it only inside a kept entry.
         let shown = kept
             .as_ref()
@@ -76,7 +76,7 @@ impl Sandbox {
     }
 
     /// Returns the innermost entry on the way to `path` that programs keep for themselves.
-    fn kept(&self, path: &Path) -> Option<ViewEntry> {
+    fn kept_entry(&self, path: &Path) -> Option<ViewEntry> {
         let within = self.homes.iter().filter_map(|home| {
             let entry = path.strip_prefix(home).ok()?.components().next();
             match entry {

@@ -23,7 +23,7 @@ use libc::c_int;
 use rustix::fs::{MemfdFlags, OFlags, SealFlags, fcntl_add_seals, fcntl_setfl, memfd_create};
 use rustix::io::Errno;
 
-use super::{SpawnPlan, used};
+use super::{SpawnPlan, usage_from};
 use crate::linux::pipe;
 use crate::os;
 use crate::outcome::Usage;
@@ -350,6 +350,6 @@ impl StatusPipe {
         self.0.read_exact(&mut bytes).ok()?;
         // SAFETY: it consists of integers, so any bytes are valid.
         let ended = unsafe { bytes.as_ptr().cast::<FinalReport>().read_unaligned() };
-        Some((ExitStatus::from_raw(ended.status), used(&ended.usage)))
+        Some((ExitStatus::from_raw(ended.status), usage_from(&ended.usage)))
     }
 }
