@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
 
-use super::{HIDDEN, MountPlan, PRIVATE, Proc, SLOTS, Step, View, flags};
+use super::{HIDDEN, MAX_TREES, MountPlan, PRIVATE, Proc, Step, View, flags};
 use crate::sandbox::{Network, RunAs, Sandbox};
 
 /// Directories below `/tmp`, which is covered.
@@ -316,7 +316,7 @@ fn not_everything_can_be_written_or_hidden() {
 fn there_are_only_so_many_places() {
     let place = Place::new();
     let mut sandbox = strict();
-    for number in 0..SLOTS {
+    for number in 0..MAX_TREES {
         let path = place.at(&number.to_string());
         fs::create_dir(&path).unwrap();
         sandbox = sandbox.write(path);
