@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_comes_in_flagged_pieces() {
+    fn long_line_comes_in_flagged_pieces() {
         check(3, &["abcdefg\n", "hij\n"], &["abc…", "def…", "g", "hij"]);
     }
 }

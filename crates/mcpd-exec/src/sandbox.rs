@@ -364,13 +364,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_confines_what_was_not() {
+    fn wish_confines_an_unconfined_sandbox() {
         let wish = Sandbox::guarded().write("/srv/data");
         assert_eq!(Sandbox::none().tightened(&wish), wish);
     }
 
     #[test]
-    fn a_wish_loosens_nothing() {
+    fn wish_loosens_nothing() {
         let floor = Sandbox::strict().write("/srv").hide("/opt/key");
         assert_eq!(
             floor.clone().tightened(&Sandbox::none()),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_that_is_wider_leaves_what_is_allowed() {
+    fn wider_wish_leaves_the_allowed_paths() {
         let floor = Sandbox::guarded()
             .write("/srv/data/mine")
             .write("/srv/other")
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_opens_nothing_that_is_hidden() {
+    fn wish_opens_no_hidden_path() {
         let floor = Sandbox::guarded()
             .write("/home")
             .hide("/home/keys")
@@ -421,14 +421,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_adds_what_is_hidden() {
+    fn wish_adds_hidden_paths() {
         let both = Sandbox::guarded().tightened(&Sandbox::guarded().hide("/opt/key"));
         assert!(both.hidden.contains(&PathBuf::from("/opt/key")));
         assert!(both.hidden.starts_with(&Sandbox::guarded().hidden));
     }
 
     #[test]
-    fn wish_reads_what_its_floor_shows_and_nothing_else() {
+    fn wish_reads_only_paths_readable_at_its_base() {
         let mut floor = Sandbox::guarded()
             .read("/home/a/.tool")
             .read("/home/a/.other");
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn home_of_whom_it_runs_as_is_a_home() {
+    fn home_of_the_run_as_user_is_a_home() {
         let sandbox = Sandbox::none().run_as(RunAs::new(0, 0));
         assert!(sandbox.homes.contains(&PathBuf::from("/root")));
         assert!(sandbox.hidden.contains(&PathBuf::from("/root/.ssh")));

@@ -27,7 +27,7 @@ fn short_output_is_kept_whole() {
 }
 
 #[test]
-fn the_middle_is_left_out() {
+fn middle_of_long_output_is_left_out() {
     check(
         2,
         3,
@@ -44,12 +44,12 @@ fn totals_are_exact() {
 }
 
 #[test]
-fn a_character_on_the_border_of_head_and_tail_survives() {
+fn character_on_the_border_of_head_and_tail_survives() {
     check(1, 3, &["é!".as_bytes()], "é!");
 }
 
 #[test]
-fn no_character_is_cut() {
+fn capture_cuts_no_character() {
     // Head ends inside `é`, tail starts inside `ü`: both go, and are counted.
     check(2, 2, &["aé--üb".as_bytes()], "a\n… 6 bytes left out …\nb");
     assert!(captured(2, 2, &["aé--üb".as_bytes()]).is_utf8());
@@ -62,11 +62,11 @@ fn bytes_that_are_not_utf8_are_replaced_and_flagged() {
 }
 
 #[test]
-fn an_invalid_byte_at_the_cut_is_not_taken_for_a_cut_character() {
+fn invalid_byte_at_the_cut_is_not_taken_for_a_cut_character() {
     check(2, 1, &[b"a\xff---b"], "a\u{fffd}\n… 3 bytes left out …\nb");
 }
 
 #[test]
-fn nothing_kept_is_still_counted() {
+fn stream_without_capture_is_counted() {
     check(0, 0, &[b"abc"], "\n… 3 bytes left out …\n");
 }

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_looked_at_before_it_is_started_by_another() {
+    fn program_is_inspected_before_another_starts_it() {
         check(b"#!/bin/sh\n", 0o755, "Ok");
         check(b"#!bin/sh\n", 0o755, "Ok");
         check(b"\xcf\xfa\xed\xfe\x0c", 0o755, "Ok");
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_not_started_by_another() {
+    fn path_that_is_no_file_is_not_started_by_another() {
         let check = |path: &str, expected: &str| {
             let found = format!("{:?}", inspect(&Command::new(path), Path::new(path)));
             assert!(found.starts_with(expected), "{found}");

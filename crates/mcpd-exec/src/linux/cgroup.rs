@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "no executor is needed to sleep")]
-    fn a_group_kills_its_members_at_once_and_goes() {
+    fn group_kills_its_members_at_once_and_is_removed() {
         let Some(delegated) = Delegated::new("kill") else {
             return;
         };
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_no_controller_enforces_are_named() {
+    fn limits_without_a_controller_are_named() {
         let Some(delegated) = Delegated::new("lack") else {
             return;
         };
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_somebody_else_has_removed_is_gone() {
+    fn group_removed_elsewhere_is_forgotten() {
         let stale = |groups: &Groups| groups.stale.lock().unwrap().len();
         let directory = tempfile::tempdir().unwrap();
         let group = group_like(directory.path());
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_group_counts_processes_the_kernel_does_not_count_those_of_the_user() {
+    fn process_limit_of_a_group_replaces_that_of_the_user() {
         let directory = tempfile::tempdir().unwrap();
         let mut group = group_like(directory.path());
         group.counts_processes = true;
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_behind_is_removed_when_it_is_old() {
+    fn abandoned_groups_are_removed_when_old() {
         let parent = tempfile::tempdir().unwrap();
         for name in ["run-1-2", "run-3-4/member", "other"] {
             fs::create_dir_all(parent.path().join(name)).unwrap();
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_no_group_is_refused() {
+    fn directory_that_is_no_group_is_refused() {
         let error = Groups::below(Path::new("/tmp")).unwrap_err().to_string();
         assert!(error.contains("`/tmp`"), "{error}");
     }

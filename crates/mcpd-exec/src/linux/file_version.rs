@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_shows_once_the_clock_of_the_file_system_has_gone_on() {
+    fn version_is_settled_after_a_clock_tick() {
         let is_settled = |changed: Duration, after: Duration| {
             let (device, inode) = (1, 2);
             let version = FileVersion {

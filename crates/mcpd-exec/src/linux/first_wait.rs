@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_those_left_behind_is_left_to_others() {
+    fn flood_of_leftover_processes_is_left_to_the_run() {
         let mut output = Output::new(File::open("/dev/zero").unwrap().into());
         read_all(&mut output);
         assert!(output.pipe.is_some());

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_is_a_change() {
+    fn mount_is_a_change() {
         let alone = || changes_around_a_mount();
         match thread::scope(|scope| scope.spawn(alone).join().unwrap()) {
             Ok(changes) => assert_eq!(changes, [1, 1, 2, 2]),

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_followed_as_the_kernel_does() {
+    fn path_is_followed_as_the_kernel_does() {
         let ground = TestDirectory::new();
         ground.directory("one/two");
         ground.link("one/two", "relative");
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beside_makes_no_difference_and_is_looked_at_once() {
+    fn neighbours_do_not_matter_and_are_looked_at_once() {
         let ground = TestDirectory::new();
         ground.directory("there");
         let mut watch = PathWatch::new();
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_appears_or_is_another_makes_a_difference() {
+    fn appeared_and_replaced_entries_matter() {
         let there = |ground: &TestDirectory| ground.directory("some/there");
         check(
             there,
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_moved_and_led_to_by_a_link_makes_a_difference() {
+    fn moved_and_linked_entry_matters() {
         let there = |ground: &TestDirectory| {
             ground.directory("some/there/within");
             ground.directory("other");
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn another_link_makes_a_difference() {
+    fn replaced_link_matters() {
         let linked = |ground: &TestDirectory| {
             ground.directory("one/there");
             ground.directory("two/there");
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_mode_makes_a_difference_where_it_counts() {
+    fn change_of_mode_matters_for_whole_places() {
         let ground = TestDirectory::new();
         ground.directory("there");
         let path = ground.at("there");
@@ -523,7 +523,7 @@ mod tests {
 
     /// With a clock that ticks, a change right after another shows no later time.
     #[test]
-    fn what_has_just_changed_is_taken_for_another() {
+    fn recent_change_counts_as_another_version() {
         let ground = TestDirectory::new();
         let is_current = |file: u32| {
             fs::write(ground.at(&file.to_string()), "").unwrap();

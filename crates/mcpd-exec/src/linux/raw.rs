@@ -875,7 +875,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_looks_in_until_the_last_has_changed_its_user() {
+    fn dumpable_flag_is_restored_by_the_last_guard() {
         let (first, second) = (Dumpable::new(), Dumpable::new());
         // The kernel does this when a child in our memory changes its user.
         set_dumpable_behavior(DumpableBehavior::NotDumpable).unwrap();

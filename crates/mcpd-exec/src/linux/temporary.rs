@@ -423,11 +423,11 @@ impl Lease {
     }
 
     /// Returns the cached ruleset for this directory, `sandbox` and the `needed` paths, or the
-    /// one that `make` makes now.
+    /// one that `make_runs_confined` makes now.
     ///
     /// # Errors
     ///
-    /// Those of `make`.
+    /// Those of `make_runs_confined`.
     pub(crate) fn ruleset<E>(
         &mut self,
         sandbox: &Arc<Sandbox>,
@@ -477,7 +477,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parent_that_is_not_there_yet_is_the_same_from_everywhere() {
+    fn missing_parent_becomes_an_absolute_path() {
         let directories = Directories::below(Path::new("not/there"));
         assert!(directories.parent().is_absolute());
         assert!(directories.parent().ends_with("not/there"));
@@ -485,7 +485,7 @@ mod tests {
 
     /// The depth exceeds the stack of a recursive removal, and the number of descriptors.
     #[test]
-    fn directories_nested_without_end_are_removed() {
+    fn deeply_nested_directories_are_removed() {
         // In memory: on a disk it may exceed the time limit.
         let parent = tempfile::tempdir_in("/dev/shm").unwrap();
         let path = parent.path().join("deep");
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_is_followed() {
+    fn links_are_not_followed_on_removal() {
         let parent = tempfile::tempdir().unwrap();
         let [path, outside] = ["run", "outside"].map(|name| parent.path().join(name));
         fs::create_dir_all(path.join("inner/most")).unwrap();

@@ -116,7 +116,7 @@ fn is_typed(error: &StartError) -> bool {
 }
 
 #[test]
-fn what_a_process_has_ended_with_is_known_before_it_is_reaped() {
+fn exit_status_is_known_before_reaping() {
     let system = System::new(&Config::default()).unwrap();
     let class = SpawnerClass::Open.install(&system);
     for body in ["exit 0", "exit 3", "kill -TERM $$"] {
@@ -145,7 +145,7 @@ fn descriptors() -> usize {
 
 /// A single test: descriptors are counted, and each case takes some for a moment.
 #[test]
-fn a_failed_call_on_the_way_to_a_program_leaves_nothing() {
+fn failed_system_call_of_a_start_leaves_nothing() {
     let before = descriptors();
     let at = |sandbox: Sandbox| move |command: Command| command.sandbox(sandbox.clone());
     let host = SpawnerClass::Filtered(Network::Host);

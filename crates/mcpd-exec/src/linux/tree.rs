@@ -435,7 +435,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn life_is_told_from_what_the_kernel_says_of_a_process() {
+    fn stat_line_tells_whether_a_process_is_alive() {
         let threads = |state: &str, threads: u32| {
             let zeros = "0 ".repeat(16);
             format!("7 (a) name) {state} {zeros}{threads} 0 0\n").into_bytes()

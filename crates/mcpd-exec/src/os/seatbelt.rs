@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_writes_where_it_may_and_nowhere_else() {
+    fn writing_is_denied_except_in_writable_paths() {
         check(&Sandbox::none(), &["(allow file* (subpath /t/run))"]);
         check(
             &Sandbox::none().write("/t/data"),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_more_specific_entry_comes_last_and_so_counts() {
+    fn more_specific_entry_comes_last_and_so_counts() {
         let sandbox = Sandbox::none()
             .hide("/h/alice/.ssh")
             .write("/h/alice")
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_is_followed_that_a_process_may_have_made() {
+    fn planted_links_are_not_followed() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().canonicalize().unwrap();
         symlink("/etc", path.join("link")).unwrap();
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn no_directory_is_moved_with_what_is_hidden_in_it() {
+    fn directories_above_hidden_paths_can_not_be_moved() {
         check(
             &Sandbox::none().hide("/h/alice/keys/mine").write("/h/alice"),
             &[
@@ -382,14 +382,14 @@ mod tests {
     }
 
     #[test]
-    fn sockets_are_hidden_as_files_are() {
+    fn sockets_are_hidden_like_files() {
         let profile = Profile::new(&Sandbox::none().hide("/s/agent"), &[], Path::new("/t/run"));
         let rule = "(deny network-outbound (remote unix-socket (subpath /s/agent)))\n";
         assert!(rules(&profile).contains(rule));
     }
 
     #[test]
-    fn the_network_is_off_whatever_was_allowed_before() {
+    fn network_off_overrides_allowed_sockets() {
         let off = Sandbox::none().write("/t/data").network(Network::Off);
         assert!(
             Profile::new(&off, &[], Path::new("/t/run"))
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_of_a_file_is_part_of_the_rules() {
+    fn file_names_are_parameters_of_the_rules() {
         let plain = Profile::new(&Sandbox::none().hide("/h/keys"), &[], Path::new("/t/run"));
         let odd = "/h/a\"))(allow default)\\\n;=";
         let hidden = Profile::new(&Sandbox::none().hide(odd), &[], Path::new("/t/run"));
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_is_closed() {
+    fn rules_have_balanced_parentheses() {
         let sandbox = Sandbox::guarded().write("/h").network(Network::Off);
         let rules = Profile::new(&sandbox, &[], Path::new("/t/run")).rules;
         let count = |wanted| rules.chars().filter(|char| *char == wanted).count();
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_as_far_as_they_lead() {
+    fn paths_are_resolved_as_far_as_they_exist() {
         let directory = tempfile::tempdir().unwrap();
         let real = directory.path().canonicalize().unwrap().join("real");
         fs::create_dir(&real).unwrap();

@@ -69,7 +69,7 @@ mod tests {
     use crate::sandbox::Level;
 
     #[test]
-    fn hidden_files_are_found_in_what_programs_say() {
+    fn hidden_files_are_found_in_the_output_of_programs() {
         let place = tempfile::tempdir().unwrap();
         let home = place.path().canonicalize().unwrap();
         for file in [".agent/token", ".tools/bin/run", "notes"] {

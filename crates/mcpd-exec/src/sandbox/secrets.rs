@@ -187,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_looked_for_where_they_usually_are() {
+    fn secrets_have_their_usual_paths() {
         check(&[], "/home/alice/.pgpass");
         check(&[], "/home/alice/.config/rclone");
         check(&[], "/etc/shadow");
     }
 
     #[test]
-    fn secrets_are_looked_for_where_variables_put_them() {
+    fn secrets_follow_directories_named_by_variables() {
         let moved = [
             ("XDG_CONFIG_HOME", "/srv/config"),
             ("XDG_STATE_HOME", "/srv/state"),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_moves_nothing_changes_nothing() {
+    fn variable_with_the_usual_path_changes_nothing() {
         let usual = [
             ("XDG_CONFIG_HOME", "/home/alice/.config"),
             ("XDG_DATA_HOME", "share"),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_hidden_from_its_own_user_and_all_from_root() {
+    fn session_directory_is_hidden_from_its_user_and_all_from_root() {
         assert_eq!(runtime_directory(1000), Path::new("/run/user/1000"));
         assert_eq!(runtime_directory(0), Path::new("/run/user"));
     }

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn home_at_guarded_shows_all_but_what_programs_keep() {
+    fn home_at_guarded_shows_all_but_kept_entries() {
         let sandbox = sandbox(Level::Guarded);
         for path in [
             "/home/ann",
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn home_at_strict_shows_what_is_declared() {
+    fn home_at_strict_shows_declared_paths() {
         let sandbox = sandbox(Level::Strict).read("/home/ann/notes");
         check(&sandbox, "/home/ann/.cargo/bin", Some("/home/ann/.cargo"));
         check(&sandbox, "/home/ann/other", Some("/home/ann"));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_hidden_without_confinement() {
+    fn level_none_hides_nothing() {
         check(&sandbox(Level::None), "/vault", None);
     }
 }

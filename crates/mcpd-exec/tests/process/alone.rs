@@ -50,8 +50,8 @@ fn status(name: &str) -> u64 {
 }
 
 #[test]
-fn a_gigabyte_of_output_takes_no_memory() {
-    alone("alone::a_gigabyte_of_output_takes_no_memory", || async {
+fn output_of_a_gigabyte_takes_no_memory() {
+    alone("alone::output_of_a_gigabyte_takes_no_memory", || async {
         let world = World::new();
         for level in levels().await {
             // A gigabyte takes seconds. At the other levels any size beyond the memory bound will
@@ -82,9 +82,9 @@ fn a_gigabyte_of_output_takes_no_memory() {
 /// A process gets its descriptors by number, so foreign descriptors of the host must not be in
 /// the way.
 #[test]
-fn the_lowest_descriptors_of_the_host_may_be_free() {
+fn host_may_have_free_low_descriptors() {
     let hole = File::open("/dev/null").unwrap();
-    let name = "alone::the_lowest_descriptors_of_the_host_may_be_free";
+    let name = "alone::host_may_have_free_low_descriptors";
     alone(name, || async {
         assert_eq!(hole.as_raw_fd(), 3);
         let (levels, world) = (levels().await, World::new());
@@ -98,30 +98,27 @@ fn the_lowest_descriptors_of_the_host_may_be_free() {
 }
 
 #[test]
-fn output_on_its_way_to_disk_takes_no_memory() {
-    alone(
-        "alone::output_on_its_way_to_disk_takes_no_memory",
-        || async {
-            let world = World::new();
-            world.run("exit 0").await;
-            let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
-            let before = descriptors();
-            let limits = limits(|limits| limits.keep = 100_000_000);
-            let script = world.sh("exec head -c 100000005 /dev/zero").limits(limits);
-            let outcome = within(world.executor.run(script)).await.unwrap();
-            assert_eq!(outcome.stdout.total_bytes, 100_000_005);
-            assert_eq!(outcome.stdout.file.as_ref().unwrap().size(), 100_000_000);
-            let peak = status("VmHWM:");
-            assert!(peak < 20 * 1024, "{peak} KiB");
-            drop(outcome);
-            eventually("the file is gone", || descriptors() == before);
-        },
-    );
+fn spilled_output_takes_no_memory() {
+    alone("alone::spilled_output_takes_no_memory", || async {
+        let world = World::new();
+        world.run("exit 0").await;
+        let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
+        let before = descriptors();
+        let limits = limits(|limits| limits.keep = 100_000_000);
+        let script = world.sh("exec head -c 100000005 /dev/zero").limits(limits);
+        let outcome = within(world.executor.run(script)).await.unwrap();
+        assert_eq!(outcome.stdout.total_bytes, 100_000_005);
+        assert_eq!(outcome.stdout.file.as_ref().unwrap().size(), 100_000_000);
+        let peak = status("VmHWM:");
+        assert!(peak < 20 * 1024, "{peak} KiB");
+        drop(outcome);
+        eventually("the file is gone", || descriptors() == before);
+    });
 }
 
 #[test]
-fn a_large_host_starts_processes_as_fast() {
-    alone("alone::a_large_host_starts_processes_as_fast", || async {
+fn large_host_starts_processes_as_fast() {
+    alone("alone::large_host_starts_processes_as_fast", || async {
         let world = World::new();
         let ballast = vec![1_u8; 512 * 1024 * 1024];
         let mut fastest = Duration::MAX;
@@ -143,8 +140,8 @@ fn a_large_host_starts_processes_as_fast() {
 
 /// A thousand runs. `groups.rs` checks the removal of control groups.
 #[test]
-fn nothing_accumulates() {
-    alone("alone::nothing_accumulates", || async {
+fn thousand_runs_leak_nothing() {
+    alone("alone::thousand_runs_leak_nothing", || async {
         let place = tempfile::tempdir().unwrap();
         let entries = |path: &Path| fs::read_dir(path).unwrap().count();
         let descriptors = || entries(Path::new("/proc/self/fd"));

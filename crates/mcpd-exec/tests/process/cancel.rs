@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::support::{World, config, exit_code, levels, limits, ms, within};
 
 #[tokio::test]
-async fn a_cancelled_run_keeps_its_output() {
+async fn cancelled_run_keeps_its_output() {
     let world = World::new();
     let script =
         world.sh("trap 'echo bye; exit 3' TERM; echo started; while :; do sleep 0.02; done");
@@ -29,7 +29,7 @@ async fn a_cancelled_run_keeps_its_output() {
 }
 
 #[tokio::test]
-async fn who_is_cancelled_right_after_the_start_is_asked_all_the_same() {
+async fn run_cancelled_right_after_its_start_gets_term() {
     let world = World::new();
     let ready = world.directory().join("ready");
     let body = format!(
@@ -50,7 +50,7 @@ async fn who_is_cancelled_right_after_the_start_is_asked_all_the_same() {
 }
 
 #[tokio::test]
-async fn who_ignores_a_cancellation_is_killed_with_its_group() {
+async fn run_that_ignores_cancellation_is_killed_with_its_group() {
     let world = World::new();
     let script = world
         .sh("trap '' TERM; sleep 300 & echo started; while :; do sleep 1; done")
@@ -64,7 +64,7 @@ async fn who_ignores_a_cancellation_is_killed_with_its_group() {
 }
 
 #[tokio::test]
-async fn a_run_dropped_in_the_middle_is_killed_with_its_group() {
+async fn run_dropped_in_the_middle_is_killed_with_its_group() {
     let world = World::new();
     let script = world.sh("trap '' TERM; sleep 300 & sleep 300 & echo started; wait");
     let started = Notify::new();
@@ -89,7 +89,7 @@ async fn drop_with_time(world: &World, trap: &str) {
 
 /// Output is no longer read then, and printing must not kill the process.
 #[tokio::test]
-async fn a_run_dropped_in_the_middle_can_tidy_up() {
+async fn run_dropped_in_the_middle_can_tidy_up() {
     let world = World::new();
     let witness = world.directory().join("witness");
     drop_with_time(&world, "echo bye; sleep 0.2; : > witness; exit").await;
@@ -105,7 +105,7 @@ async fn let_go(held: &Weak<()>) {
 }
 
 #[tokio::test]
-async fn what_a_run_holds_is_held_until_nothing_of_it_is_left() {
+async fn held_value_is_dropped_after_the_whole_run() {
     let world = World::new();
     let held = Arc::new(());
     let kept = Arc::downgrade(&held);
@@ -130,7 +130,7 @@ async fn what_a_run_holds_is_held_until_nothing_of_it_is_left() {
 }
 
 #[tokio::test]
-async fn an_executor_that_is_dropped_leaves_no_time_for_that() {
+async fn dropped_executor_ends_every_grace() {
     let mut world = World::new();
     drop_with_time(&world, "").await;
     drop(std::mem::replace(
@@ -141,7 +141,7 @@ async fn an_executor_that_is_dropped_leaves_no_time_for_that() {
 }
 
 #[tokio::test]
-async fn a_shutdown_leaves_what_was_dropped_the_time_it_gives() {
+async fn shutdown_ends_dropped_runs_by_its_deadline() {
     let world = World::new();
     drop_with_time(&world, "").await;
     assert_eq!(world.executor.shutdown(ms(100)).await, 0);
@@ -166,7 +166,7 @@ async fn runs_dropped_at_any_moment_leave_nothing() {
 }
 
 #[tokio::test]
-async fn a_run_dropped_while_it_waits_starts_nothing() {
+async fn run_dropped_in_the_queue_starts_nothing() {
     let world = World::with(config(1, 8));
     let witness = world.directory().join("witness");
     let holder = world.sh("echo started; exec sleep 300");
@@ -193,7 +193,7 @@ async fn a_run_dropped_while_it_waits_starts_nothing() {
 }
 
 #[tokio::test]
-async fn a_run_cancelled_while_it_waits_has_an_outcome_and_starts_nothing() {
+async fn run_cancelled_in_the_queue_has_an_outcome_and_starts_nothing() {
     let world = World::with(config(1, 8));
     let witness = world.directory().join("witness");
     let started = Notify::new();
@@ -221,7 +221,7 @@ async fn a_run_cancelled_while_it_waits_has_an_outcome_and_starts_nothing() {
 }
 
 #[tokio::test]
-async fn a_panic_in_the_callback_kills_the_group() {
+async fn panic_in_the_callback_kills_the_group() {
     let world = World::new();
     let (executor, script) = (world.executor.clone(), world.sh("echo now; sleep 300"));
     let run =
@@ -231,7 +231,7 @@ async fn a_panic_in_the_callback_kills_the_group() {
 }
 
 #[test]
-fn a_run_survives_the_thread_that_began_it() {
+fn run_survives_the_thread_that_polled_it_first() {
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -264,7 +264,7 @@ fn a_run_survives_the_thread_that_began_it() {
 }
 
 #[test]
-fn a_runtime_that_goes_away_takes_its_runs_along() {
+fn dropped_runtime_ends_its_runs() {
     let world = World::new();
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)

@@ -41,7 +41,7 @@ async fn run(world: &World, body: &str, level: Level) -> Outcome {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_an_ordinary_run() {
+async fn ordinary_run_leaves_nothing() {
     check("true", 0).await;
     check("sleep 0.01; (true; true) | cat", 0).await;
 }
@@ -59,7 +59,7 @@ async fn daemons_end_with_the_run() {
 }
 
 #[tokio::test]
-async fn nothing_may_be_missing_but_the_watchdog_is() {
+async fn missing_watchdog_is_reported_or_refused() {
     let world = world();
     let whole = Sandbox::guarded().missing(Missing::Refuse);
     let command = world.sh("true").sandbox(whole);
@@ -77,7 +77,7 @@ async fn nothing_may_be_missing_but_the_watchdog_is() {
 }
 
 #[tokio::test]
-async fn a_daemon_that_holds_the_pipes_does_not_delay_a_confined_run() {
+async fn daemon_that_holds_the_pipes_does_not_delay_a_confined_run() {
     for level in levels().await {
         let world = world();
         let body = "setsid sleep 300 & echo done; sleep 0.2";
@@ -94,7 +94,7 @@ async fn a_daemon_that_holds_the_pipes_does_not_delay_a_confined_run() {
 
 /// Without its own session, a process may join another group of the session.
 #[tokio::test]
-async fn a_leader_that_has_left_its_group_is_ended_all_the_same() {
+async fn leader_that_has_left_its_group_is_ended() {
     let body = "my $child = fork // die $!;
         if (!$child) { setpgrp(0, 0); sleep 300; exit }
         select undef, undef, undef, 0.1;
@@ -116,7 +116,7 @@ async fn a_leader_that_has_left_its_group_is_ended_all_the_same() {
 
 /// The daemons have sessions of their own, out of reach of signals to the group.
 #[tokio::test]
-async fn a_dropped_run_ends_with_all_it_has_started() {
+async fn dropped_run_ends_with_all_it_has_started() {
     for level in levels().await {
         let world = world();
         let body = "for i in 1 2 3; do setsid sh -c '(sleep 300 &)'; done; sleep 300; true";
@@ -134,7 +134,7 @@ async fn a_dropped_run_ends_with_all_it_has_started() {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_ends_with_all_it_has_started() {
+async fn cancelled_run_ends_with_all_it_has_started() {
     for level in levels().await {
         let world = world();
         let body = "setsid sh -c 'trap \"\" TERM; sleep 300' & sleep 300; true";
@@ -179,7 +179,7 @@ fn zombies() -> usize {
 }
 
 #[tokio::test]
-async fn what_a_run_exits_with_is_kept_however_long_ending_its_rest_takes() {
+async fn exit_code_is_kept_while_leftovers_are_ended() {
     let world = world();
     let limits = limits(|limits| limits.drain = ms(0));
     let command = world.sh("setsid sleep 300 & setsid sleep 300 & exit 3");
@@ -190,7 +190,7 @@ async fn what_a_run_exits_with_is_kept_however_long_ending_its_rest_takes() {
 }
 
 #[tokio::test]
-async fn dead_orphans_of_short_runs_are_reaped_too() {
+async fn dead_orphans_of_short_runs_are_reaped() {
     let world = world();
     for _ in 0..20 {
         run(&world, "(true &)", Level::None).await;
@@ -201,7 +201,7 @@ async fn dead_orphans_of_short_runs_are_reaped_too() {
 /// After its grace a run is ended as eagerly as if it were killed at once: processes that fork on
 /// must not be given time.
 #[tokio::test]
-async fn a_run_whose_time_is_up_is_ended_without_a_pause() {
+async fn run_after_its_grace_is_ended_without_a_pause() {
     if levels().await.all(|level| level != Level::Guarded) {
         return;
     }

@@ -5,7 +5,7 @@ use mcpd_exec::{Ending, Sandbox};
 use crate::support::{World, levels};
 
 #[tokio::test]
-async fn every_exit_code_is_exact() {
+async fn exit_codes_are_exact() {
     let world = World::new();
     let script = world.sh("exit $1");
     for level in levels().await {
@@ -20,7 +20,7 @@ async fn every_exit_code_is_exact() {
 }
 
 #[tokio::test]
-async fn every_deadly_signal_is_exact() {
+async fn deadly_signals_are_exact() {
     let world = World::new();
     let script = world.sh("ulimit -c 0; kill -$1 $$");
     for level in levels().await {
@@ -42,13 +42,13 @@ async fn every_deadly_signal_is_exact() {
 }
 
 #[tokio::test]
-async fn an_exit_code_over_128_is_no_signal() {
+async fn exit_code_over_128_is_no_signal() {
     let outcome = World::new().run("exit 137").await;
     assert_eq!(outcome.ending, Ending::Exited(137));
 }
 
 #[tokio::test]
-async fn the_process_ignores_and_blocks_no_signal() {
+async fn process_ignores_and_blocks_no_signal() {
     // Rust ignores SIGPIPE. A script that inherited that would never end in `yes | head`.
     let outcome = World::new()
         .run("exec grep -E '^Sig(Ign|Blk)' /proc/self/status")
@@ -64,7 +64,7 @@ async fn the_process_ignores_and_blocks_no_signal() {
 }
 
 #[tokio::test]
-async fn the_process_leads_a_group_of_its_own() {
+async fn process_leads_its_own_group() {
     let world = World::new();
     let outcome = world
         .run("set -- $(cat /proc/$$/stat); test $5 = $$ && echo leader")
@@ -75,7 +75,7 @@ async fn the_process_leads_a_group_of_its_own() {
 /// Descriptors without the close-on-exec flag are not inherited either.
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 #[tokio::test]
-async fn no_descriptor_of_ours_is_inherited() {
+async fn descriptors_of_the_host_are_not_inherited() {
     let world = World::new();
     let ours = std::fs::File::open("/dev/zero").unwrap();
     rustix::io::fcntl_setfd(&ours, rustix::io::FdFlags::empty()).unwrap();

@@ -38,7 +38,7 @@ async fn check(change: impl FnOnce(Command) -> Command, expected: &str) {
 }
 
 #[tokio::test]
-async fn a_cleared_environment_holds_only_what_was_set() {
+async fn cleared_environment_holds_only_what_was_set() {
     check(|env| env.env("A", "1").env_clear().env("B", "2"), "A=1 B=2").await;
 }
 
@@ -53,7 +53,7 @@ async fn chosen_variables_are_inherited_and_may_be_overridden() {
 }
 
 #[tokio::test]
-async fn names_no_environment_can_hold_are_refused() {
+async fn invalid_variable_names_are_refused() {
     let world = World::new();
     for (name, value) in [("A=B", "1"), ("", "1"), ("A\0", "1"), ("A", "1\0")] {
         let error = world
@@ -78,7 +78,7 @@ async fn names_no_environment_can_hold_are_refused() {
 }
 
 #[tokio::test]
-async fn a_program_is_found_in_the_path_it_will_see() {
+async fn program_is_found_in_the_path_of_the_process() {
     let world = World::new();
     let script = world.file("#!/bin/sh\necho mine\n", 0o755);
     std::fs::rename(script, world.directory().join("sort")).unwrap();
@@ -88,7 +88,7 @@ async fn a_program_is_found_in_the_path_it_will_see() {
 }
 
 #[tokio::test]
-async fn the_directory_is_the_one_given() {
+async fn directory_is_the_given_one() {
     let world = World::new();
     let directory = world.directory().canonicalize().unwrap();
     let command = world.command("pwd").current_dir(&directory);

@@ -65,7 +65,7 @@ async fn check(body: &str) {
 }
 
 #[tokio::test]
-async fn nothing_is_written_outside() {
+async fn outside_paths_are_not_writable() {
     check("echo x > outside/new").await;
     check("echo x > outside/file").await;
     check("echo x >> outside/file").await;
@@ -79,7 +79,7 @@ async fn nothing_is_written_outside() {
 }
 
 #[tokio::test]
-async fn nothing_is_removed_or_moved_outside() {
+async fn outside_files_are_not_removed_or_moved() {
     check("rm outside/file").await;
     check("rmdir outside/directory").await;
     check("mv outside/file outside/new").await;
@@ -90,7 +90,7 @@ async fn nothing_is_removed_or_moved_outside() {
 }
 
 #[tokio::test]
-async fn no_name_leads_outside() {
+async fn other_names_do_not_lead_outside() {
     check("echo x > inside/link").await;
     check("echo x > inside/../outside/file").await;
     check("cd inside && echo x > ../outside/file").await;
@@ -103,7 +103,7 @@ async fn no_name_leads_outside() {
 
 /// Only root may do this unconfined.
 #[tokio::test]
-async fn nothing_is_mounted_or_made_a_device() {
+async fn mounts_and_devices_are_refused() {
     if !is_root() {
         return skip("mounts and devices, by an ordinary user");
     }
@@ -126,7 +126,7 @@ async fn modes_and_times_outside_can_be_changed_at_guarded() {
 
 /// A user who starts such a file later would get the rights of its owner.
 #[tokio::test]
-async fn set_id_bits_are_given_to_no_file() {
+async fn set_id_bits_are_refused() {
     for body in [
         "chmod u+s inside/file",
         "chmod g+s inside/file",
@@ -148,7 +148,7 @@ async fn set_id_bits_are_given_to_no_file() {
 }
 
 #[tokio::test]
-async fn what_is_read_can_be_locked() {
+async fn readable_files_can_be_locked() {
     for level in levels().await {
         let world = world();
         let file = fs::File::open(world.directory().join("outside/file")).unwrap();
@@ -170,7 +170,7 @@ async fn allowed(body: &str) {
 }
 
 #[tokio::test]
-async fn everything_is_written_inside() {
+async fn inside_paths_are_writable() {
     allowed("cd inside && echo x > file && echo x > new && rm new && mkdir -p a/b && mv file a/b")
         .await;
     allowed("cd inside && mkdir a b && echo x > a/x && ln a/x b/y && mv a/x b/x && chmod 700 b")
@@ -180,7 +180,7 @@ async fn everything_is_written_inside() {
 }
 
 #[tokio::test]
-async fn what_was_written_stays() {
+async fn written_files_stay() {
     for level in levels().await {
         let world = world();
         let outcome = run(&world, level, "cat inside/file; echo new > inside/file").await;
@@ -191,7 +191,7 @@ async fn what_was_written_stays() {
 }
 
 #[tokio::test]
-async fn a_single_file_is_written_and_not_its_neighbour() {
+async fn single_file_is_written_and_not_its_neighbour() {
     for level in levels().await {
         let world = world();
         let sandbox = Sandbox::at(level).write(world.directory().join("inside/file"));
@@ -209,7 +209,7 @@ async fn a_single_file_is_written_and_not_its_neighbour() {
 
 /// A missing path is no lack of the system, so it is never a reason to refuse the run.
 #[tokio::test]
-async fn what_was_to_be_written_and_is_not_there_is_told() {
+async fn missing_writable_path_is_reported() {
     for level in levels().await.filter(|level| *level > Level::None) {
         let world = World::new();
         let sandbox = Sandbox::at(level).write(world.directory().join("missing"));
@@ -237,7 +237,7 @@ async fn unreadable(body: &str) {
 }
 
 #[tokio::test]
-async fn what_is_hidden_is_not_read() {
+async fn hidden_paths_are_not_read() {
     unreadable("cat outside/file").await;
     unreadable("cat inside/link").await;
     unreadable("cd outside && cat file").await;
@@ -251,7 +251,7 @@ async fn what_is_hidden_is_not_read() {
 
 /// Otherwise the next run would find nothing to hide there.
 #[tokio::test]
-async fn what_is_hidden_stays_where_it_is() {
+async fn hidden_paths_can_not_be_moved() {
     for level in levels().await {
         let world = world();
         let key = world.directory().join("inside/deep/er/key");
@@ -283,7 +283,7 @@ async fn what_is_hidden_stays_where_it_is() {
 /// At `strict` a link can be moved, and then no later run hides its target: nothing can be
 /// mounted on a link.
 #[tokio::test]
-async fn a_link_to_what_is_hidden_stays_where_it_is_at_guarded() {
+async fn link_to_a_hidden_path_can_not_be_moved_at_guarded() {
     for level in levels().await {
         for hidden in ["inside/link", "inside/chain", "inside/way/file"] {
             let world = world();
@@ -316,9 +316,9 @@ async fn a_link_to_what_is_hidden_stays_where_it_is_at_guarded() {
 
 /// Its owner could open it. Root enters it anyway.
 #[tokio::test]
-async fn what_is_hidden_in_a_closed_directory_is_not_read() {
+async fn hidden_path_in_a_closed_directory_is_not_read() {
     if is_root() && !is_again() {
-        return again_as_stranger("files::what_is_hidden_in_a_closed_directory_is_not_read");
+        return again_as_stranger("files::hidden_path_in_a_closed_directory_is_not_read");
     }
     for level in levels().await {
         let world = world();
@@ -338,7 +338,7 @@ async fn what_is_hidden_in_a_closed_directory_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_hidden_file_is_not_read_though_its_neighbour_is() {
+async fn hidden_file_is_not_read_though_its_neighbour_is() {
     for level in levels().await {
         let world = world();
         let sandbox = Sandbox::at(level).hide(world.directory().join("outside/file"));
@@ -355,7 +355,7 @@ async fn a_hidden_file_is_not_read_though_its_neighbour_is() {
 
 /// Cached plans serve the next runs too.
 #[tokio::test]
-async fn what_appears_between_runs_is_hidden_from_the_next() {
+async fn path_that_appears_between_runs_is_hidden_from_the_next() {
     for level in levels().await {
         let world = world();
         let at = |path: &str| world.directory().join(path);
@@ -379,7 +379,7 @@ async fn what_appears_between_runs_is_hidden_from_the_next() {
 
 /// At `strict` the writable directory is mounted over the hidden one that was planned before it.
 #[tokio::test]
-async fn what_is_moved_between_runs_and_linked_to_is_hidden_from_the_next() {
+async fn path_moved_between_runs_and_linked_to_is_hidden_from_the_next() {
     for level in levels().await {
         let world = world();
         let at = |path: &str| world.directory().join(path);
@@ -403,7 +403,7 @@ async fn what_is_moved_between_runs_and_linked_to_is_hidden_from_the_next() {
 
 /// The directory is closed to this user when the first run is planned, and open for the second.
 #[tokio::test]
-async fn what_is_opened_between_runs_is_hidden_from_the_next() {
+async fn directory_opened_between_runs_is_hidden_from_the_next() {
     /// Opens the file on request.
     const ROOT: &str = "umask 022
 place=$(mktemp -d) && export place && chmod 755 $place && mkdir -m 777 $place/told || exit
@@ -415,7 +415,7 @@ kill $! 2>/dev/null
 rm -r $place
 exit $result";
     if !is_again() {
-        let itself = "files::what_is_opened_between_runs_is_hidden_from_the_next";
+        let itself = "files::directory_opened_between_runs_is_hidden_from_the_next";
         return match is_root() {
             true => again_beside(ROOT, itself),
             false => skip("a file that root opens to others"),
@@ -448,7 +448,7 @@ exit $result";
 
 /// A process plants a link where the next one would be let in.
 #[tokio::test]
-async fn a_planted_link_is_not_followed_to_where_something_may_be_written() {
+async fn planted_link_makes_no_place_writable() {
     for level in levels().await {
         let world = world();
         let at = |path: &str| world.directory().join(path);
@@ -472,7 +472,7 @@ async fn a_planted_link_is_not_followed_to_where_something_may_be_written() {
 
 /// Every user may write there.
 #[tokio::test]
-async fn a_link_planted_in_shared_memory_is_not_followed() {
+async fn link_planted_in_shared_memory_is_not_followed() {
     for level in levels().await.filter(|level| *level != Level::Strict) {
         let world = world();
         let outside = world.directory().join("outside");
@@ -492,7 +492,7 @@ async fn a_link_planted_in_shared_memory_is_not_followed() {
 
 /// The maker of the link does not matter: there was none when the path was resolved.
 #[tokio::test]
-async fn a_later_link_is_not_followed_where_links_were_resolved() {
+async fn later_link_is_not_followed_where_links_were_resolved() {
     for level in levels().await {
         let world = world();
         let at = |path: &str| world.directory().join(path);
@@ -511,9 +511,9 @@ async fn a_later_link_is_not_followed_where_links_were_resolved() {
 
 /// Beside a hidden path each directory is allowed by a rule of its own.
 #[tokio::test]
-async fn what_is_mounted_between_runs_is_read_by_the_next() {
+async fn mount_between_runs_is_read_by_the_next() {
     if !is_again() {
-        let itself = "files::what_is_mounted_between_runs_is_read_by_the_next";
+        let itself = "files::mount_between_runs_is_read_by_the_next";
         return again_with_mounts("exec \"$@\"", itself);
     }
     for level in levels().await {
@@ -539,7 +539,7 @@ async fn what_is_mounted_between_runs_is_read_by_the_next() {
 }
 
 #[tokio::test]
-async fn a_script_in_a_hidden_directory_is_told_so() {
+async fn script_in_a_hidden_directory_is_refused_with_the_cause() {
     for level in levels().await.filter(|level| *level == Level::Guarded) {
         let world = world();
         let script = world.sh("echo unseen");
@@ -553,7 +553,7 @@ async fn a_script_in_a_hidden_directory_is_told_so() {
 /// At `strict` it is all that is visible of the directory. At `guarded` the rest can't be read
 /// either.
 #[tokio::test]
-async fn a_script_in_a_hidden_directory_runs() {
+async fn script_in_a_hidden_directory_runs() {
     for level in levels().await.filter(|level| *level != Level::Guarded) {
         let world = world();
         let outside = world.directory().join("outside");

@@ -66,7 +66,7 @@ fn processes(count: u64) -> Limits {
 const LEVELS: [Level; 3] = [Level::None, Level::Guarded, Level::Strict];
 
 #[tokio::test]
-async fn all_processes_of_a_run_share_its_memory() {
+async fn memory_limit_holds_for_the_whole_run() {
     let Some((world, _turn)) = world().await else {
         return;
     };
@@ -85,7 +85,7 @@ async fn all_processes_of_a_run_share_its_memory() {
 }
 
 #[tokio::test]
-async fn another_run_goes_on_when_one_is_out_of_memory() {
+async fn out_of_memory_run_leaves_others_alone() {
     let Some((world, _turn)) = world().await else {
         return;
     };
@@ -101,7 +101,7 @@ async fn another_run_goes_on_when_one_is_out_of_memory() {
 /// This holds for root too: without a group, the kernel counts none of root's processes, nor
 /// those of one run alone.
 #[tokio::test]
-async fn processes_of_a_run_are_counted() {
+async fn process_limit_holds_for_the_whole_run() {
     let Some((world, _turn)) = world().await else {
         return;
     };
@@ -118,7 +118,7 @@ async fn processes_of_a_run_are_counted() {
 }
 
 #[tokio::test]
-async fn a_fork_bomb_is_outlived_at_every_level() {
+async fn fork_bomb_is_contained_at_every_level() {
     let Some((world, _turn)) = world().await else {
         return;
     };
@@ -134,7 +134,7 @@ async fn a_fork_bomb_is_outlived_at_every_level() {
 
 /// The group is removed after every kind of ending.
 #[tokio::test]
-async fn no_group_is_left() {
+async fn control_group_of_a_run_is_removed() {
     let Some((world, _turn)) = world().await else {
         return;
     };
@@ -159,7 +159,7 @@ async fn no_group_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_group_is_left_of_a_thousand_runs() {
+async fn control_groups_of_a_thousand_runs_are_removed() {
     let Some((world, _turn)) = world().await else {
         return;
     };

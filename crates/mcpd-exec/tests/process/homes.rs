@@ -58,7 +58,7 @@ async fn check(file: &str, change: impl Fn(&World, Sandbox) -> Sandbox, expected
 }
 
 #[tokio::test]
-async fn home_hides_what_programs_keep() {
+async fn home_hides_kept_entries() {
     let unchanged = |_: &World, sandbox| sandbox;
     for file in [
         ".agent/token",
@@ -102,7 +102,7 @@ async fn declared_entries_of_a_home_are_readable() {
 }
 
 #[tokio::test]
-async fn writable_home_hides_what_programs_keep() {
+async fn writable_home_hides_kept_entries() {
     let write = |world: &World, sandbox: Sandbox| sandbox.write(home(world));
     check("notes/text", write, [true; 3]).await;
     check(".agent/token", write, [true, false, false]).await;
@@ -110,7 +110,7 @@ async fn writable_home_hides_what_programs_keep() {
 }
 
 #[tokio::test]
-async fn home_that_a_script_starts_in_hides_what_programs_keep() {
+async fn home_as_starting_directory_hides_kept_entries() {
     for level in levels().await {
         let world = world();
         let script = world.sh("cat notes/text .agent/token");
@@ -130,7 +130,7 @@ async fn home_that_a_script_starts_in_hides_what_programs_keep() {
 
 /// Scripts are also served from below a home, by programs that keep them there.
 #[tokio::test]
-async fn program_among_what_programs_keep_runs_and_reads_what_is_beside_it() {
+async fn program_in_a_kept_entry_runs_and_reads_its_neighbours() {
     for level in levels().await {
         let world = world();
         let script = home(&world).join(".config/app/script");

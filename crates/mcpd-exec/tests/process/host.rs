@@ -63,7 +63,7 @@ const DAEMONS: &str = "for i in 1 2 3; do setsid sh -c '(sleep 300 &)'; done
     echo x > ${TMPDIR:-/tmp}/mcpd-file; sleep 300; true";
 
 #[tokio::test]
-async fn nothing_outlives_a_host_that_is_killed() {
+async fn killed_host_leaves_nothing() {
     for level in levels().await {
         let world = World::new();
         let mut host = running(&world, level, DAEMONS, 5);
@@ -78,7 +78,7 @@ async fn nothing_outlives_a_host_that_is_killed() {
 
 /// An empty `TMPDIR` counts as unset, as for shells and `mktemp`.
 #[tokio::test]
-async fn a_temporary_directory_without_a_name_is_that_of_the_system() {
+async fn empty_tmpdir_means_the_temporary_directory_of_the_system() {
     for level in levels().await.filter(|level| *level > Level::None) {
         let world = World::new();
         let body = "case $TMPDIR in /*) touch $TMPDIR/file && mktemp && echo ran ;; esac";
@@ -96,7 +96,7 @@ async fn a_temporary_directory_without_a_name_is_that_of_the_system() {
 }
 
 #[tokio::test]
-async fn a_watchdog_that_is_killed_is_replaced() {
+async fn watchdog_that_is_killed_is_replaced() {
     if levels().await.all(|level| level != Level::Guarded) {
         return;
     }
@@ -112,9 +112,9 @@ async fn a_watchdog_that_is_killed_is_replaced() {
 }
 
 #[test]
-fn there_is_no_watchdog_before_anything_runs() {
+fn watchdog_starts_with_the_first_run() {
     if !is_again() {
-        let itself = "host::there_is_no_watchdog_before_anything_runs";
+        let itself = "host::watchdog_starts_with_the_first_run";
         return again(&["env"], &[], itself);
     }
     let mut config = Config::default();
@@ -125,7 +125,7 @@ fn there_is_no_watchdog_before_anything_runs() {
 
 /// The parent of the host would take it for a leftover.
 #[tokio::test]
-async fn no_watchdog_outlives_a_host_that_ends_in_order() {
+async fn watchdog_ends_before_its_host() {
     let mut config = Config::default();
     config.reaper = true;
     let world = World::with(config);
@@ -195,7 +195,7 @@ fn without(calls: &[(i64, i32)], level: Level) -> Output {
 }
 
 #[tokio::test]
-async fn without_landlock_guarded_says_so_and_strict_does_with_namespaces() {
+async fn missing_landlock_is_reported_at_guarded_and_replaced_at_strict() {
     if levels().await.count() < 3 {
         return;
     }
@@ -210,7 +210,7 @@ async fn without_landlock_guarded_says_so_and_strict_does_with_namespaces() {
 }
 
 #[tokio::test]
-async fn without_filters_guarded_says_so_and_strict_is_refused() {
+async fn missing_filters_are_reported_at_guarded_and_refused_at_strict() {
     if levels().await.count() < 3 {
         return;
     }
@@ -225,7 +225,7 @@ async fn without_filters_guarded_says_so_and_strict_is_refused() {
 
 /// The system may deny them to an ordinary user.
 #[tokio::test]
-async fn without_namespaces_strict_is_refused_and_guarded_is_not() {
+async fn missing_namespaces_are_refused_at_strict_only() {
     if levels().await.count() < 3 {
         return;
     }
@@ -253,7 +253,7 @@ async fn without_namespaces_strict_is_refused_and_guarded_is_not() {
 
 /// The error means that a mount is in use, not that the kernel refuses.
 #[tokio::test]
-async fn a_mount_that_is_busy_is_no_refusal_of_namespaces() {
+async fn busy_mount_is_no_refusal_of_namespaces() {
     if levels().await.count() < 3 {
         return;
     }
@@ -278,7 +278,7 @@ const WITH_MOUNTS: [&str; 6] = [
 
 /// Most containers are like that.
 #[tokio::test]
-async fn where_proc_is_masked_a_strict_run_has_none_and_says_so() {
+async fn masked_proc_is_empty_at_strict_and_reported() {
     if levels().await.count() < 3 {
         return;
     }
@@ -299,7 +299,7 @@ async fn where_proc_is_masked_a_strict_run_has_none_and_says_so() {
 const CHILDREN_IGNORED: [&str; 3] = ["perl", "-e", "$SIG{CHLD} = 'IGNORE'; exec @ARGV or die $!"];
 
 #[tokio::test]
-async fn a_host_that_was_to_ignore_its_children_does_not() {
+async fn ignored_children_of_a_host_are_reset() {
     for level in levels().await {
         let output = lacking(&CHILDREN_IGNORED, level, "sleep 0.1; exit 3");
         let said = text(&output);
@@ -365,9 +365,9 @@ pub(crate) fn is_again() -> bool {
 }
 
 #[test]
-fn a_host_that_ignores_its_children_has_no_executor() {
+fn executor_is_refused_to_a_host_that_ignores_its_children() {
     if !is_again() {
-        let itself = "host::a_host_that_ignores_its_children_has_no_executor";
+        let itself = "host::executor_is_refused_to_a_host_that_ignores_its_children";
         return again(&CHILDREN_IGNORED, &[], itself);
     }
     let refused = Executor::new(Config::default()).unwrap_err();
@@ -378,9 +378,9 @@ fn a_host_that_ignores_its_children_has_no_executor() {
 
 /// Otherwise it would start itself without end.
 #[test]
-fn a_second_process_that_is_none_has_no_watchdog() {
+fn watchdog_process_starts_no_watchdog() {
     if !is_again() {
-        let itself = "host::a_second_process_that_is_none_has_no_watchdog";
+        let itself = "host::watchdog_process_starts_no_watchdog";
         return again(&["env"], &["__mcpd-exec-watchdog"], itself);
     }
     let mut config = Config::default();
@@ -393,12 +393,12 @@ fn a_second_process_that_is_none_has_no_watchdog() {
 const COVER_PROC: &str = "mount -t tmpfs none /proc && exec \"$@\"";
 
 #[tokio::test]
-async fn without_proc_guarded_kills_groups_and_says_so() {
+async fn missing_proc_at_guarded_limits_kills_to_groups_and_is_reported() {
     if levels().await.all(|level| level != Level::Guarded) {
         return;
     }
     if !is_again() {
-        let itself = "host::without_proc_guarded_kills_groups_and_says_so";
+        let itself = "host::missing_proc_at_guarded_limits_kills_to_groups_and_is_reported";
         return again_with_mounts(COVER_PROC, itself);
     }
     let executor = Executor::new(Config::default()).unwrap();
@@ -415,10 +415,10 @@ async fn without_proc_guarded_kills_groups_and_says_so() {
 }
 
 #[tokio::test]
-async fn without_proc_strict_is_refused_for_that() {
+async fn missing_proc_is_refused_at_strict() {
     if !is_again() {
         if levels().await.any(|level| level == Level::Strict) {
-            let itself = "host::without_proc_strict_is_refused_for_that";
+            let itself = "host::missing_proc_is_refused_at_strict";
             again_with_mounts(COVER_PROC, itself);
         }
         return;
@@ -436,7 +436,7 @@ fn with_small_files(size: u32, level: Level, body: &str) -> Output {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_not_more_than_the_host_may_write() {
+async fn spill_file_is_bounded_by_the_file_size_limit_of_the_host() {
     for level in levels().await {
         let output = with_small_files(5000, level, "head -c 1000000 /dev/zero");
         let said = text(&output);
@@ -447,7 +447,7 @@ async fn what_is_kept_is_not_more_than_the_host_may_write() {
 }
 
 #[tokio::test]
-async fn a_host_that_may_write_nothing_is_told_what_that_keeps_from_it() {
+async fn file_size_limit_of_zero_is_reported() {
     if levels().await.count() < 3 {
         return;
     }

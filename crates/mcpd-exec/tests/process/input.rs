@@ -18,7 +18,7 @@ async fn check(command: impl Fn(&World) -> Command, look: impl Fn(&Outcome)) {
 }
 
 #[tokio::test]
-async fn a_large_input_comes_back_through_cat() {
+async fn large_input_comes_back_through_cat() {
     let input: Bytes = (0..32 * MIB)
         .map(|index| (index * 31 % 251) as u8)
         .collect();
@@ -64,17 +64,17 @@ async fn unread(body: &str) {
 }
 
 #[tokio::test]
-async fn input_that_is_never_read_is_no_fault() {
+async fn unread_input_is_no_failure() {
     unread("echo done").await;
 }
 
 #[tokio::test]
-async fn input_closed_at_once_is_no_fault() {
+async fn closed_input_is_no_failure() {
     unread("exec <&-; sleep 0.1; echo done").await;
 }
 
 #[tokio::test]
-async fn without_input_a_reader_sees_the_end_at_once() {
+async fn missing_input_ends_at_once() {
     check(|world| world.sh("exec cat"), |_| {}).await;
     check(|world| world.command("cat").stdin(""), |_| {}).await;
     let name = |world: &World| world.sh("readlink /proc/$$/fd/0");

@@ -58,7 +58,7 @@ async fn check(body: &str) {
 }
 
 #[tokio::test]
-async fn nobody_outside_is_signalled() {
+async fn outside_processes_are_not_signalled() {
     if landlock_is_older_than(6, "signals to others").await {
         return;
     }
@@ -68,7 +68,7 @@ async fn nobody_outside_is_signalled() {
 }
 
 #[tokio::test]
-async fn nobody_outside_is_looked_into() {
+async fn outside_processes_are_not_inspected() {
     check("tr '\\0' '\\n' < /proc/$1/environ | grep -x SECRET=kept").await;
     check("grep stack /proc/$1/maps").await;
     check("readlink /proc/$1/fd/0").await;
@@ -78,7 +78,7 @@ async fn nobody_outside_is_looked_into() {
 }
 
 #[tokio::test]
-async fn nobody_outside_is_steered() {
+async fn outside_processes_are_not_controlled() {
     check("prlimit --pid $1 --nofile=64:64").await;
     check("echo 500 > /proc/$1/oom_score_adj").await;
     check("ionice -c 3 -p $1").await;
@@ -87,12 +87,12 @@ async fn nobody_outside_is_steered() {
 
 /// Every process can read its command line.
 #[tokio::test]
-async fn others_are_seen_at_guarded() {
+async fn other_processes_are_visible_at_guarded() {
     check_up_to(Level::Guarded, "grep sleep /proc/$1/cmdline").await;
 }
 
 #[tokio::test]
-async fn the_executor_can_not_be_attacked() {
+async fn executor_can_not_be_attacked() {
     if landlock_is_older_than(6, "signals to others").await {
         return;
     }
@@ -132,7 +132,7 @@ async fn runs_can_not_attack_each_other() {
 
 /// A run may do anything to its own processes.
 #[tokio::test]
-async fn a_run_signals_its_own_processes() {
+async fn run_signals_its_own_processes() {
     let body = "sleep 300 & kill -0 $! && renice -n 19 -p $! >&2 && echo reniced; kill $!; wait $!; echo $?
         trap 'echo caught; exit 0' TERM; kill -TERM $$";
     for level in levels().await {
@@ -158,14 +158,14 @@ async fn check_strict(body: &str, expected: &str) {
 }
 
 #[tokio::test]
-async fn a_strict_run_sees_its_own_processes_only() {
+async fn strict_run_sees_its_own_processes_only() {
     check_strict("echo $PPID; cd /proc; echo [0-9]*", "1\n1 2\n").await;
     check_up_to(Level::Guarded, "test -d /proc/$1").await;
 }
 
 /// The first process reaps orphans, and gives nothing away.
 #[tokio::test]
-async fn the_first_process_of_a_strict_run_can_not_be_attacked() {
+async fn first_process_of_a_strict_run_can_not_be_attacked() {
     check_strict(
         "kill -KILL 1; kill -TERM 1; kill -STOP 1; echo alive",
         "alive\n",
@@ -178,7 +178,7 @@ async fn the_first_process_of_a_strict_run_can_not_be_attacked() {
 }
 
 #[tokio::test]
-async fn a_strict_run_has_its_own_terminals_names_and_directories() {
+async fn strict_run_has_its_own_terminals_names_and_directories() {
     check_strict(
         "ls /dev/pts; ls -A /run /var/tmp /dev/shm | grep -v : | grep -v '^$'",
         "ptmx\n",
@@ -203,7 +203,7 @@ async fn a_strict_run_has_its_own_terminals_names_and_directories() {
 }
 
 #[tokio::test]
-async fn a_strict_run_opens_harmless_devices_only() {
+async fn strict_run_opens_harmless_devices_only() {
     check_strict(
         "head -c 2 /dev/zero | wc -c; head -c 2 /dev/urandom | wc -c; cat /dev/null",
         "2\n2\n",
@@ -217,7 +217,7 @@ async fn a_strict_run_opens_harmless_devices_only() {
 }
 
 #[tokio::test]
-async fn the_hosts_mounts_stay_as_they_are() {
+async fn host_mounts_stay_unchanged() {
     let mounts = || fs::read_to_string("/proc/self/mountinfo").unwrap();
     let before = mounts();
     strict("mount -t tmpfs x /tmp; true").await;

@@ -24,7 +24,7 @@ async fn run(world: &World, body: &str) -> Outcome {
 }
 
 #[tokio::test]
-async fn a_daemon_that_holds_the_output_is_not_waited_for() {
+async fn daemon_that_holds_the_output_is_not_awaited() {
     let world = World::new();
     let outcome = run(&world, "setsid sleep 300 & echo $!; echo done").await;
     assert!(outcome.pipes_held);
@@ -40,21 +40,21 @@ async fn a_daemon_that_holds_the_output_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_background_job_that_holds_the_output_is_not_waited_for() {
+async fn background_job_that_holds_the_output_is_not_awaited() {
     let world = World::new();
     let outcome = run(&world, "sleep 300 & echo $!").await;
     assert!(outcome.pipes_held);
 }
 
 #[tokio::test]
-async fn a_daemon_that_let_go_of_the_output_costs_nothing() {
+async fn daemon_without_pipes_costs_no_time() {
     let world = World::new();
     let outcome = run(&world, "sleep 300 >/dev/null 2>&1 & echo $!").await;
     assert!(!outcome.pipes_held);
 }
 
 #[tokio::test]
-async fn what_a_short_lived_child_still_writes_is_read() {
+async fn late_output_of_a_short_lived_child_is_read() {
     let world = World::new();
     let outcome = world.run("(sleep 0.1; echo late) & echo early").await;
     assert_eq!(outcome.stdout.head, "early\nlate\n");
@@ -63,7 +63,7 @@ async fn what_a_short_lived_child_still_writes_is_read() {
 }
 
 #[tokio::test]
-async fn a_leftover_in_the_group_goes_with_a_dropped_run() {
+async fn leftover_in_the_group_ends_with_a_dropped_run() {
     let world = World::new();
     let limits = limits(|limits| limits.drain = ms(60_000));
     let run = world.executor.run(world.sh("sleep 300 &").limits(limits));
@@ -76,7 +76,7 @@ async fn a_leftover_in_the_group_goes_with_a_dropped_run() {
 }
 
 #[tokio::test]
-async fn a_daemon_out_of_reach_does_not_hold_up_a_time_out() {
+async fn daemon_out_of_reach_does_not_delay_a_time_out() {
     let world = World::new();
     let limits = limits(|limits| {
         (limits.wall, limits.grace, limits.drain) = (ms(200), ms(100), ms(100));

@@ -97,7 +97,7 @@ const ABSTRACT: &str =
 const PATH: &str = "connect(any(AF_UNIX, SOCK_STREAM, 0), sockaddr_un('socket')) or die $!";
 
 #[tokio::test]
-async fn nobody_is_reached_by_tcp() {
+async fn tcp_is_refused_without_network() {
     check(TCP, true).await;
     check(
         "my $s = any(AF_INET, SOCK_STREAM, 0); bind($s, at(0)) or die $!; listen($s, 1) or die $!",
@@ -107,7 +107,7 @@ async fn nobody_is_reached_by_tcp() {
 }
 
 #[tokio::test]
-async fn nobody_is_reached_by_udp() {
+async fn udp_is_refused_without_network() {
     check(
         "send(any(AF_INET, SOCK_DGRAM, 0), 'x', 0, at($udp)) or die $!",
         true,
@@ -117,14 +117,14 @@ async fn nobody_is_reached_by_udp() {
 }
 
 #[tokio::test]
-async fn nobody_is_reached_by_local_sockets() {
+async fn local_sockets_are_refused_without_network() {
     check(ABSTRACT, true).await;
     check(PATH, true).await;
 }
 
 /// A socket of an unnamed pair can still send to the name of another process.
 #[tokio::test]
-async fn nobody_is_reached_by_one_of_a_pair() {
+async fn socket_of_a_pair_reaches_no_other_process() {
     for kind in ["SOCK_DGRAM", "SOCK_RAW", "SOCK_DGRAM | SOCK_NONBLOCK"] {
         let pair = format!("socketpair(my $a, my $b, AF_UNIX, {kind}, 0) or die $!;");
         let to = "sockaddr_un('datagrams')";
@@ -135,7 +135,7 @@ async fn nobody_is_reached_by_one_of_a_pair() {
 }
 
 #[tokio::test]
-async fn rarer_sockets_are_not_made() {
+async fn rare_sockets_are_refused() {
     check("any(AF_INET6, SOCK_STREAM, 0)", false).await;
     check("any(16, SOCK_RAW, 0) # netlink", false).await;
     check("any(40, SOCK_STREAM, 0) # vsock", false).await;
@@ -148,7 +148,7 @@ async fn rarer_sockets_are_not_made() {
 }
 
 #[tokio::test]
-async fn connected_pairs_are_made_without_a_network() {
+async fn connected_pairs_are_allowed_without_network() {
     let body = "for my $kind (SOCK_STREAM, SOCK_SEQPACKET, SOCK_STREAM | SOCK_CLOEXEC) {
             socketpair(my $a, my $b, AF_UNIX, $kind, 0) or die $!;
             syswrite($a, 'x'); sysread($b, my $x, 1) == 1 or die $!;
@@ -167,7 +167,7 @@ async fn connected_pairs_are_made_without_a_network() {
 }
 
 #[tokio::test]
-async fn with_a_network_servers_are_reached() {
+async fn servers_are_reached_with_network() {
     if landlock_is_older_than(6, "abstract sockets of others").await {
         return;
     }
@@ -194,7 +194,7 @@ async fn with_a_network_servers_are_reached() {
 
 /// Bypassing a firewall, and using services of the host, is not the network.
 #[tokio::test]
-async fn with_a_network_local_services_are_out_of_reach() {
+async fn local_services_are_out_of_reach_with_network() {
     if landlock_is_older_than(6, "abstract sockets of others").await {
         return;
     }
@@ -221,7 +221,7 @@ async fn with_a_network_local_services_are_out_of_reach() {
 /// Landlock covers paths of sockets only from version 9 on. At `strict` hidden sockets are
 /// absent.
 #[tokio::test]
-async fn a_hidden_socket_is_out_of_reach_as_far_as_the_kernel_can() {
+async fn hidden_socket_is_out_of_reach_where_the_kernel_can() {
     if landlock_is_older_than(6, "abstract sockets of others").await {
         return;
     }

@@ -103,7 +103,7 @@ async fn lines_arrive_while_the_process_runs() {
 }
 
 #[tokio::test]
-async fn a_line_without_end_comes_in_pieces() {
+async fn line_without_end_comes_in_pieces() {
     let world = World::new();
     let (mut pieces, mut bytes) = (0, 0);
     let on_line = |line: Line<'_>| {
@@ -122,7 +122,7 @@ async fn a_line_without_end_comes_in_pieces() {
 
 /// The line callback is slower than the drain limit.
 #[tokio::test]
-async fn a_slow_consumer_misses_nothing_of_what_is_in_the_pipe() {
+async fn slow_consumer_misses_no_output_in_the_pipe() {
     let world = World::new();
     let mut lines = 0;
     let on_line = |_: Line<'_>| {
@@ -144,7 +144,7 @@ async fn a_slow_consumer_misses_nothing_of_what_is_in_the_pipe() {
 }
 
 #[tokio::test]
-async fn a_consumer_that_stalls_does_not_stop_the_process() {
+async fn consumer_that_stalls_does_not_stop_the_process() {
     for level in levels().await {
         let world = World::new();
         let (lines, mut consumer) = mpsc::channel(4);
@@ -164,7 +164,7 @@ async fn a_consumer_that_stalls_does_not_stop_the_process() {
 }
 
 #[tokio::test]
-async fn a_flood_does_not_starve_the_runtime() {
+async fn flood_does_not_starve_the_runtime() {
     let world = World::new();
     let flooded = Notify::new();
     let neighbour = async {

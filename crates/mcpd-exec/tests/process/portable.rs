@@ -31,7 +31,7 @@ async fn reported(sandbox: Sandbox, limits: Limits) -> String {
 }
 
 #[tokio::test]
-async fn a_guarded_run_says_what_it_lacks() {
+async fn guarded_run_reports_missing_mechanisms() {
     let missing = reported(Sandbox::guarded(), Limits::default()).await;
     for mechanism in ["sandbox", "reaper", "watchdog", "limits"] {
         assert!(missing.contains(&format!("{mechanism}: ")), "{missing}");
@@ -39,7 +39,7 @@ async fn a_guarded_run_says_what_it_lacks() {
 }
 
 #[tokio::test]
-async fn an_unconfined_run_lacks_only_the_limits_it_asks_for() {
+async fn unconfined_run_reports_only_missing_limits() {
     assert_eq!(reported(Sandbox::none(), Limits::default()).await, "");
     let wanted = limits(|limits| limits.memory = Some(1 << 30));
     let missing = "limits: not held to on this system: memory\n";
@@ -47,7 +47,7 @@ async fn an_unconfined_run_lacks_only_the_limits_it_asks_for() {
 }
 
 #[tokio::test]
-async fn what_must_be_confined_is_not_run() {
+async fn required_confinement_is_refused() {
     let command = || Command::new("true");
     let strict = Sandbox::strict().missing(Missing::Report);
     assert_eq!(refused(command().sandbox(strict)).await, "namespaces");
@@ -63,7 +63,7 @@ async fn what_must_be_confined_is_not_run() {
 }
 
 #[tokio::test]
-async fn a_guarded_run_has_a_temporary_directory_of_its_own() {
+async fn guarded_run_has_a_temporary_directory_of_its_own() {
     let world = World::new();
     let script = "echo $TMPDIR; echo x > $TMPDIR/file; ls -ld $TMPDIR";
     let outcome = world.run_in(Sandbox::guarded(), world.sh(script)).await;

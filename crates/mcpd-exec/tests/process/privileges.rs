@@ -66,7 +66,7 @@ async fn check(command: impl Fn(&World) -> Command, expected: impl Fn(Level) -> 
 }
 
 #[tokio::test]
-async fn root_is_nobody_special() {
+async fn root_has_no_privileges_in_a_run() {
     denied("cat place/foreign").await;
     denied("chown 0 place/foreign").await;
     denied("chmod 644 place/foreign").await;
@@ -76,7 +76,7 @@ async fn root_is_nobody_special() {
 }
 
 #[tokio::test]
-async fn no_capability_is_held_nor_to_be_had() {
+async fn capabilities_are_neither_held_nor_gained() {
     let body = "sed -n '/^CapPrm\\|^CapEff\\|^NoNewPrivs/s/.*:\\s*//p' /proc/self/status";
     // An ordinary user has no privileges to lose.
     let tells = |level: &Level| *level > Level::None || is_root();
@@ -91,7 +91,7 @@ async fn no_capability_is_held_nor_to_be_had() {
 
 /// The program prints its effective rights.
 #[tokio::test]
-async fn a_setuid_program_gives_no_rights() {
+async fn setuid_program_gives_no_rights() {
     let directory = statvfs(World::new().directory()).unwrap();
     if directory.f_flag.contains(StatVfsMountFlags::NOSUID) {
         return skip("setuid programs, which mean nothing in the directory for temporary files");
@@ -108,14 +108,14 @@ async fn a_setuid_program_gives_no_rights() {
 
 /// Root has made the pipes.
 #[tokio::test]
-async fn somebody_else_opens_the_streams_by_their_names() {
+async fn another_user_opens_the_streams_by_name() {
     let body = "echo out >/dev/stdout; cat /dev/stdin; echo err >/dev/stderr || echo refused";
     let command = |world: &World| world.sh(body).stdin("in");
     check(command, |_| "out\nin".to_owned()).await;
 }
 
 #[tokio::test]
-async fn somebody_else_is_nobody_but_that() {
+async fn run_as_user_has_no_other_identity() {
     let body = "id -u; id -G; cat /etc/shadow; echo x > new
         cat place/foreign; echo x > place/new && cat place/new; stat -c %u $(mktemp)";
     let expected = format!("{STRANGER}\n{STRANGER}\nforeign\nx\n{STRANGER}");
@@ -124,7 +124,7 @@ async fn somebody_else_is_nobody_but_that() {
 
 /// Without a terminal, no program can ask for a password or type for the user.
 #[tokio::test]
-async fn there_is_no_terminal() {
+async fn terminal_is_out_of_reach() {
     for level in levels().await {
         let world = World::new();
         let script = world.sh("(: < /dev/tty) 2>/dev/null || echo none");

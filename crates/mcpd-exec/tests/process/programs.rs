@@ -32,7 +32,7 @@ async fn check(program: &str, body: &str, expected: &str) {
 }
 
 #[tokio::test]
-async fn shell() {
+async fn shell_pipelines_run_confined() {
     check("bash --version", "cat <<X | tr a-z A-Z\nhello\nX\ncat <(echo sub); timeout 5 echo ok; echo err > /dev/stderr; cat /dev/stdin", "HELLO\nsub\nok\n").await;
     check("bash --version", "x=$(head -c 200000 /dev/zero | tr '\\0' x); cat <<X | wc -c\n$x\nX\necho x > a; mv a b; cat < b; find . | sort", "200001\nx\n.\n./b\n").await;
     check("xargs --version", "seq 20 | xargs -P 4 -n 1 echo | sort -n | tail -1; seq 3 | (while read x; do echo $x & done; wait) | wc -l", "20\n3\n").await;
@@ -40,7 +40,7 @@ async fn shell() {
 }
 
 #[tokio::test]
-async fn terminals() {
+async fn terminal_programs_run_confined() {
     check(
         "script --version",
         "script -qec 'tty > t; test -t 0 && echo yes' /dev/null | tr -d '\\r'; grep -c ^/dev/pts t",
@@ -50,7 +50,7 @@ async fn terminals() {
 }
 
 #[tokio::test]
-async fn python() {
+async fn python_runs_confined() {
     let body = r#"python3 - <<'X'
 import json, multiprocessing, os, pty, subprocess, tempfile, threading
 def square(n): return n * n
@@ -70,7 +70,7 @@ X"#;
 }
 
 #[tokio::test]
-async fn node() {
+async fn node_runs_confined() {
     let body = r#"node -e '
 const { execFile } = require("child_process"), fs = require("fs/promises"), { Worker } = require("worker_threads");
 (async () => {
@@ -82,7 +82,7 @@ const { execFile } = require("child_process"), fs = require("fs/promises"), { Wo
 }
 
 #[tokio::test]
-async fn java() {
+async fn java_runs_confined() {
     let body = r#"cat > Hello.java <<'X'
 class Hello {
     public static void main(String[] args) throws Exception {
@@ -97,13 +97,13 @@ java -Xmx128m Hello.java"#;
 }
 
 #[tokio::test]
-async fn git() {
+async fn git_runs_confined() {
     let body = "git init -q . && git config user.name n && git config user.email e && echo x > f && git add f && git commit -qm first && git checkout -qb other && git gc -q && git log --format=%s";
     check("git --version", body, "first\n").await;
 }
 
 #[tokio::test]
-async fn make() {
+async fn make_runs_confined() {
     let body = "printf 'all: a b\\na b:\\n\\t@echo $@ > $@; sleep 0.01\\n' > Makefile; make -j2 -s; cat a b";
     check("make --version", body, "a\nb\n").await;
     let body = "printf 'int main(void) { return 42; }' > x.c; cc x.c -o x; ./x || echo $?";

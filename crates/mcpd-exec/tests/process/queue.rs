@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::support::{World, config, within};
 
 #[tokio::test]
-async fn whoever_finds_the_queue_full_is_refused_at_once() {
+async fn full_queue_rejects_at_once() {
     let world = World::with(config(8, 64));
     let go = world.directory().join("go");
     let script = world
@@ -42,7 +42,7 @@ async fn whoever_finds_the_queue_full_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn those_who_wait_go_in_order() {
+async fn queue_is_first_in_first_out() {
     let world = World::with(config(1, 64));
     let order = Mutex::new(Vec::new());
     let script = world.sh("exit 0");
@@ -70,7 +70,7 @@ async fn those_who_wait_go_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_runs_hold_the_maximum() {
+async fn concurrency_limit_holds_for_a_thousand_runs() {
     let world = World::with(config(6, 1000));
     let script = world.command("/bin/true");
     let most = std::sync::Arc::new(AtomicUsize::new(0));
@@ -93,7 +93,7 @@ async fn a_thousand_runs_hold_the_maximum() {
 }
 
 #[tokio::test]
-async fn waiting_does_not_count_as_running() {
+async fn queued_runs_do_not_count_as_running() {
     let world = World::with(config(1, 8));
     let limits = crate::support::limits(|limits| limits.wall = crate::support::ms(2000));
     let script = world.sh("sleep 1.2").limits(limits);

@@ -100,23 +100,23 @@ fn perl_is_installed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_hops_is_caught() {
+async fn hopping_process_is_caught() {
     check(RABBIT, "1").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn eight_that_hop_are_caught() {
+async fn eight_hopping_processes_are_caught() {
     check(RABBIT, "8").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storm_is_calmed() {
+async fn fork_storm_is_ended() {
     check(STORM, "").await;
 }
 
 /// Without hopping, the tree ends with its leader and leaves nothing to search for.
 #[tokio::test]
-async fn a_wide_tree_ends_with_its_leader() {
+async fn wide_tree_ends_with_its_leader() {
     let mut config = config(1, 1);
     config.reaper = true;
     let world = World::with(config);

@@ -30,7 +30,7 @@ async fn check(limit: impl Fn(&mut Limits), body: &str) {
 }
 
 #[tokio::test]
-async fn a_process_that_computes_without_end_is_ended() {
+async fn endless_computation_is_ended_by_the_processor_limit() {
     for level in levels().await {
         let world = World::new();
         let limits = limits(|limits| limits.cpu = Some(ms(1000)));
@@ -49,7 +49,7 @@ async fn a_process_that_computes_without_end_is_ended() {
 
 /// The kernel counts in the memory of the parent, which is this process.
 #[tokio::test]
-async fn memory_is_told_of_who_has_more_than_the_host() {
+async fn peak_memory_is_reported_above_that_of_the_host() {
     let ours = vec![1_u8; 100 << 20];
     for level in levels().await {
         let world = World::new();
@@ -64,7 +64,7 @@ async fn memory_is_told_of_who_has_more_than_the_host() {
 }
 
 #[tokio::test]
-async fn files_grow_no_larger_than_allowed() {
+async fn file_size_limit_holds() {
     let megabyte = |limits: &mut Limits| limits.file_size = Some(1 << 20);
     check(megabyte, "head -c 2M /dev/zero > file").await;
     check(megabyte, "rm -f file; truncate -s 2M file").await;
@@ -97,7 +97,7 @@ async fn descriptors_and_memory_run_out_within_the_process() {
 
 /// Levels with default limits apply them unasked.
 #[tokio::test]
-async fn confined_processes_are_held_to_ordinary_limits() {
+async fn default_limits_hold_for_confined_processes() {
     for level in levels().await {
         let world = World::new();
         let outcome = run(&world, level, Limits::default(), "truncate -s 2G file").await;
@@ -137,7 +137,7 @@ async fn made(level: Level, limit: Option<u64>, words: &[&str]) -> u32 {
 }
 
 #[tokio::test]
-async fn a_run_makes_no_more_processes_than_allowed() {
+async fn process_limit_holds() {
     if !is_root() {
         return skip("limits of processes, which count those of an ordinary user elsewhere too");
     }
@@ -149,7 +149,7 @@ async fn a_run_makes_no_more_processes_than_allowed() {
 }
 
 #[tokio::test]
-async fn threads_are_counted_as_processes_are() {
+async fn threads_count_as_processes() {
     const THREADS: &str = "import threading
 stop, made = threading.Event(), 0
 try:
@@ -175,9 +175,9 @@ stop.set()";
 }
 
 #[tokio::test]
-async fn a_limit_of_processes_that_counts_others_is_told() {
+async fn process_limit_that_counts_others_is_reported() {
     if is_root() {
-        again_as_stranger("resources::a_limit_of_processes_that_counts_others_is_told");
+        again_as_stranger("resources::process_limit_that_counts_others_is_reported");
     }
     for level in levels().await {
         let is_told = async |limit| {
@@ -198,7 +198,7 @@ async fn a_limit_of_processes_that_counts_others_is_told() {
 
 /// At `strict` the first process of the namespace counts too.
 #[tokio::test]
-async fn a_script_that_may_not_fork_runs() {
+async fn script_that_may_not_fork_runs() {
     if !is_root() {
         return skip("limits of processes, which count those of an ordinary user elsewhere too");
     }
@@ -217,7 +217,7 @@ async fn a_script_that_may_not_fork_runs() {
 }
 
 #[tokio::test]
-async fn a_strict_run_makes_few_processes_without_being_told() {
+async fn strict_run_has_a_default_process_limit() {
     for level in levels().await {
         let made = processes(level, None, 300).await;
         let expected = match level {
@@ -229,7 +229,7 @@ async fn a_strict_run_makes_few_processes_without_being_told() {
 }
 
 #[tokio::test]
-async fn a_user_with_too_many_processes_is_told_of_the_limit() {
+async fn process_limit_already_reached_is_a_start_error() {
     if !is_root() {
         return skip("processes of a user who has too many of them already");
     }
@@ -261,7 +261,7 @@ async fn a_user_with_too_many_processes_is_told_of_the_limit() {
 
 /// The classic fork bomb, with two seconds of time.
 #[tokio::test]
-async fn a_fork_bomb_is_outlived() {
+async fn fork_bomb_is_contained() {
     for level in levels().await.filter(|level| *level > Level::None) {
         if level == Level::Guarded && !is_root() {
             skip("a fork bomb at guarded, by a user with processes elsewhere");
@@ -305,7 +305,7 @@ async fn directories_in_memory_are_small_at_strict() {
 /// Limits that can't be enforced are reported, or refused. `groups.rs` checks those of control
 /// groups.
 #[tokio::test]
-async fn memory_of_a_whole_run_takes_a_control_group() {
+async fn memory_limit_without_a_control_group_is_reported() {
     for level in levels().await.filter(|level| *level > Level::None) {
         let world = World::new();
         let limits = limits(|limits| limits.memory = Some(100 << 20));

@@ -128,7 +128,7 @@ async fn is_here(program: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_greeting() {
+async fn greeting_script_runs() {
     check_help(
         GREETING,
         "{\"description\": \"Welcomes somebody\"}\n",
@@ -140,7 +140,7 @@ async fn a_greeting() {
 }
 
 #[tokio::test]
-async fn a_calculator() {
+async fn calculator_script_runs() {
     if !is_here("bc").await {
         return;
     }
@@ -161,7 +161,7 @@ async fn a_calculator() {
 }
 
 #[tokio::test]
-async fn one_in_python() {
+async fn python_script_runs() {
     if !is_here("python3").await {
         return;
     }
@@ -182,7 +182,7 @@ async fn one_in_python() {
 }
 
 #[tokio::test]
-async fn a_reader_of_files() {
+async fn file_reading_script_runs() {
     let file = |path: &'static str| move |script: Command| script.env("MCPD_OPT_file", path);
     let missing = "ERROR No such file: /no/such\n";
     let told = (4, "{\"error\": \"No such file\"}\n", missing);
@@ -213,7 +213,7 @@ async fn counted(level: Level, allow: impl Fn(Sandbox, &Path) -> Sandbox) -> (St
 }
 
 #[tokio::test]
-async fn a_counter_counts_in_a_file_it_may_write() {
+async fn counter_counts_in_its_writable_file() {
     for level in levels().await {
         let (said, kept) = counted(level, |sandbox, file| sandbox.write(file)).await;
         let calls = "{\"seen\": 41, \"more\": 1}\n{\"seen\": 43, \"more\": 2}\n{\"seen\": 43}\n";
@@ -223,7 +223,7 @@ async fn a_counter_counts_in_a_file_it_may_write() {
 
 /// It does not check whether its write succeeded, so only the next call tells.
 #[tokio::test]
-async fn a_counter_keeps_nothing_in_a_file_it_may_not_write() {
+async fn counter_keeps_nothing_in_a_read_only_file() {
     for level in levels().await {
         let (said, kept) = counted(level, |sandbox, _| sandbox).await;
         let seen = if level == Level::None { 43 } else { 40 };

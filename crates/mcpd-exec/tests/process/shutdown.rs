@@ -5,7 +5,7 @@ use mcpd_exec::{Ending, StartError};
 use crate::support::{World, config, exit_code, ms, signal, within};
 
 #[tokio::test]
-async fn what_runs_is_asked_and_what_waits_is_refused() {
+async fn shutdown_terminates_runs_and_rejects_queued_ones() {
     let world = World::with(config(1, 8));
     let script =
         world.sh("trap 'echo bye; exit 3' TERM; echo started; while :; do sleep 0.02; done");
@@ -39,7 +39,7 @@ async fn what_runs_is_asked_and_what_waits_is_refused() {
 }
 
 #[tokio::test]
-async fn what_does_not_heed_is_killed_at_the_deadline() {
+async fn shutdown_kills_at_the_deadline() {
     let world = World::new();
     let mut limits = mcpd_exec::Limits::default();
     limits.grace = ms(60_000);

@@ -34,25 +34,25 @@ fn lines(numbers: RangeInclusive<u32>) -> String {
 }
 
 #[tokio::test]
-async fn what_fits_into_memory_is_not_written() {
+async fn output_that_fits_into_memory_is_not_spilled() {
     let stdout = capture("printf 1234; printf 5678").await;
     assert_eq!(stdout.file, None);
     assert_eq!(stdout.whole().unwrap(), "12345678");
 }
 
 #[tokio::test]
-async fn one_byte_more_is() {
+async fn output_one_byte_over_memory_is_spilled() {
     check(&capture("printf 1234; printf 56789").await, "123456789");
 }
 
 #[tokio::test]
-async fn it_is_kept_in_order_however_it_comes() {
+async fn spilled_output_is_in_order() {
     let stdout = capture("for i in $(seq 1 200); do echo $i; done").await;
     check(&stdout, &lines(1..=200));
 }
 
 #[tokio::test]
-async fn beyond_the_limit_it_is_counted_only() {
+async fn output_beyond_the_spill_limit_is_only_counted() {
     let stdout = capture("head -c 1000000 /dev/zero | tr '\\0' x").await;
     let kept = stdout.file.unwrap();
     assert_eq!(kept.read().unwrap(), "x".repeat(1000).as_bytes());
@@ -60,7 +60,7 @@ async fn beyond_the_limit_it_is_counted_only() {
 }
 
 #[tokio::test]
-async fn no_character_is_cut_at_the_limit() {
+async fn spill_limit_cuts_no_character() {
     let stdout = capture("printf x; for i in $(seq 1 1000); do printf é; done").await;
     let kept = stdout.file.unwrap();
     let text = format!("x{}", "é".repeat(499));
@@ -69,7 +69,7 @@ async fn no_character_is_cut_at_the_limit() {
 }
 
 #[tokio::test]
-async fn both_streams_have_their_own() {
+async fn streams_have_their_own_spill_files() {
     let world = World::new();
     let script = world
         .sh("seq 1 100000 & seq 100001 200000 >&2; wait")
@@ -80,7 +80,7 @@ async fn both_streams_have_their_own() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_stopped_keeps_what_it_wrote() {
+async fn stopped_run_keeps_its_spill_file() {
     let world = World::new();
     let script = world
         .sh("seq 1 100000; exec sleep 300")
@@ -94,7 +94,7 @@ async fn a_run_that_is_stopped_keeps_what_it_wrote() {
 }
 
 #[tokio::test]
-async fn the_file_has_no_name() {
+async fn spill_file_has_no_name() {
     let directory = TempDir::new().unwrap();
     let world = in_directory(&directory);
     let outcome = within(world.executor.run(flood(&world))).await.unwrap();
@@ -103,7 +103,7 @@ async fn the_file_has_no_name() {
 }
 
 #[tokio::test]
-async fn without_a_disk_the_run_goes_on() {
+async fn missing_disk_does_not_stop_the_run() {
     let directory = TempDir::new().unwrap();
     let world = in_directory(&directory);
     directory.close().unwrap();
@@ -126,7 +126,7 @@ fn flood(world: &World) -> Command {
 
 /// The disk is the cause then, and not the process. The last output is still shown.
 #[test]
-fn a_disk_that_stands_still_is_no_leftover() {
+fn stalled_disk_is_no_leftover_process() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(1)

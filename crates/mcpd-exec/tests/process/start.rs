@@ -36,17 +36,17 @@ const NOT_EXECUTABLE: &str =
     "start `@`: permission denied; make it executable (chmod +x), and its directories accessible";
 
 #[tokio::test]
-async fn a_script_without_shebang() {
+async fn script_without_shebang() {
     check_file("echo hello\n", 0o755, "NoShebang", NO_SHEBANG).await;
 }
 
 #[tokio::test]
-async fn an_empty_file() {
+async fn empty_file() {
     check_file("", 0o755, "NoShebang", NO_SHEBANG).await;
 }
 
 #[tokio::test]
-async fn a_byte_order_mark_before_the_shebang() {
+async fn byte_order_mark_before_the_shebang() {
     let text = "start `@`: three bytes, a byte order mark, stand before its `#!`; save it as UTF-8 without BOM";
     check_file(
         "\u{feff}#!/bin/sh\necho hello\n",
@@ -58,13 +58,13 @@ async fn a_byte_order_mark_before_the_shebang() {
 }
 
 #[tokio::test]
-async fn a_binary_of_another_processor() {
+async fn binary_of_another_processor() {
     let text = "start `@`: it is neither a binary of this system and processor nor a text in UTF-8 with a `#!` line";
     check_file("\x7fELF\0\0", 0o755, "ForeignBinary", text).await;
 }
 
 #[tokio::test]
-async fn an_interpreter_that_is_cut_off() {
+async fn interpreter_that_is_cut_off() {
     let text = "start `@`: its `#!` line names no interpreter in the 256 bytes that are read of it; use a shorter path";
     let long = format!("#!/usr/bin{}/env sh\n", "/.".repeat(150));
     check_file(&long, 0o755, "NoInterpreter", text).await;
@@ -81,7 +81,7 @@ async fn an_interpreter_that_is_cut_off() {
 }
 
 #[tokio::test]
-async fn an_interpreter_that_is_no_program() {
+async fn interpreter_that_is_no_program() {
     let world = World::new();
     let interpreter = world.file("echo hello\n", 0o755);
     let interpreter = interpreter.display();
@@ -95,11 +95,11 @@ async fn an_interpreter_that_is_no_program() {
 /// Shells do that too.
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 #[tokio::test]
-async fn a_program_that_others_may_execute_is_passed_over() {
+async fn program_executable_by_others_only_is_passed_over() {
     use crate::host::{again_as_stranger, is_again};
 
     if crate::support::is_root() && !is_again() {
-        let itself = "start::a_program_that_others_may_execute_is_passed_over";
+        let itself = "start::program_executable_by_others_only_is_passed_over";
         return again_as_stranger(itself);
     }
     let world = World::new();
@@ -116,30 +116,30 @@ async fn a_program_that_others_may_execute_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_carriage_return_after_the_interpreter() {
+async fn carriage_return_after_the_interpreter() {
     let text = "start `@`: its `#!` line ends with a carriage return after `/bin/sh`; save it with Unix line ends";
     check_file("#!/bin/sh\r\necho\r\n", 0o755, "BadInterpreter", text).await;
 }
 
 #[tokio::test]
-async fn a_missing_interpreter() {
+async fn missing_interpreter() {
     let text = "start `@`: its interpreter `/no/python9` can't be executed; install it or mend the `#!` line";
     check_file("#!/no/python9 -u\n", 0o755, "BadInterpreter", text).await;
 }
 
 #[tokio::test]
-async fn an_interpreter_that_is_not_executable() {
+async fn interpreter_that_is_not_executable() {
     let text = "start `@`: its interpreter `/etc/passwd` can't be executed; install it or mend the `#!` line";
     check_file("#! /etc/passwd\n", 0o755, "BadInterpreter", text).await;
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_executable() {
+async fn file_that_is_not_executable() {
     check_file("#!/bin/sh\n", 0o644, "NotExecutable", NOT_EXECUTABLE).await;
 }
 
 #[tokio::test]
-async fn a_directory() {
+async fn directory() {
     let world = World::new();
     let command = world.command(world.directory());
     check(
@@ -152,7 +152,7 @@ async fn a_directory() {
 }
 
 #[tokio::test]
-async fn a_named_pipe() {
+async fn named_pipe() {
     let world = World::new();
     let pipe = world.directory().join("pipe");
     let mkfifo = world.command("mkfifo").args(["-m", "755"]).arg(&pipe);
@@ -161,7 +161,7 @@ async fn a_named_pipe() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_there() {
+async fn file_that_is_not_there() {
     let world = World::new();
     for program in [
         "/no/such/file",
@@ -191,7 +191,7 @@ async fn symbolic_links_without_end() {
 }
 
 #[tokio::test]
-async fn a_dangling_link() {
+async fn dangling_link() {
     let world = World::new();
     let link = world.directory().join("link");
     symlink("nowhere", &link).unwrap();
@@ -216,7 +216,7 @@ async fn arguments_too_large() {
 }
 
 #[tokio::test]
-async fn a_directory_to_start_in_that_is_gone() {
+async fn directory_to_start_in_that_is_gone() {
     let world = World::new();
     let gone = world.directory().join("gone");
     let text = format!(
@@ -233,7 +233,7 @@ async fn a_directory_to_start_in_that_is_gone() {
 }
 
 #[tokio::test]
-async fn names_no_file_can_have_are_nowhere() {
+async fn impossible_file_names_are_not_found() {
     let world = World::new();
     let text = "start `@`: no such file or command";
     let command = world.command("/bin/\0sh");
@@ -244,7 +244,7 @@ async fn names_no_file_can_have_are_nowhere() {
 }
 
 #[tokio::test]
-async fn a_file_that_stays_open_for_writing() {
+async fn file_that_stays_open_for_writing() {
     let world = World::new();
     let file = world.file("#!/bin/sh\n", 0o755);
     let writer = OpenOptions::new().append(true).open(&file).unwrap();
@@ -260,7 +260,7 @@ async fn a_file_that_stays_open_for_writing() {
 }
 
 #[tokio::test]
-async fn a_missing_dynamic_loader() {
+async fn missing_dynamic_loader() {
     let world = World::new();
     let mut bytes = fs::read("/bin/true").unwrap();
     let name = b"/lib64/ld-linux-x86-64.so.2";
@@ -276,7 +276,7 @@ async fn a_missing_dynamic_loader() {
 /// Writes a file and runs it, over and over, while another thread starts processes that briefly
 /// inherit the open file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_just_written_can_be_run() {
+async fn file_just_written_can_be_run() {
     let world = World::new();
     let failures = AtomicUsize::new(0);
     let storm = |name: &'static str| {
@@ -337,7 +337,7 @@ async fn changed_while_queued(change: impl FnOnce(&Path)) -> Result<String, Star
 }
 
 #[tokio::test]
-async fn a_script_deleted_while_it_waits() {
+async fn script_deleted_while_it_waits() {
     let outcome = changed_while_queued(|script| fs::remove_file(script).unwrap()).await;
     assert!(
         matches!(outcome, Err(StartError::NotFound { .. })),
@@ -346,7 +346,7 @@ async fn a_script_deleted_while_it_waits() {
 }
 
 #[tokio::test]
-async fn a_script_replaced_while_it_waits() {
+async fn script_replaced_while_it_waits() {
     let outcome = changed_while_queued(|script| {
         fs::write(script.with_extension("new"), "#!/bin/sh\necho new\n").unwrap();
         fs::set_permissions(

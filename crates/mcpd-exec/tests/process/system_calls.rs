@@ -43,7 +43,7 @@ async fn check(call: c_long, arguments: &str, refusal: i32) {
 const CHILD: i32 = libc::SIGCHLD;
 
 #[tokio::test]
-async fn no_namespace_is_made_or_entered() {
+async fn namespaces_are_refused() {
     for flag in [
         libc::CLONE_NEWUSER,
         libc::CLONE_NEWNS,
@@ -68,7 +68,7 @@ async fn no_namespace_is_made_or_entered() {
 }
 
 #[tokio::test]
-async fn no_path_is_given_another_meaning() {
+async fn mount_calls_are_refused() {
     check(libc::SYS_chroot, "$path", EPERM).await;
     check(libc::SYS_mount, "$path, $path, $path, 0, 0", EPERM).await;
     check(libc::SYS_umount2, "$path, 0", EPERM).await;
@@ -78,7 +78,7 @@ async fn no_path_is_given_another_meaning() {
 }
 
 #[tokio::test]
-async fn the_depths_of_the_kernel_are_closed() {
+async fn rare_kernel_interfaces_are_refused() {
     check(libc::SYS_ptrace, "0, 0, 0, 0", EPERM).await;
     check(libc::SYS_bpf, "-1, 0, 0", EPERM).await;
     check(libc::SYS_keyctl, "0, -3, 0, 0, 0", EPERM).await;
@@ -90,7 +90,7 @@ async fn the_depths_of_the_kernel_are_closed() {
 }
 
 #[tokio::test]
-async fn no_queue_is_made_or_removed() {
+async fn message_queues_are_refused() {
     let queue = "my $name = 'mcpd-exec-test'";
     check(libc::SYS_mq_open, &format!("{queue}, 0, 0, 0"), EPERM).await;
     check(libc::SYS_mq_unlink, queue, EPERM).await;
@@ -99,7 +99,7 @@ async fn no_queue_is_made_or_removed() {
 /// Programs of 32 bits call the kernel by other numbers, outside any list.
 #[cfg(target_arch = "x86_64")]
 #[tokio::test]
-async fn no_call_is_made_by_another_door() {
+async fn other_system_call_entries_are_closed() {
     // `getpid` by the 32-bit entry, then `exit(0)` by the regular one, after the headers of a
     // minimal program.
     const CODE: [u8; 16] = *b"\xb8\x14\0\0\0\xcd\x80\xb8\x3c\0\0\0\x31\xff\x0f\x05";
@@ -145,7 +145,7 @@ async fn no_call_is_made_by_another_door() {
 
 /// The other half of the list: calls that every program needs.
 #[tokio::test]
-async fn ordinary_processes_and_threads_are_made() {
+async fn ordinary_processes_and_threads_start() {
     for level in levels().await {
         let arguments = format!("{CHILD}, 0, 0, 0, 0");
         assert_eq!(

@@ -59,14 +59,14 @@ async fn followed_by_clean_runs(world: &World, level: Level) {
 }
 
 #[tokio::test]
-async fn the_next_run_finds_nothing() {
+async fn temporary_directory_is_empty_for_the_next_run() {
     check("true").await;
     check("cd $TMPDIR; echo x > file; mkdir -p a/b/c; ln -s / link; mkfifo pipe").await;
     check("cd $TMPDIR; mkdir -p a/b; echo x > a/b/c; chmod 0 a/b a").await;
 }
 
 #[tokio::test]
-async fn a_run_can_not_hide_that_it_left_something() {
+async fn run_can_not_hide_leftover_files() {
     check("t=$(stat -c %y $TMPDIR); echo x > $TMPDIR/x; touch -d \"$t\" $TMPDIR").await;
     check("chmod 777 $TMPDIR").await;
     check("chmod 0 $TMPDIR").await;
@@ -76,7 +76,7 @@ async fn a_run_can_not_hide_that_it_left_something() {
 
 /// Access lists would rule over the files of the next run.
 #[tokio::test]
-async fn attributes_do_not_stay() {
+async fn attributes_are_removed_after_a_run() {
     const SET: &str = r#"python3 -c '
 import os, struct
 entries = b"".join(struct.pack("<HHI", who, 0, 0xffffffff) for who in (1, 4, 0x20))
@@ -105,7 +105,7 @@ for place in os.environ["TMPDIR"], os.environ["TMPDIR"] + "/..":
 }
 
 #[tokio::test]
-async fn a_directory_that_is_gone_is_made_anew() {
+async fn removed_directory_is_made_again() {
     check_writing("rm -r $TMPDIR").await;
     check_writing("rm -rf temporary/*").await;
     check_writing("mv $TMPDIR temporary/elsewhere").await;
@@ -113,7 +113,7 @@ async fn a_directory_that_is_gone_is_made_anew() {
 
 /// Directories that wait to be emptied hold no descriptors, in any number.
 #[tokio::test]
-async fn a_run_that_leaves_much_does_not_exhaust_the_host() {
+async fn run_that_leaves_many_files_does_not_exhaust_the_host() {
     if levels().await.all(|level| level != Level::Guarded) {
         return;
     }
@@ -137,7 +137,7 @@ async fn a_run_that_leaves_much_does_not_exhaust_the_host() {
 /// The executor follows no link to files that the run may not touch; it rather starts nothing any
 /// more.
 #[tokio::test]
-async fn a_link_in_place_of_the_directory_leads_nowhere() {
+async fn link_in_place_of_the_directory_is_not_followed() {
     for body in [
         "rmdir $TMPDIR && ln -s $PWD/precious $TMPDIR",
         "cd temporary; root=$(echo *); mv $root old && ln -s $OLDPWD/precious $root",
@@ -161,7 +161,7 @@ async fn a_link_in_place_of_the_directory_leads_nowhere() {
 
 /// Otherwise the reader would look for the fault in the program.
 #[tokio::test]
-async fn a_place_that_takes_no_directory_is_named() {
+async fn unusable_temporary_directory_is_named() {
     if levels().await.all(|level| level != Level::Guarded) {
         return;
     }
@@ -180,7 +180,7 @@ async fn a_place_that_takes_no_directory_is_named() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_in_the_end() {
+async fn dropped_executor_leaves_no_directory() {
     for level in levels().await {
         let world = world();
         let body = "test -z \"$TMPDIR\" || echo x > $TMPDIR/file";
@@ -194,7 +194,7 @@ async fn nothing_is_left_in_the_end() {
 /// The host may end as soon as it has dropped its executor, and nothing would be ended or removed
 /// after that.
 #[tokio::test]
-async fn whoever_drops_an_executor_leaves_nothing_from_then_on() {
+async fn dropped_executor_leaves_nothing_to_do() {
     let files = "seq -f \"$TMPDIR/%g\" 300 | xargs touch";
     let daemons = "for i in $(seq 40); do setsid sleep 300 >/dev/null 2>&1 & done; trap '' TERM";
     for level in levels().await.filter(|level| *level > Level::None) {

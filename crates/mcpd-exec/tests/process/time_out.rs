@@ -15,7 +15,7 @@ async fn run_with_limits(world: &World, wall: u64, grace: u64, command: Command)
 }
 
 #[tokio::test]
-async fn who_ignores_term_is_killed_after_the_grace() {
+async fn process_that_ignores_term_is_killed_after_the_grace() {
     for level in levels().await {
         let world = World::new();
         let script = world.sh("trap '' TERM; echo started; while :; do sleep 1; done");
@@ -31,7 +31,7 @@ async fn who_ignores_term_is_killed_after_the_grace() {
 }
 
 #[tokio::test]
-async fn a_term_handler_has_the_last_word() {
+async fn term_handler_may_still_print() {
     for level in levels().await {
         let world = World::new();
         let script = world.sh("trap 'echo bye; exit 3' TERM; while :; do sleep 0.02; done");
@@ -47,7 +47,7 @@ async fn a_term_handler_has_the_last_word() {
 }
 
 #[tokio::test]
-async fn a_child_may_use_the_grace_after_its_parent_is_gone() {
+async fn child_may_use_the_grace_after_its_parent_is_gone() {
     let world = World::new();
     let child = world.file(
         "#!/bin/sh\ntrap 'sleep 0.1; echo cleaned up; exit' TERM\necho ready\nwhile :; do sleep 0.02; done\n",
@@ -62,7 +62,7 @@ async fn a_child_may_use_the_grace_after_its_parent_is_gone() {
 }
 
 #[tokio::test]
-async fn a_stopped_process_hears_the_request() {
+async fn stopped_process_receives_term() {
     let world = World::new();
     let script =
         world.sh("trap 'echo woken; exit 4' TERM; kill -STOP $$; while :; do sleep 0.02; done");
@@ -76,7 +76,7 @@ async fn a_stopped_process_hears_the_request() {
 }
 
 #[tokio::test]
-async fn the_whole_group_goes() {
+async fn time_out_ends_the_whole_group() {
     let world = World::new();
     let script = world.sh("for i in 1 2 3 4 5; do sh -c 'trap \"\" TERM; sleep 300' & done; wait");
     let outcome = run_with_limits(&world, WALL, 100, script).await;
@@ -85,7 +85,7 @@ async fn the_whole_group_goes() {
 }
 
 #[tokio::test]
-async fn who_outlives_the_leader_without_its_pipes_goes_too() {
+async fn time_out_ends_processes_that_outlive_the_leader() {
     let world = World::new();
     let script = world.sh("(trap '' TERM; exec sleep 300) >/dev/null 2>&1 & sleep 300");
     let outcome = run_with_limits(&world, WALL, 20_000, script).await;
@@ -103,7 +103,7 @@ async fn closed_pipes_do_not_hide_a_process() {
 }
 
 #[tokio::test]
-async fn an_endless_limit_is_no_overflow() {
+async fn endless_limit_does_not_overflow() {
     let world = World::new();
     let limits = limits(|limits| {
         (limits.wall, limits.grace, limits.drain) = (

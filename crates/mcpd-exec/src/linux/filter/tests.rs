@@ -114,7 +114,7 @@ fn check_unchanged(filter: &Filter, calls: &[Call<'_>]) {
 }
 
 #[test]
-fn every_call_is_in_the_table_once() {
+fn filter_table_has_every_call_once() {
     for network in [Network::Host, Network::Off] {
         let calls: Vec<_> = table(network, None)
             .unwrap()
@@ -127,14 +127,14 @@ fn every_call_is_in_the_table_once() {
 }
 
 #[test]
-fn calls_in_the_list_are_refused_whatever_their_arguments() {
+fn listed_calls_are_refused_with_any_arguments() {
     let list = REFUSED.concat();
     let calls: Vec<Call<'_>> = list.iter().map(|call| (*call, &[-1; 6][..])).collect();
     check(&filter(Network::Host, None), &calls, libc::EPERM);
 }
 
 #[test]
-fn no_namespace_and_no_sibling_is_cloned() {
+fn clone_of_namespaces_and_siblings_is_refused() {
     // Such a thread can't be created, which is noticed after the filter.
     let impossible = i64::from(libc::CLONE_THREAD);
     let flags = CLONE_REFUSED.map(|flag| [i64::from(flag) | impossible, 0, 0, 0, 0]);
@@ -153,7 +153,7 @@ fn clone3_looks_absent() {
 }
 
 #[test]
-fn nothing_is_typed_into_a_terminal() {
+fn terminal_input_can_not_be_faked() {
     let filter = filter(Network::Host, None);
     for request in TYPE_AHEAD.map(|request| request as i64) {
         // The kernel ignores the upper half of a request.
@@ -170,7 +170,7 @@ fn nothing_is_typed_into_a_terminal() {
 }
 
 #[test]
-fn the_mark_is_set_by_who_knows_the_secret() {
+fn mark_can_be_set_with_the_secret() {
     let (mark, secret) = (MARK as i64, SECRET as i64);
     let filter = filter(Network::Host, Some(SECRET));
     let calls: [Call<'_>; 7] = [
@@ -187,7 +187,7 @@ fn the_mark_is_set_by_who_knows_the_secret() {
 }
 
 #[test]
-fn the_mark_is_set_by_nobody_without_a_secret() {
+fn mark_can_not_be_set_without_a_secret() {
     let mark = MARK as i64;
     let calls: [Call<'_>; 3] = [
         (SETRLIMIT, &[mark, -1, 0]),
@@ -198,7 +198,7 @@ fn the_mark_is_set_by_nobody_without_a_secret() {
 }
 
 #[test]
-fn the_limits_of_other_processes_can_be_read_only() {
+fn limits_of_other_processes_are_read_only() {
     let filter = filter(Network::Host, None);
     let (set, cpu) = (libc::SYS_prlimit64, i64::from(libc::RLIMIT_CPU));
     let parent = i64::from(std::process::id());
@@ -207,7 +207,7 @@ fn the_limits_of_other_processes_can_be_read_only() {
 }
 
 #[test]
-fn priorities_are_changed_of_single_processes_only() {
+fn priorities_of_groups_and_users_can_not_be_changed() {
     let filter = filter(Network::Host, None);
     // No process has this number, which is noticed after the filter.
     let nobody = i64::from(i32::MAX);
@@ -221,7 +221,7 @@ fn priorities_are_changed_of_single_processes_only() {
 }
 
 #[test]
-fn the_mark_can_be_read_and_other_limits_set() {
+fn mark_can_be_read_and_other_limits_set() {
     let core = i64::from(libc::RLIMIT_CORE);
     let calls: [Call<'_>; 3] = [
         (libc::SYS_prlimit64, &[0, MARK as i64, 0, -1]),
@@ -248,7 +248,7 @@ fn sockets_below_the_firewall_and_out_of_the_machine_are_refused() {
 }
 
 #[test]
-fn no_socket_is_made_without_network_but_pairs_that_stay_connected() {
+fn sockets_without_network_are_refused_except_connected_pairs() {
     let filter = filter(Network::Off, None);
     let socket = |family: i32| [i64::from(family), i64::from(libc::SOCK_STREAM), 0, -1];
     let families = [
@@ -302,7 +302,7 @@ fn threads_sessions_groups_and_pipelines_go_on() {
 /// A program that makes x86 calls of 32 bits is killed, even for a harmless call.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn calls_of_another_architecture_kill() {
+fn calls_of_another_architecture_kill_the_process() {
     // `getpid` by the 32-bit entry, then `exit(0)` by the regular one.
     const PROGRAM: &str = "\
         7f454c4602010100000000000000000002003e00010000007800400000000000400000000000000000000000\

@@ -103,7 +103,7 @@ fn has_scopes() -> bool {
 }
 
 #[test]
-fn a_hidden_directory_cant_be_read_and_what_is_beside_it_can() {
+fn hidden_directory_is_unreadable_and_its_neighbour_is_not() {
     let place = Place::new();
     check(place.usual(), || fs::read(place.at("secret/key")));
     check(place.usual(), || fs::read(place.at("in/../secret/key")));
@@ -118,7 +118,7 @@ fn a_hidden_directory_cant_be_read_and_what_is_beside_it_can() {
 }
 
 #[test]
-fn a_hidden_file_cant_be_read_and_what_is_beside_it_can() {
+fn hidden_file_is_unreadable_and_its_neighbour_is_not() {
     let place = Place::new();
     let rules = || place.rules(&[], &["secret/key"]);
     check(rules(), || fs::read(place.at("secret/key")));
@@ -126,7 +126,7 @@ fn a_hidden_file_cant_be_read_and_what_is_beside_it_can() {
 }
 
 #[test]
-fn a_hidden_file_is_not_read_by_another_name() {
+fn hidden_file_is_unreadable_by_another_name() {
     let place = Place::new();
     symlink(place.at("secret"), place.at("in/link")).unwrap();
     symlink(place.at("secret"), place.at("beside")).unwrap();
@@ -141,7 +141,7 @@ fn a_hidden_file_is_not_read_by_another_name() {
 }
 
 #[test]
-fn a_link_is_hidden_with_what_it_leads_to() {
+fn link_is_hidden_with_its_target() {
     let place = Place::new();
     symlink(place.at("secret"), place.at("link")).unwrap();
     check(place.rules(&[], &["link"]), || {
@@ -157,7 +157,7 @@ fn a_link_is_hidden_with_what_it_leads_to() {
 }
 
 #[test]
-fn a_hidden_file_stays_so_whatever_its_mode() {
+fn hidden_file_stays_hidden_with_any_mode() {
     let place = Place::new();
     let set_mode =
         |path: &str, mode| fs::set_permissions(place.at(path), fs::Permissions::from_mode(mode));
@@ -171,7 +171,7 @@ fn a_hidden_file_stays_so_whatever_its_mode() {
 }
 
 #[test]
-fn what_is_on_the_way_to_a_hidden_path_can_be_read_though_not_listed() {
+fn neighbours_of_a_hidden_path_are_readable_in_unlisted_directories() {
     let place = Place::new();
     place.make("open/deep/secret");
     let set_mode = |mode| fs::set_permissions(place.at(""), fs::Permissions::from_mode(mode));
@@ -184,7 +184,7 @@ fn what_is_on_the_way_to_a_hidden_path_can_be_read_though_not_listed() {
 }
 
 #[test]
-fn nothing_is_written_outside() {
+fn outside_paths_are_not_writable() {
     let place = Place::new();
     symlink(place.at("open"), place.at("in/link")).unwrap();
     check(place.usual(), || append(&place.at("open/file")));
@@ -205,7 +205,7 @@ fn nothing_is_written_outside() {
 }
 
 #[test]
-fn everything_is_written_inside() {
+fn inside_paths_are_writable() {
     let place = Place::new();
     run_confined(place.usual(), || {
         fs::create_dir(place.at("in/directory")).unwrap();
@@ -220,7 +220,7 @@ fn everything_is_written_inside() {
 }
 
 #[test]
-fn a_single_file_is_written_and_not_what_is_beside_it() {
+fn single_file_is_writable_and_its_neighbour_is_not() {
     let place = Place::new();
     let rules = || place.rules(&["open/file"], &[]);
     run_confined(rules(), || fs::write(place.at("open/file"), "new")).unwrap();
@@ -228,7 +228,7 @@ fn a_single_file_is_written_and_not_what_is_beside_it() {
 }
 
 #[test]
-fn a_missing_path_makes_nothing_writable() {
+fn missing_path_makes_nothing_writable() {
     let place = Place::new();
     let rules = || place.rules(&["open/missing/deep"], &[]);
     let skipped = format!(
@@ -240,7 +240,7 @@ fn a_missing_path_makes_nothing_writable() {
 }
 
 #[test]
-fn the_more_specific_of_hidden_and_writable_counts() {
+fn more_specific_entry_of_hidden_and_writable_counts() {
     let place = Place::new();
     place.make("secret/in/file");
     let within = || place.rules(&["secret/in"], &["secret"]);
@@ -254,7 +254,7 @@ fn the_more_specific_of_hidden_and_writable_counts() {
 }
 
 #[test]
-fn what_is_hidden_in_a_writable_directory_stays_so() {
+fn hidden_path_in_a_writable_directory_stays_hidden() {
     let place = Place::new();
     place.make("in/secret/key");
     place.make("in/directory/file");
@@ -270,7 +270,7 @@ fn what_is_hidden_in_a_writable_directory_stays_so() {
 }
 
 #[test]
-fn only_harmless_devices_are_opened() {
+fn devices_are_refused_except_harmless_ones() {
     let place = Place::new();
     run_confined(place.usual(), || {
         fs::write("/dev/null", "text").unwrap();
@@ -285,7 +285,7 @@ fn only_harmless_devices_are_opened() {
 }
 
 #[test]
-fn processes_are_read_about_and_not_written_to() {
+fn process_files_are_readable_and_not_writable() {
     let place = Place::new();
     run_confined(place.usual(), || fs::read("/proc/self/status")).unwrap();
     check(place.usual(), || {
@@ -333,7 +333,7 @@ impl Drop for Bystander {
 }
 
 #[test]
-fn nobody_outside_is_signalled() {
+fn outside_processes_are_not_signalled() {
     if has_scopes() {
         let bystander = Bystander::start();
         check(Place::new().usual(), || bystander.signal());
@@ -341,7 +341,7 @@ fn nobody_outside_is_signalled() {
 }
 
 #[test]
-fn nobody_outside_is_reached_by_an_abstract_socket() {
+fn outside_processes_are_not_reached_by_abstract_sockets() {
     if has_scopes() {
         let name = format!("mcpd-exec-test-{}", std::process::id());
         let address = SocketAddr::from_abstract_name(name).unwrap();
@@ -363,7 +363,7 @@ fn scopes_leave_files_alone() {
 }
 
 #[test]
-fn no_port_is_used_without_network() {
+fn ports_are_refused_without_network() {
     let abi = supported_abi().unwrap_or(0);
     if abi < 4 {
         skip(&format!("ports need Landlock 4, this system has {abi}"));
@@ -403,7 +403,7 @@ fn check_current(write: &[&str], hidden: &[&str], change: impl Fn(&Place), expec
 }
 
 #[test]
-fn rules_are_current_until_something_appears_beside_what_is_hidden() {
+fn rules_are_current_until_a_neighbour_of_a_hidden_path_appears() {
     check_current(&[], &["secret"], |place| place.make("new/file"), false);
     check_current(
         &[],
@@ -422,7 +422,7 @@ fn rules_are_current_until_something_appears_beside_what_is_hidden() {
 }
 
 #[test]
-fn rules_are_current_until_something_to_hide_appears() {
+fn rules_are_current_until_a_hidden_path_appears() {
     check_current(
         &[],
         &["open/deep/secret"],
@@ -448,14 +448,14 @@ fn rules_are_current_until_something_to_hide_appears() {
 }
 
 #[test]
-fn rules_are_current_until_what_a_hidden_link_leads_to_appears() {
+fn rules_are_current_until_the_target_of_a_hidden_link_appears() {
     let appears = |place: &Place| place.make("open/later");
     check_current(&[], &["dangling"], appears, false);
     check_current(&[], &["dangling", "secret"], appears, false);
 }
 
 #[test]
-fn rules_are_current_until_what_can_be_written_is_another() {
+fn rules_are_current_until_a_writable_path_is_replaced() {
     if has_landlock() {
         let place = Place::new();
         let ruleset = place.ruleset(&["in", "later"], &[]);

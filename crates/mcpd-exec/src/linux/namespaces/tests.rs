@@ -101,7 +101,7 @@ fn position(steps: &[String], step: &str) -> usize {
 }
 
 #[test]
-fn users_are_mapped_only_where_nobody_is_changed_to() {
+fn user_namespace_is_used_without_run_as_only() {
     let somebody = RunAs::new(1000, 1000);
     assert_ne!(flags(None) & libc::CLONE_NEWUSER, 0);
     assert_eq!(flags(Some(somebody)) & libc::CLONE_NEWUSER, 0);
@@ -117,7 +117,7 @@ fn users_are_mapped_only_where_nobody_is_changed_to() {
 }
 
 #[test]
-fn what_is_written_is_copied_before_everything_is_protected() {
+fn writable_trees_are_copied_before_the_system_is_protected() {
     let steps = all(&Sandbox::strict(), Proc::Own);
     let [private, devices, protected, mounted] = [
         "mount none /",
@@ -137,7 +137,7 @@ fn what_is_written_is_copied_before_everything_is_protected() {
 }
 
 #[test]
-fn a_refused_proc_is_empty() {
+fn refused_proc_is_empty() {
     let steps = all(&strict(), Proc::Empty);
     position(&steps, "mount tmpfs /proc ro");
     assert!(
@@ -147,12 +147,12 @@ fn a_refused_proc_is_empty() {
 }
 
 #[test]
-fn what_is_not_wanted_is_not_there() {
+fn unwanted_paths_are_absent() {
     check(|_| strict(), &[], &[]);
 }
 
 #[test]
-fn what_is_visible_is_copied_when_it_can_not_be_written_any_more() {
+fn visible_trees_are_copied_after_the_system_is_protected() {
     check(
         |_| strict(),
         &["work/script"],
@@ -167,7 +167,7 @@ fn what_is_visible_is_copied_when_it_can_not_be_written_any_more() {
 }
 
 #[test]
-fn what_lies_in_something_visible_is_visible() {
+fn path_in_a_visible_directory_is_visible() {
     check(
         |_| strict(),
         &["work", "work/script", "work/missing"],
@@ -181,7 +181,7 @@ fn what_lies_in_something_visible_is_visible() {
 }
 
 #[test]
-fn what_is_written_is_copied_while_it_can_be_and_lies_in_what_is_visible() {
+fn writable_tree_in_a_visible_one_is_copied_first() {
     check(
         |place| {
             strict()
@@ -201,7 +201,7 @@ fn what_is_written_is_copied_while_it_can_be_and_lies_in_what_is_visible() {
 }
 
 #[test]
-fn what_is_hidden_is_covered_but_for_what_is_written_in_it() {
+fn hidden_path_is_covered_except_writable_paths_in_it() {
     check(
         |place| {
             let sandbox = strict()
@@ -226,7 +226,7 @@ fn what_is_hidden_is_covered_but_for_what_is_written_in_it() {
 }
 
 #[test]
-fn what_is_hidden_stays_where_it_is_in_what_is_written() {
+fn hidden_path_in_a_writable_tree_can_not_be_moved() {
     check(
         |place| {
             fs::write(place.at("work/secret/open/other"), "").unwrap();
@@ -248,7 +248,7 @@ fn what_is_hidden_stays_where_it_is_in_what_is_written() {
 }
 
 #[test]
-fn of_equals_the_written_one_counts() {
+fn writable_entry_wins_over_an_equal_hidden_one() {
     check(
         |place| strict().hide(place.at("work")).write(place.at("work")),
         &["work"],
@@ -262,13 +262,13 @@ fn of_equals_the_written_one_counts() {
 }
 
 #[test]
-fn what_is_covered_anyway_is_not_hidden_again() {
+fn covered_paths_are_not_hidden_again() {
     check(|place| strict().hide(place.at("work")), &[], &[]);
     check(|place| strict().hide(place.at("work")), &["work"], &[]);
 }
 
 #[test]
-fn a_link_stays_a_link() {
+fn link_stays_a_link() {
     check(
         |_| strict(),
         &["link"],
@@ -284,7 +284,7 @@ fn a_link_stays_a_link() {
 }
 
 #[test]
-fn the_resolver_is_visible_with_a_network_only() {
+fn resolver_is_visible_with_a_network_only() {
     let resolver = |network| {
         let steps = all(&strict().network(network), Proc::Own);
         steps.iter().any(|step| step.ends_with("resolv.conf"))
@@ -303,7 +303,7 @@ fn refusal(sandbox: &Sandbox) -> String {
 }
 
 #[test]
-fn not_everything_can_be_written_or_hidden() {
+fn root_can_not_be_written_or_hidden() {
     for sandbox in [strict().write("/"), strict().hide("/")] {
         assert_eq!(
             refusal(&sandbox),
@@ -313,7 +313,7 @@ fn not_everything_can_be_written_or_hidden() {
 }
 
 #[test]
-fn there_are_only_so_many_places() {
+fn number_of_trees_is_bounded() {
     let place = Place::new();
     let mut sandbox = strict();
     for number in 0..MAX_TREES {

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn writer_is_not_kept_waiting_and_ends_nothing() {
+    fn writer_neither_waits_for_a_lease_nor_ends_the_process() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         File::create(&path).unwrap();
