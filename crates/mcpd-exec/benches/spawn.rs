@@ -161,7 +161,7 @@ fn flood(executor: &Executor, runtime: &Runtime) {
         let ours = begun.elapsed();
         assert_eq!(outcome.ending, Ending::Exited(0));
         assert_eq!(outcome.stdout.total_bytes, FLOOD);
-        ours.as_secs_f64() / counted(&pipeline).as_secs_f64()
+        ours.as_secs_f64() / time_pipeline(&pipeline).as_secs_f64()
     });
     let ratios: Vec<f64> = ratios.collect();
     println!(
@@ -177,7 +177,7 @@ fn flood(executor: &Executor, runtime: &Runtime) {
     clippy::disallowed_methods,
     reason = "this is what the executor is compared with"
 )]
-fn counted(pipeline: &str) -> Duration {
+fn time_pipeline(pipeline: &str) -> Duration {
     let begun = Instant::now();
     let output = std::process::Command::new("sh")
         .args(["-c", pipeline])

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn captured(head: usize, tail: usize, chunks: &[&[u8]]) -> Captured {
+fn capture(head: usize, tail: usize, chunks: &[&[u8]]) -> Captured {
     let limits = Limits {
         capture_head: head,
         capture_tail: tail,
@@ -17,13 +17,13 @@ fn captured(head: usize, tail: usize, chunks: &[&[u8]]) -> Captured {
 
 #[track_caller]
 fn check(head: usize, tail: usize, chunks: &[&[u8]], expected: &str) {
-    assert_eq!(captured(head, tail, chunks).to_text_lossy(), expected);
+    assert_eq!(capture(head, tail, chunks).to_text_lossy(), expected);
 }
 
 #[test]
 fn short_output_is_kept_whole() {
     check(4, 4, &[b"ab", b"cd", b"ef"], "abcdef");
-    assert_eq!(captured(4, 4, &[b"abcdef"]).whole().unwrap(), "abcdef");
+    assert_eq!(capture(4, 4, &[b"abcdef"]).whole().unwrap(), "abcdef");
 }
 
 #[test]
@@ -34,12 +34,12 @@ fn middle_of_long_output_is_left_out() {
         &[b"abcd", b"ef", b"ghij"],
         "ab\n… 5 bytes left out …\nhij",
     );
-    assert_eq!(captured(2, 3, &[b"abcdefghij"]).whole(), None);
+    assert_eq!(capture(2, 3, &[b"abcdefghij"]).whole(), None);
 }
 
 #[test]
 fn totals_are_exact() {
-    let captured = captured(2, 3, &[b"abcd", b"ef", b"ghij"]);
+    let captured = capture(2, 3, &[b"abcd", b"ef", b"ghij"]);
     assert_eq!((captured.total_bytes, captured.omitted_bytes), (10, 5));
 }
 
@@ -52,13 +52,13 @@ fn character_on_the_border_of_head_and_tail_survives() {
 fn capture_cuts_no_character() {
     // Head ends inside `é`, tail starts inside `ü`: both go, and are counted.
     check(2, 2, &["aé--üb".as_bytes()], "a\n… 6 bytes left out …\nb");
-    assert!(captured(2, 2, &["aé--üb".as_bytes()]).is_utf8());
+    assert!(capture(2, 2, &["aé--üb".as_bytes()]).is_utf8());
 }
 
 #[test]
 fn bytes_that_are_not_utf8_are_replaced_and_flagged() {
     check(8, 8, &[b"a\xff\0b"], "a\u{fffd}\0b");
-    assert!(!captured(8, 8, &[b"a\xff"]).is_utf8());
+    assert!(!capture(8, 8, &[b"a\xff"]).is_utf8());
 }
 
 #[test]

@@ -143,8 +143,10 @@ async fn set_id_bits_are_refused() {
             assert_eq!(has_any, level == Level::None, "at {level}: {body}");
         }
     }
-    allowed("chmod 1750 inside/file && touch inside/new && (set -C; umask 0; echo > inside/newer)")
-        .await;
+    check_allowed(
+        "chmod 1750 inside/file && touch inside/new && (set -C; umask 0; echo > inside/newer)",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -160,7 +162,7 @@ async fn readable_files_can_be_locked() {
 }
 
 /// Checks that a script may act in its writable places.
-async fn allowed(body: &str) {
+async fn check_allowed(body: &str) {
     for level in levels().await {
         let world = world();
         let outcome = run(&world, level, body).await;
@@ -171,12 +173,16 @@ async fn allowed(body: &str) {
 
 #[tokio::test]
 async fn inside_paths_are_writable() {
-    allowed("cd inside && echo x > file && echo x > new && rm new && mkdir -p a/b && mv file a/b")
-        .await;
-    allowed("cd inside && mkdir a b && echo x > a/x && ln a/x b/y && mv a/x b/x && chmod 700 b")
-        .await;
-    allowed("touch \"${TMPDIR:-/tmp}/mcpd-$$\" && rm \"${TMPDIR:-/tmp}/mcpd-$$\"").await;
-    allowed("echo x > \"$(mktemp)\"; echo x > /dev/null; echo x > /dev/stderr").await;
+    check_allowed(
+        "cd inside && echo x > file && echo x > new && rm new && mkdir -p a/b && mv file a/b",
+    )
+    .await;
+    check_allowed(
+        "cd inside && mkdir a b && echo x > a/x && ln a/x b/y && mv a/x b/x && chmod 700 b",
+    )
+    .await;
+    check_allowed("touch \"${TMPDIR:-/tmp}/mcpd-$$\" && rm \"${TMPDIR:-/tmp}/mcpd-$$\"").await;
+    check_allowed("echo x > \"$(mktemp)\"; echo x > /dev/null; echo x > /dev/stderr").await;
 }
 
 #[tokio::test]
@@ -224,7 +230,7 @@ async fn missing_writable_path_is_reported() {
 }
 
 /// Checks that a script can't read `outside/file`, which is hidden with all of `outside`.
-async fn unreadable(body: &str) {
+async fn check_unreadable(body: &str) {
     for level in levels().await {
         let world = world();
         let sandbox = Sandbox::at(level)
@@ -238,15 +244,15 @@ async fn unreadable(body: &str) {
 
 #[tokio::test]
 async fn hidden_paths_are_not_read() {
-    unreadable("cat outside/file").await;
-    unreadable("cat inside/link").await;
-    unreadable("cd outside && cat file").await;
-    unreadable("cat inside/../outside/file").await;
-    unreadable("cat /proc/self/root$PWD/outside/file").await;
-    unreadable("ln outside/file inside/new; cat inside/new").await;
-    unreadable("mv outside inside/new; cat inside/new/file").await;
-    unreadable("mv outside/file inside/new; cat inside/new").await;
-    unreadable("chmod 777 outside outside/file; cat outside/file").await;
+    check_unreadable("cat outside/file").await;
+    check_unreadable("cat inside/link").await;
+    check_unreadable("cd outside && cat file").await;
+    check_unreadable("cat inside/../outside/file").await;
+    check_unreadable("cat /proc/self/root$PWD/outside/file").await;
+    check_unreadable("ln outside/file inside/new; cat inside/new").await;
+    check_unreadable("mv outside inside/new; cat inside/new/file").await;
+    check_unreadable("mv outside/file inside/new; cat inside/new").await;
+    check_unreadable("chmod 777 outside outside/file; cat outside/file").await;
 }
 
 /// Otherwise the next run would find nothing to hide there.

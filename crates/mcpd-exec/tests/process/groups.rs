@@ -20,7 +20,7 @@ const HOG: &str =
 
 /// Returns the group that is delegated to this process. It is looked up once, since afterwards
 /// the process is in a group below it.
-fn delegated() -> Option<&'static Path> {
+fn delegated_group() -> Option<&'static Path> {
     static DELEGATED: OnceLock<Option<PathBuf>> = OnceLock::new();
     DELEGATED.get_or_init(mcpd_exec::control_group).as_deref()
 }
@@ -31,7 +31,7 @@ async fn world() -> Option<(World, MutexGuard<'static, ()>)> {
     let turn = TURN.lock().await;
     let mut config = config(16, 1000);
     config.reaper = true;
-    config.cgroup = delegated().map(Path::to_owned);
+    config.cgroup = delegated_group().map(Path::to_owned);
     let world = World::with(config);
     let outcome = run(&world, Level::None, "true", megabytes(100)).await;
     if outcome.enforced.cgroup {
@@ -170,7 +170,7 @@ async fn control_groups_of_a_thousand_runs_are_removed() {
 
 fn none_is_left(world: World) {
     drop(world);
-    let parent = delegated().unwrap();
+    let parent = delegated_group().unwrap();
     let groups = || {
         let entries = fs::read_dir(parent).unwrap().filter_map(Result::ok);
         let names = entries.map(|entry| entry.file_name().into_string().unwrap());

@@ -30,7 +30,7 @@ fn host(program: &Path) -> Command {
 
 /// Starts a host with a run at a level. Returns when at least `processes` of it are alive, with
 /// its temporary directories in place.
-fn running(world: &World, level: Level, body: &str, processes: usize) -> Child {
+fn start_host(world: &World, level: Level, body: &str, processes: usize) -> Child {
     let temporary = world.directory().join("temporary");
     fs::create_dir(&temporary).unwrap();
     // `env` sets the mark, so that the host itself is not marked.
@@ -52,7 +52,7 @@ fn kill(host: &mut Child) {
 }
 
 /// Checks that nothing of the run is left, and no directory of it.
-fn gone(world: &World) {
+fn check_gone(world: &World) {
     world.nothing_left();
     let temporary = world.directory().join("temporary");
     let is_empty = || fs::read_dir(&temporary).unwrap().next().is_none();
@@ -66,12 +66,12 @@ const DAEMONS: &str = "for i in 1 2 3; do setsid sh -c '(sleep 300 &)'; done
 async fn killed_host_leaves_nothing() {
     for level in levels().await {
         let world = World::new();
-        let mut host = running(&world, level, DAEMONS, 5);
+        let mut host = start_host(&world, level, DAEMONS, 5);
         kill(&mut host);
         match level {
             // It has no temporary directory.
             Level::None => world.nothing_left(),
-            _ => gone(&world),
+            _ => check_gone(&world),
         }
     }
 }
@@ -101,14 +101,14 @@ async fn watchdog_that_is_killed_is_replaced() {
         return;
     }
     let world = World::new();
-    let mut host = running(&world, Level::Guarded, DAEMONS, 5);
+    let mut host = start_host(&world, Level::Guarded, DAEMONS, 5);
     let first = watchdog(host.id()).unwrap();
     kill_process(first, Signal::KILL).unwrap();
     eventually("another", || {
         watchdog(host.id()).is_some_and(|pid| pid != first)
     });
     kill(&mut host);
-    gone(&world);
+    check_gone(&world);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn watchdog(host: u32) -> Option<Pid> {
 }
 
 /// Runs a script in a host that lacks something.
-fn lacking(wrapper: &[&str], level: Level, body: &str) -> Output {
+fn run_in_wrapper(wrapper: &[&str], level: Level, body: &str) -> Output {
     let (program, arguments) = wrapper.split_first().unwrap();
     let mut host = host(Path::new(program));
     let host = host.args(arguments).arg(example()).arg(level.as_str());
@@ -167,7 +167,7 @@ fn text(output: &Output) -> String {
 }
 
 /// Runs a host for which some calls fail.
-fn without(calls: &[(i64, i32)], level: Level) -> Output {
+fn run_without_calls(calls: &[(i64, i32)], level: Level) -> Output {
     const SCRIPT: &str = r#"
         my @calls = split ",", shift;
         my $code = pack "SCCL", 0x20, 0, 0, 0;
@@ -191,7 +191,7 @@ fn without(calls: &[(i64, i32)], level: Level) -> Output {
         &numbers[0],
         &numbers[1],
     ];
-    lacking(&wrapper, level, "echo ran")
+    run_in_wrapper(&wrapper, level, "echo ran")
 }
 
 #[tokio::test]
@@ -201,10 +201,10 @@ async fn missing_landlock_is_reported_at_guarded_and_replaced_at_strict() {
     }
     for error in [libc::ENOSYS, libc::EOPNOTSUPP] {
         let calls = [(libc::SYS_landlock_create_ruleset, error)];
-        let said = text(&without(&calls, Level::Guarded));
+        let said = text(&run_without_calls(&calls, Level::Guarded));
         assert!(said.starts_with("ran\nExited(0)"), "{said}");
         assert!(said.contains("not enforced: landlock:"), "{said}");
-        let said = text(&without(&calls, Level::Strict));
+        let said = text(&run_without_calls(&calls, Level::Strict));
         assert!(said.starts_with("ran\nExited(0)"), "{said}");
     }
 }
@@ -215,10 +215,10 @@ async fn missing_filters_are_reported_at_guarded_and_refused_at_strict() {
         return;
     }
     let calls = [(libc::SYS_seccomp, libc::EPERM)];
-    let said = text(&without(&calls, Level::Guarded));
+    let said = text(&run_without_calls(&calls, Level::Guarded));
     assert!(said.starts_with("ran\nExited(0)"), "{said}");
     assert!(said.contains("not enforced: seccomp:"), "{said}");
-    let said = text(&without(&calls, Level::Strict));
+    let said = text(&run_without_calls(&calls, Level::Strict));
     let refusal = "run: failed to confine `/usr/bin/sh` as asked: seccomp:";
     assert!(said.starts_with(refusal), "{said}");
 }
@@ -239,12 +239,12 @@ async fn missing_namespaces_are_refused_at_strict_only() {
         forbid,
         "sh",
     ];
-    let output = lacking(&wrapper, Level::Guarded, "echo ran");
+    let output = run_in_wrapper(&wrapper, Level::Guarded, "echo ran");
     if !output.status.success() {
         return skip(&format!("a host without namespaces: {}", text(&output)));
     }
     assert!(text(&output).starts_with("ran\n"));
-    let said = text(&lacking(&wrapper, Level::Strict, "echo ran"));
+    let said = text(&run_in_wrapper(&wrapper, Level::Strict, "echo ran"));
     assert!(
         said.contains("namespaces: the kernel refuses them") && !said.contains("ran\n"),
         "{said}"
@@ -258,7 +258,7 @@ async fn busy_mount_is_no_refusal_of_namespaces() {
         return;
     }
     let busy = [(libc::SYS_mount_setattr, libc::EBUSY)];
-    let said = text(&without(&busy, Level::Strict));
+    let said = text(&run_without_calls(&busy, Level::Strict));
     let failure = "run: failed to start `/usr/bin/sh`: ";
     assert!(
         said.starts_with(failure) && !said.contains("refuses"),
@@ -284,7 +284,7 @@ async fn masked_proc_is_empty_at_strict_and_reported() {
     }
     let mask = "mount --bind /dev/null /proc/uptime && exec \"$@\"";
     let wrapper = [&WITH_MOUNTS[..], &[mask, "sh"]].concat();
-    let output = lacking(&wrapper, Level::Strict, "ls -A /proc; echo ran");
+    let output = run_in_wrapper(&wrapper, Level::Strict, "ls -A /proc; echo ran");
     let said = text(&output);
     if !output.status.success() {
         return skip(&format!("a masked /proc: {said}"));
@@ -301,7 +301,7 @@ const CHILDREN_IGNORED: [&str; 3] = ["perl", "-e", "$SIG{CHLD} = 'IGNORE'; exec 
 #[tokio::test]
 async fn ignored_children_of_a_host_are_reset() {
     for level in levels().await {
-        let output = lacking(&CHILDREN_IGNORED, level, "sleep 0.1; exit 3");
+        let output = run_in_wrapper(&CHILDREN_IGNORED, level, "sleep 0.1; exit 3");
         let said = text(&output);
         assert!(said.contains("Exited(3)"), "at {level}: {said}");
     }
@@ -432,7 +432,7 @@ async fn missing_proc_is_refused_at_strict() {
 /// Runs a script in a host with a file size limit, in bytes.
 fn with_small_files(size: u32, level: Level, body: &str) -> Output {
     let limit = "prlimit --pid $$ --fsize=$0 && exec \"$@\"";
-    lacking(&["sh", "-c", limit, &size.to_string()], level, body)
+    run_in_wrapper(&["sh", "-c", limit, &size.to_string()], level, body)
 }
 
 #[tokio::test]

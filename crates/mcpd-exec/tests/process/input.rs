@@ -53,7 +53,7 @@ async fn input_around_the_size_of_a_pipe_is_complete() {
 }
 
 /// Checks a script that does not read its input of 8 MiB.
-async fn unread(body: &str) {
+async fn check_unread(body: &str) {
     let script = |world: &World| world.sh(body).stdin(vec![b'x'; 8 * MIB]);
     check(script, |outcome| {
         assert_eq!(outcome.stdout.head, "done\n");
@@ -65,12 +65,12 @@ async fn unread(body: &str) {
 
 #[tokio::test]
 async fn unread_input_is_no_failure() {
-    unread("echo done").await;
+    check_unread("echo done").await;
 }
 
 #[tokio::test]
 async fn closed_input_is_no_failure() {
-    unread("exec <&-; sleep 0.1; echo done").await;
+    check_unread("exec <&-; sleep 0.1; echo done").await;
 }
 
 #[tokio::test]

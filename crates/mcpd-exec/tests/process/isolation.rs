@@ -118,7 +118,7 @@ async fn runs_can_not_attack_each_other() {
         let run = async move { executor.run(waiting.sandbox(Sandbox::at(level))).await };
         let run = tokio::spawn(run);
         eventually_async(|| one.processes() >= 2).await;
-        for pid in one.marked() {
+        for pid in one.marked_processes() {
             let pid = pid.as_raw_nonzero();
             let attack = other.sh(&format!("kill -0 {pid} || head -c 1 /proc/{pid}/environ"));
             let outcome = other.run_in(Sandbox::at(level), attack).await;

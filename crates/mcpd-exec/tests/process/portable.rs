@@ -6,7 +6,7 @@ use mcpd_exec::{Command, Containment, Limits, Missing, Network, RunAs, Sandbox, 
 use crate::support::{World, eventually, limits, within};
 
 /// Returns the missing mechanisms for which a run is refused, joined.
-async fn refused(command: Command) -> String {
+async fn missing_required(command: Command) -> String {
     let world = World::new();
     let error = within(world.executor.run(command)).await.unwrap_err();
     world.nothing_left();
@@ -20,7 +20,7 @@ async fn refused(command: Command) -> String {
 }
 
 /// Returns the mechanisms that a run at `sandbox` reports as missing, joined.
-async fn reported(sandbox: Sandbox, limits: Limits) -> String {
+async fn missing_reported(sandbox: Sandbox, limits: Limits) -> String {
     let world = World::new();
     let command = Command::new("true").limits(limits);
     let outcome = world.run_in(sandbox, command).await;
@@ -32,7 +32,7 @@ async fn reported(sandbox: Sandbox, limits: Limits) -> String {
 
 #[tokio::test]
 async fn guarded_run_reports_missing_mechanisms() {
-    let missing = reported(Sandbox::guarded(), Limits::default()).await;
+    let missing = missing_reported(Sandbox::guarded(), Limits::default()).await;
     for mechanism in ["sandbox", "reaper", "watchdog", "limits"] {
         assert!(missing.contains(&format!("{mechanism}: ")), "{missing}");
     }
@@ -40,24 +40,30 @@ async fn guarded_run_reports_missing_mechanisms() {
 
 #[tokio::test]
 async fn unconfined_run_reports_only_missing_limits() {
-    assert_eq!(reported(Sandbox::none(), Limits::default()).await, "");
+    assert_eq!(
+        missing_reported(Sandbox::none(), Limits::default()).await,
+        ""
+    );
     let wanted = limits(|limits| limits.memory = Some(1 << 30));
     let missing = "limits: not held to on this system: memory\n";
-    assert_eq!(reported(Sandbox::none(), wanted).await, missing);
+    assert_eq!(missing_reported(Sandbox::none(), wanted).await, missing);
 }
 
 #[tokio::test]
 async fn required_confinement_is_refused() {
     let command = || Command::new("true");
     let strict = Sandbox::strict().missing(Missing::Report);
-    assert_eq!(refused(command().sandbox(strict)).await, "namespaces");
+    assert_eq!(
+        missing_required(command().sandbox(strict)).await,
+        "namespaces"
+    );
     let alone = Sandbox::guarded().network(Network::Off);
-    assert_eq!(refused(command().sandbox(alone)).await, "sandbox");
+    assert_eq!(missing_required(command().sandbox(alone)).await, "sandbox");
     let somebody = Sandbox::none().run_as(RunAs::new(1, 1));
-    assert_eq!(refused(command().sandbox(somebody)).await, "user");
+    assert_eq!(missing_required(command().sandbox(somebody)).await, "user");
     let whole = Sandbox::guarded().missing(Missing::Refuse);
     assert_eq!(
-        refused(command().sandbox(whole)).await,
+        missing_required(command().sandbox(whole)).await,
         "reaper watchdog sandbox limits"
     );
 }

@@ -33,7 +33,7 @@ fn place(world: &World) -> PathBuf {
 }
 
 /// Checks that root can't do in a run what only root can do.
-async fn denied(body: &str) {
+async fn check_denied(body: &str) {
     if !is_root() {
         return skip(&format!("what only root can do: {body}"));
     }
@@ -67,12 +67,12 @@ async fn check(command: impl Fn(&World) -> Command, expected: impl Fn(Level) -> 
 
 #[tokio::test]
 async fn root_has_no_privileges_in_a_run() {
-    denied("cat place/foreign").await;
-    denied("chown 0 place/foreign").await;
-    denied("chmod 644 place/foreign").await;
-    denied("perl -e 'setpriority(0, 0, -1) or die'").await;
-    denied("perl -MPOSIX -e 'setuid(1); die if $< != 1'").await;
-    denied("chroot / true").await;
+    check_denied("cat place/foreign").await;
+    check_denied("chown 0 place/foreign").await;
+    check_denied("chmod 644 place/foreign").await;
+    check_denied("perl -e 'setpriority(0, 0, -1) or die'").await;
+    check_denied("perl -MPOSIX -e 'setuid(1); die if $< != 1'").await;
+    check_denied("chroot / true").await;
 }
 
 #[tokio::test]

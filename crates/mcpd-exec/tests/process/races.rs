@@ -11,7 +11,7 @@ use std::time::Duration;
 use mcpd_exec::{Command, Ending, Level, Sandbox};
 use tokio::sync::{Mutex, Notify};
 
-use crate::support::{World, config, counted, is_root, levels, limits, ms, within};
+use crate::support::{World, config, is_root, levels, limits, ms, sandbox_counted_alone, within};
 
 const ROUNDS: usize = 200;
 /// Room for the tree beside the other processes of the user.
@@ -66,7 +66,7 @@ async fn race(world: &World, level: Level, command: Command, round: usize) {
         tokio::time::sleep(Duration::from_micros(round as u64 * 137 % 5003)).await;
     };
     let run = world.executor.run_until(
-        command.sandbox(counted(level)),
+        command.sandbox(sandbox_counted_alone(level)),
         |_| begun.notify_one(),
         soon,
     );

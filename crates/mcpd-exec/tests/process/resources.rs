@@ -7,7 +7,8 @@ use mcpd_exec::{Ending, Level, Limits, Outcome, Sandbox, StartError};
 
 use crate::host::again_as_stranger;
 use crate::support::{
-    World, counted, eventually_async, is_root, levels, limits, ms, signal, skip, timed_out, within,
+    World, eventually_async, is_root, levels, limits, ms, sandbox_counted_alone, signal, skip,
+    timed_out, within,
 };
 
 async fn run(world: &World, level: Level, limits: Limits, body: &str) -> Outcome {
@@ -122,15 +123,15 @@ async fn default_limits_hold_for_confined_processes() {
 async fn processes(level: Level, limit: Option<u64>, attempts: u32) -> u32 {
     let code = format!("for (1 .. {attempts}) {{ my $p = fork; defined $p or last; $p or exec qw(sleep 300); push @p, $p }}
         print scalar @p; kill KILL => @p");
-    made(level, limit, &["perl", "-e", &code]).await
+    count_processes(level, limit, &["perl", "-e", &code]).await
 }
 
 /// Returns the number of processes that a program reports to have started.
-async fn made(level: Level, limit: Option<u64>, words: &[&str]) -> u32 {
+async fn count_processes(level: Level, limit: Option<u64>, words: &[&str]) -> u32 {
     let world = World::new();
     let limits = limits(|limits| limits.processes = limit);
     let command = world.command(words[0]).args(&words[1..]).current_dir("/");
-    let command = command.limits(limits).sandbox(counted(level));
+    let command = command.limits(limits).sandbox(sandbox_counted_alone(level));
     let outcome = within(world.executor.run(command)).await.unwrap();
     assert_eq!(outcome.ending, Ending::Exited(0), "at {level}: {outcome:?}");
     outcome.stdout.to_text_lossy().parse().unwrap()
@@ -168,8 +169,12 @@ stop.set()";
         return skip("threads, without `/usr/bin/python3`");
     }
     for level in levels().await {
-        assert_eq!(made(level, None, &python).await, 40, "at {level}");
-        let held = made(level, Some(20), &python).await;
+        assert_eq!(
+            count_processes(level, None, &python).await,
+            40,
+            "at {level}"
+        );
+        let held = count_processes(level, Some(20), &python).await;
         assert!((10..20).contains(&held), "{held} at {level}");
     }
 }
@@ -206,7 +211,10 @@ async fn script_that_may_not_fork_runs() {
         let world = World::new();
         let limits = limits(|limits| limits.processes = Some(1));
         let body = "echo alone; (echo together)";
-        let command = world.sh(body).limits(limits).sandbox(counted(level));
+        let command = world
+            .sh(body)
+            .limits(limits)
+            .sandbox(sandbox_counted_alone(level));
         let outcome = within(world.executor.run(command)).await.unwrap();
         assert_eq!(
             outcome.stdout.to_text_lossy(),
@@ -235,7 +243,7 @@ async fn process_limit_already_reached_is_a_start_error() {
     }
     for level in levels().await {
         let world = World::new();
-        let sandbox = counted(level);
+        let sandbox = sandbox_counted_alone(level);
         let user = sandbox.run_as.unwrap();
         let crowd = world
             .command("sh")
@@ -278,7 +286,7 @@ async fn fork_bomb_is_contained() {
         let command = command
             .current_dir("/")
             .limits(limits)
-            .sandbox(counted(level));
+            .sandbox(sandbox_counted_alone(level));
         within(world.executor.run(command)).await.unwrap();
         world.nothing_left();
     }

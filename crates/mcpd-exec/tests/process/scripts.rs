@@ -193,7 +193,7 @@ async fn file_reading_script_runs() {
 
 /// Returns what a counter prints in three calls, and its file afterwards. `allow` adds writable
 /// paths.
-async fn counted(level: Level, allow: impl Fn(Sandbox, &Path) -> Sandbox) -> (String, String) {
+async fn count_calls(level: Level, allow: impl Fn(Sandbox, &Path) -> Sandbox) -> (String, String) {
     let world = World::new();
     let file = world.directory().join("state.json");
     fs::write(&file, "{\"seen\": 40}\n").unwrap();
@@ -215,7 +215,7 @@ async fn counted(level: Level, allow: impl Fn(Sandbox, &Path) -> Sandbox) -> (St
 #[tokio::test]
 async fn counter_counts_in_its_writable_file() {
     for level in levels().await {
-        let (said, kept) = counted(level, |sandbox, file| sandbox.write(file)).await;
+        let (said, kept) = count_calls(level, |sandbox, file| sandbox.write(file)).await;
         let calls = "{\"seen\": 41, \"more\": 1}\n{\"seen\": 43, \"more\": 2}\n{\"seen\": 43}\n";
         assert_eq!((&*said, &*kept), (calls, "{\"seen\": 43}\n"), "at {level}");
     }
@@ -225,7 +225,7 @@ async fn counter_counts_in_its_writable_file() {
 #[tokio::test]
 async fn counter_keeps_nothing_in_a_read_only_file() {
     for level in levels().await {
-        let (said, kept) = counted(level, |sandbox, _| sandbox).await;
+        let (said, kept) = count_calls(level, |sandbox, _| sandbox).await;
         let seen = if level == Level::None { 43 } else { 40 };
         let state = format!("{{\"seen\": {seen}}}\n");
         assert_eq!(kept, state, "at {level}");

@@ -100,7 +100,7 @@ impl World {
     }
 
     /// Lists the processes that carry the mark.
-    pub(crate) fn marked(&self) -> Vec<Pid> {
+    pub(crate) fn marked_processes(&self) -> Vec<Pid> {
         let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
         // A process that ends meanwhile can't be read, and a zombie has no environment.
         let marked = entries.filter(|entry| self.is_marked(&entry.path()));
@@ -112,12 +112,12 @@ impl World {
 
     /// Number of processes that carry the mark.
     pub(crate) fn processes(&self) -> usize {
-        self.marked().len()
+        self.marked_processes().len()
     }
 
     /// Kills the processes that carry the mark, for tests that leave some on purpose.
     pub(crate) fn end_all(&self) {
-        for pid in self.marked() {
+        for pid in self.marked_processes() {
             kill_process(pid, Signal::KILL).ok();
         }
         self.nothing_left();
@@ -203,7 +203,7 @@ pub(crate) fn is_root() -> bool {
 
 /// Returns a sandbox for a user whose processes the kernel counts alone: no other process or test
 /// has its number.
-pub(crate) fn counted(level: Level) -> Sandbox {
+pub(crate) fn sandbox_counted_alone(level: Level) -> Sandbox {
     let sandbox = Sandbox::at(level);
     if is_root() {
         static NEXT: AtomicU32 = AtomicU32::new(1 << 30);
