@@ -289,7 +289,7 @@ fn printable(text: &str) -> String {
 
 /// Returns the line of stderr that explains the failure of a script.
 fn last_words(stderr: &[u8]) -> Option<String> {
-    let shown = mcpd_exec::shown(stderr);
+    let shown = mcpd_exec::terminal_text(stderr);
     cause::cause(&String::from_utf8_lossy(&shown)).map(str::to_owned)
 }
 

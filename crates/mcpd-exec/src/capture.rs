@@ -22,8 +22,8 @@ pub struct Captured {
     /// The first bytes, up to [`Limits::keep`], if the stream is longer than head and tail.
     /// `None` as well if the disk did not take them.
     pub file: Option<SpillFile>,
-    /// The text that a terminal would show, if it differs: see [`shown`](Self::shown).
-    pub shown: Option<Box<Self>>,
+    /// The text that a terminal would show, if it differs: see [`terminal_view`](Self::terminal_view).
+    pub terminal: Option<Box<Self>>,
 }
 
 impl Captured {
@@ -41,8 +41,8 @@ impl Captured {
     /// Returns what a terminal would show of the stream: without escape sequences, and without
     /// text that was overwritten or erased. Ordinary output is returned unchanged.
     #[must_use]
-    pub fn shown(&self) -> &Self {
-        self.shown.as_deref().unwrap_or(self)
+    pub fn terminal_view(&self) -> &Self {
+        self.terminal.as_deref().unwrap_or(self)
     }
 
     /// Returns the stream as text: head, a note of what was left out, tail.
@@ -169,7 +169,7 @@ impl Capture {
             tail: Vec::from(self.tail).into(),
             total_bytes: self.total_bytes,
             file: None,
-            shown: None,
+            terminal: None,
         }
     }
 }

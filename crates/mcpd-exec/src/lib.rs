@@ -141,7 +141,7 @@ pub use line::{Line, Stream};
 pub use outcome::{Ending, Outcome, StdinReport, Timing, Usage, signal_name};
 pub use sandbox::{Level, Missing, Network, RunAs, Sandbox, UnknownLevel};
 pub use spill::SpillFile;
-pub use terminal::shown;
+pub use terminal::terminal_text;
 pub use variables::Variables;
 
 /// Returns the control group of this process, if systemd has delegated it (`Delegate=yes`) with

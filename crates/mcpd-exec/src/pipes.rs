@@ -13,7 +13,7 @@ use crate::os::{self, Output, Reader, Writer};
 use crate::outcome::StdinReport;
 use crate::spawner::Input;
 use crate::spill::SpillWriter;
-use crate::terminal::Shown;
+use crate::terminal::TerminalCapture;
 
 /// Writer of the standard input.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub(crate) struct Drain {
     /// The last read filled the buffer, so more is likely to follow.
     flooded: bool,
     capture: Capture,
-    shown: Shown,
+    terminal: TerminalCapture,
     /// Spill file for what exceeds the capture, if one is wanted.
     spill: Option<SpillWriter>,
     lines: Lines,
@@ -104,7 +104,7 @@ impl Drain {
             buffer,
             flooded: false,
             capture: Capture::new(limits),
-            shown: Shown::default(),
+            terminal: TerminalCapture::default(),
             spill,
             lines: Lines::new(stream, limits.line),
         })
@@ -149,7 +149,7 @@ impl Drain {
             return;
         }
         self.write_spill();
-        self.shown.push(&self.buffer, &self.capture);
+        self.terminal.push(&self.buffer, &self.capture);
         self.capture.push(&self.buffer);
         if let Some(on_line) = on_line {
             self.lines.push(&self.buffer, on_line);
@@ -210,7 +210,7 @@ impl Drain {
         let total_bytes = self.total_bytes();
         Captured {
             file: self.spill.and_then(|spill| spill.finish(total_bytes)),
-            shown: self.shown.finish(&self.capture),
+            terminal: self.terminal.finish(&self.capture),
             ..self.capture.finish()
         }
     }

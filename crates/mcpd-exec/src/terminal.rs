@@ -31,7 +31,7 @@ const MAX_SEQUENCE: usize = 1 << 20;
 
 /// Returns what a terminal would show of a whole text.
 #[must_use]
-pub fn shown(text: &[u8]) -> Cow<'_, [u8]> {
+pub fn terminal_text(text: &[u8]) -> Cow<'_, [u8]> {
     let start = first_control(text).or_else(|| text.ends_with(b"\r").then(|| text.len() - 1));
     let Some(start) = start else {
         return Cow::Borrowed(text);
@@ -59,13 +59,13 @@ fn line_start(before: &[u8]) -> usize {
 /// Second capture of a stream, with what a terminal would show. There is none as long as both are
 /// equal.
 #[derive(Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct TerminalCapture {
     reduced: Option<Box<(Screen, Capture)>>,
     /// The last byte was a carriage return, which may be a lone one.
     has_return: bool,
 }
 
-impl Shown {
+impl TerminalCapture {
     /// Takes the next bytes of the stream. `captured` holds the bytes before them.
     pub(crate) fn push(&mut self, mut bytes: &[u8], captured: &Capture) {
         if self.reduced.is_none() {

@@ -195,7 +195,7 @@ impl Output {
             Body::Disk(spill) => (spill.read()?, false),
         };
         let is_shown = !self.keeps_escapes && is_text(&bytes);
-        let (bytes, is_redacted) = match mcpd_exec::shown(&bytes) {
+        let (bytes, is_redacted) = match mcpd_exec::terminal_text(&bytes) {
             Cow::Owned(shown) if is_shown => (shown, false),
             _ => (bytes, is_redacted),
         };

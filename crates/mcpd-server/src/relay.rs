@@ -149,7 +149,7 @@ impl<'a> Relay<'a> {
     fn hear(&self, stream: Stream, bytes: &[u8], continues: bool) {
         let shown = match self.keeps_escapes {
             true => Cow::Borrowed(bytes),
-            false => mcpd_exec::shown(bytes),
+            false => mcpd_exec::terminal_text(bytes),
         };
         let bytes = &*shown;
         let mut state = lock(&self.state);

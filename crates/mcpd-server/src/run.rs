@@ -278,8 +278,8 @@ pub(crate) async fn execute_with(
     let ended = Box::pin(executor.run_with(command, on_line)).await;
     let mut outcome = ended.map_err(RunError::Start)?;
     if terms.keeps_escapes() {
-        outcome.stdout.shown = None;
-        outcome.stderr.shown = None;
+        outcome.stdout.terminal = None;
+        outcome.stderr.terminal = None;
     }
     redacted(terms, format, outcome).await
 }

@@ -7,14 +7,14 @@ use crate::limits::Limits;
 #[track_caller]
 fn check(text: &str, expected: &str) {
     assert_eq!(
-        String::from_utf8_lossy(&shown(text.as_bytes())),
+        String::from_utf8_lossy(&terminal_text(text.as_bytes())),
         expected,
         "{text:?}"
     );
     for length in 1..=4 {
         let captured = stream(text.as_bytes(), length, &Limits::default());
         assert_eq!(
-            captured.shown().to_text_lossy(),
+            captured.terminal_view().to_text_lossy(),
             expected,
             "{text:?} by {length}"
         );
@@ -24,14 +24,14 @@ fn check(text: &str, expected: &str) {
 
 /// Captures a text that comes in pieces.
 fn stream(text: &[u8], length: usize, limits: &Limits) -> Captured {
-    let (mut capture, mut shown) = (Capture::new(limits), Shown::default());
+    let (mut capture, mut shown) = (Capture::new(limits), TerminalCapture::default());
     for piece in text.chunks(length) {
         shown.push(piece, &capture);
         capture.push(piece);
     }
     let shown = shown.finish(&capture);
     let mut captured = capture.finish();
-    captured.shown = shown;
+    captured.terminal = shown;
     captured
 }
 
@@ -46,18 +46,18 @@ fn ordinary_text_is_not_touched() {
         "a  \n",
     ] {
         assert!(
-            matches!(shown(text.as_bytes()), Cow::Borrowed(_)),
+            matches!(terminal_text(text.as_bytes()), Cow::Borrowed(_)),
             "{text:?}"
         );
         assert!(
             stream(text.as_bytes(), 1, &Limits::default())
-                .shown
+                .terminal
                 .is_none()
         );
         check(text, text);
     }
     let latin = b"gr\xfc\xdfe\r\n";
-    assert_eq!(&*shown(latin), latin);
+    assert_eq!(&*terminal_text(latin), latin);
 }
 
 #[test]
@@ -109,16 +109,16 @@ fn broken_sequence_ends_with_its_line() {
     check("a\x1b]0;never closed\nb\n", "a\nb\n");
     check("a\x1b[", "a");
     let long = [&b"a\x1b]"[..], &vec![b'x'; MAX_SEQUENCE + 2], b"b"].concat();
-    assert!(shown(&long).ends_with(b"b"));
+    assert!(terminal_text(&long).ends_with(b"b"));
 }
 
 #[test]
 fn bytes_that_are_no_characters_swallow_nothing() {
     assert_eq!(
-        &*shown(b"\x1b[mgr\xfc\nx\xe9y\n"),
+        &*terminal_text(b"\x1b[mgr\xfc\nx\xe9y\n"),
         "gr\u{fffd}\nx\u{fffd}y\n".as_bytes()
     );
-    assert_eq!(&*shown(b"\x1b[ma\xe2\x82"), "a\u{fffd}".as_bytes());
+    assert_eq!(&*terminal_text(b"\x1b[ma\xe2\x82"), "a\u{fffd}".as_bytes());
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn long_lines_and_many_rows_are_kept_whole() {
 #[test]
 fn movement_makes_no_more_than_a_screen() {
     let text = "\x1b[65535C\x1b[65535;65535Hx".repeat(100);
-    assert!(shown(text.as_bytes()).len() < 2 * (MAX_ROWS + MAX_COLUMN));
+    assert!(terminal_text(text.as_bytes()).len() < 2 * (MAX_ROWS + MAX_COLUMN));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn progress_bar_longer_than_the_capture_leaves_room_for_the_rest() {
     let bar: String = (0..=100).map(|n| format!("\r{n}%")).collect();
     let captured = stream(format!("start\n{bar}\ndone\n").as_bytes(), 7, &limits);
     assert!(captured.omitted_bytes > 0);
-    let shown = captured.shown();
+    let shown = captured.terminal_view();
     assert_eq!(shown.to_text_lossy(), "start\n100%\ndone\n");
     assert_eq!(
         (shown.omitted_bytes, shown.total_bytes),
@@ -158,6 +158,6 @@ fn text_before_the_first_sequence_stays_cut_as_it_was() {
     let mut limits = Limits::default();
     (limits.capture_head, limits.capture_tail) = (4, 8);
     let captured = stream(b"0123456789abcdef\nok\x1b[m!\n", 5, &limits);
-    assert_eq!(captured.shown().head, "0123");
-    assert_eq!(captured.shown().tail, "def\nok!\n");
+    assert_eq!(captured.terminal_view().head, "0123");
+    assert_eq!(captured.terminal_view().tail, "def\nok!\n");
 }

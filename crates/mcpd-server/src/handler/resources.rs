@@ -187,7 +187,7 @@ async fn ask_state(
     }
     let whole = outcome
         .stdout
-        .shown()
+        .terminal_view()
         .whole()
         .ok_or_else(|| unreadable(script, "it is too large"))?;
     Ok(String::from_utf8_lossy(&whole).into_owned())

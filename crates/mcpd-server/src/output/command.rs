@@ -23,7 +23,7 @@ pub(crate) fn command_result(outcome: &Outcome, shelf: &Shelf) -> CallToolResult
         text::mark_failure(&mut result, &exit);
     }
     let stdout = &outcome.stdout;
-    let omitted = stdout.shown().omitted_bytes;
+    let omitted = stdout.terminal_view().omitted_bytes;
     text::note_totals(&mut result.meta, stdout.total_bytes, omitted);
     result
 }
@@ -48,7 +48,7 @@ fn printed(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<ContentBlock
         return Vec::new();
     }
     let mut content = vec![ContentBlock::text(text::of(output))];
-    if output.shown().omitted_bytes > 0 {
+    if output.terminal_view().omitted_bytes > 0 {
         content.extend(truncation_note::content(stream, output, shelf));
     }
     content

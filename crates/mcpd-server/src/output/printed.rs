@@ -61,7 +61,7 @@ pub(super) fn whole(output: &Captured) -> Result<Bytes, Fault> {
 /// other bytes unchanged.
 pub(super) fn readable(output: &Captured) -> Result<Bytes, Fault> {
     let bytes = whole(output)?;
-    match output.shown().whole() {
+    match output.terminal_view().whole() {
         Some(shown) if is_text(&bytes) => Ok(shown),
         _ => Ok(bytes),
     }

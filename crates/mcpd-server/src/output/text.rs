@@ -21,7 +21,7 @@ const STDERR_TAIL: usize = 4096;
 /// Makes the result of a run whose output is text and that shows `stdout`.
 pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> CallToolResult {
     let mut result = CallToolResult::text(of(stdout));
-    let omitted = stdout.shown().omitted_bytes;
+    let omitted = stdout.terminal_view().omitted_bytes;
     if omitted > 0 {
         let rest = truncation_note::content(Stream::Stdout, &outcome.stdout, shelf);
         result.content.extend(rest);
@@ -40,7 +40,7 @@ pub(super) fn conclude(result: &mut CallToolResult, outcome: &Outcome, shelf: &S
         let exit = Exit::of(outcome);
         mark_failure(result, &exit);
         note::add_failure(result, note::describe_failure("The script", outcome, &exit));
-        let stderr = outcome.stderr.shown();
+        let stderr = outcome.stderr.terminal_view();
         let captured = stderr.head.len() + stderr.tail.len();
         if captured > STDERR_TAIL || stderr.omitted_bytes > 0 {
             let rest = truncation_note::content(Stream::Stderr, &outcome.stderr, shelf);
@@ -85,7 +85,7 @@ pub(super) fn mark_failure(result: &mut CallToolResult, exit: &Exit) {
 
 /// Truncates the output to the length given as text.
 pub(super) fn shortened(stdout: &Captured) -> Captured {
-    let mut shortened = stdout.shown().clone();
+    let mut shortened = stdout.terminal_view().clone();
     let (head, tail) = (&mut shortened.head, &mut shortened.tail);
     if head.len() > 2 * KEPT {
         let mut rest = head.split_off(KEPT);
@@ -99,7 +99,7 @@ pub(super) fn shortened(stdout: &Captured) -> Captured {
 
 /// Returns an output as text.
 pub(super) fn of(output: &Captured) -> String {
-    let mut text = output.shown().to_text_lossy();
+    let mut text = output.terminal_view().to_text_lossy();
     text.truncate(without_line_end(&text).len());
     text
 }
@@ -121,7 +121,7 @@ pub(crate) fn replace_nul(text: &str) -> Cow<'_, str> {
 
 /// Returns the end of a stream.
 pub(crate) fn tail(stream: &Captured) -> String {
-    let text = stream.shown().to_text_lossy();
+    let text = stream.terminal_view().to_text_lossy();
     last_lines(text.trim_end(), STDERR_TAIL).to_owned()
 }
 

@@ -32,7 +32,7 @@ pub(super) fn content(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<C
         let mut link = Resource::new(uri, stream);
         link.mime_type = Some(mime_type.to_owned());
         // The size is unknown if control sequences are removed when it is read.
-        link.size = output.shown.is_none().then(|| kept.size());
+        link.size = output.terminal.is_none().then(|| kept.size());
         content.push(ContentBlock::ResourceLink(link));
     }
     content

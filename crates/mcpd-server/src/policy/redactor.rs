@@ -72,12 +72,12 @@ impl Redactor {
     /// Redacts the output of a text script, and the form that a terminal would show.
     pub(crate) fn text(&self, output: &Captured) -> Captured {
         let mut redacted = self.text_alone(output);
-        redacted.shown = self.shown(output);
+        redacted.terminal = self.shown(output);
         redacted
     }
 
     fn shown(&self, output: &Captured) -> Option<Box<Captured>> {
-        let shown = output.shown.as_ref();
+        let shown = output.terminal.as_ref();
         shown.map(|shown| Box::new(self.text_alone(shown)))
     }
 
@@ -101,7 +101,7 @@ impl Redactor {
             Cow::Borrowed(_) => output.clone(),
             redacted @ Cow::Owned(_) => replaced(output, redacted, &[]),
         };
-        redacted.shown = self.shown(output);
+        redacted.terminal = self.shown(output);
         redacted
     }
 
@@ -335,9 +335,9 @@ mod tests {
     #[test]
     fn secret_in_what_a_terminal_shows_is_found() {
         let mut printed = captured("123\x1b[0m456", "", 0);
-        printed.shown = Some(Box::new(captured("123456", "", 0)));
+        printed.terminal = Some(Box::new(captured("123456", "", 0)));
         for redacted in [redactor().text(&printed), redactor().json(&printed)] {
-            assert_eq!(redacted.shown().head, "[redacted PIN]");
+            assert_eq!(redacted.terminal_view().head, "[redacted PIN]");
         }
     }
 

@@ -223,7 +223,7 @@ impl Terms {
         if self.keeps_escapes {
             return text;
         }
-        let shown = match mcpd_exec::shown(text.as_bytes()) {
+        let shown = match mcpd_exec::terminal_text(text.as_bytes()) {
             Cow::Borrowed(_) => return text,
             Cow::Owned(shown) => shown,
         };
