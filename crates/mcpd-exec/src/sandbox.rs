@@ -132,7 +132,7 @@ pub struct Sandbox {
     /// that allows. Links are followed as in [`write`](Self::write).
     pub read: Vec<PathBuf>,
     /// Home directories. `guarded` hides what programs keep in them, which is `snap` and every
-    /// entry whose name begins with a dot, except entries that are [shown](Self::shown). `strict`
+    /// entry whose name begins with a dot, except entries that are [readable](Self::readable_in_homes). `strict`
     /// hides everything in them. The run can read what it needs: its program and the paths that
     /// are [visible](crate::Command::visible). The default is all homes: `$HOME`, that of the
     /// caller's account, and for root those of regular users.
@@ -265,7 +265,7 @@ impl Sandbox {
     /// A path may be written if both allow it by name. Paths with `..` never match, and callers
     /// that have links to fear must resolve them first.
     #[must_use]
-    pub fn tightened(mut self, wish: &Self) -> Self {
+    pub fn tighten(mut self, wish: &Self) -> Self {
         let base = Self::at(wish.level);
         if self.level == Level::None {
             self.write.clone_from(&wish.write);
@@ -366,14 +366,14 @@ mod tests {
     #[test]
     fn wish_confines_an_unconfined_sandbox() {
         let wish = Sandbox::guarded().write("/srv/data");
-        assert_eq!(Sandbox::none().tightened(&wish), wish);
+        assert_eq!(Sandbox::none().tighten(&wish), wish);
     }
 
     #[test]
     fn wish_loosens_nothing() {
         let floor = Sandbox::strict().write("/srv").hide("/opt/key");
         assert_eq!(
-            floor.clone().tightened(&Sandbox::none()),
+            floor.clone().tighten(&Sandbox::none()),
             floor,
             "no wish changes nothing"
         );
@@ -381,7 +381,7 @@ mod tests {
             .write("/srv/data")
             .write("/srv/../opt")
             .write("/etc");
-        let both = floor.clone().tightened(&wish);
+        let both = floor.clone().tighten(&wish);
         assert_eq!(both.level, Level::Strict);
         assert_eq!(both.write, [PathBuf::from("/srv/data")]);
         assert_eq!(both.hidden, floor.hidden);
@@ -397,11 +397,11 @@ mod tests {
             .write("/srv/data/key")
             .write("/srv/data/../up");
         let wish = Sandbox::guarded().write("/srv/data").hide("/srv/data/key");
-        let both = floor.clone().tightened(&wish);
+        let both = floor.clone().tighten(&wish);
         assert_eq!(both.write, [PathBuf::from("/srv/data/mine")]);
         let wish = Sandbox::guarded().write("/");
         let allowed = ["/srv/data/key", "/srv/data/mine", "/srv/other"];
-        assert_eq!(floor.tightened(&wish).write, allowed.map(PathBuf::from));
+        assert_eq!(floor.tighten(&wish).write, allowed.map(PathBuf::from));
     }
 
     #[test]
@@ -415,14 +415,14 @@ mod tests {
             .write("/home/keys/other")
             .write("/home/keys/mine")
             .write("/home/keyring");
-        let both = floor.tightened(&wish);
+        let both = floor.tighten(&wish);
         let allowed = ["/home/keyring", "/home/keys/mine"];
         assert_eq!(both.write, allowed.map(PathBuf::from));
     }
 
     #[test]
     fn wish_adds_hidden_paths() {
-        let both = Sandbox::guarded().tightened(&Sandbox::guarded().hide("/opt/key"));
+        let both = Sandbox::guarded().tighten(&Sandbox::guarded().hide("/opt/key"));
         assert!(both.hidden.contains(&PathBuf::from("/opt/key")));
         assert!(both.hidden.starts_with(&Sandbox::guarded().hidden));
     }
@@ -438,12 +438,12 @@ mod tests {
             .read("/home/a/notes")
             .read("/home/a/notes/../.mail")
             .read("/home/a/.mail");
-        let both = floor.tightened(&wish);
+        let both = floor.tighten(&wish);
         assert_eq!(
             both.read,
             ["/home/a/.tool", "/home/a/notes"].map(PathBuf::from)
         );
-        assert_eq!(Sandbox::none().tightened(&wish).read, wish.read);
+        assert_eq!(Sandbox::none().tighten(&wish).read, wish.read);
     }
 
     #[test]

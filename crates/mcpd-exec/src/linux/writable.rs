@@ -99,7 +99,7 @@ impl Readable {
         watch: &mut PathWatch,
     ) -> io::Result<Self> {
         let mut readable = Self::default();
-        let shown = sandbox.shown();
+        let shown = sandbox.readable_in_homes();
         let shown = shown.iter().map(PathBuf::as_path);
         for path in shown.chain(needed.iter().copied()) {
             if let Ok(place) = lead(path, written, watch)? {

@@ -75,7 +75,7 @@ impl Profile {
         let write = resolve_all(write.chain([temporary]));
         let hidden = resolve_all(sandbox.hidden.iter().map(PathBuf::as_path));
         let kept = kept_entries(sandbox);
-        let shown = sandbox.shown();
+        let shown = sandbox.readable_in_homes();
         let needed = needed.iter().filter(|path| sandbox.keeps(path));
         let shown = readable(shown.iter().chain(needed), &write);
         let read = readable(sandbox.read.iter(), &write);

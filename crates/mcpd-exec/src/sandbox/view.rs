@@ -43,7 +43,7 @@ impl Sandbox {
 
     /// Paths in homes that can be read by default: none at `strict`.
     #[must_use]
-    pub fn shown(&self) -> Vec<PathBuf> {
+    pub fn readable_in_homes(&self) -> Vec<PathBuf> {
         match self.level {
             Level::Guarded => homes::readable_paths(&self.homes),
             _ => Vec::new(),
@@ -64,7 +64,7 @@ impl Sandbox {
         // Iterating over all shown paths is worth it only inside a kept entry.
         let shown = kept
             .as_ref()
-            .and_then(|_| named(&self.shown(), Word::Shown));
+            .and_then(|_| named(&self.readable_in_homes(), Word::Shown));
         let entries = [
             kept,
             shown,

@@ -69,12 +69,12 @@ impl Terms {
         };
         if let Some(wish) = spec.and_then(|spec| spec.sandbox.as_ref()) {
             resolve_links(&mut sandbox);
-            sandbox = sandbox.tightened(&wished(wish, directory));
+            sandbox = sandbox.tighten(&wished(wish, directory));
         }
         // The environment of a described script depends on the level of its calls: a request for
         // its state must see the same one.
         let called_at = sandbox.level;
-        sandbox = sandbox.tightened(least);
+        sandbox = sandbox.tighten(least);
         let level = if spec.is_some() {
             called_at
         } else {

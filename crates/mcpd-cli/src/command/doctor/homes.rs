@@ -21,7 +21,7 @@ pub(super) struct Home {
 /// Reads every home whose secrets are hidden.
 pub(super) fn homes() -> Vec<Home> {
     let sandbox = Sandbox::guarded();
-    let shown = sandbox.shown();
+    let shown = sandbox.readable_in_homes();
     let homes = sandbox.homes.iter();
     homes
         .filter_map(|home| Home::new(home, &sandbox, &shown))
@@ -99,7 +99,7 @@ mod tests {
         }
         let mut sandbox = Sandbox::guarded();
         sandbox.homes = vec![home.to_owned()];
-        let home = Home::new(home, &sandbox, &sandbox.shown()).unwrap();
+        let home = Home::new(home, &sandbox, &sandbox.readable_in_homes()).unwrap();
         let set = |paths: [&str; 2]| paths.map(PathBuf::from).into();
         assert_eq!(home.visible, set([".cargo", ".config/git"]));
         assert_eq!(home.hidden, set([".config", ".foo"]));
