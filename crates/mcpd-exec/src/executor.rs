@@ -177,7 +177,7 @@ impl Executor {
     ///
     /// The first reason that would keep it from starting. A program that passes may still fail to
     /// start.
-    pub fn look(&self, command: &Command) -> Result<(), StartError> {
+    pub fn inspect(&self, command: &Command) -> Result<(), StartError> {
         spawner::resolve(command).and_then(|program| diagnosis::inspect(command, &program))
     }
 
@@ -253,7 +253,7 @@ impl Executor {
     }
 
     /// Number of runs in the queue.
-    pub fn queued(&self) -> usize {
+    pub fn queue_length(&self) -> usize {
         self.0.queued.load(Ordering::Relaxed)
     }
 

@@ -180,7 +180,7 @@ async fn run_dropped_in_the_queue_starts_nothing() {
                 .await
                 .is_err()
         );
-        assert_eq!(world.executor.queued(), 0);
+        assert_eq!(world.executor.queue_length(), 0);
     };
     tokio::select! {
         outcome = hold => panic!("{outcome:?}"),

@@ -30,7 +30,10 @@ async fn full_queue_rejects_at_once() {
                     "{error}"
                 );
                 refused += 1;
-                assert_eq!((world.executor.running(), world.executor.queued()), (8, 64));
+                assert_eq!(
+                    (world.executor.running(), world.executor.queue_length()),
+                    (8, 64)
+                );
             }
         }
         if refused == 128 {

@@ -18,7 +18,7 @@ async fn shutdown_terminates_runs_and_rejects_queued_ones() {
             world.executor.run(waiter).await
         };
         let shutdown = async {
-            while world.executor.queued() == 0 {
+            while world.executor.queue_length() == 0 {
                 tokio::task::yield_now().await;
             }
             world.executor.shutdown(ms(20_000)).await

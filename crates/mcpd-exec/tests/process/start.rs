@@ -322,7 +322,7 @@ async fn changed_while_queued(change: impl FnOnce(&Path)) -> Result<String, Star
     let wait = async {
         let run = world.executor.run(world.command(&script));
         let change = async {
-            while world.executor.queued() == 0 {
+            while world.executor.queue_length() == 0 {
                 tokio::task::yield_now().await;
             }
             change(&script);

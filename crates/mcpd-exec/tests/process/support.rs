@@ -135,7 +135,7 @@ impl World {
     pub(crate) fn nothing_left(&self) {
         eventually("no process left", || self.processes() == 0);
         eventually("every turn given back", || self.executor.running() == 0);
-        assert_eq!(self.executor.queued(), 0);
+        assert_eq!(self.executor.queue_length(), 0);
     }
 }
 

@@ -112,7 +112,7 @@ fn lacking(enforced: &Enforced, terms: &ProbeTerms) -> Vec<MissingMechanism> {
 /// Searches for the reason why `command` cannot be started.
 async fn look(executor: &Executor, command: Command) -> Result<(), StartError> {
     let executor = executor.clone();
-    let looked = tokio::task::spawn_blocking(move || executor.look(&command));
+    let looked = tokio::task::spawn_blocking(move || executor.inspect(&command));
     looked.await.unwrap_or(Ok(()))
 }
 

@@ -27,7 +27,7 @@ impl Examiner {
     ) -> Result<Launch, Diagnostic> {
         let terms = self.policy.terms(path, candidate.directory(), None);
         let command = launch.command().current_dir(&candidate.root);
-        match self.executor.look(&terms.apply(command)) {
+        match self.executor.inspect(&terms.apply(command)) {
             Ok(()) => Ok(launch),
             Err(error) if self.is_static && !is_of_file(&error) => Ok(launch),
             Err(error) => Err(probe::not_started(&error)),
