@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use self::diagnosis::SHEBANG_LIMIT;
-use crate::enforced::MissingMechanism;
+use crate::enforcement::MissingMechanism;
 
 /// Reason that nothing was run.
 ///

@@ -112,7 +112,7 @@
 mod account;
 mod capture;
 mod command;
-mod enforced;
+mod enforcement;
 mod error;
 mod executor;
 mod limits;
@@ -133,7 +133,7 @@ mod variables;
 pub use account::{Account, expand_home};
 pub use capture::Captured;
 pub use command::Command;
-pub use enforced::{Containment, Enforced, MissingMechanism};
+pub use enforcement::{Containment, Enforcement, MissingMechanism};
 pub use error::StartError;
 pub use executor::{Config, Executor};
 pub use limits::Limits;

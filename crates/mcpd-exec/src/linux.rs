@@ -59,7 +59,7 @@ use self::temporary::Directories;
 use self::tree::{ForeignZombies, Orphans};
 use self::watchdog::Watchdog;
 use crate::command::Command;
-use crate::enforced::{Enforced, MissingMechanism};
+use crate::enforcement::{Enforcement, MissingMechanism};
 use crate::error::{StartError, diagnosis};
 use crate::executor::Config;
 use crate::os::{Birth, ExitReport};
@@ -330,7 +330,7 @@ fn wait_for_start(confinement: &mut Confinement, spawned: &raw::Spawned) -> io::
 
 /// Refuses a run if a mechanism is missing that it insists on, or that nothing else can replace.
 fn refuse_missing(
-    enforced: &Enforced,
+    enforced: &Enforcement,
     command: &Command,
     program: &Path,
     class: &InstalledClass,
@@ -497,7 +497,7 @@ impl Child {
         group.is_some_and(Group::ran_out_of_memory)
     }
 
-    pub(crate) fn enforcement(&self) -> &Enforced {
+    pub(crate) fn enforcement(&self) -> &Enforcement {
         &self.confinement.enforced
     }
 }

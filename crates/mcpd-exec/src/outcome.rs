@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use crate::capture::Captured;
-use crate::enforced::Enforced;
+use crate::enforcement::Enforcement;
 
 /// Result of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Outcome {
     /// Resources used by the process and the descendants that it waited for.
     pub usage: Usage,
     /// The confinement that was in force.
-    pub enforced: Enforced,
+    pub enforced: Enforcement,
     /// Hidden files that the process complains of. Empty at first: a caller that
     /// [searches](crate::Sandbox::find_hidden) the output stores them here.
     pub hidden: Vec<PathBuf>,

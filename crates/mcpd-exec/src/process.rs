@@ -21,7 +21,7 @@ use std::{io, thread};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::command::Held;
-use crate::enforced::Enforced;
+use crate::enforcement::Enforcement;
 use crate::os::{self, Child, Output, Reader, System};
 use crate::outcome::Usage;
 
@@ -36,7 +36,7 @@ pub(crate) struct Process {
     live: Option<Live>,
     /// Exit status of the leader when the process was handed to the reaper.
     status: Option<ExitStatus>,
-    enforced: Enforced,
+    enforced: Enforcement,
     reaper: Reaper,
 }
 
@@ -110,7 +110,7 @@ impl Process {
             .is_some_and(|live| live.child.is_confined())
     }
 
-    pub(crate) fn enforcement(&self) -> &Enforced {
+    pub(crate) fn enforcement(&self) -> &Enforcement {
         &self.enforced
     }
 

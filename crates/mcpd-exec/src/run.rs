@@ -24,7 +24,7 @@ use scopeguard::ScopeGuard;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::enforced::{Containment, Enforced};
+use crate::enforcement::{Containment, Enforcement};
 use crate::executor::Stop;
 use crate::limits::Limits;
 use crate::line::{OnLine, Stream};
@@ -351,7 +351,7 @@ pub(crate) fn cancelled_before_start(queued: Duration) -> Outcome {
         pipes_held: false,
         leftovers: None,
         usage: Usage::default(),
-        enforced: Enforced::default(),
+        enforced: Enforcement::default(),
         hidden: Vec::new(),
         timing: Timing {
             queued,

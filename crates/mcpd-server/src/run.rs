@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use mcpd_exec::{
-    Command, Enforced, Executor, Level, Line, MissingMechanism, Outcome, RunAs, StartError,
+    Command, Enforcement, Executor, Level, Line, MissingMechanism, Outcome, RunAs, StartError,
 };
 use mcpd_protocol::{CallToolRequest, Method as _};
 use mcpd_scriptspec::{Invocation, OutputFormat, ScriptPath};
@@ -312,7 +312,7 @@ async fn redacted(
 pub(crate) struct Gaps(Mutex<BTreeSet<String>>);
 
 impl Gaps {
-    fn report(&self, enforced: &Enforced) {
+    fn report(&self, enforced: &Enforcement) {
         for missing in &enforced.missing {
             // One mechanism may lack several things.
             if sync::lock(&self.0).insert(missing.to_string()) {

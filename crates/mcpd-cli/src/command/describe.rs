@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use mcpd_exec::{Command, Containment, Enforced, Executor, Level, Limits, Network};
+use mcpd_exec::{Command, Containment, Enforcement, Executor, Level, Limits, Network};
 use mcpd_protocol::{Prompt, ToolAnnotations};
 use mcpd_scriptspec::{ScriptSpec, TaskSupport};
 use mcpd_server::{Terms, Tool};
@@ -227,7 +227,7 @@ async fn in_force(executor: &Executor, terms: &Terms) -> String {
     text
 }
 
-fn mechanisms(enforced: &Enforced) -> Vec<String> {
+fn mechanisms(enforced: &Enforcement) -> Vec<String> {
     let landlock = enforced.landlock;
     let has = |name: &str, is_there: bool| is_there.then(|| name.to_owned());
     let ends_all = enforced.containment == Containment::Proven;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use mcpd_exec::{
-    Command, Containment, Enforced, Executor, Level, Limits, Missing, MissingMechanism, Sandbox,
+    Command, Containment, Enforcement, Executor, Level, Limits, Missing, MissingMechanism, Sandbox,
     StartError,
 };
 use mcpd_server::transport::http::DEFAULT_MAX_CONNECTIONS;
@@ -114,13 +114,13 @@ async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::R
             &outcome.enforced,
         )),
         Err(StartError::Unenforceable { missing, .. }) => {
-            let mut finding = LevelReport::new(level, false, &Enforced::default());
+            let mut finding = LevelReport::new(level, false, &Enforcement::default());
             finding.missing = missing.into_iter().map(Gap::from).collect();
             Ok(finding)
         }
         // One feature of the machine is faulty, and the other levels may not need it.
         Err(StartError::Setup { step, source, .. }) => {
-            let mut finding = LevelReport::new(level, false, &Enforced::default());
+            let mut finding = LevelReport::new(level, false, &Enforcement::default());
             finding.missing.push(Gap {
                 mechanism: "confinement",
                 reason: format!("failed to {step}: {source}"),
@@ -144,7 +144,7 @@ async fn memory(
         .run(command)
         .await
         .context("limit the memory of a run")?;
-    let Enforced {
+    let Enforcement {
         cgroup, missing, ..
     } = outcome.enforced;
     let mut missing = missing.into_iter();
@@ -182,7 +182,7 @@ async fn interpreters(file: &File, executor: &Executor) -> anyhow::Result<Vec<La
 }
 
 impl LevelReport {
-    fn new(level: Level, available: bool, enforced: &Enforced) -> Self {
+    fn new(level: Level, available: bool, enforced: &Enforcement) -> Self {
         Self {
             level: level.as_str(),
             available,

@@ -14,7 +14,7 @@ use super::tree::Mark;
 use super::watchdog::Watchdog;
 use super::{System, tree};
 use crate::command::Command;
-use crate::enforced::{Containment, Enforced, MissingMechanism};
+use crate::enforcement::{Containment, Enforcement, MissingMechanism};
 use crate::limits::Limits;
 use crate::sandbox::{Level, Network};
 
@@ -29,7 +29,7 @@ pub(crate) struct Confinement {
     pub(crate) isolation: Option<Isolation>,
     /// Paths that were to be writable and are not, each as a sentence.
     pub(crate) skipped: Vec<String>,
-    pub(crate) enforced: Enforced,
+    pub(crate) enforced: Enforcement,
 }
 
 impl Confinement {

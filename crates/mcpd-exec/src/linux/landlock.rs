@@ -25,7 +25,7 @@ use super::home::Homes;
 use super::path_watch::PathWatch;
 use super::pipe;
 use super::writable::{Readable, Writable};
-use crate::enforced::MissingMechanism;
+use crate::enforcement::MissingMechanism;
 use crate::os::{self, Fault};
 use crate::sandbox::{Network, Sandbox};
 

@@ -24,7 +24,7 @@ use self::unconfined as seatbelt;
 use super::seatbelt;
 use super::{Birth, ExitReport, Output, Pipe};
 use crate::command::Command;
-use crate::enforced::Enforced;
+use crate::enforcement::Enforcement;
 use crate::error::{StartError, diagnosis};
 use crate::executor::Config;
 use crate::process::Progress;
@@ -199,7 +199,7 @@ impl Child {
         false
     }
 
-    pub(crate) fn enforcement(&self) -> &Enforced {
+    pub(crate) fn enforcement(&self) -> &Enforcement {
         self.confinement.enforcement()
     }
 }

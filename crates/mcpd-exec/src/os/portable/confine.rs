@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::group::{CONTAINMENT, GAPS, IS_JOB};
 use super::seatbelt;
 use crate::command::Command;
-use crate::enforced::{Enforced, MissingMechanism};
+use crate::enforcement::{Enforcement, MissingMechanism};
 use crate::error::StartError;
 use crate::limits::Limits;
 use crate::sandbox::{Level, Missing, Network, Sandbox};
@@ -15,7 +15,7 @@ use crate::sandbox::{Level, Missing, Network, Sandbox};
 /// Confinement of one run.
 #[derive(Debug)]
 pub(crate) struct Confinement {
-    enforced: Enforced,
+    enforced: Enforcement,
     /// Directory of a confined run, removed on drop.
     temporary: Option<TempDir>,
 }
@@ -34,10 +34,10 @@ impl Confinement {
     ) -> Result<Self, StartError> {
         let sandbox = &command.sandbox;
         let mut confinement = Self {
-            enforced: Enforced {
+            enforced: Enforcement {
                 level: sandbox.level,
                 job_object: IS_JOB,
-                ..Enforced::default()
+                ..Enforcement::default()
             },
             temporary: None,
         };
@@ -127,7 +127,7 @@ impl Confinement {
         names.filter_map(move |name| Some((name, directory?)))
     }
 
-    pub(crate) fn enforcement(&self) -> &Enforced {
+    pub(crate) fn enforcement(&self) -> &Enforcement {
         &self.enforced
     }
 }

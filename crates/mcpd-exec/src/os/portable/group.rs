@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use tokio::sync::oneshot;
 
 use super::StartedLeader;
-use crate::enforced::Containment;
+use crate::enforcement::Containment;
 use crate::sandbox::Level;
 
 pub(super) const CONTAINMENT: Containment = Containment::Group;

@@ -11,7 +11,7 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, CreationFlags, JobObject, K
 use windows::Win32::System::Threading::{CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW};
 
 use super::StartedLeader;
-use crate::enforced::Containment;
+use crate::enforcement::Containment;
 use crate::sandbox::Level;
 
 /// The whole job is killed at once, but the end of its last process is not awaited.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use mcpd_exec::{
-    Command, Ending, Enforced, Executor, Level, MissingMechanism, Outcome, StartError,
+    Command, Ending, Enforcement, Executor, Level, MissingMechanism, Outcome, StartError,
 };
 use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, Stream};
 
@@ -99,7 +99,7 @@ fn limited(probe: &ProbeTerms, terms: &Terms, command: Command) -> Command {
 
 /// Returns the missing mechanisms of the confinement that only probes have. Those of calls, and
 /// those of limits, are reported when calls run.
-fn lacking(enforced: &Enforced, terms: &ProbeTerms) -> Vec<MissingMechanism> {
+fn lacking(enforced: &Enforcement, terms: &ProbeTerms) -> Vec<MissingMechanism> {
     const LIMITS: [&str; 2] = ["cgroup", "process limit"];
     let mut missing = match terms.is_confined() {
         true => enforced.missing.clone(),

@@ -7,7 +7,7 @@ use crate::sandbox::Level;
 /// Confinement that was in force during a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Enforced {
+pub struct Enforcement {
     /// The level that was asked for.
     pub level: Level,
     /// The version of the Landlock ABI in use. It denied reading and writing elsewhere, and from
