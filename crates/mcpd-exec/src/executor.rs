@@ -19,7 +19,7 @@ use crate::error::{StartError, diagnosis};
 use crate::line::{Line, OnLine};
 use crate::os;
 use crate::outcome::Outcome;
-use crate::process::Turn;
+use crate::process::RunSlot;
 use crate::run;
 use crate::spawner::{self, Spawners, Started};
 
@@ -42,7 +42,7 @@ const MAX_CONCURRENCY: usize = 1 << 22;
 pub struct Config {
     /// Processes running at a time, at least one. Four per core.
     pub concurrency: usize,
-    /// Runs waiting for their turn; one more is refused as [`StartError::Busy`]. 256.
+    /// Runs waiting in the queue; one more is refused as [`StartError::Busy`]. 256.
     pub queue: usize,
     /// Makes this process the reaper of orphans among its descendants, for as long as it lives.
     /// False.
@@ -128,7 +128,7 @@ pub struct Executor(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     spawners: Spawners,
-    turns: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     concurrency: u32,
     queued: AtomicUsize,
     queue: usize,
@@ -161,7 +161,7 @@ impl Executor {
                 concurrency.min(per_core(SPAWNERS_PER_TWO_CORES).div_ceil(2)),
                 os::System::new(&config)?,
             )?,
-            turns: Arc::new(Semaphore::new(concurrency)),
+            slots: Arc::new(Semaphore::new(concurrency)),
             concurrency: concurrency as u32,
             queued: AtomicUsize::new(0),
             queue: config.queue,
@@ -249,7 +249,7 @@ impl Executor {
     /// Number of processes that are running, or killed and not yet reaped. It may be too large
     /// while a shutdown waits.
     pub fn running(&self) -> usize {
-        self.concurrency() - self.0.turns.available_permits()
+        self.concurrency() - self.0.slots.available_permits()
     }
 
     /// Number of runs in the queue.
@@ -275,7 +275,7 @@ impl Executor {
                 self.0.spawners.end_all_graces();
             }
             // All slots are free only when nothing runs.
-            if time::timeout(timeout, self.0.turns.acquire_many(self.0.concurrency))
+            if time::timeout(timeout, self.0.slots.acquire_many(self.0.concurrency))
                 .await
                 .is_ok()
             {
@@ -295,11 +295,11 @@ impl Executor {
         let mut cancel = pin!(cancel.fuse());
         let mut stop = self.0.stop.subscribe();
         let command = Arc::new(command);
-        let turn: Turn = tokio::select! {
+        let slot: RunSlot = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop >= Stop::Ask) => return Err(StartError::ShuttingDown),
             () = &mut cancel => return Ok(run::cancelled_before_start(arrived.elapsed())),
-            turn = self.turn() => Arc::new(turn?),
+            slot = self.acquire_slot() => Arc::new(slot?),
         };
         // A start that is abandoned is killed by its spawner thread. If the start completes in
         // time, the run ends it gently.
@@ -312,7 +312,7 @@ impl Executor {
         };
         let started = tokio::select! {
             biased;
-            started = self.start(&command, &turn) => started?,
+            started = self.start(&command, &slot) => started?,
             () = is_unwanted => return match cancel.is_terminated() {
                 true => Ok(run::cancelled_before_start(arrived.elapsed())),
                 false => Err(StartError::ShuttingDown),
@@ -328,23 +328,23 @@ impl Executor {
             })
     }
 
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, StartError> {
-        let turns = &self.0.turns;
+    async fn acquire_slot(&self) -> Result<OwnedSemaphorePermit, StartError> {
+        let slots = &self.0.slots;
         // `try_acquire` does not overtake: the semaphore hands a free slot to its first waiter.
-        if let Ok(turn) = Arc::clone(turns).try_acquire_owned() {
-            return Ok(turn);
+        if let Ok(slot) = Arc::clone(slots).try_acquire_owned() {
+            return Ok(slot);
         }
         let _place = QueuePlace::take(&self.0)?;
-        Arc::clone(turns)
+        Arc::clone(slots)
             .acquire_owned()
             .await
             .map_err(|_| StartError::ShuttingDown)
     }
 
-    async fn start(&self, command: &Arc<Command>, turn: &Turn) -> Result<Started, StartError> {
+    async fn start(&self, command: &Arc<Command>, slot: &RunSlot) -> Result<Started, StartError> {
         let mut pauses = BUSY_PAUSES.iter();
         loop {
-            match self.0.spawners.spawn(command, turn).await {
+            match self.0.spawners.spawn(command, slot).await {
                 Err(error @ StartError::TextBusy { .. }) => match pauses.next() {
                     Some(pause) => time::sleep(Duration::from_millis(*pause)).await,
                     None => return Err(error),

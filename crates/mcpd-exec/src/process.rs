@@ -27,7 +27,7 @@ use crate::outcome::Usage;
 
 /// Slot of a running process. It is free again when both clones are gone: the run's and the
 /// process's.
-pub(crate) type Turn = Arc<OwnedSemaphorePermit>;
+pub(crate) type RunSlot = Arc<OwnedSemaphorePermit>;
 
 /// A process that was started and has not been reaped.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct Process {
 struct Live {
     child: Child,
     /// Given back when the process is reaped, not when it is killed.
-    _turn: Turn,
+    _slot: RunSlot,
     /// The caller's value, with the same lifetime.
     _held: Option<Held>,
     /// Set for a process that runs long.
@@ -89,12 +89,12 @@ pub(crate) enum End {
 }
 
 impl Process {
-    pub(crate) fn new(child: Child, turn: Turn, held: Option<Held>, reaper: Reaper) -> Self {
+    pub(crate) fn new(child: Child, slot: RunSlot, held: Option<Held>, reaper: Reaper) -> Self {
         Self {
             enforced: child.enforcement().clone(),
             live: Some(Live {
                 child,
-                _turn: turn,
+                _slot: slot,
                 _held: held,
                 long_run: None,
             }),

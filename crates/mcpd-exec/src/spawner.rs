@@ -18,7 +18,7 @@ use crate::command::Command;
 use crate::error::{StartError, diagnosis};
 use crate::os::{self, InstalledClass, Output, Pipe, SpawnerClass, System};
 use crate::outcome::StdinReport;
-use crate::process::{EndSignal, Process, Reaper, Turn};
+use crate::process::{EndSignal, Process, Reaper, RunSlot};
 
 /// Process that was just started, with our ends of its pipes.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ struct QueueState {
 #[derive(Debug)]
 struct Job {
     command: Arc<Command>,
-    turn: Turn,
+    slot: RunSlot,
     reaper: Reaper,
     reply: oneshot::Sender<Result<Started, StartError>>,
 }
@@ -111,12 +111,12 @@ impl Spawners {
     pub(crate) async fn spawn(
         &self,
         command: &Arc<Command>,
-        turn: &Turn,
+        slot: &RunSlot,
     ) -> Result<Started, StartError> {
         let (reply, started) = oneshot::channel();
         let job = Job {
             command: Arc::clone(command),
-            turn: Arc::clone(turn),
+            slot: Arc::clone(slot),
             reaper: self.reaper.clone(),
             reply,
         };
@@ -217,14 +217,14 @@ impl Job {
     fn run(self, system: &System, class: &InstalledClass) {
         let Self {
             command,
-            turn,
+            slot,
             reaper,
             reply,
         } = self;
         if reply.is_closed() {
             return;
         }
-        let mut started = start(&command, turn, reaper, system, class);
+        let mut started = start(&command, slot, reaper, system, class);
         if let Ok(started) = &mut started
             && started.stdin.pipe.is_none()
         {
@@ -239,7 +239,7 @@ impl Job {
 
 fn start(
     command: &Command,
-    turn: Turn,
+    slot: RunSlot,
     reaper: Reaper,
     system: &System,
     class: &InstalledClass,
@@ -250,7 +250,7 @@ fn start(
     let born = system.start(command, &program, class)?;
     let at = Instant::now();
     Ok(Started {
-        process: Process::new(born.child, turn, command.held.clone(), reaper),
+        process: Process::new(born.child, slot, command.held.clone(), reaper),
         stdin: feed(born.stdin, command.stdin.clone().unwrap_or_default()),
         stdout: Output::new(born.stdout),
         stderr: Output::new(born.stderr),
