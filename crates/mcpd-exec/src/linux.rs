@@ -1,13 +1,13 @@
 //! Linux: processes are created with vfork semantics, and confined on the way to their program.
 
 mod cgroup;
-mod confine;
+mod confinement;
 mod file_version;
 mod filter;
 mod first_wait;
 mod home;
 mod image;
-mod isolate;
+mod isolation;
 mod landlock;
 mod mount_plan_cache;
 mod mounts;
@@ -45,11 +45,11 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use self::cgroup::{Group, Groups};
-use self::confine::Confinement;
+use self::confinement::Confinement;
 use self::filter::Filter;
 pub(crate) use self::image::entry;
 use self::image::{image, resources, text};
-use self::isolate::Isolation;
+use self::isolation::Isolation;
 use self::landlock::{Refusal, Ruleset};
 use self::mount_plan_cache::MountPlanCache;
 use self::namespaces::Proc;

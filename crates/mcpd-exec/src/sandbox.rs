@@ -1,9 +1,9 @@
 //! Confinement that is asked for, as plain data.
 
+mod hidden_files;
 pub(crate) mod homes;
-mod lacking;
+mod read_access;
 mod secrets;
-mod view;
 
 use std::collections::HashSet;
 use std::fmt;

@@ -268,7 +268,7 @@ mod tests {
 
     use super::*;
     use crate::command::Command;
-    use crate::linux::confine::Confinement;
+    use crate::linux::confinement::Confinement;
     use crate::linux::skip::skip;
     use crate::sandbox::Sandbox;
 

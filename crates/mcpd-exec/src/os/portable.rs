@@ -5,7 +5,7 @@
 //! It is compiled for other systems with care but not tested there. Its Unix part is tested on
 //! Linux with `--cfg mcpd_portable`, without any confinement.
 
-mod confine;
+mod confinement;
 #[cfg_attr(windows, path = "portable/job.rs")]
 mod group;
 #[cfg(not(target_os = "macos"))]
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use self::confine::Confinement;
+use self::confinement::Confinement;
 use self::group::Leader;
 #[cfg(not(target_os = "macos"))]
 use self::unconfined as seatbelt;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::confine::plain_command;
+use super::confinement::plain_command;
 use crate::command::Command;
 use crate::error::StartError;
 

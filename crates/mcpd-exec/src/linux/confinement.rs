@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::cgroup::Group;
-use super::isolate::Isolation;
+use super::isolation::Isolation;
 use super::landlock::{Refusal, Ruleset};
 use super::namespaces::Proc;
 use super::spawner_class::InstalledClass;

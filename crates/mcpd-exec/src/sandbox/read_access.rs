@@ -7,7 +7,7 @@ use super::{Level, Sandbox, homes};
 /// Access that an entry gives to its path and everything below, ordered by precedence between
 /// entries for the same path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Word {
+enum Access {
     /// Hidden because programs keep such things for themselves.
     Kept,
     /// Readable although programs keep it for themselves.
@@ -19,7 +19,7 @@ enum Word {
 }
 
 /// ViewEntry for some path.
-type ViewEntry = (usize, Word, PathBuf);
+type ViewEntry = (usize, Access, PathBuf);
 
 impl Sandbox {
     /// Returns what keeps a process from reading `path`, as far as names tell: the hidden path
@@ -27,7 +27,7 @@ impl Sandbox {
     #[must_use]
     pub fn hidden_by(&self, path: &Path) -> Option<PathBuf> {
         let (_, word, entry) = self.deciding_entry(path)?;
-        matches!(word, Word::Kept | Word::Hidden).then_some(entry)
+        matches!(word, Access::Kept | Access::Hidden).then_some(entry)
     }
 
     /// Returns whether `path` is hidden only because programs keep such things for themselves. If
@@ -38,7 +38,7 @@ impl Sandbox {
             return false;
         }
         let entry = self.deciding_entry(path);
-        entry.is_some_and(|(_, word, _)| word == Word::Kept)
+        entry.is_some_and(|(_, word, _)| word == Access::Kept)
     }
 
     /// Paths in homes that can be read by default: none at `strict`.
@@ -64,13 +64,13 @@ impl Sandbox {
         // Iterating over all shown paths is worth it only inside a kept entry.
         let shown = kept
             .as_ref()
-            .and_then(|_| named(&self.readable_in_homes(), Word::Shown));
+            .and_then(|_| named(&self.readable_in_homes(), Access::Shown));
         let entries = [
             kept,
             shown,
-            named(&self.hidden, Word::Hidden),
-            named(&self.read, Word::Declared),
-            named(&self.write, Word::Declared),
+            named(&self.hidden, Access::Hidden),
+            named(&self.read, Access::Declared),
+            named(&self.write, Access::Declared),
         ];
         entries.into_iter().flatten().max()
     }
@@ -90,12 +90,12 @@ impl Sandbox {
         let moved = moved.filter(|moved| path.starts_with(moved)).cloned();
         let entries = within.chain(moved);
         entries
-            .map(|entry| (depth(&entry), Word::Kept, entry))
+            .map(|entry| (depth(&entry), Access::Kept, entry))
             .max()
     }
 }
 
-fn deepest(entries: &[PathBuf], path: &Path, word: Word) -> Option<ViewEntry> {
+fn deepest(entries: &[PathBuf], path: &Path, word: Access) -> Option<ViewEntry> {
     let above = entries.iter().filter(|entry| path.starts_with(entry));
     let deepest = above.max_by_key(|entry| depth(entry))?;
     Some((depth(deepest), word, deepest.clone()))
