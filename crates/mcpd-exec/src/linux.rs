@@ -55,7 +55,7 @@ use self::mount_plan_cache::MountPlanCache;
 use self::namespaces::Proc;
 pub(crate) use self::raw::lease::is_open_for_writing;
 use self::raw::{SetupStage, SpawnPlan};
-use self::temporary::Directories;
+use self::temporary::DirectoryPool;
 use self::tree::{ForeignZombies, Orphans};
 use self::watchdog::Watchdog;
 use crate::command::Command;
@@ -96,7 +96,7 @@ pub(crate) struct System {
     /// that of this process and its clients: they would wait for tens of milliseconds.
     has_terminal: bool,
     groups: Option<Arc<Groups>>,
-    directories: Arc<Directories>,
+    directories: Arc<DirectoryPool>,
     /// Filters for runs that are filtered on the way to their program, by network access.
     strict_filters: [OnceLock<Result<Filter, String>>; 2],
     /// Landlock scopes for such runs, by network access.
@@ -114,7 +114,7 @@ impl System {
             let reason = "this process ignores SIGCHLD, so that its children can't be waited for";
             return Err(io::Error::other(reason));
         }
-        let directories = Directories::below(&config.temporary());
+        let directories = DirectoryPool::below(&config.temporary());
         let marks = tree::can_mark();
         // Without marks, foreign children could not be told from ours, and would never be reaped.
         let is_reaper = config.reaper && marks;

@@ -30,25 +30,25 @@ const PRIVATE_MODE: u32 = 0o700;
 
 /// Pool of one executor. Its root is made on demand and removed on drop.
 #[derive(Debug)]
-pub(crate) struct Directories {
+pub(crate) struct DirectoryPool {
     root: PathBuf,
-    shelf: Arc<Shelf>,
-    tidier: OnceLock<Tidier>,
+    idle_directories: Arc<IdleDirectories>,
+    cleaner: OnceLock<Cleaner>,
 }
 
-/// Directories that no run uses.
+/// DirectoryPool that no run uses.
 #[derive(Debug, Default)]
-struct Shelf {
+struct IdleDirectories {
     idle: Mutex<Vec<Directory>>,
-    /// Number of directories in the queue of the tidier.
-    untidy: AtomicUsize,
+    /// Number of directories in the queue of the cleaner.
+    queued: AtomicUsize,
     /// Set when the pool closes.
     is_closed: AtomicBool,
 }
 
 /// Thread that empties used directories, and its queue.
 #[derive(Debug)]
-struct Tidier {
+struct Cleaner {
     used: mpsc::Sender<Directory>,
     thread: JoinHandle<()>,
 }
@@ -66,7 +66,7 @@ struct Directory {
     rulesets: Vec<(Arc<Sandbox>, Vec<PathBuf>, Arc<Ruleset>)>,
 }
 
-impl Directories {
+impl DirectoryPool {
     /// Prepares a pool below `parent`. Nothing is made yet.
     pub(crate) fn below(parent: &Path) -> Self {
         // Resolve links now and follow none later: a run may have planted it.
@@ -78,8 +78,8 @@ impl Directories {
             .unwrap_or_else(|_| parent.to_owned());
         Self {
             root: parent.join(format!("{}{:016x}", prefix(tree::nonce()), tree::random())),
-            shelf: Arc::default(),
-            tidier: OnceLock::new(),
+            idle_directories: Arc::default(),
+            cleaner: OnceLock::new(),
         }
     }
 
@@ -115,7 +115,7 @@ impl Directories {
     /// Takes an idle directory of the same user: a former user may have kept a descriptor of it.
     fn idle_directory(&self, owner: Option<RunAs>) -> Option<Directory> {
         loop {
-            let mut idle = self.shelf.idle();
+            let mut idle = self.idle_directories.idle();
             let place = idle
                 .iter()
                 .rposition(|directory| directory.owner == owner)?;
@@ -124,7 +124,7 @@ impl Directories {
             if directory.is_empty() {
                 return Some(directory);
             }
-            self.tidy(directory);
+            self.clean_later(directory);
         }
     }
 
@@ -165,60 +165,60 @@ impl Directories {
         }
     }
 
-    fn tidy(&self, mut directory: Directory) {
+    fn clean_later(&self, mut directory: Directory) {
         /// Queue length beyond which rulesets are dropped: a run that leaves a million files
         /// blocks the queue, and each ruleset holds a descriptor.
         const MAX_QUEUED_WITH_RULESETS: usize = 32;
-        if self.shelf.untidy.fetch_add(1, Relaxed) >= MAX_QUEUED_WITH_RULESETS {
+        if self.idle_directories.queued.fetch_add(1, Relaxed) >= MAX_QUEUED_WITH_RULESETS {
             directory.rulesets.clear();
         }
-        if let Some(tidier) = self.tidier() {
+        if let Some(cleaner) = self.cleaner() {
             // The thread lives as long as the pool.
-            tidier.used.send(directory).ok();
+            cleaner.used.send(directory).ok();
         }
     }
 
-    fn tidier(&self) -> Option<&Tidier> {
-        if self.tidier.get().is_none() {
+    fn cleaner(&self) -> Option<&Cleaner> {
+        if self.cleaner.get().is_none() {
             let (used, receiver) = mpsc::channel();
-            let shelf = Arc::clone(&self.shelf);
+            let idle_directories = Arc::clone(&self.idle_directories);
             // Without the thread, the directory is removed with the root.
             let thread = thread::Builder::new()
                 .name("mcpd-exec-tidy".to_owned())
-                .spawn(move || shelf.fill(receiver))
+                .spawn(move || idle_directories.fill(receiver))
                 .ok()?;
-            self.tidier.set(Tidier { used, thread }).ok();
+            self.cleaner.set(Cleaner { used, thread }).ok();
         }
-        self.tidier.get()
+        self.cleaner.get()
     }
 }
 
-impl Drop for Directories {
+impl Drop for DirectoryPool {
     fn drop(&mut self) {
-        self.shelf.is_closed.store(true, Relaxed);
-        if let Some(tidier) = self.tidier.take() {
-            drop(tidier.used);
+        self.idle_directories.is_closed.store(true, Relaxed);
+        if let Some(cleaner) = self.cleaner.take() {
+            drop(cleaner.used);
             // Wait for the thread: two that remove the same tree get in each other's way.
-            tidier.thread.join().ok();
+            cleaner.thread.join().ok();
         }
         // Entries that can't be removed no longer belong to this user.
         remove(&self.root).ok();
     }
 }
 
-impl Shelf {
+impl IdleDirectories {
     fn idle(&self) -> MutexGuard<'_, Vec<Directory>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Empties used directories and makes them available again. Runs on the tidier thread.
+    /// Empties used directories and makes them available again. Runs on the cleaner thread.
     fn fill(&self, used: mpsc::Receiver<Directory>) {
         for mut directory in used {
             if self.is_closed.load(Relaxed) {
                 return;
             }
             let cleared = directory.clear();
-            self.untidy.fetch_sub(1, Relaxed);
+            self.queued.fetch_sub(1, Relaxed);
             // A directory that is gone or can't be emptied is not reused.
             if cleared.is_ok() {
                 self.idle().push(directory);
@@ -321,7 +321,7 @@ fn remove(path: &Path) -> io::Result<()> {
 /// Removes the entry with this name in a directory, and everything in it.
 ///
 /// The owner of the directory may still run and replace any entry, for example by a link to files
-/// of this user. So nothing is accessed by its path, and no link is followed. Directories can be
+/// of this user. So nothing is accessed by its path, and no link is followed. DirectoryPool can be
 /// nested deeper than the stack is, or than there are descriptors. So there is no recursion: each
 /// pass moves nested directories up to the top.
 fn remove_at(parent: &OwnedFd, name: impl Arg + Copy) -> io::Result<()> {
@@ -412,7 +412,7 @@ pub(crate) struct Lease {
     directory: Option<Directory>,
     /// Any change to the directory is noticeable by its version.
     settled: bool,
-    home: Arc<Directories>,
+    home: Arc<DirectoryPool>,
 }
 
 impl Lease {
@@ -460,9 +460,9 @@ impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(directory) = self.directory.take() {
             if self.settled && directory.is_empty() {
-                self.home.shelf.idle().push(directory);
+                self.home.idle_directories.idle().push(directory);
             } else {
-                self.home.tidy(directory);
+                self.home.clean_later(directory);
             }
         }
     }
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn missing_parent_becomes_an_absolute_path() {
-        let directories = Directories::below(Path::new("not/there"));
+        let directories = DirectoryPool::below(Path::new("not/there"));
         assert!(directories.parent().is_absolute());
         assert!(directories.parent().ends_with("not/there"));
     }
