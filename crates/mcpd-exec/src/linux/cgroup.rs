@@ -50,7 +50,7 @@ impl Groups {
 
     fn open(parent: &Path) -> io::Result<Self> {
         let controllers = fs::read_to_string(parent.join("cgroup.controllers"))?;
-        if own().as_deref() == Some(parent) {
+        if own_group().as_deref() == Some(parent) {
             // A group that hands its controllers down may have no members of its own.
             let host = parent.join("host");
             fs::create_dir_all(&host)?;
@@ -74,16 +74,16 @@ impl Groups {
             parent: parent.to_owned(),
             stale: Mutex::default(),
         };
-        sweep(parent, ABANDONED_AGE);
+        remove_abandoned(parent, ABANDONED_AGE);
         // Try it at once: the caller that configured the group must learn of a failure now, not
         // with the first run.
-        let trial = groups.make()?;
+        let trial = groups.make_directory()?;
         fs::remove_dir(trial)?;
         Ok(groups)
     }
 
     /// Returns what `limits` need and the group can't do.
-    pub(crate) fn lack(&self, limits: &Limits) -> Option<String> {
+    pub(crate) fn missing_controller(&self, limits: &Limits) -> Option<String> {
         let reason = self
             .memory
             .as_ref()
@@ -103,8 +103,8 @@ impl Groups {
         if memory.is_none() && processes.is_none() {
             return Ok(None);
         }
-        self.tidy();
-        let mut group = Group::in_directory(self.make()?, Arc::clone(self))?;
+        self.remove_stale();
+        let mut group = Group::in_directory(self.make_directory()?, Arc::clone(self))?;
         if let Some(memory) = memory {
             group.set("memory.max", memory)?;
             group.set("memory.oom.group", 1)?;
@@ -118,7 +118,7 @@ impl Groups {
         Ok(Some(group))
     }
 
-    fn make(&self) -> io::Result<PathBuf> {
+    fn make_directory(&self) -> io::Result<PathBuf> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Relaxed);
         let directory = self
@@ -128,7 +128,7 @@ impl Groups {
         Ok(directory)
     }
 
-    fn tidy(&self) {
+    fn remove_stale(&self) {
         let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
         stale.retain(|directory| !is_removed(directory));
     }
@@ -136,7 +136,7 @@ impl Groups {
 
 impl Drop for Groups {
     fn drop(&mut self) {
-        self.tidy();
+        self.remove_stale();
     }
 }
 
@@ -151,7 +151,7 @@ fn is_removed(directory: &Path) -> bool {
 
 /// Removes groups below `parent` that killed processes have left behind. Groups in use have
 /// members, or are younger than `age`.
-fn sweep(parent: &Path, age: Duration) {
+fn remove_abandoned(parent: &Path, age: Duration) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries {
         let is_group = entry
@@ -239,7 +239,7 @@ impl Drop for Group {
 pub(crate) fn delegated_group() -> Option<PathBuf> {
     use rustix::fs::{Access, access};
 
-    let own = own().filter(|own| is_delegated(own))?;
+    let own = own_group().filter(|own| is_delegated(own))?;
     let controllers = fs::read_to_string(own.join("cgroup.controllers")).ok()?;
     let has_memory = controllers.split_whitespace().any(|name| name == "memory");
     (has_memory && access(&own, Access::WRITE_OK).is_ok()).then_some(own)
@@ -254,7 +254,7 @@ fn is_delegated(group: &Path) -> bool {
 }
 
 /// Returns the group of this process, if it is in one of version 2.
-fn own() -> Option<PathBuf> {
+fn own_group() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -277,7 +277,7 @@ mod tests {
 
     impl Delegated {
         fn new(name: &str) -> Option<Self> {
-            let directory = own()?.join(format!("mcpd-test-{name}-{}", std::process::id()));
+            let directory = own_group()?.join(format!("mcpd-test-{name}-{}", std::process::id()));
             match fs::create_dir(&directory) {
                 Ok(()) => Some(Self(directory)),
                 Err(error) => {
@@ -301,7 +301,8 @@ mod tests {
             return;
         };
         let groups = Arc::new(Groups::below(&delegated.0).unwrap());
-        let group = Group::in_directory(groups.make().unwrap(), Arc::clone(&groups)).unwrap();
+        let group =
+            Group::in_directory(groups.make_directory().unwrap(), Arc::clone(&groups)).unwrap();
         let mut sleep = std::process::Command::new("sleep");
         let mut sleep = sleep.arg("300").stdin(Stdio::null()).spawn().unwrap();
         group.set("cgroup.procs", u64::from(sleep.id())).unwrap();
@@ -311,7 +312,7 @@ mod tests {
         assert!(!group.ran_out_of_memory());
         let directory = group.directory.clone();
         drop(group);
-        groups.tidy();
+        groups.remove_stale();
         assert!(!directory.exists());
     }
 
@@ -330,7 +331,12 @@ mod tests {
             let limit = fs::read_to_string(group.directory.join("memory.max")).unwrap();
             assert_eq!(limit.trim(), (64 << 20).to_string());
         } else {
-            assert!(groups.lack(&limits).unwrap().contains("memory"));
+            assert!(
+                groups
+                    .missing_controller(&limits)
+                    .unwrap()
+                    .contains("memory")
+            );
             assert!(groups.group(&limits).unwrap().is_none());
         }
     }
@@ -356,7 +362,7 @@ mod tests {
         drop(group);
         assert_eq!(stale(&groups), 1);
         directory.close().unwrap();
-        groups.tidy();
+        groups.remove_stale();
         assert_eq!(stale(&groups), 0);
 
         let directory = tempfile::tempdir().unwrap();
@@ -390,9 +396,9 @@ mod tests {
             fs::create_dir_all(parent.path().join(name)).unwrap();
         }
         let is_there = |name: &str| parent.path().join(name).exists();
-        sweep(parent.path(), Duration::from_secs(60));
+        remove_abandoned(parent.path(), Duration::from_secs(60));
         assert!(is_there("run-1-2"));
-        sweep(parent.path(), Duration::ZERO);
+        remove_abandoned(parent.path(), Duration::ZERO);
         assert!(!is_there("run-1-2") && is_there("run-3-4") && is_there("other"));
     }
 

@@ -151,7 +151,7 @@ impl Confinement {
             }
             return Ok(());
         };
-        if let Some(reason) = groups.lack(limits) {
+        if let Some(reason) = groups.missing_controller(limits) {
             self.misses("cgroup", reason);
         }
         self.group = groups.group(limits)?;

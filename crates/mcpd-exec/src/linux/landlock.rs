@@ -259,7 +259,7 @@ impl Rules {
             return self.add(path, access);
         }
         self.watch.watch_whole(path);
-        for entry in entries(path, &hidden)? {
+        for entry in list_entries(path, &hidden)? {
             if !hidden.contains(&entry) {
                 self.allow(&entry, access)?;
             }
@@ -328,13 +328,13 @@ fn base_ruleset(network: Network) -> Result<landlock::Ruleset, Refusal> {
 /// # Errors
 ///
 /// It can't be listed now.
-fn entries(directory: &Path, hidden: &[PathBuf]) -> io::Result<BTreeSet<PathBuf>> {
+fn list_entries(directory: &Path, hidden: &[PathBuf]) -> io::Result<BTreeSet<PathBuf>> {
     let next = directory.components().count() + 1;
     let ways = hidden
         .iter()
         .map(|path| path.components().take(next).collect());
     let ways: BTreeSet<PathBuf> = ways.collect();
-    match list(directory) {
+    match list_directory(directory) {
         Ok(entries)
             if ways
                 .iter()
@@ -349,7 +349,7 @@ fn entries(directory: &Path, hidden: &[PathBuf]) -> io::Result<BTreeSet<PathBuf>
     }
 }
 
-fn list(directory: &Path) -> io::Result<BTreeSet<PathBuf>> {
+fn list_directory(directory: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let mut paths = BTreeSet::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -371,7 +371,7 @@ fn hidden_by_name(
     let mut links = Vec::new();
     let mut hidden = BTreeSet::from([PathBuf::from("/dev")]);
     for path in &sandbox.hidden {
-        hidden.extend(reachable(path, sandbox, watch, &mut links)?);
+        hidden.extend(reachable_target(path, sandbox, watch, &mut links)?);
     }
     let is_movable = |link: &PathBuf| written.iter().any(|place| link.starts_with(place));
     hidden.extend(links.into_iter().filter(is_movable));
@@ -382,7 +382,7 @@ fn hidden_by_name(
 ///
 /// Others need not be hidden, and hiding them would be expensive: a file in `/etc` costs a rule
 /// for each file beside it.
-fn reachable(
+fn reachable_target(
     path: &Path,
     sandbox: &Sandbox,
     watch: &mut PathWatch,

@@ -21,7 +21,7 @@ use super::home::Homes;
 use super::image::text;
 use super::path_watch::PathWatch;
 use super::raw::{MAX_TREES, Step};
-use super::writable::{Readable, Writable, lead};
+use super::writable::{Readable, Writable, resolve_target};
 use crate::sandbox::{Network, RunAs, Sandbox};
 
 /// Paths that a run must see.
@@ -110,7 +110,7 @@ impl MountPlan {
         layout.place(&mounts)?;
         let mut steps = Vec::new();
         if has_own_users(view.sandbox.run_as) {
-            steps.extend(users()?);
+            steps.extend(user_map_steps()?);
         }
         // Mount events must not propagate between the host and the run.
         steps.push(mount("none", Path::new("/"), "", MS_REC | MS_PRIVATE, "")?);
@@ -130,7 +130,7 @@ impl MountPlan {
 }
 
 /// Maps only the user itself, to the same number.
-fn users() -> io::Result<[Step; 3]> {
+fn user_map_steps() -> io::Result<[Step; 3]> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let write = |path: &str, text: String| {
         let (path, text) = (CString::new(path)?, CString::new(text)?);
@@ -190,33 +190,33 @@ impl Mounts {
             Network::Off => None,
         };
         for path in view.visible.iter().copied().chain(resolver) {
-            if let Ok(place) = lead(path, &written, watch)? {
-                mounts.place(path, place, false)?;
+            if let Ok(place) = resolve_target(path, &written, watch)? {
+                mounts.add_at(path, place, false)?;
             }
         }
         let hidden = view.sandbox.hidden.iter().map(PathBuf::as_path);
         for path in hidden.chain(HIDDEN.iter().map(Path::new)) {
-            if let Some(path) = secret(path, view.sandbox, watch)? {
+            if let Some(path) = path_to_cover(path, view.sandbox, watch)? {
                 mounts.cover(path);
             }
         }
         for path in PRIVATE {
-            mounts.put(Path::new(path), Mount::Private, watch)?;
+            mounts.add(Path::new(path), Mount::Private, watch)?;
         }
-        mounts.put(Path::new("/dev/pts"), Mount::Terminals, watch)?;
+        mounts.add(Path::new("/dev/pts"), Mount::Terminals, watch)?;
         let processes = match proc {
             Proc::Own => Mount::Processes,
             Proc::Empty => Mount::Empty,
         };
-        mounts.put(Path::new("/proc"), processes, watch)?;
+        mounts.add(Path::new("/proc"), processes, watch)?;
         for path in DEVICES {
-            mounts.tree(Path::new(path), true, watch)?;
+            mounts.add_tree(Path::new(path), true, watch)?;
         }
         for (path, place) in readable.declared {
-            mounts.place(&path, place, false)?;
+            mounts.add_at(&path, place, false)?;
         }
         for (path, place) in places {
-            mounts.place(&path, place, true)?;
+            mounts.add_at(&path, place, true)?;
         }
         homes.look_into(|home| !mounts.covers(home), watch)?;
         for place in homes.kept_paths() {
@@ -242,7 +242,7 @@ impl Mounts {
     }
 
     /// Adds a mount at the target of the path, if it exists.
-    fn put(&mut self, path: &Path, mount: Mount, watch: &mut PathWatch) -> io::Result<()> {
+    fn add(&mut self, path: &Path, mount: Mount, watch: &mut PathWatch) -> io::Result<()> {
         if let Some(path) = watch.find(path)? {
             self.0.insert(path, mount);
         }
@@ -250,14 +250,14 @@ impl Mounts {
     }
 
     /// Adds the tree at the target of the path, and a link if the target is elsewhere.
-    fn tree(&mut self, path: &Path, writable: bool, watch: &mut PathWatch) -> io::Result<()> {
+    fn add_tree(&mut self, path: &Path, writable: bool, watch: &mut PathWatch) -> io::Result<()> {
         match watch.find(path)? {
-            Some(target) => self.place(path, target, writable),
+            Some(target) => self.add_at(path, target, writable),
             None => Ok(()),
         }
     }
 
-    fn place(&mut self, path: &Path, target: PathBuf, writable: bool) -> io::Result<()> {
+    fn add_at(&mut self, path: &Path, target: PathBuf, writable: bool) -> io::Result<()> {
         let path = absolute(path)?;
         if path != target {
             let target = target.clone();
@@ -278,7 +278,11 @@ impl Mounts {
 /// Returns the path to cover in order to hide `path`. If a closed directory is in the way and the
 /// process could open it, that is the directory. Existing paths are covered even if the process
 /// can't access them now: a mode may change.
-fn secret(path: &Path, sandbox: &Sandbox, watch: &mut PathWatch) -> io::Result<Option<PathBuf>> {
+fn path_to_cover(
+    path: &Path,
+    sandbox: &Sandbox,
+    watch: &mut PathWatch,
+) -> io::Result<Option<PathBuf>> {
     let lost = match watch.follow(path, &mut Vec::new()) {
         Ok(found) => return Ok(Some(found)),
         Err(lost) => lost,
@@ -338,7 +342,7 @@ impl Layout {
                 Ground::Writable => self.fix_way(base, path)?,
                 Ground::ReadOnly => {}
             }
-            let ground = self.lay(path, mount, mounts)?;
+            let ground = self.lay_mount(path, mount, mounts)?;
             above.push((path, ground));
         }
         Ok(())
@@ -346,7 +350,7 @@ impl Layout {
 
     /// Makes the mount point of `mount` in `memory`, with the directories above it.
     fn make_place(&mut self, memory: &Path, path: &Path, mount: &Mount) -> io::Result<()> {
-        for above in between(memory, path) {
+        for above in directories_between(memory, path) {
             self.mounts.push(Step::Directory { path: text(above)? });
         }
         let path_text = text(path)?;
@@ -365,7 +369,7 @@ impl Layout {
     /// them, with hidden paths in them, away from where the next run looks for those. Mount
     /// points can't be moved, so each becomes one.
     fn fix_way(&mut self, base: &Path, path: &Path) -> io::Result<()> {
-        for above in between(base, path) {
+        for above in directories_between(base, path) {
             if self.fixed.insert(above.to_owned()) {
                 let flags = MS_BIND | MS_REC;
                 self.mounts.push(mount(above, above, "", flags, "")?);
@@ -374,7 +378,7 @@ impl Layout {
         Ok(())
     }
 
-    fn lay(&mut self, path: &Path, mount: &Mount, mounts: &Mounts) -> io::Result<Ground> {
+    fn lay_mount(&mut self, path: &Path, mount: &Mount, mounts: &Mounts) -> io::Result<Ground> {
         match mount {
             Mount::Private => {
                 let flags = MS_NOSUID | MS_NODEV;
@@ -461,7 +465,7 @@ fn is_needed(mount: &Mount, ground: Ground) -> bool {
 }
 
 /// Returns the directories between two paths, outermost first.
-fn between<'a>(base: &Path, path: &'a Path) -> Vec<&'a Path> {
+fn directories_between<'a>(base: &Path, path: &'a Path) -> Vec<&'a Path> {
     let above = path.ancestors().skip(1);
     let mut between: Vec<_> = above.take_while(|above| *above != base).collect();
     between.reverse();

@@ -55,12 +55,14 @@ impl Mark {
             Ok(limit) => Ok(Some(Self(limit))),
             // Even root may lack the right to query limits directly. The file is slower, and
             // readable by all.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Self::in_proc(pid),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Self::read_from_proc(pid)
+            }
             Err(_) => Ok(None),
         }
     }
 
-    fn in_proc(pid: Pid) -> io::Result<Option<Self>> {
+    fn read_from_proc(pid: Pid) -> io::Result<Option<Self>> {
         let limits = format!("/proc/{pid}/limits", pid = pid.as_raw_nonzero());
         let limits = match fs::read_to_string(limits) {
             Err(error) if os::fault(&error) == Fault::Exhausted => return Err(error),
@@ -158,8 +160,8 @@ impl Orphans {
 
     /// Number of living orphans with this mark, at about this moment.
     pub(crate) fn count_alive(&self, mark: Mark) -> u32 {
-        let held = self.hold();
-        let list = self.list(&held, Some(mark));
+        let held = self.lock();
+        let list = self.list_marked(&held, Some(mark));
         drop(held);
         let is_left = |pid: &Pid| mark.is_on(*pid) && is_alive(*pid);
         list.into_iter().filter(is_left).count() as u32
@@ -167,14 +169,14 @@ impl Orphans {
 
     /// Reaps dead orphans with a mark of this process, and returns the number of living ones.
     pub(crate) fn reap(&self) -> usize {
-        let held = self.hold();
-        let list = self.list(&held, None);
+        let held = self.lock();
+        let list = self.list_marked(&held, None);
         let alive = list.iter().filter(|pid| !reap_orphan(**pid)).count();
         drop(held);
         alive
     }
 
-    fn hold(&self) -> MutexGuard<'_, ()> {
+    fn lock(&self) -> MutexGuard<'_, ()> {
         self.reaping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -183,7 +185,7 @@ impl Orphans {
     ///
     /// Marks are read under the lock too: otherwise a process that is reaped in between may leave
     /// a child too late for the list.
-    fn list(&self, _held: &MutexGuard<'_, ()>, mark: Option<Mark>) -> Vec<Pid> {
+    fn list_marked(&self, _held: &MutexGuard<'_, ()>, mark: Option<Mark>) -> Vec<Pid> {
         let mut marked = self.children();
         marked.retain(|pid| match mark {
             Some(mark) => mark.may_be_on(*pid).unwrap_or(true),
@@ -238,7 +240,7 @@ impl ForeignZombies {
             return;
         }
         self.looked = Instant::now();
-        let held = orphans.hold();
+        let held = orphans.lock();
         let mut dead = orphans.children();
         dead.retain(|pid| !is_alive(*pid));
         for pid in &dead {
@@ -313,15 +315,15 @@ impl RunKiller {
 
     /// Kills the orphans with the mark, and returns their number, dead or alive.
     fn kill_orphans(&mut self, orphans: &Orphans) -> usize {
-        let held = orphans.hold();
-        let list = orphans.list(&held, Some(self.mark));
+        let held = orphans.lock();
+        let list = orphans.list_marked(&held, Some(self.mark));
         drop(held);
         // The newest first: it is most likely the one that forks.
         for pid in list.iter().rev() {
             self.kill(*pid);
         }
         for some in list.chunks(Orphans::MAX_PER_LOCK) {
-            let held = orphans.hold();
+            let held = orphans.lock();
             for pid in some {
                 // The number may have been reused by now.
                 if self.mark.is_on(*pid) {

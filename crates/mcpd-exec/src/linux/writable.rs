@@ -102,12 +102,12 @@ impl Readable {
         let shown = sandbox.readable_in_homes();
         let shown = shown.iter().map(PathBuf::as_path);
         for path in shown.chain(needed.iter().copied()) {
-            if let Ok(place) = lead(path, written, watch)? {
+            if let Ok(place) = resolve_target(path, written, watch)? {
                 readable.shown.push(place);
             }
         }
         for path in &sandbox.read {
-            match lead(path, written, watch)? {
+            match resolve_target(path, written, watch)? {
                 Ok(place) => readable.declared.push((path.clone(), place)),
                 Err(None) => {}
                 Err(Some(link)) => {
@@ -129,7 +129,7 @@ impl Readable {
 /// # Errors
 ///
 /// A resource is exhausted.
-pub(crate) fn lead(
+pub(crate) fn resolve_target(
     path: &Path,
     written: &[PathBuf],
     watch: &mut PathWatch,
