@@ -22,7 +22,8 @@ pub struct Captured {
     /// The first bytes, up to [`Limits::keep`], if the stream is longer than head and tail.
     /// `None` as well if the disk did not take them.
     pub file: Option<SpillFile>,
-    /// The text that a terminal would show, if it differs: see [`terminal_view`](Self::terminal_view).
+    /// The text that a terminal would show, if it differs. See
+    /// [`terminal_view`](Self::terminal_view).
     pub terminal: Option<Box<Self>>,
 }
 
@@ -126,8 +127,8 @@ impl Capture {
         self.tail.extend(rest);
     }
 
-    /// Removes and returns the last line if it has no end yet, unless it is longer than `max_length`
-    /// bytes.
+    /// Removes and returns the last line if it has no end yet, unless it is longer than
+    /// `max_length` bytes.
     pub(crate) fn take_unfinished_line(&mut self, max_length: usize) -> Vec<u8> {
         let text = match self.tail.is_empty() {
             true => &self.head[..],

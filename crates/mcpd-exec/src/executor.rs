@@ -355,7 +355,7 @@ impl Executor {
     }
 }
 
-/// QueuePlace in the queue, given up when dropped.
+/// Place in the queue, given up when dropped.
 struct QueuePlace<'a>(&'a AtomicUsize);
 
 impl<'a> QueuePlace<'a> {

@@ -132,10 +132,11 @@ pub struct Sandbox {
     /// that allows. Links are followed as in [`write`](Self::write).
     pub read: Vec<PathBuf>,
     /// Home directories. `guarded` hides what programs keep in them, which is `snap` and every
-    /// entry whose name begins with a dot, except entries that are [readable](Self::readable_in_homes). `strict`
-    /// hides everything in them. The run can read what it needs: its program and the paths that
-    /// are [visible](crate::Command::visible). The default is all homes: `$HOME`, that of the
-    /// caller's account, and for root those of regular users.
+    /// entry whose name begins with a dot, except entries that are
+    /// [readable](Self::readable_in_homes). `strict` hides everything in them. The run can read
+    /// what it needs: its program and the paths that are [visible](crate::Command::visible). The
+    /// default is all homes: `$HOME`, that of the caller's account, and for root those of regular
+    /// users.
     ///
     /// Only entries that exist when the process starts are hidden. An entry that appears later
     /// where the process may write is not.

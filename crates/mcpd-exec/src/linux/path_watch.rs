@@ -44,7 +44,7 @@ struct WatchedPlace {
     names: BTreeMap<PathBuf, WatchedEntry>,
 }
 
-/// WatchedEntry that a name stands for.
+/// Entry that a name stands for.
 #[derive(Debug, Clone, Copy)]
 enum WatchedEntry {
     /// A new link may reuse the inode of an old one, so its time counts too.

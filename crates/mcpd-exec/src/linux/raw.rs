@@ -230,7 +230,7 @@ pub(crate) struct Spawned {
     pub(crate) pidfd: OwnedFd,
 }
 
-/// SetupStage at which a start failed, and its error.
+/// Stage at which a start failed, and its error.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) stage: SetupStage,

@@ -36,7 +36,7 @@ pub(crate) struct DirectoryPool {
     cleaner: OnceLock<Cleaner>,
 }
 
-/// DirectoryPool that no run uses.
+/// Directories that no run uses.
 #[derive(Debug, Default)]
 struct IdleDirectories {
     idle: Mutex<Vec<Directory>>,
@@ -321,7 +321,7 @@ fn remove(path: &Path) -> io::Result<()> {
 /// Removes the entry with this name in a directory, and everything in it.
 ///
 /// The owner of the directory may still run and replace any entry, for example by a link to files
-/// of this user. So nothing is accessed by its path, and no link is followed. DirectoryPool can be
+/// of this user. So nothing is accessed by its path, and no link is followed. Directories can be
 /// nested deeper than the stack is, or than there are descriptors. So there is no recursion: each
 /// pass moves nested directories up to the top.
 fn remove_at(parent: &OwnedFd, name: impl Arg + Copy) -> io::Result<()> {

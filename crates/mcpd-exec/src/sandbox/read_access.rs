@@ -18,7 +18,7 @@ enum Access {
     Declared,
 }
 
-/// ViewEntry for some path.
+/// Entry for some path, with its depth.
 type ViewEntry = (usize, Access, PathBuf);
 
 impl Sandbox {

@@ -96,7 +96,7 @@ macro_rules! program {
 #[cfg(target_arch = "x86_64")]
 program!(
     machine 62,
-    // r13: argv; r14: envp, which follows it. An `FinalReport` on the stack.
+    // r13: argv; r14: envp, which follows it. A `FinalReport` on the stack.
     "mov rax, [rsp]",
     "lea r13, [rsp + 8]",
     "lea r14, [r13 + rax * 8 + 8]",
