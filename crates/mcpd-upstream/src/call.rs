@@ -75,7 +75,7 @@ pub(crate) fn leave_out_null(link: &Link, result: &mut CallToolResult) {
     let is_null = |structured: &mut Box<RawValue>| structured.get() == "null";
     if result.structured_content.take_if(is_null).is_some() {
         link.remarks()
-            .make("gives `structuredContent` that is `null`: it is left out");
+            .add("gives `structuredContent` that is `null`: it is left out");
     }
 }
 

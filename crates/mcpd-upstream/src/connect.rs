@@ -172,7 +172,7 @@ where
     let transport = ListenerTransport {
         transport: transport.into_transport(),
         listener: listener.clone(),
-        room: Arc::new(Semaphore::new(MAX_UNSENT_ANSWERS)),
+        answer_permits: Arc::new(Semaphore::new(MAX_UNSENT_ANSWERS)),
     };
     let opened = listener.serve_with_lifecycle(transport, greeting.lifecycle());
     opened.await.map_err(ConnectFault::from)
@@ -211,7 +211,7 @@ struct ListenerTransport<T> {
     transport: T,
     listener: Listener,
     /// Permits for further answers to the server.
-    room: Arc<Semaphore>,
+    answer_permits: Arc<Semaphore>,
 }
 
 impl<T: Transport<RoleClient>> Transport<RoleClient> for ListenerTransport<T> {
@@ -225,12 +225,14 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ListenerTransport<T> {
             message,
             ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_)
         );
-        let place = is_answer.then(|| Arc::clone(&self.room).try_acquire_owned().ok());
-        self.listener.note_sent(&message);
+        // Taken without waiting: answers that are due already may exceed the limit, but then nothing
+        // further is received that would need another.
+        let permit = is_answer.then(|| Arc::clone(&self.answer_permits).try_acquire_owned().ok());
+        self.listener.record_sent(&message);
         let sent = self.transport.send(message);
         async move {
             let sent = sent.await;
-            drop(place);
+            drop(permit);
             sent
         }
     }
@@ -241,7 +243,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ListenerTransport<T> {
                 return Some(error);
             }
             // The semaphore is never closed.
-            drop(self.room.acquire().await);
+            drop(self.answer_permits.acquire().await);
             let Some(message) = self.transport.receive().await else {
                 self.listener.closed.cancel();
                 return None;

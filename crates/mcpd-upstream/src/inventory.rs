@@ -166,7 +166,7 @@ async fn fetch_list(
         list.entries.extend(read_entries(entries, member, remarks)?);
         let next = page["nextCursor"].take();
         if next == "" {
-            remarks.make("gives an empty cursor: taken for the end of the list");
+            remarks.add("gives an empty cursor: taken for the end of the list");
         }
         if is_end(&next) || list.entries.len() >= MAX_ENTRIES {
             list.entries.truncate(MAX_ENTRIES);
@@ -201,7 +201,7 @@ fn read_entries(
         }
         _ => return Err(ListFault::List(format!("its answer has no `{member}`"))),
     };
-    remarks.make(format!("lists `{member}` in no array"));
+    remarks.add(format!("lists `{member}` in no array"));
     Ok(entries)
 }
 

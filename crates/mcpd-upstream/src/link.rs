@@ -105,14 +105,14 @@ impl Link {
     ) -> Result<ServerResult, Failure> {
         let outgoing = context.outgoing(request.method(), name(&request));
         let mut sent = None;
-        let asked = self.ask(request, outgoing.trace(), context, &mut sent);
+        let asked = self.try_request(request, outgoing.trace(), context, &mut sent);
         let answered = tokio::time::timeout(self.timeout, asked).await;
-        let answered = answered.unwrap_or_else(|_| Err(self.overdue(sent)));
+        let answered = answered.unwrap_or_else(|_| Err(self.timeout_failure(sent)));
         outgoing.ended(error_type(&answered).as_deref());
         answered
     }
 
-    async fn ask(
+    async fn try_request(
         &self,
         mut request: ClientRequest,
         trace: &TraceContext,
@@ -120,7 +120,7 @@ impl Link {
         sent: &mut Option<SentRequest>,
     ) -> Result<ServerResult, Failure> {
         let turn = self.turns.acquire().await;
-        let open = self.open().await?;
+        let open = self.wait_for_connection().await?;
         let mut notifications = open.listener.listen();
         request.extensions_mut().insert(notifications.token());
         *sent = Some(SentRequest {
@@ -147,7 +147,7 @@ impl Link {
     }
 
     /// Waits for a connection.
-    async fn open(&self) -> Result<OpenConnection, Failure> {
+    async fn wait_for_connection(&self) -> Result<OpenConnection, Failure> {
         let mut open = self.open.subscribe();
         let opened = tokio::time::timeout(CONNECTION_TIMEOUT, open.wait_for(Option::is_some)).await;
         let opened = opened.ok().and_then(Result::ok);
@@ -180,7 +180,7 @@ impl Link {
 
     /// Reports a timeout. The operator's log has one warning until the server sends another
     /// message.
-    fn overdue(&self, sent: Option<SentRequest>) -> Failure {
+    fn timeout_failure(&self, sent: Option<SentRequest>) -> Failure {
         let what = format!("has not answered within {:?}", self.timeout);
         if sent.is_some_and(|sent| sent.listener.record_overdue(sent.received)) {
             tracing::warn!(upstream = self.name, "a request failed: it {what}");

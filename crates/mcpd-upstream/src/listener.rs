@@ -131,8 +131,8 @@ impl Listener {
 
     /// Records an outgoing message: the token of a call, before any notification can refer to it,
     /// and the pending request.
-    pub(crate) fn note_sent(&self, message: &ClientJsonRpcMessage) {
-        self.pending.note_sent(message);
+    pub(crate) fn record_sent(&self, message: &ClientJsonRpcMessage) {
+        self.pending.record_sent(message);
         let ClientJsonRpcMessage::Request(request) = message else {
             return;
         };
@@ -148,7 +148,7 @@ impl Listener {
     pub(crate) fn route(&self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         self.received.fetch_add(1, Relaxed);
         self.is_overdue.store(false, Relaxed);
-        let message = self.pending.note_received(message, &self.remarks)?;
+        let message = self.pending.record_received(message, &self.remarks)?;
         let ServerJsonRpcMessage::Notification(said) = message else {
             return Some(message);
         };
@@ -259,7 +259,7 @@ mod tests {
         let token = ProgressToken(NumberOrString::Number(7));
         request.get_meta_mut().set_progress_token(token);
         let id = NumberOrString::Number(1);
-        listener.note_sent(&ClientJsonRpcMessage::request(request, id));
+        listener.record_sent(&ClientJsonRpcMessage::request(request, id));
         let params = json!({"progressToken": 7, "progress": 1});
         let said = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
         assert!(

@@ -15,7 +15,7 @@ pub(crate) fn tool_result(value: Value, remarks: &Remarks) -> Value {
     let mut result = match value {
         Value::Object(members) => members,
         other => {
-            remarks.make("gives results of calls that are no objects");
+            remarks.add("gives results of calls that are no objects");
             Map::from_iter([("content".to_owned(), other)])
         }
     };
@@ -29,7 +29,7 @@ pub(crate) fn tool_result(value: Value, remarks: &Remarks) -> Value {
         Some(content) => content_blocks(content, remarks),
         None if result.is_empty() || result.contains_key("structuredContent") => Vec::new(),
         None => {
-            remarks.make("gives results of calls without `content`: they are told as text");
+            remarks.add("gives results of calls without `content`: they are told as text");
             vec![text(Value::Object(std::mem::take(&mut result)).to_string())]
         }
     };
@@ -57,7 +57,7 @@ pub(crate) fn prompt_result(mut value: Value, remarks: &Remarks) -> Value {
         let role = match message["role"].as_str() {
             Some(role @ ("user" | "assistant")) => role.to_owned(),
             _ => {
-                remarks.make("gives messages of prompts that are neither of user nor assistant");
+                remarks.add("gives messages of prompts that are neither of user nor assistant");
                 "user".to_owned()
             }
         };
@@ -86,7 +86,7 @@ pub(crate) fn resource_result(mut value: Value, remarks: &Remarks) -> Value {
     for entry in into_elements(contents) {
         match mend_contents(entry) {
             Ok(entry) => mended.push(entry),
-            Err(why) => remarks.make(format!("gives contents of a resource to leave out: {why}")),
+            Err(why) => remarks.add(format!("gives contents of a resource to leave out: {why}")),
         }
     }
     result.insert("contents".to_owned(), mended.into());
@@ -128,11 +128,11 @@ fn mend_block(mut block: Value, remarks: &Remarks) -> Value {
         return block;
     };
     if let Value::String(said) = block {
-        remarks.make("gives strings for content");
+        remarks.add("gives strings for content");
         return text(said);
     }
     let kind = block["type"].as_str().unwrap_or_default().to_owned();
-    remarks.make(format!("gives a content block of type `{kind}`: {why}"));
+    remarks.add(format!("gives a content block of type `{kind}`: {why}"));
     if let Some(members) = block.as_object_mut() {
         members.retain(|name, _| !matches!(name.as_str(), "annotations" | "_meta" | "icons"));
         if let Some(Ok(resource)) = members

@@ -35,7 +35,7 @@ impl OfferBuilder<'_> {
         }
         let is_wanted = |tool: &&Value| {
             let name = tool["name"].as_str();
-            name.is_none_or(|name| self.upstream.serves(name))
+            name.is_none_or(|name| self.upstream.serves_tool(name))
         };
         for tool in inventory.tools.iter().filter(is_wanted) {
             self.tool(tool);

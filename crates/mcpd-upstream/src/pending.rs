@@ -80,7 +80,7 @@ struct Stray {
 
 impl Pending {
     /// Records an outgoing message.
-    pub(crate) fn note_sent(&self, message: &ClientJsonRpcMessage) {
+    pub(crate) fn record_sent(&self, message: &ClientJsonRpcMessage) {
         let mut state = self.lock();
         match message {
             ClientJsonRpcMessage::Request(request) => {
@@ -107,6 +107,7 @@ impl Pending {
                 if let ClientNotification::CancelledNotification(cancelled) = &said.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
+                    // Nothing waits for a cancelled request, so its answer is late if it comes.
                     state.close(id);
                 }
             }
@@ -130,7 +131,7 @@ impl Pending {
 
     /// Records a message that arrived. Returns it if it is the answer to a pending request, or not
     /// an answer at all.
-    pub(crate) fn note_received(
+    pub(crate) fn record_received(
         &self,
         message: ServerJsonRpcMessage,
         remarks: &Remarks,
@@ -150,10 +151,12 @@ impl Pending {
                     RequestId::Number(number) => *number >= 0 && Some(*number) <= state.last,
                     RequestId::String(_) => false,
                 };
+                // An id that was used and is no longer pending was cancelled or answered before. Its
+                // error must not be attributed to another request.
                 if answer.id.as_ref().is_some_and(is_late) {
                     return None;
                 }
-                remarks.make(format!(
+                remarks.add(format!(
                     "answers with an error that names no request: {}",
                     answer.error.message
                 ));
@@ -198,6 +201,7 @@ impl Table {
     }
 
     fn add_stray(&mut self, error: ErrorData) {
+        // Only a request that was pending when the error arrived can be the one that failed.
         let suspects = self
             .requests
             .iter()
@@ -222,6 +226,8 @@ impl Table {
         }
     }
 
+    /// Removes a request that has been answered or accepted from the suspects of every error. An
+    /// error without suspects is dropped, as nothing waits for it.
     fn clear_suspicion(&mut self, id: &RequestId) {
         for stray in &mut self.strays {
             stray.suspects.retain(|suspect| suspect != id);
@@ -249,7 +255,7 @@ mod tests {
         let pending = Pending::default();
         for id in ids {
             let request = ClientRequest::CustomRequest(CustomRequest::new("tools/call", None));
-            pending.note_sent(&ClientJsonRpcMessage::request(
+            pending.record_sent(&ClientJsonRpcMessage::request(
                 request,
                 RequestId::Number(*id),
             ));
@@ -271,7 +277,7 @@ mod tests {
     }
 
     fn receive(pending: &Pending, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
-        pending.note_received(message, &Remarks::default())
+        pending.record_received(message, &Remarks::default())
     }
 
     #[test]

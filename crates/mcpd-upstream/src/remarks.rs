@@ -33,7 +33,7 @@ impl Remarks {
     }
 
     /// Logs `remark`, which follows the name of the server: as a warning the first time.
-    pub(crate) fn make(&self, remark: impl Into<String>) {
+    pub(crate) fn add(&self, remark: impl Into<String>) {
         let upstream = &self.0.name;
         let remark = self.0.secrets.redact(remark.into());
         let mut made = self.0.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,10 +59,10 @@ mod tests {
     #[test]
     fn remarks_are_bounded_and_redacted() {
         let remarks = Remarks::new("shell", &Secrets::new([("KEY", "s3cret-of-a-shell")]));
-        remarks.make("says s3cret-of-a-shell");
+        remarks.add("says s3cret-of-a-shell");
         assert_eq!(remarks.warnings(), ["says [redacted KEY]"]);
         for number in 0..2 * MAX_REMARKS {
-            remarks.make(format!("counts to {number}"));
+            remarks.add(format!("counts to {number}"));
         }
         assert_eq!(remarks.warnings().len(), MAX_REMARKS);
     }

@@ -2,6 +2,14 @@
 //! reconnected with exponential backoff; what it last listed stays listed.
 
 #![expect(deprecated, reason = "rmcp marks so what 2026-07-28 has no longer")]
+//!
+//! ```text
+//!           ┌──────────── fails ────────────┐
+//!           │                               ▼
+//! ─► connect ── succeeds ─► serve ── ends ─► pause ─► connect …
+//!
+//! pause: 0.5 s, doubled each time up to 60 s; 0.5 s again after 30 s of service
+//! ```
 
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

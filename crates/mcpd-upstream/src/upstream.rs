@@ -111,10 +111,10 @@ impl Upstream {
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {
             let pattern = pattern.as_ref();
-            let glob = Glob::new(pattern).map_err(|error| wrong(pattern, &error))?;
+            let glob = Glob::new(pattern).map_err(|error| pattern_error(pattern, &error))?;
             set.add(glob);
         }
-        let set = set.build().map_err(|error| wrong("", &error))?;
+        let set = set.build().map_err(|error| pattern_error("", &error))?;
         self.tools = Some(set);
         Ok(self)
     }
@@ -126,7 +126,7 @@ impl Upstream {
     }
 
     /// Returns whether its tool `name` is served.
-    pub(crate) fn serves(&self, name: &str) -> bool {
+    pub(crate) fn serves_tool(&self, name: &str) -> bool {
         self.tools.as_ref().is_none_or(|tools| tools.is_match(name))
     }
 
@@ -141,7 +141,7 @@ impl Upstream {
     }
 }
 
-fn wrong(pattern: &str, error: &globset::Error) -> PatternError {
+fn pattern_error(pattern: &str, error: &globset::Error) -> PatternError {
     PatternError {
         pattern: pattern.to_owned(),
         reason: error.kind().to_string(),

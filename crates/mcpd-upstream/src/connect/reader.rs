@@ -109,7 +109,7 @@ impl Reader {
         let is_lossy = matches!(text, Cow::Owned(_));
         if is_lossy {
             self.remarks
-                .make("sends bytes that are no UTF-8: U+FFFD stands for each of them");
+                .add("sends bytes that are no UTF-8: U+FFFD stands for each of them");
         }
         let messages: Vec<&RawValue> = match text.starts_with('[') {
             true => serde_json::from_str(&text).unwrap_or_default(),
@@ -122,7 +122,7 @@ impl Reader {
             });
             return reading.into_iter().collect();
         }
-        self.remarks.make("sends messages in an array");
+        self.remarks.add("sends messages in an array");
         let read = |raw: &&RawValue| self.read_one(raw.get(), origin);
         let mut readings: Vec<_> = messages.iter().filter_map(read).collect();
         readings
@@ -169,7 +169,7 @@ impl Reader {
         match serde_json::from_value(Value::Object(members)) {
             Ok(message) => {
                 self.remarks
-                    .make(format!("sends `{method}` with an odd envelope"));
+                    .add(format!("sends `{method}` with an odd envelope"));
                 Some(Reading {
                     message,
                     is_mended: true,
@@ -177,7 +177,7 @@ impl Reader {
             }
             Err(error) => {
                 self.remarks
-                    .make(format!("sends `{method}` as it can't be read: {error}"));
+                    .add(format!("sends `{method}` as it can't be read: {error}"));
                 None
             }
         }
@@ -194,7 +194,7 @@ impl Reader {
         if envelope.error.is_some() && envelope.result.is_some() {
             is_mended = true;
             self.remarks
-                .make("gives answers with both a `result` and an `error`, of which one is `null`");
+                .add("gives answers with both a `result` and an `error`, of which one is `null`");
         }
         let (id, kind) = match (origin, known) {
             (Some(origin), _) if named.as_ref().is_some_and(|id| is_same(&origin.id, id)) => {
@@ -206,7 +206,7 @@ impl Reader {
                 if let Some(id) = &named {
                     let id = excerpt(&id.to_string(), MAX_EXCERPT);
                     self.remarks
-                        .make(format!("answers a request with another id: {id}"));
+                        .add(format!("answers a request with another id: {id}"));
                     if error.is_none() {
                         let message = origin.fail(format!("it is one to another request, {id}"));
                         return Some(Reading { message, is_mended });
@@ -226,7 +226,7 @@ impl Reader {
             (Err(error), id) => ServerJsonRpcMessage::error(error, id),
             (Ok(result), Some(id)) => ServerJsonRpcMessage::response(result, id),
             (Ok(_), None) => {
-                self.remarks.make("sends a result that names no request");
+                self.remarks.add("sends a result that names no request");
                 return None;
             }
         };
@@ -250,7 +250,7 @@ impl Reader {
         }
         let error = text::parse(raw.get()).unwrap_or_else(|_| raw.get().into());
         self.remarks
-            .make("sends errors that are no objects with a `code` and a `message`");
+            .add("sends errors that are no objects with a `code` and a `message`");
         let code = match &error["code"] {
             Value::String(code) => code.parse().ok(),
             code => code.as_i64().or(code.as_f64().map(|code| code as i64)),
@@ -270,7 +270,7 @@ impl Reader {
             return self.note_noise(text);
         }
         self.remarks
-            .make(format!("sends an answer that can't be read: {why}"));
+            .add(format!("sends an answer that can't be read: {why}"));
         let id = match origin {
             Some(origin) => Some(origin.id.clone()),
             None => text::find_id(text).map(|id| self.pending.find(&id).map_or(id, |(id, _)| id)),
@@ -295,7 +295,7 @@ impl Reader {
     fn note_noise(&self, text: &str) -> Option<Reading> {
         let text = excerpt(text, MAX_EXCERPT).replace(char::is_control, " ");
         self.remarks
-            .make(format!("sends something that is no message: {text}"));
+            .add(format!("sends something that is no message: {text}"));
         None
     }
 }

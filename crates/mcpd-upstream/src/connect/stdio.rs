@@ -80,7 +80,7 @@ pub(super) fn start(
         reader,
         waiting: VecDeque::new(),
     };
-    tokio::spawn(relay(name, secrets, stderr, stderr_tail.speaking()));
+    tokio::spawn(relay(name, secrets, stderr, stderr_tail.writer()));
     let mut reaping = tokio::time::interval(REAP_INTERVAL);
     reaping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Ok(ChildServer {
@@ -265,7 +265,7 @@ async fn relay(name: String, secrets: Secrets, stderr: ChildStderr, stderr_tail:
         let text = text.trim().to_owned();
         if !text.is_empty() {
             tracing::debug!(upstream = name, "{text}");
-            stderr_tail.say(text);
+            stderr_tail.set_line(text);
         }
         if !is_whole && skip_line(&mut stderr).await.is_err() {
             return;

@@ -107,7 +107,7 @@ impl Client {
     }
 
     /// Posts a request, and reads the response.
-    async fn ask(
+    async fn post_request(
         &self,
         origin: &Origin,
         session: bool,
@@ -121,7 +121,7 @@ impl Client {
             true => response::read_success(response, origin, &self.reader).await,
             false => {
                 let refusal = Refusal::read(&mut response, origin, &self.reader).await;
-                return self.judge(origin, session, refusal);
+                return self.interpret_refusal(origin, session, refusal);
             }
         };
         match answered {
@@ -136,7 +136,7 @@ impl Client {
     }
 
     /// Interprets an unsuccessful response.
-    fn judge(&self, origin: &Origin, has_session: bool, refusal: Refusal) -> Posted {
+    fn interpret_refusal(&self, origin: &Origin, has_session: bool, refusal: Refusal) -> Posted {
         if has_session && refusal.is_of_session() && self.may_renew(&origin.id) {
             return Err(StreamableHttpError::SessionExpired);
         }
@@ -187,13 +187,13 @@ impl Client {
 
     /// Asks a server whether it speaks the newest revision. Any answer other than a result means
     /// that it does not.
-    async fn discover(
+    async fn post_discover(
         &self,
         origin: &Origin,
         request: impl Future<Output = Result<Response, HttpFault>>,
     ) -> Posted {
         let answered = async {
-            match self.ask(origin, false, request).await? {
+            match self.post_request(origin, false, request).await? {
                 StreamableHttpPostResponse::Sse(mut events, _) => {
                     while let Some(Ok(event)) = events.next().await {
                         let read = serde_json::from_str(&event.data.unwrap_or_default());
@@ -224,7 +224,7 @@ impl Client {
     }
 
     /// Sends a message that needs no answer: a notification, or an answer.
-    async fn tell(
+    async fn send_message(
         &self,
         has_session: bool,
         request: impl Future<Output = Result<Response, HttpFault>>,
@@ -267,12 +267,12 @@ impl StreamableHttpClient for Client {
         };
         let request = self.send(Method::POST, &uri, sender, Some(body));
         let Some(origin) = origin else {
-            return self.tell(has_session, request).await;
+            return self.send_message(has_session, request).await;
         };
         if is_first_greeting {
-            return self.discover(&origin, request).await;
+            return self.post_discover(&origin, request).await;
         }
-        let posted = self.ask(&origin, has_session, request).await;
+        let posted = self.post_request(&origin, has_session, request).await;
         let is_greeting = origin.kind == Kind::Initialize && posted.is_ok();
         if is_greeting && self.has_greeted.swap(true, Relaxed) {
             self.listener.changed.notify_one();

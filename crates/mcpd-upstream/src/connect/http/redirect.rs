@@ -28,7 +28,7 @@ pub(super) async fn follow(
         let Some(mut again) = again else {
             return Err(fault(response.status(), &to, &from));
         };
-        remarks.make(format!(
+        remarks.add(format!(
             "redirects from `{}` to `{}`: each request takes twice as long, unless `url` says so",
             from.path(),
             to.path()

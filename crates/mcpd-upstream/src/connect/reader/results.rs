@@ -118,7 +118,7 @@ fn read_discovered(
     };
     let read: Result<DiscoverResult, _> = read_or_mend(json, is_mended, mend);
     read.map(ServerResult::DiscoverResult).map_err(|_| {
-        remarks.make("answers `server/discover` with something else");
+        remarks.add("answers `server/discover` with something else");
         ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,
             "the answer to `server/discover` is none",
@@ -133,7 +133,7 @@ fn mend_greeting(value: Value, remarks: &Remarks) -> Value {
         return value;
     };
     if !members.get("protocolVersion").is_some_and(Value::is_string) {
-        remarks.make(format!(
+        remarks.add(format!(
             "does not say which revision it speaks: taken for {HANDSHAKE}"
         ));
         let version = HANDSHAKE.as_str().to_owned();
@@ -141,7 +141,7 @@ fn mend_greeting(value: Value, remarks: &Remarks) -> Value {
     }
     let is_named = |server: &Value| server["name"].is_string() && server["version"].is_string();
     if !members.get("serverInfo").is_some_and(is_named) {
-        remarks.make("does not say its name and version (`serverInfo`)");
+        remarks.add("does not say its name and version (`serverInfo`)");
     }
     // Other members are not used, and may be wrong as well.
     let server = &members.get("serverInfo").cloned().unwrap_or_default();
@@ -164,7 +164,7 @@ fn mend_capabilities(members: &mut Map<String, Value>, remarks: &Remarks) {
         let all = json!({"tools": {}, "prompts": {}, "resources": {}});
         let is_empty = declared.as_array().is_some_and(Vec::is_empty);
         if !is_empty {
-            remarks.make("does not say what it has (`capabilities`): it is asked for everything");
+            remarks.add("does not say what it has (`capabilities`): it is asked for everything");
         }
         let capabilities = if is_empty { json!({}) } else { all };
         members.insert("capabilities".to_owned(), capabilities);
@@ -182,7 +182,7 @@ fn mend_capabilities(members: &mut Map<String, Value>, remarks: &Remarks) {
                 capabilities.insert(name, flags.into());
             }
             Value::Array(_) | Value::Bool(true) => {
-                remarks.make(format!("declares `{name}` with no object"));
+                remarks.add(format!("declares `{name}` with no object"));
                 capabilities.insert(name, json!({}));
             }
             _ => {}

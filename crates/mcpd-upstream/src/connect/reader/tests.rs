@@ -10,7 +10,7 @@ fn reader(method: &str) -> Reader {
     let pending = Pending::default();
     let request = ClientRequest::CustomRequest(CustomRequest::new(method, None));
     let id = RequestId::Number(7);
-    pending.note_sent(&ClientJsonRpcMessage::request(request, id));
+    pending.record_sent(&ClientJsonRpcMessage::request(request, id));
     Reader {
         remarks: Remarks::default(),
         pending,
