@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::limits::NESTING;
+use crate::limits::MAX_VALUE_DEPTH;
 
 /// Range of bytes in the source.
 pub(crate) type Span = Range<usize>;
@@ -27,7 +27,7 @@ impl Error {
 
     pub(crate) fn too_deep() -> Self {
         Self::new(format!(
-            "lists and objects would be nested deeper than {NESTING} levels"
+            "lists and objects would be nested deeper than {MAX_VALUE_DEPTH} levels"
         ))
     }
 
@@ -56,8 +56,8 @@ pub(crate) fn no_variable<'a>(name: &str, known: impl Iterator<Item = &'a str>) 
 /// Returns the word of `known` that was probably meant.
 pub(crate) fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     /// Maximum length of a compared word: longer ones take too long, and are rarely mistyped.
-    const LONGEST: usize = 64;
-    let is_short = |word: &str| word.len() <= LONGEST;
+    const MAX_WORD_LENGTH: usize = 64;
+    let is_short = |word: &str| word.len() <= MAX_WORD_LENGTH;
     known
         .filter(|candidate| is_short(word) && is_short(candidate))
         .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::error::{Error, Span};
 
 /// Maximum length of a quoted line, in characters.
-const QUOTED: usize = 100;
+const MAX_QUOTE_LENGTH: usize = 100;
 
 /// Fault of a program, found at compile time or at run time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,11 +73,11 @@ impl Quote {
     fn new(source: &str, line_start: usize, column: usize, span: &Span) -> Self {
         let line = source.get(line_start..).unwrap_or_default();
         let line = line.lines().next().unwrap_or_default();
-        let skipped = column.saturating_sub(QUOTED / 2);
+        let skipped = column.saturating_sub(MAX_QUOTE_LENGTH / 2);
         let text: String = line
             .chars()
             .skip(skipped)
-            .take(QUOTED)
+            .take(MAX_QUOTE_LENGTH)
             .map(|char| if char.is_control() { ' ' } else { char })
             .collect();
         let indent = column - skipped;

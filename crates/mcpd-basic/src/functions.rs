@@ -26,7 +26,7 @@ pub(crate) struct Builtin {
 }
 
 /// Argument limit of functions that take any number.
-const ANY_NUMBER: usize = 1000;
+const MAX_ARGUMENTS: usize = 1000;
 
 fn all() -> impl Iterator<Item = &'static Builtin> {
     [
@@ -68,7 +68,7 @@ impl Builtin {
         }
         let takes = match (self.at_least, self.at_most) {
             (least, most) if least == most => arguments(least),
-            (least, ANY_NUMBER) => format!("at least {}", arguments(least)),
+            (least, MAX_ARGUMENTS) => format!("at least {}", arguments(least)),
             (least, most) => format!("{least} to {}", arguments(most)),
         };
         let name = self.name.to_uppercase();
@@ -112,7 +112,7 @@ impl Arguments<'_> {
     fn number(&self, index: usize) -> Result<Decimal, Error> {
         match self.value(index) {
             Value::Number(number) => Ok(*number),
-            _ => Err(self.wrong(index, "a number")),
+            _ => Err(self.argument_error(index, "a number")),
         }
     }
 
@@ -138,7 +138,7 @@ impl Arguments<'_> {
         let text: Arc<str> = match self.value(index) {
             Value::Text(text) => Arc::clone(text),
             Value::Nothing => "".into(),
-            _ => return Err(self.wrong(index, "a text")),
+            _ => return Err(self.argument_error(index, "a text")),
         };
         self.meter.read(text.len())?;
         Ok(text)
@@ -147,7 +147,7 @@ impl Arguments<'_> {
     fn list(&self, index: usize) -> Result<Arc<List>, Error> {
         match self.value(index) {
             Value::List(list) => Ok(Arc::clone(list)),
-            _ => Err(self.wrong(index, "a list")),
+            _ => Err(self.argument_error(index, "a list")),
         }
     }
 
@@ -155,14 +155,14 @@ impl Arguments<'_> {
         match self.value(index) {
             Value::Date(date) => Ok(*date),
             Value::Text(_) => Err(self
-                .wrong(index, "a date")
+                .argument_error(index, "a date")
                 .help("DATE(\"2026-01-31\") makes a date of a text")),
-            _ => Err(self.wrong(index, "a date")),
+            _ => Err(self.argument_error(index, "a date")),
         }
     }
 
     /// Returns the error for an argument.
-    fn wrong(&self, index: usize, wanted: &str) -> Error {
+    fn argument_error(&self, index: usize, wanted: &str) -> Error {
         let name = self.name.to_uppercase();
         let found = self.value(index).kind();
         let place = index + 1;

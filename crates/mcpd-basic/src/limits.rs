@@ -5,11 +5,11 @@ use crate::error::Error;
 use crate::value::Size;
 
 /// Number of bytes made per step.
-const MADE_IN_A_STEP: usize = 16;
+const BYTES_MADE_PER_STEP: usize = 16;
 /// Number of bytes read per step.
-const READ_IN_A_STEP: usize = 64;
+const BYTES_READ_PER_STEP: usize = 64;
 /// Maximum nesting of lists and objects.
-pub(crate) const NESTING: usize = 64;
+pub(crate) const MAX_VALUE_DEPTH: usize = 64;
 
 /// Limits of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,13 +70,13 @@ impl Meter {
 
     /// Counts the reading of this number of bytes.
     pub(crate) fn read(&mut self, bytes: usize) -> Result<(), Error> {
-        self.count(bytes / READ_IN_A_STEP)
+        self.count(bytes / BYTES_READ_PER_STEP)
     }
 
     /// Counts a value about to be made, and refuses one that is too big.
     pub(crate) fn make(&mut self, size: Size) -> Result<(), Error> {
         self.fits(size)?;
-        self.count(size.bytes / MADE_IN_A_STEP)
+        self.count(size.bytes / BYTES_MADE_PER_STEP)
     }
 
     /// Refuses a value that is too big.
@@ -87,7 +87,7 @@ impl Meter {
                 self.limits.value_bytes
             )));
         }
-        if size.depth > NESTING {
+        if size.depth > MAX_VALUE_DEPTH {
             return Err(Error::too_deep());
         }
         Ok(())

@@ -17,7 +17,7 @@ mod statements;
 use blocks::BlockKind;
 
 /// Maximum nesting of blocks and expressions.
-const NESTING: usize = 64;
+const MAX_NESTING: usize = 64;
 /// Keywords that can't be names where a value is expected. All other keywords can: a parameter may
 /// be called `to`.
 const NO_VALUES: [&str; 6] = ["and", "or", "not", "mod", "then", "else"];
@@ -192,9 +192,9 @@ impl Parser<'_> {
 
     /// Parses one level deeper.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        if self.depth == NESTING {
+        if self.depth == MAX_NESTING {
             return Err(Error::new(format!(
-                "blocks and expressions are nested deeper than {NESTING} levels"
+                "blocks and expressions are nested deeper than {MAX_NESTING} levels"
             ))
             .help("give a part of it a name, or make it a FUNCTION")
             .at(&self.span()));

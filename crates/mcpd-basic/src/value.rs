@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::Error;
-use crate::limits::NESTING;
+use crate::limits::MAX_VALUE_DEPTH;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
@@ -39,7 +39,7 @@ impl Size {
     }
 
     /// Returns the size of a value that contains this one.
-    fn held(self) -> Self {
+    fn inside_container(self) -> Self {
         Self {
             bytes: self.bytes + size_of::<Value>(),
             depth: self.depth + 1,
@@ -49,7 +49,7 @@ impl Size {
     /// Returns the size of a container after `other` is added.
     #[must_use]
     pub(crate) fn with(self, other: Self) -> Self {
-        let other = other.held();
+        let other = other.inside_container();
         Self {
             bytes: self.bytes.saturating_add(other.bytes),
             depth: self.depth.max(other.depth),
@@ -60,7 +60,7 @@ impl Size {
     #[must_use]
     pub(crate) fn without(self, old: Self) -> Self {
         Self {
-            bytes: self.bytes - old.held().bytes,
+            bytes: self.bytes - old.inside_container().bytes,
             depth: self.depth,
         }
     }
@@ -176,7 +176,7 @@ impl Value {
 
     fn from_json_within(json: &RawValue, depth: usize) -> Result<Self, Error> {
         let text = json.get();
-        if depth > NESTING {
+        if depth > MAX_VALUE_DEPTH {
             return Err(Error::too_deep());
         }
         Ok(match text.as_bytes().first() {

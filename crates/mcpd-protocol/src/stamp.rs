@@ -98,7 +98,7 @@ impl CacheHint {
 }
 
 /// Initial capacity in bytes: most results fit without reallocation.
-const USUAL: usize = 512;
+const INITIAL_CAPACITY: usize = 512;
 
 impl Stamp {
     /// Returns the wire of this stamp.
@@ -129,7 +129,7 @@ impl Stamp {
     /// Fails like [`respond`](Self::respond).
     pub fn encode(&self, mut result: impl ResultObject) -> serde_json::Result<Vec<u8>> {
         result.stamp(self);
-        let mut json = Vec::with_capacity(USUAL);
+        let mut json = Vec::with_capacity(INITIAL_CAPACITY);
         serde_json::to_writer(&mut json, &result)?;
         jsonrpc::replace_nul(&mut json);
         Ok(json)

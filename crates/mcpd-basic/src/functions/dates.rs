@@ -36,7 +36,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
         let date = arguments.date(0)?;
         let amount = arguments.number(1)?;
         let amount = amount.is_integer().then(|| amount.to_i64()).flatten();
-        let amount = amount.ok_or_else(|| arguments.wrong(1, "a whole number"))?;
+        let amount = amount.ok_or_else(|| arguments.argument_error(1, "a whole number"))?;
         let span = span(amount, unit(arguments)?);
         let date = span.and_then(|span| date.checked_add(span).ok());
         Ok(Value::Date(date.ok_or_else(out_of_range)?))

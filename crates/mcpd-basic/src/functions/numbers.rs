@@ -2,12 +2,12 @@
 
 use rust_decimal::{Decimal, MathematicalOps as _, RoundingStrategy};
 
-use super::{ANY_NUMBER, Arguments, Builtin};
+use super::{Arguments, Builtin, MAX_ARGUMENTS};
 use crate::error::Error;
 use crate::value::Value;
 
 /// Maximum number of decimal places.
-const DIGITS: usize = Decimal::MAX_SCALE as usize;
+const MAX_DECIMALS: usize = Decimal::MAX_SCALE as usize;
 
 pub(super) const FUNCTIONS: &[Builtin] = &[
     Builtin::new("int", (1, 1), |arguments| {
@@ -25,10 +25,10 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
         let root = root.ok_or_else(|| Error::new("a negative number has no square root"))?;
         Ok(Value::Number(root))
     }),
-    Builtin::new("min", (1, ANY_NUMBER), |arguments| {
+    Builtin::new("min", (1, MAX_ARGUMENTS), |arguments| {
         extreme(arguments, Decimal::min)
     }),
-    Builtin::new("max", (1, ANY_NUMBER), |arguments| {
+    Builtin::new("max", (1, MAX_ARGUMENTS), |arguments| {
         extreme(arguments, Decimal::max)
     }),
 ];
@@ -36,7 +36,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
 /// Rounds to a number of decimal places, halves away from zero.
 fn round(arguments: &Arguments<'_>) -> Result<Decimal, Error> {
     let digits = match arguments.is_given(1) {
-        true => arguments.whole(1, 0, DIGITS)?,
+        true => arguments.whole(1, 0, MAX_DECIMALS)?,
         false => 0,
     };
     let number = arguments.number(0)?;
@@ -47,7 +47,7 @@ fn round(arguments: &Arguments<'_>) -> Result<Decimal, Error> {
 /// Formats a number with a fixed number of decimal places.
 fn format(arguments: &mut Arguments<'_>) -> Result<Value, Error> {
     let number = round(arguments)?.normalize();
-    let digits = arguments.whole(1, 0, DIGITS)?;
+    let digits = arguments.whole(1, 0, MAX_DECIMALS)?;
     // The library's formatter panics if number and decimal places are both long.
     let point = if number.scale() == 0 && digits > 0 {
         "."

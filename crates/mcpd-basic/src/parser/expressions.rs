@@ -68,7 +68,7 @@ impl Parser<'_> {
         if !self.take_word("null") && !self.take_word("nothing") {
             return Err(self.expected("NULL"));
         }
-        let nothing = self.built(start, ExpressionKind::Value(Value::Nothing));
+        let nothing = self.make_expression(start, ExpressionKind::Value(Value::Nothing));
         Ok((operator, nothing))
     }
 
@@ -82,10 +82,10 @@ impl Parser<'_> {
             return first;
         }
         let kind = ExpressionKind::Chain(Box::new(first), rest);
-        self.built(start, kind)
+        self.make_expression(start, kind)
     }
 
-    fn built(&self, start: usize, kind: ExpressionKind) -> Expression {
+    fn make_expression(&self, start: usize, kind: ExpressionKind) -> Expression {
         let span = self.span_from(start);
         Expression { kind, span }
     }
@@ -112,7 +112,7 @@ impl Parser<'_> {
         let start = self.span().start;
         self.advance();
         let operand = self.nested(operand)?;
-        Ok(self.built(start, kind(Box::new(operand))))
+        Ok(self.make_expression(start, kind(Box::new(operand))))
     }
 
     fn signed(&mut self) -> Result<Expression, Error> {
@@ -149,7 +149,7 @@ impl Parser<'_> {
             return Ok(value);
         }
         let kind = ExpressionKind::Element(Box::new(value), path);
-        Ok(self.built(start, kind))
+        Ok(self.make_expression(start, kind))
     }
 
     /// Parses any number of `[index]` and `.name`.
@@ -181,7 +181,7 @@ impl Parser<'_> {
             TokenKind::Symbol("[") => {
                 self.advance();
                 let kind = ExpressionKind::List(self.arguments("]")?);
-                return Ok(self.built(start, kind));
+                return Ok(self.make_expression(start, kind));
             }
             TokenKind::Symbol("{") => return self.object(),
             TokenKind::Word(word) => match &**word {
@@ -194,7 +194,7 @@ impl Parser<'_> {
             _ => return Err(self.expected("a value")),
         };
         self.advance();
-        Ok(self.built(start, ExpressionKind::Value(value)))
+        Ok(self.make_expression(start, ExpressionKind::Value(value)))
     }
 
     /// Parses `{ "name": value, … }`, over any number of lines. Names may lack quotes.
@@ -222,7 +222,7 @@ impl Parser<'_> {
                 return Err(self.expected("`,` or `}`"));
             }
         }
-        Ok(self.built(start, ExpressionKind::Object(members)))
+        Ok(self.make_expression(start, ExpressionKind::Object(members)))
     }
 
     fn skip_line_ends(&mut self) {

@@ -21,7 +21,7 @@ pub(super) fn element(value: &Value, key: &Value) -> Result<Value, Error> {
             .get(&**name)
             .cloned()
             .unwrap_or(Value::Nothing)),
-        _ => Err(unfit(value, key)),
+        _ => Err(key_error(value, key)),
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) fn change(
             let new = member.size();
             resize(&mut object.size, old, new, meter)?;
         }
-        (value, key) => return Err(unfit(value, key)),
+        (value, key) => return Err(key_error(value, key)),
     }
     Ok(())
 }
@@ -97,7 +97,7 @@ fn index(number: Decimal, length: usize) -> Result<usize, Error> {
     })
 }
 
-fn unfit(value: &Value, key: &Value) -> Error {
+fn key_error(value: &Value, key: &Value) -> Error {
     match value {
         Value::List(_) => Error::new(format!("a list has numbers as keys, not {}", key.kind())),
         Value::Object(_) => Error::new(format!("an object has texts as keys, not {}", key.kind())),

@@ -48,11 +48,11 @@ fn order(left: &Value, right: &Value) -> Result<Ordering, Error> {
         (Value::Number(left), Value::Number(right)) => Ok(left.cmp(right)),
         (Value::Text(left), Value::Text(right)) => Ok(left.cmp(right)),
         (Value::Date(left), Value::Date(right)) => Ok(left.cmp(right)),
-        _ => Err(unfit("compared", left, right)),
+        _ => Err(operand_error("compared", left, right)),
     }
 }
 
-fn unfit(done: &str, left: &Value, right: &Value) -> Error {
+fn operand_error(done: &str, left: &Value, right: &Value) -> Error {
     let error = Error::new(format!(
         "{} and {} can't be {done}",
         left.kind(),
@@ -80,7 +80,7 @@ fn calculate(
     meter: &mut Meter,
 ) -> Result<Value, Error> {
     let (Value::Number(left), Value::Number(right)) = (left, right) else {
-        return Err(unfit("calculated with", left, right));
+        return Err(operand_error("calculated with", left, right));
     };
     let is_division_by_zero = match operator {
         Operator::Divide | Operator::Modulo => right.is_zero(),
@@ -109,7 +109,7 @@ fn calculate(
 /// Returns a power; `None` if it is too big.
 fn power(base: Decimal, exponent: Decimal, meter: &mut Meter) -> Result<Option<Decimal>, Error> {
     /// Cost of a fractional power, in steps.
-    const STEPS: usize = 100;
+    const FRACTIONAL_POWER_STEPS: usize = 100;
     let (is_whole, shrinks) = (exponent.is_integer(), exponent.is_sign_negative());
     let power = if is_whole {
         let magnitude = exponent.abs().to_u64();
@@ -119,7 +119,7 @@ fn power(base: Decimal, exponent: Decimal, meter: &mut Meter) -> Result<Option<D
             false => magnitude,
         }
     } else {
-        meter.count(STEPS)?;
+        meter.count(FRACTIONAL_POWER_STEPS)?;
         base.checked_powd(exponent)
     };
     let size = base.abs();
