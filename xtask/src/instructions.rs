@@ -16,7 +16,7 @@ use crate::server::or_dev;
 const KINDS: [&str; 2] = ["list", "call"];
 
 /// Difference of the repetitions between two runs, which cancels one-time work.
-const TIMES: u64 = 1000;
+const REPETITIONS: u64 = 1000;
 
 /// Maximum ratio to the recorded count.
 const TOLERANCE: f64 = 1.1;
@@ -42,8 +42,9 @@ pub(crate) fn run(record: bool) -> anyhow::Result<bool> {
     }
     let program = build()?;
     let counts = KINDS.map(|kind| {
-        let [once, twice] = [TIMES, 2 * TIMES].map(|times| count(&program, kind, times));
-        anyhow::Ok((kind, (twice? - once?) / TIMES))
+        let [once, twice] =
+            [REPETITIONS, 2 * REPETITIONS].map(|times| count(&program, kind, times));
+        anyhow::Ok((kind, (twice? - once?) / REPETITIONS))
     });
     let counts = counts.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     if record {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 /// Cap of a recorded duration in µs: a day.
-const LONGEST: u64 = 86_400_000_000;
+const MAX_MICROSECONDS: u64 = 86_400_000_000;
 
 /// Histogram of durations, each within a thousandth.
 #[derive(Debug, Clone)]
@@ -20,10 +20,10 @@ impl Default for Latency {
 
 impl Latency {
     pub(crate) fn record(&mut self, took: Duration) {
-        let took = u64::try_from(took.as_micros()).unwrap_or(LONGEST);
+        let took = u64::try_from(took.as_micros()).unwrap_or(MAX_MICROSECONDS);
         // `record` grows the histogram as needed, which `saturating_record` does not.
         self.0
-            .record(took.min(LONGEST))
+            .record(took.min(MAX_MICROSECONDS))
             .expect("there is room for the longest");
     }
 

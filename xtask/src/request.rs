@@ -52,11 +52,11 @@ pub(crate) struct Request {
     pub(crate) method: &'static str,
     pub(crate) tool: Option<String>,
     message: Template,
-    wanted: Wanted,
+    expected: Expected,
 }
 
 #[derive(Debug, Clone)]
-enum Wanted {
+enum Expected {
     /// Any result.
     Result,
     /// Number of tools.
@@ -67,12 +67,12 @@ enum Wanted {
 
 impl Request {
     pub(crate) fn new(method: &'static str, params: Value) -> Self {
-        Self::wanting(method, params, Wanted::Result)
+        Self::with_expectation(method, params, Expected::Result)
     }
 
     /// Requests the list of this number of tools.
     pub(crate) fn list(tools: usize) -> Self {
-        Self::wanting("tools/list", json!({}), Wanted::Tools(tools))
+        Self::with_expectation("tools/list", json!({}), Expected::Tools(tools))
     }
 
     /// Calls a tool that succeeds, with this text if there is one.
@@ -80,7 +80,7 @@ impl Request {
         let params = json!({"name": tool, "arguments": arguments});
         Self {
             tool: Some(tool.to_owned()),
-            ..Self::wanting("tools/call", params, Wanted::Success(text))
+            ..Self::with_expectation("tools/call", params, Expected::Success(text))
         }
     }
 
@@ -90,7 +90,7 @@ impl Request {
         Self::call("greet", &arguments, Some(format!("Hello, n{NUMBER}!")))
     }
 
-    fn wanting(method: &'static str, mut params: Value, wanted: Wanted) -> Self {
+    fn with_expectation(method: &'static str, mut params: Value, expected: Expected) -> Self {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": REVISION,
             "io.modelcontextprotocol/clientInfo": {"name": "xtask", "version": "0"},
@@ -101,7 +101,7 @@ impl Request {
             method,
             tool: None,
             message: Template::new(message.to_string().as_bytes()),
-            wanted,
+            expected,
         }
     }
 
@@ -114,10 +114,10 @@ impl Request {
     fn check(&self, number: u64, answer: &[u8]) -> anyhow::Result<()> {
         let message: Value = serde_json::from_slice(answer).context("no JSON")?;
         let result = &message["result"];
-        let is_right = match &self.wanted {
-            Wanted::Result => result.is_object(),
-            Wanted::Tools(number) => result["tools"].as_array().map(Vec::len) == Some(*number),
-            Wanted::Success(text) => {
+        let is_right = match &self.expected {
+            Expected::Result => result.is_object(),
+            Expected::Tools(number) => result["tools"].as_array().map(Vec::len) == Some(*number),
+            Expected::Success(text) => {
                 let given = result["content"][0]["text"].as_str();
                 let text = text.as_ref().map(|text| Template::new(text.as_bytes()));
                 let text = text.map(|text| text.with(number));

@@ -16,10 +16,10 @@ use crate::cores::ForServer;
 use crate::process;
 
 /// Time limit for its start and its end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const LIFECYCLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Memory that an allocator may keep after an attack, in KiB.
-const KEPT: u64 = 32 * 1024;
+const ALLOCATOR_ALLOWANCE: u64 = 32 * 1024;
 
 /// Returns the user for servers started by root: an ordinary user, as in most deployments, who can
 /// read fewer of the files that scripts must not read. Without root, servers keep the user who
@@ -65,7 +65,7 @@ impl Usage {
     /// Returns whether this is at most `rest`, with allowances for the allocator and for threads
     /// and descriptors that fluctuate.
     pub(crate) fn is_within(self, rest: Self) -> bool {
-        self.memory <= rest.memory + KEPT
+        self.memory <= rest.memory + ALLOCATOR_ALLOWANCE
             && self.descriptors <= rest.descriptors + 2
             && self.threads <= rest.threads + 2
             && self.processes <= rest.processes
@@ -232,7 +232,7 @@ impl Server {
             address: String::new(),
             token: String::new(),
         };
-        let started = tokio::time::timeout(PATIENCE, server.listening()).await;
+        let started = tokio::time::timeout(LIFECYCLE_TIMEOUT, server.listening()).await;
         started.context("mcpd doesn't listen")??;
         Ok(server)
     }
@@ -305,7 +305,7 @@ impl Server {
     /// Fails if it does not end, or not by itself.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         self.signal(Signal::TERM)?;
-        let status = tokio::time::timeout(PATIENCE, self.child.wait()).await;
+        let status = tokio::time::timeout(LIFECYCLE_TIMEOUT, self.child.wait()).await;
         let status = status.context("it doesn't end")??;
         ensure!(status.success(), "it ended with {status}");
         Ok(())

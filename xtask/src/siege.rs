@@ -27,24 +27,24 @@ rate = inf
 "#;
 
 /// Maximum cost of a connection, in KiB of the server's memory.
-const CONNECTION: u64 = 40;
+const MAX_CONNECTION_MEMORY: u64 = 40;
 
 /// Floor of compared latencies: on a busy processor the scheduler alone causes such delays now and
 /// then.
-const UNNOTICED: Duration = Duration::from_millis(2);
+const MIN_COMPARED_LATENCY: Duration = Duration::from_millis(2);
 
 /// Maximum time for which the server keeps a connection without a request.
-const PATIENCE: Duration = Duration::from_secs(45);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Time limit for the server to recover after an attack.
-const RECOVERY: Duration = Duration::from_secs(60);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Pause of a slow client between two bytes.
-const SLOW: Duration = Duration::from_secs(10);
+const SLOW_BYTE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Interval between the arrivals of a crowd's clients: independent clients do not arrive all at
 /// once.
-const ARRIVAL: Duration = Duration::from_millis(2);
+const ARRIVAL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Behaviour of an attacker.
 #[derive(Debug, Clone, Copy)]
@@ -137,7 +137,7 @@ impl Attack {
         for index in 0..connections {
             let (address, token) = (server.address().to_owned(), server.token().to_owned());
             let tally = Arc::clone(&tally);
-            let phase = SLOW * index as u32 / connections as u32;
+            let phase = SLOW_BYTE_INTERVAL * index as u32 / connections as u32;
             attackers.spawn(async move { self.run(phase, &address, &token, &tally).await });
             // A burst would overflow the listen queue: the clients would seem connected, unknown
             // to the server.
@@ -162,7 +162,7 @@ impl Attack {
         );
         let growth = peak.saturating_sub(rest.memory);
         kept &= promise(
-            growth <= CONNECTION * connections as u64,
+            growth <= MAX_CONNECTION_MEMORY * connections as u64,
             format_args!("memory grew by {growth} KiB"),
         );
         Ok(kept)
@@ -210,7 +210,7 @@ impl Attack {
                 Err(_) if stream.write_all(b"x").await.is_ok() => {}
                 Err(_) => break,
             }
-            pause = SLOW;
+            pause = SLOW_BYTE_INTERVAL;
         }
         tally.closed.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -222,7 +222,7 @@ impl Tally {
     async fn wait_until_closed(&self) {
         let start = Instant::now();
         let is_open = || self.closed.load(Ordering::Relaxed) < self.opened.load(Ordering::Relaxed);
-        while is_open() && start.elapsed() < PATIENCE {
+        while is_open() && start.elapsed() < IDLE_TIMEOUT {
             sleep(Duration::from_millis(100)).await;
         }
     }
@@ -239,7 +239,7 @@ impl Seen {
         self.show();
         let [calls, lists] =
             [(&self.calls, &base.calls), (&self.lists, &base.lists)].map(|(now, then)| {
-                let then = then.quantile(0.99).max(UNNOTICED);
+                let then = then.quantile(0.99).max(MIN_COMPARED_LATENCY);
                 now.quantile(0.99).as_secs_f64() / then.as_secs_f64()
             });
         promise(
@@ -282,7 +282,7 @@ async fn peak(server: &Server, time: Duration) -> anyhow::Result<u64> {
 async fn recovers(server: &Server, rest: Usage) -> anyhow::Result<bool> {
     let start = Instant::now();
     let mut usage = server.usage()?;
-    while !usage.is_within(rest) && start.elapsed() < RECOVERY {
+    while !usage.is_within(rest) && start.elapsed() < RECOVERY_TIMEOUT {
         sleep(Duration::from_millis(100)).await;
         usage = server.usage()?;
     }
@@ -364,7 +364,7 @@ async fn crowd(
     manners: Manners,
     time: Duration,
 ) -> anyhow::Result<(Seen, Crowd)> {
-    let begin = Instant::now() + ARRIVAL * clients as u32;
+    let begin = Instant::now() + ARRIVAL_INTERVAL * clients as u32;
     let end = begin + time;
     let mut calling = JoinSet::new();
     for _ in 0..clients {
@@ -391,7 +391,7 @@ async fn crowd(
             }
             anyhow::Ok(crowd)
         });
-        sleep(ARRIVAL).await;
+        sleep(ARRIVAL_INTERVAL).await;
     }
     let seen = visit(server.address(), time).await?;
     let mut sum = Crowd::default();

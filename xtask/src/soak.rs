@@ -28,10 +28,10 @@ fi
 
 /// Maximum growth of memory in a run, in KiB: less than the smallest leak per call would amount
 /// to.
-const GROWTH: u64 = 8 * 1024;
+const MAX_GROWTH: u64 = 8 * 1024;
 
 /// Interval of checks and reloads.
-const LOOK: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Cases: the tool, the body of its script, and its share of the calls in percent.
 const CASES: [(&str, &str, u64); 6] = [
@@ -151,7 +151,7 @@ async fn watch(server: Arc<Server>, time: Duration) -> anyhow::Result<bool> {
     let script = server.script("greet");
     let text = fs::read_to_string(&script)?;
     while start.elapsed() < time {
-        sleep(LOOK).await;
+        sleep(CHECK_INTERVAL).await;
         server.signal(Signal::HUP)?;
         // Replaced by a rename: a write in place could be executed half-written, or fail while the
         // script is being started.
@@ -164,15 +164,15 @@ async fn watch(server: Arc<Server>, time: Duration) -> anyhow::Result<bool> {
         looks.push(usage);
     }
     // Leaves time for orphans of the last calls, and for idle threads to end.
-    sleep(2 * LOOK).await;
+    sleep(2 * CHECK_INTERVAL).await;
     let last = server.usage()?;
     line(format_args!("  end: {last}"));
     // Half of the first tenth is excluded as warm-up.
     let first = looks.get(looks.len() / 20).copied().unwrap_or(last);
     let growth = last.memory.saturating_sub(first.memory);
     let memory = promise(
-        growth <= GROWTH,
-        format_args!("memory grew by {growth} KiB, {GROWTH} at most"),
+        growth <= MAX_GROWTH,
+        format_args!("memory grew by {growth} KiB, {MAX_GROWTH} at most"),
     );
     let rest = promise(
         last.descriptors <= first.descriptors && last.threads <= first.threads + 2,

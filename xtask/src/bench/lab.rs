@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::server::{GREET, Home, Server, build_packages};
 
 /// Measured numbers of concurrent requests.
-pub(crate) const AT_ONCE: [usize; 3] = [1, 8, 64];
+pub(crate) const CONCURRENCIES: [usize; 3] = [1, 8, 64];
 
 /// Scripts of the tools that every server has.
 pub(crate) const SCRIPTS: [(&str, &str); 3] = [

@@ -20,10 +20,10 @@ use crate::request::{Checker, Request};
 use crate::server::Server;
 
 /// Time limit for the start of a server, and for an answer beyond the end of a round.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Maximum number of concurrent requests.
-const MOST_AT_ONCE: usize = 1000;
+const MAX_CONCURRENCY: usize = 1000;
 
 /// Subject that can be loaded. Its process is killed on drop.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Peer {
             .with_context(|| format!("{command:?}"))?;
         let mut stdout = BufReader::new(child.stdout.take().context("a pipe")?);
         let mut address = String::new();
-        timeout(PATIENCE, stdout.read_line(&mut address)).await??;
+        timeout(ANSWER_TIMEOUT, stdout.read_line(&mut address)).await??;
         address.truncate(address.trim_end().len());
         Ok(Self { child, address })
     }
@@ -95,7 +95,7 @@ impl Subject {
                 Self::Bare(script) => bare::load(script, at_once, time),
             }
         };
-        let sample = timeout(time + PATIENCE, load).await;
+        let sample = timeout(time + ANSWER_TIMEOUT, load).await;
         sample.with_context(|| format!("no answer to {}", request.method))?
     }
 
@@ -126,7 +126,7 @@ impl Subject {
                 _ => self.connect().await?.exchange(request, 1).await,
             }
         };
-        timeout(PATIENCE, exchange).await?
+        timeout(ANSWER_TIMEOUT, exchange).await?
     }
 
     /// Opens a connection.
@@ -177,7 +177,7 @@ async fn load(
         loads.spawn(async move {
             let mut latency = Latency::default();
             // Ids that no other client uses.
-            for number in (place as u64..).step_by(MOST_AT_ONCE) {
+            for number in (place as u64..).step_by(MAX_CONCURRENCY) {
                 let begun = Instant::now();
                 if begun >= end {
                     break;

@@ -6,11 +6,11 @@ use crate::bench::lineup::Lineup;
 use crate::bench::sample::Sample;
 use crate::request::Request;
 
-const AT_ONCE: usize = 8;
+const CONCURRENCY: usize = 8;
 
 /// Required ratios to rmcp: for lists, and for processor time.
-const LISTS: f64 = 2.0;
-const CPU: f64 = 1.0 / 8.0;
+const MIN_LIST_RATIO: f64 = 2.0;
+const MAX_CPU_RATIO: f64 = 1.0 / 8.0;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let tools = lab.options.number(1000);
@@ -24,7 +24,7 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
         sizes.push((name, subject.exchange(&list).await?.len()));
         lineup.add(name, subject);
     }
-    let samples = lineup.load(&list, AT_ONCE).await?;
+    let samples = lineup.load(&list, CONCURRENCY).await?;
     let mut table = Table::new(["", "lists a second", "server's CPU, µs", "bytes"]);
     for (name, size) in sizes {
         table.row([
@@ -44,8 +44,8 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     ]);
     let mut findings = Findings::default();
     findings.table("catalog", table);
-    let what = format!("{tools} tools listed, HTTP / rmcp, {AT_ONCE} at a time");
-    findings.at_least(what.clone(), LISTS, lists);
-    findings.at_most(format!("{what}: CPU"), CPU, "", cpu);
+    let what = format!("{tools} tools listed, HTTP / rmcp, {CONCURRENCY} at a time");
+    findings.at_least(what.clone(), MIN_LIST_RATIO, lists);
+    findings.at_most(format!("{what}: CPU"), MAX_CPU_RATIO, "", cpu);
     Ok(findings)
 }

@@ -1,7 +1,7 @@
 //! Script calls at two sandbox levels, beside the bare start and the peers.
 
 use crate::bench::findings::{Findings, Table};
-use crate::bench::lab::{AT_ONCE, Lab, Way};
+use crate::bench::lab::{CONCURRENCIES, Lab, Way};
 use crate::bench::lineup::{Lineup, Samples};
 use crate::bench::sample::Sample;
 use crate::bench::subject::Subject;
@@ -14,7 +14,7 @@ const LEVELS: [(&str, [f64; 3]); 2] =
     [("none", [0.80, 0.97, 1.0]), ("guarded", [0.75, 0.92, 0.97])];
 
 /// Required ratio of every level to rmcp with 8 and 64 at a time.
-const BESIDE_RMCP: f64 = 1.15;
+const MIN_RATIO_TO_RMCP: f64 = 1.15;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let mut lineup = Lineup::new(&lab.options);
@@ -37,7 +37,7 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
         "stdio / rmcp",
     ]);
     let mut rates = Rates::new("greet");
-    for (place, at_once) in AT_ONCE.into_iter().enumerate() {
+    for (place, at_once) in CONCURRENCIES.into_iter().enumerate() {
         let samples = lineup.load(&Request::greet(), at_once).await?;
         for (level, bars) in LEVELS {
             let cells = compare(&mut findings, &samples, level, at_once, bars[place])?;
@@ -70,7 +70,7 @@ fn compare(
         let ratio = samples.ratio(&this, &that, Sample::rate)?;
         if at_once > 1 {
             let what = format!("greet / rmcp, {way}, {level}, {at_once} at a time");
-            findings.at_least(what, BESIDE_RMCP, ratio);
+            findings.at_least(what, MIN_RATIO_TO_RMCP, ratio);
         }
         cells.push(ratio.to_string());
     }

@@ -9,7 +9,7 @@ use crate::bench::sample::{Sample, Spread, number};
 use crate::request::Request;
 use crate::server::Home;
 
-const AT_ONCE: usize = 8;
+const CONCURRENCY: usize = 8;
 
 /// Script that prints the length of its text.
 const MEASURE: &str = r#"#!/bin/sh
@@ -25,7 +25,7 @@ wc -c
 const LENGTHS: [usize; 3] = [1_000, 100_000, 10_000_000];
 
 /// Maximum ratio of the cost with the most tools to that with the fewest.
-const FLAT: f64 = 1.1;
+const MAX_RATIO: f64 = 1.1;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let mut findings = Findings::default();
@@ -54,7 +54,7 @@ async fn tools(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
         ("of a function", function),
         ("of a script", Request::greet()),
     ] {
-        let samples = lineup.load(&request, AT_ONCE).await?;
+        let samples = lineup.load(&request, CONCURRENCY).await?;
         let mut cells = vec![name.to_owned()];
         for number in numbers {
             let cpu = samples.figure(&format!("mcpd {number}"), Sample::cpu)?;
@@ -65,7 +65,7 @@ async fn tools(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
             let ratio = samples.ratio(&more, &fewest, Sample::cpu)?;
             cells.push(ratio.to_string());
             let what = format!("CPU for a call {name}, {label} tools / 10");
-            findings.at_most(what, FLAT, "", ratio);
+            findings.at_most(what, MAX_RATIO, "", ratio);
         }
         table.row(cells);
     }

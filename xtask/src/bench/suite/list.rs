@@ -2,15 +2,15 @@
 
 use super::rates::Rates;
 use crate::bench::findings::{Findings, Table};
-use crate::bench::lab::{AT_ONCE, Lab, SCRIPTS, Way};
+use crate::bench::lab::{CONCURRENCIES, Lab, SCRIPTS, Way};
 use crate::bench::lineup::Lineup;
 use crate::bench::sample::Sample;
 use crate::request::Request;
 
 /// Required ratios to a peer.
-const HTTP_BESIDE_RMCP: f64 = 2.2;
-const HTTP_BESIDE_HYPER: f64 = 0.8;
-const STDIO_BESIDE_RMCP: f64 = 2.0;
+const MIN_HTTP_RATIO_TO_RMCP: f64 = 2.2;
+const MIN_HTTP_RATIO_TO_HYPER: f64 = 0.8;
+const MIN_STDIO_RATIO_TO_RMCP: f64 = 2.0;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let list = Request::list(SCRIPTS.len());
@@ -27,13 +27,13 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let mut findings = Findings::default();
     let mut table = Table::new(["at a time", "HTTP / rmcp", "HTTP / hyper", "stdio / rmcp"]);
     let mut rates = Rates::new("tools/list");
-    for at_once in AT_ONCE {
+    for at_once in CONCURRENCIES {
         let samples = lineup.load(&list, at_once).await?;
         let mut cells = vec![at_once.to_string()];
         for (this, that, bar, from) in [
-            ("mcpd HTTP", "rmcp HTTP", HTTP_BESIDE_RMCP, 8),
-            ("mcpd HTTP", "hyper HTTP", HTTP_BESIDE_HYPER, 8),
-            ("mcpd stdio", "rmcp stdio", STDIO_BESIDE_RMCP, 64),
+            ("mcpd HTTP", "rmcp HTTP", MIN_HTTP_RATIO_TO_RMCP, 8),
+            ("mcpd HTTP", "hyper HTTP", MIN_HTTP_RATIO_TO_HYPER, 8),
+            ("mcpd stdio", "rmcp stdio", MIN_STDIO_RATIO_TO_RMCP, 64),
         ] {
             let ratio = samples.ratio(this, that, Sample::rate)?;
             if at_once >= from {

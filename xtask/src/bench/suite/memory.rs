@@ -15,9 +15,9 @@ use crate::request::{Checker, Request};
 const CONNECTIONS: usize = 10_000;
 
 /// Memory limits: idle and busy in MB, and per connection in kB.
-const IDLE: f64 = 8.0;
-const BUSY: f64 = 16.0;
-const CONNECTION: f64 = 20.0;
+const MAX_IDLE: f64 = 8.0;
+const MAX_BUSY: f64 = 16.0;
+const MAX_CONNECTION: f64 = 20.0;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let connections = raise_limit(lab.options.number(CONNECTIONS))?;
@@ -61,16 +61,16 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
         (Way::Http, idle, busy),
         (Way::Stdio, idle_stdio, busy_stdio),
     ] {
-        findings.at_most(format!("memory, idle, {way}"), IDLE, "MB", idle);
+        findings.at_most(format!("memory, idle, {way}"), MAX_IDLE, "MB", idle);
         findings.at_most(
             format!("memory, 64 greetings at a time, {way}"),
-            BUSY,
+            MAX_BUSY,
             "MB",
             busy,
         );
     }
     let what = format!("memory, each of {connections} idle connections");
-    findings.at_most(what, CONNECTION, "kB", each);
+    findings.at_most(what, MAX_CONNECTION, "kB", each);
     Ok(findings)
 }
 

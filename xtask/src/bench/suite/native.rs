@@ -8,27 +8,27 @@ use crate::bench::findings::{Findings, Table};
 use crate::bench::lab::{Lab, SCRIPTS, Way};
 use crate::bench::lineup::Lineup;
 use crate::bench::sample::{Sample, Spread};
-use crate::bench::subject::{PATIENCE, Subject};
+use crate::bench::subject::{ANSWER_TIMEOUT, Subject};
 use crate::request::Request;
 
-const AT_ONCE: usize = 64;
+const CONCURRENCY: usize = 64;
 
 /// Maximum processor time of a call, in µs.
-const CPU: [(Way, f64); 2] = [(Way::Http, 22.0), (Way::Stdio, 8.0)];
+const MAX_CPU: [(Way, f64); 2] = [(Way::Http, 22.0), (Way::Stdio, 8.0)];
 
 /// Maximum median and 99th percentile of the latency while scripts run, in µs.
-const MEDIAN: f64 = 100.0;
-const MOST: f64 = 3000.0;
+const MAX_MEDIAN: f64 = 100.0;
+const MAX_P99: f64 = 3000.0;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let mut findings = Findings::default();
     let mut lineup = Lineup::new(&lab.options);
-    for (way, _) in CPU {
+    for (way, _) in MAX_CPU {
         lineup.add(format!("mcpd {way}"), lab.mcpd(way, &["--kit"]).await?);
     }
-    let samples = lineup.load(&kit_state(), AT_ONCE).await?;
+    let samples = lineup.load(&kit_state(), CONCURRENCY).await?;
     let mut table = Table::new(["", "calls a second", "server's CPU, µs"]);
-    for (way, bar) in CPU {
+    for (way, bar) in MAX_CPU {
         let name = format!("mcpd {way}");
         let cpu = samples.figure(&name, Sample::cpu)?;
         table.row([
@@ -36,7 +36,7 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
             samples.figure(&name, Sample::rate)?.to_string(),
             cpu.to_string(),
         ]);
-        let what = format!("CPU of a call of a function, {way}, {AT_ONCE} at a time");
+        let what = format!("CPU of a call of a function, {way}, {CONCURRENCY} at a time");
         findings.at_most(what, bar, "µs", cpu);
     }
     findings.table("native", table);
@@ -94,8 +94,8 @@ async fn meanwhile(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
         ]);
         if name == "mcpd" {
             let what = "call of a function while 64 scripts run";
-            findings.at_most(format!("{what}: median"), MEDIAN, "µs", median);
-            findings.at_most(format!("{what}: 99 %"), MOST, "µs", most);
+            findings.at_most(format!("{what}: median"), MAX_MEDIAN, "µs", median);
+            findings.at_most(format!("{what}: 99 %"), MAX_P99, "µs", most);
         }
     }
     findings.table("meanwhile", table);
@@ -105,7 +105,7 @@ async fn meanwhile(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
 async fn both(lab: &Lab, subject: &Subject, request: &Request) -> anyhow::Result<(Sample, Sample)> {
     let (greet, time) = (Request::greet(), lab.options.time());
     let calls = subject.load_http(request, 1, time);
-    let greetings = subject.load_http(&greet, AT_ONCE, time);
-    let both = timeout(PATIENCE, async { try_join!(calls, greetings) });
+    let greetings = subject.load_http(&greet, CONCURRENCY, time);
+    let both = timeout(ANSWER_TIMEOUT, async { try_join!(calls, greetings) });
     both.await?
 }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::bench::findings::{Findings, Table};
 use crate::bench::lab::{Lab, SCRIPTS, Way};
 use crate::bench::sample::Spread;
-use crate::bench::subject::{PATIENCE, Subject};
+use crate::bench::subject::{ANSWER_TIMEOUT, Subject};
 use crate::process;
 use crate::request::Request;
 use crate::server::Home;
@@ -21,10 +21,10 @@ use crate::server::Home;
 const OUTPUT: usize = 100_000_000;
 
 /// Maximum duration relative to `cat` into `wc -c`.
-const RATIO: f64 = 1.5;
+const MAX_RATIO: f64 = 1.5;
 
 /// Maximum growth of memory, in MB.
-const GROWTH: f64 = 4.0;
+const MAX_GROWTH: f64 = 4.0;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let home = Home::new(&SCRIPTS, "")?;
@@ -70,8 +70,18 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
             growth.to_string(),
         ]);
         if name == "mcpd" {
-            findings.at_most("100 MB of output / `cat` into `wc -c`", RATIO, "", ratio);
-            findings.at_most("100 MB of output: growth of memory", GROWTH, "MB", growth);
+            findings.at_most(
+                "100 MB of output / `cat` into `wc -c`",
+                MAX_RATIO,
+                "",
+                ratio,
+            );
+            findings.at_most(
+                "100 MB of output: growth of memory",
+                MAX_GROWTH,
+                "MB",
+                growth,
+            );
         }
     }
     table.row([
@@ -108,7 +118,7 @@ async fn count(pipeline: &str) -> anyhow::Result<f64> {
         .args(["-c", pipeline])
         .stdin(Stdio::null())
         .kill_on_drop(true);
-    let output = timeout(PATIENCE, command.output()).await??;
+    let output = timeout(ANSWER_TIMEOUT, command.output()).await??;
     let took = begun.elapsed().as_secs_f64();
     ensure!(
         output.stdout.trim_ascii() == OUTPUT.to_string().as_bytes(),

@@ -11,12 +11,12 @@ use crate::bench::findings::{Findings, Table};
 use crate::bench::lab::{Lab, SCRIPTS, Way, many};
 use crate::bench::pipes::Pipes;
 use crate::bench::sample::Spread;
-use crate::bench::subject::PATIENCE;
+use crate::bench::subject::ANSWER_TIMEOUT;
 use crate::request::{Checker, Request};
 
 /// Maximum time to the list and to the answer of `server/discover`, in ms.
-const LIST: f64 = 20.0;
-const DISCOVER: f64 = 10.0;
+const MAX_LIST_TIME: f64 = 20.0;
+const MAX_DISCOVER_TIME: f64 = 10.0;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let tools = lab.options.number(1000);
@@ -67,13 +67,13 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     findings.table("start", table);
     findings.at_most(
         format!("start to the list of {tools}, as remembered"),
-        LIST,
+        MAX_LIST_TIME,
         "ms",
         warm,
     );
     findings.at_most(
         "start to the answer to `server/discover`",
-        DISCOVER,
+        MAX_DISCOVER_TIME,
         "ms",
         discovered,
     );
@@ -84,10 +84,10 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
 async fn first_answer(mut command: Command, request: &Request) -> anyhow::Result<f64> {
     let begun = Instant::now();
     let mut pipes = Pipes::start(&mut command)?;
-    let answered = timeout(PATIENCE, pipes.exchange(request, Checker::FIRST)).await??;
+    let answered = timeout(ANSWER_TIMEOUT, pipes.exchange(request, Checker::FIRST)).await??;
     let took = begun.elapsed();
     Checker::learn(request, &answered)?;
-    timeout(PATIENCE, pipes.stop()).await??;
+    timeout(ANSWER_TIMEOUT, pipes.stop()).await??;
     Ok(milliseconds(took))
 }
 
