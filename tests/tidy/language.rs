@@ -20,8 +20,8 @@ const MAX_COLUMNS: usize = 100;
 
 /// Counts of packages that do not meet the bounds yet. They may only fall.
 const REMAINING: [(&str, Counts); 4] = [
-    ("crates/mcpd-cli", Counts::new(309, 63, 28, 241)),
-    ("crates/mcpd-exec", Counts::new(326, 147, 69, 349)),
+    ("crates/mcpd-cli", Counts::new(78, 3, 28, 33)),
+    ("crates/mcpd-exec", Counts::new(0, 0, 69, 0)),
     ("crates/mcpd-scriptspec", Counts::new(219, 11, 36, 170)),
     ("crates/mcpd-server", Counts::new(0, 0, 174, 1)),
 ];

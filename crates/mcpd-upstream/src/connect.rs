@@ -225,8 +225,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ListenerTransport<T> {
             message,
             ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_)
         );
-        // Taken without waiting: answers that are due already may exceed the limit, but then nothing
-        // further is received that would need another.
+        // Taken without waiting: answers that are due already may exceed the limit, but then
+        // nothing further is received that would need another.
         let permit = is_answer.then(|| Arc::clone(&self.answer_permits).try_acquire_owned().ok());
         self.listener.record_sent(&message);
         let sent = self.transport.send(message);

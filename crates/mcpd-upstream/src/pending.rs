@@ -151,8 +151,8 @@ impl Pending {
                     RequestId::Number(number) => *number >= 0 && Some(*number) <= state.last,
                     RequestId::String(_) => false,
                 };
-                // An id that was used and is no longer pending was cancelled or answered before. Its
-                // error must not be attributed to another request.
+                // An id that was used and is no longer pending was cancelled or answered before.
+                // Its error must not be attributed to another request.
                 if answer.id.as_ref().is_some_and(is_late) {
                     return None;
                 }
