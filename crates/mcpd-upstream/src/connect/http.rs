@@ -6,7 +6,7 @@ use reqwest::redirect::Policy;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
-use self::client::Client;
+use self::client::HttpClient;
 use super::reader::Reader;
 use crate::address::Address;
 use crate::conversion;
@@ -28,7 +28,7 @@ pub(super) fn transport(
     address: &Address,
     reader: Reader,
     listener: &Listener,
-) -> Result<StreamableHttpClientTransport<Client>, String> {
+) -> Result<StreamableHttpClientTransport<HttpClient>, String> {
     // The embedding program may have installed a provider already, which serves as well.
     rustls::crypto::ring::default_provider()
         .install_default()
@@ -55,6 +55,6 @@ pub(super) fn transport(
     if let Some(token) = &address.token {
         config = config.auth_header(token);
     }
-    let client = Client::new(client, reader, listener);
+    let client = HttpClient::new(client, reader, listener);
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }

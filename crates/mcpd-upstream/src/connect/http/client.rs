@@ -49,7 +49,7 @@ type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// HTTP client.
 #[derive(Debug, Clone)]
-pub(in crate::connect) struct Client {
+pub(in crate::connect) struct HttpClient {
     http: reqwest::Client,
     reader: Reader,
     listener: Listener,
@@ -68,7 +68,7 @@ struct Sender {
     headers: Headers,
 }
 
-impl Client {
+impl HttpClient {
     pub(super) fn new(http: reqwest::Client, reader: Reader, listener: &Listener) -> Self {
         Self {
             http,
@@ -241,7 +241,7 @@ impl Client {
     }
 }
 
-impl StreamableHttpClient for Client {
+impl StreamableHttpClient for HttpClient {
     type Error = reqwest::Error;
 
     async fn post_message(

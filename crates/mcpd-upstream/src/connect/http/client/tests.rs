@@ -24,7 +24,7 @@ async fn exchange(answer: &'static str) -> (String, Result<StreamableHttpPostRes
     post(&client(&Listener::default()), request, answer).await
 }
 
-fn client(listener: &Listener) -> Client {
+fn client(listener: &Listener) -> HttpClient {
     rustls::crypto::ring::default_provider()
         .install_default()
         .ok();
@@ -32,11 +32,11 @@ fn client(listener: &Listener) -> Client {
         remarks: Remarks::default(),
         pending: listener.pending.clone(),
     };
-    Client::new(reqwest::Client::new(), reader, listener)
+    HttpClient::new(reqwest::Client::new(), reader, listener)
 }
 
 async fn post(
-    client: &Client,
+    client: &HttpClient,
     request: ClientRequest,
     answer: &'static str,
 ) -> (String, Result<StreamableHttpPostResponse, HttpFault>) {
