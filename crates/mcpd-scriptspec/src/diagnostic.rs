@@ -154,7 +154,7 @@ impl Diagnostic {
     /// Restores a fault of the probe as a whole from its parts; none if there is no rule named
     /// `code`.
     #[must_use]
-    pub fn of_probe(code: &str, message: String, help: Option<String>) -> Option<Self> {
+    pub fn restore_probe_fault(code: &str, message: String, help: Option<String>) -> Option<Self> {
         let rule = RULES.iter().find(|rule| rule.code.as_str() == code)?;
         let fault = Self::probe(rule.code, message);
         Some(Self { help, ..fault })

@@ -53,7 +53,7 @@ pub enum Dialect {
 /// One tool that a file describes.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Described {
+pub struct DescribedTool {
     /// Path below its root, unless it is the path of the file.
     pub path: Option<String>,
     /// Parsed description. Diagnostics point into the text of the file.
@@ -121,7 +121,7 @@ impl Dialect {
     /// Returns whether a file of this name may describe itself and should be read, executable or
     /// not.
     #[must_use]
-    pub fn may_be_in(path: &str) -> bool {
+    pub fn may_describe(path: &str) -> bool {
         const EXTENSIONS: &[&str] = &["bas", "ts", "tsx", "js", "mjs", "cjs", "md"];
         let (_, extension) = split_extension(path);
         EXTENSIONS
@@ -161,34 +161,34 @@ impl Dialect {
 
     /// Reads the description of the file at `path` in this dialect.
     #[must_use]
-    pub fn read(self, path: &str, text: &[u8]) -> Vec<Described> {
+    pub fn read(self, path: &str, text: &[u8]) -> Vec<DescribedTool> {
         let text = match std::str::from_utf8(text) {
             Ok(text) => text,
             Err(error) => {
-                return vec![Described {
+                return vec![DescribedTool {
                     path: sidecar::described_path(path).map(str::to_owned),
-                    ..Described::of_file(not_utf8(text, error))
+                    ..DescribedTool::of_file(not_utf8(text, error))
                 }];
             }
         };
         match self {
-            Self::Sidecar => vec![Described {
+            Self::Sidecar => vec![DescribedTool {
                 path: sidecar::described_path(path).map(str::to_owned),
-                ..Described::of_file(sidecar::read(path, text))
+                ..DescribedTool::of_file(sidecar::read(path, text))
             }],
-            Self::Header => vec![Described::of_file(header::read(text))],
+            Self::Header => vec![DescribedTool::of_file(header::read(text))],
             Self::ScriptKit => vec![script_kit::read(path, text)],
             Self::Scriptlets => scriptlet::read(text),
             Self::Basic => {
                 let (name, _) = split_extension(path);
-                vec![Described {
+                vec![DescribedTool {
                     path: Some(name.to_owned()),
-                    ..Described::of_file(basic::read(text).finish())
+                    ..DescribedTool::of_file(basic::read(text).finish())
                 }]
             }
             Self::Usage => commands(path, usage::read(text)),
             Self::Argc => commands(path, argc::read(text)),
-            Self::Raycast => vec![Described::of_file(raycast::read(text).finish())],
+            Self::Raycast => vec![DescribedTool::of_file(raycast::read(text).finish())],
         }
     }
 }
@@ -216,7 +216,7 @@ fn split_extension(path: &str) -> (&str, &str) {
 
 /// The tools of a file with subcommands: their paths are the name of the file and the words of the
 /// subcommand.
-fn commands(path: &str, commands: Vec<(Vec<String>, Draft)>) -> Vec<Described> {
+fn commands(path: &str, commands: Vec<(Vec<String>, Draft)>) -> Vec<DescribedTool> {
     let (name, _) = split_extension(path);
     let described = commands.into_iter().map(|(words, mut draft)| {
         // A command with any other word has a fault, and no path.
@@ -230,15 +230,15 @@ fn commands(path: &str, commands: Vec<(Vec<String>, Draft)>) -> Vec<Described> {
             let words = Node::new(span.clone(), Literal::Array(words.collect()));
             draft.metadata.add("subcommand", span, words);
         }
-        Described {
+        DescribedTool {
             path,
-            ..Described::of_file(draft.finish())
+            ..DescribedTool::of_file(draft.finish())
         }
     });
     described.collect()
 }
 
-impl Described {
+impl DescribedTool {
     fn of_file(parsed: Parsed) -> Self {
         Self {
             path: None,

@@ -126,7 +126,7 @@ impl ScriptSpec {
         &self,
         arguments: Option<&RawValue>,
     ) -> Result<Invocation, Vec<ArgumentFault>> {
-        self.invocation_in(&|_| None, arguments)
+        self.invocation_with_env(&|_| None, arguments)
     }
 
     /// Checks the arguments of a call to a script whose environment has these variables. An option
@@ -136,7 +136,7 @@ impl ScriptSpec {
     /// # Errors
     ///
     /// See [`invocation`](Self::invocation).
-    pub fn invocation_in(
+    pub fn invocation_with_env(
         &self,
         environment: &dyn Fn(&str) -> Option<String>,
         arguments: Option<&RawValue>,
@@ -478,7 +478,7 @@ mod tests {
         let spec = crate::parse(help).spec.unwrap();
         let environment = |name: &str| (name == "STAGE").then(|| value.to_owned());
         let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
-        match spec.invocation_in(&environment, Some(&arguments)) {
+        match spec.invocation_with_env(&environment, Some(&arguments)) {
             Ok(invocation) => Ok(String::from_utf8(invocation.stdin).unwrap()),
             Err(faults) => Err(faults[0].to_string()),
         }

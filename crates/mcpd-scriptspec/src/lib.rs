@@ -106,7 +106,7 @@ mod value;
 
 pub use decimal::Decimal;
 pub use diagnostic::{Diagnostic, Location, Severity, Stream};
-pub use dialect::{Body, Condition, Described, Dialect, Variant};
+pub use dialect::{Body, Condition, DescribedTool, Dialect, Variant};
 pub use header::header_fault;
 pub use invocation::{ArgumentFault, Invocation, members};
 pub use log_line::{LogLevel, LogLine, ProgressLine, log_line, progress_line};
@@ -116,7 +116,7 @@ pub use parse::{HelpOutput, Parsed, parse};
 pub use portable::{PortableNames, SchemaChange, portable_schema};
 pub use rules::{Code, RULES, Rule};
 pub use spec::{
-    Annotations, Argument, Bounds, Icon, OutputFormat, Pattern, Role, SandboxLevel, SandboxWish,
+    Annotations, Argument, Bounds, Icon, OutputFormat, Pattern, Role, SandboxLevel, SandboxRequest,
     ScriptOption, ScriptSpec, TaskSupport, ValueType,
 };
 pub use text::{excerpt, is_hidden};

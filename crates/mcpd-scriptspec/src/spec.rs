@@ -46,7 +46,7 @@ pub struct ScriptSpec {
     /// Maximum number of concurrent runs.
     pub concurrency: Option<NonZeroU32>,
     /// Requested sandbox, if any.
-    pub sandbox: Option<SandboxWish>,
+    pub sandbox: Option<SandboxRequest>,
     /// Capabilities that a client needs to use the script.
     pub requires: Vec<String>,
     /// Each run gets a file that describes its caller.
@@ -100,7 +100,7 @@ pub enum OutputFormat {
 /// Requested sandbox: access that the script does not need, even if its host allows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SandboxWish {
+pub struct SandboxRequest {
     /// Requested level.
     pub level: SandboxLevel,
     /// Files and directories that it writes, relative to the directory of its file.

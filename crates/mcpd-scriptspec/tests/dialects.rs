@@ -9,7 +9,9 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, fs, path::Path};
 
-use mcpd_scriptspec::{Body, Condition, Described, Diagnostic, Dialect, RULES, Severity, Stream};
+use mcpd_scriptspec::{
+    Body, Condition, DescribedTool, Diagnostic, Dialect, RULES, Severity, Stream,
+};
 use serde_json::value::RawValue;
 
 #[path = "corpus"]
@@ -59,7 +61,7 @@ fn check(path: &Path) -> Vec<Diagnostic> {
 
 /// Renders one tool of a file, and checks its schema with an independent validator.
 #[track_caller]
-fn tool(described: &Described, source: &[u8]) -> String {
+fn tool(described: &DescribedTool, source: &[u8]) -> String {
     let path = described.path.as_deref().unwrap_or("as the file");
     let mut shown = format!("\n-- tool: {path} --\n");
     for diagnostic in &described.parsed.diagnostics {

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 use mcpd_scriptspec::{
-    Described, Diagnostic, Dialect, HelpOutput, Parsed, ScriptPath, ScriptSpec, Severity, Stream,
-    log_line, parse, progress_line,
+    DescribedTool, Diagnostic, Dialect, HelpOutput, Parsed, ScriptPath, ScriptSpec, Severity,
+    Stream, log_line, parse, progress_line,
 };
 use proptest::{
     collection::vec,
@@ -73,11 +73,11 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Checks all guarantees of `Described`.
+/// Checks all guarantees of `DescribedTool`.
 #[track_caller]
 fn check_file(path: &str, text: &[u8]) {
     let described = Dialect::of(path, text).map(|dialect| dialect.read(path, text));
-    for Described { parsed, .. } in described.into_iter().flatten() {
+    for DescribedTool { parsed, .. } in described.into_iter().flatten() {
         for diagnostic in &parsed.diagnostics {
             assert_eq!(diagnostic.location.stream, Stream::Source);
             let span = diagnostic.location.span.clone();

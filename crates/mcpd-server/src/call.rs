@@ -116,7 +116,7 @@ impl Call {
         let arguments = repaired.as_deref().or(arguments);
         let invocation = script
             .spec
-            .invocation_in(&|name| script.terms.variable(name), arguments)
+            .invocation_with_env(&|name| script.terms.variable(name), arguments)
             .map_err(|faults| Refusal::Arguments(told(&faults)))?;
         let id = id::random();
         context.record.set_call_id(&id);

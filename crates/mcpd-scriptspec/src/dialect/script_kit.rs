@@ -2,7 +2,7 @@
 //! JavaScript or TypeScript, and comments such as `// Name: …`. They are parsed as literals;
 //! nothing is run.
 
-use super::{Described, draft::Node, split_extension};
+use super::{DescribedTool, draft::Node, split_extension};
 use crate::rules::Code;
 
 mod description;
@@ -28,7 +28,7 @@ fn has_input(schema: &Node) -> bool {
         .is_some_and(|input| !input.is_empty_object())
 }
 
-pub(super) fn read(path: &str, source: &str) -> Described {
+pub(super) fn read(path: &str, source: &str) -> DescribedTool {
     let found = Declarations::read(source);
     let first_line = source.lines().next().map_or(0, str::len);
     let mut description = Description::new(0..first_line);
@@ -46,9 +46,9 @@ pub(super) fn read(path: &str, source: &str) -> Described {
     }
     let file_name = path.rsplit('/').next().unwrap_or(path);
     let (name, _) = split_extension(file_name);
-    Described {
+    DescribedTool {
         path: Some(format!("scripts/{}", script_slug(&mut description, name))),
-        ..Described::of_file(description.finish(found.reader.faults))
+        ..DescribedTool::of_file(description.finish(found.reader.faults))
     }
 }
 

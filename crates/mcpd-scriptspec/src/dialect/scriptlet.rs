@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Body, Condition, Described, Variant,
+    Body, Condition, DescribedTool, Variant,
     draft::{Entry, Node},
     script_kit::{Description, LiteralReader, comment_line, slug},
 };
@@ -25,7 +25,7 @@ mod skipped_blocks;
 mod template;
 mod text_template;
 
-use directives::{Misplaced, Surroundings};
+use directives::{Directives, MisplacedDirective};
 use language::Language;
 use placeholder::Placeholder;
 use positional::Positional;
@@ -44,7 +44,7 @@ pub(super) fn is_file(path: &str) -> bool {
     is_scriptlets && !name.ends_with(".actions.md")
 }
 
-pub(super) fn read(source: &str) -> Vec<Described> {
+pub(super) fn read(source: &str) -> Vec<DescribedTool> {
     let mut taken = BTreeSet::new();
     let scriptlets = sections(source).into_iter().filter(Section::is_tool);
     scriptlets
@@ -56,7 +56,7 @@ pub(super) fn read(source: &str) -> Vec<Described> {
 struct Scriptlet<'a> {
     source: &'a str,
     description: Description,
-    surroundings: Surroundings,
+    directives: Directives,
     /// Faults of literals.
     faults: Vec<Diagnostic>,
 }
@@ -66,12 +66,12 @@ impl<'a> Scriptlet<'a> {
         Self {
             source,
             description: Description::new(section.heading.span.clone()),
-            surroundings: Surroundings::default(),
+            directives: Directives::default(),
             faults: Vec::new(),
         }
     }
 
-    fn read(mut self, section: &Section, taken: &mut BTreeSet<String>) -> Described {
+    fn read(mut self, section: &Section, taken: &mut BTreeSet<String>) -> DescribedTool {
         for comment in &section.comments {
             self.metadata(comment);
         }
@@ -101,12 +101,12 @@ impl<'a> Scriptlet<'a> {
         if let Some(paragraph) = &section.paragraph {
             self.add_field("description", paragraph);
         }
-        if let Some(passed_over) = code.and_then(|block| self.passed_over(section, block)) {
+        if let Some(passed_over) = code.and_then(|block| self.skipped_block(section, block)) {
             return passed_over;
         }
         let path = self.path(taken);
         let body = code.and_then(|block| self.body(section, block));
-        Described {
+        DescribedTool {
             path,
             parsed: self.description.finish(self.faults),
             body: body.unwrap_or(Body::None),
@@ -114,7 +114,7 @@ impl<'a> Scriptlet<'a> {
     }
 
     /// Describes a scriptlet that cannot run, with the reason.
-    fn passed_over(&self, section: &Section, block: &Block) -> Option<Described> {
+    fn skipped_block(&self, section: &Section, block: &Block) -> Option<DescribedTool> {
         let reason = skipped_blocks::reason(&block.name).or_else(|| {
             let language = Language::of(&block.name).filter(|language| language.is_javascript())?;
             let code = shared_code(section, block, language).code;
@@ -132,7 +132,7 @@ impl<'a> Scriptlet<'a> {
         parsed
             .diagnostics
             .retain(|found| found.code == Code::SourceNotRun);
-        Some(Described {
+        Some(DescribedTool {
             path: (!slug.is_empty()).then(|| format!("scriptlets/{slug}")),
             parsed,
             body: Body::None,
@@ -199,7 +199,7 @@ impl<'a> Scriptlet<'a> {
             self.description.add_field(said);
             return None;
         }
-        if self.surroundings.take(line, start) {
+        if self.directives.take(line, start) {
             return None;
         }
         let (key, value) = line.split_once(':')?;
@@ -244,7 +244,7 @@ impl<'a> Scriptlet<'a> {
         let whole = match self.surround(section, block, language) {
             Ok(whole) => whole,
             Err(misplaced) => {
-                let Misplaced {
+                let MisplacedDirective {
                     span,
                     message,
                     help,
@@ -266,10 +266,10 @@ impl<'a> Scriptlet<'a> {
         section: &Section,
         block: &Block,
         language: Language,
-    ) -> Result<Block, Misplaced> {
-        let wrapped = self.surroundings.wrap(block, language)?;
+    ) -> Result<Block, MisplacedDirective> {
+        let wrapped = self.directives.wrap(block, language)?;
         let shared = shared_code(section, &wrapped, language);
-        let Some(mut whole) = self.surroundings.change_directory(language)? else {
+        let Some(mut whole) = self.directives.change_directory(language)? else {
             return Ok(shared);
         };
         whole.append(&shared);

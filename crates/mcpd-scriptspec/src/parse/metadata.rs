@@ -6,7 +6,9 @@ use super::{HelpStream, Report, role, schema};
 use crate::{
     json::{Document, Kind, Member, Value},
     rules::Code,
-    spec::{Annotations, Icon, OutputFormat, SandboxLevel, SandboxWish, ScriptSpec, TaskSupport},
+    spec::{
+        Annotations, Icon, OutputFormat, SandboxLevel, SandboxRequest, ScriptSpec, TaskSupport,
+    },
     suggest::suggest,
     text,
 };
@@ -159,14 +161,14 @@ fn field(member: &Member<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
     }
 }
 
-fn sandbox(member: &Member<'_>, report: &mut Report<'_>) -> Option<SandboxWish> {
+fn sandbox(member: &Member<'_>, report: &mut Report<'_>) -> Option<SandboxRequest> {
     const LEVELS: &[(&str, SandboxLevel)] = &[
         ("guarded", SandboxLevel::Guarded),
         ("strict", SandboxLevel::Strict),
     ];
     const NETWORKS: &[(&str, bool)] = &[("host", true), ("off", false)];
     const FIELDS: &[&str] = &["level", "write", "read", "hide", "network"];
-    let mut wish = SandboxWish {
+    let mut wish = SandboxRequest {
         level: SandboxLevel::default(),
         write: Vec::new(),
         read: Vec::new(),

@@ -237,7 +237,7 @@ impl Walked {
                 fingerprint: Fingerprint::of(metadata),
             };
             self.sidecars.push((subject, sidecar));
-        } else if is_executable(file, metadata) || Dialect::may_be_in(&name(file)) {
+        } else if is_executable(file, metadata) || Dialect::may_describe(&name(file)) {
             let script = candidate(root, file, metadata)?;
             self.scripts.insert(script.path.clone(), script);
         } else {

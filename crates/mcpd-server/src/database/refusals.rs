@@ -67,7 +67,7 @@ fn fault(row: &Row<'_>) -> rusqlite::Result<Option<Diagnostic>> {
     let code: String = row.get(6)?;
     let message: String = row.get(7)?;
     let help: Option<String> = row.get(8)?;
-    Ok(Diagnostic::of_probe(&code, message, help))
+    Ok(Diagnostic::restore_probe_fault(&code, message, help))
 }
 
 /// Stores a refusal in place of the earlier knowledge of its file.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use mcpd_exec::{Command, Level, Limits, Network, Sandbox};
-use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxWish, ScriptSpec, TaskSupport};
+use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxRequest, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Orders, Policy, Probing, Profile, Redactor, Secret, tighten};
@@ -339,7 +339,7 @@ fn is_wanted_whole(spec: &ScriptSpec) -> bool {
     spec.output != OutputFormat::Text || matches!(spec.role, Role::Resource { .. })
 }
 
-fn wished(wish: &SandboxWish, directory: &Path) -> Sandbox {
+fn wished(wish: &SandboxRequest, directory: &Path) -> Sandbox {
     let mut sandbox = match wish.level {
         SandboxLevel::Strict => Sandbox::strict(),
         _ => Sandbox::guarded(),

@@ -12,20 +12,20 @@ use crate::json::Span;
 
 /// Directives for the block of one section.
 #[derive(Debug, Default)]
-pub(super) struct Surroundings {
+pub(super) struct Directives {
     cwd: Option<Text>,
     prepend: Option<Text>,
     append: Option<Text>,
 }
 
 /// A directive that is invalid for the block below it.
-pub(super) struct Misplaced {
+pub(super) struct MisplacedDirective {
     pub(super) span: Span,
     pub(super) message: &'static str,
     pub(super) help: String,
 }
 
-impl Surroundings {
+impl Directives {
     /// Reads a line at byte `start` of the source, and returns whether it is a directive.
     pub(super) fn take(&mut self, line: &str, start: usize) -> bool {
         let Some((key, value)) = line.split_once(':') else {
@@ -45,13 +45,16 @@ impl Surroundings {
     }
 
     /// Returns the statement that changes to the directory of `cwd`.
-    pub(super) fn change_directory(&self, language: Language) -> Result<Option<Block>, Misplaced> {
+    pub(super) fn change_directory(
+        &self,
+        language: Language,
+    ) -> Result<Option<Block>, MisplacedDirective> {
         let Some(cwd) = &self.cwd else {
             return Ok(None);
         };
         match language.change_directory(&cwd.text) {
             Some(code) => Ok(Some(Block::new_at(code, cwd.span.clone()))),
-            None => Err(Misplaced {
+            None => Err(MisplacedDirective {
                 span: cwd.span.clone(),
                 message: "the directory of this block can't be changed for it",
                 help: "change the directory in the code itself".to_owned(),
@@ -60,10 +63,14 @@ impl Surroundings {
     }
 
     /// Returns the block with the words of `prepend` and `append` around it.
-    pub(super) fn wrap(&self, block: &Block, language: Language) -> Result<Block, Misplaced> {
+    pub(super) fn wrap(
+        &self,
+        block: &Block,
+        language: Language,
+    ) -> Result<Block, MisplacedDirective> {
         let words = [&self.prepend, &self.append].into_iter().flatten();
         if let Some(words) = words.last().filter(|_| !language.is_shell()) {
-            return Err(Misplaced {
+            return Err(MisplacedDirective {
                 span: words.span.clone(),
                 message: "only commands of a shell have words before and after them",
                 help: "write it in the code itself".to_owned(),

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpd_exec::Executor;
-use mcpd_scriptspec::{Body, Described, Diagnostic, Dialect, Parsed, ScriptPath, Severity, parse};
+use mcpd_scriptspec::{
+    Body, DescribedTool, Diagnostic, Dialect, Parsed, ScriptPath, Severity, parse,
+};
 
 use super::conditions::Conditions;
 use super::files::{Because, PassedOver};
@@ -307,7 +309,7 @@ impl Examiner {
     ) -> Looked {
         let mut scripts = Vec::with_capacity(description.tools.len());
         for tool in std::mem::take(&mut description.tools) {
-            let Described {
+            let DescribedTool {
                 path,
                 mut parsed,
                 body,

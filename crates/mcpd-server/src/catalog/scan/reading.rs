@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use mcpd_scriptspec::{Described, Dialect};
+use mcpd_scriptspec::{DescribedTool, Dialect};
 use memchr::memmem;
 
 use super::image;
@@ -42,7 +42,7 @@ pub(super) struct Description {
     /// The file itself, or its sidecar.
     pub(super) file: PathBuf,
     pub(super) text: Bytes,
-    pub(super) tools: Vec<Described>,
+    pub(super) tools: Vec<DescribedTool>,
 }
 
 /// Reason for which a file is not read.
