@@ -1,5 +1,13 @@
 //! Hot reload of the configuration of `mcpd serve`: all of it or, if anything in it is wrong,
 //! none.
+//!
+//! ```text
+//! SIGHUP ──► find and read ──► check everything ──► policy, clients, log filter, audit log
+//!                 │ error           │ error              └──► changed keys that need a restart
+//!                 └─────────────────┴──► log it, and keep the previous configuration
+//! ```
+//!
+//! The left half is fallible and changes nothing; the right half cannot fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
