@@ -3,6 +3,15 @@
 //! A value in the name of a command would choose the program to run. The tracker follows
 //! separators, assignments, redirections, keywords, patterns of `case` and lists; its input is
 //! code outside of quotes, character by character.
+//!
+//! ```text
+//! Start      a word ──► Name                    < or > ──► Target
+//! Name       a space ──► Arguments              after a keyword or an assignment ──► Start
+//! Target     a space after the file ──► Start
+//! Arguments  ; & | or a newline ──► Start       `in` of a `case` ──► Pattern
+//! Pattern    ) ──► Start, of its command        `esac` ──► Arguments
+//! any        ;; ──► Pattern                     brackets of a list ──► Elements, until closed
+//! ```
 
 /// Words before another command.
 const BEFORE_COMMANDS: &[&str] = &[
