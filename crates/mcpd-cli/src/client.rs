@@ -60,7 +60,7 @@ where
 }
 
 /// Error text for people, who can't declare a capability.
-pub(crate) fn words(error: ErrorObject) -> Cow<'static, str> {
+pub(crate) fn error_text(error: ErrorObject) -> Cow<'static, str> {
     if error.code != ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY {
         return error.message;
     }

@@ -109,7 +109,7 @@ fn is_word_dash_or_dot(char: char) -> bool {
 }
 
 /// The first 64 characters.
-fn cut(name: &str) -> String {
+fn cut_end(name: &str) -> String {
     name.chars().take(64).collect()
 }
 
@@ -137,7 +137,7 @@ const CLAUDE: Profile = Profile {
         effect: Effect::AllRefused,
         why: "one name of more than 64 characters makes Claude withhold all tools of the server, or every chat fail",
     },
-    shorten: cut,
+    shorten: cut_end,
     tools: None,
     description: None,
     schema: &[
@@ -173,7 +173,7 @@ const OPENAI: Profile = Profile {
         effect: Effect::AllRefused,
         why: "one function name of more than 64 characters is a bad request",
     },
-    shorten: cut,
+    shorten: cut_end,
     tools: Some(ProfileRule {
         of: 128,
         effect: Effect::AllRefused,
@@ -281,7 +281,7 @@ const CURSOR: Profile = Profile {
         effect: Effect::Refused,
         why: "Cursor leaves out tools whose name has more than 60 characters together with the server's, taken to be `mcpd`",
     },
-    shorten: cut,
+    shorten: cut_end,
     tools: Some(ProfileRule {
         of: 80,
         effect: Effect::Refused,
@@ -305,7 +305,7 @@ const VSCODE: Profile = Profile {
         effect: Effect::Changed,
         why: "VS Code cuts names after 64 characters, the prefix included",
     },
-    shorten: cut,
+    shorten: cut_end,
     tools: Some(ProfileRule {
         of: 128,
         effect: Effect::AllRefused,

@@ -214,15 +214,15 @@ fn nearest_path<'a>(name: &str, paths: impl Iterator<Item = &'a str> + Clone) ->
 }
 
 /// Describes what is wrong with the served catalog, for a reader in another directory.
-fn remark_of(server: &Server, file: &File) -> Option<String> {
+fn describe_served_faults(server: &Server, file: &File) -> Option<String> {
     let configuration = file.path().and_then(|path| path::absolute(path).ok());
     let check = check_command(server.roots(), configuration.as_deref());
-    remark(&server.catalog(), "not served as it should be", &check)
+    describe_faults(&server.catalog(), "not served as it should be", &check)
 }
 
 /// Describes what is wrong with the catalog, by the words `how` and the `check` command that shows
 /// the reasons; or why the catalog may be empty.
-fn remark(catalog: &Catalog, how: &str, check: &str) -> Option<String> {
+fn describe_faults(catalog: &Catalog, how: &str, check: &str) -> Option<String> {
     if let Some(shortfall) = render::shortfall(catalog) {
         return Some(format!("{how}: {shortfall}; `{check}` says why"));
     }

@@ -10,7 +10,7 @@ const TOKEN: &str = "agent-token";
 
 /// Directory of state that must not be lost, such as the token: `$XDG_STATE_HOME/mcpd`.
 pub(crate) fn state() -> anyhow::Result<PathBuf> {
-    if let Some(state) = named_by("XDG_STATE_HOME") {
+    if let Some(state) = directory_in("XDG_STATE_HOME") {
         return Ok(state.join("mcpd"));
     }
     let base = etcetera::choose_base_strategy().context("find the home directory")?;
@@ -21,7 +21,7 @@ pub(crate) fn state() -> anyhow::Result<PathBuf> {
 }
 
 /// Directory in `variable`, independent of a home directory, which systemd services lack.
-fn named_by(variable: &str) -> Option<PathBuf> {
+fn directory_in(variable: &str) -> Option<PathBuf> {
     let directory = std::env::var_os(variable).filter(|_| cfg!(unix))?;
     Some(PathBuf::from(directory)).filter(|directory| directory.is_absolute())
 }
@@ -56,7 +56,7 @@ pub(crate) fn configurations() -> impl Iterator<Item = PathBuf> {
 /// Directory of the user's own configuration: `$XDG_CONFIG_HOME/mcpd`.
 pub(crate) fn own_configuration() -> Option<PathBuf> {
     let at_home = || Some(etcetera::choose_base_strategy().ok()?.config_dir());
-    let base = named_by("XDG_CONFIG_HOME").or_else(at_home)?;
+    let base = directory_in("XDG_CONFIG_HOME").or_else(at_home)?;
     Some(base.join("mcpd"))
 }
 

@@ -104,7 +104,7 @@ pub(crate) struct Published(Discovery);
 
 impl Published {
     /// Restores the file after a later server has replaced and removed it, for ever.
-    pub(crate) async fn stay(&self) -> Infallible {
+    pub(crate) async fn restore_when_lost(&self) -> Infallible {
         loop {
             sleep(POLL_INTERVAL).await;
             let discovery = self.0.clone();

@@ -36,7 +36,7 @@ struct Kit {
     commands: Commands,
     is_shown: AtomicBool,
     /// Held while a command runs, so that commands take effect one after the other.
-    turn: Mutex<()>,
+    command_lock: Mutex<()>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -73,13 +73,13 @@ pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
     let kit = Arc::new(Kit {
         commands,
         is_shown: AtomicBool::new(false),
-        turn: Mutex::new(()),
+        command_lock: Mutex::new(()),
     });
-    let turn = |show| {
+    let handler = |show| {
         let kit = Arc::clone(&kit);
         move |_: NoArguments, context: CallContext| {
             let kit = Arc::clone(&kit);
-            async move { kit.turn(show, context.server()).await }
+            async move { kit.set_visible(show, context.server()).await }
         }
     };
     let state = {
@@ -91,8 +91,8 @@ pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
     };
     let ask = state.clone();
     server
-        .tool("kit/show", "Shows the window.", turn(true))
-        .tool("kit/hide", "Hides the window.", turn(false))
+        .tool("kit/show", "Shows the window.", handler(true))
+        .tool("kit/hide", "Hides the window.", handler(false))
         .tool(
             "kit/state",
             "Says whether the window is visible and focused, and how many scripts and scriptlets there are.",
@@ -117,8 +117,8 @@ pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
 
 impl Kit {
     /// Shows or hides the window.
-    async fn turn(&self, show: bool, server: &Server) -> Result<&'static str, String> {
-        let _turn = self.turn.lock().await;
+    async fn set_visible(&self, show: bool, server: &Server) -> Result<&'static str, String> {
+        let _lock = self.command_lock.lock().await;
         let command = if show {
             &self.commands.show
         } else {

@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 /// # Errors
 ///
 /// The file can't be created there.
-pub(crate) fn complete(file: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
+pub(crate) fn write_temporary(file: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let directory = match file.parent() {
         Some(directory) if !directory.as_os_str().is_empty() => directory,
         _ => Path::new("."),
@@ -31,7 +31,7 @@ pub(crate) fn complete(file: &Path, content: &[u8]) -> io::Result<NamedTempFile>
 ///
 /// The file can't be created there.
 pub(crate) fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
-    complete(file, content)?.persist(file)?;
+    write_temporary(file, content)?.persist(file)?;
     Ok(())
 }
 

@@ -7,7 +7,7 @@
 //!                 └─────────────────┴──► log it, and keep the previous configuration
 //! ```
 //!
-//! The left half is fallible and changes nothing; the right half cannot fail.
+//! A failed step changes nothing; the steps behind the last error branch cannot fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -69,7 +69,7 @@ impl Reloading<'_> {
         let mut path = self.file.path().map(Path::to_owned);
         loop {
             reload.wait().await;
-            service::tell(ServiceState::Reloading).await;
+            service::report_state(ServiceState::Reloading).await;
             match self.reload(path.as_deref(), server, auth, started).await {
                 Ok(file) => {
                     path = file.path().map(Path::to_owned);
@@ -79,7 +79,7 @@ impl Reloading<'_> {
                     tracing::error!("the configuration stays as it was: failed to {error:#}");
                 }
             }
-            service::tell(ServiceState::Ready).await;
+            service::report_state(ServiceState::Ready).await;
         }
     }
 

@@ -71,7 +71,7 @@ fn network_socket(passed: &mut ListenFd, place: usize) -> io::Result<Option<Pass
 
 /// Reports the state to the manager, if there is one, and waits briefly until it is sent.
 #[cfg(target_os = "linux")]
-pub(crate) async fn tell(state: ServiceState) {
+pub(crate) async fn report_state(state: ServiceState) {
     use sd_notify::NotifyState;
 
     match state {
@@ -86,7 +86,7 @@ pub(crate) async fn tell(state: ServiceState) {
 
 /// This system has no service manager.
 #[cfg(not(target_os = "linux"))]
-pub(crate) async fn tell(_: ServiceState) {}
+pub(crate) async fn report_state(_: ServiceState) {}
 
 /// Message for the manager, and a sender that is dropped when it is sent.
 #[cfg(target_os = "linux")]
@@ -134,7 +134,7 @@ async fn notify(message: Vec<sd_notify::NotifyState<'static>>) {
 
 /// Notifies the watchdog of the manager at the interval it requests, for ever.
 #[cfg(target_os = "linux")]
-pub(crate) async fn show_life() {
+pub(crate) async fn ping_watchdog() {
     let Some(limit) = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero()) else {
         return pending().await;
     };
@@ -147,6 +147,6 @@ pub(crate) async fn show_life() {
 
 /// This system has no watchdog.
 #[cfg(not(target_os = "linux"))]
-pub(crate) async fn show_life() {
+pub(crate) async fn ping_watchdog() {
     pending().await
 }

@@ -166,7 +166,7 @@ fn take_over(socket: Passed) -> anyhow::Result<Socket> {
         Passed::Network(listener) => network(TcpListener::from_std(listener)?),
         #[cfg(unix)]
         Passed::File(listener) => {
-            let file = file::SocketFile::of_another(&listener)?;
+            let file = file::SocketFile::of_passed_listener(&listener)?;
             Ok(Socket {
                 listener: tokio::net::UnixListener::from_std(listener)?.into(),
                 address: Address::File(file),

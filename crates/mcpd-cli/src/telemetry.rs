@@ -42,7 +42,7 @@ impl Telemetry {
     }
 
     /// Enables spans in the server, if they are exported.
-    pub(crate) fn observe(&self, server: ServerBuilder) -> ServerBuilder {
+    pub(crate) fn enable_spans(&self, server: ServerBuilder) -> ServerBuilder {
         match &self.0 {
             Some(_) => server.spans(),
             None => server,
@@ -50,7 +50,7 @@ impl Telemetry {
     }
 
     /// Exports the remaining spans within `limit`.
-    pub(crate) async fn end(self, limit: Duration) {
+    pub(crate) async fn shut_down(self, limit: Duration) {
         let Some(provider) = self.0 else { return };
         let farewell = move || provider.shutdown_with_timeout(limit);
         // A blocking thread waits, because the runtime must go on talking to the collector.

@@ -115,7 +115,7 @@ fn warn_of(file: &Path, token: &str) {
 /// Creates the token. Of two servers that start at once, both use the first one's.
 fn create(file: &Path) -> anyhow::Result<String> {
     let token = random()?;
-    let complete = private_file::complete(file, line(&token).as_bytes())?;
+    let complete = private_file::write_temporary(file, line(&token).as_bytes())?;
     match complete.persist_noclobber(file) {
         Ok(_) => Ok(token),
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {

@@ -27,8 +27,8 @@ const STDERR_FOLLOWS: &str = " The end of its stderr:\n";
 /// Calls the tool and prints its result.
 pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
     let arguments = match &args.json {
-        Some(json) => Arguments::Whole(whole(json)?),
-        None => Arguments::Pairs(pairs(&args.arguments, pair)?),
+        Some(json) => Arguments::Whole(read_json_arguments(json)?),
+        None => Arguments::Pairs(parse_pairs(&args.arguments, parse_pair)?),
     };
     let level = log_level(logging);
     let tool = &args.tool;
@@ -53,10 +53,10 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
                 if is_refused(&result) {
                     output::note(&arguments.hints(tool.definition()));
                 }
-                Ok(verdict(name, &result))
+                Ok(report_outcome(name, &result))
             }
             Err(error) => {
-                output::error(&client::words(error));
+                output::error(&client::error_text(error));
                 Ok(ExitCode::Tool)
             }
         }
@@ -91,7 +91,7 @@ impl Arguments<'_> {
             let Given::Text(text) = given else {
                 return None;
             };
-            let is_list = takes(schema, "array") && !takes(schema, "string");
+            let is_list = accepts_type(schema, "array") && !accepts_type(schema, "string");
             let list = list_of(text, &schema["items"]);
             let word = format!("{name}:={}", list.as_deref().unwrap_or("[…]"));
             is_list.then(|| {
@@ -136,19 +136,23 @@ fn properties(tool: &Tool) -> Value {
 fn list_of(text: &str, elements: &Value) -> Option<String> {
     match serde_json::from_str(text) {
         // The text is kept verbatim: a number may be too large to be parsed.
-        Ok(Value::Array(list)) if list.iter().all(|element| fits(element, elements)) => {
+        Ok(Value::Array(list))
+            if list
+                .iter()
+                .all(|element| has_allowed_type(element, elements)) =>
+        {
             Some(text.to_owned())
         }
-        Ok(element) if fits(&element, elements) => Some(format!("[{text}]")),
+        Ok(element) if has_allowed_type(&element, elements) => Some(format!("[{text}]")),
         _ => {
             let element = Value::from(text);
-            fits(&element, elements).then(|| Value::from(vec![element]).to_string())
+            has_allowed_type(&element, elements).then(|| Value::from(vec![element]).to_string())
         }
     }
 }
 
 /// Returns whether `value` has a type that the schema allows.
-fn fits(value: &Value, schema: &Value) -> bool {
+fn has_allowed_type(value: &Value, schema: &Value) -> bool {
     let says_type = ["type", "anyOf", "oneOf"]
         .iter()
         .any(|key| schema.get(key).is_some());
@@ -156,14 +160,14 @@ fn fits(value: &Value, schema: &Value) -> bool {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
         Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => {
-            return !says_type || takes(schema, "integer") || takes(schema, "number");
+            return !says_type || accepts_type(schema, "integer") || accepts_type(schema, "number");
         }
         Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    !says_type || takes(schema, value_type)
+    !says_type || accepts_type(schema, value_type)
 }
 
 /// Returns whether `text` is a number or boolean where the schema takes one and no text. With
@@ -173,28 +177,28 @@ fn is_wanted_as_json(text: &str, schema: &Value) -> bool {
         return false;
     }
     let is_wanted = match serde_json::from_str(text) {
-        Ok(Value::Bool(_)) => takes(schema, "boolean"),
-        Ok(Value::Number(_)) => takes(schema, "integer") || takes(schema, "number"),
+        Ok(Value::Bool(_)) => accepts_type(schema, "boolean"),
+        Ok(Value::Number(_)) => accepts_type(schema, "integer") || accepts_type(schema, "number"),
         _ => false,
     };
-    is_wanted && !takes(schema, "string")
+    is_wanted && !accepts_type(schema, "string")
 }
 
 /// Returns whether the schema accepts this type.
-fn takes(schema: &Value, value_type: &str) -> bool {
+fn accepts_type(schema: &Value, value_type: &str) -> bool {
     match &schema["type"] {
         Value::String(only) => only == value_type,
         Value::Array(types) => types.iter().any(|one| one == value_type),
         _ => {
             let choices = ["anyOf", "oneOf"].map(|key| schema[key].as_array());
             let mut choices = choices.into_iter().flatten().flatten();
-            choices.any(|choice| takes(choice, value_type))
+            choices.any(|choice| accepts_type(choice, value_type))
         }
     }
 }
 
 /// All arguments from one JSON text. They stay verbatim: numbers of any size, any order.
-fn whole(json: &str) -> anyhow::Result<Box<RawValue>> {
+fn read_json_arguments(json: &str) -> anyhow::Result<Box<RawValue>> {
     let json = match json {
         "-" => io::read_to_string(io::stdin()).context("read the arguments from stdin")?,
         json => json.to_owned(),
@@ -207,7 +211,7 @@ fn whole(json: &str) -> anyhow::Result<Box<RawValue>> {
 }
 
 /// Arguments by name, each parsed by `pair`.
-pub(super) fn pairs<'a, T>(
+pub(super) fn parse_pairs<'a, T>(
     arguments: &'a [String],
     pair: impl Fn(&'a str) -> anyhow::Result<(&'a str, T)>,
 ) -> anyhow::Result<BTreeMap<&'a str, T>> {
@@ -222,7 +226,7 @@ pub(super) fn pairs<'a, T>(
 }
 
 /// Parses an argument `name=text` or `name:=json`.
-fn pair(argument: &str) -> anyhow::Result<(&str, Given<'_>)> {
+fn parse_pair(argument: &str) -> anyhow::Result<(&str, Given<'_>)> {
     let Some((name, text)) = argument.split_once('=') else {
         bail!("read the argument `{argument}`: expected NAME=TEXT or NAME:=JSON");
     };
@@ -350,7 +354,7 @@ fn is_success(result: &CallToolResult) -> bool {
 }
 
 /// Returns the exit code, and prints its reason to stderr: stdout is for the script's output.
-fn verdict(name: &str, result: &CallToolResult) -> ExitCode {
+fn report_outcome(name: &str, result: &CallToolResult) -> ExitCode {
     if is_success(result) {
         return ExitCode::Success;
     }
@@ -384,8 +388,8 @@ mod tests {
             .collect();
         let schema = serde_json::json!({"type": "object", "properties": properties});
         let tool = Tool::new("test", to_raw_value(&schema).unwrap());
-        let object =
-            pairs(&arguments, pair).and_then(|pairs| Arguments::Pairs(pairs).for_tool(&tool));
+        let object = parse_pairs(&arguments, parse_pair)
+            .and_then(|pairs| Arguments::Pairs(pairs).for_tool(&tool));
         let read = object.map_or_else(
             |error| format!("{error:#}"),
             |object| object.get().to_owned(),
@@ -454,7 +458,7 @@ mod tests {
             ("other=1", ""),
         ] {
             let arguments = [argument.to_owned()];
-            let pairs = Arguments::Pairs(pairs(&arguments, pair).unwrap());
+            let pairs = Arguments::Pairs(parse_pairs(&arguments, parse_pair).unwrap());
             assert_eq!(pairs.hints(&tool), expected, "{argument}");
         }
     }

@@ -108,7 +108,7 @@ async fn call_tool(
     client::request::<CallToolRequest, _>(server, principal, params, call::relay)
         .await
         .map_err(|error| pipeline(format!("failed to {error:#}")))?
-        .map_err(|error| pipeline(client::words(error).into_owned()))
+        .map_err(|error| pipeline(client::error_text(error).into_owned()))
 }
 
 fn unknown_tool(tool: &str) -> Fault {

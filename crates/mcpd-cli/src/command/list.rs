@@ -5,7 +5,7 @@ use mcpd_protocol::{Prompt, Resource, ResourceTemplate, Tool};
 use mcpd_server::Catalog;
 use serde::Serialize;
 
-use super::{check_command, remark, with_server};
+use super::{check_command, describe_faults, with_server};
 use crate::args::List;
 use crate::config::File;
 use crate::exit_code::ExitCode;
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
             _ => {}
         }
         let check = check_command(args.roots.all(), file.path_to_show());
-        if let Some(remark) = remark(&catalog, "not all is as it should be", &check) {
+        if let Some(remark) = describe_faults(&catalog, "not all is as it should be", &check) {
             output::note(&format!("{remark}\n"));
         }
         for fault in config::unmatched_patterns(file, &catalog)? {

@@ -6,7 +6,7 @@ use mcpd_protocol::{
 };
 use mcpd_server::{Catalog, Principal};
 
-use super::call::{log_level, pairs, print_block, relay};
+use super::call::{log_level, parse_pairs, print_block, relay};
 use super::{nearest_path, server_of, with_server};
 use crate::args::{Enabling, Logging, Prompt};
 use crate::config::File;
@@ -16,7 +16,7 @@ use crate::{client, config, output};
 /// Gets the prompt and prints its messages.
 pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
     let mut params = GetPromptRequestParams::new(&args.prompt);
-    let arguments = pairs(&args.arguments, pair)?.into_iter();
+    let arguments = parse_pairs(&args.arguments, parse_pair)?.into_iter();
     let arguments = arguments.map(|(name, text)| (name.to_owned(), text.to_owned()));
     params.arguments = Some(arguments.collect());
     params.meta = Some(client::envelope(log_level(logging)));
@@ -37,7 +37,7 @@ pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow:
             Ok(result) if args.json => output::write_json(&result)?,
             Ok(result) => result.messages.iter().try_for_each(print)?,
             Err(error) => {
-                output::error(&client::words(error));
+                output::error(&client::error_text(error));
                 return Ok(ExitCode::Tool);
             }
         }
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow:
 }
 
 /// Parses an argument `name=text`.
-fn pair(argument: &str) -> anyhow::Result<(&str, &str)> {
+fn parse_pair(argument: &str) -> anyhow::Result<(&str, &str)> {
     match argument.split_once('=') {
         None => bail!("read the argument `{argument}`: expected NAME=TEXT"),
         Some((name, _)) if name.ends_with(':') => {

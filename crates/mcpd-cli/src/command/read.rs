@@ -67,7 +67,7 @@ pub(super) async fn read(
     params.meta = Some(client::envelope(level));
     let request = client::request::<ReadResourceRequest, ReadResourceResult>;
     let read = request(server, Principal::local(), &params, relay).await?;
-    Ok(read.map_err(|error| client::words(error).into_owned()))
+    Ok(read.map_err(|error| client::error_text(error).into_owned()))
 }
 
 pub(super) fn print(contents: &ResourceContents) -> anyhow::Result<()> {

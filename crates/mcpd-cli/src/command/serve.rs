@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use mcpd_server::Server;
 use mcpd_server::transport::http::{self, Listener, Options};
 
-use super::remark_of;
+use super::describe_served_faults;
 use crate::args::{LogFormat, Logging, Serve};
 use crate::certificates::TlsCertificates;
 use crate::config::{self, File, Started};
@@ -32,7 +32,7 @@ pub(crate) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let spans = Telemetry::start();
     let code = run_observed(args, logging, reloading, &spans).await;
-    spans.end(telemetry::FLUSH_TIMEOUT).await;
+    spans.shut_down(telemetry::FLUSH_TIMEOUT).await;
     code
 }
 
@@ -51,7 +51,7 @@ async fn run_observed(
         None => None,
     };
     let metrics_url = metrics.as_ref().map(Metrics::url);
-    let server = telemetry.observe(server).start()?;
+    let server = telemetry.enable_spans(server).start()?;
     let auth = config.options.auth.clone();
     let mut served = pin!(serve(&server, listener, config.options, metrics));
     let announced = async {
@@ -72,14 +72,14 @@ async fn run_observed(
             // reports it.
             tracing::debug!("there can be {shortage}");
         }
-        service::tell(ServiceState::Ready).await;
+        service::report_state(ServiceState::Ready).await;
         let started = Started {
             args,
             places: &config.places,
         };
         tokio::select! {
             never = reloading.follow(reload, &server, &auth, started) => never,
-            never = if_any(published.as_ref().map(Published::stay)) => never,
+            never = if_any(published.as_ref().map(Published::restore_when_lost)) => never,
         }
     };
     let token_file = config.token_file.as_deref();
@@ -90,10 +90,10 @@ async fn run_observed(
         never = announced => match never {},
         never = rotated => match never {},
         never = encrypted => match never.context("follow the certificate")? {},
-        () = service::show_life() => {}
+        () = service::ping_watchdog() => {}
         () = termination.wait() => {}
     }
-    service::tell(ServiceState::Stopping).await;
+    service::report_state(ServiceState::Stopping).await;
     tokio::select! {
         (served, ()) = async { tokio::join!(served, server.shutdown()) } => served?,
         () = termination.wait() => {}
@@ -192,7 +192,7 @@ fn announce(
         }
     }
     text.push('\n');
-    if let Some(remark) = remark_of(server, file) {
+    if let Some(remark) = describe_served_faults(server, file) {
         text += &format!("  {remark}\n");
     }
     output::note(&text);

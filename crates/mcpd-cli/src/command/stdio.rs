@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use mcpd_server::transport::stdio::{self, Options};
 use tokio_util::sync::CancellationToken;
 
-use super::remark_of;
+use super::describe_served_faults;
 use crate::args::Stdio;
 use crate::config;
 use crate::config::File;
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     let mut termination = Termination::listen().context("listen for signals")?;
     let (server, principal) = config::server_for_stdio(&args.serving, file).await?;
     let spans = Telemetry::start();
-    let server = spans.observe(server).start()?;
+    let server = spans.enable_spans(server).start()?;
     options.principal = principal;
     options.max_message = args.serving.max_message.get();
     if let Some(names) = args.serving.tool_names {
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     let (stop, input_ended) = (options.stop.clone(), options.input_ended.clone());
     let looked_over = async {
         server.catalog_ready().await;
-        if let Some(remark) = remark_of(&server, file) {
+        if let Some(remark) = describe_served_faults(&server, file) {
             tracing::warn!("{remark}");
         }
         config::warn_of_unmatched(file, &server.catalog());
@@ -63,14 +63,14 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
             () = server.shutdown() => {}
             () = termination.wait() => {}
         }
-        spans.end(telemetry::FLUSH_TIMEOUT).await;
+        spans.shut_down(telemetry::FLUSH_TIMEOUT).await;
     } else {
         // Clients send a signal some time after they have closed the input: it must not shorten
         // the grace period of scripts.
         let deadline = Instant::now() + LEAVE_TIMEOUT;
         server.shutdown_within(LEAVE_GRACE).await;
         spans
-            .end(deadline.saturating_duration_since(Instant::now()))
+            .shut_down(deadline.saturating_duration_since(Instant::now()))
             .await;
     }
     Ok(ExitCode::Success)

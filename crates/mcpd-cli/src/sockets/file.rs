@@ -27,7 +27,7 @@ pub(crate) struct SocketFile {
 ///
 /// A process listens there already, or the file there is no socket.
 pub(super) async fn listen(path: &Path) -> anyhow::Result<(UnixListener, SocketFile)> {
-    make_room(path).await?;
+    remove_stale(path).await?;
     let path = std::path::absolute(path)?;
     let socket = UnixSocket::new_stream()?;
     socket.bind(&path)?;
@@ -39,7 +39,7 @@ pub(super) async fn listen(path: &Path) -> anyhow::Result<(UnixListener, SocketF
 }
 
 /// Removes a stale socket, at which no process listens.
-async fn make_room(path: &Path) -> anyhow::Result<()> {
+async fn remove_stale(path: &Path) -> anyhow::Result<()> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error.into()),
@@ -68,7 +68,7 @@ impl SocketFile {
     /// # Errors
     ///
     /// The socket has no path.
-    pub(super) fn of_another(listener: &StdUnixListener) -> io::Result<Self> {
+    pub(super) fn of_passed_listener(listener: &StdUnixListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let path = address.as_pathname().ok_or(ErrorKind::AddrNotAvailable)?;
         Ok(Self {
