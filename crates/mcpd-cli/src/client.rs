@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-/// Sends one request as `principal` and waits for its result; `notified` gets the notifications
-/// before it.
+/// Sends one request as `principal` and waits for its result; `notified` gets
+/// the notifications before it.
 pub(crate) async fn request<M, R>(
     server: &Server,
     principal: Principal,

@@ -9,8 +9,8 @@ mod forward;
 
 pub(crate) use forward::{Forwarded, ForwardedTool, Remark, forward};
 
-/// Name of the server in the client's configuration, as the documentation suggests: part of some
-/// tool names.
+/// Name of the server in the client's configuration, as the documentation
+/// suggests: part of some tool names.
 const SERVER: &str = "mcpd";
 
 /// Rules of one client.

@@ -156,8 +156,8 @@ pub(crate) async fn read_changes(
     let Command::Serve(mut serve) = args.command else {
         bail!("read the command line: it is another");
     };
-    // Authentication keeps the mode of the start: the exposure of the addresses was checked for
-    // it.
+    // Authentication keeps the mode of the start: the exposure of the
+    // addresses was checked for it.
     serve.no_auth = started.args.no_auth;
     serve.token_file.clone_from(&started.args.token_file);
     let auth = authentication(&file, &serve)?.0;
@@ -194,8 +194,8 @@ pub(crate) async fn read_changes(
     })
 }
 
-/// Collects the settings that a reload can change: policy, interpreters, sources, identity and
-/// `run_command`.
+/// Collects the settings that a reload can change: policy, interpreters, sources,
+/// identity and `run_command`.
 async fn reloadable_settings(
     file: &File,
     confinement: &Confinement,
@@ -303,8 +303,8 @@ fn probe_executor() -> anyhow::Result<Executor> {
     Executor::new(process_owner_config()).context("start the executor")
 }
 
-/// Executor configuration for a process that mcpd owns: it may install what it takes to leave no
-/// process behind.
+/// Executor configuration for a process that mcpd owns: it may install what it takes
+/// to leave no process behind.
 fn process_owner_config() -> Config {
     let mut config = Config::default();
     config.reaper = true;

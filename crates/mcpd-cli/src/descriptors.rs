@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// Minimum number of files reserved for purposes besides connections; a quarter of the limit, if
-/// that is more.
+/// Minimum number of files reserved for purposes besides connections; a quarter of
+/// the limit, if that is more.
 const MIN_RESERVED_FILES: u64 = 64;
 
 /// Fewer connections at a time than requested, because the system allows too few open files.

@@ -26,8 +26,8 @@ fn directory_in(variable: &str) -> Option<PathBuf> {
     Some(PathBuf::from(directory)).filter(|directory| directory.is_absolute())
 }
 
-/// Path of the token for clients over HTTP: the credential of that name, or the file that mcpd
-/// creates.
+/// Path of the token for clients over HTTP: the credential of that name, or
+/// the file that mcpd creates.
 pub(crate) fn token() -> anyhow::Result<PathBuf> {
     match credential(TOKEN) {
         Some(path) => Ok(path),

@@ -54,8 +54,8 @@ fn main() -> process::ExitCode {
     code.into()
 }
 
-/// Prints help or a usage error. The parser reports both as errors; help and version exit with
-/// success.
+/// Prints help or a usage error. The parser reports both as errors; help and
+/// version exit with success.
 fn explain(usage: &clap::Error) -> anyhow::Result<ExitCode> {
     if usage.use_stderr() {
         output::note_styled(&usage.render().ansi().to_string());

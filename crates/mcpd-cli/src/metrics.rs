@@ -15,8 +15,8 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Listens at `address`. Metrics need no token, so the address must be reachable from this
-    /// machine alone.
+    /// Listens at `address`. Metrics need no token, so the address must be
+    /// reachable from this machine alone.
     pub(crate) async fn listen(address: &str) -> anyhow::Result<Self> {
         let doing = || format!("serve metrics at `{address}`");
         let addresses: Vec<_> = lookup_host(address).await.with_context(doing)?.collect();

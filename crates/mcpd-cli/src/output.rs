@@ -61,8 +61,8 @@ pub(crate) fn note_styled(text: &str) {
     }
 }
 
-/// Returns whether standard error has colours: the terminal supports them, and the user wants
-/// them.
+/// Returns whether standard error has colours: the terminal supports
+/// them, and the user wants them.
 pub(crate) fn has_colours() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never
 }

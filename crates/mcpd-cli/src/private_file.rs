@@ -35,8 +35,8 @@ pub(crate) fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Permission bits of `path` for owner, group and others, as `chmod` sets them; none if there is
-/// no such file.
+/// Permission bits of `path` for owner, group and others, as `chmod` sets them; none
+/// if there is no such file.
 #[cfg(unix)]
 pub(crate) fn permissions(path: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;

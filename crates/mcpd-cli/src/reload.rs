@@ -1,5 +1,5 @@
-//! Hot reload of the configuration of `mcpd serve`: all of it or, if anything in it is wrong,
-//! none.
+//! Hot reload of the configuration of `mcpd serve`: all of it or, if
+//! anything in it is wrong, none.
 //!
 //! ```text
 //! SIGHUP ──► find and read ──► check everything ──► policy, clients, log filter, audit log

@@ -1,5 +1,5 @@
-//! mcpd as a systemd service: socket activation and state notifications. Without a manager nothing
-//! is sent.
+//! mcpd as a systemd service: socket activation and state notifications. Without
+//! a manager nothing is sent.
 
 use std::future::pending;
 use std::io;

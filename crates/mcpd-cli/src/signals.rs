@@ -20,8 +20,8 @@ pub(crate) struct Termination {
 
 #[cfg(unix)]
 impl Termination {
-    /// Replaces the default action of the signals, which would end the process and leave its
-    /// scripts.
+    /// Replaces the default action of the signals, which would end the
+    /// process and leave its scripts.
     pub(crate) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {

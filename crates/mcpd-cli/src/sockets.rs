@@ -100,8 +100,8 @@ pub(crate) async fn open(config: &Http) -> anyhow::Result<(Listener, Vec<Address
     Ok((listener.context("listen: no address is given")?, addresses))
 }
 
-/// Adds TLS to a network socket as `config` says: traffic between processes of one machine can't
-/// be intercepted.
+/// Adds TLS to a network socket as `config` says: traffic between processes of one
+/// machine can't be intercepted.
 fn add_tls(socket: Socket, config: &Http) -> anyhow::Result<Socket> {
     let address = match socket.address {
         Address::Network { address, .. } => address,

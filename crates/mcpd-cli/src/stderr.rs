@@ -1,5 +1,5 @@
-//! Standard error as a bounded queue with one writer thread: a reader that stalls blocks nothing
-//! else.
+//! Standard error as a bounded queue with one writer thread: a reader that
+//! stalls blocks nothing else.
 //!
 //! ```text
 //! log record, remark, panic ──► queue ──► writer thread ──► standard error
@@ -56,8 +56,8 @@ pub(crate) fn flush() {
     QUEUE.flush();
 }
 
-/// Flushes before text goes to standard output, so that a terminal shows both in the order of the
-/// calls.
+/// Flushes before text goes to standard output, so that a terminal shows both
+/// in the order of the calls.
 pub(crate) fn flush_before_answer() {
     if !QUEUE.is_lossy.load(Ordering::Relaxed) {
         QUEUE.flush();
@@ -171,8 +171,8 @@ impl Queue {
                 mem::take(&mut state.dropped)
             };
             if dropped > 0 {
-                // An ordinary log record, so that it has the format and passes the filter of the
-                // log.
+                // An ordinary log record, so that it has the format and
+                // passes the filter of the log.
                 tracing::warn!(
                     dropped,
                     "log records were dropped: standard error was not read in time"
@@ -204,8 +204,8 @@ impl QueueState {
     }
 }
 
-/// Writes to standard error itself. A failed write is ignored: there is no other place to report
-/// it.
+/// Writes to standard error itself. A failed write is ignored: there is no
+/// other place to report it.
 fn write_all(mut text: &[u8]) {
     let mut stderr = io::stderr().lock();
     while !text.is_empty() {

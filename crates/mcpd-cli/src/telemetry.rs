@@ -93,8 +93,8 @@ fn resource(environment: &Environment) -> Resource {
     .build()
 }
 
-/// Variables of an environment. The libraries read those of the sampler, the queue and the
-/// exporter.
+/// Variables of an environment. The libraries read those of the sampler,
+/// the queue and the exporter.
 struct Environment(BTreeMap<String, String>);
 
 impl Environment {

@@ -93,8 +93,8 @@ fn read(file: &Path) -> anyhow::Result<Option<String>> {
 }
 
 fn warn_of(file: &Path, token: &str) {
-    // systemd controls access to credentials with access lists, which look like group permissions
-    // here.
+    // systemd controls access to credentials with access lists, which look
+    // like group permissions here.
     let is_credential = directories::credentials().is_some_and(|place| file.starts_with(place));
     if !is_credential && is_open_to_others(file) {
         tracing::warn!(

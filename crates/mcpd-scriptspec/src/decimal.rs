@@ -191,8 +191,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Digits of the JSON number, an integer, without its exponent; `None` if they would exceed the
-/// limit.
+/// Digits of the JSON number, an integer, without its exponent; `None` if
+/// they would exceed the limit.
 pub(crate) fn integer_text(number: Cow<'_, str>) -> Option<Cow<'_, str>> {
     let parts = Parts::of(&number);
     if parts.is_zero() {

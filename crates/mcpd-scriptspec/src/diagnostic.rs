@@ -131,8 +131,8 @@ impl Diagnostic {
         }
     }
 
-    /// A default is not listed, because the `format` beside it forbids it; `message` names its
-    /// place.
+    /// A default is not listed, because the `format` beside it forbids it;
+    /// `message` names its place.
     #[must_use]
     pub fn forbidden_default(message: String) -> Self {
         Self::new(Code::ForbiddenDefault, Stream::Source, 0..0, message)
@@ -151,8 +151,8 @@ impl Diagnostic {
         .with_help(help)
     }
 
-    /// Restores a fault of the probe as a whole from its parts; none if there is no rule named
-    /// `code`.
+    /// Restores a fault of the probe as a whole from its parts; none if
+    /// there is no rule named `code`.
     #[must_use]
     pub fn restore_probe_fault(code: &str, message: String, help: Option<String>) -> Option<Self> {
         let rule = RULES.iter().find(|rule| rule.code.as_str() == code)?;

@@ -118,8 +118,8 @@ impl Dialect {
         sidecar::described_path(path)
     }
 
-    /// Returns whether a file of this name may describe itself and should be read, executable or
-    /// not.
+    /// Returns whether a file of this name may describe itself and should
+    /// be read, executable or not.
     #[must_use]
     pub fn may_describe(path: &str) -> bool {
         const EXTENSIONS: &[&str] = &["bas", "ts", "tsx", "js", "mjs", "cjs", "md"];
@@ -214,8 +214,8 @@ fn split_extension(path: &str) -> (&str, &str) {
     }
 }
 
-/// The tools of a file with subcommands: their paths are the name of the file and the words of the
-/// subcommand.
+/// The tools of a file with subcommands: their paths are the name of the file and
+/// the words of the subcommand.
 fn commands(path: &str, commands: Vec<(Vec<String>, Draft)>) -> Vec<DescribedTool> {
     let (name, _) = split_extension(path);
     let described = commands.into_iter().map(|(words, mut draft)| {

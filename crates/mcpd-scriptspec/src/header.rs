@@ -17,8 +17,8 @@ pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_token)
 }
 
-/// The first fault of the headers that a schema of arguments names (`x-mcp-header`), as a
-/// fragment.
+/// The first fault of the headers that a schema of arguments names
+/// (`x-mcp-header`), as a fragment.
 #[must_use]
 pub fn header_fault(schema: &RawValue) -> Option<&'static str> {
     let document = json::read(schema.get(), 0).ok()?;

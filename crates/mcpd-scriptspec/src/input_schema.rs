@@ -1,5 +1,5 @@
-//! JSON Schema 2020-12 of a spec's arguments, in declared order, with keywords that every client
-//! supports.
+//! JSON Schema 2020-12 of a spec's arguments, in declared order, with keywords
+//! that every client supports.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json, value::RawValue};

@@ -17,8 +17,8 @@ mod command_line;
 
 use command_line::{CommandLine, texts};
 
-/// Maximum length of one variable's value, in bytes; Linux rejects 128 KiB, and other systems
-/// less.
+/// Maximum length of one variable's value, in bytes; Linux rejects 128
+/// KiB, and other systems less.
 const MAX_VARIABLE: usize = 32 * 1024;
 
 /// Maximum length of all values together, in bytes.
@@ -37,15 +37,15 @@ const UNKNOWN_NAME: &str = "an unknown name";
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Invocation {
-    /// One JSON object on one line, without a line end: the options in declared order, complete
-    /// and exact.
+    /// One JSON object on one line, without a line end: the options in declared
+    /// order, complete and exact.
     pub stdin: Vec<u8>,
     /// `MCPD_OPT_*` for each given option, aliases of names that are not shell identifiers,
     /// variables that options declare, `TOOL_QUERY` for an option `query`, and `MCPD_OPTS_OMITTED`
     /// if a value was omitted.
     pub env: Vec<(String, String)>,
-    /// Options that are declared for the command line, one word each: flags, then `--` and the
-    /// positionals.
+    /// Options that are declared for the command line, one word each: flags, then
+    /// `--` and the positionals.
     pub args: Vec<String>,
     /// Options whose values are on stdin only: longer than 32 KiB, past 256 KiB in total, or with
     /// a NUL. `MCPD_OPTS_OMITTED` lists the same names, one a line.
@@ -54,8 +54,8 @@ pub struct Invocation {
 
 /// A fault in the arguments of a call.
 ///
-/// Displayed, it is one sentence for the caller: ``option `count`: expected an integer, got the
-/// string "ten"``.
+/// Displayed, it is one sentence for the caller: ``option `count`: expected an
+/// integer, got the string "ten"``.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArgumentFault {
@@ -375,8 +375,8 @@ impl InvocationBuilder {
         self.stdin.push_str(&accepted.json);
     }
 
-    /// Sets the variables of one value, all or none: the one with the name of the option, and the
-    /// declared one.
+    /// Sets the variables of one value, all or none: the one with the name of the
+    /// option, and the declared one.
     fn export(
         &mut self,
         name: &str,

@@ -1,8 +1,8 @@
 //! Strict JSON parser that keeps byte spans, number text and duplicate keys.
 //!
-//! One parser serves both the help of a script and the arguments of a call, so both obey the same
-//! rules. It builds no tree: [`read`] checks a document once, and a [`Value`] then splits itself
-//! on demand.
+//! One parser serves both the help of a script and the arguments of a call, so both obey
+//! the same rules. It builds no tree: [`read`] checks a document once, and a [`Value`]
+//! then splits itself on demand.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -87,8 +87,8 @@ pub(crate) struct Member<'a> {
     pub(crate) value: Value<'a>,
 }
 
-/// Parses the one JSON value in `text` from byte `start` on; spans count from the beginning of
-/// `text`.
+/// Parses the one JSON value in `text` from byte `start` on; spans count
+/// from the beginning of `text`.
 pub(crate) fn read(text: &str, start: usize) -> Result<Document<'_>, SyntaxError> {
     read_by(Reader::document, text, start)
 }

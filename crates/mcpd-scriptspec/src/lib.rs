@@ -1,8 +1,8 @@
-//! Script descriptions → specs, JSON Schemas and diagnostics; arguments → stdin, environment and
-//! command line.
+//! Script descriptions → specs, JSON Schemas and diagnostics; arguments → stdin,
+//! environment and command line.
 //!
-//! Pure functions of bytes: this crate starts no process, reads no file and no variable, and does
-//! not know MCP.
+//! Pure functions of bytes: this crate starts no process, reads no file and no
+//! variable, and does not know MCP.
 //!
 //! # The contract in one example
 //!

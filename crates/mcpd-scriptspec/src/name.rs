@@ -5,8 +5,8 @@ use std::{borrow::Cow, fmt, str::FromStr};
 use deunicode::deunicode;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Maximum length of a portable name, in bytes; several clients reject or silently drop longer
-/// ones.
+/// Maximum length of a portable name, in bytes; several clients reject or
+/// silently drop longer ones.
 const MAX_PORTABLE: usize = 64;
 
 /// Everything but the unreserved characters of RFC 3986.
@@ -114,8 +114,8 @@ impl ScriptPath {
         })
     }
 
-    /// The portable name with a hash of the path at its end, for the later of two scripts that
-    /// share one.
+    /// The portable name with a hash of the path at its end, for the later of
+    /// two scripts that share one.
     ///
     /// The hash depends on the path alone, so the name is stable across runs and machines.
     #[must_use]

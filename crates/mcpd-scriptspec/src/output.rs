@@ -9,8 +9,8 @@ const MAX_EXCERPT: usize = 80;
 
 /// Reason why an output is not one strict JSON value.
 ///
-/// Displayed, it is a fragment: ``line 2, column 7: expected `,` or `}`, found `"b"`, in `{"a": 1
-/// "b": 2}` ``.
+/// Displayed, it is a fragment: ``line 2, column 7: expected `,` or `}`, found
+/// `"b"`, in `{"a": 1 "b": 2}` ``.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutputFault {

@@ -1,5 +1,5 @@
-//! Parser of `--help` output. Parsing never fails: it returns a spec of the understood parts, and
-//! diagnostics.
+//! Parser of `--help` output. Parsing never fails: it returns a spec of the
+//! understood parts, and diagnostics.
 
 use crate::{
     diagnostic::{Diagnostic, Location, Severity, Stream},

@@ -163,9 +163,9 @@ fn names_type(members: &Map<String, Value>, name: &str) -> bool {
     }
 }
 
-/// Calls `visit` with each schema directly inside another: its path there, and whether clients
-/// accept `true` and `false` in its place. Values that only resemble a schema, such as a default,
-/// are left out.
+/// Calls `visit` with each schema directly inside another: its path there, and whether
+/// clients accept `true` and `false` in its place. Values that only resemble a schema, such
+/// as a default, are left out.
 fn for_each_subschema(
     members: &mut Map<String, Value>,
     mut visit: impl FnMut(&str, &mut Value, bool),

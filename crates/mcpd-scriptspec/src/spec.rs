@@ -105,8 +105,8 @@ pub struct SandboxRequest {
     pub level: SandboxLevel,
     /// Files and directories that it writes, relative to the directory of its file.
     pub write: Vec<String>,
-    /// Files and directories that it reads although confined scripts cannot, relative to the same
-    /// directory.
+    /// Files and directories that it reads although confined scripts cannot,
+    /// relative to the same directory.
     pub read: Vec<String>,
     /// Files and directories that it need not read, relative to the same directory.
     pub hide: Vec<String>,
@@ -191,8 +191,8 @@ pub struct ScriptOption {
     pub header: Option<String>,
     /// Position of the value on the command line, if it is passed there, too.
     pub argument: Option<Argument>,
-    /// A further variable with the value: a shell identifier without a meaning for a system or an
-    /// interpreter.
+    /// A further variable with the value: a shell identifier without a meaning for a
+    /// system or an interpreter.
     pub variable: Option<String>,
     /// Variable of the script's environment that provides the value if a call leaves the option
     /// out; it takes precedence over the default.
@@ -203,18 +203,18 @@ pub struct ScriptOption {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Argument {
-    /// After a flag such as `--user` or `-u`, with its dashes; a boolean is the flag alone, or
-    /// absent.
+    /// After a flag such as `--user` or `-u`, with its dashes; a boolean is
+    /// the flag alone, or absent.
     Flag(String),
     /// At its position after `--`.
     Positional,
-    /// At its position after the flags, with `--` before the first only if one of them begins with
-    /// `-` or `+`.
+    /// At its position after the flags, with `--` before the first only if one of
+    /// them begins with `-` or `+`.
     Operand,
     /// At its position, in a script without flags; an empty word if there is no value.
     Plain,
-    /// The value percent-encoded but for letters, digits and `-._~`, for a script that inserts it
-    /// into a URL.
+    /// The value percent-encoded but for letters, digits and `-._~`, for a script
+    /// that inserts it into a URL.
     PlainPercentEncoded,
 }
 

@@ -34,8 +34,8 @@ pub(crate) fn visible_span(text: &str, span: Range<usize>) -> Range<usize> {
 /// Returns whether a character is hidden: control characters except line ends and tabs, direction
 /// marks, invisible characters and tags.
 ///
-/// The joiners U+200C and U+200D belong to the spelling of several writing systems, and to many
-/// emoji.
+/// The joiners U+200C and U+200D belong to the spelling of several writing
+/// systems, and to many emoji.
 #[must_use]
 pub fn is_hidden(char: char) -> bool {
     match char {
@@ -51,8 +51,8 @@ pub fn is_hidden(char: char) -> bool {
     }
 }
 
-/// At most `max` characters of `text` on one line, with hidden ones escaped, and an ellipsis for
-/// omitted text.
+/// At most `max` characters of `text` on one line, with hidden ones escaped, and an
+/// ellipsis for omitted text.
 #[must_use]
 pub fn excerpt(text: &str, max: usize) -> String {
     let mut excerpt = String::new();

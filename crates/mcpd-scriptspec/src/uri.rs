@@ -20,9 +20,9 @@ const EXCLUDED: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Returns the normalized form of `uri`: scheme and host in lower case, percent-encoding exactly
-/// where it is required, no `.` and `..` segments. Text that is not a URI even then stays
-/// unchanged.
+/// Returns the normalized form of `uri`: scheme and host in lower case,
+/// percent-encoding exactly where it is required, no `.` and `..` segments. Text that
+/// is not a URI even then stays unchanged.
 ///
 /// Clients parse the URIs of a list and send back the form of their parser, so two URIs are equal
 /// if their normalized forms are.

@@ -6,8 +6,8 @@ use std::{fmt, str::FromStr};
 use percent_encoding::{CONTROLS, percent_decode_str, utf8_percent_encode};
 use regex::Regex;
 
-/// Maximum length of a template, in characters: untrusted servers may list any number, and each is
-/// compiled.
+/// Maximum length of a template, in characters: untrusted servers may list any
+/// number, and each is compiled.
 pub(crate) const MAX_LENGTH: usize = 2048;
 
 /// A URI template of text and the expressions `{name}` and `{+name}`; a value of the latter may
@@ -102,8 +102,8 @@ impl UriTemplate {
         &self.variables
     }
 
-    /// Number of literal bytes in the template: of two that match a URI, the one with more is more
-    /// specific.
+    /// Number of literal bytes in the template: of two that match a URI, the one
+    /// with more is more specific.
     #[must_use]
     pub fn literal_len(&self) -> usize {
         self.literal_len
@@ -127,8 +127,8 @@ impl UriTemplate {
     }
 }
 
-/// The variable of an expression, and the pattern of its values as [`encode_non_ascii`] returns
-/// them.
+/// The variable of an expression, and the pattern of its values as
+/// [`encode_non_ascii`] returns them.
 fn expression_of(expression: &str) -> Result<(&str, &'static str), TemplateError> {
     let (name, pattern) = match expression.strip_prefix('+') {
         Some(name) => (name, "([ -~]+?)"),
@@ -159,8 +159,8 @@ fn escape_literal(literal: &str) -> Result<String, TemplateError> {
     Ok(regex::escape(&encode_non_ascii(literal)))
 }
 
-/// Text with everything outside ASCII encoded: callers may or may not have done so, and this form
-/// is compared.
+/// Text with everything outside ASCII encoded: callers may or may not have done so,
+/// and this form is compared.
 fn encode_non_ascii(text: &str) -> String {
     utf8_percent_encode(text, CONTROLS).to_string()
 }

@@ -1,8 +1,8 @@
 //! Translation snapshots: every case under `corpus/` shows a script's output beside its result.
 //!
-//! A case is a sentence, then sections `-- stdout --`, `-- stderr --` and `-- arguments --` with
-//! one call a line. In a section `-- stdout escaped --`, `\xHH` is a byte and `<<1000*text>>` is a
-//! repetition.
+//! A case is a sentence, then sections `-- stdout --`, `-- stderr --` and `-- arguments --`
+//! with one call a line. In a section `-- stdout escaped --`, `\xHH` is a byte and
+//! `<<1000*text>>` is a repetition.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 

@@ -1,5 +1,5 @@
-//! Dialect snapshots: every case under `dialects/` shows a file that describes itself beside its
-//! result.
+//! Dialect snapshots: every case under `dialects/` shows a file that describes
+//! itself beside its result.
 //!
 //! A case is a sentence, then a section `-- file NAME --` and perhaps `-- arguments --` with one
 //! call of its first tool a line. In a section `-- file NAME escaped --`, `\xHH` is a byte and

@@ -1,5 +1,5 @@
-//! Published descriptions of dialects: the JSON Schema of sidecars, and the examples of the
-//! documentation.
+//! Published descriptions of dialects: the JSON Schema of sidecars, and the
+//! examples of the documentation.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 

@@ -79,8 +79,8 @@ enum Given<'a> {
 }
 
 impl Arguments<'_> {
-    /// Describes how to write lists, for arguments that were given as text where a list is
-    /// expected.
+    /// Describes how to write lists, for arguments that were given as text
+    /// where a list is expected.
     fn hints(&self, tool: &Tool) -> String {
         let Self::Pairs(pairs) = self else {
             return String::new();
@@ -303,9 +303,9 @@ fn is_note(block: &ContentBlock) -> bool {
     meta.is_some_and(|meta| meta.contains_key("mcpd/note"))
 }
 
-/// Prints the server's notes about a run to stderr, except a bare exit code, which the verdict
-/// has. The end of the script's stderr is printed if it was not relayed and there is no other
-/// content.
+/// Prints the server's notes about a run to stderr, except a bare exit code, which
+/// `report_outcome` prints. The end of the script's stderr is printed if it was not relayed and
+/// there is no other content.
 fn relay_notes(result: &CallToolResult, is_quiet: bool) {
     let is_alone = result.content.iter().all(is_note);
     for block in result.content.iter().filter(|block| is_note(block)) {

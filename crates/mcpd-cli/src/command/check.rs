@@ -19,8 +19,8 @@ use crate::render::{self, Finding};
 use crate::signals::Termination;
 use crate::{config, output, rules};
 
-/// Probes every script and reports faults or the view of clients; or explains rules, without a
-/// probe.
+/// Probes every script and reports faults or the view of clients; or
+/// explains rules, without a probe.
 pub(crate) async fn run(args: Check, file: &File) -> anyhow::Result<ExitCode> {
     if let Some(code) = &args.explain {
         explain(code)?;
@@ -180,8 +180,8 @@ fn explain(code: &str) -> anyhow::Result<()> {
     output::write(output::table(rows, output::columns()).as_bytes())
 }
 
-/// Removes duplicates of scripts that two of the paths contain, such as a directory and a file in
-/// it.
+/// Removes duplicates of scripts that two of the paths contain, such as a
+/// directory and a file in it.
 fn keep_each_once(scan: &mut Scan) {
     let (mut roots, mut seen) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
     scan.scripts.retain(|script| {

@@ -1,5 +1,5 @@
-//! `mcpd describe`: purpose and arguments of a tool or a prompt, from the definition that clients
-//! get.
+//! `mcpd describe`: purpose and arguments of a tool or a prompt, from the
+//! definition that clients get.
 
 use std::fmt::Write as _;
 
@@ -205,8 +205,8 @@ fn limits(limits: &Limits) -> Vec<String> {
     all.into_iter().flatten().collect()
 }
 
-/// Restrictions in force on this machine, measured by running this program under the policy of the
-/// script.
+/// Restrictions in force on this machine, measured by running this program under
+/// the policy of the script.
 async fn in_force(executor: &Executor, terms: &Terms) -> String {
     let program = match std::env::current_exe() {
         Ok(program) if terms.sandbox().level > Level::None => program,

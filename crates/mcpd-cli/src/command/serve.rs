@@ -68,8 +68,8 @@ async fn run_observed(
         );
         config::warn_of_unmatched(reloading.file, &server.catalog());
         if let Some(shortage) = config.shortage {
-            // Most machines have a shortage, and most servers never notice it; `mcpd doctor`
-            // reports it.
+            // Most machines have a shortage, and most servers never notice it;
+            // `mcpd doctor` reports it.
             tracing::debug!("there can be {shortage}");
         }
         service::report_state(ServiceState::Ready).await;

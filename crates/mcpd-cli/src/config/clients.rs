@@ -1,5 +1,5 @@
-//! Clients, their credentials and their access rules, from `[[token]]`, `[[certificate]]` and
-//! `[[rule]]`.
+//! Clients, their credentials and their access rules, from `[[token]]`,
+//! `[[certificate]]` and `[[rule]]`.
 
 use std::num::NonZeroU32;
 use std::ptr;

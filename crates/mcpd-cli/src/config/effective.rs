@@ -1,5 +1,5 @@
-//! Effective configuration with its provenance: every setting, and every key of the file and its
-//! tables.
+//! Effective configuration with its provenance: every setting, and every key
+//! of the file and its tables.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
-//! HTTP addresses, certificates and authentication, from flags, variables and `listen` in the
-//! file.
+//! HTTP addresses, certificates and authentication, from flags, variables
+//! and `listen` in the file.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
@@ -140,8 +140,8 @@ pub(super) fn load(
     }
 }
 
-/// Listen addresses from flags or variables, with their origin: both flags take precedence over
-/// all variables.
+/// Listen addresses from flags or variables, with their origin: both flags take
+/// precedence over all variables.
 pub(super) fn requested_addresses(
     listen: &[String],
     port: Option<u16>,

@@ -387,8 +387,8 @@ fn at(file: &File, span: Range<usize>, name: &str, what: &str) -> anyhow::Error 
     file.error(span, &format!("`{name}`: {what}"))
 }
 
-/// Runs a program and returns its output. Its stderr is not repeated, because it may contain
-/// secrets.
+/// Runs a program and returns its output. Its stderr is not repeated,
+/// because it may contain secrets.
 async fn run_secret_command(
     file: &File,
     words: &[String],

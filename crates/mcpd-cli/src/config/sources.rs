@@ -17,8 +17,8 @@ use super::{policy, upstreams, variable};
 
 const ENDPOINT: &str = "MCP_ENDPOINT";
 
-/// Adds all sources to `settings`. Programs that print secrets run with `executor`, and not at all
-/// without one.
+/// Adds all sources to `settings`. Programs that print secrets run with `executor`,
+/// and not at all without one.
 ///
 /// # Errors
 ///

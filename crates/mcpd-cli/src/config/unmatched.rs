@@ -1,5 +1,5 @@
-//! Tool patterns that match nothing. A rule meant to deny a tool would otherwise deny nothing,
-//! unnoticed.
+//! Tool patterns that match nothing. A rule meant to deny a tool would
+//! otherwise deny nothing, unnoticed.
 
 use mcpd_scriptspec::ScriptPath;
 use mcpd_server::{Calls, Catalog};

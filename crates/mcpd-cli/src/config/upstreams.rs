@@ -11,8 +11,8 @@ use super::policy;
 use super::tables::UpstreamTable;
 use super::value::Spanned;
 
-/// Adds all servers to `settings`. Programs that print secrets run with `executor`, and not at all
-/// without one.
+/// Adds all servers to `settings`. Programs that print secrets run with `executor`,
+/// and not at all without one.
 ///
 /// # Errors
 ///

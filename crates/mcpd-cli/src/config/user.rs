@@ -6,8 +6,8 @@ use mcpd_exec::RunAs;
 ///
 /// # Errors
 ///
-/// The user or group does not exist, or this system cannot change users; the message is a
-/// fragment.
+/// The user or group does not exist, or this system cannot change users;
+/// the message is a fragment.
 #[cfg(unix)]
 pub(super) fn parse(text: &str) -> Result<RunAs, String> {
     use nix::unistd::{Gid, Group, Uid, User};

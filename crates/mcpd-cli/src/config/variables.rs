@@ -20,8 +20,8 @@ const TOOL: &str = "MCPD_TOOL";
 /// Maximum number of variables named in one message.
 const MAX_NAMES: usize = 10;
 
-/// Warns of each unknown variable with mcpd's prefix, and of those that scripts don't get because
-/// of their names.
+/// Warns of each unknown variable with mcpd's prefix, and of those that scripts don't
+/// get because of their names.
 pub(crate) fn warn_of_variables(file: &File) {
     let names = env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let names: Vec<_> = names.collect();

@@ -60,8 +60,8 @@ fn snippet<'a>(place: &Place<'_>, file: &str) -> Snippet<'a, annotate_snippets::
         .annotation(AnnotationKind::Primary.span(span))
 }
 
-/// Text and span of the output; invalid bytes become replacement characters, and the span is
-/// adjusted.
+/// Text and span of the output; invalid bytes become replacement characters,
+/// and the span is adjusted.
 fn text_and_span(place: &Place<'_>) -> (String, Range<usize>) {
     let Range { start, end } = place.span;
     let mut text = String::from_utf8_lossy(&place.text[..start]).into_owned();

@@ -95,8 +95,8 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// URI of a file, relative to the working directory if it lies below it: in CI that is the
-/// repository.
+/// URI of a file, relative to the working directory if it lies below it: in
+/// CI that is the repository.
 fn uri(file: &Path, here: &Path) -> String {
     let relative = file.strip_prefix(here);
     let (scheme, path) = match relative {

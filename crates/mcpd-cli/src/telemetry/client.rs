@@ -1,5 +1,5 @@
-//! HTTP client of the span exporter. It logs once when exports begin to fail, and once when they
-//! succeed again.
+//! HTTP client of the span exporter. It logs once when exports begin to fail, and
+//! once when they succeed again.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! Drafts: descriptions in the form of a front end, as JSON with the place of every part in the
-//! source.
+//! Drafts: descriptions in the form of a front end, as JSON with the place of
+//! every part in the source.
 
 use std::ops::Range;
 

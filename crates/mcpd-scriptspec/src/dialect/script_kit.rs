@@ -1,6 +1,6 @@
-//! Script Kit: `schema = { input: { … } }` and `metadata = { … }` at the top level of a script in
-//! JavaScript or TypeScript, and comments such as `// Name: …`. They are parsed as literals;
-//! nothing is run.
+//! Script Kit: `schema = { input: { … } }` and `metadata = { … }` at the top level of a script
+//! in JavaScript or TypeScript, and comments such as `// Name: …`. They are parsed as
+//! literals; nothing is run.
 
 use super::{DescribedTool, draft::Node, split_extension};
 use crate::rules::Code;

@@ -1,9 +1,9 @@
 //! Scriptlets: Markdown files in which each heading with a code block is a tool.
 //!
-//! HTML comments, or blocks called `metadata` and `schema`, describe the tool with Script Kit's
-//! fields. A placeholder `{{ }}` in the code is an input; it reaches the code as a variable and is
-//! never pasted into it. Conditional sections make variants of the code, one of which runs in each
-//! call.
+//! HTML comments, or blocks called `metadata` and `schema`, describe the tool with Script
+//! Kit's fields. A placeholder `{{ }}` in the code is an input; it reaches the code as a
+//! variable and is never pasted into it. Conditional sections make variants of the code, one
+//! of which runs in each call.
 
 use std::collections::BTreeSet;
 
@@ -165,8 +165,8 @@ impl<'a> Scriptlet<'a> {
         Some(format!("scriptlets/{slug}"))
     }
 
-    /// Reads a comment: an object, or lines such as `Name: value`, with objects for `input` and
-    /// `output`.
+    /// Reads a comment: an object, or lines such as `Name: value`, with objects
+    /// for `input` and `output`.
     fn metadata(&mut self, span: &Span) {
         if self.source[span.clone()].trim_start().starts_with('{') {
             if let Some(object) = self.object(span) {

@@ -1,8 +1,8 @@
 //! usage and mise: comments `#USAGE` in KDL, which declare the command line of a script, and
 //! `#MISE` in TOML, which describe the script.
 //!
-//! A script with subcommands is one tool for each of them. The script itself checks rules between
-//! options.
+//! A script with subcommands is one tool for each of them. The script itself
+//! checks rules between options.
 
 use std::collections::BTreeSet;
 
@@ -216,8 +216,8 @@ impl Tool {
         }
     }
 
-    /// Reads the nodes and the global flags, and finishes this tool or the subcommands among the
-    /// nodes.
+    /// Reads the nodes and the global flags, and finishes this tool or the
+    /// subcommands among the nodes.
     fn read<'n>(mut self, nodes: &'n [Node], global: &[&'n Node], commands: &mut Vec<Command>) {
         for node in nodes {
             let field = Field::of_node(node);
@@ -315,8 +315,8 @@ impl Tool {
         if let Some((span, description)) = self.long.or(self.short) {
             self.draft.metadata.add("description", span, description);
         }
-        // The effect of an option can only worsen the declared effect, and alone counts only if it
-        // is destructive.
+        // The effect of an option can only worsen the declared effect, and alone counts
+        // only if it is destructive.
         let worst = self.worst.filter(|(_, worst)| match self.effect {
             Some((_, own)) => *worst > own,
             None => *worst == Effect::Destructive,
@@ -344,8 +344,8 @@ fn flag_names<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> BTreeSet<String>
     flags.filter_map(option::flag_name).collect()
 }
 
-/// Returns the global flags that a subcommand does not redeclare: its own declaration takes
-/// precedence.
+/// Returns the global flags that a subcommand does not redeclare: its own
+/// declaration takes precedence.
 fn without_redeclared<'g, 'n>(
     global: &'g [&'n Node],
     own: &'g BTreeSet<String>,

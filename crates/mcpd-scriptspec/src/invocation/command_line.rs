@@ -1,5 +1,5 @@
-//! Command line of a script, built from values. No shell parses it, and no value in it is mistaken
-//! for a flag.
+//! Command line of a script, built from values. No shell parses it, and no value in
+//! it is mistaken for a flag.
 
 use std::borrow::Cow;
 
@@ -14,8 +14,8 @@ use crate::{
 /// Maximum length of an argument, in bytes: the limit of Linux.
 const MAX_ARGUMENT: usize = 128 * 1024 - 1;
 
-/// Maximum length of all arguments, in bytes, including the overhead of each: its NUL and its
-/// pointer.
+/// Maximum length of all arguments, in bytes, including the overhead of
+/// each: its NUL and its pointer.
 const MAX_ARGUMENTS: usize = 256 * 1024;
 const PER_ARGUMENT: usize = 1 + size_of::<usize>();
 
@@ -78,8 +78,8 @@ impl<'s> CommandLine<'s> {
                 let texts = texts.into_iter().map(Cow::into_owned);
                 self.add(option, |line| &mut line.positionals, texts)
             }
-            // An empty word keeps the place of an absent value; a list has as many words as
-            // elements.
+            // An empty word keeps the place of an absent value; a list has
+            // as many words as elements.
             Argument::Plain | Argument::PlainPercentEncoded
                 if texts.is_empty() && !matches!(option.value_type, ValueType::Array { .. }) =>
             {
@@ -149,8 +149,8 @@ impl<'s> CommandLine<'s> {
     }
 }
 
-/// The elements of a list, or the single text of another value; `None` if it would exceed the
-/// limit.
+/// The elements of a list, or the single text of another value; `None` if
+/// it would exceed the limit.
 pub(super) fn texts<'a>(
     option: &ScriptOption,
     accepted: &'a Accepted<'_>,

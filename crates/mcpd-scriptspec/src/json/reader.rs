@@ -118,8 +118,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the end of a member or an element: the closing bracket, or a comma with another one
-    /// after it.
+    /// Reads the end of a member or an element: the closing bracket, or a comma
+    /// with another one after it.
     fn eat_closing(&mut self, bracket: u8) -> Result<bool, SyntaxError> {
         self.skip_whitespace();
         if self.eat(bracket) {

@@ -72,8 +72,8 @@ pub(super) fn read(
     }
 }
 
-/// Returns whether a value looks like metadata: it has a field of the metadata that is not an
-/// option.
+/// Returns whether a value looks like metadata: it has a field of the
+/// metadata that is not an option.
 pub(super) fn resembles(value: Value<'_>) -> bool {
     value
         .members()
@@ -223,8 +223,8 @@ pub(crate) fn is_subcommand(word: &str) -> bool {
     !word.starts_with('-') && !matches!(word, "" | "." | "..") && word.chars().all(is_part)
 }
 
-/// Reads the required capabilities of clients: known ones; an extension or experiment follows a
-/// dot as its id.
+/// Reads the required capabilities of clients: known ones; an extension or
+/// experiment follows a dot as its id.
 fn requires(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {
     const CAPABILITIES: [&str; 7] = [
         "elicitation",

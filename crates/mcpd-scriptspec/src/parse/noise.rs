@@ -24,8 +24,8 @@ const RUNTIME_LINES: [&str; 16] = [
     "Using ",
 ];
 
-/// Finds the one JSON object on lines of its own among lines of noise, and the first stretch of
-/// that noise.
+/// Finds the one JSON object on lines of its own among lines of noise, and the
+/// first stretch of that noise.
 ///
 /// Two lines that begin an object are ambiguous, and so is text after an object on its last line:
 /// then the result is `None`.

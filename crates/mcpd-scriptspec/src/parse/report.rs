@@ -65,8 +65,8 @@ impl<'d> Report<'d> {
         self.fields_or(object, known, |_| None)
     }
 
-    /// The members of an object with known fields; `instead` gives the replacement for some
-    /// unknown ones.
+    /// The members of an object with known fields; `instead` gives the
+    /// replacement for some unknown ones.
     pub(super) fn fields_or<'a>(
         &mut self,
         object: Value<'a>,

@@ -1,5 +1,5 @@
-//! Portable names of properties: spellings that every model provider accepts, and the mapping
-//! back.
+//! Portable names of properties: spellings that every model provider
+//! accepts, and the mapping back.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

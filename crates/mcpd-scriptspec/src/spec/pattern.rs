@@ -1,5 +1,5 @@
-//! Regular expressions with the semantics of JSON Schema: ECMA-262, matched anywhere in the text,
-//! in linear time.
+//! Regular expressions with the semantics of JSON Schema: ECMA-262, matched anywhere in
+//! the text, in linear time.
 
 use std::fmt;
 

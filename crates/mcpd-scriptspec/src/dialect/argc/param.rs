@@ -1,5 +1,5 @@
-//! Grammar of the parameter after `@option`, `@flag` or `@arg`, parsed into parts with their
-//! places.
+//! Grammar of the parameter after `@option`, `@flag` or `@arg`, parsed
+//! into parts with their places.
 //!
 //! ```text
 //! option: [-o] --name[!|~|*[sep]|+[sep]][=default|[choices]] [$ENV] <NOTATION>… description

@@ -49,8 +49,8 @@ pub(super) fn convert(value: &mut Node, value_type: &Node) {
     }
 }
 
-/// Gives every part the place of the whole: with escapes in a text, its parts have no places of
-/// their own.
+/// Gives every part the place of the whole: with escapes in a text, its parts
+/// have no places of their own.
 fn place_at(node: &mut Node, span: &Span) {
     node.span = span.clone();
     match &mut node.value {

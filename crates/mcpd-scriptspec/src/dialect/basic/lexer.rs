@@ -87,8 +87,8 @@ impl<'a> Tokens<'a> {
         self.at = start + length;
         let mut span = start..self.at;
         if span.is_empty() {
-            // A fault at the end of a line is marked at its last character, so that its place is
-            // visible.
+            // A fault at the end of a line is marked at its last character, so
+            // that its place is visible.
             let before = self.source[..start].trim_end_matches(is_blank);
             let last = before.chars().next_back().map_or(0, char::len_utf8);
             span = before.len() - last..before.len();

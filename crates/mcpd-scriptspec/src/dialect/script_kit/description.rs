@@ -158,8 +158,8 @@ impl Description {
         }
     }
 
-    /// Checks the description. If a literal has faults, only these are reported: others may result
-    /// from them.
+    /// Checks the description. If a literal has faults, only these are reported:
+    /// others may result from them.
     pub(in crate::dialect) fn finish(mut self, faults: Vec<Diagnostic>) -> Parsed {
         if !faults.is_empty() {
             self.draft.diagnostics = faults;
@@ -210,8 +210,8 @@ fn output_schema(fields: Node) -> (Option<serde_json::Value>, Vec<Diagnostic>) {
     (schema, parsed.diagnostics)
 }
 
-/// Allows additional properties in the objects of a schema: output with more than was declared
-/// breaks nothing.
+/// Allows additional properties in the objects of a schema: output with more than
+/// was declared breaks nothing.
 fn open(schema: &mut serde_json::Value) {
     let Some(keywords) = schema.as_object_mut() else {
         return;

@@ -1,9 +1,9 @@
-//! Scanner of JavaScript and TypeScript: tokens with their places, enough to distinguish code from
-//! text in it.
+//! Scanner of JavaScript and TypeScript: tokens with their places, enough to
+//! distinguish code from text in it.
 //!
-//! It knows strings, templates, comments and regular expressions, and not JSX: a quote in JSX text
-//! begins a string, but only to the end of its line, which ends every string and every regular
-//! expression.
+//! It knows strings, templates, comments and regular expressions, and not JSX: a quote in
+//! JSX text begins a string, but only to the end of its line, which ends every string and
+//! every regular expression.
 
 use crate::json::Span;
 
@@ -12,8 +12,8 @@ use crate::json::Span;
 pub(super) struct Token<'a> {
     pub(super) kind: TokenKind<'a>,
     pub(super) span: Span,
-    /// Number of open brackets around the token; a bracket counts as outside of itself, like its
-    /// partner.
+    /// Number of open brackets around the token; a bracket counts as outside of
+    /// itself, like its partner.
     pub(super) depth: usize,
     /// A statement begins here, and not under a condition.
     pub(super) starts_statement: bool,

@@ -1,5 +1,5 @@
-//! Languages of scriptlets: their names in blocks, their extensions, and their access to
-//! variables.
+//! Languages of scriptlets: their names in blocks, their extensions, and
+//! their access to variables.
 
 use super::{
     literal::{self, Syntax},

@@ -1,5 +1,5 @@
-//! Positional arguments of a shell, `$1` to `$9` and `$@`, which Script Kit prompts for like
-//! placeholders.
+//! Positional arguments of a shell, `$1` to `$9` and `$@`, which Script Kit
+//! prompts for like placeholders.
 
 /// Arguments that the code of a block reads.
 #[derive(Debug, Default, PartialEq, Eq)]

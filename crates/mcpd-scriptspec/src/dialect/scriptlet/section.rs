@@ -1,5 +1,5 @@
-//! Sections of Markdown: headings with the comments, the first paragraph and the code blocks below
-//! each.
+//! Sections of Markdown: headings with the comments, the first paragraph and
+//! the code blocks below each.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 

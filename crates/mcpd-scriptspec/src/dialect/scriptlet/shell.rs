@@ -1,5 +1,5 @@
-//! Placeholders in shell code, replaced by variables and quoted so that every value stays one
-//! word.
+//! Placeholders in shell code, replaced by variables and quoted so that
+//! every value stays one word.
 //!
 //! A shell does not evaluate the expansion of a variable as code again, except in arithmetic,
 //! where only numbers are accepted. A placeholder is a fault where a shell would not expand a

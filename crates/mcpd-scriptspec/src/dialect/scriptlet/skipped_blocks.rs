@@ -1,5 +1,5 @@
-//! Blocks that are not run: actions on a desktop, code that needs Script Kit itself, and
-//! illustrations.
+//! Blocks that are not run: actions on a desktop, code that needs Script Kit
+//! itself, and illustrations.
 
 /// Script Kit's kinds of desktop actions, and their descriptions.
 const DESKTOP: &[(&str, &str)] = &[

@@ -1,5 +1,5 @@
-//! Parser of KDL 2: nodes with their places. A faulty node is left out, and parsing continues on
-//! the next line.
+//! Parser of KDL 2: nodes with their places. A faulty node is left out, and parsing
+//! continues on the next line.
 
 use crate::json::Span;
 
