@@ -9,7 +9,7 @@ use crate::{json::Span, rules::Code, suggest::suggest};
 
 mod param;
 
-use param::{Param, Tag, Text};
+use param::{Param, ParamKind, Text};
 
 const TAGS: &[&str] = &[
     "describe", "version", "meta", "cmd", "alias", "option", "flag", "arg", "env",
@@ -136,9 +136,9 @@ impl<'a> ArgcReader<'a> {
             }
             "version" => self.command.metadata.add("version", span, value),
             "meta" => self.meta(text),
-            "option" => self.param(Tag::Option, rest),
-            "flag" => self.param(Tag::Flag, rest),
-            "arg" => self.param(Tag::Arg, rest),
+            "option" => self.param(ParamKind::Option, rest),
+            "flag" => self.param(ParamKind::Flag, rest),
+            "arg" => self.param(ParamKind::Arg, rest),
             "env"
                 if text
                     .split_whitespace()
@@ -225,7 +225,7 @@ impl<'a> ArgcReader<'a> {
         Node::string(span, description.trim())
     }
 
-    fn param(&mut self, tag: Tag, rest: &'a str) {
+    fn param(&mut self, tag: ParamKind, rest: &'a str) {
         match param::read(self.source, self.span(rest), tag) {
             Ok(param) => {
                 let description = self.description(param.description);
@@ -273,7 +273,7 @@ impl<'a> ArgcReader<'a> {
 }
 
 /// Adds an option, unless mcpd's command lines cannot provide it.
-fn add(draft: &mut Draft, tag: Tag, param: &Param<'_>, description: Node) {
+fn add(draft: &mut Draft, tag: ParamKind, param: &Param<'_>, description: Node) {
     let span = &param.name_span;
     let (name, is_prefix) = name(tag, param);
     let flag = flag(tag, param, name).filter(|_| !is_prefix && param.notations.len() < 2);
@@ -295,7 +295,7 @@ fn add(draft: &mut Draft, tag: Tag, param: &Param<'_>, description: Node) {
     }
     let is_required = param.is_required && param.default.is_none();
     set("required", Node::boolean(span.clone(), is_required));
-    if tag == Tag::Flag {
+    if tag == ParamKind::Flag {
         if param.is_multiple {
             let message = format!("`{name}` can be given once, and is not counted");
             draft.fault(Code::SourceUnsupported, span.clone(), message);
@@ -309,8 +309,8 @@ fn add(draft: &mut Draft, tag: Tag, param: &Param<'_>, description: Node) {
 
 /// Strips the marks of the name: `--name:` requires `=` before its value, and in `-name-` the
 /// value is part of the word.
-fn name<'a>(tag: Tag, param: &Param<'a>) -> (&'a str, bool) {
-    if tag == Tag::Arg {
+fn name<'a>(tag: ParamKind, param: &Param<'a>) -> (&'a str, bool) {
+    if tag == ParamKind::Arg {
         return (param.name, false);
     }
     let name = param.name.strip_suffix(':').unwrap_or(param.name);
@@ -321,9 +321,9 @@ fn name<'a>(tag: Tag, param: &Param<'a>) -> (&'a str, bool) {
 }
 
 /// Position of an option: a long flag takes precedence.
-fn flag(tag: Tag, param: &Param<'_>, name: &str) -> Option<String> {
+fn flag(tag: ParamKind, param: &Param<'_>, name: &str) -> Option<String> {
     match (tag, param.prefix, param.short) {
-        (Tag::Arg, ..) => Some("positional".to_owned()),
+        (ParamKind::Arg, ..) => Some("positional".to_owned()),
         (_, "--", _) => Some(format!("--{name}")),
         (_, "-", _) if name.len() == 1 => Some(format!("-{name}")),
         (_, _, Some(short)) if short.starts_with('-') => Some(short.to_owned()),

@@ -325,7 +325,7 @@ impl<'a> RaycastArgument<'a> {
         option
     }
 
-    fn choices(&self, type_span: Span, draft: &mut Draft) -> Option<Choices> {
+    fn choices(&self, type_span: Span, draft: &mut Draft) -> Option<Dropdown> {
         let Some(data) = self.data.filter(|data| data.kind() == Kind::Array) else {
             let span = self.data.map_or(type_span, |data| data.span());
             let message = "a dropdown needs `data`, an array of choices";
@@ -343,7 +343,7 @@ impl<'a> RaycastArgument<'a> {
             let title = field("title").and_then(|title| string(draft, title.value));
             Some((Node::string(value.value.span(), text), title))
         });
-        Some(Choices {
+        Some(Dropdown {
             choices: choices.collect(),
             span: data.span(),
         })
@@ -351,12 +351,12 @@ impl<'a> RaycastArgument<'a> {
 }
 
 /// The choices of a dropdown, and their titles.
-struct Choices {
+struct Dropdown {
     span: Span,
     choices: Vec<(Node, Option<String>)>,
 }
 
-impl Choices {
+impl Dropdown {
     /// Describes the values whose titles differ from them.
     fn meanings(&self) -> String {
         let meanings: Vec<_> = self

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use super::draft::{Draft, Node as Part};
+use super::draft::{Draft, Node};
 use crate::{json::Span, rules::Code, suggest::suggest};
 
 mod kdl;
 mod mise;
 mod option;
 
-use kdl::{Node, Text, Value, ValueKind};
+use kdl::{KdlNode, KdlValue, Text, ValueKind};
 
 /// One tool: the words of its subcommand, none for the script as a whole, and its description.
 pub(super) type Command = (Vec<String>, Draft);
@@ -191,8 +191,8 @@ struct Tool {
     words: Vec<String>,
     draft: Draft,
     /// Short and long description.
-    short: Option<(Span, Part)>,
-    long: Option<(Span, Part)>,
+    short: Option<(Span, Node)>,
+    long: Option<(Span, Node)>,
     effect: Option<(Span, Effect)>,
     /// The worst effect of its options.
     worst: Option<(Span, Effect)>,
@@ -218,7 +218,12 @@ impl Tool {
 
     /// Reads the nodes and the global flags, and finishes this tool or the
     /// subcommands among the nodes.
-    fn read<'n>(mut self, nodes: &'n [Node], global: &[&'n Node], commands: &mut Vec<Command>) {
+    fn read<'n>(
+        mut self,
+        nodes: &'n [KdlNode],
+        global: &[&'n KdlNode],
+        commands: &mut Vec<Command>,
+    ) {
         for node in nodes {
             let field = Field::of_node(node);
             match field.name() {
@@ -327,9 +332,9 @@ impl Tool {
                 Effect::Write => &[("read_only", false), ("destructive", false)],
                 Effect::Destructive => &[("destructive", true)],
             };
-            let mut annotations = Part::object(span.clone());
+            let mut annotations = Node::object(span.clone());
             for (hint, value) in hints {
-                annotations.add(*hint, span.clone(), Part::boolean(span.clone(), *value));
+                annotations.add(*hint, span.clone(), Node::boolean(span.clone(), *value));
             }
             self.draft.metadata.add("annotations", span, annotations);
         }
@@ -338,7 +343,7 @@ impl Tool {
 }
 
 /// Returns the names of the flags among the nodes.
-fn flag_names<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> BTreeSet<String> {
+fn flag_names<'n>(nodes: impl IntoIterator<Item = &'n KdlNode>) -> BTreeSet<String> {
     let nodes = nodes.into_iter();
     let flags = nodes.filter(|node| node.name.text == "flag");
     flags.filter_map(option::flag_name).collect()
@@ -347,34 +352,34 @@ fn flag_names<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> BTreeSet<String>
 /// Returns the global flags that a subcommand does not redeclare: its own
 /// declaration takes precedence.
 fn without_redeclared<'g, 'n>(
-    global: &'g [&'n Node],
+    global: &'g [&'n KdlNode],
     own: &'g BTreeSet<String>,
-) -> impl Iterator<Item = &'n Node> + use<'g, 'n> {
-    let is_own = |node: &&Node| option::flag_name(node).is_some_and(|name| own.contains(&name));
+) -> impl Iterator<Item = &'n KdlNode> + use<'g, 'n> {
+    let is_own = |node: &&KdlNode| option::flag_name(node).is_some_and(|name| own.contains(&name));
     global.iter().copied().filter(move |node| !is_own(node))
 }
 
-fn is_global(node: &Node) -> bool {
-    let is_true = |value: &Value| value.kind == ValueKind::Boolean(true);
+fn is_global(node: &KdlNode) -> bool {
+    let is_true = |value: &KdlValue| value.kind == ValueKind::Boolean(true);
     Field::all(node).any(|field| field.name() == "global" && field.values.iter().any(is_true))
 }
 
 /// A property of a node, or a node inside it: two notations of one field.
 struct Field<'n> {
     key: &'n Text,
-    values: &'n [Value],
-    children: &'n [Node],
+    values: &'n [KdlValue],
+    children: &'n [KdlNode],
 }
 
 impl<'n> Field<'n> {
     /// All fields of a node, in both notations.
-    fn all(node: &'n Node) -> impl Iterator<Item = Self> {
+    fn all(node: &'n KdlNode) -> impl Iterator<Item = Self> {
         let properties = node.properties.iter();
         let properties = properties.map(|(key, value)| Self::of_property(key, value));
         properties.chain(node.children.iter().map(Self::of_node))
     }
 
-    fn of_node(node: &'n Node) -> Self {
+    fn of_node(node: &'n KdlNode) -> Self {
         Self {
             key: &node.name,
             values: &node.arguments,
@@ -382,7 +387,7 @@ impl<'n> Field<'n> {
         }
     }
 
-    fn of_property(key: &'n Text, value: &'n Value) -> Self {
+    fn of_property(key: &'n Text, value: &'n KdlValue) -> Self {
         Self {
             key,
             values: std::slice::from_ref(value),
@@ -407,7 +412,7 @@ impl<'n> Field<'n> {
 
     fn string(&self, draft: &mut Draft) -> Option<Text> {
         match self.values.first() {
-            Some(Value {
+            Some(KdlValue {
                 kind: ValueKind::String(text),
                 span,
             }) => Some(Text {
@@ -418,14 +423,14 @@ impl<'n> Field<'n> {
         }
     }
 
-    fn text(&self, draft: &mut Draft) -> Option<(Span, Part)> {
+    fn text(&self, draft: &mut Draft) -> Option<(Span, Node)> {
         let text = self.string(draft)?;
         Some((self.key.span.clone(), text.into()))
     }
 
     fn boolean(&self, draft: &mut Draft) -> Option<bool> {
         match self.values.first() {
-            Some(Value {
+            Some(KdlValue {
                 kind: ValueKind::Boolean(value),
                 ..
             }) => Some(*value),
@@ -452,7 +457,7 @@ impl<'n> Field<'n> {
     }
 }
 
-impl From<Text> for Part {
+impl From<Text> for Node {
     fn from(text: Text) -> Self {
         Self::string(text.span, text.text)
     }

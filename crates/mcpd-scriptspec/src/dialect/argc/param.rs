@@ -11,7 +11,7 @@ use crate::json::Span;
 
 /// Kind of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tag {
+pub(super) enum ParamKind {
     Option,
     Flag,
     Arg,
@@ -53,7 +53,7 @@ pub(super) struct ParamError {
 }
 
 /// Parses the parameter in `source[span]`.
-pub(super) fn read(source: &str, span: Span, tag: Tag) -> Result<Param<'_>, ParamError> {
+pub(super) fn read(source: &str, span: Span, tag: ParamKind) -> Result<Param<'_>, ParamError> {
     let mut cursor = Cursor {
         source,
         at: span.start,
@@ -61,8 +61,8 @@ pub(super) fn read(source: &str, span: Span, tag: Tag) -> Result<Param<'_>, Para
     };
     cursor.spaces();
     let (short, prefix) = match tag {
-        Tag::Arg => (None, ""),
-        Tag::Option | Tag::Flag => (cursor.short(), cursor.prefix()?),
+        ParamKind::Arg => (None, ""),
+        ParamKind::Option | ParamKind::Flag => (cursor.short(), cursor.prefix()?),
     };
     let start = cursor.at;
     let name = cursor.take_while(is_name);
@@ -84,8 +84,8 @@ pub(super) fn read(source: &str, span: Span, tag: Tag) -> Result<Param<'_>, Para
         return Err(cursor.error("expected a name"));
     }
     match tag {
-        Tag::Flag => param.is_multiple = cursor.eat("*"),
-        Tag::Option | Tag::Arg => cursor.value(&mut param)?,
+        ParamKind::Flag => param.is_multiple = cursor.eat("*"),
+        ParamKind::Option | ParamKind::Arg => cursor.value(&mut param)?,
     }
     cursor.tail(&mut param)?;
     Ok(param)

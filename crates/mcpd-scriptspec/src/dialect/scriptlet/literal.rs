@@ -40,7 +40,7 @@ const RUNNERS: &[&str] = &[
 
 /// Context of the current position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Around {
+enum LiteralContext {
     Code,
     /// A comment, up to this terminator.
     Comment(&'static str),
@@ -58,13 +58,13 @@ pub(super) fn fill(
     is_number: &dyn Fn(&str) -> bool,
 ) -> (String, Vec<Placeholder>) {
     let runs_texts = RUNNERS.iter().any(|runner| code.contains(runner));
-    let mut filler = Filler {
+    let mut filler = LiteralFiller {
         code,
         syntax,
         is_number,
         runs_texts,
         at: 0,
-        around: Around::Code,
+        around: LiteralContext::Code,
         literal: 0,
         before: 0,
         output: String::with_capacity(code.len()),
@@ -76,13 +76,13 @@ pub(super) fn fill(
     (filler.output, filler.placeholders)
 }
 
-struct Filler<'a> {
+struct LiteralFiller<'a> {
     code: &'a str,
     syntax: Syntax,
     is_number: &'a dyn Fn(&str) -> bool,
     runs_texts: bool,
     at: usize,
-    around: Around,
+    around: LiteralContext,
     /// Start of the current literal in the output.
     literal: usize,
     /// Number of placeholders before it.
@@ -91,7 +91,7 @@ struct Filler<'a> {
     placeholders: Vec<Placeholder>,
 }
 
-impl Filler<'_> {
+impl LiteralFiller<'_> {
     fn rest(&self) -> &str {
         &self.code[self.at..]
     }
@@ -107,23 +107,23 @@ impl Filler<'_> {
             return self.placeholder(name, length);
         }
         match self.around {
-            Around::Code => self.plain(),
-            Around::Comment(end) if self.rest().starts_with(end) => {
-                self.around = Around::Code;
+            LiteralContext::Code => self.plain(),
+            LiteralContext::Comment(end) if self.rest().starts_with(end) => {
+                self.around = LiteralContext::Code;
                 self.copy(end.len());
             }
-            Around::Literal { quotes, .. } if self.rest().starts_with(quotes) => {
+            LiteralContext::Literal { quotes, .. } if self.rest().starts_with(quotes) => {
                 self.copy(quotes.len());
                 self.end_literal(quotes);
             }
-            Around::Literal { quotes, .. }
+            LiteralContext::Literal { quotes, .. }
                 if quotes.len() == 1 && quotes != "`" && self.rest().starts_with('\n') =>
             {
                 // The quotes began no literal.
-                self.around = Around::Code;
+                self.around = LiteralContext::Code;
                 self.copy(1);
             }
-            Around::Literal { .. } if self.rest().starts_with('\\') => self.copy_chars(2),
+            LiteralContext::Literal { .. } if self.rest().starts_with('\\') => self.copy_chars(2),
             _ => self.copy_chars(1),
         }
     }
@@ -144,7 +144,7 @@ impl Filler<'_> {
             Syntax::Python => &["\"\"\"", "'''", "\"", "'"],
         };
         if let Some((start, end)) = comments.iter().find(|(start, _)| rest.starts_with(start)) {
-            self.around = Around::Comment(end);
+            self.around = LiteralContext::Comment(end);
             return self.copy(start.len());
         }
         if self.starts_pattern() {
@@ -153,7 +153,7 @@ impl Filler<'_> {
         let Some(quotes) = quotes.iter().find(|quotes| rest.starts_with(**quotes)) else {
             return self.copy_chars(1);
         };
-        self.around = Around::Literal {
+        self.around = LiteralContext::Literal {
             quotes,
             is_plain: !self.has_prefix(quotes) && quotes.len() == 1,
         };
@@ -226,7 +226,7 @@ impl Filler<'_> {
             let sum = sum.strip_suffix(&format!(" + {empty}")).unwrap_or(sum);
             self.output.push_str(&format!("({sum})"));
         }
-        self.around = Around::Code;
+        self.around = LiteralContext::Code;
     }
 
     fn placeholder(&mut self, name: String, length: usize) {
@@ -241,12 +241,12 @@ impl Filler<'_> {
         };
         let is_number = (self.is_number)(&name);
         let replacement = match self.around {
-            Around::Comment(_) => Some(String::new()),
-            Around::Code if is_number => Some(match self.syntax {
+            LiteralContext::Comment(_) => Some(String::new()),
+            LiteralContext::Code if is_number => Some(match self.syntax {
                 Syntax::JavaScript => format!("Number({value})"),
                 Syntax::Python => format!("__import__(\"json\").loads({value})"),
             }),
-            Around::Literal {
+            LiteralContext::Literal {
                 quotes: "`",
                 is_plain: true,
             } => {
@@ -255,7 +255,7 @@ impl Filler<'_> {
                 let is_open = inside.matches("${").count() > inside.matches('}').count();
                 (!is_open).then(|| format!("${{{value}}}"))
             }
-            Around::Literal {
+            LiteralContext::Literal {
                 quotes,
                 is_plain: true,
             } => Some(format!("{quotes} + {value} + {quotes}")),

@@ -49,7 +49,7 @@ pub(super) fn fill(
     shell: Shell,
     is_number: &dyn Fn(&str) -> bool,
 ) -> (String, Vec<Placeholder>) {
-    let mut filler = Filler {
+    let mut filler = ShellFiller {
         code,
         shell,
         is_number,
@@ -77,7 +77,7 @@ pub(super) fn fill(
 
 /// Construct around the current position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Around {
+enum ShellContext {
     /// `( )` or `$( )`
     Brackets,
     /// `" "`
@@ -94,14 +94,14 @@ enum Around {
     Test,
 }
 
-struct Filler<'a> {
+struct ShellFiller<'a> {
     code: &'a str,
     shell: Shell,
     is_number: &'a dyn Fn(&str) -> bool,
     at: usize,
     output: String,
     placeholders: Vec<Placeholder>,
-    around: Vec<Around>,
+    around: Vec<ShellContext>,
     /// Position in the current command, and in the commands around each of the open brackets.
     positions: Vec<Position>,
     /// Numbers of open quotes, of expansions, and of arithmetic or subscripts.
@@ -116,7 +116,7 @@ struct Filler<'a> {
     is_unclear: bool,
 }
 
-impl Filler<'_> {
+impl ShellFiller<'_> {
     fn rest(&self) -> &str {
         &self.code[self.at..]
     }
@@ -127,11 +127,11 @@ impl Filler<'_> {
         self.at += length;
     }
 
-    fn enter(&mut self, around: Around, length: usize) {
+    fn enter(&mut self, around: ShellContext, length: usize) {
         if around.has_commands() {
             let position = self.position();
             self.positions.push(match around {
-                Around::Test => Position::Elements,
+                ShellContext::Test => Position::Elements,
                 // Without a `$` they may be those of a list, except in fish.
                 _ if self.rest().starts_with('(') && self.shell != Shell::Fish => {
                     position.in_brackets(self.code, self.at)
@@ -140,20 +140,20 @@ impl Filler<'_> {
             });
         }
         self.around.push(around);
-        self.quotes += usize::from(around == Around::Quotes);
-        self.expansions += usize::from(around == Around::Expansion);
+        self.quotes += usize::from(around == ShellContext::Quotes);
+        self.expansions += usize::from(around == ShellContext::Expansion);
         self.calculations += usize::from(around.evaluates_arithmetic());
         self.copy(length);
     }
 
     fn leave(&mut self, length: usize) {
         let left = self.around.pop();
-        if left.is_some_and(Around::has_commands) {
+        if left.is_some_and(ShellContext::has_commands) {
             self.positions.pop();
         }
-        self.quotes -= usize::from(left == Some(Around::Quotes));
-        self.expansions -= usize::from(left == Some(Around::Expansion));
-        self.calculations -= usize::from(left.is_some_and(Around::evaluates_arithmetic));
+        self.quotes -= usize::from(left == Some(ShellContext::Quotes));
+        self.expansions -= usize::from(left == Some(ShellContext::Expansion));
+        self.calculations -= usize::from(left.is_some_and(ShellContext::evaluates_arithmetic));
         self.copy(length);
     }
 
@@ -169,8 +169,8 @@ impl Filler<'_> {
             .last()
             .is_none_or(|around| around.has_commands());
         let is_end = match self.around.last() {
-            Some(Around::Brackets) => code[at..].starts_with(')'),
-            Some(Around::Backticks) => code[at..].starts_with('`'),
+            Some(ShellContext::Brackets) => code[at..].starts_with(')'),
+            Some(ShellContext::Backticks) => code[at..].starts_with('`'),
             _ => false,
         };
         if let Some(position) = self.positions.last_mut().filter(|_| !is_end) {
@@ -189,11 +189,13 @@ impl Filler<'_> {
         }
         self.track_command();
         match self.around.last() {
-            Some(Around::Quotes) => self.read_quoted(),
-            Some(Around::Expansion) => self.expansion(),
-            Some(Around::Arithmetic(open)) => self.arithmetic(*open),
-            Some(Around::Subscript) => self.subscript(),
-            Some(Around::Brackets | Around::Backticks | Around::Test) | None => self.plain(),
+            Some(ShellContext::Quotes) => self.read_quoted(),
+            Some(ShellContext::Expansion) => self.expansion(),
+            Some(ShellContext::Arithmetic(open)) => self.arithmetic(*open),
+            Some(ShellContext::Subscript) => self.subscript(),
+            Some(ShellContext::Brackets | ShellContext::Backticks | ShellContext::Test) | None => {
+                self.plain()
+            }
         }
     }
 
@@ -202,7 +204,7 @@ impl Filler<'_> {
         let starts_word = self.starts_word();
         let rest = self.rest();
         let is_fish = self.shell == Shell::Fish;
-        let is_test = self.around.last() == Some(&Around::Test);
+        let is_test = self.around.last() == Some(&ShellContext::Test);
         match rest.as_bytes()[0] {
             b'\'' => self.single_quoted(1, is_fish),
             b'$' if rest.starts_with("$'") && !is_fish => {
@@ -210,24 +212,24 @@ impl Filler<'_> {
                 self.is_unclear |= self.shell == Shell::Plain;
                 self.single_quoted(2, true);
             }
-            b'"' => self.enter(Around::Quotes, 1),
+            b'"' => self.enter(ShellContext::Quotes, 1),
             b'#' if starts_word => self.copy(line_length(rest)),
             b'\n' => self.line_end(),
             b'(' if rest.starts_with("((") && !is_test && !is_fish => {
-                self.enter(Around::Arithmetic(0), 2);
+                self.enter(ShellContext::Arithmetic(0), 2);
             }
-            b'(' => self.enter(Around::Brackets, 1),
-            b')' if self.around.last() == Some(&Around::Brackets) => self.leave(1),
+            b'(' => self.enter(ShellContext::Brackets, 1),
+            b')' if self.around.last() == Some(&ShellContext::Brackets) => self.leave(1),
             b')' if is_test => {
                 // The closing bracket had no partner.
                 self.is_unclear = true;
                 self.leave(0);
             }
             b'[' if starts_word && starts_with_word(rest, "[[") && !is_fish => {
-                self.enter(Around::Test, 2);
+                self.enter(ShellContext::Test, 2);
             }
             b']' if starts_word && is_test && rest.starts_with("]]") => self.leave(2),
-            b'[' if self.starts_subscript() => self.enter(Around::Subscript, 1),
+            b'[' if self.starts_subscript() => self.enter(ShellContext::Subscript, 1),
             b'<' if rest.starts_with("<<<") => self.copy(3),
             b'<' if rest.starts_with("<<") && !is_fish => self.document(),
             b'c' if starts_word && starts_with_word(rest, "case") => {
@@ -249,7 +251,7 @@ impl Filler<'_> {
     fn expansion(&mut self) {
         match self.rest().as_bytes()[0] {
             b'}' => self.leave(1),
-            b'"' => self.enter(Around::Quotes, 1),
+            b'"' => self.enter(ShellContext::Quotes, 1),
             b'\'' if self.quotes == 0 => self.single_quoted(1, false),
             _ => self.read_common(),
         }
@@ -258,8 +260,8 @@ impl Filler<'_> {
     fn subscript(&mut self) {
         match self.rest().as_bytes()[0] {
             b']' => self.leave(1),
-            b'[' => self.enter(Around::Subscript, 1),
-            b'"' => self.enter(Around::Quotes, 1),
+            b'[' => self.enter(ShellContext::Subscript, 1),
+            b'"' => self.enter(ShellContext::Quotes, 1),
             b'\'' => self.single_quoted(1, false),
             b'\n' => {
                 // It was no subscript.
@@ -287,7 +289,7 @@ impl Filler<'_> {
 
     fn arithmetic_bracket(&mut self, open: usize) {
         self.leave(0);
-        self.enter(Around::Arithmetic(open), 1);
+        self.enter(ShellContext::Arithmetic(open), 1);
     }
 
     /// Reads code that has the same meaning inside and outside of double quotes.
@@ -313,19 +315,21 @@ impl Filler<'_> {
                 self.output.push_str("\\$");
                 self.at += 1;
             }
-            b'$' if rest.starts_with("$((") && !is_fish => self.enter(Around::Arithmetic(0), 3),
-            b'$' if rest.starts_with("$(") => self.enter(Around::Brackets, 2),
+            b'$' if rest.starts_with("$((") && !is_fish => {
+                self.enter(ShellContext::Arithmetic(0), 3)
+            }
+            b'$' if rest.starts_with("$(") => self.enter(ShellContext::Brackets, 2),
             b'$' if rest.starts_with("${") && !rest.starts_with("${{") && !is_fish => {
-                self.enter(Around::Expansion, 2)
+                self.enter(ShellContext::Expansion, 2)
             }
             b'$' if rest.starts_with("$[") && !is_fish => {
                 self.is_unclear = true;
                 self.copy(2);
             }
-            b'`' if self.around.last() == Some(&Around::Backticks) => self.leave(1),
+            b'`' if self.around.last() == Some(&ShellContext::Backticks) => self.leave(1),
             b'`' if !is_fish => {
                 self.is_unclear |= self.quotes > 0;
-                self.enter(Around::Backticks, 1);
+                self.enter(ShellContext::Backticks, 1);
             }
             _ => self.copy(first),
         }
@@ -334,9 +338,9 @@ impl Filler<'_> {
     fn placeholder(&mut self, name: String, length: usize) {
         let variable = variable(&name);
         let is_number = (self.is_number)(&name);
-        let is_arithmetic = matches!(self.around.last(), Some(Around::Arithmetic(_)));
+        let is_arithmetic = matches!(self.around.last(), Some(ShellContext::Arithmetic(_)));
         let is_fish = self.shell == Shell::Fish;
-        let is_quoted = self.around.last() == Some(&Around::Quotes);
+        let is_quoted = self.around.last() == Some(&ShellContext::Quotes);
         let fault = if self.is_unclear {
             Some(UNCLEAR)
         } else if self.expansions > 0 {
@@ -371,7 +375,7 @@ impl Filler<'_> {
     /// another meaning when joined.
     fn joins_signs(&self) -> bool {
         let (before, after) = (&self.code[..self.at], &self.code[self.at + 2..]);
-        if self.around.last() == Some(&Around::Quotes) {
+        if self.around.last() == Some(&ShellContext::Quotes) {
             return before.ends_with('$');
         }
         let is_apart = |char: char| char.is_whitespace() || ";&|".contains(char);
@@ -489,7 +493,7 @@ impl Filler<'_> {
     }
 }
 
-impl Around {
+impl ShellContext {
     /// Returns whether the content has positions of its own.
     fn has_commands(self) -> bool {
         matches!(self, Self::Brackets | Self::Backticks | Self::Test)

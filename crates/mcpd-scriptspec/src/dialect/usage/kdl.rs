@@ -7,10 +7,10 @@ use crate::json::Span;
 const MAX_DEPTH: usize = 32;
 
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct KdlNode {
     pub(super) name: Text,
-    pub(super) arguments: Vec<Value>,
-    pub(super) properties: Vec<(Text, Value)>,
+    pub(super) arguments: Vec<KdlValue>,
+    pub(super) properties: Vec<(Text, KdlValue)>,
     pub(super) children: Vec<Self>,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Text {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Value {
+pub(super) struct KdlValue {
     pub(super) kind: ValueKind,
     pub(super) span: Span,
 }
@@ -43,7 +43,7 @@ pub(super) struct KdlError {
 }
 
 /// Parses all nodes; spans count from the beginning of `text`.
-pub(super) fn read(text: &str) -> (Vec<Node>, Vec<KdlError>) {
+pub(super) fn read(text: &str) -> (Vec<KdlNode>, Vec<KdlError>) {
     let mut reader = KdlReader {
         text,
         at: 0,
@@ -110,7 +110,7 @@ impl<'a> KdlReader<'a> {
     }
 
     /// Parses the nodes up to the end, or to the `}` of the node around them.
-    fn nodes(&mut self, depth: usize) -> Vec<Node> {
+    fn nodes(&mut self, depth: usize) -> Vec<KdlNode> {
         let mut nodes = Vec::new();
         loop {
             if let Err(error) = self.between_nodes() {
@@ -195,7 +195,7 @@ impl<'a> KdlReader<'a> {
     }
 
     /// Parses a node; `None` if it is commented out.
-    fn node(&mut self, depth: usize) -> Result<Option<Node>> {
+    fn node(&mut self, depth: usize) -> Result<Option<KdlNode>> {
         let is_dropped = self.eat("/-");
         if is_dropped {
             self.between_nodes()?;
@@ -205,7 +205,7 @@ impl<'a> KdlReader<'a> {
         let ValueKind::String(name) = self.value()?.kind else {
             return Err(error_at(start..self.at, "expected the name of a node"));
         };
-        let mut node = Node {
+        let mut node = KdlNode {
             name: Text {
                 text: name,
                 span: start..self.at,
@@ -239,7 +239,7 @@ impl<'a> KdlReader<'a> {
         Ok((!is_dropped).then_some(node))
     }
 
-    fn children(&mut self, depth: usize) -> Result<Vec<Node>> {
+    fn children(&mut self, depth: usize) -> Result<Vec<KdlNode>> {
         let open = self.at..self.at + 1;
         if depth == MAX_DEPTH {
             self.give_up();
@@ -255,7 +255,7 @@ impl<'a> KdlReader<'a> {
     }
 
     /// Parses an argument, or a property with its key.
-    fn entry(&mut self) -> Result<(Option<Text>, Value)> {
+    fn entry(&mut self) -> Result<(Option<Text>, KdlValue)> {
         self.annotation()?;
         let value = self.value()?;
         let end = self.at;
@@ -290,14 +290,14 @@ impl<'a> KdlReader<'a> {
         Err(self.error("expected `)`"))
     }
 
-    fn value(&mut self) -> Result<Value> {
+    fn value(&mut self) -> Result<KdlValue> {
         let start = self.at;
         let kind = match self.peek() {
             Some('"') => ValueKind::String(self.string()?),
             Some('#') => self.raw_or_keyword()?,
             _ => self.word()?,
         };
-        Ok(Value {
+        Ok(KdlValue {
             kind,
             span: start..self.at,
         })

@@ -2,7 +2,7 @@
 
 use toml::de::DeTable;
 
-use super::{Draft, Part, Text, marked_text, report_unknown};
+use super::{Draft, Node, Text, marked_text, report_unknown};
 use crate::{
     dialect::{draft::Entry, toml_text},
     json::Span,
@@ -42,7 +42,7 @@ const SKIPPED: &[&str] = &[
 const MAX_VALUE_LINES: usize = 100;
 
 /// The description of the task, with the place of its key. Everything else is left to mise.
-pub(super) fn read(source: &str, draft: &mut Draft) -> Option<(Span, Part)> {
+pub(super) fn read(source: &str, draft: &mut Draft) -> Option<(Span, Node)> {
     let mut description = None;
     let lines = comments(source);
     let mut rest = lines.as_slice();
@@ -98,7 +98,7 @@ fn without_leaders(source: &str, lines: &[Span]) -> String {
     text
 }
 
-fn field(text: &str, start: usize, draft: &mut Draft) -> Option<(Span, Part)> {
+fn field(text: &str, start: usize, draft: &mut Draft) -> Option<(Span, Node)> {
     let place = |span: Span| span.start + start..span.end + start;
     let mut description = None;
     for Entry {

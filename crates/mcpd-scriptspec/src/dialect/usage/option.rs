@@ -1,6 +1,6 @@
 //! Conversion of a `flag` or an `arg` to an option with its position on the command line.
 
-use super::{Effect, Field, Node, Part, Text, Tool, kdl::ValueKind, report_unknown};
+use super::{Effect, Field, KdlNode, Node, Text, Tool, kdl::ValueKind, report_unknown};
 use crate::{
     dialect::draft::{Draft, Literal},
     json::Span,
@@ -52,7 +52,7 @@ const SKIPPED: &[&str] = &[
     "deprecated_env",
 ];
 
-pub(super) fn flag(node: &Node, tool: &mut Tool) {
+pub(super) fn flag(node: &KdlNode, tool: &mut Tool) {
     let draft = &mut tool.draft;
     let Some(form) = Field::of_node(node).string(draft) else {
         return;
@@ -62,7 +62,7 @@ pub(super) fn flag(node: &Node, tool: &mut Tool) {
         fault.help = Some(r#"write `"-u --user <user>"`, or less of it"#.to_owned());
         return;
     };
-    let mut fields = Fields::default();
+    let mut fields = UsageFields::default();
     fields.read(node, draft);
     let name = flag.name();
     let mut placeholders = flag.placeholders;
@@ -100,19 +100,19 @@ pub(super) fn flag(node: &Node, tool: &mut Tool) {
 }
 
 /// Returns the name of the option for a flag, if it becomes one.
-pub(super) fn flag_name(node: &Node) -> Option<String> {
+pub(super) fn flag_name(node: &KdlNode) -> Option<String> {
     match &node.arguments.first()?.kind {
         ValueKind::String(form) => Some(Flag::read(form)?.name()),
         _ => None,
     }
 }
 
-pub(super) fn arg(node: &Node, tool: &mut Tool) {
+pub(super) fn arg(node: &KdlNode, tool: &mut Tool) {
     let draft = &mut tool.draft;
     let Some(form) = Field::of_node(node).string(draft) else {
         return;
     };
-    let mut fields = Fields::default();
+    let mut fields = UsageFields::default();
     fields.read(node, draft);
     let placeholder = ArgumentForm::read(&form.text);
     fields.is_var |= placeholder.is_var;
@@ -151,7 +151,7 @@ pub(super) fn arg(node: &Node, tool: &mut Tool) {
 }
 
 impl Tool {
-    fn note_effect(&mut self, fields: &Fields<'_>) {
+    fn note_effect(&mut self, fields: &UsageFields<'_>) {
         let effect = fields.effect.clone();
         let worst = self.worst.take();
         self.worst = worst
@@ -277,9 +277,9 @@ fn unless_none<'a>(text: &'a str, changed: Option<&'a str>) -> (&'a str, bool) {
 
 /// Fields of a flag or an argument.
 #[derive(Default)]
-struct Fields<'n> {
-    short: Option<(Span, Part)>,
-    long: Option<(Span, Part)>,
+struct UsageFields<'n> {
+    short: Option<(Span, Node)>,
+    long: Option<(Span, Node)>,
     required: Option<bool>,
     is_var: bool,
     min: Option<u64>,
@@ -296,17 +296,17 @@ struct Fields<'n> {
     env: Option<Text>,
     /// The flag requests help or the version.
     is_action: bool,
-    arg: Option<&'n Node>,
+    arg: Option<&'n KdlNode>,
 }
 
 struct Choices {
-    values: Vec<Part>,
+    values: Vec<Node>,
     /// No other values are allowed.
     is_strict: bool,
 }
 
-impl<'n> Fields<'n> {
-    fn read(&mut self, node: &'n Node, draft: &mut Draft) {
+impl<'n> UsageFields<'n> {
+    fn read(&mut self, node: &'n KdlNode, draft: &mut Draft) {
         for field in Field::all(node) {
             match field.name() {
                 "arg" => self.arg = node.children.iter().find(|child| child.name.text == "arg"),
@@ -392,7 +392,7 @@ fn defaults(field: &Field<'_>, draft: &mut Draft) -> Vec<Text> {
 
 impl Choices {
     /// Reads the choices; `None` if some are only known at run time.
-    fn read(node: &Node, draft: &mut Draft) -> Option<Self> {
+    fn read(node: &KdlNode, draft: &mut Draft) -> Option<Self> {
         let mut is_strict = true;
         for (key, value) in &node.properties {
             let field = Field::of_property(key, value);
@@ -411,19 +411,19 @@ impl Choices {
         let choices = plain.chain(field.children.iter().map(Field::of_node));
         let values = choices.filter_map(|choice| choice.string(draft));
         Some(Self {
-            values: values.map(Part::from).collect(),
+            values: values.map(Node::from).collect(),
             is_strict,
         })
     }
 
     /// The fields of an option that define its values.
-    fn value_type(self, span: &Span) -> Vec<(&'static str, Part)> {
-        let values = Part::new(span.clone(), Literal::Array(self.values));
+    fn value_type(self, span: &Span) -> Vec<(&'static str, Node)> {
+        let values = Node::new(span.clone(), Literal::Array(self.values));
         if !self.is_strict {
-            let string = Part::string(span.clone(), "string");
+            let string = Node::string(span.clone(), "string");
             return vec![("value_type", string), ("examples", values)];
         }
-        let mut choice = Part::object(span.clone());
+        let mut choice = Node::object(span.clone());
         choice.add("enum", span.clone(), values);
         vec![("value_type", choice)]
     }
@@ -439,7 +439,7 @@ struct Declared {
 
 impl Declared {
     /// Adds a flag without a value.
-    fn switch(mut self, fields: Fields<'_>, draft: &mut Draft) {
+    fn switch(mut self, fields: UsageFields<'_>, draft: &mut Draft) {
         let is_on = fields.default.iter().any(|default| default.text == "true");
         let mut description = fields.long.or(fields.short);
         let mut variable = variable(&self.name);
@@ -459,7 +459,7 @@ impl Declared {
             env = None;
             if let Some((
                 _,
-                Part {
+                Node {
                     value: Literal::String(text),
                     ..
                 },
@@ -473,30 +473,30 @@ impl Declared {
             draft.fault(Code::SourceUnsupported, self.span.clone(), message);
         }
         let mut option = self.option(description, variable, env);
-        let value_type = Part::string(self.span.clone(), "boolean");
+        let value_type = Node::string(self.span.clone(), "boolean");
         option.add("value_type", self.span.clone(), value_type);
         draft.options.add(self.name, self.span, option);
     }
 
     /// Adds a flag with a value, or an argument.
-    fn value(self, fields: Fields<'_>, draft: &mut Draft) {
+    fn value(self, fields: UsageFields<'_>, draft: &mut Draft) {
         let at = || self.span.clone();
-        let mut defaults: Vec<_> = fields.default.into_iter().map(Part::from).collect();
+        let mut defaults: Vec<_> = fields.default.into_iter().map(Node::from).collect();
         let description = fields.long.or(fields.short);
         let item = match fields.choices {
             Some(choices) => choices.value_type(&self.span),
-            None => vec![("value_type", Part::string(at(), "string"))],
+            None => vec![("value_type", Node::string(at(), "string"))],
         };
         let mut option = self.option(description, variable(&self.name), fields.env);
         if fields.is_var {
-            option.add("value_type", at(), Part::string(at(), "array"));
-            let mut items = Part::object(at());
+            option.add("value_type", at(), Node::string(at(), "array"));
+            let mut items = Node::object(at());
             for (key, value) in item {
                 items.add(key, at(), value);
             }
             if let Some(delimiter) = fields.delimiter {
                 let pattern = format!("^[^{}]*$", escape_class(&delimiter.text));
-                let pattern = Part::string(delimiter.span.clone(), pattern);
+                let pattern = Node::string(delimiter.span.clone(), pattern);
                 items.add("pattern", delimiter.span, pattern);
             }
             option.add("items", at(), items);
@@ -505,7 +505,7 @@ impl Declared {
                 option.add("size", at(), size);
             }
             if !defaults.is_empty() {
-                let defaults = Part::new(at(), Literal::Array(defaults));
+                let defaults = Node::new(at(), Literal::Array(defaults));
                 option.add("default_value", at(), defaults);
             }
         } else {
@@ -522,15 +522,15 @@ impl Declared {
     /// Builds the fields that do not depend on the value.
     fn option(
         &self,
-        description: Option<(Span, Part)>,
+        description: Option<(Span, Node)>,
         variable: Option<String>,
         env: Option<Text>,
-    ) -> Part {
+    ) -> Node {
         let at = || self.span.clone();
-        let mut option = Part::object(at());
-        option.add("argument", at(), Part::string(at(), self.argument.clone()));
+        let mut option = Node::object(at());
+        option.add("argument", at(), Node::string(at(), self.argument.clone()));
         if let Some(variable) = variable {
-            option.add("variable", at(), Part::string(at(), variable));
+            option.add("variable", at(), Node::string(at(), variable));
         }
         if let Some(env) = env {
             option.add("env", env.span.clone(), env.into());
@@ -538,7 +538,7 @@ impl Declared {
         if let Some((span, description)) = description {
             option.add("description", span, description);
         }
-        option.add("required", at(), Part::boolean(at(), self.is_required));
+        option.add("required", at(), Node::boolean(at(), self.is_required));
         option
     }
 }
@@ -559,11 +559,11 @@ fn escape_class(characters: &str) -> String {
     class
 }
 
-fn size(min: Option<u64>, max: Option<u64>, span: &Span) -> Option<Part> {
-    let mut size = Part::object(span.clone());
+fn size(min: Option<u64>, max: Option<u64>, span: &Span) -> Option<Node> {
+    let mut size = Node::object(span.clone());
     for (bound, count) in [("min", min), ("max", max)] {
         if let Some(count) = count {
-            let count = Part::new(span.clone(), Literal::Number(count.to_string()));
+            let count = Node::new(span.clone(), Literal::Number(count.to_string()));
             size.add(bound, span.clone(), count);
         }
     }

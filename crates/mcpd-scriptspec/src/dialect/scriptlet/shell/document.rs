@@ -1,6 +1,6 @@
 //! Here-documents of shells: their delimiters, and the expansions in them.
 
-use super::{ESCAPED, Filler, placeholders, variable};
+use super::{ESCAPED, ShellFiller, placeholders, variable};
 
 /// A here-document that begins on the next line.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub(super) struct HereDocument {
     pub(super) is_indented: bool,
 }
 
-impl Filler<'_> {
+impl ShellFiller<'_> {
     /// Reads `<<` and the delimiter of a document.
     pub(super) fn document(&mut self) {
         let rest = self.rest();
