@@ -18,12 +18,12 @@ const PARTICIPLES_PERCENT: usize = 3;
 /// Width of a comment line, the same as in rustfmt.toml, which does not wrap comments.
 const MAX_COLUMNS: usize = 100;
 
-/// Counts of packages that do not meet the bounds yet. They may only fall.
-const REMAINING: [(&str, Counts); 4] = [
-    ("crates/mcpd-cli", Counts::new(78, 3, 28, 33)),
-    ("crates/mcpd-exec", Counts::new(0, 0, 69, 0)),
-    ("crates/mcpd-scriptspec", Counts::new(219, 11, 36, 170)),
-    ("crates/mcpd-server", Counts::new(0, 0, 174, 1)),
+/// Counts of packages that exceed the bounds. They may only fall, and an entry without any count is
+/// removed.
+const REMAINING: [(&str, Counts); 3] = [
+    ("crates/mcpd-cli", Counts::new(0, 0, 0, 9)),
+    ("crates/mcpd-scriptspec", Counts::new(0, 0, 0, 2)),
+    ("crates/mcpd-server", Counts::new(0, 0, 159, 2)),
 ];
 
 /// Participles that do not end in `-ed`. `read` is left out, as it is an imperative as well.
@@ -226,6 +226,12 @@ impl Report {
             let _ = write!(
                 self.broken,
                 "\n{what}: {count}, but at most {allowed}; {advice}:\n  {list}"
+            );
+        } else if count <= bound && remaining > bound {
+            let _ = write!(
+                self.broken,
+                "\n{what}: {count} is within the bound; put 0 in the place of {remaining} in \
+                 `REMAINING`"
             );
         } else if count < remaining {
             let _ = write!(
