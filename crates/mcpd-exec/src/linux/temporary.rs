@@ -423,11 +423,11 @@ impl Lease {
     }
 
     /// Returns the cached ruleset for this directory, `sandbox` and the `needed` paths, or the
-    /// one that `make_runs_confined` makes now.
+    /// one that `make` makes now.
     ///
     /// # Errors
     ///
-    /// Those of `make_runs_confined`.
+    /// Those of `make`.
     pub(crate) fn ruleset<E>(
         &mut self,
         sandbox: &Arc<Sandbox>,
