@@ -45,7 +45,7 @@ impl fmt::Display for Level {
 
 /// Name that is no level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no sandbox level; it is one of none, guarded, strict")]
+#[error("`{0}` is not a sandbox level; use none, guarded or strict")]
 pub struct UnknownLevel(String);
 
 impl FromStr for Level {
@@ -360,7 +360,7 @@ mod tests {
         let error = "paranoid".parse::<Level>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "`paranoid` is no sandbox level; it is one of none, guarded, strict"
+            "`paranoid` is not a sandbox level; use none, guarded or strict"
         );
     }
 

@@ -54,7 +54,7 @@ impl Confinement {
         };
         confinement.enforced.level = sandbox.level;
         if !system.marks_descriptors {
-            let reason = "before Linux 5.11 descriptors that the host has not marked are inherited";
+            let reason = "before Linux 5.11, descriptors not marked close-on-exec are inherited";
             confinement.misses("close_range", reason);
         }
         match sandbox.level {
@@ -90,7 +90,7 @@ impl Confinement {
         if self.isolation.is_some() && proc == Proc::Empty {
             self.misses(
                 "/proc",
-                "the kernel refuses one of its own here, so it is empty",
+                "the kernel refuses to mount a private one here, so it is empty",
             );
         }
         for reason in std::mem::take(&mut self.skipped) {
@@ -102,10 +102,10 @@ impl Confinement {
             // The user belongs to the namespace of the run alone.
             Some(_) if is_own && self.isolation.is_some() => return,
             Some(_) if is_own => {
-                "all processes and threads of this user are counted, this process's own too; to count the run's alone takes a control group"
+                "the kernel counts all processes and threads of this user, including those of this process; counting only the run needs a control group"
             }
             Some(_) => {
-                "the kernel counts root's not at all, and another user's everywhere; that takes a control group"
+                "the kernel does not count processes of root, and counts those of another user in all runs; counting only the run needs a control group"
             }
         };
         self.misses("process limit", reason);
@@ -170,7 +170,7 @@ impl Confinement {
             (Some(_), Some(_)) if self.enforced.seccomp => Containment::Proven,
             (Some(_), Some(_)) => Containment::Search,
             (Some(_), None) if !system.sees_processes => {
-                let reason = "there is none, so that only process groups can be killed";
+                let reason = "it is missing, so only process groups can be killed";
                 self.misses("/proc", reason);
                 Containment::Group
             }
@@ -181,7 +181,7 @@ impl Confinement {
             }
             (None, _) => {
                 let reason =
-                    "this process is confined itself, so that only process groups can be killed";
+                    "this process is itself confined, so only process groups can be killed";
                 self.misses("mark", reason);
                 Containment::Group
             }
@@ -189,7 +189,7 @@ impl Confinement {
         if !Watchdog::is_there() {
             self.misses(
                 "watchdog",
-                "nobody ends what is left if the host itself is killed",
+                "leftover processes are not ended if the host itself is killed",
             );
         }
     }
@@ -208,12 +208,11 @@ impl Confinement {
         const SCOPES: u32 = 6;
         let abi = ruleset.abi();
         if abi < SIZES {
-            let reason = "this kernel's lets files elsewhere be truncated";
+            let reason = "the version of this kernel does not prevent truncating files elsewhere";
             self.misses("landlock", reason);
         }
         if abi < SCOPES {
-            let reason =
-                "this kernel's lets other processes be signalled, and reached by abstract sockets";
+            let reason = "the version of this kernel does not prevent signals to other processes, or connections by abstract sockets";
             self.misses("landlock", reason);
         }
         self.enter(ruleset);

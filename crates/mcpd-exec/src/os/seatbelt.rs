@@ -267,7 +267,7 @@ pub(crate) fn check() -> Result<(), String> {
     if !tried.status.success() {
         let said = String::from_utf8_lossy(&tried.stderr);
         return Err(format!(
-            "`{PROGRAM}` refuses, as it does where this process is confined itself: {}",
+            "`{PROGRAM}` refuses, as it does if this process is itself confined: {}",
             said.trim()
         ));
     }

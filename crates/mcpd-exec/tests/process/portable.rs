@@ -45,7 +45,7 @@ async fn unconfined_run_reports_only_missing_limits() {
         ""
     );
     let wanted = limits(|limits| limits.memory = Some(1 << 30));
-    let missing = "limits: not held to on this system: memory\n";
+    let missing = "limits: not enforced on this system: memory\n";
     assert_eq!(missing_reported(Sandbox::none(), wanted).await, missing);
 }
 

@@ -137,11 +137,11 @@ impl Confinement {
 fn missing_features(sandbox: &Sandbox) -> Vec<MissingMechanism> {
     let mut missing = Vec::new();
     if sandbox.run_as.is_some() {
-        let reason = "processes can't be run as somebody else on this system";
+        let reason = "this system can't run processes as another user";
         missing.push(MissingMechanism::new("user", reason));
     }
     if sandbox.level == Level::Strict {
-        let reason = "this system has none, nor anything like them";
+        let reason = "this system has neither these nor an equivalent";
         missing.push(MissingMechanism::new("namespaces", reason));
     }
     missing
@@ -159,7 +159,7 @@ fn missing_limits(limits: &Limits) -> Option<MissingMechanism> {
     ];
     let wanted = limits.iter().filter(|(_, is_wanted)| *is_wanted);
     let names: Vec<_> = wanted.map(|(name, _)| *name).collect();
-    let reason = format!("not held to on this system: {}", names.join(", "));
+    let reason = format!("not enforced on this system: {}", names.join(", "));
     (!names.is_empty()).then(|| MissingMechanism::new("limits", reason))
 }
 

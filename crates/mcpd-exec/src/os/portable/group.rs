@@ -29,7 +29,7 @@ pub(super) const GAPS: &[(&str, &str)] = &[
     ),
     (
         "watchdog",
-        "nobody ends what is left if the host itself is killed",
+        "leftover processes are not ended if the host itself is killed",
     ),
 ];
 

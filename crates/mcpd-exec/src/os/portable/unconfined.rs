@@ -15,7 +15,10 @@ pub(super) const IS_NEEDED: bool = false;
 ///
 /// Always.
 pub(super) fn check() -> Result<(), String> {
-    Err("neither files nor other processes nor the network can be kept from a process on this system".to_owned())
+    Err(
+        "this system can't deny a process access to files, other processes or the network"
+            .to_owned(),
+    )
 }
 
 /// Returns the command that starts the program.
