@@ -43,11 +43,11 @@ pub struct Command {
     pub(crate) visible: Vec<PathBuf>,
     /// Names of variables.
     pub(crate) temporary: Vec<&'static str>,
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<HeldValue>,
 }
 
 /// Value that a caller keeps alive as long as anything of a run is left.
-pub(crate) type Held = Arc<dyn Any + Send + Sync>;
+pub(crate) type HeldValue = Arc<dyn Any + Send + Sync>;
 
 impl Command {
     /// Creates a command without arguments or input, with the caller's environment and directory.

@@ -133,12 +133,12 @@ struct Shared {
     queued: AtomicUsize,
     queue: usize,
     temporary: Arc<Path>,
-    stop: watch::Sender<Stop>,
+    stop: watch::Sender<ShutdownStage>,
 }
 
 /// Progress of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stop {
+pub(crate) enum ShutdownStage {
     No,
     /// No new runs; TERM to those that run.
     Ask,
@@ -166,7 +166,7 @@ impl Executor {
             queued: AtomicUsize::new(0),
             queue: config.queue,
             temporary: config.temporary().into(),
-            stop: watch::Sender::new(Stop::No),
+            stop: watch::Sender::new(ShutdownStage::No),
         })))
     }
 
@@ -269,9 +269,12 @@ impl Executor {
     /// The steps so far stay in force: nothing new is started. Another call continues.
     pub async fn shutdown(&self, deadline: Duration) -> usize {
         const KILL_TIMEOUT: Duration = Duration::from_secs(1);
-        for (stop, timeout) in [(Stop::Ask, deadline), (Stop::Kill, KILL_TIMEOUT)] {
+        for (stop, timeout) in [
+            (ShutdownStage::Ask, deadline),
+            (ShutdownStage::Kill, KILL_TIMEOUT),
+        ] {
             self.0.stop.send_replace(stop);
-            if stop == Stop::Kill {
+            if stop == ShutdownStage::Kill {
                 self.0.spawners.end_all_graces();
             }
             // All slots are free only when nothing runs.
@@ -297,7 +300,7 @@ impl Executor {
         let command = Arc::new(command);
         let slot: RunSlot = tokio::select! {
             biased;
-            _ = stop.wait_for(|stop| *stop >= Stop::Ask) => return Err(StartError::ShuttingDown),
+            _ = stop.wait_for(|stop| *stop >= ShutdownStage::Ask) => return Err(StartError::ShuttingDown),
             () = &mut cancel => return Ok(run::cancelled_before_start(arrived.elapsed())),
             slot = self.acquire_slot() => Arc::new(slot?),
         };
@@ -305,7 +308,7 @@ impl Executor {
         // time, the run ends it gently.
         let is_unwanted = async {
             tokio::select! {
-                _ = stop.wait_for(|stop| *stop >= Stop::Ask) => {}
+                _ = stop.wait_for(|stop| *stop >= ShutdownStage::Ask) => {}
                 () = &mut cancel => {}
             }
             time::sleep(UNWANTED_START_TIMEOUT).await;

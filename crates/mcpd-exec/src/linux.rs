@@ -62,7 +62,7 @@ use crate::command::Command;
 use crate::enforcement::{Enforcement, MissingMechanism};
 use crate::error::{StartError, diagnosis};
 use crate::executor::Config;
-use crate::os::{Birth, ExitReport};
+use crate::os::{ExitReport, SpawnedChild};
 use crate::process::Progress;
 use crate::sandbox::{Level, Missing, Network};
 
@@ -175,7 +175,7 @@ impl System {
         command: &Command,
         program: &Path,
         class: &InstalledClass,
-    ) -> Result<Birth, StartError> {
+    ) -> Result<SpawnedChild, StartError> {
         if let Some(watchdog) = &self.watchdog {
             watchdog.wake();
         }
@@ -196,12 +196,12 @@ impl System {
 
     fn strict_filter(&self, network: Network) -> Result<&Filter, &str> {
         let make = || Filter::new(network, None).map_err(|error| error.to_string());
-        let filter = self.strict_filters[place_of(network)].get_or_init(make);
+        let filter = self.strict_filters[network_index(network)].get_or_init(make);
         filter.as_ref().map_err(String::as_str)
     }
 
     fn strict_scopes(&self, network: Network) -> Result<Arc<Ruleset>, Refusal> {
-        let place = &self.strict_scopes[place_of(network)];
+        let place = &self.strict_scopes[network_index(network)];
         if let Some(scopes) = place.get() {
             return Ok(Arc::clone(scopes));
         }
@@ -215,7 +215,7 @@ impl System {
         program: &Path,
         class: &InstalledClass,
         proc: Proc,
-    ) -> Result<Birth, Failed> {
+    ) -> Result<SpawnedChild, StartFailure> {
         let failed = |source| StartError::Io {
             program: program.to_owned(),
             source,
@@ -259,12 +259,12 @@ impl System {
             image: &image,
         };
         let spawned = raw::spawn(&plan)
-            .map_err(|failure| Failed::at(failure, command, program, directory))?;
+            .map_err(|failure| StartFailure::at(failure, command, program, directory))?;
         confinement.ruleset = None;
         wait_for_start(&mut confinement, &spawned)
             .map_err(|error| not_executed(error, command, program))?;
         let (stdin, stdout, stderr) = pipes.ours();
-        Ok(Birth {
+        Ok(SpawnedChild {
             child: Child {
                 pid: spawned.pid,
                 pidfd: Arc::new(spawned.pidfd),
@@ -280,17 +280,17 @@ impl System {
 }
 
 /// Index of what exists once for runs with a network and once for those without.
-fn place_of(network: Network) -> usize {
+fn network_index(network: Network) -> usize {
     usize::from(network == Network::Off)
 }
 
 /// Failed start, and whether it is worth a try without `/proc`.
-struct Failed {
+struct StartFailure {
     error: StartError,
     is_refused_mount: bool,
 }
 
-impl From<StartError> for Failed {
+impl From<StartError> for StartFailure {
     fn from(error: StartError) -> Self {
         Self {
             error,
@@ -299,7 +299,7 @@ impl From<StartError> for Failed {
     }
 }
 
-impl Failed {
+impl StartFailure {
     fn at(
         failure: raw::Failure,
         command: &Command,

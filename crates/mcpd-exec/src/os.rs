@@ -40,7 +40,7 @@ pub(crate) use portable::{
 
 /// New process, with our ends of its pipes.
 #[derive(Debug)]
-pub(crate) struct Birth {
+pub(crate) struct SpawnedChild {
     pub(crate) child: Child,
     pub(crate) stdin: Option<Pipe>,
     pub(crate) stdout: Pipe,

@@ -17,13 +17,13 @@ use crate::terminal::TerminalCapture;
 
 /// Writer of the standard input.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub(crate) struct InputWriter {
     pipe: Option<Writer>,
     rest: bytes::Bytes,
     report: StdinReport,
 }
 
-impl Feed {
+impl InputWriter {
     pub(crate) fn new(input: Input) -> io::Result<Self> {
         let pipe = input.pipe.map(os::writer).transpose()?;
         Ok(Self {
@@ -67,7 +67,7 @@ impl Feed {
 
 /// Reader of one output stream.
 #[derive(Debug)]
-pub(crate) struct Drain {
+pub(crate) struct OutputReader {
     pipe: Option<Reader>,
     buffer: Vec<u8>,
     /// The last read filled the buffer, so more is likely to follow.
@@ -79,7 +79,7 @@ pub(crate) struct Drain {
     lines: Lines,
 }
 
-impl Drain {
+impl OutputReader {
     /// Most processes write a line or two. For the others the buffer grows, and then the pipe
     /// with it.
     const INITIAL_BUFFER: usize = 4 * 1024;

@@ -20,7 +20,7 @@ use std::{io, thread};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::command::Held;
+use crate::command::HeldValue;
 use crate::enforcement::Enforcement;
 use crate::os::{self, Child, Output, Reader, System};
 use crate::outcome::Usage;
@@ -33,7 +33,7 @@ pub(crate) type RunSlot = Arc<OwnedSemaphorePermit>;
 #[derive(Debug)]
 pub(crate) struct Process {
     /// `None` once it was reaped, or handed to the reaper.
-    live: Option<Live>,
+    live: Option<LiveProcess>,
     /// Exit status of the leader when the process was handed to the reaper.
     status: Option<ExitStatus>,
     enforced: Enforcement,
@@ -41,12 +41,12 @@ pub(crate) struct Process {
 }
 
 #[derive(Debug)]
-struct Live {
+struct LiveProcess {
     child: Child,
     /// Given back when the process is reaped, not when it is killed.
     _slot: RunSlot,
     /// The caller's value, with the same lifetime.
-    _held: Option<Held>,
+    _held: Option<HeldValue>,
     /// Set for a process that runs long.
     long_run: Option<LongRun>,
 }
@@ -89,10 +89,15 @@ pub(crate) enum End {
 }
 
 impl Process {
-    pub(crate) fn new(child: Child, slot: RunSlot, held: Option<Held>, reaper: Reaper) -> Self {
+    pub(crate) fn new(
+        child: Child,
+        slot: RunSlot,
+        held: Option<HeldValue>,
+        reaper: Reaper,
+    ) -> Self {
         Self {
             enforced: child.enforcement().clone(),
-            live: Some(Live {
+            live: Some(LiveProcess {
                 child,
                 _slot: slot,
                 _held: held,
@@ -212,7 +217,7 @@ impl Process {
     }
 }
 
-impl Live {
+impl LiveProcess {
     /// Reaps a leader that has ended.
     fn reap(&mut self, leftovers: Option<u32>) -> Remains {
         // An error means that it was reaped elsewhere, so its number must not be signalled any
@@ -260,7 +265,7 @@ enum ReaperTask {
 /// Run that is being ended, with the channel for its remains.
 #[derive(Debug)]
 struct DyingRun {
-    live: Live,
+    live: LiveProcess,
     /// `None` once nothing of it may go on.
     grace: Option<Grace>,
     reply: Option<oneshot::Sender<Remains>>,

@@ -25,12 +25,12 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::enforcement::{Containment, Enforcement};
-use crate::executor::Stop;
+use crate::executor::ShutdownStage;
 use crate::limits::Limits;
 use crate::line::{OnLine, Stream};
 use crate::os::{self, ExitWatch};
 use crate::outcome::{Ending, Outcome, StdinReport, Timing, Usage};
-use crate::pipes::{Drain, Feed};
+use crate::pipes::{InputWriter, OutputReader};
 use crate::process::{End, Process, Remains};
 use crate::spawner::Started;
 
@@ -67,9 +67,9 @@ struct Run<'a> {
     cut_short: Option<Ending>,
     /// End of the present stage.
     timer: Pin<&'a mut Sleep>,
-    stdin: Feed,
-    stdout: Drain,
-    stderr: Drain,
+    stdin: InputWriter,
+    stdout: OutputReader,
+    stderr: OutputReader,
 }
 
 /// Runs a started process to its end.
@@ -83,7 +83,7 @@ pub(crate) async fn run(
     temporary: &Arc<Path>,
     mut on_line: Option<&mut OnLine<'_>>,
     mut cancel: Pin<&mut Fuse<impl Future<Output = ()> + Send>>,
-    mut stop: watch::Receiver<Stop>,
+    mut stop: watch::Receiver<ShutdownStage>,
     queued: Duration,
 ) -> io::Result<Outcome> {
     let Started {
@@ -95,9 +95,9 @@ pub(crate) async fn run(
         spawn,
     } = started;
     let mut run = Run {
-        stdin: Feed::new(stdin)?,
-        stdout: Drain::new(Stream::Stdout, stdout, limits, temporary)?,
-        stderr: Drain::new(Stream::Stderr, stderr, limits, temporary)?,
+        stdin: InputWriter::new(stdin)?,
+        stdout: OutputReader::new(Stream::Stdout, stdout, limits, temporary)?,
+        stderr: OutputReader::new(Stream::Stderr, stderr, limits, temporary)?,
         timer: pin!(sleep(limits.wall.saturating_sub(at.elapsed()))),
         process,
         limits,
@@ -108,7 +108,7 @@ pub(crate) async fn run(
         ending: None,
         cut_short: None,
     };
-    let mut level = Stop::No;
+    let mut level = ShutdownStage::No;
     run.take_over(on_line.as_deref_mut())?;
     let mut guarded = scopeguard::guard(run, Run::leave_to_reaper);
     let run = &mut *guarded;
@@ -189,7 +189,7 @@ impl Run<'_> {
                 // A disk that hangs blocks reading through its backpressure. Give up the spill
                 // file and drain once more.
                 let outputs = [&mut self.stdout, &mut self.stderr];
-                if outputs.map(Drain::abandon_spill).contains(&true) {
+                if outputs.map(OutputReader::abandon_spill).contains(&true) {
                     self.enter(self.stage, self.limits.drain);
                 } else {
                     // The line callback or the machine may have been too slow to read what was
@@ -253,9 +253,9 @@ impl Run<'_> {
         }
     }
 
-    fn stop(&mut self, level: Stop) {
+    fn stop(&mut self, level: ShutdownStage) {
         self.ask(Ending::Cancelled);
-        if level == Stop::Kill {
+        if level == ShutdownStage::Kill {
             self.kill();
         }
     }
@@ -283,7 +283,7 @@ impl Run<'_> {
             Stage::Running | Stage::Leaving | Stage::Asked => self.limits.grace,
             Stage::Killed | Stage::Ending => Duration::ZERO,
         };
-        let outputs = [self.stdout, self.stderr].map(Drain::into_pipe);
+        let outputs = [self.stdout, self.stderr].map(OutputReader::into_pipe);
         self.process.end_gently(grace, outputs);
     }
 

@@ -246,16 +246,16 @@ fn start(
 ) -> Result<Started, StartError> {
     diagnosis::check(command)?;
     let program = resolve(command)?;
-    let begun = Instant::now();
-    let born = system.start(command, &program, class)?;
+    let start_time = Instant::now();
+    let spawned = system.start(command, &program, class)?;
     let at = Instant::now();
     Ok(Started {
-        process: Process::new(born.child, slot, command.held.clone(), reaper),
-        stdin: feed(born.stdin, command.stdin.clone().unwrap_or_default()),
-        stdout: Output::new(born.stdout),
-        stderr: Output::new(born.stderr),
+        process: Process::new(spawned.child, slot, command.held.clone(), reaper),
+        stdin: feed(spawned.stdin, command.stdin.clone().unwrap_or_default()),
+        stdout: Output::new(spawned.stdout),
+        stderr: Output::new(spawned.stderr),
         at,
-        spawn: at - begun,
+        spawn: at - start_time,
     })
 }
 

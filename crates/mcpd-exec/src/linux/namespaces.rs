@@ -268,7 +268,7 @@ impl Mounts {
     }
 
     /// Returns whether a mount inside an empty directory must stay visible.
-    fn holds_any(&self, directory: &Path) -> bool {
+    fn has_visible_mount(&self, directory: &Path) -> bool {
         let after = self.0.range::<Path, _>((Excluded(directory), Unbounded));
         let mut below = after.take_while(|(path, _)| path.starts_with(directory));
         below.any(|(_, mount)| !mount.hides())
@@ -338,8 +338,8 @@ impl Layout {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
             }
             match ground {
-                Ground::Memory => self.make_place(base, path, mount)?,
-                Ground::Writable => self.fix_way(base, path)?,
+                Ground::Memory => self.make_mount_point(base, path, mount)?,
+                Ground::Writable => self.fix_directories(base, path)?,
                 Ground::ReadOnly => {}
             }
             let ground = self.lay_mount(path, mount, mounts)?;
@@ -349,7 +349,7 @@ impl Layout {
     }
 
     /// Makes the mount point of `mount` in `memory`, with the directories above it.
-    fn make_place(&mut self, memory: &Path, path: &Path, mount: &Mount) -> io::Result<()> {
+    fn make_mount_point(&mut self, memory: &Path, path: &Path, mount: &Mount) -> io::Result<()> {
         for above in directories_between(memory, path) {
             self.mounts.push(Step::Directory { path: text(above)? });
         }
@@ -368,7 +368,7 @@ impl Layout {
     /// Fixes the directories between `base` and `path` in place: otherwise a process could move
     /// them, with hidden paths in them, away from where the next run looks for those. Mount
     /// points can't be moved, so each becomes one.
-    fn fix_way(&mut self, base: &Path, path: &Path) -> io::Result<()> {
+    fn fix_directories(&mut self, base: &Path, path: &Path) -> io::Result<()> {
         for above in directories_between(base, path) {
             if self.fixed.insert(above.to_owned()) {
                 let flags = MS_BIND | MS_REC;
@@ -388,7 +388,7 @@ impl Layout {
             }
             Mount::Empty => {
                 let mut flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-                if mounts.holds_any(path) {
+                if mounts.has_visible_mount(path) {
                     self.closing.push(attributes(path, RDONLY, false)?);
                 } else {
                     flags |= MS_RDONLY;
@@ -419,7 +419,7 @@ impl Layout {
                 Ok(Ground::ReadOnly)
             }
             Mount::Tree { writable } => self.tree(path, *writable),
-            // `make_place` has made it.
+            // `make_mount_point` has made it.
             Mount::Link { .. } => Ok(Ground::ReadOnly),
         }
     }

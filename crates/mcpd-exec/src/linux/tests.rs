@@ -16,7 +16,7 @@ use super::{SpawnerClass, System};
 use crate::command::Command;
 use crate::error::StartError;
 use crate::executor::Config;
-use crate::os::Birth;
+use crate::os::SpawnedChild;
 use crate::process::Progress;
 use crate::sandbox::{Network, RunAs, Sandbox};
 
@@ -65,7 +65,7 @@ fn check_call(
         match started {
             Err(error) => assert!(is_typed(&error), "call {call}: {error:?}"),
             // Some calls may fail without harm, as on an old kernel or without privileges.
-            Ok(Birth { mut child, .. }) => {
+            Ok(SpawnedChild { mut child, .. }) => {
                 child.kill();
                 while child.end_round() != Progress::Over {
                     thread::yield_now();
@@ -121,10 +121,10 @@ fn exit_status_is_known_before_reaping() {
     let class = SpawnerClass::Open.install(&system);
     for body in ["exit 0", "exit 3", "kill -TERM $$"] {
         let command = Command::new("/bin/sh").args(["-c", body]);
-        let born = system
+        let spawned = system
             .start(&command, Path::new("/bin/sh"), &class)
             .unwrap();
-        let mut child = born.child;
+        let mut child = spawned.child;
         while !child.has_exited() {
             thread::yield_now();
         }

@@ -22,7 +22,7 @@ use self::group::Leader;
 use self::unconfined as seatbelt;
 #[cfg(target_os = "macos")]
 use super::seatbelt;
-use super::{Birth, ExitReport, Output, Pipe};
+use super::{ExitReport, Output, Pipe, SpawnedChild};
 use crate::command::Command;
 use crate::enforcement::Enforcement;
 use crate::error::{StartError, diagnosis};
@@ -64,7 +64,7 @@ impl System {
         command: &Command,
         program: &Path,
         _: &InstalledClass,
-    ) -> Result<Birth, StartError> {
+    ) -> Result<SpawnedChild, StartError> {
         let confinement = Confinement::prepare(command, program, &self.temporary)?;
         let mut starter = confinement.starter(command, program)?;
         let stdin = command
@@ -91,7 +91,7 @@ impl System {
         }
         let started = Leader::start(starter, command.sandbox.level)
             .map_err(|error| diagnosis::diagnose(error, command, program.to_owned()))?;
-        Ok(Birth {
+        Ok(SpawnedChild {
             child: Child {
                 leader: started.leader,
                 confinement,
