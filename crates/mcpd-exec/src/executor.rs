@@ -299,6 +299,7 @@ impl Executor {
         let mut stop = self.0.stop.subscribe();
         let command = Arc::new(command);
         let slot: RunSlot = tokio::select! {
+            // In this order: a run that is cancelled or shut down must not take a free slot.
             biased;
             _ = stop.wait_for(|stop| *stop >= ShutdownStage::Ask) => return Err(StartError::ShuttingDown),
             () = &mut cancel => return Ok(run::cancelled_before_start(arrived.elapsed())),

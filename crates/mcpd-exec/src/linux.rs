@@ -232,6 +232,7 @@ impl System {
         };
         let confinement = Confinement::prepare(command, program, self, class, proc);
         let mut confinement = confinement.map_err(unprepared)?;
+        // Refuse before anything is started. What is merely reported is added afterwards.
         refuse_missing(&confinement.enforced, command, program, class)?;
         confinement.report(command, proc);
         let pipes = pipe::Pipes::new(command).map_err(exhausted)?;
@@ -260,6 +261,7 @@ impl System {
         };
         let spawned = raw::spawn(&plan)
             .map_err(|failure| StartFailure::at(failure, command, program, directory))?;
+        // The child has entered the ruleset. Its descriptor goes now, unless the pool caches it.
         confinement.ruleset = None;
         wait_for_start(&mut confinement, &spawned)
             .map_err(|error| not_executed(error, command, program))?;

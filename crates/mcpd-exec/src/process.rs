@@ -407,6 +407,8 @@ fn reap_all(receiver: &mpsc::Receiver<ReaperTask>, system: &System, long_runs: &
     let mut closed = false;
     loop {
         let due = dying.iter().map(|run| run.due()).min();
+        // A dying run sets the pace. Otherwise a closed reaper ends, and an open one wakes up
+        // only while orphans exist or may appear.
         let timeout = match (due, long_runs.load(Ordering::Relaxed), orphans) {
             (Some(due), ..) => Some(due.saturating_duration_since(Instant::now())),
             _ if closed => return,

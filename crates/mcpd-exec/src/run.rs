@@ -117,6 +117,8 @@ pub(crate) async fn run(
     }
     while !run.is_over() {
         tokio::select! {
+            // In this order: deadlines and requests to stop must not wait behind pipes, which may
+            // be ready all the time.
             biased;
             () = run.timer.as_mut() => if run.leave_stage(on_line.as_deref_mut()) { break },
             () = &mut cancel, if !cancel.is_terminated() => run.ask(Ending::Cancelled),

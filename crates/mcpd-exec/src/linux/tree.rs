@@ -304,6 +304,8 @@ impl RunKiller {
             // The fastest way, but it does not count its victims. Fails if the group is empty.
             kill_process_group(leader, Signal::KILL).ok();
         }
+        // Without a list of orphans, two quiet rounds in a row are taken for the end: a process
+        // that forks may hide from one search.
         self.quiet = if found == 0 { self.quiet + 1 } else { 0 };
         let over_without_proof = orphans.is_none() && leader_ended && self.quiet >= 2;
         match (over_without_proof, found) {
