@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::memory_budget::{Exhausted, MemoryBudget, Reservation};
 use crate::principal::Principal;
 use crate::quota::{self, Pace};
-use crate::turns::{Busy, Lane, Turns};
+use crate::run_queue::{Busy, RunQueue, ScriptQueue};
 
 /// Memory budget for contents that wait for their readers, in largest files: overall and per
 /// client.
@@ -29,9 +29,9 @@ pub(crate) struct Admission {
     /// Rate limit per caller.
     pub(crate) pace: Pace,
     /// Scheduler of processes.
-    pub(crate) runs: Turns,
+    pub(crate) runs: RunQueue,
     /// Scheduler of calls that run no local process.
-    pub(crate) calls: Turns,
+    pub(crate) calls: RunQueue,
     /// Memory budget of contents that are read, until they are sent.
     contents: MemoryBudget,
 }
@@ -41,8 +41,8 @@ impl Admission {
     pub(crate) fn new(processes: usize) -> Self {
         Self {
             pace: Pace::default(),
-            runs: Turns::new(processes),
-            calls: Turns::new(usize::MAX),
+            runs: RunQueue::new(processes),
+            calls: RunQueue::new(usize::MAX),
             contents: MemoryBudget::new(LARGEST, CONTENTS, CONTENTS_OF_ONE),
         }
     }
@@ -71,7 +71,7 @@ pub(crate) async fn reserve_memory(
 pub(crate) fn in_turn<T, N, W>(
     server: &Server,
     context: &Context,
-    lane: &Arc<Lane>,
+    script_queue: &Arc<ScriptQueue>,
     (kind, name): (&'static str, N),
     work: W,
 ) -> impl Future<Output = Result<T, ErrorObject>> + use<T, N, W>
@@ -79,11 +79,11 @@ where
     N: fmt::Display,
     W: Future<Output = Result<T, ErrorObject>>,
 {
-    let turns = server.admission().calls.clone();
-    let (caller, lane) = (context.principal.clone(), Arc::clone(lane));
+    let run_queue = server.admission().calls.clone();
+    let (caller, script_queue) = (context.principal.clone(), Arc::clone(script_queue));
     let (metrics, record) = (Arc::clone(server.metrics()), context.record.clone());
     async move {
-        match turns.take(&caller, &lane).await {
+        match run_queue.acquire(&caller, &script_queue).await {
             Ok(_turn) => {
                 // The transport polls each request once and leaves the rest to the task that
                 // waits for the answer. The first poll ends here, so that messages are read and

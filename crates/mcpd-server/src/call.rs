@@ -19,8 +19,8 @@ use crate::interaction::{self, Binding, Brought, Failure, Produced};
 use crate::output;
 use crate::quota;
 use crate::run::{self, Input, Purpose, RunError};
+use crate::run_queue::Busy;
 use crate::tool::{Called, Script};
-use crate::turns::Busy;
 
 /// Prefix of messages about invalid arguments.
 pub(crate) const INVALID_ARGUMENTS: &str = "Invalid arguments: ";
@@ -229,7 +229,7 @@ pub(crate) fn told_of(subject: &str, error: &RunError) -> Failure {
     Failure::NoResult(match error {
         RunError::Busy(busy) => return Failure::Error(busy_with(subject, *busy)),
         RunError::Start(StartError::Busy { queued, .. }) => {
-            let busy = Busy::All {
+            let busy = Busy::Server {
                 waiting: *queued,
                 wait: SHARED_WAIT,
             };
@@ -247,11 +247,11 @@ pub(crate) fn told_of(subject: &str, error: &RunError) -> Failure {
 /// can retry and the model need not know.
 pub(crate) fn busy_with(subject: &str, busy: Busy) -> ErrorObject {
     let (reason, wait) = match busy {
-        Busy::Lane { waiting, wait } => {
+        Busy::Script { waiting, wait } => {
             let reason = format!("{subject} is busy: {waiting} calls of it are waiting already");
             (reason, wait)
         }
-        Busy::All { waiting, wait } => {
+        Busy::Server { waiting, wait } => {
             let reason = format!("The server is busy: {waiting} calls are waiting already");
             (reason, wait)
         }

@@ -139,6 +139,7 @@ mod regular;
 mod relay;
 mod run;
 mod run_command;
+mod run_queue;
 mod runs;
 mod schema;
 mod seal;
@@ -153,7 +154,6 @@ mod tasks;
 mod tool;
 mod trace;
 pub mod transport;
-mod turns;
 mod wire;
 
 pub use access::{Access, Calls};

@@ -30,11 +30,11 @@ use crate::output::Exit;
 use crate::policy::Terms;
 use crate::private;
 use crate::relay::{Relay, Speaker};
+use crate::run_queue::Busy;
 use crate::subscribers::{Event, Subscribers};
 use crate::sync;
 use crate::tool::Script;
 use crate::trace::TraceContext;
-use crate::turns::Busy;
 
 /// Maximum size of stdin that is also passed as a variable, in bytes.
 const MAX_ARGUMENTS: usize = 32 * 1024;
@@ -210,8 +210,8 @@ async fn take_turn(
 ) -> Result<Outcome, RunError> {
     let arrived = Instant::now();
     let runs = &server.admission().runs;
-    let lane = runs.lane(path.as_str(), terms.width());
-    let turn = runs.take(&context.principal, &lane).await;
+    let script_queue = runs.script_queue(path.as_str(), terms.concurrency_limit());
+    let turn = runs.acquire(&context.principal, &script_queue).await;
     let turn = turn.map_err(|busy| {
         server.metrics().count_refusal(Refused::Busy);
         RunError::Busy(busy)

@@ -26,9 +26,9 @@ use crate::native::{CallContext, NativeTool};
 use crate::param_headers::{self, HeaderParameter, ParameterHeaders};
 use crate::policy::Terms;
 use crate::run_command::CommandTool;
+use crate::run_queue::ScriptQueue;
 use crate::schema::Schemas;
 use crate::source::RemoteTool;
-use crate::turns::Lane;
 
 pub(crate) mod definition;
 pub(crate) mod listed;
@@ -73,7 +73,7 @@ pub struct Tool {
     /// Arguments that a client over HTTP repeats in headers.
     header_parameters: Vec<HeaderParameter>,
     /// Queue of its calls, if they run no local process.
-    lane: Arc<Lane>,
+    script_queue: Arc<ScriptQueue>,
     /// Defaults of its arguments, computed once an access rule depends on them.
     defaults: OnceLock<Defaults>,
     body: Body,
@@ -207,7 +207,7 @@ impl Tool {
             portable_name: path.portable().into_owned(),
             path,
             header_parameters,
-            lane: Arc::default(),
+            script_queue: Arc::default(),
             defaults: OnceLock::new(),
             definition,
             body,
@@ -373,7 +373,7 @@ impl Tool {
     ) -> Called {
         let run = call(CallContext::new(server, context, &self.path));
         let name = ("tool", self.path.clone());
-        let run = admission::in_turn(server, context, &self.lane, name, run);
+        let run = admission::in_turn(server, context, &self.script_queue, name, run);
         Called::Started(Box::pin(run))
     }
 

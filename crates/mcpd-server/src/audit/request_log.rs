@@ -36,9 +36,9 @@ use crate::output::Exit;
 use crate::policy::{Policy, Redactor};
 use crate::principal::Principal;
 use crate::run::RunError;
+use crate::run_queue::Busy;
 use crate::spans::RequestSpan;
 use crate::sync::lock;
-use crate::turns::Busy;
 use crate::wire::Transport;
 
 /// An audit log, and the secrets that must stay out of it.

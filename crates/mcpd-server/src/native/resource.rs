@@ -16,7 +16,7 @@ use super::{CallContext, Json};
 use crate::Server;
 use crate::admission;
 use crate::context::Context;
-use crate::turns::Lane;
+use crate::run_queue::ScriptQueue;
 
 /// Return type of a native resource.
 pub trait IntoResourceBody {
@@ -79,7 +79,7 @@ type Read = Pin<Box<dyn Future<Output = Result<ResourceBody, String>> + Send>>;
 /// Function of the program, and the media type of its result.
 pub(crate) struct NativeResource {
     mime_type: &'static str,
-    lane: Arc<Lane>,
+    script_queue: Arc<ScriptQueue>,
     read: Box<dyn Fn(CallContext) -> Read + Send + Sync>,
 }
 
@@ -92,7 +92,7 @@ impl NativeResource {
     {
         Self {
             mime_type: O::MIME_TYPE,
-            lane: Arc::default(),
+            script_queue: Arc::default(),
             read: Box::new(move |context| {
                 let read = function(context);
                 Box::pin(async move { read.await.into_resource_body() })
@@ -123,7 +123,7 @@ impl NativeResource {
             contents.mime_type = Some(mime_type.to_owned());
             Ok(contents)
         };
-        admission::in_turn(server, context, &self.lane, name, contents)
+        admission::in_turn(server, context, &self.script_queue, name, contents)
     }
 }
 

@@ -18,7 +18,7 @@ use super::{Orders, Policy, Probing, Profile, Redactor, Secret, tighten};
 use crate::environment::Inherited;
 use crate::own_files::OwnFiles;
 use crate::regular;
-use crate::turns::Width;
+use crate::run_queue::ConcurrencyLimit;
 
 /// Captured bytes of an output that is useful only as a whole.
 const STRUCTURED_OUTPUT: usize = 16 << 20;
@@ -35,7 +35,7 @@ pub struct Terms {
     variables: Vec<(String, Secret)>,
     redactor: Option<Arc<Redactor>>,
     keeps_escapes: bool,
-    width: Width,
+    concurrency_limit: ConcurrencyLimit,
     task: TaskSupport,
     own_files: Arc<OwnFiles>,
     ignored_arguments: Arc<BTreeSet<String>>,
@@ -120,7 +120,7 @@ impl Terms {
             redactor,
             keeps_escapes: orders.keeps_escapes.unwrap_or_default(),
             variables,
-            width: Width::new(concurrency),
+            concurrency_limit: ConcurrencyLimit::new(concurrency),
             task: orders.task.or(declared_task).unwrap_or_default(),
             ignored_arguments: Arc::clone(&policy.ignored_arguments),
         }
@@ -235,8 +235,8 @@ impl Terms {
     }
 
     /// Concurrency limit of the script.
-    pub(crate) fn width(&self) -> Width {
-        self.width
+    pub(crate) fn concurrency_limit(&self) -> ConcurrencyLimit {
+        self.concurrency_limit
     }
 
     /// Returns whether mcpd may read `file`, opened at a path without links, on behalf of the

@@ -14,8 +14,8 @@ use crate::access::Defaults;
 use crate::admission;
 use crate::context::Context;
 use crate::native::CallContext;
+use crate::run_queue::ScriptQueue;
 use crate::tool::Script;
-use crate::turns::Lane;
 
 /// Future of one answer; dropping it cancels the request.
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
@@ -24,7 +24,7 @@ type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
 pub(crate) struct Remote<A, T> {
     source: Arc<str>,
     path: ScriptPath,
-    lane: Arc<Lane>,
+    script_queue: Arc<ScriptQueue>,
     ask: Box<dyn Fn(A, CallContext) -> Answer<T> + Send + Sync>,
 }
 
@@ -42,7 +42,7 @@ impl<A, T> Remote<A, T> {
         Self {
             source,
             path,
-            lane: Arc::default(),
+            script_queue: Arc::default(),
             ask: Box::new(move |asked, context| Box::pin(ask(asked, context))),
         }
     }
@@ -62,7 +62,7 @@ impl<A, T> Remote<A, T> {
     ) -> impl Future<Output = Result<T, ErrorObject>> + use<A, T> {
         let answer = (self.ask)(asked, CallContext::new(server, context, &self.path));
         let name = (kind, self.path.clone());
-        admission::in_turn(server, context, &self.lane, name, answer)
+        admission::in_turn(server, context, &self.script_queue, name, answer)
     }
 }
 
