@@ -13,21 +13,21 @@ use crate::catalog::MAX_SIZE;
 use crate::context::Context;
 use crate::memory_budget::{Exhausted, MemoryBudget, Reservation};
 use crate::principal::Principal;
-use crate::quota::{self, Pace};
+use crate::quota::{self, RateLimiter};
 use crate::run_queue::{Busy, RunQueue, ScriptQueue};
 
 /// Memory budget for contents that wait for their readers, in largest files: overall and per
 /// client.
-const CONTENTS: usize = 16;
-const CONTENTS_OF_ONE: usize = 4;
+const MAX_CONTENTS: usize = 16;
+const MAX_CONTENTS_PER_CLIENT: usize = 4;
 /// Size of the largest file, in bytes.
-const LARGEST: usize = MAX_SIZE as usize;
+const MAX_CONTENT_SIZE: usize = MAX_SIZE as usize;
 
 /// Limits of one server.
 #[derive(Debug)]
 pub(crate) struct Admission {
     /// Rate limit per caller.
-    pub(crate) pace: Pace,
+    pub(crate) rate_limiter: RateLimiter,
     /// Scheduler of processes.
     pub(crate) runs: RunQueue,
     /// Scheduler of calls that run no local process.
@@ -40,10 +40,10 @@ impl Admission {
     /// Creates the limits of a server that runs `processes` at a time.
     pub(crate) fn new(processes: usize) -> Self {
         Self {
-            pace: Pace::default(),
+            rate_limiter: RateLimiter::default(),
             runs: RunQueue::new(processes),
             calls: RunQueue::new(usize::MAX),
-            contents: MemoryBudget::new(LARGEST, CONTENTS, CONTENTS_OF_ONE),
+            contents: MemoryBudget::new(MAX_CONTENT_SIZE, MAX_CONTENTS, MAX_CONTENTS_PER_CLIENT),
         }
     }
 }
@@ -61,14 +61,14 @@ pub(crate) async fn reserve_memory(
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     let reservation = server.admission().contents.reserve(principal, bytes).await;
     reservation.map_err(|Exhausted| {
-        server.metrics().count_refusal(Refused::Busy);
-        quota::crowded("too much is being read from this server at once")
+        server.metrics().count_refusal(Rejection::Busy);
+        quota::overload_error("too much is being read from this server at once")
     })
 }
 
 /// Runs `work` when it is the caller's turn. No process of the server runs it, so only the
 /// caller's quota limits it. `kind` and `name` identify it to the caller, such as the tool `x`.
-pub(crate) fn in_turn<T, N, W>(
+pub(crate) fn run_with_permit<T, N, W>(
     server: &Server,
     context: &Context,
     script_queue: &Arc<ScriptQueue>,
@@ -92,7 +92,7 @@ where
                 work.await
             }
             Err(busy) => {
-                metrics.count_refusal(Refused::Busy);
+                metrics.count_refusal(Rejection::Busy);
                 record.set_outcome(Busy::NAME);
                 Err(call::busy_with(&format!("The {kind} `{name}`"), busy))
             }
@@ -102,7 +102,7 @@ where
 
 /// Reason for which a request was rejected before it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum Rejection {
     /// Rate limit of the caller.
     Rate,
     /// Full queue or exhausted memory budget.

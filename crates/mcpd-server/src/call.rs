@@ -256,7 +256,7 @@ pub(crate) fn busy_with(subject: &str, busy: Busy) -> ErrorObject {
             (reason, wait)
         }
     };
-    quota::try_again(&reason, wait)
+    quota::retry_later_error(&reason, wait)
 }
 
 impl Script {

@@ -14,7 +14,7 @@ use mcpd_protocol::{
 use serde_json::value::RawValue;
 
 use crate::Server;
-use crate::admission::Refused;
+use crate::admission::Rejection;
 use crate::audit::request_log::RequestRecord;
 use crate::catalog::Catalog;
 use crate::context::Context;
@@ -94,9 +94,9 @@ pub(crate) fn dispatch(
     // The rate limit comes before the record: a caller that exceeds it must not push the calls of
     // others out of the audit log.
     if CALLS.contains(&&*request.method)
-        && let Err(error) = server.admission().pace.admit(&context.principal)
+        && let Err(error) = server.admission().rate_limiter.admit(&context.principal)
     {
-        server.metrics().count_refusal(Refused::Rate);
+        server.metrics().count_refusal(Rejection::Rate);
         return Handled::Now(Err(error));
     }
     let known = METHODS.into_iter().find(|known| *known == request.method);

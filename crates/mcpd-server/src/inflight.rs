@@ -115,7 +115,7 @@ fn check(open: &BTreeMap<RequestId, CancellationToken>, id: &RequestId) -> Resul
     }
     if open.len() >= MAX_OPEN {
         let reason = format!("{MAX_OPEN} requests are already open");
-        return Err(quota::crowded(&reason));
+        return Err(quota::overload_error(&reason));
     }
     Ok(())
 }

@@ -168,7 +168,7 @@ pub use interpreter::{Interpreter, Interpreters, MissingInterpreter};
 pub use native::{CallContext, IntoResourceBody, IntoToolResult, Json, Outgoing};
 pub use policy::{PatternError, Policy, Probing, Profile, Root, Rule, Terms};
 pub use principal::Principal;
-pub use quota::{Quota, Rate};
+pub use quota::{Quota, RateLimit};
 pub use run_command::RunCommand;
 pub use server::{Server, ServerBuilder, Settings};
 pub use tool::Tool;

@@ -16,7 +16,7 @@ use prometheus::{
 };
 
 use crate::Server;
-use crate::admission::Refused;
+use crate::admission::Rejection;
 use crate::dispatch::{MethodResult, OTHER};
 use crate::output::Exit;
 use crate::run::RunError;
@@ -138,12 +138,12 @@ impl Metrics {
         let build = IntGauge::with_opts(version).expect(VALID_METRICS);
         build.set(1);
         for reason in [
-            Refused::Rate,
-            Refused::Busy,
+            Rejection::Rate,
+            Rejection::Busy,
             #[cfg(feature = "http")]
-            Refused::Source,
+            Rejection::Source,
             #[cfg(feature = "http")]
-            Refused::Token,
+            Rejection::Token,
         ] {
             self.refusals.with_label_values(&[reason.label()]);
         }
@@ -194,7 +194,7 @@ impl Metrics {
     }
 
     /// Counts a refusal.
-    pub(crate) fn count_refusal(&self, reason: Refused) {
+    pub(crate) fn count_refusal(&self, reason: Rejection) {
         self.refusals.with_label_values(&[reason.label()]).inc();
     }
 
@@ -250,7 +250,7 @@ impl Scraped {
     }
 }
 
-impl Refused {
+impl Rejection {
     fn label(self) -> &'static str {
         match self {
             Self::Rate => "rate",

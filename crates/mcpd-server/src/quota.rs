@@ -12,7 +12,7 @@ use crate::principal::Principal;
 use crate::sync::lock;
 
 /// Default number of concurrent calls of one caller.
-const CONCURRENCY: NonZeroUsize = NonZeroUsize::new(32).expect("it is not zero");
+const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::new(32).expect("it is not zero");
 /// Maximum number of callers whose rate is tracked.
 const MAX_CALLERS: usize = 4096;
 /// Error code of calls rejected for now, named as in HTTP: codes of JSON-RPC and MCP lie
@@ -20,7 +20,7 @@ const MAX_CALLERS: usize = 4096;
 const TOO_MANY_CALLS: ErrorCode = ErrorCode::new(429);
 
 /// Suggested retry delay of a caller that has too much open.
-const CROWDED: Duration = Duration::from_secs(1);
+const OVERLOAD_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Limits of one caller.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,13 +29,13 @@ pub struct Quota {
     /// Number of its calls that run at a time; further ones are queued. 32.
     pub concurrency: NonZeroUsize,
     /// Rate limit of its calls. Unlimited.
-    pub rate: Option<Rate>,
+    pub rate: Option<RateLimit>,
 }
 
 impl Default for Quota {
     fn default() -> Self {
         Self {
-            concurrency: CONCURRENCY,
+            concurrency: DEFAULT_CONCURRENCY,
             rate: None,
         }
     }
@@ -43,22 +43,22 @@ impl Default for Quota {
 
 /// Rate limit: a number of calls a second, with a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
+pub struct RateLimit {
     /// Time that one call uses up.
-    each: Duration,
+    interval: Duration,
     /// Time by which calls may run ahead of the clock: the depth of the bucket.
-    ahead: Duration,
+    burst_time: Duration,
 }
 
-impl Rate {
+impl RateLimit {
     /// Allows `per_second` calls in the long run, and `burst` of them at once; `None` unless both
     /// are representable.
     #[must_use]
     pub fn new(per_second: f64, burst: NonZeroU32) -> Option<Self> {
-        let each = Duration::try_from_secs_f64(1.0 / per_second).ok()?;
+        let interval = Duration::try_from_secs_f64(1.0 / per_second).ok()?;
         Some(Self {
-            each,
-            ahead: each.checked_mul(burst.get() - 1)?,
+            interval,
+            burst_time: interval.checked_mul(burst.get() - 1)?,
         })
     }
 }
@@ -66,12 +66,12 @@ impl Rate {
 /// Rate limiter: a token bucket per caller, kept as the time up to which its calls are paid for
 /// (the generic cell rate algorithm).
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct RateLimiter {
     /// Time up to which the calls of each caller are paid for.
-    until: Mutex<BTreeMap<Arc<str>, Instant>>,
+    paid_until: Mutex<BTreeMap<Arc<str>, Instant>>,
 }
 
-impl Pace {
+impl RateLimiter {
     /// Counts a call, or rejects it.
     ///
     /// # Errors
@@ -81,31 +81,31 @@ impl Pace {
         let Some(rate) = caller.quota().rate else {
             return Ok(());
         };
-        self.count(caller.shared_name(), rate, Instant::now())
-            .map_err(|wait| try_again("too many calls", wait))
+        self.count_call(caller.shared_name(), rate, Instant::now())
+            .map_err(|wait| retry_later_error("too many calls", wait))
     }
 
     /// Counts a call, or returns the time until the next one is allowed.
-    fn count(&self, caller: &Arc<str>, rate: Rate, now: Instant) -> Result<(), Duration> {
-        let mut until = lock(&self.until);
-        if until.len() >= MAX_CALLERS && !until.contains_key(caller) {
-            until.retain(|_, until| *until > now);
-            if until.len() >= MAX_CALLERS {
-                until.pop_first();
+    fn count_call(&self, caller: &Arc<str>, rate: RateLimit, now: Instant) -> Result<(), Duration> {
+        let mut paid_until = lock(&self.paid_until);
+        if paid_until.len() >= MAX_CALLERS && !paid_until.contains_key(caller) {
+            paid_until.retain(|_, paid_until| *paid_until > now);
+            if paid_until.len() >= MAX_CALLERS {
+                paid_until.pop_first();
             }
         }
-        let until = until.entry(Arc::clone(caller)).or_insert(now);
-        let taken = until.saturating_duration_since(now);
-        if taken > rate.ahead {
-            return Err(taken - rate.ahead);
+        let paid_until = paid_until.entry(Arc::clone(caller)).or_insert(now);
+        let taken = paid_until.saturating_duration_since(now);
+        if taken > rate.burst_time {
+            return Err(taken - rate.burst_time);
         }
-        *until = now + taken + rate.each;
+        *paid_until = now + taken + rate.interval;
         Ok(())
     }
 }
 
 /// Error of a call that is rejected for now, with the time after which to try again.
-pub(crate) fn try_again(reason: &str, wait: Duration) -> ErrorObject {
+pub(crate) fn retry_later_error(reason: &str, wait: Duration) -> ErrorObject {
     // Rounded up, because a little sooner would be too soon again.
     let milliseconds = wait.as_millis() + 1;
     let message = format!("{reason}; try again in {milliseconds} ms");
@@ -114,22 +114,22 @@ pub(crate) fn try_again(reason: &str, wait: Duration) -> ErrorObject {
 }
 
 /// Error of a request that has to wait until its sender has ended another.
-pub(crate) fn crowded(reason: &str) -> ErrorObject {
-    try_again(reason, CROWDED)
+pub(crate) fn overload_error(reason: &str) -> ErrorObject {
+    retry_later_error(reason, OVERLOAD_RETRY_DELAY)
 }
 
 /// Returns the retry delay that an error suggests.
 #[cfg(feature = "http")]
-pub(crate) fn wait(error: &ErrorObject) -> Option<Duration> {
+pub(crate) fn suggested_delay(error: &ErrorObject) -> Option<Duration> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Data {
+    struct RetryData {
         retry_after_ms: u64,
     }
     if error.code != TOO_MANY_CALLS {
         return None;
     }
-    let data: Data = serde_json::from_str(error.data.as_ref()?.get()).ok()?;
+    let data: RetryData = serde_json::from_str(error.data.as_ref()?.get()).ok()?;
     Some(Duration::from_millis(data.retry_after_ms))
 }
 
@@ -138,43 +138,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_and_then_the_rate() {
-        let (pace, start) = (Pace::default(), Instant::now());
-        let rate = Rate::new(10.0, NonZeroU32::new(3).unwrap()).unwrap();
+    fn rate_limit_allows_a_burst_and_then_the_rate() {
+        let (limiter, start) = (RateLimiter::default(), Instant::now());
+        let rate = RateLimit::new(10.0, NonZeroU32::new(3).unwrap()).unwrap();
         let (alice, bob) = ("alice".into(), "bob".into());
         let at = |ms| start + Duration::from_millis(ms);
         for _ in 0..3 {
-            assert_eq!(pace.count(&alice, rate, start), Ok(()));
+            assert_eq!(limiter.count_call(&alice, rate, start), Ok(()));
         }
         let wait = |ms| Err(Duration::from_millis(ms));
-        assert_eq!(pace.count(&alice, rate, start), wait(100));
-        assert_eq!(pace.count(&alice, rate, at(60)), wait(40));
-        assert_eq!(pace.count(&bob, rate, at(60)), Ok(()), "each has its own");
-        assert_eq!(pace.count(&alice, rate, at(100)), Ok(()));
-        assert_eq!(pace.count(&alice, rate, at(100)), wait(100));
+        assert_eq!(limiter.count_call(&alice, rate, start), wait(100));
+        assert_eq!(limiter.count_call(&alice, rate, at(60)), wait(40));
+        assert_eq!(
+            limiter.count_call(&bob, rate, at(60)),
+            Ok(()),
+            "each has its own"
+        );
+        assert_eq!(limiter.count_call(&alice, rate, at(100)), Ok(()));
+        assert_eq!(limiter.count_call(&alice, rate, at(100)), wait(100));
         // A full bucket allows one burst, and no more.
         for _ in 0..3 {
-            assert_eq!(pace.count(&alice, rate, at(10_000)), Ok(()));
+            assert_eq!(limiter.count_call(&alice, rate, at(10_000)), Ok(()));
         }
-        assert_eq!(pace.count(&alice, rate, at(10_000)), wait(100));
+        assert_eq!(limiter.count_call(&alice, rate, at(10_000)), wait(100));
     }
 
     #[test]
-    fn callers_are_forgotten_before_they_are_too_many() {
-        let (pace, now) = (Pace::default(), Instant::now());
-        let rate = Rate::new(1.0, NonZeroU32::MIN).unwrap();
+    fn rate_limiter_tracks_a_bounded_number_of_callers() {
+        let (limiter, now) = (RateLimiter::default(), Instant::now());
+        let rate = RateLimit::new(1.0, NonZeroU32::MIN).unwrap();
         for caller in 0..MAX_CALLERS + 10 {
-            assert_eq!(pace.count(&caller.to_string().into(), rate, now), Ok(()));
+            assert_eq!(
+                limiter.count_call(&caller.to_string().into(), rate, now),
+                Ok(())
+            );
         }
-        assert_eq!(lock(&pace.until).len(), MAX_CALLERS);
+        assert_eq!(lock(&limiter.paid_until).len(), MAX_CALLERS);
     }
 
     #[test]
-    fn what_is_no_rate_is_none() {
+    fn rate_limit_rejects_invalid_numbers() {
         let burst = NonZeroU32::new(40).unwrap();
         for wrong in [0.0, -1.0, f64::NAN, 1e-300] {
-            assert_eq!(Rate::new(wrong, burst), None, "{wrong}");
+            assert_eq!(RateLimit::new(wrong, burst), None, "{wrong}");
         }
-        assert!(Rate::new(f64::INFINITY, burst).is_some());
+        assert!(RateLimit::new(f64::INFINITY, burst).is_some());
     }
 }

@@ -23,7 +23,7 @@ use tokio::task::JoinError;
 
 use self::lack::Lack;
 use crate::Server;
-use crate::admission::Refused;
+use crate::admission::Rejection;
 use crate::context::Context;
 use crate::interaction::Answers;
 use crate::output::Exit;
@@ -213,7 +213,7 @@ async fn take_turn(
     let script_queue = runs.script_queue(path.as_str(), terms.concurrency_limit());
     let turn = runs.acquire(&context.principal, &script_queue).await;
     let turn = turn.map_err(|busy| {
-        server.metrics().count_refusal(Refused::Busy);
+        server.metrics().count_refusal(Rejection::Busy);
         RunError::Busy(busy)
     })?;
     // A script whose call was cancelled has a grace period, and keeps its turn until it has

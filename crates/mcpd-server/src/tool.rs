@@ -357,15 +357,15 @@ impl Tool {
             Body::Script(script) => call::start(server, script, arguments, brought, context),
             Body::Command(tool) => tool.call(server, arguments, context),
             Body::Native(tool) => {
-                self.in_turn(server, context, |context| tool.call(arguments, context))
+                self.run_with_permit(server, context, |context| tool.call(arguments, context))
             }
             Body::Remote(tool) => {
-                self.in_turn(server, context, |context| tool.call(arguments, context))
+                self.run_with_permit(server, context, |context| tool.call(arguments, context))
             }
         }
     }
 
-    fn in_turn(
+    fn run_with_permit(
         &self,
         server: &Server,
         context: &Context,
@@ -373,7 +373,7 @@ impl Tool {
     ) -> Called {
         let run = call(CallContext::new(server, context, &self.path));
         let name = ("tool", self.path.clone());
-        let run = admission::in_turn(server, context, &self.script_queue, name, run);
+        let run = admission::run_with_permit(server, context, &self.script_queue, name, run);
         Called::Started(Box::pin(run))
     }
 

@@ -19,8 +19,8 @@ use mcpd_server::audit::{self, Arguments, Mode, Options};
 use mcpd_server::source::{Publisher, Source};
 use mcpd_server::transport::http;
 use mcpd_server::{
-    Access, Audit, CallContext, Calls, Connection, Database, Policy, Principal, Quota, Rate, Reply,
-    Rule, RunCommand, Server, ServerBuilder, ToolNames,
+    Access, Audit, CallContext, Calls, Connection, Database, Policy, Principal, Quota, RateLimit,
+    Reply, Rule, RunCommand, Server, ServerBuilder, ToolNames,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -464,7 +464,7 @@ async fn what_is_no_tool_of_a_client_is_recorded_and_counted_as_an_event_stream_
     let count = Calls::default().tool("count").expect("a pattern");
     let two = NonZeroU32::new(2).expect("it is not zero");
     let mut quota = Quota::default();
-    quota.rate = Rate::new(0.001, two);
+    quota.rate = RateLimit::new(0.001, two);
     let anybody = Principal::anonymous().with(Access::default().only([count]));
     let options = http::Options::new(http::Auth::anybody(anybody.limited(quota)));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

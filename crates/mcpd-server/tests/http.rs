@@ -12,7 +12,7 @@ use mcpd_exec::{Command, Config, Executor, Limits};
 use mcpd_server::endpoint::Endpoint;
 use mcpd_server::transport::http::{self, Auth, Listener, Options, Token};
 use mcpd_server::{
-    Access, Calls, DEFAULT_KEEP, PatternError, Policy, Principal, Quota, Rate, Server,
+    Access, Calls, DEFAULT_KEEP, PatternError, Policy, Principal, Quota, RateLimit, Server,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -79,7 +79,7 @@ fn guest() -> Result<Access, PatternError> {
 /// Principal with a rate limit of one call in half an hour.
 fn hasty() -> Principal {
     let mut quota = Quota::default();
-    quota.rate = Rate::new(1.0 / 1800.0, NonZeroU32::MIN);
+    quota.rate = RateLimit::new(1.0 / 1800.0, NonZeroU32::MIN);
     Principal::new("hasty").limited(quota)
 }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::ptr;
 
 use mcpd_server::transport::http::{Certificate, Token};
-use mcpd_server::{Access, Calls, PatternError, Principal, Quota, Rate};
+use mcpd_server::{Access, Calls, PatternError, Principal, Quota, RateLimit};
 
 use super::file::{self, File};
 use super::tables::{ClientTable, RuleTable};
@@ -178,7 +178,7 @@ fn quota(file: &File, name: &str, table: Option<&ClientTable>) -> anyhow::Result
     quota.rate = match rate.or(all.rate.as_ref()) {
         Some(rate) => Some(self::rate(file, rate, burst)?),
         None if !RESERVED.contains(&name) => {
-            Rate::new(DEFAULT_RATE, burst.unwrap_or(DEFAULT_BURST))
+            RateLimit::new(DEFAULT_RATE, burst.unwrap_or(DEFAULT_BURST))
         }
         None => None,
     };
@@ -186,11 +186,11 @@ fn quota(file: &File, name: &str, table: Option<&ClientTable>) -> anyhow::Result
 }
 
 /// Rate limit of `rate` calls per second; the default burst is two seconds' worth.
-fn rate(file: &File, rate: &Spanned<f64>, burst: Option<NonZeroU32>) -> anyhow::Result<Rate> {
+fn rate(file: &File, rate: &Spanned<f64>, burst: Option<NonZeroU32>) -> anyhow::Result<RateLimit> {
     let per_second = *rate.get_ref();
     let two_seconds = NonZeroU32::new((2.0 * per_second).ceil() as u32);
     let burst = burst.or(two_seconds).unwrap_or(NonZeroU32::MIN);
-    Rate::new(per_second, burst).ok_or_else(|| {
+    RateLimit::new(per_second, burst).ok_or_else(|| {
         let what = "`rate`: expected a number of calls per second above 0; `inf` for any number";
         file.error(rate.span(), what)
     })

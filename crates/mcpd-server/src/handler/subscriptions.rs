@@ -68,7 +68,7 @@ pub(crate) fn listen(
         // two.
         let caller = context.principal.shared_name();
         let subscription = server.subscribers().subscribe_for(caller, filter);
-        let subscription = subscription.ok_or_else(|| quota::crowded(CROWDED))?;
+        let subscription = subscription.ok_or_else(|| quota::overload_error(CROWDED))?;
         let outbox = &context.side.outbox;
         send(outbox, acknowledgement).await;
         let forward = async {
@@ -143,7 +143,7 @@ pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult 
         return Err(too_many());
     }
     if !session.subscription.want(&params.uri) {
-        return Err(quota::crowded(CROWDED));
+        return Err(quota::overload_error(CROWDED));
     }
     Ok(lifecycle::empty())
 }

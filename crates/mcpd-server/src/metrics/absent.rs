@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpd_exec::Outcome;
 
-use crate::admission::Refused;
+use crate::admission::Rejection;
 use crate::dispatch::MethodResult;
 use crate::run::RunError;
 
@@ -30,7 +30,7 @@ impl Metrics {
         Operation
     }
 
-    pub(crate) fn count_refusal(&self, _reason: Refused) {}
+    pub(crate) fn count_refusal(&self, _reason: Rejection) {}
 
     pub(crate) fn start_run(&self) -> RunCounter {
         RunCounter

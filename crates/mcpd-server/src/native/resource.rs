@@ -123,7 +123,7 @@ impl NativeResource {
             contents.mime_type = Some(mime_type.to_owned());
             Ok(contents)
         };
-        admission::in_turn(server, context, &self.script_queue, name, contents)
+        admission::run_with_permit(server, context, &self.script_queue, name, contents)
     }
 }
 

@@ -62,7 +62,7 @@ impl<A, T> Remote<A, T> {
     ) -> impl Future<Output = Result<T, ErrorObject>> + use<A, T> {
         let answer = (self.ask)(asked, CallContext::new(server, context, &self.path));
         let name = (kind, self.path.clone());
-        admission::in_turn(server, context, &self.script_queue, name, answer)
+        admission::run_with_permit(server, context, &self.script_queue, name, answer)
     }
 }
 

@@ -107,7 +107,7 @@ impl Router {
         connection: &Connection,
         client: &Client<'_>,
     ) -> Option<Response<Body>> {
-        if let Some(wait) = quota::wait(error) {
+        if let Some(wait) = quota::suggested_delay(error) {
             return Some(reply::too_many(&error.message, wait));
         }
         if let Some(scope) = connection.needed_scope() {
@@ -163,7 +163,7 @@ fn write(message: &[u8]) -> Option<Bytes> {
         Message::Response(response) => Some(match response.outcome {
             Ok(result) => completed(result),
             Err(error) => {
-                let (code, wait) = (error.code, quota::wait(&error));
+                let (code, wait) = (error.code, quota::suggested_delay(&error));
                 let mut failed = json!({"message": interaction::reason(error), "code": code});
                 if let Some(wait) = wait {
                     failed["retryAfterMs"] = json!(wait.as_millis());

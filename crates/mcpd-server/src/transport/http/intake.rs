@@ -131,7 +131,7 @@ impl Intake {
         bytes: usize,
     ) -> Result<Option<Reservation>, Refused> {
         self.budget.reserve(client, bytes).await.map_err(|_| {
-            self.metrics.count_refusal(admission::Refused::Busy);
+            self.metrics.count_refusal(admission::Rejection::Busy);
             let reason = "too much is being sent to this server at once";
             Box::new(reply::too_many(reason, RESERVATION_TIMEOUT))
         })

@@ -237,7 +237,7 @@ impl Router {
         let inserted = self.sessions.insert(session, owner, self.server.metrics());
         let Some(session) = inserted else {
             let reason = format!("{MAX_SESSIONS} sessions are in use");
-            let error = quota::crowded(&reason);
+            let error = quota::overload_error(&reason);
             return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
         };
         let mut response = Response::from(whole(id, result, status));

@@ -44,7 +44,7 @@ impl Whole {
 
     /// Builds an error. One with a retry delay becomes a 429 with the header `Retry-After`.
     pub(super) fn error(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Self {
-        let wait = quota::wait(error);
+        let wait = quota::suggested_delay(error);
         Self {
             message: jsonrpc::error_response(id, error).into(),
             status: wait.map_or(status, |_| StatusCode::TOO_MANY_REQUESTS),

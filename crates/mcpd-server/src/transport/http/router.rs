@@ -22,7 +22,7 @@ use super::sessions::Sessions;
 use super::sse::{self, Streams};
 use super::{cors, event_stream};
 use crate::Server;
-use crate::admission::Refused;
+use crate::admission::Rejection;
 use crate::audit::Audit;
 use crate::catalog::ToolNames;
 use crate::outbox::Outbox;
@@ -112,7 +112,7 @@ impl Router {
 
     async fn answer(&self, parts: &Parts, body: &mut Incoming, peer: &Peer) -> Response<Body> {
         if let Err(refusal) = self.guard.check_source(parts, peer.local_side()) {
-            return self.refuse(Refused::Source, refusal, peer);
+            return self.refuse(Rejection::Source, refusal, peer);
         }
         let origin = parts.headers.get(ORIGIN).cloned();
         let is_in_chunks = parts.headers.contains_key(TRANSFER_ENCODING);
@@ -152,7 +152,7 @@ impl Router {
         let shown = guard::shown(&parts.headers, peer.certificate());
         let principal = match self.guard.identify(shown, peer.address()).await {
             Ok(principal) => principal,
-            Err(refusal) => return self.refuse(Refused::Token, refusal, peer),
+            Err(refusal) => return self.refuse(Rejection::Token, refusal, peer),
         };
         let client = Client { principal, peer };
         match path {
@@ -183,7 +183,7 @@ impl Router {
 
     /// Responds with a refusal. Clients without credentials can cause any number of these, so
     /// they are logged at debug level only.
-    fn refuse(&self, what: Refused, refusal: Refusal, peer: &Peer) -> Response<Body> {
+    fn refuse(&self, what: Rejection, refusal: Refusal, peer: &Peer) -> Response<Body> {
         self.server.metrics().count_refusal(what);
         tracing::debug!(address = %peer.address(), "a client was turned away: {}", refusal.reason);
         reply::refused(refusal)
