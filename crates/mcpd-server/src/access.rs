@@ -15,7 +15,7 @@ use crate::pattern::Pattern;
 use crate::policy::PatternError;
 
 /// Maximum number of characters of a value that a reason quotes.
-const SHOWN: usize = 100;
+const MAX_QUOTED_CHARS: usize = 100;
 
 /// Default values of arguments.
 pub(crate) type Defaults = BTreeMap<String, Box<RawValue>>;
@@ -27,30 +27,30 @@ type Texts<'a> = BTreeMap<&'a str, Vec<String>>;
 /// by the paths of the scripts behind them and by the arguments of those.
 ///
 /// ```
-/// use mcpd_server::{Access, Calls};
+/// use mcpd_server::{Access, CallPattern};
 ///
 /// # fn main() -> Result<(), mcpd_server::PatternError> {
 /// let access = Access::default()
-///     .only([
-///         Calls::default().tool("reports/**")?,
-///         Calls::default().tool("deploy")?.argument("stage", "test-*")?,
+///     .allow_only([
+///         CallPattern::default().tool("reports/**")?,
+///         CallPattern::default().tool("deploy")?.argument("stage", "test-*")?,
 ///     ])
-///     .deny(Calls::default().tool("reports/delete")?);
+///     .deny(CallPattern::default().tool("reports/delete")?);
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     /// Lists of patterns; a call must match each list.
-    only: Vec<Vec<Calls>>,
-    deny: Vec<Calls>,
+    only: Vec<Vec<CallPattern>>,
+    deny: Vec<CallPattern>,
     scopes: Option<Scopes>,
 }
 
 /// Granted scopes of a caller, and scopes that it could request.
 #[derive(Debug, Clone)]
 struct Scopes {
-    granted: Vec<Calls>,
-    missing: Vec<(String, Calls)>,
+    granted: Vec<CallPattern>,
+    missing: Vec<(String, CallPattern)>,
 }
 
 /// Scope that a request turned out to need, for a transport that can ask for it. Shared by all
@@ -65,21 +65,21 @@ impl NeededScope {
         self.0.get().map(String::as_str)
     }
 
-    pub(crate) fn set(&self, scope: &str) {
+    pub(crate) fn record(&self, scope: &str) {
         self.0.set(scope.to_owned()).ok();
     }
 }
 
 /// Pattern of calls: of tools whose paths match, with arguments that match.
 #[derive(Debug, Clone, Default)]
-pub struct Calls {
+pub struct CallPattern {
     tools: Vec<Pattern>,
-    arguments: Vec<Argument>,
+    arguments: Vec<ArgumentPattern>,
 }
 
 /// Argument, and the patterns of its value.
 #[derive(Debug, Clone)]
-struct Argument {
+struct ArgumentPattern {
     name: String,
     patterns: Vec<Pattern>,
 }
@@ -87,14 +87,14 @@ struct Argument {
 impl Access {
     /// Restricts the permitted calls to these.
     #[must_use]
-    pub fn only(mut self, calls: impl IntoIterator<Item = Calls>) -> Self {
+    pub fn allow_only(mut self, calls: impl IntoIterator<Item = CallPattern>) -> Self {
         self.only.push(calls.into_iter().collect());
         self
     }
 
     /// Denies these calls, even if they are allowed.
     #[must_use]
-    pub fn deny(mut self, calls: Calls) -> Self {
+    pub fn deny(mut self, calls: CallPattern) -> Self {
         self.deny.push(calls);
         self
     }
@@ -102,30 +102,37 @@ impl Access {
     /// Restricts the permitted calls to the `granted` ones, and names the scope that allows a
     /// `missing` one.
     #[cfg(feature = "oauth")]
-    pub(crate) fn scopes(mut self, granted: Vec<Calls>, missing: Vec<(String, Calls)>) -> Self {
+    pub(crate) fn with_scopes(
+        mut self,
+        granted: Vec<CallPattern>,
+        missing: Vec<(String, CallPattern)>,
+    ) -> Self {
         self.scopes = Some(Scopes { granted, missing });
         self
     }
 
     /// Returns whether the tool at `path` may be called with some arguments: then it is listed.
     pub(crate) fn allows(&self, path: &ScriptPath) -> bool {
-        let is_granted = |scopes: &Scopes| scopes.granted.iter().any(|calls| calls.are_of(path));
-        self.scopes.as_ref().is_none_or(is_granted) && self.allows_with_every_scope(path)
+        let is_granted =
+            |scopes: &Scopes| scopes.granted.iter().any(|calls| calls.matches_tool(path));
+        self.scopes.as_ref().is_none_or(is_granted) && self.allows_with_all_scopes(path)
     }
 
     /// Returns the scope that would allow the tool at `path`, if nothing else prevents it.
     pub(crate) fn missing_scope(&self, path: &ScriptPath) -> Option<&str> {
-        if self.allows(path) || !self.allows_with_every_scope(path) {
+        if self.allows(path) || !self.allows_with_all_scopes(path) {
             return None;
         }
         let mut missing = self.scopes.iter().flat_map(|scopes| &scopes.missing);
-        let (scope, _) = missing.find(|(_, calls)| calls.are_of(path))?;
+        let (scope, _) = missing.find(|(_, calls)| calls.matches_tool(path))?;
         Some(scope)
     }
 
-    fn allows_with_every_scope(&self, path: &ScriptPath) -> bool {
-        let is_denied = |calls: &Calls| calls.arguments.is_empty() && calls.are_of(path);
-        let is_among = |allowed: &Vec<Calls>| allowed.iter().any(|calls| calls.are_of(path));
+    fn allows_with_all_scopes(&self, path: &ScriptPath) -> bool {
+        let is_denied =
+            |calls: &CallPattern| calls.arguments.is_empty() && calls.matches_tool(path);
+        let is_among =
+            |allowed: &Vec<CallPattern>| allowed.iter().any(|calls| calls.matches_tool(path));
         self.only.iter().all(is_among) && !self.deny.iter().any(is_denied)
     }
 
@@ -143,39 +150,44 @@ impl Access {
         defaults: impl FnOnce() -> D,
     ) -> Result<(), String> {
         let rules = self.only.iter().flatten().chain(&self.deny);
-        let rules = rules.filter(|calls| calls.are_of(path));
-        let mut names = rules.flat_map(Calls::names).peekable();
+        let rules = rules.filter(|calls| calls.matches_tool(path));
+        let mut names = rules.flat_map(CallPattern::argument_names).peekable();
         if names.peek().is_none() {
             // Rules without arguments were applied to the path before.
             return Ok(());
         }
-        let texts = texts(names, arguments, spec, defaults().borrow())
-            .map_err(|why| refused(path, &why))?;
-        let may_be_among = |calls: &Calls| calls.are_of(path) && calls.may_be_with(&texts);
+        let texts = argument_texts(names, arguments, spec, defaults().borrow())
+            .map_err(|why| denial_message(path, &why))?;
+        let may_be_among =
+            |calls: &CallPattern| calls.matches_tool(path) && calls.may_match_arguments(&texts);
         if self.deny.iter().any(may_be_among) {
-            return Err(refused(path, "these arguments are denied to you"));
+            return Err(denial_message(path, "these arguments are denied to you"));
         }
-        let is_among = |calls: &Calls| calls.are_of(path) && calls.mismatch(&texts).is_none();
+        let is_among = |calls: &CallPattern| {
+            calls.matches_tool(path) && calls.first_mismatch(&texts).is_none()
+        };
         for allowed in &self.only {
             if allowed.iter().any(is_among) {
                 continue;
             }
-            let of_this = allowed.iter().filter(|calls| calls.are_of(path));
-            let mismatch = of_this.filter_map(|calls| calls.mismatch(&texts)).next();
+            let of_this = allowed.iter().filter(|calls| calls.matches_tool(path));
+            let mismatch = of_this
+                .filter_map(|calls| calls.first_mismatch(&texts))
+                .next();
             let why = mismatch.map_or("you are not allowed to".to_owned(), |mismatch| {
                 mismatch.reason(&texts, spec)
             });
-            return Err(refused(path, &why));
+            return Err(denial_message(path, &why));
         }
         Ok(())
     }
 }
 
-fn refused(path: &ScriptPath, why: &str) -> String {
+fn denial_message(path: &ScriptPath, why: &str) -> String {
     format!("`{path}` was not called: {why}.")
 }
 
-impl Calls {
+impl CallPattern {
     /// Adds all calls of the tools whose paths match `pattern`: `*` matches a part of a name,
     /// `**` any number of names, `?` a character, `[ab]` and `{a,b}` either.
     ///
@@ -202,7 +214,7 @@ impl Calls {
             .find(|known| known.name == argument)
         {
             Some(known) => known.patterns.push(pattern),
-            None => self.arguments.push(Argument {
+            None => self.arguments.push(ArgumentPattern {
                 name: argument.to_owned(),
                 patterns: vec![pattern],
             }),
@@ -212,49 +224,51 @@ impl Calls {
 
     /// Returns whether a call of the tool at `path` can match.
     #[must_use]
-    pub fn are_of(&self, path: &ScriptPath) -> bool {
+    pub fn matches_tool(&self, path: &ScriptPath) -> bool {
         self.tools
             .iter()
             .any(|pattern| pattern.is_match(path.as_str()))
     }
 
-    fn names(&self) -> impl Iterator<Item = &str> {
+    fn argument_names(&self) -> impl Iterator<Item = &str> {
         self.arguments.iter().map(|argument| argument.name.as_str())
     }
 
     /// Returns whether a tool may interpret the arguments as matching ones.
-    fn may_be_with(&self, texts: &Texts<'_>) -> bool {
+    fn may_match_arguments(&self, texts: &Texts<'_>) -> bool {
         self.arguments.iter().all(|argument| {
             let mut texts = texts.get(argument.name.as_str()).into_iter().flatten();
-            texts.any(|text| argument.matches(text))
+            texts.any(|text| argument.matches_text(text))
         })
     }
 
     /// Returns the first argument that does not match, or may be interpreted as one that does
     /// not.
-    fn mismatch(&self, texts: &Texts<'_>) -> Option<&Argument> {
+    fn first_mismatch(&self, texts: &Texts<'_>) -> Option<&ArgumentPattern> {
         self.arguments.iter().find(|argument| {
             let texts = texts.get(argument.name.as_str());
-            !texts.is_some_and(|texts| texts.iter().all(|text| argument.matches(text)))
+            !texts.is_some_and(|texts| texts.iter().all(|text| argument.matches_text(text)))
         })
     }
 }
 
-impl Argument {
-    fn matches(&self, text: &str) -> bool {
-        self.patterns.iter().any(|pattern| matches(pattern, text))
+impl ArgumentPattern {
+    fn matches_text(&self, text: &str) -> bool {
+        self.patterns
+            .iter()
+            .any(|pattern| matches_text(pattern, text))
     }
 
     /// Describes the mismatch.
     fn reason(&self, texts: &Texts<'_>, spec: Option<&ScriptSpec>) -> String {
         let Self { name, patterns } = self;
         let mut texts = texts.get(name.as_str()).into_iter().flatten();
-        let is = match texts.find(|text| !self.matches(text)) {
+        let is = match texts.find(|text| !self.matches_text(text)) {
             None => "is missing".to_owned(),
             Some(_) if spec.is_some_and(|spec| is_secret(name, spec)) => {
                 "has another value".to_owned()
             }
-            Some(text) => format!("is `{}`", excerpt(text, SHOWN)),
+            Some(text) => format!("is `{}`", excerpt(text, MAX_QUOTED_CHARS)),
         };
         let allowed = patterns
             .iter()
@@ -267,7 +281,7 @@ impl Argument {
     }
 }
 
-fn matches(pattern: &Pattern, text: &str) -> bool {
+fn matches_text(pattern: &Pattern, text: &str) -> bool {
     if pattern.is_match(text) {
         return true;
     }
@@ -282,7 +296,7 @@ fn matches(pattern: &Pattern, text: &str) -> bool {
 /// # Errors
 ///
 /// Returns the ambiguous argument as a fragment: a call that cannot be judged is denied.
-fn texts<'n>(
+fn argument_texts<'n>(
     names: impl Iterator<Item = &'n str>,
     arguments: Option<&RawValue>,
     spec: Option<&ScriptSpec>,
@@ -297,11 +311,12 @@ fn texts<'n>(
         let is_null = given.is_some_and(|value| value.get() == "null");
         let values = match given {
             Some(value) if !is_null => [Some(value), None],
-            Some(_) if !is_left_out_as_null(name, spec) => [given, default],
+            Some(_) if !null_means_absent(name, spec) => [given, default],
             _ => [default, None],
         };
         for value in values.into_iter().flatten() {
-            let of_value = texts_of(value).ok_or_else(|| format!("`{name}` can't be compared"))?;
+            let of_value =
+                comparable_texts(value).ok_or_else(|| format!("`{name}` can't be compared"))?;
             texts.entry(name).or_default().extend(of_value);
         }
     }
@@ -310,7 +325,7 @@ fn texts<'n>(
 
 /// Returns whether `null` means an absent argument. Only a script with this option treats it so;
 /// other tools receive the `null`, and may interpret it differently.
-fn is_left_out_as_null(name: &str, spec: Option<&ScriptSpec>) -> bool {
+fn null_means_absent(name: &str, spec: Option<&ScriptSpec>) -> bool {
     let spec = spec.filter(|spec| spec.declared_schema.is_none());
     let mut options = spec.into_iter().flat_map(|spec| &spec.options);
     options.any(|option| option.name == name && !option.required)
@@ -318,7 +333,7 @@ fn is_left_out_as_null(name: &str, spec: Option<&ScriptSpec>) -> bool {
 
 /// Returns the characters of a string, and its number if it looks like one; for any other value,
 /// one text for all its spellings.
-fn texts_of(value: &RawValue) -> Option<Vec<String>> {
+fn comparable_texts(value: &RawValue) -> Option<Vec<String>> {
     let json = value.get();
     if json.starts_with('"') {
         let text: String = serde_json::from_str(json).ok()?;
@@ -338,9 +353,9 @@ fn texts_of(value: &RawValue) -> Option<Vec<String>> {
 }
 
 /// Returns the default values in `schema`.
-pub(crate) fn defaults(schema: &RawValue) -> Defaults {
+pub(crate) fn declared_defaults(schema: &RawValue) -> Defaults {
     #[derive(Default, Deserialize)]
-    struct Schema<'a> {
+    struct ArgumentSchema<'a> {
         #[serde(borrow, default)]
         properties: BTreeMap<String, &'a RawValue>,
     }
@@ -348,7 +363,7 @@ pub(crate) fn defaults(schema: &RawValue) -> Defaults {
     struct Property {
         default: Option<Box<RawValue>>,
     }
-    let schema: Schema<'_> = serde_json::from_str(schema.get()).unwrap_or_default();
+    let schema: ArgumentSchema<'_> = serde_json::from_str(schema.get()).unwrap_or_default();
     let default = |(name, property): (String, &RawValue)| {
         let property: Property = serde_json::from_str(property.get()).ok()?;
         Some((name, property.default?))
@@ -379,23 +394,23 @@ mod tests {
     fn check(access: &Access, path: &str, arguments: &str, expected: Result<(), &str>) {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         let path: ScriptPath = path.parse().unwrap();
-        let defaults = defaults(&raw(SCHEMA));
+        let defaults = declared_defaults(&raw(SCHEMA));
         let judged = access.judge(&path, Some(&raw(arguments)), Some(&spec()), || &defaults);
         assert_eq!(judged.as_ref().map_err(String::as_str).copied(), expected);
     }
 
-    fn calls(pattern: &str) -> Calls {
-        Calls::default().tool(pattern).unwrap()
+    fn calls(pattern: &str) -> CallPattern {
+        CallPattern::default().tool(pattern).unwrap()
     }
 
     #[test]
-    fn only_what_is_allowed_and_not_denied_is_listed() {
+    fn access_allows_listed_paths_only() {
         let access = Access::default()
-            .only([
+            .allow_only([
                 calls("reports/**"),
                 calls("deploy").argument("stage", "test").unwrap(),
             ])
-            .only([calls("**")])
+            .allow_only([calls("**")])
             .deny(calls("reports/delete"))
             .deny(
                 calls("reports/make")
@@ -408,15 +423,15 @@ mod tests {
         assert!(Access::default().allows(&"anything".parse().unwrap()));
         assert!(
             !Access::default()
-                .only([])
+                .allow_only([])
                 .allows(&"anything".parse().unwrap())
         );
     }
 
     #[test]
-    fn arguments_are_judged_as_the_tool_will_understand_them() {
+    fn access_judges_arguments_as_the_tool_interprets_them() {
         let tests = calls("deploy").argument("stage", "test-*").unwrap();
-        let only = Access::default().only([tests.argument("stage", "7").unwrap()]);
+        let only = Access::default().allow_only([tests.argument("stage", "7").unwrap()]);
         check(&only, "deploy", r#"{"stage": "test-a/b"}"#, Ok(()));
         check(&only, "deploy", r#"{"stage": 7.0}"#, Ok(()));
         let refused = "`deploy` was not called: `stage` is `production`, and you may only give `test-*` or `7`.";
@@ -439,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_in_a_string_is_judged_as_text_and_as_a_number() {
+    fn number_in_a_string_is_judged_as_text_and_as_number() {
         let deny = Access::default().deny(calls("*").argument("count", "80*").unwrap());
         let denied = "`deploy` was not called: these arguments are denied to you.";
         for eighty in ["80", "8e1", "\"8e1\"", "\"80\"", "\"80e-5\"", "\"8.0E+2\""] {
@@ -447,8 +462,8 @@ mod tests {
             check(&deny, "deploy", &arguments, Err(denied));
         }
         check(&deny, "deploy", r#"{"count": "8"}"#, Ok(()));
-        let count = |calls: Calls, pattern| calls.argument("count", pattern).unwrap();
-        let only = Access::default().only([count(count(calls("*"), "*3"), "*20")]);
+        let count = |calls: CallPattern, pattern| calls.argument("count", pattern).unwrap();
+        let only = Access::default().allow_only([count(count(calls("*"), "*3"), "*20")]);
         check(&only, "deploy", r#"{"count": "123"}"#, Ok(()));
         check(
             &only,
@@ -473,28 +488,29 @@ mod tests {
     }
 
     #[test]
-    fn null_is_a_default_only_to_a_script_that_has_one() {
-        let stage = Access::default().only([calls("*").argument("stage", "production").unwrap()]);
+    fn null_counts_as_default_for_optional_script_options_only() {
+        let stage =
+            Access::default().allow_only([calls("*").argument("stage", "production").unwrap()]);
         check(&stage, "deploy", r#"{"stage": null}"#, Ok(()));
         let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         let path = "far/deploy".parse().unwrap();
-        let defaults = defaults(&raw(SCHEMA));
+        let defaults = declared_defaults(&raw(SCHEMA));
         let judged = |access: &Access| {
             let arguments = raw(r#"{"stage": null}"#);
             access.judge(&path, Some(&arguments), None, || &defaults)
         };
         let far = |pattern| calls("far/*").argument("stage", pattern).unwrap();
-        assert!(judged(&Access::default().only([far("production")])).is_err());
+        assert!(judged(&Access::default().allow_only([far("production")])).is_err());
         assert!(judged(&Access::default().deny(far("production"))).is_err());
         assert!(judged(&Access::default().deny(far("null"))).is_err());
         let both = far("production").argument("stage", "null").unwrap();
-        assert!(judged(&Access::default().only([both])).is_ok());
+        assert!(judged(&Access::default().allow_only([both])).is_ok());
     }
 
     #[test]
-    fn a_reason_repeats_no_secret() {
+    fn denial_message_contains_no_secret() {
         let calls = calls("deploy").argument("password", "test").unwrap();
-        let only = Access::default().only([calls]);
+        let only = Access::default().allow_only([calls]);
         check(
             &only,
             "deploy",
@@ -506,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_beside_an_argument_hides_it_from_no_rule() {
+    fn duplicate_or_extra_members_hide_no_argument_from_rules() {
         let deny = Access::default().deny(calls("deploy").argument("stage", "prod*").unwrap());
         let denied = "`deploy` was not called: these arguments are denied to you.";
         let (digits, nested) = ("9".repeat(400), ["[".repeat(127), "]".repeat(127)].concat());
@@ -524,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_can_not_be_judged_is_not_made() {
+    fn unjudgeable_call_is_denied() {
         let deny = Access::default().deny(calls("deploy").argument("stage", "prod*").unwrap());
         for (arguments, why) in [
             (
@@ -547,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_compared_however_they_are_spelt() {
+    fn values_are_compared_in_any_spelling() {
         let deny = Access::default()
             .deny(calls("*").argument("count", "12*").unwrap())
             .deny(calls("*").argument("list", r#"*"prod"*"#).unwrap());
@@ -561,7 +577,7 @@ mod tests {
         }
         // Both are the same number in floating point.
         let only = calls("*").argument("count", "9007199254740993").unwrap();
-        let only = Access::default().only([only]);
+        let only = Access::default().allow_only([only]);
         check(&only, "deploy", r#"{"count": 9007199254740993}"#, Ok(()));
         let refused = "`deploy` was not called: `count` is `9007199254740992`, and you may only give `9007199254740993`.";
         check(
@@ -573,9 +589,9 @@ mod tests {
     }
 
     #[test]
-    fn a_default_counts_whatever_else_a_schema_holds() {
+    fn defaults_are_read_from_any_schema() {
         let schema = r#"{"properties": {"a": {"default": 1e999}, "b": true, "c": {"default": "x"}, "d": {"default": null}}}"#;
-        let defaults = defaults(&RawValue::from_string(schema.to_owned()).unwrap());
+        let defaults = declared_defaults(&RawValue::from_string(schema.to_owned()).unwrap());
         let defaults: Vec<_> = defaults
             .iter()
             .map(|(name, value)| (&**name, value.get()))
@@ -585,9 +601,9 @@ mod tests {
 
     #[cfg(feature = "oauth")]
     #[test]
-    fn a_missing_scope_is_named_where_it_would_help() {
+    fn missing_scope_is_named_where_it_would_help() {
         let scope = |name: &str, pattern: &str| (name.to_owned(), calls(pattern));
-        let access = Access::default().deny(calls("reports/delete")).scopes(
+        let access = Access::default().deny(calls("reports/delete")).with_scopes(
             vec![calls("reports/list")],
             vec![scope("write", "reports/*"), scope("all", "**")],
         );
@@ -604,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_can_not_be_read_is_refused() {
+    fn invalid_pattern_is_rejected() {
         assert!(calls("a").tool("[b").is_err());
     }
 }

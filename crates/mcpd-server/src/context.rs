@@ -85,7 +85,7 @@ impl Context {
         let (Some(path), Some(scope)) = (there, scope) else {
             return unknown;
         };
-        self.needed_scope.set(scope);
+        self.needed_scope.record(scope);
         ErrorObject::invalid_params(format!(
             "`{path}` takes the scope `{scope}`, which your token does not have"
         ))

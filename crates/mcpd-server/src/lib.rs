@@ -156,7 +156,7 @@ mod trace;
 pub mod transport;
 mod wire;
 
-pub use access::{Access, Calls};
+pub use access::{Access, CallPattern};
 pub use audit::Audit;
 pub use catalog::{Catalog, Conflict, DEFAULT_PAGE_SIZE, Prompt, Resource, Template, ToolNames};
 pub use connection::{Connection, Reply};

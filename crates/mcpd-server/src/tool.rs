@@ -125,7 +125,7 @@ impl Script {
 
     /// Defaults of its arguments.
     pub(crate) fn defaults(&self) -> Defaults {
-        access::defaults(&raw(&self.spec.written_input_schema()))
+        access::declared_defaults(&raw(&self.spec.written_input_schema()))
     }
 }
 
@@ -381,7 +381,8 @@ impl Tool {
         // An unlisted default applies all the same.
         let declared = self.listed.declared.as_deref();
         let schema = declared.unwrap_or(&self.definition.input_schema);
-        self.defaults.get_or_init(|| access::defaults(schema))
+        self.defaults
+            .get_or_init(|| access::declared_defaults(schema))
     }
 }
 

@@ -19,8 +19,8 @@ use mcpd_server::audit::{self, Arguments, Mode, Options};
 use mcpd_server::source::{Publisher, Source};
 use mcpd_server::transport::http;
 use mcpd_server::{
-    Access, Audit, CallContext, Calls, Connection, Database, Policy, Principal, Quota, RateLimit,
-    Reply, Rule, RunCommand, Server, ServerBuilder, ToolNames,
+    Access, Audit, CallContext, CallPattern, Connection, Database, Policy, Principal, Quota,
+    RateLimit, Reply, Rule, RunCommand, Server, ServerBuilder, ToolNames,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -279,9 +279,9 @@ async fn a_message_on_several_lines_is_recorded_on_one() {
 #[tokio::test]
 async fn what_is_denied_to_a_caller_is_recorded_though_it_is_not_told() {
     let mut fixture = Fixture::new(Options::default()).await;
-    let hello = Calls::default().tool("login").expect("a pattern");
+    let hello = CallPattern::default().tool("login").expect("a pattern");
     let hello = hello.argument("user", "grace").expect("a pattern");
-    let principal = Principal::new("ada").with(Access::default().only([hello]));
+    let principal = Principal::new("ada").with(Access::default().allow_only([hello]));
     (fixture.connection, _) = Connection::open_for(principal, &fixture.server, ToolNames::Path);
     fixture
         .call("login", json!({"user": "ada", "password": "hunter2"}))
@@ -321,8 +321,8 @@ echo '{"password": {"description": "How.", "value_type": "string", "default_valu
         server.tasks(database).runs()
     })
     .await;
-    let pattern = |pattern| Calls::default().tool(pattern).expect("a pattern");
-    let principal = Principal::new("ada").with(Access::default().only([pattern("runs_*")]));
+    let pattern = |pattern| CallPattern::default().tool(pattern).expect("a pattern");
+    let principal = Principal::new("ada").with(Access::default().allow_only([pattern("runs_*")]));
     (fixture.connection, _) = Connection::open_for(principal, &fixture.server, ToolNames::Path);
     let login = json!({"user": "ada", "password": "hunter2"});
     let riddle = json!({"name": "riddle", "arguments": {"password": "hunter2"}});
@@ -334,7 +334,7 @@ echo '{"password": {"description": "How.", "value_type": "string", "default_valu
     let test = pattern("login")
         .argument("password", "test")
         .expect("a pattern");
-    let principal = Principal::new("ada").with(Access::default().only([test]));
+    let principal = Principal::new("ada").with(Access::default().allow_only([test]));
     (fixture.connection, _) = Connection::open_for(principal, &fixture.server, ToolNames::Path);
     fixture.call("login", login.clone()).await;
 
@@ -461,11 +461,11 @@ async fn post(address: SocketAddr, path: &str, body: &str) -> String {
 #[tokio::test]
 async fn what_is_no_tool_of_a_client_is_recorded_and_counted_as_an_event_stream_too() {
     let fixture = Fixture::new(Options::default()).await;
-    let count = Calls::default().tool("count").expect("a pattern");
+    let count = CallPattern::default().tool("count").expect("a pattern");
     let two = NonZeroU32::new(2).expect("it is not zero");
     let mut quota = Quota::default();
     quota.rate = RateLimit::new(0.001, two);
-    let anybody = Principal::anonymous().with(Access::default().only([count]));
+    let anybody = Principal::anonymous().with(Access::default().allow_only([count]));
     let options = http::Options::new(http::Auth::anybody(anybody.limited(quota)));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -632,7 +632,7 @@ async fn a_uri_made_from_a_template_counts_as_an_argument_wherever_that_comes_fr
             async |fixture: &Fixture, uri| fixture.ask("resources/read", json!({"uri": uri})).await;
         read(&fixture, "far://today").await;
         read(&fixture, "far://days/ada").await;
-        let nobody = Principal::new("nobody").with(Access::default().only([]));
+        let nobody = Principal::new("nobody").with(Access::default().allow_only([]));
         (fixture.connection, _) = Connection::open_for(nobody, &fixture.server, ToolNames::Path);
         read(&fixture, "far://days/ada").await;
         let records = fixture.records().await;

@@ -12,7 +12,7 @@ use mcpd_exec::{Command, Config, Executor, Limits};
 use mcpd_server::endpoint::Endpoint;
 use mcpd_server::transport::http::{self, Auth, Listener, Options, Token};
 use mcpd_server::{
-    Access, Calls, DEFAULT_KEEP, PatternError, Policy, Principal, Quota, RateLimit, Server,
+    Access, CallPattern, DEFAULT_KEEP, PatternError, Policy, Principal, Quota, RateLimit, Server,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -69,11 +69,13 @@ fn options() -> Options {
 
 /// Access to greet people whose names begin with an A, and to the tools below `math`.
 fn guest() -> Result<Access, PatternError> {
-    let greetings = Calls::default().tool("greet")?.argument("name", "A*")?;
-    let others = Calls::default().tool("math/**")?.tool("talk")?;
+    let greetings = CallPattern::default()
+        .tool("greet")?
+        .argument("name", "A*")?;
+    let others = CallPattern::default().tool("math/**")?.tool("talk")?;
     Ok(Access::default()
-        .only([greetings, others])
-        .deny(Calls::default().tool("talk")?))
+        .allow_only([greetings, others])
+        .deny(CallPattern::default().tool("talk")?))
 }
 
 /// Principal with a rate limit of one call in half an hour.
@@ -405,7 +407,7 @@ async fn a_message_to_an_open_stream_is_judged_by_the_rules_of_now() {
     };
     greet(1).await;
     read_until(&mut stream, "Hello, Ada!").await;
-    let greetings = Calls::default().tool("greet").expect("a pattern");
+    let greetings = CallPattern::default().tool("greet").expect("a pattern");
     auth.replace(&tokens(Access::default().deny(greetings)));
     greet(2).await;
     read_until(&mut stream, "unknown tool `greet`").await;

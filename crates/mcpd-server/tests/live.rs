@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use mcpd_exec::{Config, Executor, Level};
 use mcpd_server::{
-    Access, Calls, Connection, Database, Policy, Principal, Probing, Reply, Server, ServerBuilder,
-    ToolNames,
+    Access, CallPattern, Connection, Database, Policy, Principal, Probing, Reply, Server,
+    ServerBuilder, ToolNames,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -250,7 +250,7 @@ async fn a_file_is_followed_by_its_content() {
 #[tokio::test]
 async fn who_may_not_read_a_file_does_not_hear_that_it_comes_or_goes() {
     let served = Fixture::new().await;
-    let closed = Calls::default().tool("resources/closed.txt").unwrap();
+    let closed = CallPattern::default().tool("resources/closed.txt").unwrap();
     let guest = Principal::new("guest").with(Access::default().deny(closed));
     let (connection, mut messages) = Connection::open_for(guest, &served.server, ToolNames::Path);
     let uris = ["closed", "open"].map(|name| format!("mcpd://resources/{name}.txt"));

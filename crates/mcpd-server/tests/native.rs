@@ -5,7 +5,9 @@ use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use mcpd_server::transport::stdio::{self, Options};
-use mcpd_server::{Access, CallContext, Calls, Connection, Principal, Reply, Server, ToolNames};
+use mcpd_server::{
+    Access, CallContext, CallPattern, Connection, Principal, Reply, Server, ToolNames,
+};
 use serde_json::{Value, json};
 
 /// Far longer than any step here; only a hang reaches it.
@@ -175,8 +177,8 @@ async fn check_hidden(meta: Value, method: &str, params: impl Fn(&str) -> Value)
         .start()
         .expect("starts");
     server.catalog_ready().await;
-    let hall = Calls::default().tool("lamp/hall").expect("a pattern");
-    let principal = Principal::new("ada").with(Access::default().only([hall]));
+    let hall = CallPattern::default().tool("lamp/hall").expect("a pattern");
+    let principal = Principal::new("ada").with(Access::default().allow_only([hall]));
     let (connection, mut messages) = Connection::open_for(principal, &server, ToolNames::Path);
     let mut heard = async || {
         let message = tokio::time::timeout(PATIENCE, messages.recv()).await;

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::ptr;
 
 use mcpd_server::transport::http::{Certificate, Token};
-use mcpd_server::{Access, Calls, PatternError, Principal, Quota, RateLimit};
+use mcpd_server::{Access, CallPattern, PatternError, Principal, Quota, RateLimit};
 
 use super::file::{self, File};
 use super::tables::{ClientTable, RuleTable};
@@ -141,10 +141,10 @@ pub(super) fn principal(
     }
     let mut access = Access::default();
     if !allowed.is_empty() {
-        access = access.only(allowed);
+        access = access.allow_only(allowed);
     }
     if let Some(tools) = tools {
-        access = access.only([self::tools(file, "tools", tools)?]);
+        access = access.allow_only([self::tools(file, "tools", tools)?]);
     }
     Ok(principal.with(denied.into_iter().fold(access, Access::deny)))
 }
@@ -216,7 +216,7 @@ fn is_about(file: &File, rule: &RuleTable, name: &str) -> anyhow::Result<bool> {
 }
 
 /// The effect of a rule: whether it allows, and the calls it covers.
-fn calls(file: &File, rule: &Spanned<RuleTable>) -> anyhow::Result<(bool, Calls)> {
+fn calls(file: &File, rule: &Spanned<RuleTable>) -> anyhow::Result<(bool, CallPattern)> {
     let wants_one = || file.error(rule.span(), "a rule has either `allow` or `deny`");
     let table = rule.get_ref();
     let (is_allowed, key, patterns) = match (&table.allow, &table.deny) {
@@ -244,10 +244,14 @@ fn calls(file: &File, rule: &Spanned<RuleTable>) -> anyhow::Result<(bool, Calls)
 }
 
 /// All calls of these tools.
-pub(super) fn tools(file: &File, key: &str, patterns: &[Spanned<String>]) -> anyhow::Result<Calls> {
+pub(super) fn tools(
+    file: &File,
+    key: &str,
+    patterns: &[Spanned<String>],
+) -> anyhow::Result<CallPattern> {
     patterns
         .iter()
-        .try_fold(Calls::default(), |calls, pattern| {
+        .try_fold(CallPattern::default(), |calls, pattern| {
             let added = calls.tool(pattern.get_ref());
             added.map_err(|error| wrong(file, key, pattern, &error))
         })

@@ -2,7 +2,7 @@
 //! otherwise deny nothing, unnoticed.
 
 use mcpd_scriptspec::ScriptPath;
-use mcpd_server::{Calls, Catalog};
+use mcpd_server::{CallPattern, Catalog};
 
 use super::faults::Fault;
 use super::file::File;
@@ -21,8 +21,10 @@ pub(crate) fn unmatched_patterns(file: &File, catalog: &Catalog) -> anyhow::Resu
     let mut unmatched = Vec::new();
     for (key, pattern) in patterns(file) {
         let text = pattern.get_ref();
-        let calls = Calls::default().tool(text)?;
-        if paths.iter().any(|path| calls.are_of(path)) || sources::may_match_source(file, text)? {
+        let calls = CallPattern::default().tool(text)?;
+        if paths.iter().any(|path| calls.matches_tool(path))
+            || sources::may_match_source(file, text)?
+        {
             continue;
         }
         let nearest = suggest::nearest(text, paths.iter().map(|path| path.as_str()));

@@ -9,7 +9,7 @@ use super::words::{self, Word};
 use crate::policy::PatternError;
 
 /// Maximum number of characters of a command that a message quotes.
-const SHOWN: usize = 200;
+const MAX_QUOTED_CHARS: usize = 200;
 
 /// Allowed commands, if not all are, and denied ones.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -68,7 +68,7 @@ impl Rules {
             if let Some(pattern) = self.deny.iter().find(|pattern| pattern.may_be(command)) {
                 return Err(format!(
                     "The command was not run: `{}` is denied by the rule `{}`.",
-                    shown(command),
+                    quote_command(command),
                     pattern.text
                 ));
             }
@@ -92,7 +92,7 @@ impl Rules {
         match parsed.commands.iter().find(|command| !is_allowed(command)) {
             Some(command) => Err(format!(
                 "The command was not run: `{}` is not allowed. {}",
-                shown(command),
+                quote_command(command),
                 self.allowed()
             )),
             None => Ok(()),
@@ -179,9 +179,9 @@ impl Pattern {
     }
 }
 
-fn shown(command: &[Word]) -> String {
+fn quote_command(command: &[Word]) -> String {
     let words: Vec<_> = command.iter().map(Word::text).collect();
-    excerpt(&words.join(" "), SHOWN)
+    excerpt(&words.join(" "), MAX_QUOTED_CHARS)
 }
 
 #[cfg(test)]

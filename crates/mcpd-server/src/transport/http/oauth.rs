@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use super::auth::Unidentified;
-use crate::access::{Access, Calls};
+use crate::access::{Access, CallPattern};
 use crate::principal::Principal;
 use crate::sync::lock;
 
@@ -59,7 +59,7 @@ impl std::error::Error for OAuthError {}
 #[derive(Debug, Clone)]
 pub struct Scope {
     name: String,
-    calls: Calls,
+    calls: CallPattern,
     in_step_up: bool,
 }
 
@@ -70,7 +70,7 @@ impl Scope {
     /// # Errors
     ///
     /// The name is not valid for a scope.
-    pub fn new(name: &str, calls: Calls) -> Result<Self, OAuthError> {
+    pub fn new(name: &str, calls: CallPattern) -> Result<Self, OAuthError> {
         // "scope-token = 1*( %x21 / %x23-5B / %x5D-7E )" -- RFC 6749, 3.3
         let is_allowed = |byte| matches!(byte, b'!' | b'#'..=b'[' | b']'..=b'~');
         if name.is_empty() || !name.bytes().all(is_allowed) {
@@ -97,14 +97,14 @@ impl Scope {
 /// The bearer of a token becomes the principal `ISSUER#SUBJECT`.
 ///
 /// ```no_run
-/// use mcpd_server::Calls;
+/// use mcpd_server::CallPattern;
 /// use mcpd_server::transport::http::{Auth, Issuer, OAuth, Options, Scope};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let oauth = OAuth::new([Issuer::new("https://auth.example.com")?])
 ///     .resource("https://tools.example.com/mcp")?
-///     .scope(Scope::new("tools:read", Calls::default().tool("reports/*")?)?)
-///     .scope(Scope::new("tools:deploy", Calls::default().tool("deploy")?)?.in_step_up());
+///     .scope(Scope::new("tools:read", CallPattern::default().tool("reports/*")?)?)
+///     .scope(Scope::new("tools:deploy", CallPattern::default().tool("deploy")?)?.in_step_up());
 /// let options = Options::new(Auth::tokens([]).oauth(oauth));
 /// # Ok(()) }
 /// ```
@@ -264,6 +264,6 @@ impl OAuth {
                 missing.push((scope.name.clone(), scope.calls.clone()));
             }
         }
-        access.scopes(allowed, missing)
+        access.with_scopes(allowed, missing)
     }
 }

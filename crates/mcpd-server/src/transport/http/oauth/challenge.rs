@@ -82,12 +82,12 @@ fn metadata_url(resource: &str) -> String {
 mod tests {
     use super::super::{Issuer, Scope};
     use super::*;
-    use crate::access::Calls;
+    use crate::access::CallPattern;
 
     const HERE: &str = "http://127.0.0.1:43210/mcp";
 
     fn oauth() -> OAuth {
-        let scope = |name| Scope::new(name, Calls::default()).unwrap();
+        let scope = |name| Scope::new(name, CallPattern::default()).unwrap();
         OAuth::new([Issuer::new("https://auth.example").unwrap()])
             .scope(scope("read"))
             .scope(scope("list"))
@@ -160,7 +160,10 @@ mod tests {
     #[test]
     fn a_scope_has_a_name_that_fits_in_a_header() {
         for wrong in ["", "a b", "a\"", "a\\", "é", "a\n"] {
-            assert!(Scope::new(wrong, Calls::default()).is_err(), "{wrong}");
+            assert!(
+                Scope::new(wrong, CallPattern::default()).is_err(),
+                "{wrong}"
+            );
         }
     }
 }
