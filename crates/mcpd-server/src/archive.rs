@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::Server;
 use crate::context::Context;
 use crate::output::is_text;
-use crate::policy::{Redactor, Terms};
+use crate::policy::{EffectivePolicy, Redactor};
 use crate::principal::Principal;
 use crate::session::Session;
 use crate::sync::lock;
@@ -155,15 +155,15 @@ enum Body {
 }
 
 impl Output {
-    fn new(captured: &Captured, terms: &Terms) -> Option<Self> {
+    fn new(captured: &Captured, policy: &EffectivePolicy) -> Option<Self> {
         let body = match captured.whole() {
             Some(whole) => Body::Memory(whole),
             None => Body::Disk(captured.file.clone()?),
         };
         Some(Self {
             body,
-            redactor: terms.redactor().cloned(),
-            keeps_escapes: terms.keeps_escapes(),
+            redactor: policy.redactor().cloned(),
+            keeps_escapes: policy.keeps_escapes(),
         })
     }
 
@@ -200,7 +200,7 @@ impl Output {
             _ => (bytes, is_redacted),
         };
         Ok(match &self.redactor {
-            Some(redactor) if !is_redacted => redactor.bytes(bytes, self.omitted() > 0),
+            Some(redactor) if !is_redacted => redactor.redact_bytes(bytes, self.omitted() > 0),
             _ => bytes,
         })
     }
@@ -212,7 +212,7 @@ pub(crate) struct Shelf {
     archive: Arc<Archive>,
     reader: Reader,
     /// Policy of the called tool.
-    terms: Arc<Terms>,
+    policy: Arc<EffectivePolicy>,
     /// Part of the URIs that cannot be guessed.
     call_id: String,
     /// The result can contain links.
@@ -224,13 +224,13 @@ impl Shelf {
     pub(crate) fn new(
         server: &Server,
         context: &Context,
-        terms: &Arc<Terms>,
+        policy: &Arc<EffectivePolicy>,
         call_id: String,
     ) -> Self {
         Self {
             archive: Arc::clone(server.archive()),
             reader: Reader::new(&context.principal, context.introduced_session()),
-            terms: Arc::clone(terms),
+            policy: Arc::clone(policy),
             call_id,
             links: context.version.has_resource_links(),
         }
@@ -241,10 +241,10 @@ impl Shelf {
     ///
     /// Must be called on a tokio runtime.
     pub(crate) fn put(&self, stream: &str, captured: &Captured) -> Option<(String, Output)> {
-        if self.terms.limits().keep == 0 {
+        if self.policy.limits().keep == 0 {
             return None;
         }
-        let Some(output) = Output::new(captured, &self.terms) else {
+        let Some(output) = Output::new(captured, &self.policy) else {
             tracing::warn!(
                 call = self.call_id,
                 stream,

@@ -105,7 +105,7 @@ impl Call {
                 .inspect_err(|_| context.record.set_outcome("missing-capability"))
                 .map_err(Refusal::Capability)?;
         }
-        let known = script.terms.without_ignored(&script.spec, arguments);
+        let known = script.policy.drop_ignored(&script.spec, arguments);
         let arguments = known.as_deref().or(arguments);
         let repaired = match &script.schemas.input {
             Some(schema) => schema
@@ -116,7 +116,7 @@ impl Call {
         let arguments = repaired.as_deref().or(arguments);
         let invocation = script
             .spec
-            .invocation_with_env(&|name| script.terms.variable(name), arguments)
+            .invocation_with_env(&|name| script.policy.variable(name), arguments)
             .map_err(|faults| Refusal::Arguments(told(&faults)))?;
         let id = id::random();
         context.record.set_call_id(&id);
@@ -133,8 +133,8 @@ impl Call {
 
     /// Archive for long outputs of the script.
     fn shelf(&self) -> Shelf {
-        let terms = &self.script.terms;
-        Shelf::new(&self.server, &self.context, terms, self.id.clone())
+        let policy = &self.script.policy;
+        Shelf::new(&self.server, &self.context, policy, self.id.clone())
     }
 
     /// Runs the script until there is a result, which `interpret` extracts from its output.

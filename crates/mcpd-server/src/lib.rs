@@ -166,7 +166,7 @@ pub use environment::Environment;
 pub use error::Error;
 pub use interpreter::{Interpreter, Interpreters, MissingInterpreter};
 pub use native::{CallContext, IntoResourceBody, IntoToolResult, Json, Outgoing};
-pub use policy::{PatternError, Policy, Probing, Profile, Root, Rule, Terms};
+pub use policy::{EffectivePolicy, PatternError, Policy, Probing, Profile, Root, Rule};
 pub use principal::Principal;
 pub use quota::{Quota, RateLimit};
 pub use run_command::RunCommand;

@@ -203,7 +203,7 @@ fn read_mcp<R>(
     result: impl FnOnce(&Object<'_>, &mut Files<'_>) -> Result<R, Fault>,
 ) -> Result<Produced<R>, Fault> {
     let whole = printed::some(outcome)?;
-    let mut files = Files::new(&script.directory).under(&script.terms);
+    let mut files = Files::new(&script.directory).under(&script.policy);
     let read = mcp::read(&whole, |object| result(object, &mut files));
     for remark in files.remarks() {
         tracing::warn!(script = %script.path, "{remark}");

@@ -17,16 +17,16 @@ use crate::environment::Environment;
 use crate::own_files::OwnFiles;
 use crate::pattern::Pattern;
 
+mod effective;
 mod probing;
 mod redactor;
 mod root;
-mod terms;
 
+pub use effective::EffectivePolicy;
+pub(crate) use effective::ProbePolicy;
 pub use probing::Probing;
 pub(crate) use redactor::Redactor;
 pub use root::Root;
-pub(crate) use terms::ProbeTerms;
-pub use terms::Terms;
 
 /// Confinement of scripts: a sandbox and its limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,14 +52,14 @@ impl Profile {
     /// sets the user that scripts run as, if it names one. Paths that either allows to write or
     /// read stay allowed, because the operator wrote both, unless the other hides them. The floor
     /// may open paths that both hide, such as the secrets known to mcpd.
-    fn joined(&self, other: &Self) -> Self {
-        let mut joined = self.clone();
+    fn combined_with(&self, other: &Self) -> Self {
+        let mut combined = self.clone();
         let mut other = other.clone();
         let (floor, theirs) = (&self.sandbox, &mut other.sandbox);
         // Paths that only the rule hides are closed even where the floor opens them.
         let is_news = |path: &&PathBuf| !floor.hidden.contains(path);
         let only_theirs: Vec<_> = theirs.hidden.iter().filter(is_news).collect();
-        for paths in [&mut joined.sandbox.write, &mut joined.sandbox.read] {
+        for paths in [&mut combined.sandbox.write, &mut combined.sandbox.read] {
             paths.retain(|path| !is_below(path, &only_theirs));
         }
         let of_floor: Vec<_> = floor.hidden.iter().collect();
@@ -70,7 +70,7 @@ impl Profile {
         let is_named = |path: &&PathBuf| !known.contains(path);
         let of_floor: Vec<_> = floor.hidden.iter().filter(is_named).collect();
         theirs.read.retain(|path| !is_below(path, &of_floor));
-        let (ours, theirs) = (&mut joined.sandbox, &other.sandbox);
+        let (ours, theirs) = (&mut combined.sandbox, &other.sandbox);
         // Levels are ordered by strictness, so the maximum is the stricter one.
         ours.level = ours.level.max(theirs.level);
         ours.network = ours.network.max(theirs.network);
@@ -86,16 +86,16 @@ impl Profile {
             ours.sort();
             ours.dedup();
         }
-        tighten(&mut joined.limits, &other.limits);
-        joined
+        tighten(&mut combined.limits, &other.limits);
+        combined
     }
 }
 
 /// Returns whether `path` is one of these or below one, after resolving links.
 fn is_below(path: &Path, directories: &[&PathBuf]) -> bool {
-    let path = terms::real(path);
+    let path = effective::resolve_path(path);
     let mut directories = directories.iter();
-    directories.any(|directory| path.starts_with(terms::real(directory)))
+    directories.any(|directory| path.starts_with(effective::resolve_path(directory)))
 }
 
 /// Lowers every optional limit to that of `other`, if that has one.
@@ -231,10 +231,12 @@ impl Policy {
 
     /// Returns the settings of probes of the script at `path`, whose file is in `directory`.
     pub(crate) fn probing_of(&self, path: &ScriptPath, directory: &Path) -> Probing {
-        let root = self.root_of(directory).map(Root::own_probing);
-        let mut probing = self.probing.overridden(root.unwrap_or(&Probing::default()));
+        let root = self.root_of(directory).map(Root::probing_settings);
+        let mut probing = self
+            .probing
+            .overridden_by(root.unwrap_or(&Probing::default()));
         for rule in self.rules.iter().filter(|rule| rule.covers(path)) {
-            probing = probing.overridden(&rule.orders.probing);
+            probing = probing.overridden_by(&rule.settings.probing);
         }
         probing
     }
@@ -255,69 +257,69 @@ impl Policy {
 
     /// Returns the effective policy of the script at `path`, whose file is in `directory`.
     /// Without a `spec` the script has not been described yet, and receives no secrets.
-    pub(crate) fn terms(
+    pub(crate) fn effective_policy(
         &self,
         path: &ScriptPath,
         directory: &Path,
         spec: Option<&ScriptSpec>,
-    ) -> Terms {
-        Terms::new(self, self.orders(path), directory, spec)
+    ) -> EffectivePolicy {
+        EffectivePolicy::new(self, self.merged_settings(path), directory, spec)
     }
 
     /// Returns the effective policy of a probe of the script at `path`, whose file is in
     /// `directory`; with a `spec`, of a request for its state before its first call.
-    pub(crate) fn probe_terms(
+    pub(crate) fn probe_policy(
         &self,
         path: &ScriptPath,
         directory: &Path,
         spec: Option<&ScriptSpec>,
-    ) -> ProbeTerms {
+    ) -> ProbePolicy {
         let probing = self.probing_of(path, directory);
-        ProbeTerms::new(self, self.orders(path), directory, spec, probing)
+        ProbePolicy::new(self, self.merged_settings(path), directory, spec, probing)
     }
 
     /// Returns a text of all other settings that affect probes, without secrets.
-    pub(crate) fn described_for_probes(&self) -> String {
+    pub(crate) fn probe_settings_text(&self) -> String {
         let Profile { sandbox, .. } = &self.floor;
         format!("{sandbox:?} {}", self.environment.described())
     }
 
     /// Returns the merged rules of the script at `path`.
-    fn orders(&self, path: &ScriptPath) -> Orders {
-        let mut orders = Orders::default();
+    fn merged_settings(&self, path: &ScriptPath) -> RuleSettings {
+        let mut settings = RuleSettings::default();
         for rule in self.rules.iter().filter(|rule| rule.covers(path)) {
-            orders.add(&rule.orders);
+            settings.add(&rule.settings);
         }
-        orders
+        settings
     }
 
     /// Returns the effective policy of a built-in tool that works in `directory`: confined at
     /// least as `profile` says, which no rule loosens.
-    pub(crate) fn terms_at_least(
+    pub(crate) fn effective_policy_at_least(
         &self,
         profile: &Profile,
         timeout: Option<Duration>,
         path: &ScriptPath,
         directory: &Path,
         spec: &ScriptSpec,
-    ) -> Terms {
-        let mut orders = Orders {
+    ) -> EffectivePolicy {
+        let mut settings = RuleSettings {
             timeout,
-            ..Orders::default()
+            ..RuleSettings::default()
         };
         for rule in self.rules.iter().filter(|rule| rule.covers(path)) {
-            orders.add(&rule.orders);
+            settings.add(&rule.settings);
         }
-        orders.profile = Some(match &orders.profile {
-            Some(wanted) => profile.joined(wanted),
+        settings.profile = Some(match &settings.profile {
+            Some(wanted) => profile.combined_with(wanted),
             None => profile.clone(),
         });
-        Terms::new(self, orders, directory, Some(spec))
+        EffectivePolicy::new(self, settings, directory, Some(spec))
     }
 
     /// Returns a redactor of all secrets that scripts receive.
     pub(crate) fn secrets(&self) -> Option<Redactor> {
-        let variables = self.rules.iter().flat_map(|rule| &rule.orders.variables);
+        let variables = self.rules.iter().flat_map(|rule| &rule.settings.variables);
         Redactor::new(variables.map(|(name, secret)| (name.as_str(), secret.0.as_str())))
     }
 
@@ -343,12 +345,12 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     pattern: Pattern,
-    orders: Orders,
+    settings: RuleSettings,
 }
 
 /// Settings of one rule, or of several merged.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Orders {
+struct RuleSettings {
     profile: Option<Profile>,
     timeout: Option<Duration>,
     concurrency: Option<NonZeroUsize>,
@@ -386,7 +388,7 @@ impl Rule {
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         Ok(Self {
             pattern: Pattern::of_paths(pattern)?,
-            orders: Orders::default(),
+            settings: RuleSettings::default(),
         })
     }
 
@@ -398,21 +400,21 @@ impl Rule {
     /// Sets the confinement of the scripts.
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
-        self.orders.profile = Some(profile);
+        self.settings.profile = Some(profile);
         self
     }
 
     /// Sets the time limit of a run.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.orders.timeout = Some(timeout);
+        self.settings.timeout = Some(timeout);
         self
     }
 
     /// Sets the maximum number of concurrent runs of each script.
     #[must_use]
     pub fn concurrency(mut self, concurrency: NonZeroUsize) -> Self {
-        self.orders.concurrency = Some(concurrency);
+        self.settings.concurrency = Some(concurrency);
         self
     }
 
@@ -420,7 +422,7 @@ impl Rule {
     /// by default.
     #[must_use]
     pub fn redact(mut self, redact: bool) -> Self {
-        self.orders.redact = Some(redact);
+        self.settings.redact = Some(redact);
         self
     }
 
@@ -428,21 +430,21 @@ impl Rule {
     /// output. By default the output is converted to what a terminal would show.
     #[must_use]
     pub fn keep_escapes(mut self, keep: bool) -> Self {
-        self.orders.keeps_escapes = Some(keep);
+        self.settings.keeps_escapes = Some(keep);
         self
     }
 
     /// Sets whether calls of the scripts run in the background, overriding the scripts.
     #[must_use]
     pub fn task(mut self, task: TaskSupport) -> Self {
-        self.orders.task = Some(task);
+        self.settings.task = Some(task);
         self
     }
 
     /// Sets the confinement of the scripts during probes.
     #[must_use]
     pub fn probing(mut self, probing: Probing) -> Self {
-        self.orders.probing = probing;
+        self.settings.probing = probing;
         self
     }
 
@@ -450,17 +452,17 @@ impl Rule {
     #[must_use]
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let secret = Secret(value.into());
-        self.orders.variables.push((name.into(), secret));
+        self.settings.variables.push((name.into(), secret));
         self
     }
 
     /// Warns of its secrets that are too short to be told from other text.
     pub(crate) fn warn_of_short_secrets(&self) {
-        let Self { pattern, orders } = self;
+        let Self { pattern, settings } = self;
         let is_short = |secret: &Secret| secret.0.len() < redactor::MIN_LENGTH;
-        let variables = orders.variables.iter();
+        let variables = settings.variables.iter();
         for (name, _) in variables.filter(|(_, secret)| is_short(secret)) {
-            if orders.redact != Some(false) {
+            if settings.redact != Some(false) {
                 tracing::warn!(
                     tools = pattern.as_str(),
                     "the value of `{name}` is too short to be redacted: a script that prints it gives it away"
@@ -470,9 +472,9 @@ impl Rule {
     }
 
     /// Hashes its settings, secrets included.
-    pub(crate) fn hash_orders(&self, hasher: &mut impl Hasher) {
-        format!("{:?}", self.orders).hash(hasher);
-        for (_, secret) in &self.orders.variables {
+    pub(crate) fn hash_settings(&self, hasher: &mut impl Hasher) {
+        format!("{:?}", self.settings).hash(hasher);
+        for (_, secret) in &self.settings.variables {
             secret.0.hash(hasher);
         }
     }
@@ -482,7 +484,7 @@ impl Rule {
     }
 }
 
-impl Orders {
+impl RuleSettings {
     /// Merges the settings of a later rule.
     fn add(&mut self, later: &Self) {
         self.profile = later.profile.clone().or(self.profile.take());

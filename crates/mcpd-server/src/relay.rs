@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::context::SideStream;
-use crate::policy::{Redactor, Terms};
+use crate::policy::{EffectivePolicy, Redactor};
 use crate::sync::lock;
 
 /// Delay after the first printed line before any is sent: a run that ends within it sends only
@@ -103,12 +103,12 @@ impl<'a> Relay<'a> {
     pub(crate) fn new(
         speaker: Speaker,
         path: &'a ScriptPath,
-        terms: &'a Terms,
+        policy: &'a EffectivePolicy,
         side: SideStream,
     ) -> Self {
         Self {
-            keeps_escapes: terms.keeps_escapes(),
-            ..Self::with_redactor(speaker, path.as_str(), terms.redactor(), side)
+            keeps_escapes: policy.keeps_escapes(),
+            ..Self::with_redactor(speaker, path.as_str(), policy.redactor(), side)
         }
     }
 
@@ -158,7 +158,7 @@ impl<'a> Relay<'a> {
         match (self.speaker, stream) {
             (Speaker::Script | Speaker::TextScript, Stream::Stderr) => {
                 let bytes = match self.redactor {
-                    Some(redactor) => redactor.piece(bytes, continued, continues),
+                    Some(redactor) => redactor.redact_piece(bytes, continued, continues),
                     None => Cow::Borrowed(bytes),
                 };
                 let text = String::from_utf8_lossy(&bytes);
@@ -331,7 +331,7 @@ impl Printed {
     /// Text sent for the line, without secrets, after `left_out` dropped lines.
     fn text(&self, redactor: Option<&Arc<Redactor>>, left_out: u64) -> String {
         let bytes = match redactor {
-            Some(redactor) => redactor.piece(&self.bytes, false, self.is_cut),
+            Some(redactor) => redactor.redact_piece(&self.bytes, false, self.is_cut),
             None => Cow::Borrowed(&self.bytes[..]),
         };
         let line = String::from_utf8_lossy(&bytes);

@@ -27,7 +27,7 @@ use crate::admission::Rejection;
 use crate::context::Context;
 use crate::interaction::Answers;
 use crate::output::Exit;
-use crate::policy::Terms;
+use crate::policy::EffectivePolicy;
 use crate::private;
 use crate::relay::{Relay, Speaker};
 use crate::run_queue::Busy;
@@ -134,7 +134,7 @@ pub(crate) async fn run(
             Event::ResourceUpdated(uri),
         )
     });
-    let relay = Relay::new(speaker, &script.path, &script.terms, context.side.clone());
+    let relay = Relay::new(speaker, &script.path, &script.policy, context.side.clone());
     let run = pin!(execute(
         (server, context),
         Job::of(script),
@@ -160,7 +160,7 @@ impl Drop for Told {
 pub(crate) struct Job<'a> {
     /// Catalog entry for which it runs.
     pub(crate) path: &'a ScriptPath,
-    pub(crate) terms: &'a Terms,
+    pub(crate) policy: &'a EffectivePolicy,
     /// Format of its output.
     pub(crate) format: OutputFormat,
 }
@@ -170,7 +170,7 @@ impl<'a> Job<'a> {
     pub(crate) fn of(script: &'a Script) -> Self {
         Self {
             path: &script.path,
-            terms: &script.terms,
+            policy: &script.policy,
             format: script.spec.output,
         }
     }
@@ -202,7 +202,7 @@ async fn take_turn(
     (server, context): (&Server, &Context),
     Job {
         path,
-        terms,
+        policy,
         format,
     }: Job<'_>,
     command: Command,
@@ -210,7 +210,7 @@ async fn take_turn(
 ) -> Result<Outcome, RunError> {
     let arrived = Instant::now();
     let runs = &server.admission().runs;
-    let script_queue = runs.script_queue(path.as_str(), terms.concurrency_limit());
+    let script_queue = runs.script_queue(path.as_str(), policy.concurrency_limit());
     let turn = runs.acquire(&context.principal, &script_queue).await;
     let turn = turn.map_err(|busy| {
         server.metrics().count_refusal(Rejection::Busy);
@@ -221,8 +221,8 @@ async fn take_turn(
     let command = command.hold(Arc::new(turn));
     let run = server.metrics().start_run();
     let waited = arrived.elapsed();
-    let lack = Lack::of(&command, terms);
-    let ended = execute_with(server.executor(), terms, format, command, on_line).await;
+    let lack = Lack::of(&command, policy);
+    let ended = execute_with(server.executor(), policy, format, command, on_line).await;
     run.finish(&ended);
     let mut outcome = ended?;
     outcome.timing.queued += waited;
@@ -230,15 +230,15 @@ async fn take_turn(
         lack.find(path, &mut outcome).await;
     }
     server.gaps().report(&outcome.enforced);
-    regain_files(server, terms);
+    regain_files(server, policy);
     report_leftovers(path, &outcome);
     Ok(outcome)
 }
 
 /// Restores the rights to the server's own files that a run may have changed, and records it. No
 /// request waits for that.
-fn regain_files(server: &Server, terms: &Terms) {
-    let Some(files) = terms.endangered_files().map(Arc::clone) else {
+fn regain_files(server: &Server, policy: &EffectivePolicy) {
+    let Some(files) = policy.endangered_files().map(Arc::clone) else {
         return;
     };
     let auditor = server.auditor().map(Arc::clone);
@@ -269,7 +269,7 @@ fn report_leftovers(path: &ScriptPath, outcome: &Outcome) {
 /// Runs `command` on any executor, without queueing, for mcpd itself.
 pub(crate) async fn execute_with(
     executor: &Executor,
-    terms: &Terms,
+    policy: &EffectivePolicy,
     format: OutputFormat,
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
@@ -277,29 +277,29 @@ pub(crate) async fn execute_with(
     // The future is large, and every future that awaits it would move it.
     let ended = Box::pin(executor.run_with(command, on_line)).await;
     let mut outcome = ended.map_err(RunError::Start)?;
-    if terms.keeps_escapes() {
+    if policy.keeps_escapes() {
         outcome.stdout.terminal = None;
         outcome.stderr.terminal = None;
     }
-    redacted(terms, format, outcome).await
+    redacted(policy, format, outcome).await
 }
 
 /// Redacts the outcome, except for kept files: these are redacted when they are read.
 async fn redacted(
-    terms: &Terms,
+    policy: &EffectivePolicy,
     format: OutputFormat,
     mut outcome: Outcome,
 ) -> Result<Outcome, RunError> {
-    let Some(redactor) = terms.redactor().map(Arc::clone) else {
+    let Some(redactor) = policy.redactor().map(Arc::clone) else {
         return Ok(outcome);
     };
     let redact = move || {
         outcome.stdout = if format == OutputFormat::Text {
-            redactor.text(&outcome.stdout)
+            redactor.redact_text(&outcome.stdout)
         } else {
-            redactor.json(&outcome.stdout)
+            redactor.redact_json(&outcome.stdout)
         };
-        outcome.stderr = redactor.text(&outcome.stderr);
+        outcome.stderr = redactor.redact_text(&outcome.stderr);
         outcome
     };
     // An output can be megabytes.
@@ -406,7 +406,7 @@ async fn files(
     if contents.is_empty() {
         return Ok(None);
     }
-    let run_as = script.terms.sandbox().run_as;
+    let run_as = script.policy.sandbox().run_as;
     let inputs = Arc::clone(server.inputs());
     let write = move || write(inputs.path()?, contents, run_as).map(Some);
     tokio::task::spawn_blocking(write).await?

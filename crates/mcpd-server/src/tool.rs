@@ -24,7 +24,7 @@ use crate::interaction::Brought;
 use crate::launch::Launch;
 use crate::native::{CallContext, NativeTool};
 use crate::param_headers::{self, HeaderParameter, ParameterHeaders};
-use crate::policy::Terms;
+use crate::policy::EffectivePolicy;
 use crate::run_command::CommandTool;
 use crate::run_queue::ScriptQueue;
 use crate::schema::Schemas;
@@ -100,7 +100,7 @@ pub(crate) struct Script {
     /// Schemas of its arguments and of its structured content.
     pub(crate) schemas: Schemas,
     /// Effective policy.
-    pub(crate) terms: Arc<Terms>,
+    pub(crate) policy: Arc<EffectivePolicy>,
     /// Capabilities that a client must declare, if the script requires any.
     pub(crate) required: Option<Box<ClientCapabilities>>,
     pub(crate) launch: Launch,
@@ -110,7 +110,7 @@ impl Script {
     /// Returns the command of a call in which its interpreter reads `file`, under its policy.
     pub(crate) fn command_with(&self, file: Option<&Path>) -> Command {
         let command = self.launch.command_with(file).current_dir(&self.directory);
-        self.terms
+        self.policy
             .apply(command)
             .env("MCPD_TOOL", self.path.as_str())
     }
@@ -119,7 +119,7 @@ impl Script {
     /// write it.
     pub(crate) fn state_command(&self) -> Command {
         let command = self.launch.command().current_dir(&self.directory);
-        let command = self.terms.apply(command);
+        let command = self.policy.apply(command);
         command.env("MCPD_TOOL", self.path.as_str()).arg("--state")
     }
 
@@ -274,10 +274,10 @@ impl Tool {
 
     /// Effective policy of its processes, unless it has none.
     #[must_use]
-    pub fn terms(&self) -> Option<&Terms> {
+    pub fn policy(&self) -> Option<&EffectivePolicy> {
         match &self.body {
-            Body::Script(script) => Some(&script.terms),
-            Body::Command(tool) => Some(tool.terms()),
+            Body::Script(script) => Some(&script.policy),
+            Body::Command(tool) => Some(tool.policy()),
             Body::Native(_) | Body::Remote(_) => None,
         }
     }
@@ -294,7 +294,7 @@ impl Tool {
     /// Time limit of a run, if there is one.
     pub(crate) fn longest_run(&self) -> Option<Duration> {
         match &self.body {
-            Body::Script(script) => Some(script.terms.limits().wall),
+            Body::Script(script) => Some(script.policy.limits().wall),
             Body::Command(tool) => Some(tool.longest()),
             Body::Native(_) | Body::Remote(_) => None,
         }
@@ -302,7 +302,8 @@ impl Tool {
 
     /// Support of calls in the background.
     pub(crate) fn task_support(&self) -> TaskSupport {
-        self.terms().map_or(TaskSupport::Never, Terms::task)
+        self.policy()
+            .map_or(TaskSupport::Never, EffectivePolicy::task)
     }
 
     pub(crate) fn script(&self) -> Option<&Arc<Script>> {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use mcpd_exec::{Command, Containment, Enforcement, Executor, Level, Limits, Network};
 use mcpd_protocol::{Prompt, ToolAnnotations};
 use mcpd_scriptspec::{ScriptSpec, TaskSupport};
-use mcpd_server::{Terms, Tool};
+use mcpd_server::{EffectivePolicy, Tool};
 use serde_json::Value;
 
 use super::{find_tool, server_of, with_server};
@@ -37,10 +37,10 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
             output::write_json(tool.definition())?;
         } else {
             let mut text = description(&tool);
-            if let Some(terms) = tool.terms() {
-                text += &confinement(terms);
-                text += &in_force(server.executor(), terms).await;
-                text += &allowance(terms);
+            if let Some(policy) = tool.policy() {
+                text += &confinement(policy);
+                text += &in_force(server.executor(), policy).await;
+                text += &allowance(policy);
             }
             if let Some(source) = tool.source() {
                 writeln!(text, "\nRuns elsewhere: {source}").expect(STRING);
@@ -157,8 +157,8 @@ fn hints(annotations: &ToolAnnotations) -> impl Iterator<Item = &'static str> {
 const STRING: &str = "a string takes everything";
 
 /// Sandbox of the script.
-fn confinement(terms: &Terms) -> String {
-    let sandbox = terms.sandbox();
+fn confinement(policy: &EffectivePolicy) -> String {
+    let sandbox = policy.sandbox();
     let mut text = format!("\nSandbox: {}", sandbox.level);
     if sandbox.level > Level::None && sandbox.network == Network::Off {
         text += ", without a network";
@@ -179,9 +179,9 @@ fn confinement(terms: &Terms) -> String {
 }
 
 /// Permissions, limits and variables of the script. Variables are shown by name alone.
-fn allowance(terms: &Terms) -> String {
-    let mut text = format!("Limits: {}\n", limits(terms.limits()).join(", "));
-    let names: Vec<_> = terms.variables().collect();
+fn allowance(policy: &EffectivePolicy) -> String {
+    let mut text = format!("Limits: {}\n", limits(policy.limits()).join(", "));
+    let names: Vec<_> = policy.variables().collect();
     if !names.is_empty() {
         writeln!(text, "Variables: {}", names.join(", ")).expect(STRING);
     }
@@ -207,15 +207,15 @@ fn limits(limits: &Limits) -> Vec<String> {
 
 /// Restrictions in force on this machine, measured by running this program under
 /// the policy of the script.
-async fn in_force(executor: &Executor, terms: &Terms) -> String {
+async fn in_force(executor: &Executor, policy: &EffectivePolicy) -> String {
     let program = match std::env::current_exe() {
-        Ok(program) if terms.sandbox().level > Level::None => program,
+        Ok(program) if policy.sandbox().level > Level::None => program,
         _ => return String::new(),
     };
     let command = Command::new(program)
         .arg("--version")
-        .limits(terms.limits().clone())
-        .sandbox(terms.sandbox().clone());
+        .limits(policy.limits().clone())
+        .sandbox(policy.sandbox().clone());
     let enforced = match executor.run(command).await {
         Ok(outcome) => outcome.enforced,
         Err(error) => return format!("  calls will fail here: failed to {error}\n"),

@@ -190,7 +190,7 @@ impl Recorder<'_> {
     fn redacted_text(self, text: &str) -> String {
         let redacted = self
             .redactor
-            .map(|redactor| redactor.piece(text.as_bytes(), false, false));
+            .map(|redactor| redactor.redact_piece(text.as_bytes(), false, false));
         redacted.map_or_else(
             || text.to_owned(),
             |text| String::from_utf8_lossy(&text).into_owned(),
@@ -200,7 +200,7 @@ impl Recorder<'_> {
     fn redacted_json(self, json: &str) -> Cow<'_, str> {
         let redacted = self
             .redactor
-            .map(|redactor| redactor.json_text(json.as_bytes()));
+            .map(|redactor| redactor.redact_json_text(json.as_bytes()));
         match redacted {
             Some(Cow::Owned(json)) => String::from_utf8_lossy(&json).into_owned().into(),
             _ => json.into(),

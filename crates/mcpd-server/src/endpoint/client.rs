@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::call::told_of;
 use crate::interaction::Failure;
 use crate::output;
-use crate::policy::{Policy, Terms};
+use crate::policy::{EffectivePolicy, Policy};
 use crate::run::RunError;
 use crate::source::NO_SOURCES;
 
@@ -86,14 +86,15 @@ impl From<RunError> for Unanswered {
 
 impl Client {
     /// Returns the policy for the tool at `path`.
-    pub(super) fn terms(&self, path: &ScriptPath) -> Terms {
+    pub(super) fn policy_for(&self, path: &ScriptPath) -> EffectivePolicy {
         let mut spec = ScriptSpec::default();
         spec.output = OutputFormat::Json;
-        self.policy.terms(path, &self.directory, Some(&spec))
+        self.policy
+            .effective_policy(path, &self.directory, Some(&spec))
     }
 
     /// Builds the command that sends a request under these terms.
-    pub(super) fn command(&self, terms: &Terms, asked: &Asked<'_>) -> Command {
+    pub(super) fn command(&self, policy: &EffectivePolicy, asked: &Asked<'_>) -> Command {
         let mut words = self.command.iter();
         let program = words.next().map_or("", String::as_str);
         let command = match program.contains('/') {
@@ -104,7 +105,7 @@ impl Client {
         let mut request = serde_json::to_vec(asked).expect("a request has string keys only");
         // The line end is for a shell that reads a line.
         request.push(b'\n');
-        terms.apply(command).env(NO_SOURCES, "1").stdin(request)
+        policy.apply(command).env(NO_SOURCES, "1").stdin(request)
     }
 
     /// Reads the answer in the output, and logs stderr.

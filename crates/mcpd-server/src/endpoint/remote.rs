@@ -19,7 +19,7 @@ use crate::call::invalid_arguments;
 use crate::interaction::Failure;
 use crate::native::CallContext;
 use crate::output::exit_result;
-use crate::policy::Terms;
+use crate::policy::EffectivePolicy;
 use crate::relay::{Relay, Speaker};
 use crate::run::{self, Job};
 use crate::schema::Schema;
@@ -45,7 +45,7 @@ struct EndpointTool {
     name: String,
     path: ScriptPath,
     schema: Schema,
-    terms: Terms,
+    policy: EffectivePolicy,
 }
 
 /// Result of an endpoint that runs commands, as mcpd's own does.
@@ -117,7 +117,7 @@ impl EndpointTool {
             client: Arc::clone(client),
             name: name.to_owned(),
             schema: Schema::compile(schema).map_err(wrong)?,
-            terms: client.terms(&path),
+            policy: client.policy_for(&path),
             path,
         })
     }
@@ -135,7 +135,7 @@ impl EndpointTool {
         };
         let arguments = repaired.as_deref().unwrap_or(arguments);
         let answer = self.ask(arguments, context).await;
-        let readable = |text| self.terms.readable(text);
+        let readable = |text| self.policy.redact_for_terminal(text);
         answer.and_then(|answer| result(answer, readable)).or_else(|unanswered| {
             let Unanswered { told, reason } = unanswered;
             if let Failure::NoResult(_) = told {
@@ -152,16 +152,16 @@ impl EndpointTool {
             tool: Some(&self.name),
             arguments: Some(arguments),
         };
-        let command = self.client.command(&self.terms, &asked);
+        let command = self.client.command(&self.policy, &asked);
         let relay = Relay::new(
             Speaker::Script,
             &self.path,
-            &self.terms,
+            &self.policy,
             request.side.clone(),
         );
         let job = Job {
             path: &self.path,
-            terms: &self.terms,
+            policy: &self.policy,
             format: OutputFormat::Json,
         };
         let run = pin!(run::execute(

@@ -102,8 +102,8 @@ impl Endpoint {
         let path = below(&self.prefix, LIST_TOOLS);
         let wrong = |error: PathError| format!("has a prefix that can't be one: {error}");
         // Policy rules match paths, so the request has one too.
-        let terms = client.terms(&path.parse().map_err(wrong)?);
-        let mut limits = terms.limits().clone();
+        let policy = client.policy_for(&path.parse().map_err(wrong)?);
+        let mut limits = policy.limits().clone();
         // The limit of a call does not apply to the list, without which there are no calls.
         limits.wall = LIST_TIME;
         let asked = Asked {
@@ -111,8 +111,8 @@ impl Endpoint {
             tool: None,
             arguments: None,
         };
-        let command = client.command(&terms, &asked).limits(limits);
-        let run = run::execute_with(executor, &terms, OutputFormat::Json, command, |_| {});
+        let command = client.command(&policy, &asked).limits(limits);
+        let run = run::execute_with(executor, &policy, OutputFormat::Json, command, |_| {});
         let outcome = run.await.map_err(Unanswered::from);
         let answer = outcome.and_then(|outcome| client.answer(&outcome));
         let wrong = |reason: &str| format!("did not list its tools: {reason}");
@@ -170,7 +170,7 @@ impl Source for Endpoint {
             rule,
         } = self;
         (command, directory, prefix, refresh).hash(&mut hasher);
-        rule.hash_orders(&mut hasher);
+        rule.hash_settings(&mut hasher);
         Some(hasher.finish())
     }
 

@@ -172,7 +172,7 @@ async fn ask_state(
     script: &Script,
     context: &Context,
 ) -> Result<String, ErrorObject> {
-    let mut limits = script.terms.limits().clone();
+    let mut limits = script.policy.limits().clone();
     limits.capture_head = limits.capture_head.max(MAX_STATE);
     let command = script.state_command().limits(limits);
     let ended = execute((server, context), Job::of(script), command, |_| {}).await;

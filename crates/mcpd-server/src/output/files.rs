@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::mcp::check;
 use super::media;
 use crate::catalog::real_path;
-use crate::policy::Terms;
+use crate::policy::EffectivePolicy;
 use crate::regular;
 
 /// Maximum size of all files of one result, in bytes.
@@ -23,7 +23,7 @@ const MAX_BYTES: u64 = 16 << 20;
 pub(super) struct Files<'a> {
     directory: &'a Path,
     /// Permissions of the script that names the files; unrestricted without them.
-    terms: Option<&'a Terms>,
+    policy: Option<&'a EffectivePolicy>,
     room: u64,
     /// Number of images that became resources.
     resources: usize,
@@ -35,7 +35,7 @@ impl<'a> Files<'a> {
     pub(super) fn new(directory: &'a Path) -> Self {
         Self {
             directory,
-            terms: None,
+            policy: None,
             room: MAX_BYTES,
             resources: 0,
             remarks: Vec::new(),
@@ -43,8 +43,8 @@ impl<'a> Files<'a> {
     }
 
     /// Restricts the files to those that a script under `terms` may read.
-    pub(super) fn under(mut self, terms: &'a Terms) -> Self {
-        self.terms = Some(terms);
+    pub(super) fn under(mut self, policy: &'a EffectivePolicy) -> Self {
+        self.policy = Some(policy);
         self
     }
 
@@ -81,8 +81,8 @@ impl<'a> Files<'a> {
 
     /// Reduces a text to the characters that a terminal would show.
     fn text(&self, block: &mut Map<String, Value>) {
-        if let (Some(terms), Some(Value::String(text))) = (self.terms, block.get_mut("text")) {
-            *text = terms.readable(std::mem::take(text));
+        if let (Some(policy), Some(Value::String(text))) = (self.policy, block.get_mut("text")) {
+            *text = policy.redact_for_terminal(std::mem::take(text));
         }
     }
 
@@ -161,8 +161,8 @@ impl<'a> Files<'a> {
 
     /// Returns the bytes without secrets.
     fn redacted(&self, bytes: Vec<u8>) -> Vec<u8> {
-        match self.terms.and_then(Terms::redactor) {
-            Some(redactor) => redactor.bytes(bytes, false),
+        match self.policy.and_then(EffectivePolicy::redactor) {
+            Some(redactor) => redactor.redact_bytes(bytes, false),
             None => bytes,
         }
     }
@@ -188,8 +188,8 @@ impl<'a> Files<'a> {
     fn read(&mut self, path: &str) -> Result<Vec<u8>, String> {
         let file = self.directory.join(path);
         let may_read = |file: &File, real: &Path| {
-            self.terms
-                .is_none_or(|terms| terms.may_hand_over(file, real, self.directory))
+            self.policy
+                .is_none_or(|policy| policy.may_read_for_script(file, real, self.directory))
         };
         let bytes = read_at_most(&file, self.room, may_read)
             .map_err(|error| format!("the file `{path}` can't be read: {error}"))?;

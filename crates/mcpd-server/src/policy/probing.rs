@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcpd_exec::{Level, Missing, Network, Sandbox};
 
 /// Default time limit of a probe.
-const TIMEOUT: Duration = Duration::from_secs(5);
+const DEFAULT_PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Operator's settings of probes. An absent setting is left to a more general rule.
 ///
@@ -61,7 +61,7 @@ impl Probing {
     }
 
     /// Returns a copy, with the settings of `special` taking precedence.
-    pub(crate) fn overridden(&self, special: &Self) -> Self {
+    pub(crate) fn overridden_by(&self, special: &Self) -> Self {
         Self {
             level: special.level.or(self.level),
             network: special.network.or(self.network),
@@ -92,7 +92,7 @@ impl Probing {
 
     /// Returns the time limit of a probe.
     pub(crate) fn time_limit(&self) -> Duration {
-        self.timeout.unwrap_or(TIMEOUT)
+        self.timeout.unwrap_or(DEFAULT_PROBE_TIMEOUT)
     }
 
     /// Returns whether a probe may run with the confinement of calls where the system offers no

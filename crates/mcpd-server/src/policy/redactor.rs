@@ -17,7 +17,7 @@ pub(super) const MIN_LENGTH: usize = 6;
 const MIN_PART: usize = 4;
 
 /// Position of a secret in a text, and the index of the pattern that matched.
-type Found = (Range<usize>, usize);
+type Match = (Range<usize>, usize);
 
 /// Search for the secrets of one script.
 pub(crate) struct Redactor {
@@ -62,51 +62,51 @@ impl Redactor {
     }
 
     /// Redacts a text from its beginning, possibly cut at the end.
-    pub(crate) fn bytes(&self, text: Vec<u8>, cut_end: bool) -> Vec<u8> {
-        match self.piece(&text, false, cut_end) {
+    pub(crate) fn redact_bytes(&self, text: Vec<u8>, cut_end: bool) -> Vec<u8> {
+        match self.redact_piece(&text, false, cut_end) {
             Cow::Owned(redacted) => redacted,
             Cow::Borrowed(_) => text,
         }
     }
 
     /// Redacts the output of a text script, and the form that a terminal would show.
-    pub(crate) fn text(&self, output: &Captured) -> Captured {
-        let mut redacted = self.text_alone(output);
-        redacted.terminal = self.shown(output);
+    pub(crate) fn redact_text(&self, output: &Captured) -> Captured {
+        let mut redacted = self.redact_captured(output);
+        redacted.terminal = self.redact_shown(output);
         redacted
     }
 
-    fn shown(&self, output: &Captured) -> Option<Box<Captured>> {
+    fn redact_shown(&self, output: &Captured) -> Option<Box<Captured>> {
         let shown = output.terminal.as_ref();
-        shown.map(|shown| Box::new(self.text_alone(shown)))
+        shown.map(|shown| Box::new(self.redact_captured(shown)))
     }
 
-    fn text_alone(&self, output: &Captured) -> Captured {
+    fn redact_captured(&self, output: &Captured) -> Captured {
         match output.whole() {
-            Some(whole) => replaced(output, self.piece(&whole, false, false), &[]),
+            Some(whole) => with_contents(output, self.redact_piece(&whole, false, false), &[]),
             None => {
-                let head = self.piece(&output.head, false, true);
-                replaced(output, head, &self.piece(&output.tail, true, false))
+                let head = self.redact_piece(&output.head, false, true);
+                with_contents(output, head, &self.redact_piece(&output.tail, true, false))
             }
         }
     }
 
     /// Redacts JSON output: the result is JSON again, and a secret is found in any escaped
     /// spelling.
-    pub(crate) fn json(&self, output: &Captured) -> Captured {
+    pub(crate) fn redact_json(&self, output: &Captured) -> Captured {
         let Some(whole) = output.whole() else {
-            return self.text(output);
+            return self.redact_text(output);
         };
-        let mut redacted = match self.json_text(&whole) {
+        let mut redacted = match self.redact_json_text(&whole) {
             Cow::Borrowed(_) => output.clone(),
-            redacted @ Cow::Owned(_) => replaced(output, redacted, &[]),
+            redacted @ Cow::Owned(_) => with_contents(output, redacted, &[]),
         };
-        redacted.terminal = self.shown(output);
+        redacted.terminal = self.redact_shown(output);
         redacted
     }
 
     /// Redacts a JSON text.
-    pub(crate) fn json_text<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
+    pub(crate) fn redact_json_text<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
         if memchr::memchr(b'\\', json).is_none() && !self.detector.is_match(json) {
             return Cow::Borrowed(json);
         }
@@ -114,21 +114,21 @@ impl Redactor {
         let mut rest = json;
         while let Some(first) = rest.first() {
             let (token, after) = rest.split_at(token_length(*first, rest));
-            redacted.extend_from_slice(&self.token(token));
+            redacted.extend_from_slice(&self.redact_token(token));
             rest = after;
         }
         // Now only a secret that spans several tokens can be left.
-        Cow::Owned(self.piece(&redacted, false, false).into_owned())
+        Cow::Owned(self.redact_piece(&redacted, false, false).into_owned())
     }
 
     /// Redacts one token of JSON.
-    fn token<'a>(&self, token: &'a [u8]) -> Cow<'a, [u8]> {
+    fn redact_token<'a>(&self, token: &'a [u8]) -> Cow<'a, [u8]> {
         let text = match serde_json::from_slice(token) {
             Ok(Value::String(text)) => text.into_bytes(),
             // A number or a literal.
             _ => token.to_vec(),
         };
-        match self.piece(&text, false, false) {
+        match self.redact_piece(&text, false, false) {
             Cow::Borrowed(_) => Cow::Borrowed(token),
             Cow::Owned(text) => {
                 let text = Value::String(String::from_utf8_lossy(&text).into_owned());
@@ -138,23 +138,23 @@ impl Redactor {
     }
 
     /// Redacts a piece of text. At a cut, a part of a secret counts as one.
-    pub(crate) fn piece<'a>(
+    pub(crate) fn redact_piece<'a>(
         &self,
         text: &'a [u8],
         cut_start: bool,
         cut_end: bool,
     ) -> Cow<'a, [u8]> {
         let mut found = Vec::new();
-        if cut_start && let Some(end) = self.end_in(text) {
+        if cut_start && let Some(end) = self.find_end(text) {
             found.push(end);
         }
         if self.detector.is_match(text) {
             for secret in self.finder.find_overlapping_iter(text) {
-                add(&mut found, (secret.range(), secret.pattern().as_usize()));
+                add_match(&mut found, (secret.range(), secret.pattern().as_usize()));
             }
         }
-        if cut_end && let Some(start) = self.start_in(text) {
-            add(&mut found, start);
+        if cut_end && let Some(start) = self.find_start(text) {
+            add_match(&mut found, start);
         }
         if found.is_empty() {
             return Cow::Borrowed(text);
@@ -172,7 +172,7 @@ impl Redactor {
     }
 
     /// Returns the longest end of a secret that `text` begins with.
-    fn end_in(&self, text: &[u8]) -> Option<Found> {
+    fn find_end(&self, text: &[u8]) -> Option<Match> {
         let found = self.patterns.iter().enumerate();
         let found = found.filter_map(|(pattern, (secret, _))| {
             let secret = secret.as_bytes();
@@ -185,7 +185,7 @@ impl Redactor {
     }
 
     /// Returns the longest beginning of a secret that `text` ends with.
-    fn start_in(&self, text: &[u8]) -> Option<Found> {
+    fn find_start(&self, text: &[u8]) -> Option<Match> {
         let found = self.patterns.iter().enumerate();
         let found = found.filter_map(|(pattern, (secret, _))| {
             let secret = secret.as_bytes();
@@ -199,7 +199,7 @@ impl Redactor {
 
 /// Adds a match that ends no earlier than those before it, unless it lies within one; keeps as
 /// few matches as cover the same text.
-fn add(found: &mut Vec<Found>, next: Found) {
+fn add_match(found: &mut Vec<Match>, next: Match) {
     let place = &next.0;
     // A match within the last one is dropped; a last one within `next`, or covered by its
     // neighbours, is removed. Otherwise the loop ends.
@@ -228,10 +228,10 @@ fn spellings(secret: &str) -> Vec<String> {
     for escaped in [
         quoted.to_owned(),
         // These are the defaults of common libraries: Python's, PHP's, C#'s, Go's.
-        escaped(quoted, foreign, false),
-        escaped(quoted, foreign, true),
-        escaped(quoted, html, false),
-        escaped(quoted, most, true),
+        escape(quoted, foreign, false),
+        escape(quoted, foreign, true),
+        escape(quoted, html, false),
+        escape(quoted, most, true),
     ] {
         spellings.push(escaped.replace('/', "\\/"));
         spellings.push(escaped);
@@ -244,7 +244,7 @@ fn spellings(secret: &str) -> Vec<String> {
 }
 
 /// Escapes some characters by their numbers, as JSON does.
-fn escaped(text: &str, is_meant: impl Fn(char) -> bool, is_upper_case: bool) -> String {
+fn escape(text: &str, is_meant: impl Fn(char) -> bool, is_upper_case: bool) -> String {
     let mut escaped = String::new();
     for char in text.chars() {
         if !is_meant(char) {
@@ -286,7 +286,7 @@ fn token_length(first: u8, text: &[u8]) -> usize {
 }
 
 /// Returns the output with other contents, and its byte counts unchanged.
-fn replaced(output: &Captured, head: Cow<'_, [u8]>, tail: &[u8]) -> Captured {
+fn with_contents(output: &Captured, head: Cow<'_, [u8]>, tail: &[u8]) -> Captured {
     let mut replaced = output.clone();
     replaced.head = Bytes::from(head.into_owned());
     replaced.tail = Bytes::copy_from_slice(tail);
@@ -305,7 +305,7 @@ mod tests {
         Redactor::new(secrets.into_iter()).unwrap()
     }
 
-    fn captured(head: &str, tail: &str, omitted: u64) -> Captured {
+    fn capture(head: &str, tail: &str, omitted: u64) -> Captured {
         let mut captured = Captured::default();
         captured.head = Bytes::copy_from_slice(head.as_bytes());
         captured.tail = Bytes::copy_from_slice(tail.as_bytes());
@@ -316,8 +316,8 @@ mod tests {
 
     #[track_caller]
     fn check(head: &str, tail: &str, omitted: u64, expected: &str) {
-        let printed = captured(head, tail, omitted);
-        let redacted = redactor().text(&printed);
+        let printed = capture(head, tail, omitted);
+        let redacted = redactor().redact_text(&printed);
         assert_eq!(redacted.total_bytes, printed.total_bytes);
         assert_eq!(redacted.omitted_bytes, omitted);
         let (head, tail) = (&redacted.head, &redacted.tail);
@@ -326,23 +326,26 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_replaced_by_its_name() {
+    fn secret_is_replaced_by_its_name() {
         check("a s3cr\"et-key b", "", 0, "a [redacted KEY] b|");
         check("123456123456", "", 0, "[redacted PIN][redacted PIN]|");
         check("12345 s3cret", "", 0, "12345 s3cret|");
     }
 
     #[test]
-    fn secret_in_what_a_terminal_shows_is_found() {
-        let mut printed = captured("123\x1b[0m456", "", 0);
-        printed.terminal = Some(Box::new(captured("123456", "", 0)));
-        for redacted in [redactor().text(&printed), redactor().json(&printed)] {
+    fn secret_is_found_in_terminal_output() {
+        let mut printed = capture("123\x1b[0m456", "", 0);
+        printed.terminal = Some(Box::new(capture("123456", "", 0)));
+        for redacted in [
+            redactor().redact_text(&printed),
+            redactor().redact_json(&printed),
+        ] {
             assert_eq!(redacted.terminal_view().head, "[redacted PIN]");
         }
     }
 
     #[test]
-    fn it_is_found_inside_json_and_line_by_line() {
+    fn secret_is_found_inside_json_and_line_by_line() {
         check(
             r#"{"k":"s3cr\"et-key"}"#,
             "",
@@ -353,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_found_as_libraries_escape_it() {
+    fn secret_is_found_in_escapes_of_common_libraries() {
         let secrets = [("PATH", "key/ä&𝄞/end")];
         let redactor = Redactor::new(secrets.into_iter()).unwrap();
         for text in [
@@ -364,13 +367,13 @@ mod tests {
             r"key/ä\u0026𝄞/end",
             r"key/\u00E4\u0026\uD834\uDD1E/end",
         ] {
-            let redacted = redactor.text(&captured(text, "", 0));
+            let redacted = redactor.redact_text(&capture(text, "", 0));
             assert_eq!(redacted.head, "[redacted PATH]", "{text}");
         }
     }
 
     #[test]
-    fn a_part_is_found_where_an_output_was_cut() {
+    fn secret_is_found_in_part_at_a_cut() {
         check("x 1234", "3456 y", 10, "x [redacted PIN]|[redacted PIN] y");
         check("x 123", "456 y", 10, "x 123|456 y");
         check("x 123", "456 y", 0, "x [redacted PIN] y|");
@@ -386,12 +389,12 @@ mod tests {
             ("RUN", "xxxxxx"),
         ];
         let redactor = Redactor::new(secrets.into_iter()).unwrap();
-        let redacted = redactor.piece(text.as_bytes(), false, cut_end);
+        let redacted = redactor.redact_piece(text.as_bytes(), false, cut_end);
         assert_eq!(String::from_utf8_lossy(&redacted), expected);
     }
 
     #[test]
-    fn of_secrets_that_overlap_nothing_is_left() {
+    fn overlapping_secrets_are_redacted_completely() {
         let check = |text, expected| check_overlapping(text, false, expected);
         check("> abcdefghijkl <", "> [redacted ABC][redacted BCD] <");
         // A match within others is covered by them.
@@ -402,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn nor_where_the_second_was_cut() {
+    fn overlapping_secrets_are_redacted_at_a_cut() {
         check_overlapping("> abcdefghij", true, "> [redacted ABC][redacted BCD]");
         check_overlapping("> abcdefghij", false, "> [redacted ABC]ij");
         check_overlapping("> abcdefgh", true, "> [redacted ABC]");
@@ -410,12 +413,12 @@ mod tests {
 
     #[track_caller]
     fn check_json(json: &str, expected: &str) {
-        let redacted = redactor().json(&captured(json, "", 0));
+        let redacted = redactor().redact_json(&capture(json, "", 0));
         assert_eq!(String::from_utf8_lossy(&redacted.head), expected);
     }
 
     #[test]
-    fn json_stays_json() {
+    fn redacted_json_stays_json() {
         check_json(
             r#"{"a": "x s3cr\u0022et\u002dkey", "b":123456,"c" : [1.50, true]}"#,
             r#"{"a": "x [redacted KEY]", "b":"[redacted PIN]","c" : [1.50, true]}"#,
@@ -425,12 +428,12 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_does_not_show_in_debug() {
+    fn redactor_hides_secrets_in_debug() {
         assert_eq!(format!("{:?}", redactor()), "Redactor { .. }");
     }
 
     #[test]
-    fn what_is_too_short_is_not_looked_for() {
+    fn short_secrets_are_not_redacted() {
         assert!(Redactor::new([("A", "12345"), ("B", "")].into_iter()).is_none());
     }
 }

@@ -47,8 +47,8 @@ impl Root {
         let path = path.as_ref();
         Self {
             path: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
-            include: Globs::none(),
-            exclude: Globs::none(),
+            include: Globs::empty(),
+            exclude: Globs::empty(),
             probing: Probing::default(),
         }
     }
@@ -62,7 +62,7 @@ impl Root {
         mut self,
         patterns: impl IntoIterator<Item = T>,
     ) -> Result<Self, PatternError> {
-        self.include = Globs::read(&self.path, patterns)?;
+        self.include = Globs::compile(&self.path, patterns)?;
         Ok(self)
     }
 
@@ -75,7 +75,7 @@ impl Root {
         mut self,
         patterns: impl IntoIterator<Item = T>,
     ) -> Result<Self, PatternError> {
-        self.exclude = Globs::read(&self.path, patterns)?;
+        self.exclude = Globs::compile(&self.path, patterns)?;
         Ok(self)
     }
 
@@ -92,32 +92,32 @@ impl Root {
     }
 
     /// Returns its settings of probes.
-    pub(super) fn own_probing(&self) -> &Probing {
+    pub(super) fn probing_settings(&self) -> &Probing {
         &self.probing
     }
 
     /// Returns why the file or directory at `path` is excluded, if it is.
     pub(crate) fn reason_against(&self, path: &Path, is_directory: bool) -> Option<String> {
-        if let Some(pattern) = self.exclude.matching(path, is_directory) {
+        if let Some(pattern) = self.exclude.matching_pattern(path, is_directory) {
             return Some(format!("`exclude` in mcpd.toml has `{pattern}`"));
         }
         // An included file may lie deeper.
         let is_included = is_directory
             || self.include.texts.is_empty()
-            || self.include.matching(path, is_directory).is_some();
+            || self.include.matching_pattern(path, is_directory).is_some();
         (!is_included).then(|| "nothing in `include` in mcpd.toml matches it".to_owned())
     }
 }
 
 impl Globs {
-    fn none() -> Self {
+    fn empty() -> Self {
         Self {
             texts: Vec::new(),
             matcher: Gitignore::empty(),
         }
     }
 
-    fn read<T: Into<String>>(
+    fn compile<T: Into<String>>(
         root: &Path,
         patterns: impl IntoIterator<Item = T>,
     ) -> Result<Self, PatternError> {
@@ -135,7 +135,7 @@ impl Globs {
     }
 
     /// Returns the pattern that matches `path` or a directory above it.
-    fn matching(&self, path: &Path, is_directory: bool) -> Option<&str> {
+    fn matching_pattern(&self, path: &Path, is_directory: bool) -> Option<&str> {
         if self.texts.is_empty() || !path.starts_with(self.matcher.path()) {
             return None;
         }

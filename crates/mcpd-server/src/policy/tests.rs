@@ -6,9 +6,9 @@ use mcpd_exec::{Level, Missing, Network, RunAs};
 
 use super::*;
 
-fn terms(policy: &Policy, path: &str) -> Terms {
+fn effective_policy(policy: &Policy, path: &str) -> EffectivePolicy {
     let path = path.parse().unwrap();
-    policy.terms(&path, Path::new("/nowhere"), Some(&ScriptSpec::default()))
+    policy.effective_policy(&path, Path::new("/nowhere"), Some(&ScriptSpec::default()))
 }
 
 #[track_caller]
@@ -22,7 +22,7 @@ fn check_pattern(pattern: &str, path: &str, matches: bool) {
 }
 
 #[test]
-fn a_pattern_matches_whole_paths() {
+fn pattern_matches_whole_paths() {
     check_pattern("reports/*", "reports/sales", true);
     check_pattern("reports/*", "reports/2026/sales", false);
     check_pattern("reports/**", "reports/2026/sales", true);
@@ -34,7 +34,7 @@ fn a_pattern_matches_whole_paths() {
 }
 
 #[test]
-fn a_pattern_that_can_not_be_read_is_refused() {
+fn invalid_pattern_is_rejected() {
     let error = Rule::new("reports/[").unwrap_err().to_string();
     assert!(
         error.starts_with("read the pattern `reports/[`: "),
@@ -43,7 +43,7 @@ fn a_pattern_that_can_not_be_read_is_refused() {
 }
 
 #[test]
-fn a_later_rule_goes_before_an_earlier_one_and_variables_add_up() {
+fn later_rule_overrides_earlier_one_and_variables_add_up() {
     let all = Rule::new("**")
         .unwrap()
         .timeout(Duration::from_secs(1))
@@ -55,16 +55,16 @@ fn a_later_rule_goes_before_an_earlier_one_and_variables_add_up() {
         .timeout(Duration::from_secs(2))
         .variable("A", "other");
     let policy = Policy::default().rule(all).rule(one);
-    let one = terms(&policy, "one");
+    let one = effective_policy(&policy, "one");
     assert_eq!(one.limits().wall, Duration::from_secs(2));
     assert_eq!(one.sandbox().level, Level::Guarded);
     assert_eq!(one.variables().collect::<Vec<_>>(), ["B", "A"]);
-    let two = terms(&policy, "two");
+    let two = effective_policy(&policy, "two");
     assert_eq!(two.limits().wall, Duration::from_secs(1));
 }
 
 #[test]
-fn no_rule_goes_below_the_floor() {
+fn floor_is_loosened_by_no_rule() {
     let mut floor = Profile::new(Sandbox::guarded().write("/a").network(Network::Off));
     floor.limits.memory = Some(64);
     floor.limits.cpu = Some(Duration::from_secs(9));
@@ -77,14 +77,14 @@ fn no_rule_goes_below_the_floor() {
         .rule(Rule::new("loose").unwrap().profile(loose))
         .rule(Rule::new("strict").unwrap().profile(strict));
 
-    let loose = terms(&policy, "loose");
+    let loose = effective_policy(&policy, "loose");
     assert_eq!(loose.sandbox().level, Level::Guarded);
     assert_eq!(loose.sandbox().network, Network::Off);
     assert_eq!(loose.sandbox().run_as, Some(RunAs::new(1, 2)));
     assert_eq!(loose.limits().memory, Some(64));
     assert_eq!(loose.limits().cpu, Some(Duration::from_secs(9)));
 
-    let strict = terms(&policy, "strict");
+    let strict = effective_policy(&policy, "strict");
     assert_eq!(strict.sandbox().level, Level::Strict);
     assert_eq!(strict.sandbox().missing, Missing::Refuse);
     assert_eq!(strict.sandbox().network, Network::Off);
@@ -93,7 +93,7 @@ fn no_rule_goes_below_the_floor() {
 }
 
 #[test]
-fn a_rule_runs_scripts_as_nobody_else_and_opens_nothing_that_the_floor_hides() {
+fn floor_keeps_its_user_and_hidden_paths() {
     let floor = Sandbox::guarded()
         .run_as(RunAs::new(1, 1))
         .write("/srv")
@@ -116,19 +116,19 @@ fn a_rule_runs_scripts_as_nobody_else_and_opens_nothing_that_the_floor_hides() {
                 .unwrap()
                 .profile(Profile::new(secretive)),
         );
-    let own = terms(&policy, "own");
+    let own = effective_policy(&policy, "own");
     assert_eq!(own.sandbox().run_as, Some(RunAs::new(1, 1)));
     let written = ["/home/known/.ssh", "/srv", "/vaults"].map(Path::new);
     assert_eq!(own.sandbox().write, written);
     let hidden = |path: &str| own.sandbox().hidden.iter().any(|hidden| hidden == path);
     assert!(hidden("/vault") && hidden("/srv/a"));
-    let secretive = terms(&policy, "secretive");
+    let secretive = effective_policy(&policy, "secretive");
     assert_eq!(secretive.sandbox().write, [Path::new("/home/known/.ssh")]);
 }
 
 #[test]
 #[cfg(unix)]
-fn no_link_opens_what_the_floor_hides() {
+fn floor_hides_paths_behind_links() {
     let directory = tempfile::tempdir().unwrap();
     let (vault, link) = (
         directory.path().join("vault"),
@@ -140,11 +140,11 @@ fn no_link_opens_what_the_floor_hides() {
     let policy = Policy::default()
         .floor(Profile::new(Sandbox::guarded().hide(&vault)))
         .rule(Rule::new("own").unwrap().profile(own));
-    assert!(terms(&policy, "own").sandbox().write.is_empty());
+    assert!(effective_policy(&policy, "own").sandbox().write.is_empty());
 }
 
 #[test]
-fn a_policy_is_another_when_anything_of_it_is_and_not_because_it_was_used() {
+fn policy_equality_covers_every_setting_and_no_cache() {
     fn policy(rule: Rule) -> Policy {
         let environment = Environment::of_this_process().pass("A").set("B", "b");
         let policy = Policy::default().environment(environment).hide("/hidden");
@@ -152,7 +152,7 @@ fn a_policy_is_another_when_anything_of_it_is_and_not_because_it_was_used() {
     }
     let rule = || Rule::new("one").unwrap().variable("KEY", "secret");
     let used = policy(rule());
-    terms(&used, "one");
+    effective_policy(&used, "one");
     assert!(used == policy(rule()));
     let strict = || Profile::new(Sandbox::strict());
     let mut limits = Limits::default();
@@ -177,10 +177,13 @@ fn a_policy_is_another_when_anything_of_it_is_and_not_because_it_was_used() {
 }
 
 #[test]
-fn secrets_show_in_no_debug() {
+fn secrets_are_hidden_in_debug() {
     let rule = Rule::new("**").unwrap().variable("KEY", "s3cret-key");
     let policy = Policy::default().rule(rule);
-    for shown in [format!("{policy:?}"), format!("{:?}", terms(&policy, "x"))] {
+    for shown in [
+        format!("{policy:?}"),
+        format!("{:?}", effective_policy(&policy, "x")),
+    ] {
         assert!(
             shown.contains("KEY") && !shown.contains("s3cret-key"),
             "{shown}"

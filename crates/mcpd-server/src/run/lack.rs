@@ -8,7 +8,7 @@ use mcpd_exec::{Command, Ending, Level, Outcome, Sandbox};
 use mcpd_scriptspec::ScriptPath;
 
 use crate::output;
-use crate::policy::Terms;
+use crate::policy::EffectivePolicy;
 
 /// Search for the hidden files that a failed run mentions.
 pub(super) struct Lack {
@@ -21,8 +21,8 @@ impl Lack {
     /// Exit codes of shells and `env` for a program that was not found or cannot be executed.
     const NOT_EXECUTED: [i32; 2] = [126, 127];
 
-    pub(super) fn of(command: &Command, terms: &Terms) -> Option<Self> {
-        let sandbox = terms.shared_sandbox();
+    pub(super) fn of(command: &Command, policy: &EffectivePolicy) -> Option<Self> {
+        let sandbox = policy.shared_sandbox();
         (sandbox.level > Level::None).then(|| Self {
             sandbox: Arc::clone(sandbox),
             directory: command.directory().unwrap_or(Path::new("/")).to_owned(),

@@ -23,7 +23,7 @@ use crate::context::Context;
 use crate::interaction::Failure;
 use crate::launch::temporary_variables;
 use crate::output::Exit;
-use crate::policy::{Policy, Terms};
+use crate::policy::{EffectivePolicy, Policy};
 use crate::private::Lasting;
 use crate::relay::{Relay, Speaker};
 use crate::run::{self, Job, RunError};
@@ -39,7 +39,7 @@ pub(crate) struct CommandTool {
     path: ScriptPath,
     /// Its arguments, in the form of a script's.
     spec: ScriptSpec,
-    terms: Arc<Terms>,
+    policy: Arc<EffectivePolicy>,
     /// Maximum timeout that a call may request.
     longest: Duration,
     shell: Vec<String>,
@@ -80,18 +80,18 @@ impl CommandTool {
         let path: ScriptPath = NAME.parse().expect("it is a name");
         let (directory, temporary) = work_directory(directory)?;
         profile.sandbox = profile.sandbox.write(&directory);
-        let terms_for = |timeout: Option<Duration>, spec: &ScriptSpec| {
-            policy.terms_at_least(&profile, timeout, &path, &directory, spec)
+        let policy_for = |timeout: Option<Duration>, spec: &ScriptSpec| {
+            policy.effective_policy_at_least(&profile, timeout, &path, &directory, spec)
         };
         let limit = |otherwise: Option<Duration>| {
             let timeout = timeout.or(otherwise);
-            terms_for(timeout, &ScriptSpec::default()).limits().wall
+            policy_for(timeout, &ScriptSpec::default()).limits().wall
         };
         // A longer timeout for commands raises the maximum; the timeout of all scripts is capped
         // by a maximum that is set.
         let longest = max_timeout.unwrap_or(MAX_TIMEOUT).max(limit(max_timeout));
-        let terms = terms_for(Some(limit(None).min(longest)), &ScriptSpec::default());
-        let background = match (terms.sandbox().level, has_runs) {
+        let effective_policy = policy_for(Some(limit(None).min(longest)), &ScriptSpec::default());
+        let background = match (effective_policy.sandbox().level, has_runs) {
             (Level::None, _) => "Processes that it leaves in the background go on after the call.",
             (_, false) => "Processes that it leaves in the background are ended with the call.",
             (_, true) => {
@@ -105,13 +105,13 @@ impl CommandTool {
         );
         let spec = spec(longest, &description);
         if temporary.is_some() {
-            run::give(&directory, terms.sandbox().run_as)
+            run::give(&directory, effective_policy.sandbox().run_as)
                 .map_err(|error| format!("hand over its directory: {error}"))?;
         }
         Ok(Self {
             path,
             spec,
-            terms: Arc::new(terms),
+            policy: Arc::new(effective_policy),
             longest,
             shell,
             rules,
@@ -141,8 +141,8 @@ impl CommandTool {
         &self.path
     }
 
-    pub(crate) fn terms(&self) -> &Arc<Terms> {
-        &self.terms
+    pub(crate) fn policy(&self) -> &Arc<EffectivePolicy> {
+        &self.policy
     }
 
     /// Maximum run time of a command.
@@ -173,7 +173,7 @@ impl CommandTool {
         arguments: Option<&RawValue>,
         record: &RequestRecord,
     ) -> Result<Arguments, Box<CallToolResult>> {
-        let known = self.terms.without_ignored(&self.spec, arguments);
+        let known = self.policy.drop_ignored(&self.spec, arguments);
         let invocation = self
             .spec
             .invocation(known.as_deref().or(arguments))
@@ -200,11 +200,11 @@ impl CommandTool {
         let call_id = id::random();
         context.record.set_call_id(&call_id);
         let command = run::identified(self.command(arguments), &call_id);
-        let terms = &self.terms;
-        let relay = Relay::new(Speaker::Command, &self.path, terms, context.side.clone());
+        let policy = &self.policy;
+        let relay = Relay::new(Speaker::Command, &self.path, policy, context.side.clone());
         let job = Job {
             path: &self.path,
-            terms,
+            policy,
             format: OutputFormat::Text,
         };
         let run = pin!(run::execute((server, context), job, command, |line| {
@@ -212,7 +212,7 @@ impl CommandTool {
         }));
         let ended = relay.during(run).await;
         context.record.add_run(&ended, Exit::of_any_program);
-        let shelf = Shelf::new(server, context, terms, call_id);
+        let shelf = Shelf::new(server, context, policy, call_id);
         match ended {
             Ok(outcome) => Ok(output::command_result(&outcome, &shelf)),
             Err(error) => self.failure(&error).told_by_tool(),
@@ -220,7 +220,7 @@ impl CommandTool {
     }
 
     fn command(&self, arguments: Arguments) -> Command {
-        let mut limits = self.terms.limits().clone();
+        let mut limits = self.policy.limits().clone();
         if let Some(timeout) = arguments.timeout_ms {
             limits.wall = Duration::from_millis(timeout);
         }
@@ -235,7 +235,7 @@ impl CommandTool {
         let temporary = temporary_variables(command.program()).iter().copied();
         let command = temporary.fold(command, Command::temporary);
         let command = self
-            .terms
+            .policy
             .apply(command)
             .limits(limits)
             .env("MCPD_TOOL", NAME);
@@ -351,7 +351,7 @@ mod tests {
     #[track_caller]
     fn check(options: RunCommand, policy: &Policy, timeout: u64, longest: u64) {
         let tool = CommandTool::new(options, policy, false).unwrap();
-        let seconds = [tool.terms.limits().wall, tool.longest].map(|time| time.as_secs());
+        let seconds = [tool.policy.limits().wall, tool.longest].map(|time| time.as_secs());
         assert_eq!(seconds, [timeout, longest]);
     }
 

@@ -31,7 +31,7 @@ impl Secrets {
     pub fn redact(&self, text: String) -> String {
         match &self.redactor {
             Some(redactor) => {
-                let text = redactor.bytes(text.into_bytes(), false);
+                let text = redactor.redact_bytes(text.into_bytes(), false);
                 String::from_utf8_lossy(&text).into_owned()
             }
             None => text,
@@ -42,7 +42,7 @@ impl Secrets {
     #[must_use]
     pub fn redact_beginning(&self, beginning: Vec<u8>) -> Vec<u8> {
         match &self.redactor {
-            Some(redactor) => redactor.bytes(beginning, true),
+            Some(redactor) => redactor.redact_bytes(beginning, true),
             None => beginning,
         }
     }
@@ -51,7 +51,7 @@ impl Secrets {
     #[must_use]
     pub fn redact_json(&self, json: Vec<u8>) -> Vec<u8> {
         match &self.redactor {
-            Some(redactor) => redactor.json_text(&json).into_owned(),
+            Some(redactor) => redactor.redact_json_text(&json).into_owned(),
             None => json,
         }
     }

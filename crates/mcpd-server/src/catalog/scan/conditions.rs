@@ -41,7 +41,7 @@ impl Conditions {
         if let Some(known) = known.get(&key) {
             return Arc::clone(known);
         }
-        let mut text = format!("{key}\n{}\n", policy.described_for_probes());
+        let mut text = format!("{key}\n{}\n", policy.probe_settings_text());
         for program in programs(shebang, &extension) {
             describe_program(&mut text, &program);
         }

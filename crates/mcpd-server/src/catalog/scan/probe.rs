@@ -9,7 +9,7 @@ use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, Stream};
 use crate::catalog::walk::Candidate;
 use crate::error::chain;
 use crate::launch::Launch;
-use crate::policy::{ProbeTerms, Terms};
+use crate::policy::{EffectivePolicy, ProbePolicy};
 
 /// Maximum size of the output of a probe per stream, in bytes.
 const OUTPUT_LIMIT: usize = 1 << 20;
@@ -45,20 +45,20 @@ pub(super) async fn probe(
     executor: &Executor,
     candidate: &Candidate,
     launch: &Launch,
-    terms: &ProbeTerms,
+    policy: &ProbePolicy,
 ) -> Probed {
     let mut command = launch.command().arg("--help").current_dir(&candidate.root);
-    if terms.level() > Level::None {
+    if policy.level() > Level::None {
         command = command.start_in_temporary_directory();
     }
-    let confined = limited(terms, terms.terms(), command.clone());
+    let confined = limited(policy, policy.effective_policy(), command.clone());
     let mut ended = executor.run(confined.clone()).await;
     let mut missing = Vec::new();
     if let (Err(StartError::Unenforceable { missing: lacks, .. }), Some(fallback)) =
-        (&ended, terms.fallback())
+        (&ended, policy.fallback())
     {
         missing.clone_from(lacks);
-        ended = executor.run(limited(terms, fallback, command)).await;
+        ended = executor.run(limited(policy, fallback, command)).await;
     }
     let outcome = match ended {
         Ok(outcome) => outcome,
@@ -70,8 +70,8 @@ pub(super) async fn probe(
             };
         }
     };
-    missing.extend(lacking(&outcome.enforced, terms));
-    let remedy = terms.is_confined().then(|| remedy(&outcome)).flatten();
+    missing.extend(lacking(&outcome.enforced, policy));
+    let remedy = policy.is_confined().then(|| remedy(&outcome)).flatten();
     let answer = match outcome.ending {
         Ending::Exited(0) => Ok(HelpText::of(outcome)),
         // `env` in a first line ends this way if it cannot start the interpreter.
@@ -88,20 +88,20 @@ pub(super) async fn probe(
     }
 }
 
-fn limited(probe: &ProbeTerms, terms: &Terms, command: Command) -> Command {
-    let mut limits = terms.limits().clone();
+fn limited(probe: &ProbePolicy, policy: &EffectivePolicy, command: Command) -> Command {
+    let mut limits = policy.limits().clone();
     limits.wall = probe.time_limit();
     limits.capture_head = OUTPUT_LIMIT;
     limits.capture_tail = 0;
     limits.output_hard = OUTPUT_LIMIT as u64;
-    terms.apply(command).limits(limits)
+    policy.apply(command).limits(limits)
 }
 
 /// Returns the missing mechanisms of the confinement that only probes have. Those of calls, and
 /// those of limits, are reported when calls run.
-fn lacking(enforced: &Enforcement, terms: &ProbeTerms) -> Vec<MissingMechanism> {
+fn lacking(enforced: &Enforcement, policy: &ProbePolicy) -> Vec<MissingMechanism> {
     const LIMITS: [&str; 2] = ["cgroup", "process limit"];
-    let mut missing = match terms.is_confined() {
+    let mut missing = match policy.is_confined() {
         true => enforced.missing.clone(),
         false => Vec::new(),
     };

@@ -83,7 +83,7 @@ impl ScannedScript {
                 file: candidate.file.clone(),
                 directory: candidate.root.clone(),
                 schemas,
-                terms: Arc::new(policy.terms(&path, candidate.directory(), Some(spec))),
+                policy: Arc::new(policy.effective_policy(&path, candidate.directory(), Some(spec))),
                 required: required_capabilities(&spec.requires),
                 spec: Arc::clone(spec),
                 launch,

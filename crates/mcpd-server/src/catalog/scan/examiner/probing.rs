@@ -31,8 +31,8 @@ impl Examiner {
             launch,
             is_ours,
         } = script;
-        let terms = (self.policy).probe_terms(&candidate.path, candidate.directory(), None);
-        let probed = probe::probe(&self.executor, &candidate, &launch, &terms).await;
+        let policy = (self.policy).probe_policy(&candidate.path, candidate.directory(), None);
+        let probed = probe::probe(&self.executor, &candidate, &launch, &policy).await;
         self.gaps.report_probe(&probed.missing);
         let path = candidate.path.clone();
         let remedy = probed.remedy.map(|key| probe::help_with(key, &path));

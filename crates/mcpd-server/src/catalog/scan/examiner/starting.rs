@@ -25,9 +25,11 @@ impl Examiner {
         candidate: &Candidate,
         path: &ScriptPath,
     ) -> Result<Launch, Diagnostic> {
-        let terms = self.policy.terms(path, candidate.directory(), None);
+        let effective = self
+            .policy
+            .effective_policy(path, candidate.directory(), None);
         let command = launch.command().current_dir(&candidate.root);
-        match self.executor.inspect(&terms.apply(command)) {
+        match self.executor.inspect(&effective.apply(command)) {
             Ok(()) => Ok(launch),
             Err(error) if self.is_static && !is_of_file(&error) => Ok(launch),
             Err(error) => Err(probe::not_started(&error)),
@@ -103,7 +105,7 @@ impl Examiner {
         let interpreter = for_script_kit.as_ref().unwrap_or(found);
         let run_as = self
             .policy
-            .terms(path, Path::new(""), None)
+            .effective_policy(path, Path::new(""), None)
             .sandbox()
             .run_as;
         let write = |variant: Variant| {

@@ -14,21 +14,21 @@ use mcpd_exec::{Command, Level, Limits, Network, Sandbox};
 use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxRequest, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Orders, Policy, Probing, Profile, Redactor, Secret, tighten};
+use super::{Policy, Probing, Profile, Redactor, RuleSettings, Secret, tighten};
 use crate::environment::Inherited;
 use crate::own_files::OwnFiles;
 use crate::regular;
 use crate::run_queue::ConcurrencyLimit;
 
 /// Captured bytes of an output that is useful only as a whole.
-const STRUCTURED_OUTPUT: usize = 16 << 20;
+const MAX_STRUCTURED_OUTPUT: usize = 16 << 20;
 
 /// Default number of concurrent runs of a script.
-const CONCURRENCY: NonZeroUsize = NonZeroUsize::new(16).expect("it is not zero");
+const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::new(16).expect("it is not zero");
 
 /// Permissions, limits and environment of one script.
 #[derive(Debug)]
-pub struct Terms {
+pub struct EffectivePolicy {
     sandbox: Arc<Sandbox>,
     limits: Limits,
     environment: Inherited,
@@ -41,21 +41,21 @@ pub struct Terms {
     ignored_arguments: Arc<BTreeSet<String>>,
 }
 
-impl Terms {
+impl EffectivePolicy {
     pub(super) fn new(
         policy: &Policy,
-        orders: Orders,
+        settings: RuleSettings,
         directory: &Path,
         spec: Option<&ScriptSpec>,
     ) -> Self {
-        Self::confined(policy, orders, directory, spec, &Sandbox::none())
+        Self::with_least_sandbox(policy, settings, directory, spec, &Sandbox::none())
     }
 
     /// Returns the policy of a script that is confined at least as `least` says, and may write
     /// only where that allows it.
-    pub(super) fn confined(
+    pub(super) fn with_least_sandbox(
         policy: &Policy,
-        orders: Orders,
+        settings: RuleSettings,
         directory: &Path,
         spec: Option<&ScriptSpec>,
         least: &Sandbox,
@@ -63,13 +63,13 @@ impl Terms {
         let Profile {
             mut sandbox,
             limits: kernel,
-        } = match &orders.profile {
-            Some(profile) => policy.floor.joined(profile),
+        } = match &settings.profile {
+            Some(profile) => policy.floor.combined_with(profile),
             None => policy.floor.clone(),
         };
         if let Some(wish) = spec.and_then(|spec| spec.sandbox.as_ref()) {
-            resolve_links(&mut sandbox);
-            sandbox = sandbox.tighten(&wished(wish, directory));
+            add_link_targets(&mut sandbox);
+            sandbox = sandbox.tighten(&wished_sandbox(wish, directory));
         }
         // The environment of a described script depends on the level of its calls: a request for
         // its state must see the same one.
@@ -94,21 +94,24 @@ impl Terms {
         let mut limits = policy.limits.clone();
         tighten(&mut limits, &kernel);
         let declared = spec.and_then(|spec| spec.timeout);
-        limits.wall = orders.timeout.or(declared).unwrap_or(limits.wall);
+        limits.wall = settings.timeout.or(declared).unwrap_or(limits.wall);
         if spec.is_some_and(is_wanted_whole) {
-            limits.capture_head = limits.capture_head.max(STRUCTURED_OUTPUT);
+            limits.capture_head = limits.capture_head.max(MAX_STRUCTURED_OUTPUT);
         }
         let declared = spec.and_then(|spec| spec.concurrency?.try_into().ok());
-        let concurrency = orders.concurrency.or(declared).unwrap_or(CONCURRENCY);
+        let concurrency = settings
+            .concurrency
+            .or(declared)
+            .unwrap_or(DEFAULT_CONCURRENCY);
         let declared_task = spec.map(|spec| spec.task);
         let variables = match spec {
-            Some(_) => orders.variables,
+            Some(_) => settings.variables,
             None => Vec::new(),
         };
         let secrets = variables
             .iter()
             .map(|(name, secret)| (name.as_str(), secret.0.as_str()));
-        let redactor = match orders.redact {
+        let redactor = match settings.redact {
             Some(false) => None,
             _ => Redactor::new(secrets).map(Arc::new),
         };
@@ -118,10 +121,10 @@ impl Terms {
             sandbox: Arc::new(sandbox),
             limits,
             redactor,
-            keeps_escapes: orders.keeps_escapes.unwrap_or_default(),
+            keeps_escapes: settings.keeps_escapes.unwrap_or_default(),
             variables,
             concurrency_limit: ConcurrencyLimit::new(concurrency),
-            task: orders.task.or(declared_task).unwrap_or_default(),
+            task: settings.task.or(declared_task).unwrap_or_default(),
             ignored_arguments: Arc::clone(&policy.ignored_arguments),
         }
     }
@@ -187,7 +190,7 @@ impl Terms {
 
     /// Returns the arguments of a call without those that the operator ignores and the script
     /// does not declare; `None` if no argument is ignored.
-    pub(crate) fn without_ignored(
+    pub(crate) fn drop_ignored(
         &self,
         spec: &ScriptSpec,
         arguments: Option<&RawValue>,
@@ -219,7 +222,7 @@ impl Terms {
 
     /// Returns a redacted text as a terminal would show it. It is redacted once more, because a
     /// secret that escape sequences interrupt becomes whole only then.
-    pub(crate) fn readable(&self, text: String) -> String {
+    pub(crate) fn redact_for_terminal(&self, text: String) -> String {
         if self.keeps_escapes {
             return text;
         }
@@ -228,7 +231,7 @@ impl Terms {
             Cow::Owned(shown) => shown,
         };
         let shown = match &self.redactor {
-            Some(redactor) => redactor.bytes(shown, false),
+            Some(redactor) => redactor.redact_bytes(shown, false),
             None => shown,
         };
         String::from_utf8_lossy(&shown).into_owned()
@@ -243,68 +246,74 @@ impl Terms {
     /// script.
     ///
     /// Otherwise a confined script could have mcpd read files that it may not read itself.
-    pub(crate) fn may_hand_over(&self, file: &File, path: &Path, directory: &Path) -> bool {
+    pub(crate) fn may_read_for_script(&self, file: &File, path: &Path, directory: &Path) -> bool {
         let may_read = |run_as| regular::is_readable_by(run_as, file, path).unwrap_or(false);
-        self.may_be_shown(path, directory) && self.sandbox.run_as.is_none_or(may_read)
+        self.is_visible(path, directory) && self.sandbox.run_as.is_none_or(may_read)
     }
 
     /// Returns whether the path lies in a home in which programs keep private files, unless the
     /// script lies there too.
-    fn is_kept(&self, path: &Path, directory: &Path) -> bool {
+    fn is_private(&self, path: &Path, directory: &Path) -> bool {
         let kept = self.sandbox.hidden_by(path);
-        kept.is_some_and(|kept| !real(directory).starts_with(kept))
+        kept.is_some_and(|kept| !resolve_path(directory).starts_with(kept))
     }
 
     /// Returns whether the script may see this path.
-    fn may_be_shown(&self, path: &Path, directory: &Path) -> bool {
+    fn is_visible(&self, path: &Path, directory: &Path) -> bool {
         if self.sandbox.level == Level::None && self.sandbox.run_as.is_none() {
             return true;
         }
-        let is_below = |directory: &PathBuf| path.starts_with(real(directory));
+        let is_below = |directory: &PathBuf| path.starts_with(resolve_path(directory));
         let is_its_own = is_below(&directory.to_owned()) || self.sandbox.write.iter().any(is_below);
-        is_its_own && !self.sandbox.hidden.iter().any(is_below) && !self.is_kept(path, directory)
+        is_its_own && !self.sandbox.hidden.iter().any(is_below) && !self.is_private(path, directory)
     }
 }
 
 /// Policy of a probe, or of a request for the state of a script.
 #[derive(Debug)]
-pub(crate) struct ProbeTerms {
+pub(crate) struct ProbePolicy {
     probing: Probing,
-    terms: Terms,
+    effective: EffectivePolicy,
     /// Policy of its calls.
-    unconfined: Terms,
+    unconfined: EffectivePolicy,
 }
 
-impl ProbeTerms {
+impl ProbePolicy {
     pub(super) fn new(
         policy: &Policy,
-        orders: Orders,
+        settings: RuleSettings,
         directory: &Path,
         spec: Option<&ScriptSpec>,
         probing: Probing,
     ) -> Self {
-        let unconfined = Terms::new(policy, orders.clone(), directory, spec);
-        let terms = Terms::confined(policy, orders, directory, spec, &probing.sandbox());
+        let unconfined = EffectivePolicy::new(policy, settings.clone(), directory, spec);
+        let effective = EffectivePolicy::with_least_sandbox(
+            policy,
+            settings,
+            directory,
+            spec,
+            &probing.sandbox(),
+        );
         Self {
             probing,
-            terms,
+            effective,
             unconfined,
         }
     }
 
     /// Returns the policy.
-    pub(crate) fn terms(&self) -> &Terms {
-        &self.terms
+    pub(crate) fn effective_policy(&self) -> &EffectivePolicy {
+        &self.effective
     }
 
     /// Returns the policy for systems that cannot confine the probe, if it may run there at all.
-    pub(crate) fn fallback(&self) -> Option<&Terms> {
+    pub(crate) fn fallback(&self) -> Option<&EffectivePolicy> {
         self.probing.may_fall_back().then_some(&self.unconfined)
     }
 
     /// Returns whether the probe is confined further than a call.
     pub(crate) fn is_confined(&self) -> bool {
-        self.terms.sandbox != self.unconfined.sandbox
+        self.effective.sandbox != self.unconfined.sandbox
     }
 
     /// Returns the level required for probes, apart from that of calls.
@@ -320,14 +329,18 @@ impl ProbeTerms {
 
 /// Resolves the links in the paths of `sandbox`: a wish that leaves the permitted paths through a
 /// link grants nothing.
-fn resolve_links(sandbox: &mut Sandbox) {
+fn add_link_targets(sandbox: &mut Sandbox) {
     let add_resolved = |paths: &mut Vec<PathBuf>| {
-        let resolved: Vec<_> = paths.iter().map(|path| real(path)).collect();
+        let resolved: Vec<_> = paths.iter().map(|path| resolve_path(path)).collect();
         paths.extend(resolved);
         paths.sort();
         paths.dedup();
     };
-    sandbox.write = sandbox.write.iter().map(|path| real(path)).collect();
+    sandbox.write = sandbox
+        .write
+        .iter()
+        .map(|path| resolve_path(path))
+        .collect();
     sandbox.resolved = true;
     add_resolved(&mut sandbox.hidden);
     add_resolved(&mut sandbox.homes);
@@ -339,7 +352,7 @@ fn is_wanted_whole(spec: &ScriptSpec) -> bool {
     spec.output != OutputFormat::Text || matches!(spec.role, Role::Resource { .. })
 }
 
-fn wished(wish: &SandboxRequest, directory: &Path) -> Sandbox {
+fn wished_sandbox(wish: &SandboxRequest, directory: &Path) -> Sandbox {
     let mut sandbox = match wish.level {
         SandboxLevel::Strict => Sandbox::strict(),
         _ => Sandbox::guarded(),
@@ -348,19 +361,19 @@ fn wished(wish: &SandboxRequest, directory: &Path) -> Sandbox {
         sandbox.network = Network::Off;
     }
     for path in &wish.write {
-        sandbox = sandbox.write(real(&absolute(path, directory)));
+        sandbox = sandbox.write(resolve_path(&expand_home(path, directory)));
     }
     for path in &wish.read {
-        sandbox = sandbox.read(real(&absolute(path, directory)));
+        sandbox = sandbox.read(resolve_path(&expand_home(path, directory)));
     }
     for path in &wish.hide {
-        sandbox = sandbox.hide(absolute(path, directory));
+        sandbox = sandbox.hide(expand_home(path, directory));
     }
     sandbox
 }
 
 /// Resolves a path written by a script: `~/` is the home directory of the user that runs mcpd.
-fn absolute(path: &str, directory: &Path) -> PathBuf {
+fn expand_home(path: &str, directory: &Path) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => directory.join(path),
@@ -368,14 +381,14 @@ fn absolute(path: &str, directory: &Path) -> PathBuf {
 }
 
 /// Returns the target of a path, of which the last components need not exist yet.
-pub(super) fn real(path: &Path) -> PathBuf {
+pub(super) fn resolve_path(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
     }
     let Some(parent) = path.parent() else {
         return path.to_owned();
     };
-    let mut parent = real(parent);
+    let mut parent = resolve_path(parent);
     match path.file_name() {
         Some(name) => parent.push(name),
         // The path ends with `..`.

@@ -8,13 +8,13 @@ use super::*;
 use crate::policy::Rule;
 
 /// Returns the policy of a script in `directory` with this metadata.
-fn terms(policy: &Policy, directory: &Path, metadata: &str) -> Terms {
+fn effective_policy(policy: &Policy, directory: &Path, metadata: &str) -> EffectivePolicy {
     let help = HelpOutput {
         stdout: metadata.as_bytes(),
         stderr: b"",
     };
     let spec = parse(help).spec.unwrap();
-    policy.terms(&"x".parse().unwrap(), directory, Some(&spec))
+    policy.effective_policy(&"x".parse().unwrap(), directory, Some(&spec))
 }
 
 fn directory() -> (tempfile::TempDir, PathBuf) {
@@ -25,10 +25,10 @@ fn directory() -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn a_script_may_ask_to_be_confined() {
+fn script_may_request_confinement() {
     let (_directory, path) = directory();
     let wish = r#"{"description": "x", "sandbox": {"write": ["data", "new/file", "../up"], "network": "off"}}"#;
-    let sandbox = terms(&Policy::default(), &path, wish).sandbox;
+    let sandbox = effective_policy(&Policy::default(), &path, wish).sandbox;
     assert_eq!(sandbox.level, Level::Guarded);
     assert_eq!(sandbox.network, Network::Off);
     let up = path.parent().unwrap().join("up");
@@ -40,7 +40,7 @@ fn a_script_may_ask_to_be_confined() {
 
 #[test]
 #[cfg(unix)]
-fn a_script_may_write_no_more_than_its_operator_allows() {
+fn script_may_write_only_where_the_operator_allows() {
     let (_directory, path) = directory();
     std::os::unix::fs::symlink("/etc", path.join("data/link")).unwrap();
     fs::create_dir(path.join("data/key")).unwrap();
@@ -51,41 +51,41 @@ fn a_script_may_write_no_more_than_its_operator_allows() {
     let floor = Profile::new(floor);
     let policy = Policy::default().floor(floor);
     let wish = r#"{"description": "x", "sandbox": {"write": ["data/mine", "data/../other", "data/link", "data/key", "/etc"]}}"#;
-    let sandbox = terms(&policy, &path, wish).sandbox;
+    let sandbox = effective_policy(&policy, &path, wish).sandbox;
     assert_eq!(sandbox.write, [path.join("data/mine")]);
     // Another script may put a link there.
     assert!(sandbox.resolved);
 }
 
 #[test]
-fn the_word_of_the_operator_goes_before_that_of_the_script() {
+fn operator_overrides_the_script() {
     let (_directory, path) = directory();
     let said = r#"{"description": "x", "timeout": 5, "concurrency": 1}"#;
-    let own = terms(&Policy::default(), &path, said);
+    let own = effective_policy(&Policy::default(), &path, said);
     assert_eq!(own.limits.wall.as_secs(), 5);
     let rule = Rule::new("x").unwrap().timeout(Duration::from_secs(7));
-    let ruled = terms(&Policy::default().rule(rule), &path, said);
+    let ruled = effective_policy(&Policy::default().rule(rule), &path, said);
     assert_eq!(ruled.limits.wall.as_secs(), 7);
 }
 
 #[test]
-fn before_a_script_has_described_itself_it_has_no_secrets() {
+fn undescribed_script_receives_no_secrets() {
     let rule = Rule::new("x").unwrap().variable("KEY", "s3cret-key");
     let policy = Policy::default().rule(rule);
-    let terms = policy.terms(&"x".parse().unwrap(), Path::new("/nowhere"), None);
-    assert_eq!(terms.variables().count(), 0);
+    let effective = policy.effective_policy(&"x".parse().unwrap(), Path::new("/nowhere"), None);
+    assert_eq!(effective.variables().count(), 0);
 }
 
 #[test]
-fn nothing_is_read_for_a_confined_script_that_it_may_not_read_itself() {
+fn files_unreadable_for_the_script_are_not_read_on_its_behalf() {
     let (_directory, path) = directory();
-    let free = terms(&Policy::default(), &path, r#"{"description": "x"}"#);
-    assert!(free.may_be_shown(Path::new("/etc/passwd"), &path));
+    let free = effective_policy(&Policy::default(), &path, r#"{"description": "x"}"#);
+    assert!(free.is_visible(Path::new("/etc/passwd"), &path));
     let sandbox = Sandbox::guarded().write("/srv").hide(path.join("data"));
     let policy = Policy::default().floor(Profile::new(sandbox));
-    let confined = terms(&policy, &path, r#"{"description": "x"}"#);
-    assert!(confined.may_be_shown(&path.join("chart.png"), &path));
-    assert!(confined.may_be_shown(Path::new("/srv/chart.png"), &path));
-    assert!(!confined.may_be_shown(Path::new("/etc/passwd"), &path));
-    assert!(!confined.may_be_shown(&path.join("data/key"), &path));
+    let confined = effective_policy(&policy, &path, r#"{"description": "x"}"#);
+    assert!(confined.is_visible(&path.join("chart.png"), &path));
+    assert!(confined.is_visible(Path::new("/srv/chart.png"), &path));
+    assert!(!confined.is_visible(Path::new("/etc/passwd"), &path));
+    assert!(!confined.is_visible(&path.join("data/key"), &path));
 }
