@@ -111,7 +111,7 @@ impl Server {
     ///
     /// May be dropped and called again at any time.
     pub async fn catalog_ready(&self) {
-        self.inner.catalog.scanned().await;
+        self.inner.catalog.wait_for_first_scan().await;
     }
 
     /// Stops the server: closes connections, and asks scripts to end, which are killed two

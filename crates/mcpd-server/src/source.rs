@@ -283,7 +283,7 @@ impl Sources {
     }
 
     /// Waits for an offer of each, up to [`FIRST_WAIT`].
-    pub(crate) async fn first(&mut self) {
+    pub(crate) async fn wait_for_first_offers(&mut self) {
         let all = |offers: &Offers| !offers.values().any(|offer| offer.is_pending());
         let said = self.offers.wait_for(all);
         // Silent ones are reported as such.
@@ -295,7 +295,7 @@ impl Sources {
     /// # Cancel safety
     ///
     /// No offer is lost.
-    pub(crate) async fn changed(&mut self) {
+    pub(crate) async fn wait_for_change(&mut self) {
         // The channel cannot be closed, as its sender is here.
         self.offers.changed().await.ok();
     }

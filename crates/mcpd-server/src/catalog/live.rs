@@ -40,41 +40,41 @@ mod faults;
 
 /// Debounce interval: time without changes before a rescan, since editors write several files.
 /// The time for which a single file has to be unchanged is set by the [scanner](super::scan).
-const QUIET_TIME: Duration = Duration::from_millis(200);
+const DEBOUNCE_INTERVAL: Duration = Duration::from_millis(200);
 /// Upper bound of the debounce: a file that is written all the time must not hold up others.
-const LONGEST_UNREST: Duration = Duration::from_millis(500);
+const MAX_DEBOUNCE: Duration = Duration::from_millis(500);
 /// Minimum ratio of debounce time to scan time, where a file in large roots is written all the
 /// time, such as a log.
-const LOOKS_PER_PAUSE: u32 = 10;
+const DEBOUNCE_PER_SCAN_TIME: u32 = 10;
 /// Debounce interval for changes of sources.
-const SETTLE: Duration = Duration::from_millis(80);
+const SOURCE_DEBOUNCE_INTERVAL: Duration = Duration::from_millis(80);
 /// Time that a publication waits for probes. Most scripts answer within it, and appear together.
-const ANSWER_PATIENCE: Duration = Duration::from_millis(200);
+const PROBE_WAIT: Duration = Duration::from_millis(200);
 /// Interval between checks that the watch still covers the roots.
-const ROOTS_INTERVAL: Duration = Duration::from_secs(2);
+const WATCH_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// First and longest backoff before failed probes are repeated.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Current catalog, and whether the first scan is complete.
 #[derive(Debug)]
 pub(crate) struct LiveCatalog {
     current: ArcSwap<Catalog>,
     scanned: watch::Receiver<bool>,
-    orders: Orders,
+    reconfiguration: ReconfigurationSlot,
 }
 
 /// Slot for the next reconfiguration; a later one replaces an earlier one that has not been
 /// applied.
 #[derive(Debug, Default)]
-struct Orders {
-    next: Mutex<Option<Order>>,
-    is_there: Notify,
+struct ReconfigurationSlot {
+    next: Mutex<Option<Reconfiguration>>,
+    requested: Notify,
 }
 
 /// Parts of a catalog that can be replaced while the server runs.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct Reconfiguration {
     /// New policy and interpreters for probes and runs, if these change.
     pub(crate) scripts: Option<(Policy, Interpreters)>,
     /// Replacement for the built-in tool with its path.
@@ -101,11 +101,11 @@ impl LiveCatalog {
         let (ready, scanned) = watch::channel(false);
         let first = Catalog::new(&built_in, Scan::default(), Vec::new(), page_size);
         let current = ArcSwap::from_pointee(first);
-        let orders = Orders::default();
+        let reconfiguration = ReconfigurationSlot::default();
         let live = Arc::new(Self {
             current,
             scanned,
-            orders,
+            reconfiguration,
         });
         let follower = Follower {
             live: Arc::clone(&live),
@@ -116,7 +116,7 @@ impl LiveCatalog {
             subscribers,
             ready,
             is_rebuilt: false,
-            look_cost: Duration::ZERO,
+            scan_time: Duration::ZERO,
         };
         tokio::spawn(async move {
             stop.run_until_cancelled_owned(follower.follow(watched))
@@ -137,23 +137,23 @@ impl LiveCatalog {
 
     /// Requests a reconfiguration, which is applied in the background. Until then the current
     /// catalog stays.
-    pub(crate) fn order(&self, order: Order) {
-        let mut next = lock(&self.orders.next);
+    pub(crate) fn request_reconfiguration(&self, reconfiguration: Reconfiguration) {
+        let mut next = lock(&self.reconfiguration.next);
         let (scripts, tool, was_same_policy) = match next.take() {
             Some(before) => (before.scripts, before.tool, before.is_same_policy),
             None => (None, None, true),
         };
-        *next = Some(Order {
-            scripts: order.scripts.or(scripts),
-            tool: order.tool.or(tool),
-            is_same_policy: order.is_same_policy && was_same_policy,
-            ..order
+        *next = Some(Reconfiguration {
+            scripts: reconfiguration.scripts.or(scripts),
+            tool: reconfiguration.tool.or(tool),
+            is_same_policy: reconfiguration.is_same_policy && was_same_policy,
+            ..reconfiguration
         });
-        self.orders.is_there.notify_one();
+        self.reconfiguration.requested.notify_one();
     }
 
     /// Waits for the first scan; afterwards it returns at once.
-    pub(crate) async fn scanned(&self) {
+    pub(crate) async fn wait_for_first_scan(&self) {
         // An error means that the follower ended with the server: the catalog is as complete as
         // it gets.
         self.scanned.clone().wait_for(|scanned| *scanned).await.ok();
@@ -172,7 +172,7 @@ struct Follower {
     /// Built-in entries differ from those in the current catalog.
     is_rebuilt: bool,
     /// Duration of the last scan.
-    look_cost: Duration,
+    scan_time: Duration,
 }
 
 impl Follower {
@@ -181,30 +181,30 @@ impl Follower {
         let changed = Arc::new(Notify::new());
         // Callers must not wait for the watch, so changes before its start are searched for
         // afterwards.
-        let mut again = survived(self.first()).await.unwrap_or(true);
+        let mut retry_needed = catch_panic(self.publish_first()).await.unwrap_or(true);
         self.ready.send_replace(true);
         let mut watch = start_watch(watched.as_ref(), &changed).await;
         if is_watching {
             changed.notify_one();
         }
-        let mut pause = FIRST_PAUSE;
+        let mut pause = MIN_RETRY_DELAY;
         // These timers are not restarted when another event comes first.
-        let mut retry = Instant::now() + pause;
-        let mut check = interval_at(Instant::now() + ROOTS_INTERVAL, ROOTS_INTERVAL);
+        let mut retry_at = Instant::now() + pause;
+        let mut check = interval_at(Instant::now() + WATCH_CHECK_INTERVAL, WATCH_CHECK_INTERVAL);
         check.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let mut patience = ANSWER_PATIENCE;
+            let mut probe_wait = PROBE_WAIT;
             tokio::select! {
-                () = self.live.orders.is_there.notified() => {
-                    survived(self.obey()).await;
+                () = self.live.reconfiguration.requested.notified() => {
+                    catch_panic(self.apply_reconfiguration()).await;
                     // Scripts may have to be probed anew, and must not be missing in between.
-                    patience = Duration::MAX;
+                    probe_wait = Duration::MAX;
                 }
-                () = changed.notified() => debounce(&changed, self.look_cost).await,
-                () = self.sources.changed(), if is_watching => tokio::time::sleep(SETTLE).await,
-                () = sleep_until(retry), if again && is_watching => {}
-                true = self.scanner.answered() => {
-                    again = survived(self.publish(patience)).await.unwrap_or(true);
+                () = changed.notified() => debounce(&changed, self.scan_time).await,
+                () = self.sources.wait_for_change(), if is_watching => tokio::time::sleep(SOURCE_DEBOUNCE_INTERVAL).await,
+                () = sleep_until(retry_at), if retry_needed && is_watching => {}
+                true = self.scanner.finish_next_probe() => {
+                    retry_needed = catch_panic(self.publish(probe_wait)).await.unwrap_or(true);
                     continue;
                 }
                 _ = check.tick(), if is_watching => {
@@ -220,90 +220,96 @@ impl Follower {
                     watch = start_watch(watched.as_ref(), &changed).await;
                 }
             }
-            again = survived(self.refresh(patience)).await.unwrap_or(true);
-            pause = if again {
-                LONGEST_PAUSE.min(pause * 2)
+            retry_needed = catch_panic(self.refresh(probe_wait)).await.unwrap_or(true);
+            pause = if retry_needed {
+                MAX_RETRY_DELAY.min(pause * 2)
             } else {
-                FIRST_PAUSE
+                MIN_RETRY_DELAY
             };
-            retry = Instant::now() + pause;
+            retry_at = Instant::now() + pause;
         }
     }
 
     /// Applies the requested reconfiguration, and waits for new sources, so that their entries
     /// are not missing in between.
-    async fn obey(&mut self) {
-        let Some(order) = lock(&self.live.orders.next).take() else {
+    async fn apply_reconfiguration(&mut self) {
+        let Some(reconfiguration) = lock(&self.live.reconfiguration.next).take() else {
             return;
         };
-        if let Some((policy, interpreters)) = order.scripts {
+        if let Some((policy, interpreters)) = reconfiguration.scripts {
             self.scanner.configure(policy, interpreters);
         }
-        if let Some(tool) = order.tool {
+        if let Some(tool) = reconfiguration.tool {
             let mut tools = self.built_in.tools.iter_mut();
             if let Some(known) = tools.find(|known| known.path() == tool.path()) {
                 *known = tool;
                 self.is_rebuilt = true;
             }
         }
-        self.sources
-            .replace(order.sources, &order.host, order.is_same_policy);
-        self.sources.first().await;
+        self.sources.replace(
+            reconfiguration.sources,
+            &reconfiguration.host,
+            reconfiguration.is_same_policy,
+        );
+        self.sources.wait_for_first_offers().await;
     }
 
     /// Builds the first catalog. Returns whether another scan may find more.
-    async fn first(&mut self) -> bool {
+    async fn publish_first(&mut self) -> bool {
         let scripts = async {
-            self.scanner.look().await;
-            self.scanner.all_answered().await;
+            self.scanner.start_scan().await;
+            self.scanner.finish_probes().await;
         };
-        tokio::join!(scripts, self.sources.first());
-        let (scan, offers) = (self.scanner.found(), self.sources.offers());
-        let again = scan.is_passing;
+        tokio::join!(scripts, self.sources.wait_for_first_offers());
+        let (scan, offers) = (self.scanner.results(), self.sources.offers());
+        let retry_needed = scan.is_passing;
         // Saved before any client is answered, because a command ends with its answer. No client
         // has seen a list yet, so none has changed.
-        let swap = async { self.swap(scan, offers) };
-        tokio::join!(self.scanner.remember(), swap);
-        again
+        let swap = async { self.swap_catalog(scan, offers) };
+        tokio::join!(self.scanner.save_cache(), swap);
+        retry_needed
     }
 
     /// Scans the roots and publishes the result. Returns whether another scan may find more.
-    async fn refresh(&mut self, patience: Duration) -> bool {
+    async fn refresh(&mut self, probe_wait: Duration) -> bool {
         let begun = Instant::now();
-        self.scanner.look().await;
-        self.look_cost = begun.elapsed();
-        self.publish(patience).await
+        self.scanner.start_scan().await;
+        self.scan_time = begun.elapsed();
+        self.publish(probe_wait).await
     }
 
     /// Replaces the catalog if anything differs. A script whose probe takes longer than
-    /// `patience` keeps its previous entry and joins a later catalog. Returns whether another
+    /// `probe_wait` keeps its previous entry and joins a later catalog. Returns whether another
     /// scan may find more.
-    async fn publish(&mut self, patience: Duration) -> bool {
-        let answers = self.scanner.all_answered();
-        timeout(patience, answers).await.ok();
-        let again = self.renew();
+    async fn publish(&mut self, probe_wait: Duration) -> bool {
+        let answers = self.scanner.finish_probes();
+        timeout(probe_wait, answers).await.ok();
+        let retry_needed = self.publish_changes();
         // Clients do not wait for this, as another process may keep the database locked for
         // seconds.
-        self.scanner.remember().await;
-        again
+        self.scanner.save_cache().await;
+        retry_needed
     }
 
     /// Replaces the catalog with what is known now, if anything differs.
-    fn renew(&mut self) -> bool {
+    fn publish_changes(&mut self) -> bool {
         let before = self.live.current();
-        let (scan, offers) = (self.scanner.found(), self.sources.offers());
-        let again = scan.is_passing;
+        let (scan, offers) = (self.scanner.results(), self.sources.offers());
+        let retry_needed = scan.is_passing;
         let is_rebuilt = std::mem::take(&mut self.is_rebuilt);
-        if is_rebuilt || !is_same(&offers, before.offers()) || !scan.is_same_as(before.scan()) {
-            for event in self.swap(scan, offers).events_since(&before) {
+        if is_rebuilt
+            || !are_same_offers(&offers, before.offers())
+            || !scan.is_same_as(before.scan())
+        {
+            for event in self.swap_catalog(scan, offers).events_since(&before) {
                 self.subscribers.publish(&event);
             }
         }
-        again
+        retry_needed
     }
 
     /// Builds the catalog and makes it the current one.
-    fn swap(&self, scan: Scan, offers: Vec<Arc<Offer>>) -> Arc<Catalog> {
+    fn swap_catalog(&self, scan: Scan, offers: Vec<Arc<Offer>>) -> Arc<Catalog> {
         let after = Catalog::new(&self.built_in, scan, offers, self.page_size);
         faults::log_changes(&self.live.current(), &after);
         let after = Arc::new(after);
@@ -313,10 +319,13 @@ impl Follower {
 }
 
 /// Debounces changes: waits for a quiet interval, within an upper bound.
-async fn debounce(changed: &Notify, look_cost: Duration) {
-    let until = Instant::now() + LONGEST_UNREST.max(look_cost * LOOKS_PER_PAUSE);
+async fn debounce(changed: &Notify, scan_time: Duration) {
+    let until = Instant::now() + MAX_DEBOUNCE.max(scan_time * DEBOUNCE_PER_SCAN_TIME);
     while Instant::now() < until {
-        if timeout(QUIET_TIME, changed.notified()).await.is_err() {
+        if timeout(DEBOUNCE_INTERVAL, changed.notified())
+            .await
+            .is_err()
+        {
             return;
         }
     }
@@ -324,7 +333,7 @@ async fn debounce(changed: &Notify, look_cost: Duration) {
 
 /// Runs `work`; returns `None` if it panics. The follower goes on, or the catalog would stay
 /// unchanged for good.
-async fn survived<T>(work: impl Future<Output = T>) -> Option<T> {
+async fn catch_panic<T>(work: impl Future<Output = T>) -> Option<T> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     if done.is_err() {
         tracing::error!(
@@ -338,7 +347,7 @@ async fn start_watch(roots: Option<&Vec<PathBuf>>, changed: &Arc<Notify>) -> Opt
     Some(Watch::start(roots?.clone(), Arc::clone(changed)).await)
 }
 
-fn is_same(offers: &[Arc<Offer>], before: &[Arc<Offer>]) -> bool {
+fn are_same_offers(offers: &[Arc<Offer>], before: &[Arc<Offer>]) -> bool {
     let mut pairs = offers.iter().zip(before);
     offers.len() == before.len() && pairs.all(|(offer, before)| Arc::ptr_eq(offer, before))
 }

@@ -187,14 +187,14 @@ impl Scanner {
     /// If it is dropped halfway, probes may go on, and the next scan waits for them. They are
     /// killed with the scanner.
     pub async fn scan(&mut self) -> Scan {
-        self.look().await;
-        self.all_answered().await;
-        self.remember().await;
-        self.found()
+        self.start_scan().await;
+        self.finish_probes().await;
+        self.save_cache().await;
+        self.results()
     }
 
     /// Scans every root, and starts probes of the scripts that cannot be read otherwise.
-    pub(crate) async fn look(&mut self) {
+    pub(crate) async fn start_scan(&mut self) {
         let (walked, ()) = tokio::join!(self.walk(), self.recall());
         self.look_through(walked).await;
     }
@@ -246,7 +246,7 @@ impl Scanner {
     /// Waits for the next probe to end. Returns whether there was one.
     ///
     /// May be dropped and called again.
-    pub(crate) async fn answered(&mut self) -> bool {
+    pub(crate) async fn finish_next_probe(&mut self) -> bool {
         let Some((root, looked)) = self.asked.next().await else {
             return false;
         };
@@ -257,16 +257,16 @@ impl Scanner {
     }
 
     /// Waits for all probes.
-    pub(crate) async fn all_answered(&mut self) {
-        while self.answered().await {}
+    pub(crate) async fn finish_probes(&mut self) {
+        while self.finish_next_probe().await {}
     }
 
     /// Returns all current results.
-    pub(crate) fn found(&self) -> Scan {
+    pub(crate) fn results(&self) -> Scan {
         let mut scan = self.rest.clone();
         scan.files = self.files.iter().flatten().map(Arc::clone).collect();
         let mut scripts = Vec::new();
-        for (root, looked) in self.looked() {
+        for (root, looked) in self.results_by_root() {
             scan.is_passing |= looked.is_passing;
             let passed = looked.passed_over.iter();
             let passed = passed.filter(|passed| self.is_thorough || passed.is_kept());
@@ -284,7 +284,7 @@ impl Scanner {
     }
 
     /// Iterates over the known files, each with its root.
-    fn looked(&self) -> impl Iterator<Item = (usize, &Looked)> {
+    fn results_by_root(&self) -> impl Iterator<Item = (usize, &Looked)> {
         let roots = self.known.iter().enumerate();
         roots.flat_map(|(root, files)| files.values().map(move |looked| (root, &**looked)))
     }
@@ -407,7 +407,7 @@ impl Scanner {
     }
 
     /// Saves the results on disk for the next start, on the thread pool as well.
-    pub(crate) async fn remember(&self) {
+    pub(crate) async fn save_cache(&self) {
         if let Some(memory) = self.memory.clone() {
             let known = Arc::clone(&self.known);
             let work = move || sync::lock(&memory).remember(&known);
@@ -472,7 +472,7 @@ mod tests {
             (hidden(&root.join("elsewhere")), 0),
         ] {
             scanner.look_through(vec![walked]).await;
-            assert_eq!(scanner.found().files.len(), files);
+            assert_eq!(scanner.results().files.len(), files);
         }
     }
 
@@ -497,7 +497,7 @@ mod tests {
         let interpreters = Interpreters::default();
         let roots = vec![root.path().to_owned()];
         let mut scanner = Scanner::new(executor, policy("old"), interpreters.clone(), roots);
-        scanner.look().await;
+        scanner.start_scan().await;
         // The policy changes before the result is received.
         let answered = async {
             while tokio::runtime::Handle::current()

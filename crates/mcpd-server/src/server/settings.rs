@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcpd_protocol::Implementation;
 
 use super::builder::command_tool;
-use crate::catalog::live::Order;
+use crate::catalog::live::Reconfiguration;
 use crate::error::Error;
 use crate::interpreter::Interpreters;
 use crate::policy::Policy;
@@ -117,7 +117,7 @@ impl Server {
                 auditor.redact(&new.policy);
             }
         }
-        self.inner.catalog.order(Order {
+        self.inner.catalog.request_reconfiguration(Reconfiguration {
             host: Host::new(&self.inner.probes, &new.policy, self.inner.watching),
             scripts: (!is_same).then_some((settings.policy, settings.interpreters)),
             tool,

@@ -41,8 +41,8 @@ impl Scanner {
         if others.is_empty() {
             return;
         }
-        self.all_answered().await;
-        let is_found = self.looked().any(|(_, looked)| {
+        self.finish_probes().await;
+        let is_found = self.results_by_root().any(|(_, looked)| {
             let mut scripts = looked.scripts.iter();
             scripts.any(|script| self.is_wanted(&script.path) && script.served.is_some())
         });
