@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use mcpd_scriptspec::{Code, Diagnostic, Severity, Stream};
 use mcpd_server::Catalog;
 use mcpd_server::catalog::Conflict;
-use mcpd_server::catalog::scan::{Because, PassedOver, ScannedScript, UnusableFile};
+use mcpd_server::catalog::scan::{PassOverKind, PassedOver, ScannedScript, UnusableFile};
 
 use crate::rules;
 
@@ -208,8 +208,8 @@ impl<'a> Finding<'a> {
     }
 
     fn passed_over(file: &'a PassedOver) -> Self {
-        let code = match file.because {
-            Because::NoTool => rules::NO_TOOL,
+        let code = match file.kind {
+            PassOverKind::NotATool => rules::NO_TOOL,
             _ => rules::PASSED_OVER_FILE,
         };
         Self {

@@ -19,7 +19,7 @@ mod tasks;
 mod versions;
 
 pub use definitions::Definition;
-pub(crate) use definitions::{Change, Compiled, Remembered};
+pub(crate) use definitions::{CacheEntry, Change, Compiled};
 pub(crate) use refusals::Refused;
 
 /// Time limit of the wait for another writer.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcpd_exec::{Config, Executor, Level, Sandbox};
 use mcpd_scriptspec::Stream;
-use mcpd_server::catalog::scan::{Because, Scan, Scanner};
+use mcpd_server::catalog::scan::{PassOverKind, Scan, Scanner};
 use mcpd_server::{Catalog, Interpreters, Policy, Probing, Profile};
 
 #[tokio::test]
@@ -276,16 +276,16 @@ async fn ordinary_programs_are_no_faults() {
     let root = root.path().canonicalize().unwrap();
     let passed = scan.passed_over.iter().map(|passed| {
         let file = passed.file.strip_prefix(&root).unwrap();
-        (file.to_str().unwrap(), passed.because)
+        (file.to_str().unwrap(), passed.kind)
     });
     let passed: Vec<_> = passed.collect();
     let expected = [
-        ("README.md", Because::NoScript),
-        ("absent", Because::NoTool),
-        ("data.json", Because::NoScript),
-        ("fails", Because::NoTool),
-        ("usage", Because::NoTool),
-        ("venv", Because::NoScript),
+        ("README.md", PassOverKind::NotAScript),
+        ("absent", PassOverKind::NotATool),
+        ("data.json", PassOverKind::NotAScript),
+        ("fails", PassOverKind::NotATool),
+        ("usage", PassOverKind::NotATool),
+        ("venv", PassOverKind::NotAScript),
     ];
     assert_eq!(passed, expected);
 }

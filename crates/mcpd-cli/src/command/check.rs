@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use mcpd_exec::Limits;
 use mcpd_scriptspec::Severity;
-use mcpd_server::catalog::scan::{Because, Scan, Scanner, UnusableFile};
+use mcpd_server::catalog::scan::{PassOverKind, Scan, Scanner, UnusableFile};
 use mcpd_server::{Catalog, Interpreters};
 
 use super::{check_command, with_server};
@@ -122,7 +122,7 @@ fn show_findings(catalog: &Catalog, format: CheckFormat) -> anyhow::Result<Optio
     let passed = &catalog.scan().passed_over;
     let unasked = passed
         .iter()
-        .filter(|file| file.because == Because::Unasked)
+        .filter(|file| file.kind == PassOverKind::NotProbed)
         .count();
     if unasked > 0 {
         let (files, are) = if unasked == 1 {

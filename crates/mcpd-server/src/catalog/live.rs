@@ -262,7 +262,7 @@ impl Follower {
         };
         tokio::join!(scripts, self.sources.wait_for_first_offers());
         let (scan, offers) = (self.scanner.results(), self.sources.offers());
-        let retry_needed = scan.is_passing;
+        let retry_needed = scan.is_transient;
         // Saved before any client is answered, because a command ends with its answer. No client
         // has seen a list yet, so none has changed.
         let swap = async { self.swap_catalog(scan, offers) };
@@ -295,7 +295,7 @@ impl Follower {
     fn publish_changes(&mut self) -> bool {
         let before = self.live.current();
         let (scan, offers) = (self.scanner.results(), self.sources.offers());
-        let retry_needed = scan.is_passing;
+        let retry_needed = scan.is_transient;
         let is_rebuilt = std::mem::take(&mut self.is_rebuilt);
         if is_rebuilt
             || !are_same_offers(&offers, before.offers())

@@ -9,9 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use mcpd_scriptspec::ScriptPath;
 use sha2::{Digest as _, Sha256};
 
-use super::scan::{Answer, Looked, Refusal, ScannedScript};
+use super::scan::{InspectedFile, ProbeRefusal, ProbeResult, ScannedScript};
 use super::walk::Candidate;
-use crate::database::{Change, Compiled, Database, DatabaseError, Definition, Refused, Remembered};
+use crate::database::{CacheEntry, Change, Compiled, Database, DatabaseError, Definition, Refused};
 use crate::id;
 use crate::tool::raw;
 
@@ -20,18 +20,18 @@ use crate::tool::raw;
 pub(super) struct Memory {
     database: Database,
     roots: Vec<PathBuf>,
-    /// By the names of the scripts, one map per root; empty until `recall`.
-    known: Vec<BTreeMap<String, Remembered>>,
+    /// By the names of the scripts, one map per root; empty until `load`.
+    known: Vec<BTreeMap<String, CacheEntry>>,
 }
 
 /// Knowledge of a file from an earlier start.
 #[derive(Debug, Default)]
-pub(super) struct Recalled {
+pub(super) struct CachedResult {
     /// Probe result of the file if it is unchanged, and the conditions under which it was
     /// obtained.
-    pub(super) answer: Option<(Answer, Arc<str>)>,
+    pub(super) answer: Option<(ProbeResult, Arc<str>)>,
     /// Tells whether the file, or its predecessor, was a tool or a faulty one.
-    pub(super) was_ours: bool,
+    pub(super) concerned_operator: bool,
 }
 
 impl Memory {
@@ -44,13 +44,13 @@ impl Memory {
     }
 
     /// Reads the whole cache, unless that has been done. Blocks.
-    pub(super) fn recall(&mut self) {
+    pub(super) fn load(&mut self) {
         if self.known.is_empty() {
             let roots = self.roots.iter();
-            let recalled: Result<_, _> = roots
+            let entries: Result<_, _> = roots
                 .map(|root| self.database.remembered(&root.to_string_lossy()))
                 .collect();
-            self.known = recalled.unwrap_or_else(|error| {
+            self.known = entries.unwrap_or_else(|error| {
                 self.warn(&error);
                 self.roots.iter().map(|_| BTreeMap::new()).collect()
             });
@@ -58,10 +58,10 @@ impl Memory {
     }
 
     /// Returns the cached knowledge of a file.
-    pub(super) fn recalled(&self, root: usize, candidate: &Candidate) -> Recalled {
+    pub(super) fn get(&self, root: usize, candidate: &Candidate) -> CachedResult {
         let known = self.known.get(root);
         let Some(known) = known.and_then(|known| known.get(candidate.path.as_str())) else {
-            return Recalled::default();
+            return CachedResult::default();
         };
         let is_same = candidate.stamp().is(&known.fingerprint);
         let answer = known.answer.as_ref().filter(|_| is_same);
@@ -69,14 +69,14 @@ impl Memory {
             .answer
             .as_ref()
             .and_then(|answer| answer.refusal.as_ref());
-        Recalled {
+        CachedResult {
             answer: answer.map(|answer| (answer.clone(), Arc::clone(&known.conditions))),
-            was_ours: !matches!(refusal, Some(Refusal::NoTool(_))),
+            concerned_operator: !matches!(refusal, Some(ProbeRefusal::NotATool(_))),
         }
     }
 
     /// Saves the current findings under each root, and deletes the rest. Blocks.
-    pub(super) fn remember(&mut self, found: &[BTreeMap<ScriptPath, Arc<Looked>>]) {
+    pub(super) fn remember(&mut self, found: &[BTreeMap<ScriptPath, Arc<InspectedFile>>]) {
         let roots = found.iter().enumerate();
         let changes: Vec<_> = roots
             .map(|(root, files)| self.change(root, files))
@@ -98,16 +98,20 @@ impl Memory {
     }
 
     /// Returns the difference between the findings under a root and the cache.
-    fn change(&self, root: usize, files: &BTreeMap<ScriptPath, Arc<Looked>>) -> Change {
+    fn change(&self, root: usize, files: &BTreeMap<ScriptPath, Arc<InspectedFile>>) -> Change {
         let mut found = BTreeMap::new();
         let mut refused = BTreeMap::new();
-        for looked in files.values() {
-            for script in looked.scripts.iter().filter(|script| script.spec.is_some()) {
+        for inspected in files.values() {
+            for script in inspected
+                .scripts
+                .iter()
+                .filter(|script| script.spec.is_some())
+            {
                 let name = script.path.as_str();
-                found.entry(name).or_insert((looked, script));
+                found.entry(name).or_insert((inspected, script));
             }
-            if looked.refusal().is_some() {
-                refused.insert(looked.candidate.path.as_str(), looked);
+            if inspected.refusal().is_some() {
+                refused.insert(inspected.candidate.path.as_str(), inspected);
             }
         }
         let namespace = self.roots[root].to_string_lossy().into_owned();
@@ -117,19 +121,19 @@ impl Memory {
             .map(String::as_str)
             .filter(|name| !found.contains_key(name) && !refused.contains_key(name));
         let gone = gone.map(str::to_owned).collect();
-        let is_known = |name: &str, looked: &Looked| {
+        let is_known = |name: &str, inspected: &InspectedFile| {
             let known = known.get(name);
-            known.is_some_and(|known| known.is_same_as(&remembered(looked)))
+            known.is_some_and(|known| known.is_same_as(&remembered(inspected)))
         };
         let found = found.into_iter();
-        let new = found.filter(|(name, (looked, _))| !is_known(name, looked));
-        let new = new.map(|(_, (looked, script))| compile(&namespace, looked, script));
+        let new = found.filter(|(name, (inspected, _))| !is_known(name, inspected));
+        let new = new.map(|(_, (inspected, script))| compile(&namespace, inspected, script));
         let new = new.collect();
         let refused = refused.into_iter();
-        let refused = refused.filter(|(name, looked)| !is_known(name, looked));
-        let refused = refused.map(|(name, looked)| Refused {
+        let refused = refused.filter(|(name, inspected)| !is_known(name, inspected));
+        let refused = refused.map(|(name, inspected)| Refused {
             name: name.to_owned(),
-            remembered: remembered(looked),
+            remembered: remembered(inspected),
         });
         Change {
             new,
@@ -146,19 +150,19 @@ impl Memory {
 }
 
 /// Returns the knowledge of a file to save for the next start.
-fn remembered(looked: &Looked) -> Remembered {
-    let (answer, conditions) = match &looked.answer {
+fn remembered(inspected: &InspectedFile) -> CacheEntry {
+    let (answer, conditions) = match &inspected.answer {
         Some((answer, conditions)) => (Some(answer.clone()), Arc::clone(conditions)),
         None => (None, Arc::default()),
     };
-    Remembered {
-        fingerprint: looked.candidate.stamp().to_string(),
+    CacheEntry {
+        fingerprint: inspected.candidate.stamp().to_string(),
         conditions,
         answer,
     }
 }
 
-fn compile(namespace: &str, looked: &Looked, script: &ScannedScript) -> Compiled {
+fn compile(namespace: &str, inspected: &InspectedFile, script: &ScannedScript) -> Compiled {
     let mut hash = Sha256::new();
     for text in [
         &script.help.source,
@@ -182,6 +186,6 @@ fn compile(namespace: &str, looked: &Looked, script: &ScannedScript) -> Compiled
             compiled_at: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
             metadata: raw(&metadata.unwrap_or_default()),
         },
-        remembered: remembered(looked),
+        remembered: remembered(inspected),
     }
 }

@@ -12,33 +12,33 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::file::StaticFile;
-use super::memory::{Memory, Recalled};
+use super::memory::{CachedResult, Memory};
 use super::walk::{self, Candidate, Walked};
 use crate::interpreter::Interpreters;
 use crate::policy::Policy;
 use crate::sync;
 
-mod asked;
-mod asking;
 mod conditions;
-mod examiner;
+mod file_debounce;
 mod files;
 mod image;
+mod inspector;
 mod kit;
 mod probe;
-mod program;
-mod quiet;
+mod probe_queue;
+mod probe_schedule;
+mod program_check;
 mod reading;
 mod script;
 
-use asked::Asked;
-use asking::Pending;
-pub(crate) use examiner::{Answer, Looked, Refusal};
-use examiner::{Examiner, Sight};
-pub use files::{Because, PassedOver, UnusableFile};
+use file_debounce::Debounce;
+pub use files::{PassOverKind, PassedOver, UnusableFile};
+pub(crate) use inspector::{InspectedFile, ProbeRefusal, ProbeResult};
+use inspector::{Inspection, Inspector};
 pub use kit::SchemalessScript;
 pub use probe::HelpText;
-use quiet::Debounce;
+use probe_queue::ProbeQueue;
+use probe_schedule::Pending;
 pub use script::ScannedScript;
 
 /// Findings under the roots, in the order of the roots and then of the paths.
@@ -56,11 +56,11 @@ pub struct Scan {
     pub overlooked: Vec<UnusableFile>,
     /// Files and directories that should not be served. Entries that are [not
     /// remarkable](PassedOver::is_remarkable) are reported by a [thorough](Scanner::thorough)
-    /// scanner only, except for [scripts without a schema](Because::Schemaless).
+    /// scanner only, except for [scripts without a schema](PassOverKind::Schemaless).
     pub passed_over: Vec<PassedOver>,
     /// Tells whether some entry could not be read or probed for a passing reason, so that another
     /// scan may succeed.
-    pub(crate) is_passing: bool,
+    pub(crate) is_transient: bool,
 }
 
 impl Scan {
@@ -93,18 +93,18 @@ impl Scan {
 /// Repeated scan of roots; reads and probes only new and changed files.
 #[derive(Debug)]
 pub struct Scanner {
-    examiner: Arc<Examiner>,
+    inspector: Arc<Inspector>,
     roots: Vec<PathBuf>,
     memory: Option<Arc<Mutex<Memory>>>,
     is_thorough: bool,
     /// Path of the only script of interest, if there is one.
-    wanted: Option<String>,
+    wanted_path: Option<String>,
     processors: usize,
     /// By root and path. A script that is being probed keeps its previous entry.
-    known: Arc<[BTreeMap<ScriptPath, Arc<Looked>>]>,
-    asked: Asked,
-    /// Files that are being written, each with the start of the unrest.
-    unquiet: BTreeMap<(usize, ScriptPath), Instant>,
+    known: Arc<[BTreeMap<ScriptPath, Arc<InspectedFile>>]>,
+    probe_queue: ProbeQueue,
+    /// Files that are being written, each with the start of the changes.
+    changing_since: BTreeMap<(usize, ScriptPath), Instant>,
     /// By root.
     files: Vec<Vec<Arc<StaticFile>>>,
     /// Findings other than scripts and static files.
@@ -124,15 +124,15 @@ impl Scanner {
     ) -> Self {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
-            examiner: Arc::new(Examiner::new(executor, policy, interpreters)),
+            inspector: Arc::new(Inspector::new(executor, policy, interpreters)),
             roots,
             memory: None,
             is_thorough: false,
-            wanted: None,
+            wanted_path: None,
             processors,
             known: Arc::default(),
-            asked: Asked::new(processors),
-            unquiet: BTreeMap::new(),
+            probe_queue: ProbeQueue::new(processors),
+            changing_since: BTreeMap::new(),
             files: Vec::new(),
             rest: Scan::default(),
         }
@@ -146,11 +146,11 @@ impl Scanner {
         self
     }
 
-    /// Runs nothing: scripts that need a probe are [passed over](Because::Unasked), and
+    /// Runs nothing: scripts that need a probe are [passed over](PassOverKind::NotProbed), and
     /// interpreters of the others need not be installed.
     #[must_use]
     pub fn static_only(mut self) -> Self {
-        self.examiner = Arc::new(self.examiner.static_only());
+        self.inspector = Arc::new(self.inspector.static_only());
         self
     }
 
@@ -158,7 +158,7 @@ impl Scanner {
     /// scripts are found only if they are known without a probe.
     #[must_use]
     pub fn only(mut self, path: impl Into<String>) -> Self {
-        self.wanted = Some(path.into());
+        self.wanted_path = Some(path.into());
         self
     }
 
@@ -166,7 +166,7 @@ impl Scanner {
     #[cfg(feature = "database")]
     #[must_use]
     pub fn database(mut self, database: crate::Database) -> Self {
-        self.examiner = Arc::new(self.examiner.keep_versions_in(database.clone()));
+        self.inspector = Arc::new(self.inspector.keep_versions_in(database.clone()));
         let memory = Memory::new(database, self.roots.clone());
         self.memory = Some(Arc::new(Mutex::new(memory)));
         self
@@ -174,10 +174,10 @@ impl Scanner {
 
     /// Changes how scripts are probed and run, and forgets all results.
     pub(crate) fn configure(&mut self, policy: Policy, interpreters: Interpreters) {
-        self.examiner = Arc::new(self.examiner.configured(policy, interpreters));
+        self.inspector = Arc::new(self.inspector.with_configuration(policy, interpreters));
         self.known = Arc::default();
         // Replaced, because a pending result may stem from the previous policy.
-        self.asked = Asked::new(self.processors);
+        self.probe_queue = ProbeQueue::new(self.processors);
     }
 
     /// Scans every root, and waits for all probes.
@@ -195,13 +195,13 @@ impl Scanner {
 
     /// Scans every root, and starts probes of the scripts that cannot be read otherwise.
     pub(crate) async fn start_scan(&mut self) {
-        let (walked, ()) = tokio::join!(self.walk(), self.recall());
-        self.look_through(walked).await;
+        let (walked, ()) = tokio::join!(self.walk(), self.load_cache());
+        self.inspect_roots(walked).await;
     }
 
     /// Examines what was found under each root.
-    async fn look_through(&mut self, walked: Vec<Walked>) {
-        self.asked.retain(|root, candidate| {
+    async fn inspect_roots(&mut self, walked: Vec<Walked>) {
+        self.probe_queue.retain(|root, candidate| {
             let walked = &walked[root];
             match walked.scripts.get(&candidate.path) {
                 Some(now) => now == candidate,
@@ -210,7 +210,7 @@ impl Scanner {
         });
         let mut rest = Scan::default();
         let mut candidates = Vec::new();
-        let mut looked = Vec::new();
+        let mut inspected = Vec::new();
         let mut passed_over = Vec::new();
         let mut files = Vec::with_capacity(self.roots.len());
         for (root, mut walked) in walked.into_iter().enumerate() {
@@ -218,10 +218,10 @@ impl Scanner {
             let mut found: Vec<_> = found.map(Arc::new).collect();
             if !walked.unseen.is_empty() {
                 // An entry that could not be read this time is not gone.
-                looked.extend(self.unseen(root, &walked));
+                inspected.extend(self.unseen_scripts(root, &walked));
                 found.extend(self.unseen_files(root, &walked, &found));
                 found.sort_by(|a, b| a.path().cmp(b.path()));
-                rest.is_passing = true;
+                rest.is_transient = true;
             }
             candidates.extend(walked.scripts.into_values().map(|script| (root, script)));
             files.push(found);
@@ -231,28 +231,28 @@ impl Scanner {
         }
         if self.is_thorough {
             let unmarked = passed_over.iter();
-            let unmarked = unmarked.filter(|passed| passed.because == Because::Unmarked);
+            let unmarked = unmarked.filter(|passed| passed.kind == PassOverKind::Unmarked);
             rest.overlooked =
-                overlooked(unmarked.map(|passed| passed.file.clone()).collect()).await;
+                overlooked_files(unmarked.map(|passed| passed.file.clone()).collect()).await;
         } else {
             passed_over.retain(PassedOver::is_remarkable);
         }
         rest.passed_over = passed_over;
         self.rest = rest;
         self.files = files;
-        self.look_at(candidates, looked).await;
+        self.inspect_files(candidates, inspected).await;
     }
 
     /// Waits for the next probe to end. Returns whether there was one.
     ///
     /// May be dropped and called again.
     pub(crate) async fn finish_next_probe(&mut self) -> bool {
-        let Some((root, looked)) = self.asked.next().await else {
+        let Some((root, inspected)) = self.probe_queue.next_result().await else {
             return false;
         };
-        let path = looked.candidate.path.clone();
-        self.unquiet.remove(&(root, path.clone()));
-        Arc::make_mut(&mut self.known)[root].insert(path, Arc::new(looked));
+        let path = inspected.candidate.path.clone();
+        self.changing_since.remove(&(root, path.clone()));
+        Arc::make_mut(&mut self.known)[root].insert(path, Arc::new(inspected));
         true
     }
 
@@ -266,12 +266,12 @@ impl Scanner {
         let mut scan = self.rest.clone();
         scan.files = self.files.iter().flatten().map(Arc::clone).collect();
         let mut scripts = Vec::new();
-        for (root, looked) in self.results_by_root() {
-            scan.is_passing |= looked.is_passing;
-            let passed = looked.passed_over.iter();
-            let passed = passed.filter(|passed| self.is_thorough || passed.is_kept());
+        for (root, inspected) in self.results_by_root() {
+            scan.is_transient |= inspected.is_transient;
+            let passed = inspected.passed_over.iter();
+            let passed = passed.filter(|passed| self.is_thorough || passed.is_always_reported());
             scan.passed_over.extend(passed.cloned());
-            scripts.extend(looked.scripts.iter().map(|script| (root, script)));
+            scripts.extend(inspected.scripts.iter().map(|script| (root, script)));
         }
         // Of two with one path the first is served, so that every scan decides alike.
         scripts.sort_by_key(|(root, script)| (*root, &script.path, &script.file));
@@ -284,40 +284,44 @@ impl Scanner {
     }
 
     /// Iterates over the known files, each with its root.
-    fn results_by_root(&self) -> impl Iterator<Item = (usize, &Looked)> {
+    fn results_by_root(&self) -> impl Iterator<Item = (usize, &InspectedFile)> {
         let roots = self.known.iter().enumerate();
-        roots.flat_map(|(root, files)| files.values().map(move |looked| (root, &**looked)))
+        roots.flat_map(|(root, files)| files.values().map(move |inspected| (root, &**inspected)))
     }
 
     /// Walks every root on the thread pool, because it blocks.
     async fn walk(&self) -> Vec<Walked> {
-        let (roots, examiner) = (self.roots.clone(), Arc::clone(&self.examiner));
+        let (roots, inspector) = (self.roots.clone(), Arc::clone(&self.inspector));
         let work = move || {
             let walk_one = |root: &PathBuf| {
                 let root = root.canonicalize().unwrap_or_else(|_| root.clone());
-                walk::walk(&root, examiner.rule(&root))
+                walk::walk(&root, inspector.rule(&root))
             };
             roots.iter().map(walk_one).collect()
         };
-        finished(tokio::task::spawn_blocking(work)).await
+        join_blocking(tokio::task::spawn_blocking(work)).await
     }
 
     /// Loads the cache on first use, on the thread pool as well.
-    async fn recall(&self) {
+    async fn load_cache(&self) {
         if let Some(memory) = self.memory.clone() {
-            let work = move || sync::lock(&memory).recall();
+            let work = move || sync::lock(&memory).load();
             tokio::task::spawn_blocking(work).await.ok();
         }
     }
 
     /// Iterates over the known scripts of a root that could not be read this time.
-    fn unseen(&self, root: usize, walked: &Walked) -> impl Iterator<Item = (usize, Arc<Looked>)> {
+    fn unseen_scripts(
+        &self,
+        root: usize,
+        walked: &Walked,
+    ) -> impl Iterator<Item = (usize, Arc<InspectedFile>)> {
         let known = self.known.get(root).into_iter().flatten();
         known
-            .filter(|(path, looked)| {
-                walked.is_hidden(&looked.candidate.file) && !walked.scripts.contains_key(*path)
+            .filter(|(path, inspected)| {
+                walked.is_hidden(&inspected.candidate.file) && !walked.scripts.contains_key(*path)
             })
-            .map(move |(_, looked)| (root, Arc::clone(looked)))
+            .map(move |(_, inspected)| (root, Arc::clone(inspected)))
     }
 
     /// Returns the known static files that could not be read this time, without those that were
@@ -340,68 +344,71 @@ impl Scanner {
     }
 
     /// Reads files, unless their result is still known, and starts probes of those that need one.
-    /// Some are `looked` at already.
-    async fn look_at(
+    /// Some are `inspected` at already.
+    async fn inspect_files(
         &mut self,
         candidates: Vec<(usize, Candidate)>,
-        mut looked: Vec<(usize, Arc<Looked>)>,
+        mut inspected: Vec<(usize, Arc<InspectedFile>)>,
     ) {
         let mut new = Vec::new();
         for (root, candidate) in candidates {
             let earlier = self.earlier(root, &candidate);
             let is_known = earlier
-                .is_some_and(|earlier| earlier.candidate == candidate && !earlier.is_passing);
-            if is_known || self.asked.contains(root, &candidate) {
-                looked.extend(earlier.map(|earlier| (root, Arc::clone(earlier))));
+                .is_some_and(|earlier| earlier.candidate == candidate && !earlier.is_transient);
+            if is_known || self.probe_queue.contains(root, &candidate) {
+                inspected.extend(earlier.map(|earlier| (root, Arc::clone(earlier))));
             } else {
                 new.push((root, candidate));
             }
         }
         let debounce = self.debounce();
         let mut pending = Vec::new();
-        for (root, sight) in self.read(new, debounce).await {
-            let script = match sight {
-                Ok(Sight::Clear(seen)) => {
-                    looked.push((root, Arc::new(seen)));
+        for (root, inspection) in self.inspect_all(new, debounce).await {
+            let script = match inspection {
+                Ok(Inspection::Done(seen)) => {
+                    inspected.push((root, Arc::new(seen)));
                     continue;
                 }
-                Ok(Sight::Unasked(script)) => Pending::Unasked(script),
-                Err(candidate) => Pending::Unquiet(*candidate, debounce),
+                Ok(Inspection::NeedsProbe(script)) => Pending::NeedsProbe(script),
+                Err(candidate) => Pending::Changing(*candidate, debounce),
             };
             let earlier = self.earlier(root, script.candidate());
-            looked.extend(earlier.map(|earlier| (root, Arc::clone(earlier))));
+            inspected.extend(earlier.map(|earlier| (root, Arc::clone(earlier))));
             pending.push((root, script));
         }
         let mut known = vec![BTreeMap::new(); self.roots.len()];
-        for (root, looked) in looked {
-            known[root].insert(looked.candidate.path.clone(), looked);
+        for (root, inspected) in inspected {
+            known[root].insert(inspected.candidate.path.clone(), inspected);
         }
         self.known = known.into();
-        self.ask(pending).await;
+        self.probe(pending).await;
     }
 
     /// Reads files without running them, on one thread of the pool per processor.
-    async fn read(
+    async fn inspect_all(
         &self,
         mut candidates: Vec<(usize, Candidate)>,
         debounce: Debounce,
-    ) -> Vec<(usize, Result<Sight, Box<Candidate>>)> {
+    ) -> Vec<(usize, Result<Inspection, Box<Candidate>>)> {
         let share = candidates.len().div_ceil(self.processors);
         let mut reading = Vec::with_capacity(self.processors);
         while !candidates.is_empty() {
             let rest = candidates.split_off(share.min(candidates.len()));
             let ours = std::mem::replace(&mut candidates, rest);
-            let (examiner, memory) = (Arc::clone(&self.examiner), self.memory.clone());
-            let see = move |(root, candidate): (usize, Candidate)| {
-                let recalled = recall_one(memory.as_deref(), root, &candidate);
-                (root, examiner.see(candidate, recalled, debounce.quiet_time))
+            let (inspector, memory) = (Arc::clone(&self.inspector), self.memory.clone());
+            let inspect = move |(root, candidate): (usize, Candidate)| {
+                let cached = cached_result(memory.as_deref(), root, &candidate);
+                (
+                    root,
+                    inspector.inspect(candidate, cached, debounce.quiet_time),
+                )
             };
-            let work = move || ours.into_iter().map(see).collect::<Vec<_>>();
+            let work = move || ours.into_iter().map(inspect).collect::<Vec<_>>();
             reading.push(tokio::task::spawn_blocking(work));
         }
         let mut read = Vec::new();
         for part in reading {
-            read.extend(finished(part).await);
+            read.extend(join_blocking(part).await);
         }
         read
     }
@@ -417,21 +424,30 @@ impl Scanner {
 }
 
 /// Returns the cached knowledge of a file, if there is any.
-fn recall_one(memory: Option<&Mutex<Memory>>, root: usize, candidate: &Candidate) -> Recalled {
-    memory.map_or_else(Recalled::default, |memory| {
-        sync::lock(memory).recalled(root, candidate)
+fn cached_result(
+    memory: Option<&Mutex<Memory>>,
+    root: usize,
+    candidate: &Candidate,
+) -> CachedResult {
+    memory.map_or_else(CachedResult::default, |memory| {
+        sync::lock(memory).get(root, candidate)
     })
 }
 
 /// Returns the entries of `files` that look like scripts, read on the thread pool.
-async fn overlooked(files: Vec<PathBuf>) -> Vec<UnusableFile> {
-    let work = move || files.into_iter().filter_map(files::overlooked).collect();
-    finished(tokio::task::spawn_blocking(work)).await
+async fn overlooked_files(files: Vec<PathBuf>) -> Vec<UnusableFile> {
+    let work = move || {
+        files
+            .into_iter()
+            .filter_map(files::overlooked_file)
+            .collect()
+    };
+    join_blocking(tokio::task::spawn_blocking(work)).await
 }
 
 /// Returns the result of `work`, or propagates its panic: an aborted scan must not look like an
 /// empty one.
-async fn finished<T>(work: JoinHandle<T>) -> T {
+async fn join_blocking<T>(work: JoinHandle<T>) -> T {
     match work.await.map_err(JoinError::try_into_panic) {
         Ok(done) => done,
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
@@ -471,7 +487,7 @@ mod tests {
             (walk::walk(&root, None), 1),
             (hidden(&root.join("elsewhere")), 0),
         ] {
-            scanner.look_through(vec![walked]).await;
+            scanner.inspect_roots(vec![walked]).await;
             assert_eq!(scanner.results().files.len(), files);
         }
     }

@@ -17,7 +17,7 @@ use super::file::{self, StaticFile};
 use super::fingerprint::Fingerprint;
 #[cfg(feature = "database")]
 use super::fingerprint::Stamp;
-use super::scan::{Because, PassedOver};
+use super::scan::{PassOverKind, PassedOver};
 use crate::policy::Root;
 
 mod ignored;
@@ -182,7 +182,7 @@ fn unreadable(error: &walkdir::Error) -> Reason {
 
 /// Returns whether another scan may succeed: the cause is a shortage of the machine, not a
 /// missing entry, a missing permission or a loop of links.
-fn is_passing(error: &walkdir::Error) -> bool {
+fn is_transient(error: &walkdir::Error) -> bool {
     #[cfg(unix)]
     const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
     #[cfg(not(unix))]
@@ -242,13 +242,13 @@ impl Walked {
             self.scripts.insert(script.path.clone(), script);
         } else {
             let reason = "it is not executable, and describes no tool";
-            self.pass_over(file, Because::Unmarked, reason);
+            self.pass_over(file, PassOverKind::Unmarked, reason);
         }
         Ok(())
     }
 
-    fn pass_over(&mut self, file: &Path, because: Because, reason: &str) {
-        let passed = PassedOver::new(file.to_owned(), because, reason);
+    fn pass_over(&mut self, file: &Path, kind: PassOverKind, reason: &str) {
+        let passed = PassedOver::new(file.to_owned(), kind, reason);
         self.passed_over.insert(file.to_owned(), passed);
     }
 
@@ -347,13 +347,13 @@ impl Walked {
                 if is_sidecar(root, link) {
                     self.reject(link, Reason::NoFile);
                 } else {
-                    self.pass_over(link, Because::Unmarked, "it is a link to nothing");
+                    self.pass_over(link, PassOverKind::Unmarked, "it is a link to nothing");
                 }
             }
             return;
         }
         let path = error.path().unwrap_or(root);
-        if is_passing(error) {
+        if is_transient(error) {
             self.unseen.push(path.to_owned());
         }
         self.reject(path, unreadable(error));
@@ -411,10 +411,18 @@ fn pass_over(ignored: &mut Ignored<'_>, entry: &DirEntry) -> Option<PassedOver> 
         .map(str::to_owned)
         .or_else(|| ignored.reason_against(subject.as_deref().unwrap_or(path), is_directory));
     if let Some(reason) = reason {
-        return Some(PassedOver::new(path.to_owned(), Because::Ignored, reason));
+        return Some(PassedOver::new(
+            path.to_owned(),
+            PassOverKind::Ignored,
+            reason,
+        ));
     }
     let reason = is_directory.then(|| belongs_to_others(path)).flatten()?;
-    Some(PassedOver::new(path.to_owned(), Because::NoScript, reason))
+    Some(PassedOver::new(
+        path.to_owned(),
+        PassOverKind::NotAScript,
+        reason,
+    ))
 }
 
 /// Returns why a link is not followed; `None` for other entries.
@@ -557,7 +565,7 @@ mod tests {
         }
         let passed_over = walk(root.path(), None).passed_over;
         let unmarked = passed_over.into_values();
-        let unmarked = unmarked.filter(|passed| passed.because == Because::Unmarked);
+        let unmarked = unmarked.filter(|passed| passed.kind == PassOverKind::Unmarked);
         let expected = ["a/lib", "dangling", "resources/dangling"];
         assert!(unmarked.map(|passed| passed.file).eq(expected.map(at)));
         // As a root, this file is rejected instead.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::refusals::{self, Refused};
 use super::{Database, DatabaseError};
-use crate::catalog::scan::{Answer, HelpText};
+use crate::catalog::scan::{HelpText, ProbeResult};
 
 /// Version that wrote the definitions: another one may parse them differently.
 pub(super) const COMPILER: &str = env!("CARGO_PKG_VERSION");
@@ -34,16 +34,16 @@ pub struct Definition {
 
 /// Knowledge of a script from an earlier start.
 #[derive(Debug)]
-pub(crate) struct Remembered {
+pub(crate) struct CacheEntry {
     /// Fingerprint of the described file.
     pub(crate) fingerprint: String,
     /// Conditions beside the file.
     pub(crate) conditions: Arc<str>,
     /// `None` if the script needs no probe.
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<ProbeResult>,
 }
 
-impl Remembered {
+impl CacheEntry {
     /// Returns whether `now` adds nothing. The number of timeouts counts.
     pub(crate) fn is_same_as(&self, now: &Self) -> bool {
         let refusal = |one: &Self| one.answer.as_ref().map(|answer| answer.refusal.clone());
@@ -57,7 +57,7 @@ impl Remembered {
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) definition: Definition,
-    pub(crate) remembered: Remembered,
+    pub(crate) remembered: CacheEntry,
 }
 
 /// Changes under one root.
@@ -116,7 +116,7 @@ impl Database {
     pub(crate) fn remembered(
         &self,
         namespace: &str,
-    ) -> Result<BTreeMap<String, Remembered>, DatabaseError> {
+    ) -> Result<BTreeMap<String, CacheEntry>, DatabaseError> {
         self.with(|connection| {
             let mut statement = connection.prepare(
                 "SELECT name, fingerprint, stdout, stderr, shebang, conditions FROM definitions
@@ -207,11 +207,11 @@ fn definition(row: &Row<'_>) -> rusqlite::Result<Definition> {
     })
 }
 
-fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
+fn remembered(row: &Row<'_>) -> rusqlite::Result<CacheEntry> {
     let stdout: Option<String> = row.get(2)?;
     let answer = match stdout {
         None => None,
-        Some(stdout) => Some(Answer {
+        Some(stdout) => Some(ProbeResult {
             help: HelpText {
                 stdout: stdout.into(),
                 stderr: row.get::<_, String>(3)?.into(),
@@ -222,7 +222,7 @@ fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
         }),
     };
     let conditions: String = row.get(5)?;
-    Ok(Remembered {
+    Ok(CacheEntry {
         fingerprint: row.get(1)?,
         conditions: Arc::from(conditions),
         answer,

@@ -6,22 +6,22 @@ use bytes::Bytes;
 use mcpd_scriptspec::Diagnostic;
 use rusqlite::{Connection, Row, params};
 
-use super::definitions::{COMPILER, Remembered};
-use crate::catalog::scan::{Answer, HelpText, Refusal};
+use super::definitions::{COMPILER, CacheEntry};
+use crate::catalog::scan::{HelpText, ProbeRefusal, ProbeResult};
 
 /// Refusal to store.
 #[derive(Debug)]
 pub(crate) struct Refused {
     /// Path of the file below its root.
     pub(crate) name: String,
-    pub(crate) remembered: Remembered,
+    pub(crate) remembered: CacheEntry,
 }
 
 /// Reads the refusals under `namespace`, with the names of their files.
 pub(super) fn read(
     connection: &Connection,
     namespace: &str,
-) -> rusqlite::Result<Vec<(String, Remembered)>> {
+) -> rusqlite::Result<Vec<(String, CacheEntry)>> {
     let mut statement = connection.prepare(
         "SELECT name, fingerprint, conditions, shebang, kind, reason, code, message, help, time_outs, stdout, stderr
          FROM refusals WHERE namespace = ?1 AND compiler = ?2",
@@ -32,31 +32,31 @@ pub(super) fn read(
     rows.collect()
 }
 
-fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
+fn remembered(row: &Row<'_>) -> rusqlite::Result<CacheEntry> {
     let kind: String = row.get(4)?;
     let mut help = HelpText::default();
     let refusal = match &*kind {
-        "no-tool" => Some(Refusal::NoTool(row.get(5)?)),
-        "fault" => fault(row)?.map(Refusal::Fault),
+        "no-tool" => Some(ProbeRefusal::NotATool(row.get(5)?)),
+        "fault" => fault(row)?.map(ProbeRefusal::Fault),
         "time-out" => {
             let time_outs = row.get(9)?;
-            fault(row)?.map(|fault| Refusal::TimeOut(fault, time_outs))
+            fault(row)?.map(|fault| ProbeRefusal::TimeOut(fault, time_outs))
         }
         _ => {
             help.stdout = Bytes::from(row.get::<_, Vec<u8>>(10)?);
             help.stderr = Bytes::from(row.get::<_, Vec<u8>>(11)?);
-            Some(Refusal::Text)
+            Some(ProbeRefusal::Text)
         }
     };
     let shebang = row.get(3)?;
     // An unreadable record is dropped, and the file probed again.
-    let answer = refusal.map(|refusal| Answer {
+    let answer = refusal.map(|refusal| ProbeResult {
         help,
         shebang,
         refusal: Some(refusal),
     });
     let conditions: String = row.get(2)?;
-    Ok(Remembered {
+    Ok(CacheEntry {
         fingerprint: row.get(1)?,
         conditions: Arc::from(conditions),
         answer,
@@ -76,7 +76,7 @@ pub(super) fn insert(
     namespace: &str,
     refused: &Refused,
 ) -> rusqlite::Result<()> {
-    let Remembered {
+    let CacheEntry {
         fingerprint,
         conditions,
         answer: Some(answer),
@@ -86,19 +86,19 @@ pub(super) fn insert(
     };
     let (mut reason, mut fault, mut count, mut text) = (None, None, 0, None);
     let kind = match &answer.refusal {
-        Some(Refusal::NoTool(why)) => {
+        Some(ProbeRefusal::NotATool(why)) => {
             reason = Some(why);
             "no-tool"
         }
-        Some(Refusal::Fault(diagnostic)) => {
+        Some(ProbeRefusal::Fault(diagnostic)) => {
             fault = Some(diagnostic);
             "fault"
         }
-        Some(Refusal::TimeOut(diagnostic, time_outs)) => {
+        Some(ProbeRefusal::TimeOut(diagnostic, time_outs)) => {
             (fault, count) = (Some(diagnostic), *time_outs);
             "time-out"
         }
-        Some(Refusal::Text) => {
+        Some(ProbeRefusal::Text) => {
             text = Some(&answer.help);
             "text"
         }

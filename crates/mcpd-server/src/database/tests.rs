@@ -7,7 +7,7 @@ use mcpd_scriptspec::Diagnostic;
 use serde_json::value::to_raw_value;
 
 use super::*;
-use crate::catalog::scan::{Answer, HelpText, Refusal};
+use crate::catalog::scan::{HelpText, ProbeRefusal, ProbeResult};
 
 fn compiled(namespace: &str, name: &str) -> Compiled {
     let help = HelpText {
@@ -23,10 +23,10 @@ fn compiled(namespace: &str, name: &str) -> Compiled {
             compiled_at: 1,
             metadata: to_raw_value(name).unwrap(),
         },
-        remembered: Remembered {
+        remembered: CacheEntry {
             fingerprint: format!("of {name}"),
             conditions: "same".into(),
-            answer: Some(Answer {
+            answer: Some(ProbeResult {
                 help,
                 shebang: Some("#!/bin/sh".to_owned()),
                 refusal: None,
@@ -82,10 +82,10 @@ fn what_is_remembered_is_there_at_the_next_start() {
     };
     let fault = Diagnostic::help_failed(3);
     let refusals = [
-        ("none", Refusal::NoTool("it is none".to_owned())),
-        ("faulty", Refusal::Fault(fault.clone())),
-        ("late", Refusal::TimeOut(fault, 2)),
-        ("text", Refusal::Text),
+        ("none", ProbeRefusal::NotATool("it is none".to_owned())),
+        ("faulty", ProbeRefusal::Fault(fault.clone())),
+        ("late", ProbeRefusal::TimeOut(fault, 2)),
+        ("text", ProbeRefusal::Text),
     ];
     let refused = refusals
         .clone()

@@ -243,7 +243,7 @@ fn retry_delays_are_spaced() {
             .collect()
     };
     assert_eq!(add_waiting(0, 4), [400, 500, 600, 700]);
-    // Turns are taken meanwhile, so the delay hardly grows.
+    // Permits are taken meanwhile, so the delay hardly grows.
     assert_eq!(add_waiting(300, 1), [500]);
     // A lasting overload spaces suggestions further apart.
     assert_eq!(add_waiting(800, 3), [400, 700, 1_000]);

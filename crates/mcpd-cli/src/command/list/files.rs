@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use mcpd_scriptspec::Severity;
 use mcpd_server::Catalog;
-use mcpd_server::catalog::scan::{Because, ScannedScript};
+use mcpd_server::catalog::scan::{PassOverKind, ScannedScript};
 use serde::Serialize;
 
 use crate::exit_code::ExitCode;
@@ -104,8 +104,8 @@ fn files(catalog: &Catalog) -> Vec<ListedFile> {
         let overlooked = overlooked(&passed.file).map(|file| &file.reason);
         ListedFile {
             file: passed.file.clone(),
-            status: match passed.because {
-                Because::Ignored => Status::Ignored,
+            status: match passed.kind {
+                PassOverKind::Ignored => Status::Ignored,
                 _ => Status::PassedOver,
             },
             name: None,

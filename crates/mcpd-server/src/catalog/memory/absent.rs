@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mcpd_scriptspec::ScriptPath;
 
-use super::scan::{Answer, Looked};
+use super::scan::{InspectedFile, ProbeResult};
 use super::walk::Candidate;
 
 /// Cannot be constructed.
@@ -15,21 +15,21 @@ pub(super) struct Memory(Infallible);
 
 /// Always empty.
 #[derive(Debug, Default)]
-pub(super) struct Recalled {
-    pub(super) answer: Option<(Answer, Arc<str>)>,
-    pub(super) was_ours: bool,
+pub(super) struct CachedResult {
+    pub(super) answer: Option<(ProbeResult, Arc<str>)>,
+    pub(super) concerned_operator: bool,
 }
 
 impl Memory {
-    pub(super) fn recall(&mut self) {
+    pub(super) fn load(&mut self) {
         match self.0 {}
     }
 
-    pub(super) fn recalled(&self, _: usize, _: &Candidate) -> Recalled {
+    pub(super) fn get(&self, _: usize, _: &Candidate) -> CachedResult {
         match self.0 {}
     }
 
-    pub(super) fn remember(&mut self, _: &[BTreeMap<ScriptPath, Arc<Looked>>]) {
+    pub(super) fn remember(&mut self, _: &[BTreeMap<ScriptPath, Arc<InspectedFile>>]) {
         match self.0 {}
     }
 }

@@ -22,7 +22,7 @@ pub struct PassedOver {
     /// Location in the file system.
     pub file: PathBuf,
     /// Kind of the reason.
-    pub because: Because,
+    pub kind: PassOverKind,
     /// Reason, as a sentence fragment.
     pub reason: String,
 }
@@ -30,7 +30,7 @@ pub struct PassedOver {
 /// Kinds of reasons to pass over a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Because {
+pub enum PassOverKind {
     /// Excluded by the operator or by its name: hidden files, and backups of editors.
     Ignored,
     /// Neither executable nor described.
@@ -38,42 +38,38 @@ pub enum Because {
     /// A script of a Script Kit that is not executable and has no schema.
     Schemaless,
     /// Executable but evidently no script; or a directory that a program has installed or built.
-    NoScript,
+    NotAScript,
     /// Needs a probe, and the scan runs nothing.
-    Unasked,
+    NotProbed,
     /// Needs a probe, and is still being written.
-    Unfinished,
+    StillWritten,
     /// Was probed, and its output is no description.
-    NoTool,
+    NotATool,
 }
 
 impl PassedOver {
-    pub(crate) fn new(file: PathBuf, because: Because, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(file: PathBuf, kind: PassOverKind, reason: impl Into<String>) -> Self {
         let reason = reason.into();
-        Self {
-            file,
-            because,
-            reason,
-        }
+        Self { file, kind, reason }
     }
 
     /// Returns whether an operator may wonder why it is not served.
     #[must_use]
     pub fn is_remarkable(&self) -> bool {
         matches!(
-            self.because,
-            Because::NoScript | Because::Unfinished | Because::NoTool
+            self.kind,
+            PassOverKind::NotAScript | PassOverKind::StillWritten | PassOverKind::NotATool
         )
     }
 
     /// Returns whether every scan reports it, and not only a thorough one.
-    pub(super) fn is_kept(&self) -> bool {
-        self.is_remarkable() || self.because == Because::Schemaless
+    pub(super) fn is_always_reported(&self) -> bool {
+        self.is_remarkable() || self.kind == PassOverKind::Schemaless
     }
 }
 
 /// Returns why `file`, which is not executable, looks like a script all the same.
-pub(super) fn overlooked(file: PathBuf) -> Option<UnusableFile> {
+pub(super) fn overlooked_file(file: PathBuf) -> Option<UnusableFile> {
     let reason = match file.read_link() {
         Ok(target) if !file.exists() => {
             format!(

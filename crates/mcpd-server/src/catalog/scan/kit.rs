@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use mcpd_scriptspec::{Dialect, ScriptPath};
 
-use super::files::{Because, PassedOver};
+use super::files::{PassOverKind, PassedOver};
 use super::{Scan, reading};
 
 /// Directory in which Script Kit searches for scripts.
@@ -39,11 +39,11 @@ impl Scan {
 impl SchemalessScript {
     /// Reads the beginning of a file; `None` if that is unreadable or has no valid name.
     fn read(passed: &PassedOver) -> Option<Self> {
-        if passed.because == Because::Ignored {
+        if passed.kind == PassOverKind::Ignored {
             return None;
         }
         let file = passed.file.clone();
-        let text = String::from_utf8_lossy(&reading::head(&file).ok()?).into_owned();
+        let text = String::from_utf8_lossy(&reading::read_head(&file).ok()?).into_owned();
         let name = file.file_name()?.to_str()?;
         let described = Dialect::ScriptKit.read(name, text.as_bytes()).pop()?;
         let spec = described.parsed.spec;

@@ -12,7 +12,7 @@ use crate::launch::Launch;
 use crate::policy::{EffectivePolicy, ProbePolicy};
 
 /// Maximum size of the output of a probe per stream, in bytes.
-const OUTPUT_LIMIT: usize = 1 << 20;
+const MAX_OUTPUT: usize = 1 << 20;
 
 /// Description of a script: its output for `--help`, or the text of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,14 +27,14 @@ pub struct HelpText {
 }
 
 /// Failure of a probe.
-pub(super) enum ProbeFault {
+pub(super) enum ProbeFailure {
     NotStarted(StartError),
     Ended(Box<Outcome>),
 }
 
 /// Result of a probe, and the mechanisms of its confinement that the system lacks.
-pub(super) struct Probed {
-    pub(super) answer: Result<HelpText, ProbeFault>,
+pub(super) struct ProbeOutcome {
+    pub(super) answer: Result<HelpText, ProbeFailure>,
     /// Configuration key that helps if the script failed because of its confinement.
     pub(super) remedy: Option<&'static str>,
     pub(super) missing: Vec<MissingMechanism>,
@@ -46,60 +46,63 @@ pub(super) async fn probe(
     candidate: &Candidate,
     launch: &Launch,
     policy: &ProbePolicy,
-) -> Probed {
+) -> ProbeOutcome {
     let mut command = launch.command().arg("--help").current_dir(&candidate.root);
     if policy.level() > Level::None {
         command = command.start_in_temporary_directory();
     }
-    let confined = limited(policy, policy.effective_policy(), command.clone());
+    let confined = with_limits(policy, policy.effective_policy(), command.clone());
     let mut ended = executor.run(confined.clone()).await;
     let mut missing = Vec::new();
     if let (Err(StartError::Unenforceable { missing: lacks, .. }), Some(fallback)) =
         (&ended, policy.fallback())
     {
         missing.clone_from(lacks);
-        ended = executor.run(limited(policy, fallback, command)).await;
+        ended = executor.run(with_limits(policy, fallback, command)).await;
     }
     let outcome = match ended {
         Ok(outcome) => outcome,
         Err(error) => {
-            return Probed {
-                answer: Err(ProbeFault::NotStarted(error)),
+            return ProbeOutcome {
+                answer: Err(ProbeFailure::NotStarted(error)),
                 remedy: None,
                 missing,
             };
         }
     };
-    missing.extend(lacking(&outcome.enforced, policy));
-    let remedy = policy.is_confined().then(|| remedy(&outcome)).flatten();
+    missing.extend(missing_for_probe(&outcome.enforced, policy));
+    let remedy = policy
+        .is_confined()
+        .then(|| suggested_key(&outcome))
+        .flatten();
     let answer = match outcome.ending {
         Ending::Exited(0) => Ok(HelpText::of(outcome)),
         // `env` in a first line ends this way if it cannot start the interpreter.
-        Ending::Exited(126 | 127) => Err(match look(executor, confined).await {
-            Err(error) => ProbeFault::NotStarted(error),
-            Ok(()) => ProbeFault::Ended(Box::new(outcome)),
+        Ending::Exited(126 | 127) => Err(match find_start_error(executor, confined).await {
+            Err(error) => ProbeFailure::NotStarted(error),
+            Ok(()) => ProbeFailure::Ended(Box::new(outcome)),
         }),
-        _ => Err(ProbeFault::Ended(Box::new(outcome))),
+        _ => Err(ProbeFailure::Ended(Box::new(outcome))),
     };
-    Probed {
+    ProbeOutcome {
         answer,
         remedy,
         missing,
     }
 }
 
-fn limited(probe: &ProbePolicy, policy: &EffectivePolicy, command: Command) -> Command {
+fn with_limits(probe: &ProbePolicy, policy: &EffectivePolicy, command: Command) -> Command {
     let mut limits = policy.limits().clone();
     limits.wall = probe.time_limit();
-    limits.capture_head = OUTPUT_LIMIT;
+    limits.capture_head = MAX_OUTPUT;
     limits.capture_tail = 0;
-    limits.output_hard = OUTPUT_LIMIT as u64;
+    limits.output_hard = MAX_OUTPUT as u64;
     policy.apply(command).limits(limits)
 }
 
 /// Returns the missing mechanisms of the confinement that only probes have. Those of calls, and
 /// those of limits, are reported when calls run.
-fn lacking(enforced: &Enforcement, policy: &ProbePolicy) -> Vec<MissingMechanism> {
+fn missing_for_probe(enforced: &Enforcement, policy: &ProbePolicy) -> Vec<MissingMechanism> {
     const LIMITS: [&str; 2] = ["cgroup", "process limit"];
     let mut missing = match policy.is_confined() {
         true => enforced.missing.clone(),
@@ -110,14 +113,14 @@ fn lacking(enforced: &Enforcement, policy: &ProbePolicy) -> Vec<MissingMechanism
 }
 
 /// Searches for the reason why `command` cannot be started.
-async fn look(executor: &Executor, command: Command) -> Result<(), StartError> {
+async fn find_start_error(executor: &Executor, command: Command) -> Result<(), StartError> {
     let executor = executor.clone();
-    let looked = tokio::task::spawn_blocking(move || executor.inspect(&command));
-    looked.await.unwrap_or(Ok(()))
+    let inspected = tokio::task::spawn_blocking(move || executor.inspect(&command));
+    inspected.await.unwrap_or(Ok(()))
 }
 
 /// Diagnostic of a script that cannot be started.
-pub(super) fn not_started(error: &StartError) -> Diagnostic {
+pub(super) fn start_fault(error: &StartError) -> Diagnostic {
     Diagnostic::help_not_started(&format!("failed to {}", chain(error)))
 }
 
@@ -139,9 +142,9 @@ impl HelpText {
     }
 }
 
-impl ProbeFault {
+impl ProbeFailure {
     /// Returns whether the fault concerns the current state of the machine, not the script.
-    pub(super) fn is_passing(&self) -> bool {
+    pub(super) fn is_transient(&self) -> bool {
         matches!(
             self,
             Self::NotStarted(
@@ -160,7 +163,7 @@ impl ProbeFault {
 
     pub(super) fn diagnostic(&self) -> Diagnostic {
         match self {
-            Self::NotStarted(error) => not_started(error),
+            Self::NotStarted(error) => start_fault(error),
             Self::Ended(outcome) => match outcome.ending {
                 Ending::Exited(code) => Diagnostic::help_failed(code),
                 Ending::Signaled { signal, .. } => Diagnostic::help_killed(signal),
@@ -172,7 +175,7 @@ impl ProbeFault {
                     } else {
                         Stream::Stderr
                     };
-                    Diagnostic::help_too_large(stream, OUTPUT_LIMIT)
+                    Diagnostic::help_too_large(stream, MAX_OUTPUT)
                 }
                 Ending::OutOfMemory => Diagnostic::help_not_started("`--help` ran out of memory"),
                 Ending::Lost => Diagnostic::help_not_started("nobody knows how `--help` has ended"),
@@ -192,7 +195,7 @@ impl ProbeFault {
 
 /// Returns the advice for a script at `path` that failed because of its confinement, where `key`
 /// helps.
-pub(super) fn help_with(key: &str, path: &ScriptPath) -> String {
+pub(super) fn remedy_text(key: &str, path: &ScriptPath) -> String {
     format!(
         "`--help` runs confined, without a network and in an empty directory, and what the script says looks as if it \
          failed for that; if you trust it, let it have what it needs in mcpd.toml: `[[tool]]`, `match = \"{path}\"`, \
@@ -201,7 +204,7 @@ pub(super) fn help_with(key: &str, path: &ScriptPath) -> String {
 }
 
 /// Phrases by which programs report a refused file or system call, or a missing file.
-const REFUSED: [&str; 6] = [
+const ACCESS_PHRASES: [&str; 6] = [
     "permission denied",
     "operation not permitted",
     "read-only file system",
@@ -210,7 +213,7 @@ const REFUSED: [&str; 6] = [
     "no such file or directory",
 ];
 /// Phrases by which programs report a missing network.
-const UNCONNECTED: [&str; 12] = [
+const NETWORK_PHRASES: [&str; 12] = [
     "could not resolve",
     "name resolution",
     "name or service not known",
@@ -231,13 +234,13 @@ const UNCONNECTED: [&str; 12] = [
 /// A program without a network often fails to open a socket, which reads as a refused call, so
 /// phrases for the network come first. A program that stores its downloads, such as `uv`, must
 /// also write.
-fn remedy(outcome: &Outcome) -> Option<&'static str> {
+fn suggested_key(outcome: &Outcome) -> Option<&'static str> {
     let says = String::from_utf8_lossy(&outcome.stderr.head).to_lowercase()
         + &String::from_utf8_lossy(&outcome.stdout.head).to_lowercase();
     let says_any = |words: &[&str]| words.iter().any(|word| says.contains(word));
-    if says_any(&UNCONNECTED) {
+    if says_any(&NETWORK_PHRASES) {
         Some("network = \"host\"")
-    } else if says_any(&REFUSED) {
+    } else if says_any(&ACCESS_PHRASES) {
         Some("sandbox = \"none\"")
     } else {
         None

@@ -13,7 +13,7 @@ use crate::catalog::walk::Candidate;
 use crate::regular;
 
 /// Number of bytes that are read to determine the dialect of a file.
-const HEAD: u64 = 64 << 10;
+const MAX_HEAD: u64 = 64 << 10;
 /// Size of the longest text that is read, in bytes.
 pub(super) const MAX_SIZE: u64 = 1 << 20;
 
@@ -30,7 +30,7 @@ pub(super) struct Reading {
     /// Tells whether it begins like a program of some system, or with such a line.
     pub(super) is_program: bool,
     /// Tells whether it is a text with words of the contract with scripts.
-    pub(super) speaks_of_mcpd: bool,
+    pub(super) mentions_mcpd: bool,
     /// `None` if it needs a probe.
     pub(super) description: Option<Description>,
 }
@@ -66,7 +66,7 @@ pub(super) fn has_shebang(file: &Path) -> bool {
 
 /// Reads the file, or its sidecar if it has one.
 pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
-    let mut head = head(&candidate.file)?;
+    let mut head = read_head(&candidate.file)?;
     // Behind a byte order mark the system sees no first line. It is recognized here, so that the
     // author gets this fault and not an error of the interpreter for the extension.
     let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&head);
@@ -74,19 +74,19 @@ pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
     let line = line.filter(|line| line.starts_with(SHEBANG));
     let shebang = line.map(|line| String::from_utf8_lossy(line).into_owned());
     let is_program = shebang.is_some() || image::is_program(&head, &candidate.file);
-    let speaks_of_mcpd = speaks_of_mcpd(&head);
+    let mentions_mcpd = mentions_mcpd(&head);
     let (name, file) = match &candidate.sidecar {
         Some(sidecar) => {
-            head = whole(&sidecar.file)?;
+            head = read_whole(&sidecar.file)?;
             (sidecar_path(candidate, &sidecar.file), &sidecar.file)
         }
         None => (candidate.path.as_str().to_owned(), &candidate.file),
     };
-    let description = match Dialect::of(&seen_from_above(&candidate.root, &name), &head) {
+    let description = match Dialect::of(&with_root_name(&candidate.root, &name), &head) {
         None => None,
         Some(dialect) => {
-            let text = if head.len() as u64 == HEAD {
-                whole(file)?
+            let text = if head.len() as u64 == MAX_HEAD {
+                read_whole(file)?
             } else {
                 head
             };
@@ -101,14 +101,14 @@ pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
     Ok(Reading {
         shebang,
         is_program,
-        speaks_of_mcpd,
+        mentions_mcpd,
         description,
     })
 }
 
 /// Returns whether a text has words of the contract with scripts. Compiled programs do not count:
 /// mcpd itself is one.
-fn speaks_of_mcpd(text: &[u8]) -> bool {
+fn mentions_mcpd(text: &[u8]) -> bool {
     let has = |words: &[u8]| memmem::find(text, words).is_some();
     let is_text = !text.contains(&0);
     // Metadata printed for `--help`: most programs have one of these words, few have both.
@@ -121,19 +121,19 @@ fn speaks_of_mcpd(text: &[u8]) -> bool {
 
 /// Returns the path `name` below `root` with the name of the root in front: it classifies its
 /// contents as those of other directories do.
-fn seen_from_above(root: &Path, name: &str) -> String {
+fn with_root_name(root: &Path, name: &str) -> String {
     let root = root.file_name().unwrap_or_default().to_string_lossy();
     format!("{root}/{name}")
 }
 
 /// Reads the beginning of a file.
-pub(super) fn head(file: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn read_head(file: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    open(file)?.take(HEAD).read_to_end(&mut head)?;
+    open(file)?.take(MAX_HEAD).read_to_end(&mut head)?;
     Ok(head)
 }
 
-pub(super) fn whole(file: &Path) -> Result<Vec<u8>, Unreadable> {
+pub(super) fn read_whole(file: &Path) -> Result<Vec<u8>, Unreadable> {
     let mut text = Vec::new();
     open(file)?.take(MAX_SIZE + 1).read_to_end(&mut text)?;
     if text.len() as u64 > MAX_SIZE {
@@ -168,6 +168,6 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
-        assert!(matches!(whole(&pipe), Err(Unreadable::Io(_))));
+        assert!(matches!(read_whole(&pipe), Err(Unreadable::Io(_))));
     }
 }

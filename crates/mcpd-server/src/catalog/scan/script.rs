@@ -42,7 +42,7 @@ pub struct ScannedScript {
 
 /// Description of a script before it is validated.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct ScriptDescription {
     pub(super) dialect: Option<Dialect>,
     pub(super) described_in: PathBuf,
     pub(super) help: HelpText,
@@ -54,7 +54,7 @@ impl ScannedScript {
     pub(super) fn new(
         candidate: &Candidate,
         path: ScriptPath,
-        said: Said,
+        said: ScriptDescription,
         launch: Result<Launch, Diagnostic>,
         policy: &Policy,
     ) -> Self {

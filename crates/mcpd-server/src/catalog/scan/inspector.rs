@@ -14,14 +14,14 @@ use mcpd_scriptspec::{
 };
 
 use super::conditions::Conditions;
-use super::files::{Because, PassedOver};
+use super::file_debounce::FileActivity;
+use super::files::{PassOverKind, PassedOver};
 use super::kit::is_kit_script;
-use super::program;
-use super::quiet::Unrest;
+use super::program_check;
 use super::reading::{self, Description, Reading, Unreadable};
-use super::script::Said;
+use super::script::ScriptDescription;
 use super::{HelpText, ScannedScript};
-use crate::catalog::memory::Recalled;
+use crate::catalog::memory::CachedResult;
 use crate::catalog::walk::Candidate;
 use crate::interpreter::Interpreters;
 use crate::launch::{Excerpts, Launch};
@@ -35,17 +35,17 @@ use starting::extension;
 
 /// Maximum number of probes in a row that exceed the time limit: the machine may have just
 /// started.
-const PATIENCE: u8 = 3;
+const MAX_TIME_OUTS: u8 = 3;
 
 /// Dependencies for the examination of files.
 #[derive(Debug)]
-pub(super) struct Examiner {
+pub(super) struct Inspector {
     executor: Executor,
     policy: Policy,
     interpreters: Interpreters,
     excerpts: Arc<Excerpts>,
     /// First lines whose interpreters exist.
-    sound: Mutex<BTreeSet<String>>,
+    checked_lines: Mutex<BTreeSet<String>>,
     gaps: Arc<Gaps>,
     conditions: Conditions,
     /// Tells whether nothing may be run.
@@ -54,7 +54,7 @@ pub(super) struct Examiner {
 
 /// Result for one file.
 #[derive(Debug)]
-pub(crate) struct Looked {
+pub(crate) struct InspectedFile {
     pub(crate) candidate: Candidate,
     /// Scripts in the file; empty if it has nothing to do with mcpd.
     pub(crate) scripts: Vec<Arc<ScannedScript>>,
@@ -65,29 +65,29 @@ pub(crate) struct Looked {
         not(feature = "database"),
         expect(dead_code, reason = "only a database is asked for it")
     )]
-    pub(crate) answer: Option<(Answer, Arc<str>)>,
+    pub(crate) answer: Option<(ProbeResult, Arc<str>)>,
     /// Tells whether a probe failed for a reason that may be unrelated to the file: it is
     /// repeated.
-    pub(crate) is_passing: bool,
+    pub(crate) is_transient: bool,
     /// Number of probes in a row that exceeded the time limit.
     pub(super) time_outs: u8,
 }
 
 /// Result of a probe, with the properties of the file that it depends on.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct ProbeResult {
     /// Output of the probe; empty for a refusal without one.
     pub(crate) help: HelpText,
     /// First line of the file if it names an interpreter; empty if the file is unreadable.
     pub(crate) shebang: Option<String>,
-    pub(crate) refusal: Option<Refusal>,
+    pub(crate) refusal: Option<ProbeRefusal>,
 }
 
 /// Result of a probe that describes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum ProbeRefusal {
     /// A file that is no tool, with the reason.
-    NoTool(String),
+    NotATool(String),
     /// A tool whose probe failed.
     Fault(Diagnostic),
     /// A tool whose probe exceeded the time limit, and how many times in a row.
@@ -97,71 +97,71 @@ pub(crate) enum Refusal {
 }
 
 /// Result of an examination without running the file.
-pub(super) enum Sight {
+pub(super) enum Inspection {
     /// Everything is known.
-    Clear(Looked),
+    Done(InspectedFile),
     /// It needs a probe.
-    Unasked(Unasked),
+    NeedsProbe(NeedsProbe),
 }
 
 /// Script that needs a probe.
-pub(super) struct Unasked {
+pub(super) struct NeedsProbe {
     candidate: Candidate,
     shebang: Option<String>,
     launch: Launch,
     /// Tells whether its faults concern the operator: it mentions mcpd, was named explicitly, or
     /// was a tool.
-    pub(super) is_ours: bool,
+    pub(super) concerns_operator: bool,
 }
 
-impl Unasked {
+impl NeedsProbe {
     pub(super) fn candidate(&self) -> &Candidate {
         &self.candidate
     }
 }
 
-impl Examiner {
+impl Inspector {
     pub(super) fn new(executor: Executor, policy: Policy, interpreters: Interpreters) -> Self {
         Self {
             executor,
             policy,
             interpreters,
             excerpts: Arc::default(),
-            sound: Mutex::default(),
+            checked_lines: Mutex::default(),
             gaps: Arc::default(),
             conditions: Conditions::default(),
             is_static: false,
         }
     }
 
-    /// Returns an examiner with another policy and other interpreters, which shares the files it
+    /// Returns an inspector with another policy and other interpreters, which shares the files it
     /// has written.
-    pub(super) fn configured(&self, policy: Policy, interpreters: Interpreters) -> Self {
+    pub(super) fn with_configuration(&self, policy: Policy, interpreters: Interpreters) -> Self {
         Self {
             executor: self.executor.clone(),
             policy,
             interpreters: interpreters.with_versions_of(&self.interpreters),
             excerpts: Arc::clone(&self.excerpts),
-            sound: Mutex::default(),
+            checked_lines: Mutex::default(),
             gaps: Arc::clone(&self.gaps),
             conditions: Conditions::default(),
             is_static: self.is_static,
         }
     }
 
-    /// Returns an examiner that keeps the versions of interpreters in a database.
+    /// Returns an inspector that keeps the versions of interpreters in a database.
     #[cfg(feature = "database")]
     pub(super) fn keep_versions_in(&self, database: crate::Database) -> Self {
-        let mut examiner = self.configured(self.policy.clone(), self.interpreters.clone());
-        examiner.interpreters = examiner.interpreters.keep_versions_in(database);
-        examiner
+        let mut inspector = self.with_configuration(self.policy.clone(), self.interpreters.clone());
+        inspector.interpreters = inspector.interpreters.keep_versions_in(database);
+        inspector
     }
 
-    /// Returns an examiner that runs nothing.
+    /// Returns an inspector that runs nothing.
     pub(super) fn static_only(&self) -> Self {
         Self {
             is_static: true,
-            ..self.configured(self.policy.clone(), self.interpreters.clone())
+            ..self.with_configuration(self.policy.clone(), self.interpreters.clone())
         }
     }
 
@@ -177,49 +177,51 @@ impl Examiner {
     ///
     /// Returns the candidate if it was written within the `quiet_time`, or is still being
     /// written.
-    pub(super) fn see(
+    pub(super) fn inspect(
         &self,
         candidate: Candidate,
-        recalled: Recalled,
+        cached: CachedResult,
         quiet_time: Duration,
-    ) -> Result<Sight, Box<Candidate>> {
-        if let Some((answer, conditions)) = recalled.answer
+    ) -> Result<Inspection, Box<Candidate>> {
+        if let Some((answer, conditions)) = cached.answer
             && *conditions == *self.conditions(&candidate, answer.shebang.as_deref())
         {
-            return Ok(Sight::Clear(self.recall(candidate, answer)));
+            return Ok(Inspection::Done(self.restore(candidate, answer)));
         }
         // A scan that runs nothing cannot run a half-written file.
-        if !self.is_static && Unrest::of(&candidate, quiet_time).is_some() {
+        if !self.is_static && FileActivity::of(&candidate, quiet_time).is_some() {
             return Err(Box::new(candidate));
         }
-        Ok(self.read(candidate, recalled.was_ours))
+        Ok(self.read(candidate, cached.concerned_operator))
     }
 
     /// Examines a file that is still being written, without waiting any longer.
-    pub(super) fn see_unquiet(
+    pub(super) fn inspect_changing(
         &self,
         candidate: Candidate,
-        was_ours: bool,
-        unrest: Unrest,
-    ) -> Looked {
-        let looked = match self.read(candidate, was_ours) {
-            Sight::Clear(looked) => looked,
-            Sight::Unasked(script) if script.is_ours => {
-                let fault = Diagnostic::help_not_started(unrest.reason());
-                self.faulty(script.candidate, HelpText::default(), fault)
+        concerned_operator: bool,
+        activity: FileActivity,
+    ) -> InspectedFile {
+        let inspected = match self.read(candidate, concerned_operator) {
+            Inspection::Done(inspected) => inspected,
+            Inspection::NeedsProbe(script) if script.concerns_operator => {
+                let fault = Diagnostic::help_not_started(activity.reason());
+                self.faulty_file(script.candidate, HelpText::default(), fault)
             }
-            Sight::Unasked(script) => {
-                Looked::passed(script.candidate, Because::Unfinished, unrest.reason())
-            }
+            Inspection::NeedsProbe(script) => InspectedFile::passed_over_file(
+                script.candidate,
+                PassOverKind::StillWritten,
+                activity.reason(),
+            ),
         };
-        Looked {
-            is_passing: true,
-            ..looked
+        InspectedFile {
+            is_transient: true,
+            ..inspected
         }
     }
 
     /// Examines the contents of a file.
-    fn read(&self, candidate: Candidate, was_ours: bool) -> Sight {
+    fn read(&self, candidate: Candidate, concerned_operator: bool) -> Inspection {
         // A panic of the parser on one file must not affect the others.
         let reading = panic::catch_unwind(|| reading::read(&candidate));
         let fault = match reading {
@@ -227,18 +229,26 @@ impl Examiner {
                 shebang,
                 description: Some(description),
                 ..
-            })) => return Sight::Clear(self.described(candidate, description, shebang.is_some())),
-            Ok(Ok(_)) if !candidate.is_executable => {
-                let (because, reason) = unmarked(&candidate.file);
-                return Sight::Clear(Looked::passed(candidate, because, reason));
+            })) => {
+                return Inspection::Done(self.build_scripts(
+                    candidate,
+                    description,
+                    shebang.is_some(),
+                ));
             }
-            Ok(Ok(reading)) => return self.undescribed(candidate, reading, was_ours),
+            Ok(Ok(_)) if !candidate.is_executable => {
+                let (kind, reason) = unmarked_reason(&candidate.file);
+                return Inspection::Done(InspectedFile::passed_over_file(candidate, kind, reason));
+            }
+            Ok(Ok(reading)) => {
+                return self.inspect_undescribed(candidate, reading, concerned_operator);
+            }
             // Permission to execute a file does not imply permission to read it.
             Ok(Err(Unreadable::Io(_)))
                 if candidate.is_executable && candidate.sidecar.is_none() =>
             {
-                let is_ours = candidate.is_named || was_ours;
-                return self.unasked(candidate, Some(String::new()), is_ours);
+                let concerns_operator = candidate.is_named || concerned_operator;
+                return self.plan_probe(candidate, Some(String::new()), concerns_operator);
             }
             Ok(Err(Unreadable::Io(error))) => {
                 Diagnostic::help_not_started(&format!("it can't be read: {error}"))
@@ -246,7 +256,7 @@ impl Examiner {
             Ok(Err(Unreadable::TooLarge)) => Diagnostic::file_too_large(reading::MAX_SIZE),
             Err(_) => Diagnostic::help_not_started("reading it failed"),
         };
-        Sight::Clear(self.faulty(candidate, HelpText::default(), fault))
+        Inspection::Done(self.faulty_file(candidate, HelpText::default(), fault))
     }
 
     /// Returns the conditions beside its file on which a result for a script depends.
@@ -255,58 +265,71 @@ impl Examiner {
     }
 
     /// Rebuilds the result for a file from a cached one.
-    fn recall(&self, candidate: Candidate, answer: Answer) -> Looked {
+    fn restore(&self, candidate: Candidate, answer: ProbeResult) -> InspectedFile {
         let conditions = self.conditions(&candidate, answer.shebang.as_deref());
-        let remembered = Some((answer.clone(), conditions));
-        let looked = match answer.refusal.clone() {
-            Some(Refusal::NoTool(reason)) => Looked::passed(candidate, Because::NoTool, reason),
-            Some(Refusal::Fault(fault)) => self.faulty(candidate, answer.help, fault),
+        let to_cache = Some((answer.clone(), conditions));
+        let inspected = match answer.refusal.clone() {
+            Some(ProbeRefusal::NotATool(reason)) => {
+                InspectedFile::passed_over_file(candidate, PassOverKind::NotATool, reason)
+            }
+            Some(ProbeRefusal::Fault(fault)) => self.faulty_file(candidate, answer.help, fault),
             // The machine may have been the cause: a server repeats the probe after a while.
-            Some(Refusal::TimeOut(fault, time_outs)) => Looked {
-                is_passing: time_outs < PATIENCE,
+            Some(ProbeRefusal::TimeOut(fault, time_outs)) => InspectedFile {
+                is_transient: time_outs < MAX_TIME_OUTS,
                 time_outs,
-                ..self.faulty(candidate, answer.help, fault)
+                ..self.faulty_file(candidate, answer.help, fault)
             },
-            Some(Refusal::Text) => {
+            Some(ProbeRefusal::Text) => {
                 let launch = Launch::of_program(&candidate.file);
-                self.answer(candidate, answer, launch)
+                self.file_from_probe(candidate, answer, launch)
             }
             None => {
                 let launch = self
                     .launch(&candidate, answer.shebang.is_some())
-                    .and_then(|launch| self.looked_at_again(launch, &candidate, &answer));
+                    .and_then(|launch| self.recheck_start(launch, &candidate, &answer));
                 match launch {
-                    Ok(launch) => return self.answer(candidate, answer, launch),
-                    Err(missing) => return self.faulty(candidate, HelpText::default(), missing),
+                    Ok(launch) => return self.file_from_probe(candidate, answer, launch),
+                    Err(missing) => {
+                        return self.faulty_file(candidate, HelpText::default(), missing);
+                    }
                 }
             }
         };
-        Looked {
-            answer: remembered,
-            ..looked
+        InspectedFile {
+            answer: to_cache,
+            ..inspected
         }
     }
 
     /// Examines an executable file that describes nothing.
-    fn undescribed(&self, candidate: Candidate, reading: Reading, was_ours: bool) -> Sight {
-        let is_ours = reading.speaks_of_mcpd || candidate.is_named || was_ours;
+    fn inspect_undescribed(
+        &self,
+        candidate: Candidate,
+        reading: Reading,
+        concerned_operator: bool,
+    ) -> Inspection {
+        let concerns_operator = reading.mentions_mcpd || candidate.is_named || concerned_operator;
         let is_run = reading.is_program || self.interpreters.know(&extension(&candidate.file));
         // A script that mentions mcpd gets the precise fault from the attempt to start it.
-        if is_run || is_ours {
-            return self.unasked(candidate, reading.shebang, is_ours);
+        if is_run || concerns_operator {
+            return self.plan_probe(candidate, reading.shebang, concerns_operator);
         }
         let reason = "it can't be started: it is no program, and has neither a first line `#!` nor an extension with an \
                       interpreter";
-        Sight::Clear(Looked::passed(candidate, Because::NoScript, reason))
+        Inspection::Done(InspectedFile::passed_over_file(
+            candidate,
+            PassOverKind::NotAScript,
+            reason,
+        ))
     }
 
     /// Returns the scripts that a text describes.
-    fn described(
+    fn build_scripts(
         &self,
         candidate: Candidate,
         mut description: Description,
         has_shebang: bool,
-    ) -> Looked {
+    ) -> InspectedFile {
         let mut scripts = Vec::with_capacity(description.tools.len());
         for tool in std::mem::take(&mut description.tools) {
             let DescribedTool {
@@ -322,8 +345,8 @@ impl Examiner {
                 _ => Some(extension(&candidate.file)),
             };
             if let Some(check) = extension.and_then(|name| self.interpreters.checked_by(&name)) {
-                let mut faults = program::faults(&candidate, &description, &body, check);
-                faults.retain(|fault| !program::is_known(fault, &parsed, &description));
+                let mut faults = program_check::faults(&candidate, &description, &body, check);
+                faults.retain(|fault| !program_check::is_reported(fault, &parsed, &description));
                 if faults.iter().any(|fault| fault.severity == Severity::Error) {
                     parsed.spec = None;
                 }
@@ -350,9 +373,9 @@ impl Examiner {
                     .map(|bash| Launch::by(bash, &candidate.file)),
                 _ => self
                     .launch(&candidate, has_shebang)
-                    .and_then(|launch| self.looked_at(launch, &candidate, &path)),
+                    .and_then(|launch| self.check_start(launch, &candidate, &path)),
             };
-            let said = Said {
+            let said = ScriptDescription {
                 dialect: Some(description.dialect),
                 described_in: description.file.clone(),
                 help: HelpText {
@@ -363,43 +386,57 @@ impl Examiner {
             };
             scripts.push(self.script(&candidate, path, said, launch));
         }
-        Looked::new(candidate, scripts)
+        InspectedFile::new(candidate, scripts)
     }
 
-    fn unasked(&self, candidate: Candidate, shebang: Option<String>, is_ours: bool) -> Sight {
+    fn plan_probe(
+        &self,
+        candidate: Candidate,
+        shebang: Option<String>,
+        concerns_operator: bool,
+    ) -> Inspection {
         let launch = self.launch(&candidate, shebang.is_some());
         let launch = match launch {
             // Its first line can be wrong even where its interpreter must not run.
-            Ok(launch) if self.is_static && is_ours => {
+            Ok(launch) if self.is_static && concerns_operator => {
                 let path = candidate.path.clone();
-                self.looked_at(launch, &candidate, &path)
+                self.check_start(launch, &candidate, &path)
             }
             launch => launch,
         };
         match launch {
             Ok(_) if self.is_static => {
                 let reason = "only asking it with `--help` can tell what it is";
-                Sight::Clear(Looked::passed(candidate, Because::Unasked, reason))
+                Inspection::Done(InspectedFile::passed_over_file(
+                    candidate,
+                    PassOverKind::NotProbed,
+                    reason,
+                ))
             }
-            Ok(launch) => Sight::Unasked(Unasked {
+            Ok(launch) => Inspection::NeedsProbe(NeedsProbe {
                 candidate,
                 shebang,
                 launch,
-                is_ours,
+                concerns_operator,
             }),
-            Err(missing) if is_ours => {
-                Sight::Clear(self.faulty(candidate, HelpText::default(), missing))
+            Err(missing) if concerns_operator => {
+                Inspection::Done(self.faulty_file(candidate, HelpText::default(), missing))
             }
-            Err(missing) => Sight::Clear(Looked::passed(
+            Err(missing) => Inspection::Done(InspectedFile::passed_over_file(
                 candidate,
-                Because::NoScript,
+                PassOverKind::NotAScript,
                 missing.message,
             )),
         }
     }
 
-    fn answer(&self, candidate: Candidate, answer: Answer, launch: Launch) -> Looked {
-        let said = Said {
+    fn file_from_probe(
+        &self,
+        candidate: Candidate,
+        answer: ProbeResult,
+        launch: Launch,
+    ) -> InspectedFile {
+        let said = ScriptDescription {
             dialect: None,
             described_in: candidate.file.clone(),
             help: answer.help.clone(),
@@ -408,16 +445,21 @@ impl Examiner {
         let conditions = self.conditions(&candidate, answer.shebang.as_deref());
         let script = self.script(&candidate, candidate.path.clone(), said, Ok(launch));
         // An unusable schema is detected again when the output is parsed again.
-        Looked {
+        InspectedFile {
             answer: Some((answer, conditions)),
-            ..Looked::new(candidate, vec![script])
+            ..InspectedFile::new(candidate, vec![script])
         }
     }
 
     /// Returns a faulty script without a description.
-    fn faulty(&self, candidate: Candidate, help: HelpText, fault: Diagnostic) -> Looked {
+    fn faulty_file(
+        &self,
+        candidate: Candidate,
+        help: HelpText,
+        fault: Diagnostic,
+    ) -> InspectedFile {
         let sidecar = candidate.sidecar.as_ref();
-        let said = Said {
+        let said = ScriptDescription {
             dialect: None,
             described_in: sidecar
                 .map_or(&candidate.file, |sidecar| &sidecar.file)
@@ -426,14 +468,14 @@ impl Examiner {
             parsed: Parsed::default(),
         };
         let script = self.script(&candidate, candidate.path.clone(), said, Err(fault));
-        Looked::new(candidate, vec![script])
+        InspectedFile::new(candidate, vec![script])
     }
 
     fn script(
         &self,
         candidate: &Candidate,
         path: ScriptPath,
-        said: Said,
+        said: ScriptDescription,
         launch: Result<Launch, Diagnostic>,
     ) -> Arc<ScannedScript> {
         let script = ScannedScript::new(candidate, path, said, launch, &self.policy);
@@ -442,33 +484,33 @@ impl Examiner {
 }
 
 /// Returns why a file that is not executable and describes nothing is passed over.
-fn unmarked(file: &Path) -> (Because, &'static str) {
+fn unmarked_reason(file: &Path) -> (PassOverKind, &'static str) {
     if is_kit_script(file) {
         let reason = "it is not executable, and has no schema that says what it takes";
-        (Because::Schemaless, reason)
+        (PassOverKind::Schemaless, reason)
     } else {
         let reason = "it is not executable, and describes no tool";
-        (Because::Unmarked, reason)
+        (PassOverKind::Unmarked, reason)
     }
 }
 
-impl Looked {
+impl InspectedFile {
     /// Returns its refusal, if its result is one.
     #[cfg(feature = "database")]
-    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+    pub(crate) fn refusal(&self) -> Option<&ProbeRefusal> {
         let (answer, _) = self.answer.as_ref()?;
         answer.refusal.as_ref()
     }
 
     /// Returns whether it is a tool, or a faulty one.
-    pub(super) fn is_ours(&self) -> bool {
+    pub(super) fn concerns_operator(&self) -> bool {
         !self.scripts.is_empty()
     }
 
     /// Returns a copy that stands in for `candidate` until that can be examined.
-    pub(super) fn kept_for(&self, candidate: Candidate) -> Self {
+    pub(super) fn standing_in_for(&self, candidate: Candidate) -> Self {
         Self {
-            is_passing: true,
+            is_transient: true,
             ..Self::new(candidate, self.scripts.clone())
         }
     }
@@ -479,13 +521,17 @@ impl Looked {
             scripts,
             passed_over: None,
             answer: None,
-            is_passing: false,
+            is_transient: false,
             time_outs: 0,
         }
     }
 
-    fn passed(candidate: Candidate, because: Because, reason: impl Into<String>) -> Self {
-        let passed = PassedOver::new(candidate.file.clone(), because, reason);
+    fn passed_over_file(
+        candidate: Candidate,
+        kind: PassOverKind,
+        reason: impl Into<String>,
+    ) -> Self {
+        let passed = PassedOver::new(candidate.file.clone(), kind, reason);
         Self {
             passed_over: Some(passed),
             ..Self::new(candidate, Vec::new())

@@ -29,7 +29,7 @@ pub(super) fn faults(
                 .collect()
         }
         _ if description.file == candidate.file => vec![(Cow::Borrowed(described), Some(0))],
-        _ => match reading::whole(&candidate.file).map(String::from_utf8) {
+        _ => match reading::read_whole(&candidate.file).map(String::from_utf8) {
             Ok(Ok(program)) => vec![(Cow::Owned(program), None)],
             _ => Vec::new(),
         },
@@ -61,7 +61,7 @@ fn place(fault: &mut Diagnostic, program: &str, start: Option<usize>) {
 }
 
 /// Returns whether another error is known on the same line, so that one fault is reported once.
-pub(super) fn is_known(fault: &Diagnostic, parsed: &Parsed, description: &Description) -> bool {
+pub(super) fn is_reported(fault: &Diagnostic, parsed: &Parsed, description: &Description) -> bool {
     let place = |fault: &Diagnostic| line(&description.text, &fault.location.span);
     let errors = parsed.diagnostics.iter();
     let mut errors = errors.filter(|known| known.severity == Severity::Error);

@@ -32,7 +32,7 @@ pub(super) struct Debounce {
 
 impl Debounce {
     /// Times of a first scan, for which commands and clients wait.
-    pub(super) const FIRST_LOOK: Self = Self {
+    pub(super) const FIRST_SCAN: Self = Self {
         quiet_time: Duration::from_millis(200),
         limit: Duration::from_secs(2),
     };
@@ -46,14 +46,14 @@ impl Debounce {
 
 /// Reason to wait before a file is examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unrest {
+pub(super) enum FileActivity {
     /// It has changed lately; holds the rest of the quiet time.
     Changed(Duration),
     /// A process has it open for writing.
     Open,
 }
 
-impl Unrest {
+impl FileActivity {
     /// Returns the reason to wait before `candidate` is examined, if there is one. Blocks.
     pub(super) fn of(candidate: &Candidate, quiet_time: Duration) -> Option<Self> {
         let sidecar = candidate.sidecar.as_ref().map(|sidecar| &sidecar.file);
@@ -98,21 +98,21 @@ impl Unrest {
 ///
 /// # Errors
 ///
-/// Returns the unrest if it has lasted for the limit since `begun`.
+/// Returns the activity if it has lasted for the limit since `started_at`.
 pub(super) async fn wait_for_quiet(
     candidate: &Candidate,
     debounce: Debounce,
-    begun: Instant,
-) -> Result<(), Unrest> {
+    started_at: Instant,
+) -> Result<(), FileActivity> {
     loop {
         let file = candidate.clone();
-        let look = move || Unrest::of(&file, debounce.quiet_time);
+        let check = move || FileActivity::of(&file, debounce.quiet_time);
         // A cancelled task means that the runtime is about to end.
-        let unrest = tokio::task::spawn_blocking(look).await.ok().flatten();
-        match unrest {
+        let activity = tokio::task::spawn_blocking(check).await.ok().flatten();
+        match activity {
             None => return Ok(()),
-            Some(unrest) if begun.elapsed() >= debounce.limit => return Err(unrest),
-            Some(unrest) => sleep(unrest.pause()).await,
+            Some(activity) if started_at.elapsed() >= debounce.limit => return Err(activity),
+            Some(activity) => sleep(activity.pause()).await,
         }
     }
 }
@@ -154,20 +154,20 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("script.mcpd.toml"), "").unwrap();
         let candidate = candidate(root.path());
-        assert_eq!(Unrest::of(&candidate, Duration::ZERO), None);
+        assert_eq!(FileActivity::of(&candidate, Duration::ZERO), None);
         let hour = Duration::from_secs(3600);
-        let Some(Unrest::Changed(rest)) = Unrest::of(&candidate, hour) else {
+        let Some(FileActivity::Changed(rest)) = FileActivity::of(&candidate, hour) else {
             panic!("it has just been written");
         };
         assert!(rest > hour / 2 && rest <= hour);
         fs::remove_file(root.path().join("script.mcpd.toml")).unwrap();
-        let gone = Unrest::of(&candidate, Duration::ZERO);
-        assert_eq!(gone, Some(Unrest::Changed(POLL_INTERVAL)));
+        let gone = FileActivity::of(&candidate, Duration::ZERO);
+        assert_eq!(gone, Some(FileActivity::Changed(POLL_INTERVAL)));
     }
 
     #[cfg(all(target_os = "linux", not(mcpd_portable)))]
     #[tokio::test]
-    async fn open_writer_delays_the_look_until_the_limit() {
+    async fn open_writer_delays_the_scan_until_the_limit() {
         let root = tempfile::tempdir().unwrap();
         let candidate = candidate(root.path());
         let writer = File::options().append(true).open(&candidate.file).unwrap();
@@ -175,10 +175,10 @@ mod tests {
             quiet_time: Duration::ZERO,
             limit: Duration::from_millis(100),
         };
-        let begun = Instant::now();
-        let waited = wait_for_quiet(&candidate, debounce, begun).await;
-        assert_eq!(waited, Err(Unrest::Open));
-        assert!(begun.elapsed() >= debounce.limit);
+        let started_at = Instant::now();
+        let waited = wait_for_quiet(&candidate, debounce, started_at).await;
+        assert_eq!(waited, Err(FileActivity::Open));
+        assert!(started_at.elapsed() >= debounce.limit);
         drop(writer);
         let waited = wait_for_quiet(&candidate, debounce, Instant::now()).await;
         assert_eq!(waited, Ok(()));

@@ -9,17 +9,17 @@ use mcpd_exec::StartError;
 use mcpd_scriptspec::{Diagnostic, ScriptPath, Variant};
 use tokio::runtime::Handle;
 
-use super::{Answer, Examiner};
+use super::{Inspector, ProbeResult};
 use crate::catalog::scan::probe;
 use crate::catalog::walk::Candidate;
 use crate::interpreter::{Interpreter, MissingInterpreter};
 use crate::launch::{FileVariant, Launch};
 use crate::sync::lock;
 
-impl Examiner {
+impl Inspector {
     /// Checks that a script that is not probed can be started; otherwise only its first call
     /// would fail.
-    pub(super) fn looked_at(
+    pub(super) fn check_start(
         &self,
         launch: Launch,
         candidate: &Candidate,
@@ -32,26 +32,26 @@ impl Examiner {
         match self.executor.inspect(&effective.apply(command)) {
             Ok(()) => Ok(launch),
             Err(error) if self.is_static && !is_of_file(&error) => Ok(launch),
-            Err(error) => Err(probe::not_started(&error)),
+            Err(error) => Err(probe::start_fault(&error)),
         }
     }
 
     /// Checks a script whose result is cached: its interpreter may have gone since. Each first
     /// line is checked once.
-    pub(super) fn looked_at_again(
+    pub(super) fn recheck_start(
         &self,
         launch: Launch,
         candidate: &Candidate,
-        answer: &Answer,
+        answer: &ProbeResult,
     ) -> Result<Launch, Diagnostic> {
         let Some(line) = &answer.shebang else {
             return Ok(launch);
         };
-        if lock(&self.sound).contains(line) {
+        if lock(&self.checked_lines).contains(line) {
             return Ok(launch);
         }
-        let launch = self.looked_at(launch, candidate, &candidate.path)?;
-        lock(&self.sound).insert(line.clone());
+        let launch = self.check_start(launch, candidate, &candidate.path)?;
+        lock(&self.checked_lines).insert(line.clone());
         Ok(launch)
     }
 

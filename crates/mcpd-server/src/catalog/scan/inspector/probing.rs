@@ -6,108 +6,126 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use mcpd_scriptspec::{Diagnostic, parse};
 
-use super::{Answer, Examiner, Looked, PATIENCE, Refusal, Unasked};
-use crate::catalog::scan::files::Because;
+use super::{InspectedFile, Inspector, MAX_TIME_OUTS, NeedsProbe, ProbeRefusal, ProbeResult};
+use crate::catalog::scan::files::PassOverKind;
 use crate::catalog::scan::probe::{self, HelpText};
 use crate::catalog::walk::Candidate;
 use crate::launch::Launch;
 
-impl Examiner {
+impl Inspector {
     /// Probes a script whose last `time_outs` probes exceeded the time limit.
-    pub(in crate::catalog::scan) async fn ask(&self, script: Unasked, time_outs: u8) -> Looked {
+    pub(in crate::catalog::scan) async fn probe(
+        &self,
+        script: NeedsProbe,
+        time_outs: u8,
+    ) -> InspectedFile {
         let candidate = script.candidate.clone();
         // A panic on the output of one script must not affect the others.
-        let asked = AssertUnwindSafe(self.heard(script, time_outs)).catch_unwind();
+        let asked = AssertUnwindSafe(self.run_probe(script, time_outs)).catch_unwind();
         asked.await.unwrap_or_else(|_| {
             let fault = Diagnostic::help_not_started("reading what it says failed");
-            self.faulty(candidate, HelpText::default(), fault)
+            self.faulty_file(candidate, HelpText::default(), fault)
         })
     }
 
-    async fn heard(&self, script: Unasked, time_outs: u8) -> Looked {
-        let Unasked {
+    async fn run_probe(&self, script: NeedsProbe, time_outs: u8) -> InspectedFile {
+        let NeedsProbe {
             candidate,
             shebang,
             launch,
-            is_ours,
+            concerns_operator,
         } = script;
         let policy = (self.policy).probe_policy(&candidate.path, candidate.directory(), None);
         let probed = probe::probe(&self.executor, &candidate, &launch, &policy).await;
         self.gaps.report_probe(&probed.missing);
         let path = candidate.path.clone();
-        let remedy = probed.remedy.map(|key| probe::help_with(key, &path));
+        let remedy = probed.remedy.map(|key| probe::remedy_text(key, &path));
         let fault = match probed.answer {
-            Ok(help) => return self.answered(candidate, help, shebang, launch, is_ours, remedy),
+            Ok(help) => {
+                return self.accept_output(
+                    candidate,
+                    help,
+                    shebang,
+                    launch,
+                    concerns_operator,
+                    remedy,
+                );
+            }
             Err(fault) => fault,
         };
         let mut diagnostic = fault.diagnostic();
-        let (is_passing, is_time_out) = (fault.is_passing(), fault.is_time_out());
+        let (is_transient, is_time_out) = (fault.is_transient(), fault.is_time_out());
         let help = fault.help();
-        if !is_ours && !is_passing && !resembles_answer(&help) {
+        if !concerns_operator && !is_transient && !resembles_answer(&help) {
             let reason = no_tool(&diagnostic.message, remedy.as_deref());
-            return self.refused(candidate, shebang, reason);
+            return self.pass_over(candidate, shebang, reason);
         }
         diagnostic.help = remedy.or(diagnostic.help);
         let time_outs = if is_time_out { time_outs + 1 } else { 0 };
         let refusal = match is_time_out {
-            true => Refusal::TimeOut(diagnostic.clone(), time_outs),
-            false => Refusal::Fault(diagnostic.clone()),
+            true => ProbeRefusal::TimeOut(diagnostic.clone(), time_outs),
+            false => ProbeRefusal::Fault(diagnostic.clone()),
         };
         let conditions = self.conditions(&candidate, shebang.as_deref());
-        let answer = Answer {
+        let answer = ProbeResult {
             help: HelpText::default(),
             shebang,
             refusal: Some(refusal),
         };
-        Looked {
-            answer: (!is_passing).then_some((answer, conditions)),
-            is_passing: is_passing || (1..PATIENCE).contains(&time_outs),
+        InspectedFile {
+            answer: (!is_transient).then_some((answer, conditions)),
+            is_transient: is_transient || (1..MAX_TIME_OUTS).contains(&time_outs),
             time_outs,
-            ..self.faulty(candidate, help, diagnostic)
+            ..self.faulty_file(candidate, help, diagnostic)
         }
     }
 
     /// Examines the output of a script whose `--help` succeeded.
-    fn answered(
+    fn accept_output(
         &self,
         candidate: Candidate,
         help: HelpText,
         shebang: Option<String>,
         launch: Launch,
-        is_ours: bool,
+        concerns_operator: bool,
         remedy: Option<String>,
-    ) -> Looked {
+    ) -> InspectedFile {
         let parsed = parse(help.output());
-        if parsed.spec.is_none() && !is_ours && !resembles_answer(&help) {
+        if parsed.spec.is_none() && !concerns_operator && !resembles_answer(&help) {
             let reason = no_tool("its `--help` describes no tool", remedy.as_deref());
-            return self.refused(candidate, shebang, reason);
+            return self.pass_over(candidate, shebang, reason);
         }
-        let answer = Answer {
+        let answer = ProbeResult {
             help,
             shebang,
-            refusal: parsed.spec.is_none().then_some(Refusal::Text),
+            refusal: parsed.spec.is_none().then_some(ProbeRefusal::Text),
         };
-        let mut looked = self.answer(candidate, answer, launch);
-        if let (Some(remedy), [script]) = (remedy, &mut looked.scripts[..])
+        let mut inspected = self.file_from_probe(candidate, answer, launch);
+        if let (Some(remedy), [script]) = (remedy, &mut inspected.scripts[..])
             && script.spec.is_none()
             && let Some(fault) = Arc::make_mut(script).diagnostics.first_mut()
         {
             fault.help = Some(remedy);
         }
-        looked
+        inspected
     }
 
     /// Passes over a file whose output describes no tool.
-    fn refused(&self, candidate: Candidate, shebang: Option<String>, reason: String) -> Looked {
+    fn pass_over(
+        &self,
+        candidate: Candidate,
+        shebang: Option<String>,
+        reason: String,
+    ) -> InspectedFile {
         let conditions = self.conditions(&candidate, shebang.as_deref());
-        let answer = Answer {
+        let answer = ProbeResult {
             help: HelpText::default(),
             shebang,
-            refusal: Some(Refusal::NoTool(reason.clone())),
+            refusal: Some(ProbeRefusal::NotATool(reason.clone())),
         };
-        Looked {
+        InspectedFile {
             answer: Some((answer, conditions)),
-            ..Looked::passed(candidate, Because::NoTool, reason)
+            ..InspectedFile::passed_over_file(candidate, PassOverKind::NotATool, reason)
         }
     }
 }
