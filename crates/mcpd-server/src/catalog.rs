@@ -20,12 +20,12 @@ mod file;
 pub(crate) mod fingerprint;
 mod list;
 pub(crate) mod live;
-#[cfg(feature = "database")]
-mod memory;
-#[cfg(not(feature = "database"))]
-#[path = "catalog/memory/absent.rs"]
-mod memory;
 mod names;
+#[cfg(feature = "database")]
+mod probe_cache;
+#[cfg(not(feature = "database"))]
+#[path = "catalog/probe_cache/absent.rs"]
+mod probe_cache;
 mod prompt;
 mod resource;
 pub mod scan;

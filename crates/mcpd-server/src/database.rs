@@ -19,14 +19,14 @@ mod tasks;
 mod versions;
 
 pub use definitions::Definition;
-pub(crate) use definitions::{CacheEntry, Change, Compiled};
-pub(crate) use refusals::Refused;
+pub(crate) use definitions::{CacheChange, CacheEntry, CompiledDefinition};
+pub(crate) use refusals::StoredRefusal;
 
 /// Time limit of the wait for another writer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Application id in the file, against files of other programs.
-const APPLICATION: i32 = i32::from_be_bytes(*b"mcpd");
+const APPLICATION_ID: i32 = i32::from_be_bytes(*b"mcpd");
 
 /// Migrations from each version of the tables to the next.
 const MIGRATIONS: &[&str] = &[
@@ -53,10 +53,10 @@ struct Inner {
 /// Failure of a read or a write.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct DatabaseError(#[from] Kind);
+pub struct DatabaseError(#[from] DatabaseErrorKind);
 
 #[derive(Debug, thiserror::Error)]
-enum Kind {
+enum DatabaseErrorKind {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
@@ -67,9 +67,9 @@ enum Kind {
     Foreign,
 }
 
-impl Kind {
+impl DatabaseErrorKind {
     /// Returns whether the file will never be usable.
-    fn is_lost(&self) -> bool {
+    fn is_unusable(&self) -> bool {
         match self {
             Self::Foreign => true,
             Self::Sqlite(error) => matches!(
@@ -99,12 +99,12 @@ impl Database {
     }
 
     /// Runs `work` on the database, a second time if the file had to be recreated.
-    fn with<R>(
+    fn with_connection<R>(
         &self,
         mut work: impl FnMut(&mut Connection) -> rusqlite::Result<R>,
     ) -> Result<R, DatabaseError> {
         let mut connection = sync::lock(&self.inner.connection);
-        let mut attempt = || -> Result<R, Kind> {
+        let mut attempt = || -> Result<R, DatabaseErrorKind> {
             let connection = match &mut *connection {
                 Some(connection) => connection,
                 closed => closed.insert(connect(self.file())?),
@@ -112,12 +112,12 @@ impl Database {
             Ok(work(connection)?)
         };
         match attempt() {
-            Err(fault) if fault.is_lost() => {}
+            Err(fault) if fault.is_unusable() => {}
             done => return Ok(done?),
         }
         *connection = None;
         put_aside(self.file())?;
-        Ok(work(connection.insert(connect(self.file())?)).map_err(Kind::from)?)
+        Ok(work(connection.insert(connect(self.file())?)).map_err(DatabaseErrorKind::from)?)
     }
 }
 
@@ -127,7 +127,7 @@ impl fmt::Debug for Database {
     }
 }
 
-fn connect(file: &Path) -> Result<Connection, Kind> {
+fn connect(file: &Path) -> Result<Connection, DatabaseErrorKind> {
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory)?;
     }
@@ -137,7 +137,7 @@ fn connect(file: &Path) -> Result<Connection, Kind> {
     // One transaction, because another process may create the tables in the meantime.
     let version = version(&*connection.unchecked_transaction()?)?;
     if version < MIGRATIONS.len() {
-        write_ahead(&connection)?;
+        enable_write_ahead_log(&connection)?;
         migrate(&mut connection)?;
     }
     // The contents can be rebuilt, or are written durably by their own code; the file stays
@@ -161,7 +161,7 @@ fn create(file: &Path) -> io::Result<()> {
 
 /// Switches to write-ahead logging, so that readers proceed beside a writer. The file keeps the
 /// mode.
-fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+fn enable_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
     const PAUSE: Duration = Duration::from_millis(5);
     let until = Instant::now() + BUSY_TIMEOUT;
     loop {
@@ -178,7 +178,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// Returns the version of the tables; 0 if there are none.
-fn version(connection: &Connection) -> Result<usize, Kind> {
+fn version(connection: &Connection) -> Result<usize, DatabaseErrorKind> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let version = usize::try_from(pragma("user_version")?).unwrap_or(usize::MAX);
     let is_empty = || {
@@ -187,21 +187,21 @@ fn version(connection: &Connection) -> Result<usize, Kind> {
         })
     };
     match (pragma("application_id")?, version) {
-        (APPLICATION, version) if version > MIGRATIONS.len() => Err(Kind::Newer),
-        (APPLICATION, version) => Ok(version),
+        (APPLICATION_ID, version) if version > MIGRATIONS.len() => Err(DatabaseErrorKind::Newer),
+        (APPLICATION_ID, version) => Ok(version),
         (0, 0) if is_empty()? => Ok(0),
-        _ => Err(Kind::Foreign),
+        _ => Err(DatabaseErrorKind::Foreign),
     }
 }
 
 /// Migrates the tables, exactly once even if several processes try.
-fn migrate(connection: &mut Connection) -> Result<(), Kind> {
+fn migrate(connection: &mut Connection) -> Result<(), DatabaseErrorKind> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version = version(&transaction)?;
     for step in &MIGRATIONS[version..] {
         transaction.execute_batch(step)?;
     }
-    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(
         None,
         "user_version",
@@ -211,8 +211,8 @@ fn migrate(connection: &mut Connection) -> Result<(), Kind> {
 }
 
 /// Moves an unusable file away, unless another process has done so.
-fn put_aside(file: &Path) -> Result<(), Kind> {
-    if connect(file).is_ok_and(|connection| is_whole(&connection)) {
+fn put_aside(file: &Path) -> Result<(), DatabaseErrorKind> {
+    if connect(file).is_ok_and(|connection| is_intact(&connection)) {
         return Ok(());
     }
     let now = SystemTime::now()
@@ -240,7 +240,7 @@ fn put_aside(file: &Path) -> Result<(), Kind> {
     Ok(())
 }
 
-fn is_whole(connection: &Connection) -> bool {
+fn is_intact(connection: &Connection) -> bool {
     let check = connection.pragma_query_value(None, "quick_check", |row| row.get::<_, String>(0));
     check.is_ok_and(|answer| answer == "ok")
 }

@@ -54,7 +54,7 @@ mod stored;
 use heard::Heard;
 use life::Life;
 pub(crate) use store::Store;
-pub(crate) use stored::{StoredTask, Wish};
+pub(crate) use stored::{StoredTask, TaskRequest};
 
 /// Time that a call may take before it becomes a task. Most calls end within it, and need no
 /// polling.
@@ -340,12 +340,12 @@ impl Tasks {
         }
     }
 
-    fn fulfil(&self, id: &str, wish: Wish) {
+    fn fulfil(&self, id: &str, wish: TaskRequest) {
         let state = lock(&self.state);
         match (state.live.get(id), wish) {
-            (Some(live), Wish::Cancel) => live.cancel.cancel(),
+            (Some(live), TaskRequest::Cancel) => live.cancel.cancel(),
             // The channel has room: a waiting task has received all earlier answers.
-            (Some(live), Wish::Answers(answers)) => drop(live.answers.try_send(answers)),
+            (Some(live), TaskRequest::Answers(answers)) => drop(live.answers.try_send(answers)),
             (None, _) => {}
         }
     }
@@ -361,7 +361,7 @@ async fn attend(tasks: Arc<Tasks>) {
         tokio::time::timeout(LOOK, tasks.wished.notified())
             .await
             .ok();
-        match tasks.store.wishes().await {
+        match tasks.store.take_requests().await {
             Ok(wishes) => wishes
                 .into_iter()
                 .for_each(|(id, wish)| tasks.fulfil(&id, wish)),

@@ -12,7 +12,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::file::StaticFile;
-use super::memory::{CachedResult, Memory};
+use super::probe_cache::{CachedResult, ProbeCache};
 use super::walk::{self, Candidate, Walked};
 use crate::interpreter::Interpreters;
 use crate::policy::Policy;
@@ -95,7 +95,7 @@ impl Scan {
 pub struct Scanner {
     inspector: Arc<Inspector>,
     roots: Vec<PathBuf>,
-    memory: Option<Arc<Mutex<Memory>>>,
+    probe_cache: Option<Arc<Mutex<ProbeCache>>>,
     is_thorough: bool,
     /// Path of the only script of interest, if there is one.
     wanted_path: Option<String>,
@@ -126,7 +126,7 @@ impl Scanner {
         Self {
             inspector: Arc::new(Inspector::new(executor, policy, interpreters)),
             roots,
-            memory: None,
+            probe_cache: None,
             is_thorough: false,
             wanted_path: None,
             processors,
@@ -167,8 +167,8 @@ impl Scanner {
     #[must_use]
     pub fn database(mut self, database: crate::Database) -> Self {
         self.inspector = Arc::new(self.inspector.keep_versions_in(database.clone()));
-        let memory = Memory::new(database, self.roots.clone());
-        self.memory = Some(Arc::new(Mutex::new(memory)));
+        let probe_cache = ProbeCache::new(database, self.roots.clone());
+        self.probe_cache = Some(Arc::new(Mutex::new(probe_cache)));
         self
     }
 
@@ -304,8 +304,8 @@ impl Scanner {
 
     /// Loads the cache on first use, on the thread pool as well.
     async fn load_cache(&self) {
-        if let Some(memory) = self.memory.clone() {
-            let work = move || sync::lock(&memory).load();
+        if let Some(probe_cache) = self.probe_cache.clone() {
+            let work = move || sync::lock(&probe_cache).load();
             tokio::task::spawn_blocking(work).await.ok();
         }
     }
@@ -395,9 +395,9 @@ impl Scanner {
         while !candidates.is_empty() {
             let rest = candidates.split_off(share.min(candidates.len()));
             let ours = std::mem::replace(&mut candidates, rest);
-            let (inspector, memory) = (Arc::clone(&self.inspector), self.memory.clone());
+            let (inspector, probe_cache) = (Arc::clone(&self.inspector), self.probe_cache.clone());
             let inspect = move |(root, candidate): (usize, Candidate)| {
-                let cached = cached_result(memory.as_deref(), root, &candidate);
+                let cached = cached_result(probe_cache.as_deref(), root, &candidate);
                 (
                     root,
                     inspector.inspect(candidate, cached, debounce.quiet_time),
@@ -415,9 +415,9 @@ impl Scanner {
 
     /// Saves the results on disk for the next start, on the thread pool as well.
     pub(crate) async fn save_cache(&self) {
-        if let Some(memory) = self.memory.clone() {
+        if let Some(probe_cache) = self.probe_cache.clone() {
             let known = Arc::clone(&self.known);
-            let work = move || sync::lock(&memory).remember(&known);
+            let work = move || sync::lock(&probe_cache).save(&known);
             tokio::task::spawn_blocking(work).await.ok();
         }
     }
@@ -425,12 +425,12 @@ impl Scanner {
 
 /// Returns the cached knowledge of a file, if there is any.
 fn cached_result(
-    memory: Option<&Mutex<Memory>>,
+    probe_cache: Option<&Mutex<ProbeCache>>,
     root: usize,
     candidate: &Candidate,
 ) -> CachedResult {
-    memory.map_or_else(CachedResult::default, |memory| {
-        sync::lock(memory).get(root, candidate)
+    probe_cache.map_or_else(CachedResult::default, |probe_cache| {
+        sync::lock(probe_cache).get(root, candidate)
     })
 }
 

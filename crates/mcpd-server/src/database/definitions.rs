@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::refusals::{self, Refused};
+use super::refusals::{self, StoredRefusal};
 use super::{Database, DatabaseError};
 use crate::catalog::scan::{HelpText, ProbeResult};
 
@@ -55,24 +55,24 @@ impl CacheEntry {
 
 /// Definition to store.
 #[derive(Debug)]
-pub(crate) struct Compiled {
+pub(crate) struct CompiledDefinition {
     pub(crate) definition: Definition,
-    pub(crate) remembered: CacheEntry,
+    pub(crate) entry: CacheEntry,
 }
 
 /// Changes under one root.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct CacheChange {
     pub(crate) namespace: String,
-    pub(crate) new: Vec<Compiled>,
-    pub(crate) refused: Vec<Refused>,
+    pub(crate) new: Vec<CompiledDefinition>,
+    pub(crate) refused: Vec<StoredRefusal>,
     /// Names of removed files.
     pub(crate) gone: Vec<String>,
 }
 
-impl Change {
+impl CacheChange {
     /// Returns whether there is no change.
-    pub(crate) fn is_none(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.new.is_empty() && self.refused.is_empty() && self.gone.is_empty()
     }
 }
@@ -84,7 +84,7 @@ impl Database {
     ///
     /// Fails if the database is unreadable.
     pub fn definitions(&self, name: Option<&str>) -> Result<Vec<Definition>, DatabaseError> {
-        self.with(|connection| {
+        self.with_connection(|connection| {
             let mut statement = connection.prepare(
                 "SELECT namespace, name, dialect, content_hash, compiled_at, metadata FROM definitions
                  WHERE ?1 IS NULL OR name = ?1 ORDER BY namespace, name",
@@ -101,7 +101,7 @@ impl Database {
     ///
     /// Fails if the database cannot be written.
     pub fn forget(&self, name: Option<&str>) -> Result<usize, DatabaseError> {
-        self.with(|connection| {
+        self.with_connection(|connection| {
             if name.is_none() {
                 connection.execute("DELETE FROM versions", [])?;
             }
@@ -113,17 +113,17 @@ impl Database {
     }
 
     /// Returns the stored knowledge of the scripts under `namespace`, by name.
-    pub(crate) fn remembered(
+    pub(crate) fn cache_entries(
         &self,
         namespace: &str,
     ) -> Result<BTreeMap<String, CacheEntry>, DatabaseError> {
-        self.with(|connection| {
+        self.with_connection(|connection| {
             let mut statement = connection.prepare(
                 "SELECT name, fingerprint, stdout, stderr, shebang, conditions FROM definitions
                  WHERE namespace = ?1 AND compiler = ?2",
             )?;
             let rows = statement.query_map([namespace, COMPILER], |row| {
-                Ok((row.get(0)?, remembered(row)?))
+                Ok((row.get(0)?, read_entry(row)?))
             })?;
             let mut known: BTreeMap<_, _> = rows.collect::<rusqlite::Result<_>>()?;
             known.extend(refusals::read(connection, namespace)?);
@@ -132,8 +132,8 @@ impl Database {
     }
 
     /// Stores additions and deletes removed files, in one transaction.
-    pub(crate) fn remember(&self, changes: &[Change]) -> Result<(), DatabaseError> {
-        self.with(|connection| {
+    pub(crate) fn update_cache(&self, changes: &[CacheChange]) -> Result<(), DatabaseError> {
+        self.with_connection(|connection| {
             let transaction =
                 connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
             for change in changes {
@@ -159,12 +159,9 @@ impl Database {
     }
 }
 
-fn insert(connection: &Connection, compiled: &Compiled) -> rusqlite::Result<()> {
-    let Compiled {
-        definition,
-        remembered,
-    } = compiled;
-    let answer = remembered.answer.as_ref();
+fn insert(connection: &Connection, compiled: &CompiledDefinition) -> rusqlite::Result<()> {
+    let CompiledDefinition { definition, entry } = compiled;
+    let answer = entry.answer.as_ref();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     connection
         .prepare_cached("DELETE FROM refusals WHERE namespace = ?1 AND name = ?2")?
@@ -179,7 +176,7 @@ fn insert(connection: &Connection, compiled: &Compiled) -> rusqlite::Result<()> 
         definition.namespace,
         definition.name,
         COMPILER,
-        remembered.fingerprint,
+        entry.fingerprint,
         definition.dialect,
         answer.map(|answer| text(&answer.help.stdout)),
         answer.map(|answer| text(&answer.help.stderr)),
@@ -187,7 +184,7 @@ fn insert(connection: &Connection, compiled: &Compiled) -> rusqlite::Result<()> 
         definition.content_hash,
         definition.compiled_at,
         definition.metadata.get(),
-        &*remembered.conditions,
+        &*entry.conditions,
     ])?;
     Ok(())
 }
@@ -207,7 +204,7 @@ fn definition(row: &Row<'_>) -> rusqlite::Result<Definition> {
     })
 }
 
-fn remembered(row: &Row<'_>) -> rusqlite::Result<CacheEntry> {
+fn read_entry(row: &Row<'_>) -> rusqlite::Result<CacheEntry> {
     let stdout: Option<String> = row.get(2)?;
     let answer = match stdout {
         None => None,

@@ -11,10 +11,10 @@ use crate::catalog::scan::{HelpText, ProbeRefusal, ProbeResult};
 
 /// Refusal to store.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct StoredRefusal {
     /// Path of the file below its root.
     pub(crate) name: String,
-    pub(crate) remembered: CacheEntry,
+    pub(crate) entry: CacheEntry,
 }
 
 /// Reads the refusals under `namespace`, with the names of their files.
@@ -27,12 +27,12 @@ pub(super) fn read(
          FROM refusals WHERE namespace = ?1 AND compiler = ?2",
     )?;
     let rows = statement.query_map([namespace, COMPILER], |row| {
-        Ok((row.get(0)?, remembered(row)?))
+        Ok((row.get(0)?, read_entry(row)?))
     })?;
     rows.collect()
 }
 
-fn remembered(row: &Row<'_>) -> rusqlite::Result<CacheEntry> {
+fn read_entry(row: &Row<'_>) -> rusqlite::Result<CacheEntry> {
     let kind: String = row.get(4)?;
     let mut help = HelpText::default();
     let refusal = match &*kind {
@@ -74,13 +74,13 @@ fn fault(row: &Row<'_>) -> rusqlite::Result<Option<Diagnostic>> {
 pub(super) fn insert(
     connection: &Connection,
     namespace: &str,
-    refused: &Refused,
+    refused: &StoredRefusal,
 ) -> rusqlite::Result<()> {
     let CacheEntry {
         fingerprint,
         conditions,
         answer: Some(answer),
-    } = &refused.remembered
+    } = &refused.entry
     else {
         return Ok(());
     };

@@ -9,13 +9,13 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::{Database, DatabaseError};
-use crate::tasks::{StoredTask, Wish};
+use crate::tasks::{StoredTask, TaskRequest};
 
 /// Maximum number of tasks, of one owner and overall.
-const MAX_OF_OWNER: i64 = 256;
-const MAX: i64 = 4096;
+const MAX_TASKS_PER_OWNER: i64 = 256;
+const MAX_TASKS: i64 = 4096;
 /// Size of all results from which no task is added, in bytes. Running tasks may still exceed it.
-const MAX_BYTES: i64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
+const MAX_RESULT_BYTES: i64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 
 /// Condition for unfinished tasks.
 const IS_OPEN: &str = "status IN ('working', 'input_required')";
@@ -23,7 +23,7 @@ const IS_OPEN: &str = "status IN ('working', 'input_required')";
 impl Database {
     /// Stores a new task, unless there are too many. Deletes expired ones.
     pub(crate) fn add_task(&self, task: &StoredTask) -> Result<bool, DatabaseError> {
-        self.durably(|transaction| {
+        self.commit_durably(|transaction| {
             let now = task.created_at;
             transaction.execute("DELETE FROM tasks WHERE expires_at <= ?1", [now])?;
             let mut statement = transaction.prepare_cached(
@@ -38,13 +38,13 @@ impl Database {
                 task.owner,
                 task.tool,
                 task.runner,
-                Status(task.status),
+                StatusText(task.status),
                 task.created_at,
                 task.updated_at,
                 task.expires_at,
-                MAX_OF_OWNER,
-                MAX,
-                MAX_BYTES,
+                MAX_TASKS_PER_OWNER,
+                MAX_TASKS,
+                MAX_RESULT_BYTES,
             ])?;
             Ok(added == 1)
         })
@@ -57,36 +57,38 @@ impl Database {
         owner: &str,
         now: i64,
     ) -> Result<Option<StoredTask>, DatabaseError> {
-        self.with(|connection| {
+        self.with_connection(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT id, owner, tool, runner, status, detail, created_at, updated_at, expires_at
                  FROM tasks WHERE id = ?1 AND owner = ?2 AND expires_at > ?3",
             )?;
             statement
-                .query_row(params![id, owner, now], stored)
+                .query_row(params![id, owner, now], read_task)
                 .optional()
         })
     }
 
     /// Returns the tasks of `owner` without their results, the newest first.
     pub(crate) fn tasks(&self, owner: &str, now: i64) -> Result<Vec<StoredTask>, DatabaseError> {
-        self.with(|connection| {
+        self.with_connection(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT id, owner, tool, runner, status, NULL, created_at, updated_at, expires_at
                  FROM tasks WHERE owner = ?1 AND expires_at > ?2 ORDER BY created_at DESC, id",
             )?;
-            statement.query_map(params![owner, now], stored)?.collect()
+            statement
+                .query_map(params![owner, now], read_task)?
+                .collect()
         })
     }
 
     /// Stores the questions of a task.
-    pub(crate) fn ask_in_task(
+    pub(crate) fn store_questions(
         &self,
         id: &str,
         questions: &InputRequests,
         now: i64,
     ) -> Result<(), DatabaseError> {
-        self.durably(|transaction| {
+        self.commit_durably(|transaction| {
             update(
                 transaction,
                 id,
@@ -105,7 +107,7 @@ impl Database {
         detail: Option<&RawValue>,
         now: i64,
     ) -> Result<(), DatabaseError> {
-        self.durably(|transaction| {
+        self.commit_durably(|transaction| {
             update(
                 transaction,
                 id,
@@ -118,13 +120,13 @@ impl Database {
 
     /// Stores answers to open questions; others are dropped. The last answer sets the task to
     /// working.
-    pub(crate) fn answer_task(
+    pub(crate) fn store_answers(
         &self,
         id: &str,
         responses: &InputResponses,
         now: i64,
     ) -> Result<(), DatabaseError> {
-        self.durably(|transaction| {
+        self.commit_durably(|transaction| {
             let waiting =
                 "SELECT detail, answers FROM tasks WHERE id = ?1 AND status = 'input_required'";
             let row = transaction
@@ -161,39 +163,42 @@ impl Database {
     }
 
     /// Stores a request to cancel a task, unless it has ended.
-    pub(crate) fn cancel_task(&self, id: &str) -> Result<(), DatabaseError> {
-        self.durably(|transaction| {
+    pub(crate) fn request_cancel(&self, id: &str) -> Result<(), DatabaseError> {
+        self.commit_durably(|transaction| {
             let cancel = format!("UPDATE tasks SET cancel = TRUE WHERE id = ?1 AND {IS_OPEN}");
             transaction.execute(&cancel, [id]).map(drop)
         })
     }
 
     /// Takes the requests for the tasks of `runner`, by id. Answers are returned once.
-    pub(crate) fn wishes(&self, runner: &str) -> Result<Vec<(String, Wish)>, DatabaseError> {
-        self.with(|connection| {
+    pub(crate) fn take_requests(
+        &self,
+        runner: &str,
+    ) -> Result<Vec<(String, TaskRequest)>, DatabaseError> {
+        self.with_connection(|connection| {
             // Usually there are none, and a mere read blocks no writer.
-            if read_wishes(connection, runner)?.is_empty() {
+            if read_requests(connection, runner)?.is_empty() {
                 return Ok(Vec::new());
             }
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let wishes = read_wishes(&transaction, runner)?;
-            for (id, _) in &wishes {
+            let requests = read_requests(&transaction, runner)?;
+            for (id, _) in &requests {
                 transaction.execute("UPDATE tasks SET answers = NULL WHERE id = ?1", [id])?;
             }
             transaction.commit()?;
-            Ok(wishes)
+            Ok(requests)
         })
     }
 
     /// Marks all open tasks of `runner`, which is gone, as failed.
-    pub(crate) fn lose_tasks(
+    pub(crate) fn fail_tasks_of(
         &self,
         runner: &str,
         error: &RawValue,
         now: i64,
     ) -> Result<(), DatabaseError> {
-        self.durably(|transaction| {
+        self.commit_durably(|transaction| {
             let lose = format!(
                 "UPDATE tasks SET status = 'failed', detail = ?2, answers = NULL, updated_at = ?3
                  WHERE runner = ?1 AND {IS_OPEN}"
@@ -205,11 +210,11 @@ impl Database {
     }
 
     /// Commits a change durably: it survives a loss of power.
-    fn durably<R>(
+    fn commit_durably<R>(
         &self,
         mut work: impl FnMut(&Transaction<'_>) -> rusqlite::Result<R>,
     ) -> Result<R, DatabaseError> {
-        self.with(|connection| {
+        self.with_connection(|connection| {
             connection.pragma_update(None, "synchronous", "FULL")?;
             let done = (|| {
                 let transaction =
@@ -236,28 +241,31 @@ fn update(
     );
     let mut statement = connection.prepare_cached(&update)?;
     statement
-        .execute(params![id, Status(status), detail, now])
+        .execute(params![id, StatusText(status), detail, now])
         .map(drop)
 }
 
-fn read_wishes(connection: &Connection, runner: &str) -> rusqlite::Result<Vec<(String, Wish)>> {
+fn read_requests(
+    connection: &Connection,
+    runner: &str,
+) -> rusqlite::Result<Vec<(String, TaskRequest)>> {
     let wished = format!(
         "SELECT id, cancel, answers FROM tasks
          WHERE runner = ?1 AND {IS_OPEN} AND (cancel OR status = 'working' AND answers IS NOT NULL)"
     );
     let mut statement = connection.prepare_cached(&wished)?;
-    let wishes = statement.query_map([runner], |row| {
-        let wish = match row.get(1)? {
-            true => Wish::Cancel,
-            false => Wish::Answers(from_json(row, 2)?.unwrap_or_default()),
+    let requests = statement.query_map([runner], |row| {
+        let request = match row.get(1)? {
+            true => TaskRequest::Cancel,
+            false => TaskRequest::Answers(from_json(row, 2)?.unwrap_or_default()),
         };
-        Ok((row.get(0)?, wish))
+        Ok((row.get(0)?, request))
     })?;
-    wishes.collect()
+    requests.collect()
 }
 
-fn stored(row: &Row<'_>) -> rusqlite::Result<StoredTask> {
-    let Status(status) = row.get(4)?;
+fn read_task(row: &Row<'_>) -> rusqlite::Result<StoredTask> {
+    let StatusText(status) = row.get(4)?;
     Ok(StoredTask {
         id: row.get(0)?,
         owner: row.get(1)?,
@@ -285,9 +293,9 @@ fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Res
 }
 
 /// Status with its name in MCP.
-struct Status(TaskStatus);
+struct StatusText(TaskStatus);
 
-impl ToSql for Status {
+impl ToSql for StatusText {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::from(match self.0 {
             TaskStatus::Working => "working",
@@ -299,7 +307,7 @@ impl ToSql for Status {
     }
 }
 
-impl FromSql for Status {
+impl FromSql for StatusText {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         Ok(Self(match value.as_str()? {
             "working" => TaskStatus::Working,

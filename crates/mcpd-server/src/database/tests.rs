@@ -9,12 +9,12 @@ use serde_json::value::to_raw_value;
 use super::*;
 use crate::catalog::scan::{HelpText, ProbeRefusal, ProbeResult};
 
-fn compiled(namespace: &str, name: &str) -> Compiled {
+fn compile(namespace: &str, name: &str) -> CompiledDefinition {
     let help = HelpText {
         stdout: format!("{{\"description\": \"{name}\"}}").into(),
         ..HelpText::default()
     };
-    Compiled {
+    CompiledDefinition {
         definition: Definition {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
@@ -23,7 +23,7 @@ fn compiled(namespace: &str, name: &str) -> Compiled {
             compiled_at: 1,
             metadata: to_raw_value(name).unwrap(),
         },
-        remembered: CacheEntry {
+        entry: CacheEntry {
             fingerprint: format!("of {name}"),
             conditions: "same".into(),
             answer: Some(ProbeResult {
@@ -35,10 +35,10 @@ fn compiled(namespace: &str, name: &str) -> Compiled {
     }
 }
 
-fn added<const N: usize>(namespace: &str, names: [&str; N]) -> Change {
-    Change {
+fn add_scripts<const N: usize>(namespace: &str, names: [&str; N]) -> CacheChange {
+    CacheChange {
         namespace: namespace.to_owned(),
-        new: names.map(|name| compiled(namespace, name)).into(),
+        new: names.map(|name| compile(namespace, name)).into(),
         refused: Vec::new(),
         gone: Vec::new(),
     }
@@ -50,34 +50,34 @@ fn names(database: &Database) -> Vec<String> {
 }
 
 /// Returns a database that was put aside next to `file`, if there is one.
-fn aside(file: &Path) -> Option<PathBuf> {
+fn find_put_aside(file: &Path) -> Option<PathBuf> {
     let mut files = fs::read_dir(file.parent().unwrap()).unwrap();
     let is_aside = |file: &PathBuf| file.to_string_lossy().contains("mcpd.db.corrupt-");
     files.find_map(|entry| Some(entry.ok()?.path()).filter(is_aside))
 }
 
 #[test]
-fn what_is_remembered_is_there_at_the_next_start() {
+fn cache_survives_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("new/mcpd.db");
     let database = Database::new(&file);
-    let changes = [added("/a", ["x", "y"]), added("/b", ["x"])];
-    database.remember(&changes).unwrap();
+    let changes = [add_scripts("/a", ["x", "y"]), add_scripts("/b", ["x"])];
+    database.update_cache(&changes).unwrap();
 
     let next = Database::new(&file);
-    let remembered = next.remembered("/a").unwrap();
-    assert_eq!(remembered.len(), 2);
-    assert_eq!(remembered["x"].fingerprint, "of x");
-    let answer = remembered["x"].answer.as_ref().unwrap();
+    let entry = next.cache_entries("/a").unwrap();
+    assert_eq!(entry.len(), 2);
+    assert_eq!(entry["x"].fingerprint, "of x");
+    let answer = entry["x"].answer.as_ref().unwrap();
     assert_eq!(answer.help.stdout, r#"{"description": "x"}"#);
     assert_eq!(answer.shebang.as_deref(), Some("#!/bin/sh"));
 
     let refused = |name: &str, refusal| {
-        let mut remembered = compiled("/a", name).remembered;
-        remembered.answer.as_mut().unwrap().refusal = Some(refusal);
-        Refused {
+        let mut entry = compile("/a", name).entry;
+        entry.answer.as_mut().unwrap().refusal = Some(refusal);
+        StoredRefusal {
             name: name.to_owned(),
-            remembered,
+            entry,
         }
     };
     let fault = Diagnostic::help_failed(3);
@@ -90,24 +90,24 @@ fn what_is_remembered_is_there_at_the_next_start() {
     let refused = refusals
         .clone()
         .map(|(name, refusal)| refused(name, refusal));
-    let change = Change {
+    let change = CacheChange {
         refused: refused.into(),
-        ..added("/a", [])
+        ..add_scripts("/a", [])
     };
-    next.remember(&[change]).unwrap();
-    let remembered = next.remembered("/a").unwrap();
+    next.update_cache(&[change]).unwrap();
+    let entry = next.cache_entries("/a").unwrap();
     for (name, refusal) in refusals {
-        let answer = remembered[name].answer.as_ref().unwrap();
+        let answer = entry[name].answer.as_ref().unwrap();
         assert_eq!(answer.refusal, Some(refusal));
     }
-    assert_eq!(&*remembered["none"].conditions, "same");
+    assert_eq!(&*entry["none"].conditions, "same");
 
-    let gone = Change {
+    let gone = CacheChange {
         gone: vec!["y".to_owned(), "none".to_owned()],
-        ..added("/a", [])
+        ..add_scripts("/a", [])
     };
-    next.remember(&[gone]).unwrap();
-    assert!(!next.remembered("/a").unwrap().contains_key("none"));
+    next.update_cache(&[gone]).unwrap();
+    assert!(!next.cache_entries("/a").unwrap().contains_key("none"));
     assert_eq!(names(&database), ["x", "x"]);
     assert_eq!(database.definitions(Some("x")).unwrap()[1].namespace, "/b");
     assert_eq!(database.forget(Some("x")).unwrap(), 2);
@@ -116,7 +116,7 @@ fn what_is_remembered_is_there_at_the_next_start() {
 
 #[test]
 #[cfg(unix)]
-fn nobody_else_can_read_it() {
+fn database_file_is_private() {
     use std::os::unix::fs::MetadataExt as _;
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("mcpd.db");
@@ -125,7 +125,7 @@ fn nobody_else_can_read_it() {
 }
 
 #[test]
-fn several_use_it_at_once() {
+fn database_serves_several_processes() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("mcpd.db");
     thread::scope(|scope| {
@@ -135,41 +135,41 @@ fn several_use_it_at_once() {
                 // Each thread opens the file separately, as processes do.
                 let database = Database::new(file);
                 for round in 0..10 {
-                    let one = added("/a", [&format!("{writer}-{round}")]);
-                    database.remember(&[one]).unwrap();
+                    let one = add_scripts("/a", [&format!("{writer}-{round}")]);
+                    database.update_cache(&[one]).unwrap();
                 }
             });
         }
     });
     assert_eq!(names(&Database::new(&file)).len(), 40);
-    assert_eq!(aside(&file), None);
+    assert_eq!(find_put_aside(&file), None);
 }
 
 #[track_caller]
-fn check_made_anew(damage: impl Fn(&Path)) {
+fn check_recreated(damage: impl Fn(&Path)) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("mcpd.db");
     damage(&file);
     let database = Database::new(&file);
-    database.remember(&[added("/a", ["x"])]).unwrap();
+    database.update_cache(&[add_scripts("/a", ["x"])]).unwrap();
     assert_eq!(names(&database), ["x"]);
-    assert!(aside(&file).is_some());
+    assert!(find_put_aside(&file).is_some());
 }
 
 #[test]
-fn a_file_that_is_no_good_is_put_aside() {
-    check_made_anew(|file| fs::write(file, "{torn".repeat(1000)).unwrap());
-    check_made_anew(|file| {
+fn damaged_file_is_put_aside() {
+    check_recreated(|file| fs::write(file, "{torn".repeat(1000)).unwrap());
+    check_recreated(|file| {
         let foreign = Connection::open(file).unwrap();
         foreign.execute_batch("CREATE TABLE theirs (x)").unwrap();
     });
-    check_made_anew(|file| {
+    check_recreated(|file| {
         let ours = Database::new(file);
-        let many = Change {
-            new: (0..200).map(|n| compiled("/a", &n.to_string())).collect(),
-            ..added("/a", [])
+        let many = CacheChange {
+            new: (0..200).map(|n| compile("/a", &n.to_string())).collect(),
+            ..add_scripts("/a", [])
         };
-        ours.remember(&[many]).unwrap();
+        ours.update_cache(&[many]).unwrap();
         drop(ours);
         let mut bytes = fs::read(file).unwrap();
         let length = bytes.len();
@@ -179,23 +179,23 @@ fn a_file_that_is_no_good_is_put_aside() {
 }
 
 #[test]
-fn an_older_one_is_brought_up_to_date() {
+fn older_tables_are_migrated() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("mcpd.db");
     let older = Connection::open(&file).unwrap();
     older.execute_batch(MIGRATIONS[0]).unwrap();
     older
-        .pragma_update(None, "application_id", APPLICATION)
+        .pragma_update(None, "application_id", APPLICATION_ID)
         .unwrap();
     older.pragma_update(None, "user_version", 1).unwrap();
     let database = Database::new(&file);
-    database.remember(&[added("/a", ["x"])]).unwrap();
+    database.update_cache(&[add_scripts("/a", ["x"])]).unwrap();
     assert_eq!(names(&database), ["x"]);
-    assert_eq!(aside(&file), None);
+    assert_eq!(find_put_aside(&file), None);
 }
 
 #[test]
-fn a_newer_one_is_left_alone() {
+fn newer_file_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("mcpd.db");
     Database::new(&file).forget(None).unwrap();
@@ -203,11 +203,11 @@ fn a_newer_one_is_left_alone() {
     newer.pragma_update(None, "user_version", 1000).unwrap();
     let error = Database::new(&file).definitions(None).unwrap_err();
     assert_eq!(error.to_string(), "a newer mcpd has written it");
-    assert_eq!(aside(&file), None);
+    assert_eq!(find_put_aside(&file), None);
 }
 
 #[test]
-fn where_there_is_no_room_it_is_an_error() {
+fn full_disk_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let in_the_way = directory.path().join("file");
     fs::write(&in_the_way, "").unwrap();

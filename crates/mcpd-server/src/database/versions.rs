@@ -12,7 +12,7 @@ impl Database {
         program: &str,
         fingerprint: &str,
     ) -> Result<Option<Version>, DatabaseError> {
-        self.with(|connection| {
+        self.with_connection(|connection| {
             let mut statement = connection.prepare(
                 "SELECT major, minor FROM versions WHERE program = ?1 AND fingerprint = ?2",
             )?;
@@ -23,13 +23,13 @@ impl Database {
     }
 
     /// Stores the version of the file with this fingerprint at `program`.
-    pub(crate) fn remember_version(
+    pub(crate) fn store_version(
         &self,
         program: &str,
         fingerprint: &str,
         (major, minor): Version,
     ) -> Result<(), DatabaseError> {
-        self.with(|connection| {
+        self.with_connection(|connection| {
             let statement = "INSERT OR REPLACE INTO versions (program, fingerprint, major, minor)
                              VALUES (?1, ?2, ?3, ?4)";
             connection

@@ -136,10 +136,10 @@ impl Life {
         loop {
             tokio::select! {
                 biased;
-                Some(message) = self.started.messages.recv() => lock(&self.heard).remember(&message),
+                Some(message) = self.started.messages.recv() => lock(&self.heard).save(&message),
                 ended = &mut run => {
                     while let Ok(message) = self.started.messages.try_recv() {
-                        lock(&self.heard).remember(&message);
+                        lock(&self.heard).save(&message);
                     }
                     return unless_panicked(ended);
                 }

@@ -9,7 +9,7 @@ use mcpd_protocol::{InputRequests, InputResponses, TaskStatus};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::runner::{Runner, Runners};
-use super::{StoredTask, Wish};
+use super::{StoredTask, TaskRequest};
 use crate::database::Database;
 use crate::{id, sync};
 
@@ -117,7 +117,7 @@ impl Store {
     pub(super) async fn ask(&self, id: &str, questions: InputRequests) -> Result<(), StoreError> {
         let id = id.to_owned();
         self.blocking(move |inner| {
-            let asked = inner.database.ask_in_task(&id, &questions, now());
+            let asked = inner.database.store_questions(&id, &questions, now());
             asked.map_err(StoreError::new)
         })
         .await
@@ -131,7 +131,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let id = id.to_owned();
         self.blocking(move |inner| {
-            let answered = inner.database.answer_task(&id, &responses, now());
+            let answered = inner.database.store_answers(&id, &responses, now());
             answered.map_err(StoreError::new)
         })
         .await
@@ -140,7 +140,7 @@ impl Store {
     /// Stores a request to cancel a task.
     pub(super) async fn cancel(&self, id: &str) -> Result<(), StoreError> {
         let id = id.to_owned();
-        self.blocking(move |inner| inner.database.cancel_task(&id).map_err(StoreError::new))
+        self.blocking(move |inner| inner.database.request_cancel(&id).map_err(StoreError::new))
             .await
     }
 
@@ -162,9 +162,14 @@ impl Store {
     }
 
     /// Returns the requests for the tasks of this server.
-    pub(super) async fn wishes(&self) -> Result<Vec<(String, Wish)>, StoreError> {
-        self.blocking(|inner| inner.database.wishes(&inner.name).map_err(StoreError::new))
-            .await
+    pub(super) async fn take_requests(&self) -> Result<Vec<(String, TaskRequest)>, StoreError> {
+        self.blocking(|inner| {
+            inner
+                .database
+                .take_requests(&inner.name)
+                .map_err(StoreError::new)
+        })
+        .await
     }
 
     async fn blocking<R: Send + 'static>(
@@ -205,7 +210,7 @@ impl Inner {
     fn lose(&self, runner: &str) -> Result<(), StoreError> {
         let error = ErrorObject::internal_error("the server stopped before the run was over");
         let error = to_raw_value(&error).map_err(StoreError::new)?;
-        let lost = self.database.lose_tasks(runner, &error, now());
+        let lost = self.database.fail_tasks_of(runner, &error, now());
         lost.map_err(StoreError::new)?;
         self.runners.forget(runner);
         Ok(())

@@ -35,7 +35,7 @@ pub(crate) struct StoredTask {
     not(feature = "database"),
     expect(dead_code, reason = "nobody ever wants it")
 )]
-pub(crate) enum Wish {
+pub(crate) enum TaskRequest {
     Cancel,
     /// Answers to all of its questions.
     Answers(InputResponses),

@@ -80,7 +80,7 @@ fn text(log: &LoggingMessageNotificationParams) -> String {
 
 impl Heard {
     /// Records a message.
-    pub(super) fn remember(&mut self, message: &[u8]) {
+    pub(super) fn save(&mut self, message: &[u8]) {
         match Said::read(message) {
             Some(Said::Log(log)) => self.line(text(&log)),
             Some(Said::Progress(said)) => self.progress = Some(progress(said)),
@@ -134,7 +134,7 @@ mod tests {
         let long = "x".repeat(MAX_BYTES / 2 - 1);
         for line in ["first", &long, &long] {
             side.log(LoggingLevel::Debug, "tool", line);
-            heard.remember(&messages.try_recv().unwrap());
+            heard.save(&messages.try_recv().unwrap());
         }
         assert_eq!(heard.lines(), format!("[… 1 lines]\n{long}\n{long}"));
     }
@@ -145,7 +145,7 @@ mod tests {
         let mut heard = Heard::default();
         let mut check = |total, message, expected| {
             side.advance(1.0, total, message, &mcpd_protocol::meta::Meta::new());
-            heard.remember(&messages.try_recv().unwrap());
+            heard.save(&messages.try_recv().unwrap());
             assert_eq!(heard.progress(), Some(expected));
         };
         check(None, None, "1");

@@ -21,7 +21,7 @@ use super::program_check;
 use super::reading::{self, Description, Reading, Unreadable};
 use super::script::ScriptDescription;
 use super::{HelpText, ScannedScript};
-use crate::catalog::memory::CachedResult;
+use crate::catalog::probe_cache::CachedResult;
 use crate::catalog::walk::Candidate;
 use crate::interpreter::Interpreters;
 use crate::launch::{Excerpts, Launch};
@@ -192,17 +192,17 @@ impl Inspector {
         if !self.is_static && FileActivity::of(&candidate, quiet_time).is_some() {
             return Err(Box::new(candidate));
         }
-        Ok(self.read(candidate, cached.concerned_operator))
+        Ok(self.read(candidate, cached.was_tool))
     }
 
     /// Examines a file that is still being written, without waiting any longer.
     pub(super) fn inspect_changing(
         &self,
         candidate: Candidate,
-        concerned_operator: bool,
+        was_tool: bool,
         activity: FileActivity,
     ) -> InspectedFile {
-        let inspected = match self.read(candidate, concerned_operator) {
+        let inspected = match self.read(candidate, was_tool) {
             Inspection::Done(inspected) => inspected,
             Inspection::NeedsProbe(script) if script.concerns_operator => {
                 let fault = Diagnostic::help_not_started(activity.reason());
@@ -221,7 +221,7 @@ impl Inspector {
     }
 
     /// Examines the contents of a file.
-    fn read(&self, candidate: Candidate, concerned_operator: bool) -> Inspection {
+    fn read(&self, candidate: Candidate, was_tool: bool) -> Inspection {
         // A panic of the parser on one file must not affect the others.
         let reading = panic::catch_unwind(|| reading::read(&candidate));
         let fault = match reading {
@@ -241,13 +241,13 @@ impl Inspector {
                 return Inspection::Done(InspectedFile::passed_over_file(candidate, kind, reason));
             }
             Ok(Ok(reading)) => {
-                return self.inspect_undescribed(candidate, reading, concerned_operator);
+                return self.inspect_undescribed(candidate, reading, was_tool);
             }
             // Permission to execute a file does not imply permission to read it.
             Ok(Err(Unreadable::Io(_)))
                 if candidate.is_executable && candidate.sidecar.is_none() =>
             {
-                let concerns_operator = candidate.is_named || concerned_operator;
+                let concerns_operator = candidate.is_named || was_tool;
                 return self.plan_probe(candidate, Some(String::new()), concerns_operator);
             }
             Ok(Err(Unreadable::Io(error))) => {
@@ -306,9 +306,9 @@ impl Inspector {
         &self,
         candidate: Candidate,
         reading: Reading,
-        concerned_operator: bool,
+        was_tool: bool,
     ) -> Inspection {
-        let concerns_operator = reading.mentions_mcpd || candidate.is_named || concerned_operator;
+        let concerns_operator = reading.mentions_mcpd || candidate.is_named || was_tool;
         let is_run = reading.is_program || self.interpreters.know(&extension(&candidate.file));
         // A script that mentions mcpd gets the precise fault from the attempt to start it.
         if is_run || concerns_operator {

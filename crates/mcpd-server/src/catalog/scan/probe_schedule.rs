@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::file_debounce::{Debounce, wait_for_quiet};
 use super::inspector::{InspectedFile, Inspection, Inspector, NeedsProbe};
 use super::{Scanner, cached_result, join_blocking};
-use crate::catalog::memory::Memory;
+use crate::catalog::probe_cache::ProbeCache;
 use crate::catalog::walk::Candidate;
 
 /// File that is not known yet.
@@ -80,7 +80,7 @@ impl Scanner {
                         debounce,
                         started_at,
                         inspector: Arc::clone(&self.inspector),
-                        memory: self.memory.clone(),
+                        probe_cache: self.probe_cache.clone(),
                     };
                     self.probe_queue
                         .start(root, candidate, changing.inspect_when_quiet(permits));
@@ -134,13 +134,13 @@ struct ChangingFile {
     /// Start of the changes.
     started_at: Instant,
     inspector: Arc<Inspector>,
-    memory: Option<Arc<Mutex<Memory>>>,
+    probe_cache: Option<Arc<Mutex<ProbeCache>>>,
 }
 
 impl ChangingFile {
     /// Examines the file once it is quiet, and probes it if necessary.
     async fn inspect_when_quiet(self, permits: Arc<Semaphore>) -> InspectedFile {
-        let concerned_operator = self
+        let was_tool = self
             .earlier
             .as_deref()
             .is_some_and(InspectedFile::concerns_operator);
@@ -148,7 +148,7 @@ impl ChangingFile {
             match self.inspect().await {
                 Ok(Inspection::Done(inspected)) => return inspected,
                 Ok(Inspection::NeedsProbe(mut script)) => {
-                    script.concerns_operator |= concerned_operator;
+                    script.concerns_operator |= was_tool;
                     return probe_with_permit(self.inspector, permits, script, 0).await;
                 }
                 // It was written once more in between.
@@ -168,16 +168,19 @@ impl ChangingFile {
                 earlier.standing_in_for(self.candidate.clone()),
             ));
         }
-        let (inspector, memory, root) =
-            (Arc::clone(&self.inspector), self.memory.clone(), self.root);
+        let (inspector, probe_cache, root) = (
+            Arc::clone(&self.inspector),
+            self.probe_cache.clone(),
+            self.root,
+        );
         let candidate = self.candidate.clone();
         let inspect = move || {
-            let cached = cached_result(memory.as_deref(), root, &candidate);
+            let cached = cached_result(probe_cache.as_deref(), root, &candidate);
             match waited {
                 Ok(()) => inspector.inspect(candidate, cached, Duration::ZERO),
                 Err(activity) => {
                     let inspected =
-                        inspector.inspect_changing(candidate, cached.concerned_operator, activity);
+                        inspector.inspect_changing(candidate, cached.was_tool, activity);
                     Ok(Inspection::Done(inspected))
                 }
             }

@@ -54,7 +54,7 @@ fn check(database: &Database, id: &str, status: TaskStatus, detail: Option<&str>
 }
 
 #[test]
-fn a_task_is_found_by_its_owner_until_its_time_has_come() {
+fn task_is_found_by_its_owner_until_it_expires() {
     let (_directory, database) = database();
     assert!(database.add_task(&task("1", "a")).unwrap());
     assert!(database.task("1", "a", 999).unwrap().is_some());
@@ -64,7 +64,7 @@ fn a_task_is_found_by_its_owner_until_its_time_has_come() {
 }
 
 #[test]
-fn what_is_over_stays_as_it_is() {
+fn finished_task_stays_unchanged() {
     let (_directory, database) = database();
     database.add_task(&task("1", "a")).unwrap();
     let result = raw(&json!({"n": 1.50}));
@@ -74,39 +74,45 @@ fn what_is_over_stays_as_it_is() {
     database
         .end_task("1", TaskStatus::Cancelled, None, 6)
         .unwrap();
-    database.ask_in_task("1", &questions(&["x"]), 7).unwrap();
-    database.lose_tasks("runner", &result, 8).unwrap();
-    database.cancel_task("1").unwrap();
+    database
+        .store_questions("1", &questions(&["x"]), 7)
+        .unwrap();
+    database.fail_tasks_of("runner", &result, 8).unwrap();
+    database.request_cancel("1").unwrap();
     check(&database, "1", TaskStatus::Completed, Some(result.get()));
-    assert!(database.wishes("runner").unwrap().is_empty());
+    assert!(database.take_requests("runner").unwrap().is_empty());
 }
 
 #[test]
-fn a_task_goes_on_with_the_last_answer_and_is_given_them_once() {
+fn task_continues_with_the_last_answer_and_gets_answers_once() {
     let (_directory, database) = database();
     database.add_task(&task("1", "a")).unwrap();
     database
-        .ask_in_task("1", &questions(&["x", "y"]), 1)
+        .store_questions("1", &questions(&["x", "y"]), 1)
         .unwrap();
-    database.answer_task("1", &answers(&["x", "z"]), 2).unwrap();
+    database
+        .store_answers("1", &answers(&["x", "z"]), 2)
+        .unwrap();
     let open = r#"{"y":{"method":"roots/list"}}"#;
     check(&database, "1", TaskStatus::InputRequired, Some(open));
-    assert!(database.wishes("runner").unwrap().is_empty());
+    assert!(database.take_requests("runner").unwrap().is_empty());
 
-    database.answer_task("1", &answers(&["x", "y"]), 3).unwrap();
+    database
+        .store_answers("1", &answers(&["x", "y"]), 3)
+        .unwrap();
     check(&database, "1", TaskStatus::Working, None);
-    assert!(database.wishes("another").unwrap().is_empty());
-    let mut wishes = database.wishes("runner").unwrap();
-    let Some((id, Wish::Answers(given))) = wishes.pop() else {
-        panic!("{wishes:?}");
+    assert!(database.take_requests("another").unwrap().is_empty());
+    let mut requests = database.take_requests("runner").unwrap();
+    let Some((id, TaskRequest::Answers(given))) = requests.pop() else {
+        panic!("{requests:?}");
     };
     assert_eq!(id, "1");
     assert_eq!(given.keys().collect::<Vec<_>>(), ["x", "y"]);
-    assert!(database.wishes("runner").unwrap().is_empty());
+    assert!(database.take_requests("runner").unwrap().is_empty());
 }
 
 #[test]
-fn what_is_lost_with_its_server_has_failed() {
+fn tasks_of_an_ended_server_fail() {
     let (_directory, database) = database();
     let mut others = task("2", "a");
     others.runner = "another".to_owned();
@@ -114,22 +120,22 @@ fn what_is_lost_with_its_server_has_failed() {
         database.add_task(&task).unwrap();
     }
     let error = raw(&json!("lost"));
-    database.lose_tasks("runner", &error, 1).unwrap();
+    database.fail_tasks_of("runner", &error, 1).unwrap();
     check(&database, "1", TaskStatus::Failed, Some(error.get()));
     check(&database, "2", TaskStatus::Working, None);
 }
 
 #[test]
-fn an_owner_has_so_many_tasks_and_no_more() {
+fn tasks_per_owner_are_bounded() {
     let (_directory, database) = database();
     let add = |number: i64, owner| {
         let task = task(&format!("{owner}{number}"), owner);
         database.add_task(&task).unwrap()
     };
-    for number in 0..MAX_OF_OWNER {
+    for number in 0..MAX_TASKS_PER_OWNER {
         assert!(add(number, "a"));
     }
-    assert!(!add(MAX_OF_OWNER, "a"));
+    assert!(!add(MAX_TASKS_PER_OWNER, "a"));
     assert!(add(0, "b"));
     // Expired tasks make room.
     let mut later = task("later", "a");
@@ -139,10 +145,10 @@ fn an_owner_has_so_many_tasks_and_no_more() {
 }
 
 #[test]
-fn so_many_bytes_are_kept_and_no_more() {
+fn stored_result_bytes_are_bounded() {
     let (_directory, database) = database();
     database.add_task(&task("1", "a")).unwrap();
-    let large = usize::try_from(MAX_BYTES).unwrap();
+    let large = usize::try_from(MAX_RESULT_BYTES).unwrap();
     let large = raw(&json!("x".repeat(large)));
     database
         .end_task("1", TaskStatus::Completed, Some(&large), 1)

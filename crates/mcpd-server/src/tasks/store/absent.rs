@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcpd_protocol::{InputRequests, InputResponses, TaskStatus};
 use serde_json::value::RawValue;
 
-use super::{StoredTask, Wish};
+use super::{StoredTask, TaskRequest};
 
 /// Cannot be constructed.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Store {
         match self.0 {}
     }
 
-    pub(super) async fn wishes(&self) -> Result<Vec<(String, Wish)>, Infallible> {
+    pub(super) async fn take_requests(&self) -> Result<Vec<(String, TaskRequest)>, Infallible> {
         match self.0 {}
     }
 }

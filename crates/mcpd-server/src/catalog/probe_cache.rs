@@ -11,13 +11,15 @@ use sha2::{Digest as _, Sha256};
 
 use super::scan::{InspectedFile, ProbeRefusal, ProbeResult, ScannedScript};
 use super::walk::Candidate;
-use crate::database::{CacheEntry, Change, Compiled, Database, DatabaseError, Definition, Refused};
+use crate::database::{
+    CacheChange, CacheEntry, CompiledDefinition, Database, DatabaseError, Definition, StoredRefusal,
+};
 use crate::id;
 use crate::tool::raw;
 
 /// Contents of the database for the scripts of some roots.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct ProbeCache {
     database: Database,
     roots: Vec<PathBuf>,
     /// By the names of the scripts, one map per root; empty until `load`.
@@ -31,10 +33,10 @@ pub(super) struct CachedResult {
     /// obtained.
     pub(super) answer: Option<(ProbeResult, Arc<str>)>,
     /// Tells whether the file, or its predecessor, was a tool or a faulty one.
-    pub(super) concerned_operator: bool,
+    pub(super) was_tool: bool,
 }
 
-impl Memory {
+impl ProbeCache {
     pub(super) fn new(database: Database, roots: Vec<PathBuf>) -> Self {
         Self {
             database,
@@ -48,10 +50,10 @@ impl Memory {
         if self.known.is_empty() {
             let roots = self.roots.iter();
             let entries: Result<_, _> = roots
-                .map(|root| self.database.remembered(&root.to_string_lossy()))
+                .map(|root| self.database.cache_entries(&root.to_string_lossy()))
                 .collect();
             self.known = entries.unwrap_or_else(|error| {
-                self.warn(&error);
+                self.log_failure(&error);
                 self.roots.iter().map(|_| BTreeMap::new()).collect()
             });
         }
@@ -71,34 +73,38 @@ impl Memory {
             .and_then(|answer| answer.refusal.as_ref());
         CachedResult {
             answer: answer.map(|answer| (answer.clone(), Arc::clone(&known.conditions))),
-            concerned_operator: !matches!(refusal, Some(ProbeRefusal::NotATool(_))),
+            was_tool: !matches!(refusal, Some(ProbeRefusal::NotATool(_))),
         }
     }
 
     /// Saves the current findings under each root, and deletes the rest. Blocks.
-    pub(super) fn remember(&mut self, found: &[BTreeMap<ScriptPath, Arc<InspectedFile>>]) {
+    pub(super) fn save(&mut self, found: &[BTreeMap<ScriptPath, Arc<InspectedFile>>]) {
         let roots = found.iter().enumerate();
         let changes: Vec<_> = roots
-            .map(|(root, files)| self.change(root, files))
+            .map(|(root, files)| self.changes_under(root, files))
             .collect();
-        if changes.iter().all(Change::is_none) {
+        if changes.iter().all(CacheChange::is_empty) {
             return;
         }
         // One transaction, as each may have to wait for another process.
-        if let Err(error) = self.database.remember(&changes) {
-            return self.warn(&error);
+        if let Err(error) = self.database.update_cache(&changes) {
+            return self.log_failure(&error);
         }
         for (known, change) in self.known.iter_mut().zip(changes) {
             known.retain(|name, _| !change.gone.contains(name));
             let new = change.new.into_iter();
-            known.extend(new.map(|new| (new.definition.name, new.remembered)));
+            known.extend(new.map(|new| (new.definition.name, new.entry)));
             let refused = change.refused.into_iter();
-            known.extend(refused.map(|refused| (refused.name, refused.remembered)));
+            known.extend(refused.map(|refused| (refused.name, refused.entry)));
         }
     }
 
     /// Returns the difference between the findings under a root and the cache.
-    fn change(&self, root: usize, files: &BTreeMap<ScriptPath, Arc<InspectedFile>>) -> Change {
+    fn changes_under(
+        &self,
+        root: usize,
+        files: &BTreeMap<ScriptPath, Arc<InspectedFile>>,
+    ) -> CacheChange {
         let mut found = BTreeMap::new();
         let mut refused = BTreeMap::new();
         for inspected in files.values() {
@@ -123,7 +129,7 @@ impl Memory {
         let gone = gone.map(str::to_owned).collect();
         let is_known = |name: &str, inspected: &InspectedFile| {
             let known = known.get(name);
-            known.is_some_and(|known| known.is_same_as(&remembered(inspected)))
+            known.is_some_and(|known| known.is_same_as(&new_entry(inspected)))
         };
         let found = found.into_iter();
         let new = found.filter(|(name, (inspected, _))| !is_known(name, inspected));
@@ -131,11 +137,11 @@ impl Memory {
         let new = new.collect();
         let refused = refused.into_iter();
         let refused = refused.filter(|(name, inspected)| !is_known(name, inspected));
-        let refused = refused.map(|(name, inspected)| Refused {
+        let refused = refused.map(|(name, inspected)| StoredRefusal {
             name: name.to_owned(),
-            remembered: remembered(inspected),
+            entry: new_entry(inspected),
         });
-        Change {
+        CacheChange {
             new,
             refused: refused.collect(),
             gone,
@@ -143,14 +149,14 @@ impl Memory {
         }
     }
 
-    fn warn(&self, error: &DatabaseError) {
+    fn log_failure(&self, error: &DatabaseError) {
         let file = self.database.file().display();
         tracing::warn!(%error, %file, "failed to use the database: every start asks all scripts");
     }
 }
 
 /// Returns the knowledge of a file to save for the next start.
-fn remembered(inspected: &InspectedFile) -> CacheEntry {
+fn new_entry(inspected: &InspectedFile) -> CacheEntry {
     let (answer, conditions) = match &inspected.answer {
         Some((answer, conditions)) => (Some(answer.clone()), Arc::clone(conditions)),
         None => (None, Arc::default()),
@@ -162,7 +168,11 @@ fn remembered(inspected: &InspectedFile) -> CacheEntry {
     }
 }
 
-fn compile(namespace: &str, inspected: &InspectedFile, script: &ScannedScript) -> Compiled {
+fn compile(
+    namespace: &str,
+    inspected: &InspectedFile,
+    script: &ScannedScript,
+) -> CompiledDefinition {
     let mut hash = Sha256::new();
     for text in [
         &script.help.source,
@@ -177,7 +187,7 @@ fn compile(namespace: &str, inspected: &InspectedFile, script: &ScannedScript) -
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    Compiled {
+    CompiledDefinition {
         definition: Definition {
             namespace: namespace.to_owned(),
             name: script.path.as_str().to_owned(),
@@ -186,6 +196,6 @@ fn compile(namespace: &str, inspected: &InspectedFile, script: &ScannedScript) -
             compiled_at: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
             metadata: raw(&metadata.unwrap_or_default()),
         },
-        remembered: remembered(inspected),
+        entry: new_entry(inspected),
     }
 }

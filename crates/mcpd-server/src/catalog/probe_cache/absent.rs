@@ -11,16 +11,16 @@ use super::walk::Candidate;
 
 /// Cannot be constructed.
 #[derive(Debug)]
-pub(super) struct Memory(Infallible);
+pub(super) struct ProbeCache(Infallible);
 
 /// Always empty.
 #[derive(Debug, Default)]
 pub(super) struct CachedResult {
     pub(super) answer: Option<(ProbeResult, Arc<str>)>,
-    pub(super) concerned_operator: bool,
+    pub(super) was_tool: bool,
 }
 
-impl Memory {
+impl ProbeCache {
     pub(super) fn load(&mut self) {
         match self.0 {}
     }
@@ -29,7 +29,7 @@ impl Memory {
         match self.0 {}
     }
 
-    pub(super) fn remember(&mut self, _: &[BTreeMap<ScriptPath, Arc<InspectedFile>>]) {
+    pub(super) fn save(&mut self, _: &[BTreeMap<ScriptPath, Arc<InspectedFile>>]) {
         match self.0 {}
     }
 }
