@@ -15,7 +15,7 @@ use crate::archive::Shelf;
 use crate::context::Context;
 use crate::error::chain;
 use crate::id;
-use crate::interaction::{self, Binding, Brought, Failure, Produced};
+use crate::input_rounds::{self, Binding, CallFailure, Resumption, RunResult};
 use crate::output;
 use crate::quota;
 use crate::run::{self, Input, Purpose, RunError};
@@ -101,7 +101,7 @@ impl Call {
         context: &Context,
     ) -> Result<Self, Refusal> {
         if let Some(required) = &script.required {
-            interaction::require(&context.capabilities, required)
+            input_rounds::require_capabilities(&context.capabilities, required)
                 .inspect_err(|_| context.record.set_outcome("missing-capability"))
                 .map_err(Refusal::Capability)?;
         }
@@ -141,14 +141,14 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// See [`Failure`].
+    /// See [`CallFailure`].
     pub(crate) async fn result<R, F>(
         &self,
-        brought: Brought,
+        resumption: Resumption,
         interpret: impl Fn(Arc<Script>, Outcome) -> F,
-    ) -> Result<Interactive<R>, Failure>
+    ) -> Result<Interactive<R>, CallFailure>
     where
-        F: Future<Output = Produced<R>>,
+        F: Future<Output = RunResult<R>>,
     {
         let purpose = Purpose {
             method: self.method,
@@ -161,20 +161,20 @@ impl Call {
             name: &self.name,
             arguments: &self.input.stdin,
         };
-        let run = async |answers| {
+        let run = async |round_input| {
             let outcome = run::run(
                 &self.server,
                 &self.script,
                 purpose,
                 &self.input,
-                &answers,
+                &round_input,
                 &self.context,
             )
             .await
             .map_err(|error| self.script.not_run(&error))?;
             Ok(interpret(Arc::clone(&self.script), outcome).await)
         };
-        interaction::interact(&self.server, &self.context, binding, brought, run).await
+        input_rounds::run_rounds(&self.server, &self.context, binding, resumption, run).await
     }
 }
 
@@ -183,12 +183,12 @@ pub(crate) fn start(
     server: &Server,
     script: &Arc<Script>,
     arguments: Option<&RawValue>,
-    brought: Brought,
+    resumption: Resumption,
     context: &Context,
 ) -> Called {
     let named = ("tools/call", script.path.as_str());
     match Call::new(server, script, named, arguments, context) {
-        Ok(call) => Called::Started(Box::pin(tool_result(call, brought))),
+        Ok(call) => Called::Started(Box::pin(tool_result(call, resumption))),
         Err(Refusal::Arguments(faults)) => Called::refused(Ok(invalid_arguments(&faults).into())),
         Err(Refusal::Capability(error)) => Called::refused(match context.version.wire() {
             Wire::Stateless => Err(error),
@@ -200,20 +200,20 @@ pub(crate) fn start(
 
 async fn tool_result(
     call: Call,
-    brought: Brought,
+    resumption: Resumption,
 ) -> Result<Interactive<CallToolResult>, ErrorObject> {
     let shelf = call.shelf();
     let interpret = |script, outcome| output::tool_result(script, outcome, shelf.clone());
-    match call.result(brought, interpret).await {
+    match call.result(resumption, interpret).await {
         Ok(result) => Ok(result),
-        Err(failure) => failure.told_by_tool().map(Interactive::from),
+        Err(failure) => failure.into_tool_result().map(Interactive::from),
     }
 }
 
 /// Logs why `name` did not run, unless the server is merely busy, and returns the failure for the
 /// caller, which says whether a retry makes sense. `subject` names it to the caller, such as "The
 /// command".
-pub(crate) fn not_run(name: &ScriptPath, subject: &str, error: &RunError) -> Failure {
+pub(crate) fn not_run(name: &ScriptPath, subject: &str, error: &RunError) -> CallFailure {
     if !matches!(error, RunError::Busy(_)) {
         tracing::error!(tool = %name, "failed to {}", chain(error));
     }
@@ -225,15 +225,15 @@ pub(crate) fn not_run(name: &ScriptPath, subject: &str, error: &RunError) -> Fai
 const SHARED_WAIT: Duration = Duration::from_secs(1);
 
 /// Returns the part of the failure that the caller may know.
-pub(crate) fn told_of(subject: &str, error: &RunError) -> Failure {
-    Failure::NoResult(match error {
-        RunError::Busy(busy) => return Failure::Error(busy_with(subject, *busy)),
+pub(crate) fn told_of(subject: &str, error: &RunError) -> CallFailure {
+    CallFailure::NoResult(match error {
+        RunError::Busy(busy) => return CallFailure::Error(busy_with(subject, *busy)),
         RunError::Start(StartError::Busy { queued, .. }) => {
             let busy = Busy::Server {
                 waiting: *queued,
                 wait: SHARED_WAIT,
             };
-            return Failure::Error(busy_with(subject, busy));
+            return CallFailure::Error(busy_with(subject, busy));
         }
         RunError::Start(StartError::Unenforceable { .. }) => format!(
             "{subject} can't be run safely here: this system lacks something that confines it. The log says what."
@@ -261,7 +261,7 @@ pub(crate) fn busy_with(subject: &str, busy: Busy) -> ErrorObject {
 
 impl Script {
     /// Logs why it did not run, and returns the failure for its caller.
-    pub(crate) fn not_run(&self, error: &RunError) -> Failure {
+    pub(crate) fn not_run(&self, error: &RunError) -> CallFailure {
         not_run(&self.path, &format!("The script `{}`", self.path), error)
     }
 }

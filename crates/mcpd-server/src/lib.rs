@@ -118,7 +118,7 @@ pub mod fuzzing;
 mod handler;
 mod id;
 mod inflight;
-mod interaction;
+mod input_rounds;
 mod interpreter;
 mod launch;
 mod memory_budget;

@@ -11,7 +11,7 @@ use mcpd_scriptspec::{self as scriptspec, OutputFormat};
 use serde_json::value::RawValue;
 
 use crate::archive::Shelf;
-use crate::interaction::Produced;
+use crate::input_rounds::RunResult;
 use crate::tool::Script;
 
 mod command;
@@ -40,7 +40,7 @@ pub(crate) async fn tool_result(
     script: Arc<Script>,
     outcome: Outcome,
     shelf: Shelf,
-) -> Produced<CallToolResult> {
+) -> RunResult<CallToolResult> {
     interpret(script, outcome, move |script, outcome| {
         tool(script, outcome, &shelf)
     })
@@ -51,7 +51,7 @@ pub(crate) async fn tool_result(
 pub(crate) async fn prompt_result(
     script: Arc<Script>,
     outcome: Outcome,
-) -> Produced<GetPromptResult> {
+) -> RunResult<GetPromptResult> {
     interpret(script, outcome, prompt).await
 }
 
@@ -61,7 +61,7 @@ pub(crate) async fn resource_result(
     uri: String,
     outcome: Outcome,
     wire: Wire,
-) -> Produced<ReadResourceResult> {
+) -> RunResult<ReadResourceResult> {
     interpret(script, outcome, move |script, outcome| {
         resource(script, &uri, outcome, wire)
     })
@@ -72,8 +72,8 @@ pub(crate) async fn resource_result(
 async fn interpret<R: Send + 'static>(
     script: Arc<Script>,
     outcome: Outcome,
-    read: impl FnOnce(&Script, &Outcome) -> Produced<R> + Send + 'static,
-) -> Produced<R> {
+    read: impl FnOnce(&Script, &Outcome) -> RunResult<R> + Send + 'static,
+) -> RunResult<R> {
     if script.spec.output == OutputFormat::Text && outcome.stdout.head.len() <= text::KEPT {
         return read(&script, &outcome);
     }
@@ -81,39 +81,39 @@ async fn interpret<R: Send + 'static>(
         .await
         .unwrap_or_else(|error| {
             tracing::error!(%error, "failed to read an output");
-            Produced::Refused(ErrorObject::internal_error("the result could not be read"))
+            RunResult::Refused(ErrorObject::internal_error("the result could not be read"))
         })
 }
 
-fn tool(script: &Script, outcome: &Outcome, shelf: &Shelf) -> Produced<CallToolResult> {
+fn tool(script: &Script, outcome: &Outcome, shelf: &Shelf) -> RunResult<CallToolResult> {
     let read = match script.spec.output {
         OutputFormat::Mcp => read_mcp(script, outcome, mcp::tool),
         OutputFormat::Json => read_json(outcome, structured),
-        _ => Ok(Produced::Complete(text::result(
+        _ => Ok(RunResult::Complete(text::result(
             outcome,
             &outcome.stdout,
             shelf,
         ))),
     };
-    let mut produced = match (read, outcome.ending) {
+    let mut run_result = match (read, outcome.ending) {
         (read, _) if outcome.success() => read
-            .and_then(|produced| conforming(script, produced))
+            .and_then(|run_result| conforming(script, run_result))
             .unwrap_or_else(|fault| {
-                Produced::Complete(CallToolResult::error(invalid(script, &fault)))
+                RunResult::Complete(CallToolResult::error(invalid(script, &fault)))
             }),
-        (Ok(produced @ (Produced::Complete(_) | Produced::Refused(_))), Ending::Exited(_)) => {
-            produced
+        (Ok(run_result @ (RunResult::Complete(_) | RunResult::Refused(_))), Ending::Exited(_)) => {
+            run_result
         }
         // A failed run has no questions, and the output of a stopped one may be incomplete.
         _ => {
             let shown = text::shortened(&outcome.stdout);
-            Produced::Complete(text::result(outcome, &shown, shelf))
+            RunResult::Complete(text::result(outcome, &shown, shelf))
         }
     };
-    if let Produced::Complete(result) = &mut produced {
+    if let RunResult::Complete(result) = &mut run_result {
         text::conclude(result, outcome, shelf);
     }
-    produced
+    run_result
 }
 
 fn structured(value: &RawValue) -> CallToolResult {
@@ -126,9 +126,9 @@ fn structured(value: &RawValue) -> CallToolResult {
 /// schema." -- 2026-07-28/server/tools#output-schema
 fn conforming(
     script: &Script,
-    produced: Produced<CallToolResult>,
-) -> Result<Produced<CallToolResult>, Fault> {
-    if let Produced::Complete(result) = &produced
+    run_result: RunResult<CallToolResult>,
+) -> Result<RunResult<CallToolResult>, Fault> {
+    if let RunResult::Complete(result) = &run_result
         && let Some(schema) = &script.schemas.output
         && result.is_error != Some(true)
     {
@@ -142,14 +142,14 @@ fn conforming(
             Fault::new(format!("it does not fit the `output_schema`: {faults}"))
         })?;
     }
-    Ok(produced)
+    Ok(run_result)
 }
 
-fn prompt(script: &Script, outcome: &Outcome) -> Produced<GetPromptResult> {
+fn prompt(script: &Script, outcome: &Outcome) -> RunResult<GetPromptResult> {
     let read = match script.spec.output {
         OutputFormat::Mcp => read_mcp(script, outcome, mcp::prompt),
         OutputFormat::Json => read_json(outcome, |value| message(value.get())),
-        _ => Ok(Produced::Complete(message(text::of(&outcome.stdout)))),
+        _ => Ok(RunResult::Complete(message(text::of(&outcome.stdout)))),
     };
     or_refused(script, outcome, read, || failed(script, outcome))
 }
@@ -164,7 +164,7 @@ fn resource(
     uri: &str,
     outcome: &Outcome,
     wire: Wire,
-) -> Produced<ReadResourceResult> {
+) -> RunResult<ReadResourceResult> {
     let mime_type = match &script.spec.role {
         scriptspec::Role::Resource { mime_type, .. } => mime_type.as_deref(),
         _ => None,
@@ -175,7 +175,7 @@ fn resource(
             mcp::resource(object, files, uri)
         }),
         OutputFormat::Json => read_json(outcome, |value| contents(value.get().as_bytes())),
-        _ => printed::readable(&outcome.stdout).map(|bytes| Produced::Complete(contents(&bytes))),
+        _ => printed::readable(&outcome.stdout).map(|bytes| RunResult::Complete(contents(&bytes))),
     };
     or_refused(script, outcome, read, || match outcome.ending {
         Ending::Exited(exit::NOT_FOUND) => ErrorObject::resource_not_found(uri, wire),
@@ -201,7 +201,7 @@ fn read_mcp<R>(
     script: &Script,
     outcome: &Outcome,
     result: impl FnOnce(&Object<'_>, &mut Files<'_>) -> Result<R, Fault>,
-) -> Result<Produced<R>, Fault> {
+) -> Result<RunResult<R>, Fault> {
     let whole = printed::some(outcome)?;
     let mut files = Files::new(&script.directory).under(&script.policy);
     let read = mcp::read(&whole, |object| result(object, &mut files));
@@ -214,23 +214,23 @@ fn read_mcp<R>(
 fn read_json<R>(
     outcome: &Outcome,
     result: impl FnOnce(&RawValue) -> R,
-) -> Result<Produced<R>, Fault> {
+) -> Result<RunResult<R>, Fault> {
     let whole = printed::some(outcome)?;
-    printed::value(&whole).map(|value| Produced::Complete(result(value)))
+    printed::value(&whole).map(|value| RunResult::Complete(result(value)))
 }
 
 /// Turns a failure into an error, for a method whose results cannot express failures.
 fn or_refused<R>(
     script: &Script,
     outcome: &Outcome,
-    read: Result<Produced<R>, Fault>,
+    read: Result<RunResult<R>, Fault>,
     failure: impl FnOnce() -> ErrorObject,
-) -> Produced<R> {
+) -> RunResult<R> {
     match read {
-        Ok(Produced::Refused(error)) => Produced::Refused(error),
-        _ if !outcome.success() => Produced::Refused(failure()),
-        Ok(produced) => produced,
-        Err(fault) => Produced::Refused(ErrorObject::internal_error(invalid(script, &fault))),
+        Ok(RunResult::Refused(error)) => RunResult::Refused(error),
+        _ if !outcome.success() => RunResult::Refused(failure()),
+        Ok(run_result) => run_result,
+        Err(fault) => RunResult::Refused(ErrorObject::internal_error(invalid(script, &fault))),
     }
 }
 

@@ -25,7 +25,7 @@ use self::lack::Lack;
 use crate::Server;
 use crate::admission::Rejection;
 use crate::context::Context;
-use crate::interaction::Answers;
+use crate::input_rounds::RoundInput;
 use crate::output::Exit;
 use crate::policy::EffectivePolicy;
 use crate::private;
@@ -112,10 +112,10 @@ pub(crate) async fn run(
     script: &Script,
     purpose: Purpose<'_>,
     input: &Input,
-    answers: &Answers,
+    round: &RoundInput,
     context: &Context,
 ) -> Result<Outcome, RunError> {
-    let files = files(server, script, purpose, answers, context)
+    let files = files(server, script, purpose, round, context)
         .await
         .map_err(RunError::Files)?;
     let mut command = command(script, purpose, input);
@@ -390,14 +390,14 @@ async fn files(
     server: &Server,
     script: &Script,
     purpose: Purpose<'_>,
-    answers: &Answers,
+    round: &RoundInput,
     context: &Context,
 ) -> std::io::Result<Option<Files>> {
     let mut contents = Vec::new();
-    if let Some(responses) = &answers.responses {
+    if let Some(responses) = &round.responses {
         contents.push(("MCPD_INPUT_RESPONSES", encode(responses)?));
     }
-    if let Some(state) = &answers.state {
+    if let Some(state) = &round.state {
         contents.push(("MCPD_REQUEST_STATE", state.get().as_bytes().to_vec()));
     }
     if script.spec.context {

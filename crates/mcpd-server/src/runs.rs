@@ -18,7 +18,7 @@ use crate::ServerBuilder;
 use crate::audit::has_secrets;
 use crate::catalog::Catalog;
 use crate::context::Context;
-use crate::interaction;
+use crate::input_rounds;
 use crate::native::{CallContext, Json};
 use crate::tasks::{self, StoredTask, Tasks};
 use crate::tool::{Tool, raw};
@@ -273,5 +273,8 @@ fn no_such(run: &str) -> String {
 
 /// Formats an error as a sentence.
 fn told(error: ErrorObject) -> String {
-    format!("It failed: {}.", interaction::reason(error))
+    format!(
+        "It failed: {}.",
+        input_rounds::message_without_capabilities(error)
+    )
 }

@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Server;
 use crate::context::{Context, SideStream};
-use crate::interaction::{self, Brought};
+use crate::input_rounds::{self, Resumption};
 use crate::output::replace_nul;
 use crate::principal::Principal;
 use crate::sync::lock;
@@ -131,11 +131,11 @@ impl Tasks {
         self: Arc<Self>,
         server: Server,
         call: Call,
-        brought: Brought,
+        resumption: Resumption,
         support: TaskSupport,
     ) -> Ended {
         let (side, messages) = heard::side();
-        let run = match call.run(&server, brought, &side) {
+        let run = match call.run(&server, resumption, &side) {
             Called::Refused(ended) => return *ended,
             Called::Started(run) => run,
         };
@@ -177,7 +177,7 @@ impl Tasks {
         call: Call,
     ) -> Result<Task, ErrorObject> {
         let (side, messages) = heard::side();
-        let run = call.run(&server, Brought::default(), &side).into_run();
+        let run = call.run(&server, Resumption::default(), &side).into_run();
         match self
             .begin(Started {
                 server,
@@ -275,7 +275,7 @@ impl Tasks {
         let open = asked.input_requests.unwrap_or_default();
         for (key, response) in &responses {
             if let Some(question) = open.get(key) {
-                interaction::check_response(key, response, Some(question.method))?;
+                input_rounds::check_response(key, response, Some(question.method))?;
             }
         }
         let answered = self.store.answer(id, responses).await;
@@ -372,7 +372,7 @@ async fn attend(tasks: Arc<Tasks>) {
 
 impl Call {
     /// Starts the run.
-    fn run(&self, server: &Server, brought: Brought, side: &SideStream) -> Called {
+    fn run(&self, server: &Server, resumption: Resumption, side: &SideStream) -> Called {
         let context = Context {
             // Converted to the version of each client that queries the task.
             version: ProtocolVersion::LATEST,
@@ -382,7 +382,7 @@ impl Call {
             ..self.context.clone()
         };
         let arguments = self.arguments.as_deref();
-        self.tool.call(server, arguments, brought, &context)
+        self.tool.call(server, arguments, resumption, &context)
     }
 
     /// Time for which its task is kept.
@@ -394,8 +394,11 @@ impl Call {
 
 impl Started {
     /// Restarts the run, with answers.
-    fn again(&mut self, brought: Brought) {
-        self.run = self.call.run(&self.server, brought, &self.side).into_run();
+    fn again(&mut self, resumption: Resumption) {
+        self.run = self
+            .call
+            .run(&self.server, resumption, &self.side)
+            .into_run();
     }
 
     /// Waits for the end, and forwards messages to the caller in the meantime.

@@ -20,7 +20,7 @@ use crate::access::{self, Defaults};
 use crate::admission;
 use crate::call;
 use crate::context::Context;
-use crate::interaction::Brought;
+use crate::input_rounds::Resumption;
 use crate::launch::Launch;
 use crate::native::{CallContext, NativeTool};
 use crate::param_headers::{self, HeaderParameter, ParameterHeaders};
@@ -347,7 +347,7 @@ impl Tool {
         &self,
         server: &Server,
         arguments: Option<&RawValue>,
-        brought: Brought,
+        resumption: Resumption,
         context: &Context,
     ) -> Called {
         let spec = self.script().map(|script| &script.spec);
@@ -355,7 +355,7 @@ impl Tool {
             return Called::refused(Ok(CallToolResult::error(reason).into()));
         }
         match &self.body {
-            Body::Script(script) => call::start(server, script, arguments, brought, context),
+            Body::Script(script) => call::start(server, script, arguments, resumption, context),
             Body::Command(tool) => tool.call(server, arguments, context),
             Body::Native(tool) => {
                 self.run_with_permit(server, context, |context| tool.call(arguments, context))

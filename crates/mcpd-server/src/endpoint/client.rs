@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::call::told_of;
-use crate::interaction::Failure;
+use crate::input_rounds::CallFailure;
 use crate::output;
 use crate::policy::{EffectivePolicy, Policy};
 use crate::run::RunError;
@@ -63,14 +63,14 @@ struct Told {
 #[derive(Debug)]
 pub(super) struct Unanswered {
     /// Message for the caller.
-    pub(super) told: Failure,
+    pub(super) told: CallFailure,
     /// Reason for the operator.
     pub(super) reason: String,
 }
 
 impl Unanswered {
     pub(super) fn because(reason: String) -> Self {
-        let told = Failure::NoResult(NO_ANSWER.to_owned());
+        let told = CallFailure::NoResult(NO_ANSWER.to_owned());
         Self { told, reason }
     }
 }
@@ -158,7 +158,7 @@ fn refused(answer: &Answer) -> Unanswered {
     let message = answer.error.as_ref().map(|error| error.message.as_str());
     let message = message.unwrap_or("it did not say why");
     Unanswered {
-        told: Failure::NoResult(message.to_owned()),
+        told: CallFailure::NoResult(message.to_owned()),
         reason: format!("it answered with an error: {}", excerpt(message, MAX_SAID)),
     }
 }
@@ -180,7 +180,7 @@ fn ended(ending: Ending) -> Unanswered {
     let unanswered = Unanswered::because(reason(ending));
     match ending {
         Ending::TimedOut { limit, .. } => Unanswered {
-            told: Failure::NoResult(format!(
+            told: CallFailure::NoResult(format!(
                 "The endpoint was stopped because it ran longer than its limit of {} s.",
                 limit.as_secs_f64()
             )),

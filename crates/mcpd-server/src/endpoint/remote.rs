@@ -16,7 +16,7 @@ use super::client::{Answer, Asked, Client, Unanswered};
 use super::descriptor::{COMMAND, RESULT_SCHEMA, SAFETY};
 use super::safety;
 use crate::call::invalid_arguments;
-use crate::interaction::Failure;
+use crate::input_rounds::CallFailure;
 use crate::native::CallContext;
 use crate::output::exit_result;
 use crate::policy::EffectivePolicy;
@@ -138,10 +138,10 @@ impl EndpointTool {
         let readable = |text| self.policy.redact_for_terminal(text);
         answer.and_then(|answer| result(answer, readable)).or_else(|unanswered| {
             let Unanswered { told, reason } = unanswered;
-            if let Failure::NoResult(_) = told {
+            if let CallFailure::NoResult(_) = told {
                 tracing::warn!(tool = %self.path, "{} gave no result: {reason}", self.client.name);
             }
-            told.told_by_tool()
+            told.into_tool_result()
         })
     }
 

@@ -7,7 +7,7 @@ use crate::Server;
 use crate::call::{self, Call};
 use crate::context::Context;
 use crate::dispatch::Handled;
-use crate::interaction::Brought;
+use crate::input_rounds::Resumption;
 use crate::output;
 use crate::source::{self, Behind};
 use crate::tool::raw;
@@ -58,11 +58,11 @@ pub(crate) fn get(
     let named = ("prompts/get", prompt.path().as_str());
     let call = Call::new(server, script, named, Some(&given), &context)
         .map_err(|refusal| refusal.into_error(context.version.wire()))?;
-    let brought = Brought {
+    let resumption = Resumption {
         responses: params.input_responses,
         state: params.request_state,
     };
     Ok(Handled::later(async move {
-        context.encode_content(call.result(brought, output::prompt_result).await?)
+        context.encode_content(call.result(resumption, output::prompt_result).await?)
     }))
 }

@@ -18,7 +18,7 @@ use crate::call::{self, Call};
 use crate::catalog::{Catalog, ReadError, Source, StaticFile};
 use crate::context::Context;
 use crate::dispatch::Handled;
-use crate::interaction::Brought;
+use crate::input_rounds::Resumption;
 use crate::memory_budget;
 use crate::native::NativeResource;
 use crate::output::{self, Exit};
@@ -136,15 +136,15 @@ fn run(
         &context,
     )
     .map_err(|refusal| refusal.into_error(wire))?;
-    let brought = Brought {
+    let resumption = Resumption {
         responses: params.input_responses,
         state: params.request_state,
     };
     Ok(Handled::later(async move {
-        let was_asked = brought.responses.is_some() || brought.state.is_some();
+        let was_asked = resumption.responses.is_some() || resumption.state.is_some();
         let interpret =
             |script, outcome| output::resource_result(script, uri.clone(), outcome, wire);
-        let mut result = call.result(brought, interpret).await?;
+        let mut result = call.result(resumption, interpret).await?;
         if let Interactive::Complete(result) = &mut result
             && was_asked
         {

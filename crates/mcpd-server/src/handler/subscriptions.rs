@@ -25,7 +25,7 @@ use crate::catalog::live::LiveCatalog;
 use crate::context::{Context, notification};
 use crate::dispatch::{Handled, MethodResult};
 use crate::handler::lifecycle;
-use crate::interaction;
+use crate::input_rounds;
 use crate::outbox::Outbox;
 use crate::principal::Principal;
 use crate::quota;
@@ -182,7 +182,7 @@ fn wanted_tasks(
     let Some(ids) = &wanted.task_ids else {
         return Ok(Vec::new());
     };
-    interaction::require(&context.capabilities, &tasks::capability())?;
+    input_rounds::require_capabilities(&context.capabilities, &tasks::capability())?;
     check(ids)?;
     Ok(ids.clone())
 }

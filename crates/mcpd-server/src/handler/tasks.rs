@@ -10,7 +10,7 @@ use mcpd_protocol::{EmptyResult, Params, TaskRequestParams, UpdateTaskRequestPar
 use crate::Server;
 use crate::context::Context;
 use crate::dispatch::Handled;
-use crate::interaction;
+use crate::input_rounds;
 use crate::tasks::{self, Tasks};
 
 /// Returns the state of a task, and its result when it is over.
@@ -64,6 +64,6 @@ pub(crate) fn cancel(
 fn served(server: &Server, method: &str, context: &Context) -> Result<Arc<Tasks>, ErrorObject> {
     let tasks = server.tasks().cloned();
     let tasks = tasks.ok_or_else(|| ErrorObject::method_not_found(method))?;
-    interaction::require(&context.capabilities, &tasks::capability())?;
+    input_rounds::require_capabilities(&context.capabilities, &tasks::capability())?;
     Ok(tasks)
 }

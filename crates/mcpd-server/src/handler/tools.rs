@@ -11,7 +11,7 @@ use crate::Server;
 use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::dispatch::Handled;
-use crate::interaction::Brought;
+use crate::input_rounds::Resumption;
 use crate::principal::Principal;
 use crate::runs::{self, StartsNothing};
 use crate::tasks;
@@ -52,7 +52,7 @@ pub(crate) fn call(
     if let Some(headers) = &context.parameters {
         tool.check_headers(headers, params.arguments.as_deref())?;
     }
-    let brought = Brought {
+    let resumption = Resumption {
         responses: params.input_responses,
         state: params.request_state,
     };
@@ -69,11 +69,12 @@ pub(crate) fn call(
                 context: context.clone(),
             };
             let tasks = Arc::clone(tasks);
-            Box::pin(tasks.call(server.clone(), call, brought, support))
+            Box::pin(tasks.call(server.clone(), call, resumption, support))
         }
         _ => {
             let arguments = params.arguments.as_deref();
-            tool.call(server, arguments, brought, &context).into_run()
+            tool.call(server, arguments, resumption, &context)
+                .into_run()
         }
     };
     Ok(Handled::later(async move {

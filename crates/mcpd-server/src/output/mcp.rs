@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::files::Files;
 use super::printed::{Fault, Object, plain};
-use crate::interaction::{Produced, Question};
+use crate::input_rounds::{InputQuestions, RunResult};
 
 pub(super) mod check;
 
@@ -18,15 +18,15 @@ pub(super) mod check;
 pub(super) fn read<R>(
     output: &[u8],
     result: impl FnOnce(&Object<'_>) -> Result<R, Fault>,
-) -> Result<Produced<R>, Fault> {
+) -> Result<RunResult<R>, Fault> {
     let object = Object::read(output)?;
     if let Some(error) = object.member("error")? {
-        return permitted(error).map(Produced::Refused);
+        return permitted(error).map(RunResult::Refused);
     }
     if object.has("inputRequests") || object.has("requestState") {
-        return question(&object).map(Produced::Ask);
+        return question(&object).map(RunResult::Ask);
     }
-    result(&object).map(Produced::Complete)
+    result(&object).map(RunResult::Complete)
 }
 
 fn permitted(error: ErrorObject) -> Result<ErrorObject, Fault> {
@@ -43,7 +43,7 @@ fn permitted(error: ErrorObject) -> Result<ErrorObject, Fault> {
     )))
 }
 
-fn question(object: &Object<'_>) -> Result<Question, Fault> {
+fn question(object: &Object<'_>) -> Result<InputQuestions, Fault> {
     let requests: InputRequests = object.member("inputRequests")?.unwrap_or_default();
     let state = object.member::<Box<RawValue>>("requestState")?;
     if requests.is_empty() && state.is_none() {
@@ -54,7 +54,7 @@ fn question(object: &Object<'_>) -> Result<Question, Fault> {
             Fault::new(format!("`inputRequests.{key}.params`: {}", plain(&reason)))
         })?;
     }
-    Ok(Question { requests, state })
+    Ok(InputQuestions { requests, state })
 }
 
 /// Parses the shape of `CallToolResult`.

@@ -20,7 +20,7 @@ use crate::archive::Shelf;
 use crate::audit::request_log::RequestRecord;
 use crate::call::{invalid_arguments, not_run, told};
 use crate::context::Context;
-use crate::interaction::Failure;
+use crate::input_rounds::CallFailure;
 use crate::launch::temporary_variables;
 use crate::output::Exit;
 use crate::policy::{EffectivePolicy, Policy};
@@ -215,7 +215,7 @@ impl CommandTool {
         let shelf = Shelf::new(server, context, policy, call_id);
         match ended {
             Ok(outcome) => Ok(output::command_result(&outcome, &shelf)),
-            Err(error) => self.failure(&error).told_by_tool(),
+            Err(error) => self.failure(&error).into_tool_result(),
         }
     }
 
@@ -246,8 +246,8 @@ impl CommandTool {
     }
 
     /// Describes why a command did not run, for its author.
-    fn failure(&self, error: &RunError) -> Failure {
-        Failure::NoResult(match error {
+    fn failure(&self, error: &RunError) -> CallFailure {
+        CallFailure::NoResult(match error {
             RunError::Start(StartError::CwdMissing { directory }) => format!(
                 "The command was not run: the working directory `{}` does not exist, or can't be entered.",
                 directory.display()

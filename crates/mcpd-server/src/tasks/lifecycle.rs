@@ -21,7 +21,7 @@ use super::heard::Heard;
 use super::{Live, Started, StoredTask, Tasks, unavailable};
 use crate::context;
 use crate::dispatch::unless_panicked;
-use crate::interaction::{Brought, MAX_ROUNDS};
+use crate::input_rounds::{MAX_ROUNDS, Resumption};
 use crate::subscribers::Event;
 use crate::sync::lock;
 
@@ -121,7 +121,7 @@ impl Life {
                 Err(error) => return End::Failed(error),
             };
             match self.ask(question).await {
-                Ok(brought) => self.started.again(brought),
+                Ok(resumption) => self.started.again(resumption),
                 Err(error) => return End::Failed(error),
             }
         }
@@ -152,7 +152,7 @@ impl Life {
     /// # Errors
     ///
     /// Fails if the questions cannot be stored.
-    async fn ask(&mut self, question: InputRequiredResult) -> Result<Brought, ErrorObject> {
+    async fn ask(&mut self, question: InputRequiredResult) -> Result<Resumption, ErrorObject> {
         let mut names = BTreeMap::new();
         let mut questions = InputRequests::new();
         for (name, request) in question.input_requests.unwrap_or_default() {
@@ -171,7 +171,7 @@ impl Life {
             let named = |(key, answer)| Some((names.remove(&key)?, answer));
             responses = answers.into_iter().filter_map(named).collect();
         }
-        Ok(Brought {
+        Ok(Resumption {
             responses: Some(responses),
             state: question.request_state,
         })

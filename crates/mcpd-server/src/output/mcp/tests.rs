@@ -7,13 +7,13 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn shown<R: Serialize>(read: Result<Produced<R>, Fault>) -> String {
+fn shown<R: Serialize>(read: Result<RunResult<R>, Fault>) -> String {
     match read {
-        Ok(Produced::Complete(result)) => serde_json::to_string(&result).unwrap(),
-        Ok(Produced::Refused(error)) => {
+        Ok(RunResult::Complete(result)) => serde_json::to_string(&result).unwrap(),
+        Ok(RunResult::Refused(error)) => {
             format!("refused {}", serde_json::to_string(&error).unwrap())
         }
-        Ok(Produced::Ask(Question { requests, state })) => format!(
+        Ok(RunResult::Ask(InputQuestions { requests, state })) => format!(
             "asks {} with {}",
             serde_json::to_string(&requests).unwrap(),
             state.map_or_else(|| "nothing".to_owned(), |state| state.to_string())

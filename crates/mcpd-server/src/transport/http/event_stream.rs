@@ -25,7 +25,7 @@ use super::router::{self, Client, Router};
 use crate::catalog::ToolNames;
 use crate::connection::Connection;
 use crate::dispatch::{Answer, encode};
-use crate::interaction;
+use crate::input_rounds;
 use crate::quota;
 use crate::tool::raw;
 use crate::trace::TraceContext;
@@ -164,7 +164,7 @@ fn write(message: &[u8]) -> Option<Bytes> {
             Ok(result) => completed(result),
             Err(error) => {
                 let (code, wait) = (error.code, quota::suggested_delay(&error));
-                let mut failed = json!({"message": interaction::reason(error), "code": code});
+                let mut failed = json!({"message": input_rounds::message_without_capabilities(error), "code": code});
                 if let Some(wait) = wait {
                     failed["retryAfterMs"] = json!(wait.as_millis());
                 }

@@ -37,39 +37,39 @@ pub(crate) const MAX_ROUNDS: usize = 32;
 
 /// Result of one run.
 #[derive(Debug)]
-pub(crate) enum Produced<R> {
+pub(crate) enum RunResult<R> {
     /// Final result.
     Complete(R),
     /// Questions.
-    Ask(Question),
+    Ask(InputQuestions),
     /// Rejection by the script, as an error of the protocol.
     Refused(ErrorObject),
 }
 
 /// Questions of a script, and the state that it wants back with the answers.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct InputQuestions {
     pub(crate) requests: InputRequests,
     pub(crate) state: Option<Box<RawValue>>,
 }
 
 /// Input of a run from the rounds before it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Answers {
+pub(crate) struct RoundInput {
     pub(crate) responses: Option<InputResponses>,
     pub(crate) state: Option<Box<RawValue>>,
 }
 
 /// Part of a request that resumes earlier rounds, not yet validated.
 #[derive(Debug, Default)]
-pub(crate) struct Brought {
+pub(crate) struct Resumption {
     pub(crate) responses: Option<InputResponses>,
     pub(crate) state: Option<String>,
 }
 
 /// Reason for a missing result.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CallFailure {
     /// Error in response to the request.
     Error(ErrorObject),
     /// The script did not run, or its questions were not answered; a tool reports this in a
@@ -77,9 +77,9 @@ pub(crate) enum Failure {
     NoResult(String),
 }
 
-impl Failure {
+impl CallFailure {
     /// Converts the failure to the result of a tool, or to an error in its place.
-    pub(crate) fn told_by_tool(self) -> Result<CallToolResult, ErrorObject> {
+    pub(crate) fn into_tool_result(self) -> Result<CallToolResult, ErrorObject> {
         match self {
             Self::Error(error) => Err(error),
             Self::NoResult(reason) => Ok(CallToolResult::error(reason)),
@@ -88,16 +88,16 @@ impl Failure {
 }
 
 /// Conversion for methods whose results cannot express a failure.
-impl From<Failure> for ErrorObject {
-    fn from(failure: Failure) -> Self {
+impl From<CallFailure> for ErrorObject {
+    fn from(failure: CallFailure) -> Self {
         match failure {
-            Failure::Error(error) => error,
-            Failure::NoResult(reason) => Self::internal_error(reason),
+            CallFailure::Error(error) => error,
+            CallFailure::NoResult(reason) => Self::internal_error(reason),
         }
     }
 }
 
-impl From<ErrorObject> for Failure {
+impl From<ErrorObject> for CallFailure {
     fn from(error: ErrorObject) -> Self {
         Self::Error(error)
     }
@@ -107,45 +107,50 @@ impl From<ErrorObject> for Failure {
 ///
 /// # Errors
 ///
-/// See [`Failure`].
-pub(crate) async fn interact<R, F>(
+/// See [`CallFailure`].
+pub(crate) async fn run_rounds<R, F>(
     server: &Server,
     context: &Context,
     binding: Binding<'_>,
-    brought: Brought,
-    run: impl Fn(Answers) -> F,
-) -> Result<Interactive<R>, Failure>
+    resumption: Resumption,
+    run: impl Fn(RoundInput) -> F,
+) -> Result<Interactive<R>, CallFailure>
 where
-    F: Future<Output = Result<Produced<R>, Failure>>,
+    F: Future<Output = Result<RunResult<R>, CallFailure>>,
 {
-    let mut answers = open(server, binding, brought)?;
+    let mut input = validate_resumption(server, binding, resumption)?;
     for _ in 0..MAX_ROUNDS {
-        let question = match run(answers).await? {
-            Produced::Complete(result) => return Ok(Interactive::Complete(result)),
-            Produced::Refused(error) => return Err(error.into()),
-            Produced::Ask(question) => question,
+        let questions = match run(input).await? {
+            RunResult::Complete(result) => return Ok(Interactive::Complete(result)),
+            RunResult::Refused(error) => return Err(error.into()),
+            RunResult::Ask(questions) => questions,
         };
         let Some(session) = &context.session else {
-            return close(server, context, binding, question).map(Interactive::InputRequired);
+            return build_question_result(server, context, binding, questions)
+                .map(Interactive::InputRequired);
         };
-        answers = ask(session, context, question).await?;
+        input = ask_client(session, context, questions).await?;
     }
-    Err(Failure::NoResult(format!(
+    Err(CallFailure::NoResult(format!(
         "the script asked more than {MAX_ROUNDS} times"
     )))
 }
 
 /// Validates the answers and the state from the client.
-fn open(server: &Server, binding: Binding<'_>, brought: Brought) -> Result<Answers, ErrorObject> {
-    for (key, response) in brought.responses.iter().flatten() {
+fn validate_resumption(
+    server: &Server,
+    binding: Binding<'_>,
+    resumption: Resumption,
+) -> Result<RoundInput, ErrorObject> {
+    for (key, response) in resumption.responses.iter().flatten() {
         check_response(key, response, None)?;
     }
-    let state = brought
+    let state = resumption
         .state
         .map(|state| server.seal().open(&state, binding))
         .transpose()?;
-    Ok(Answers {
-        responses: brought.responses,
+    Ok(RoundInput {
+        responses: resumption.responses,
         state,
     })
 }
@@ -164,17 +169,17 @@ pub(crate) fn check_response(
     let shapes = [
         (
             InputMethod::ElicitationCreate,
-            is::<Elicited> as fn(&RawValue) -> bool,
+            is::<ElicitResult> as fn(&RawValue) -> bool,
             "an `action` that is `accept`, `decline` or `cancel`, with an object as `content` if any",
         ),
         (
             InputMethod::RootsList,
-            is::<Listed>,
+            is::<RootsResult>,
             "`roots` with a `uri` each",
         ),
         (
             InputMethod::SamplingCreateMessage,
-            is::<Sampled>,
+            is::<SamplingResult>,
             "`role`, `content` and `model`",
         ),
     ];
@@ -193,19 +198,19 @@ pub(crate) fn check_response(
     )))
 }
 
-type Object = BTreeMap<String, IgnoredAny>;
+type AnyObject = BTreeMap<String, IgnoredAny>;
 
 /// Answer of a person.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only that it is there, and what it is, matters")]
-struct Elicited {
-    action: Action,
-    content: Option<Object>,
+struct ElicitResult {
+    action: ElicitAction,
+    content: Option<AnyObject>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Action {
+enum ElicitAction {
     Accept,
     Decline,
     Cancel,
@@ -214,50 +219,50 @@ enum Action {
 /// Directories that the client works in.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only that it is there, and what it is, matters")]
-struct Listed {
-    roots: Vec<Root>,
+struct RootsResult {
+    roots: Vec<AnyRoot>,
 }
 
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only that it is there, and what it is, matters")]
-struct Root {
+struct AnyRoot {
     uri: String,
 }
 
 /// Answer of a model.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only that it is there, and what it is, matters")]
-struct Sampled {
+struct SamplingResult {
     role: Role,
-    content: OneOrMore,
+    content: OneOrMany,
     model: String,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only that it is there, and what it is, matters")]
-enum OneOrMore {
-    One(Object),
-    More(Vec<Object>),
+enum OneOrMany {
+    One(AnyObject),
+    More(Vec<AnyObject>),
 }
 
 /// Builds the result with the questions, for a client that supports them.
-fn close(
+fn build_question_result(
     server: &Server,
     context: &Context,
     binding: Binding<'_>,
-    question: Question,
-) -> Result<InputRequiredResult, Failure> {
+    questions: InputQuestions,
+) -> Result<InputRequiredResult, CallFailure> {
     // "Servers MUST NOT send an `inputRequests` that the client has not declared support for"
     // -- 2026-07-28/basic/patterns/mrtr
     let mut required = ClientCapabilities::default();
-    for request in question.requests.values() {
+    for request in questions.requests.values() {
         request.require(&mut required);
     }
-    require(&context.capabilities, &required)?;
-    let mut result = InputRequiredResult::new(question.requests);
+    require_capabilities(&context.capabilities, &required)?;
+    let mut result = InputRequiredResult::new(questions.requests);
     result.input_requests = result.input_requests.filter(|asked| !asked.is_empty());
-    result.request_state = question
+    result.request_state = questions
         .state
         .map(|state| server.seal().close(state, binding))
         .transpose()?;
@@ -269,7 +274,7 @@ fn close(
 /// # Errors
 ///
 /// `-32021` with the missing capabilities.
-pub(crate) fn require(
+pub(crate) fn require_capabilities(
     declared: &ClientCapabilities,
     required: &ClientCapabilities,
 ) -> Result<(), ErrorObject> {
@@ -281,7 +286,7 @@ pub(crate) fn require(
 }
 
 /// Message of an error for a caller that cannot declare capabilities.
-pub(crate) fn reason(error: ErrorObject) -> Cow<'static, str> {
+pub(crate) fn message_without_capabilities(error: ErrorObject) -> Cow<'static, str> {
     if error.code != ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY {
         return error.message;
     }
@@ -295,15 +300,19 @@ pub(crate) fn reason(error: ErrorObject) -> Cow<'static, str> {
 }
 
 /// Sends the questions to the client now, one after the other.
-async fn ask(session: &Session, context: &Context, question: Question) -> Result<Answers, Failure> {
+async fn ask_client(
+    session: &Session,
+    context: &Context,
+    questions: InputQuestions,
+) -> Result<RoundInput, CallFailure> {
     let mut responses = InputResponses::new();
-    for (key, request) in question.requests {
+    for (key, request) in questions.requests {
         if !session
             .capabilities
             .covers(&request.required_capabilities())
         {
             let method = request.method.name();
-            return Err(Failure::NoResult(format!(
+            return Err(CallFailure::NoResult(format!(
                 "the client does not support `{method}`"
             )));
         }
@@ -312,33 +321,38 @@ async fn ask(session: &Session, context: &Context, question: Question) -> Result
             true => request,
             false => request.with_plain_form().ok_or_else(|| {
                 let reason = "the client does not support questions with several choices";
-                Failure::NoResult(reason.to_owned())
+                CallFailure::NoResult(reason.to_owned())
             })?,
         };
         let response = match session.questions.ask(&context.side.outbox, &request).await {
             Ok(response) => response,
-            Err(Unanswered::Declined(error)) => declined(&request, &error)?,
-            Err(Unanswered::NotAsked(reason)) => return Err(failed(request.method, &reason)),
+            Err(Unanswered::Declined(error)) => declined_response(&request, &error)?,
+            Err(Unanswered::NotAsked(reason)) => {
+                return Err(unanswered_failure(request.method, &reason));
+            }
         };
         check_response(&key, &response, Some(request.method))
-            .map_err(|error| Failure::NoResult(error.message.into_owned()))?;
+            .map_err(|error| CallFailure::NoResult(error.message.into_owned()))?;
         responses.insert(key, response);
     }
-    Ok(Answers {
+    Ok(RoundInput {
         responses: Some(responses),
-        state: question.state,
+        state: questions.state,
     })
 }
 
 /// Treats a person's refusal as an answer; a client's inability is a failure.
-fn declined(request: &InputRequest, error: &ErrorObject) -> Result<Box<RawValue>, Failure> {
+fn declined_response(
+    request: &InputRequest,
+    error: &ErrorObject,
+) -> Result<Box<RawValue>, CallFailure> {
     let cancelled = RawValue::from_string(r#"{"action":"cancel"}"#.to_owned());
     match (request.method, cancelled) {
         (InputMethod::ElicitationCreate, Ok(cancelled)) => Ok(cancelled),
-        (method, _) => Err(failed(method, error)),
+        (method, _) => Err(unanswered_failure(method, error)),
     }
 }
 
-fn failed(method: InputMethod, error: &dyn Display) -> Failure {
-    Failure::NoResult(format!("`{}` failed: {error}", method.name()))
+fn unanswered_failure(method: InputMethod, error: &dyn Display) -> CallFailure {
+    CallFailure::NoResult(format!("`{}` failed: {error}", method.name()))
 }
