@@ -159,7 +159,7 @@ struct Runs {
 
 impl Run {
     fn new(stored: &StoredTask, tasks: &Tasks) -> Self {
-        let task = tasks::task(stored);
+        let task = tasks::public_fields(stored);
         Self {
             message: tasks.progress(&task.task_id),
             run: task.task_id,
@@ -193,7 +193,7 @@ async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> 
         format!("There is no tool `{}`.", start.tool)
     })?;
     let restored = tool.restore_names(&start.arguments);
-    let call = tasks::Call {
+    let call = tasks::TaskCall {
         tool: Arc::clone(tool),
         arguments: Some(restored.unwrap_or(start.arguments)),
         context: Context {
@@ -209,7 +209,7 @@ async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> 
 async fn list(_: Nothing, context: CallContext) -> Result<Json<Runs>, String> {
     let tasks = served(&context)?;
     let all = tasks
-        .all(&context.request().principal)
+        .list(&context.request().principal)
         .await
         .map_err(told)?;
     let runs = all.iter().map(|stored| Run::new(stored, &tasks));
@@ -235,7 +235,7 @@ async fn output(named: Named, context: CallContext) -> Result<CallToolResult, St
         TaskStatus::Failed => Err(task.error.map_or_else(String::new, told)),
         TaskStatus::Cancelled => Err("The run was stopped.".to_owned()),
         TaskStatus::Working | TaskStatus::InputRequired => {
-            let said = tasks.said(&named.run).unwrap_or_default();
+            let said = tasks.log_text(&named.run).unwrap_or_default();
             Ok(CallToolResult::text(match said.is_empty() {
                 true => "The run is not over, and has printed nothing so far.".to_owned(),
                 false => format!("The run is not over. So far it has printed:\n{said}"),
@@ -257,7 +257,7 @@ fn result(task: &DetailedTask) -> Option<CallToolResult> {
 }
 
 async fn found(tasks: &Tasks, id: &str, context: &CallContext) -> Result<Run, String> {
-    let stored = tasks.stored(id, &context.request().principal).await;
+    let stored = tasks.stored_task(id, &context.request().principal).await;
     let stored = stored.map_err(told)?.ok_or_else(|| no_such(id))?;
     Ok(Run::new(&stored, tasks))
 }

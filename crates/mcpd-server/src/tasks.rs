@@ -40,62 +40,62 @@ use crate::principal::Principal;
 use crate::sync::lock;
 use crate::tool::{Called, Ended, Run, Tool};
 
-mod heard;
-mod life;
+mod lifecycle;
 #[cfg(feature = "database")]
-mod runner;
+mod server_registry;
 #[cfg(feature = "database")]
 mod store;
 #[cfg(not(feature = "database"))]
 #[path = "tasks/store/absent.rs"]
 mod store;
 mod stored;
+mod task_log;
 
-use heard::Heard;
-use life::Life;
-pub(crate) use store::Store;
+use lifecycle::TaskLifecycle;
+pub(crate) use store::TaskStore;
 pub(crate) use stored::{StoredTask, TaskRequest};
+use task_log::TaskLog;
 
 /// Time that a call may take before it becomes a task. Most calls end within it, and need no
 /// polling.
-const PATIENCE: Duration = Duration::from_millis(500);
+const SYNCHRONOUS_WAIT: Duration = Duration::from_millis(500);
 /// Time for which a task can be queried after its run must have ended.
-const KEPT: Duration = Duration::from_secs(60 * 60);
+const RESULT_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// Time limit of a run whose tool has none.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const DEFAULT_MAX_RUN_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Suggested interval between two queries of a client.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
+const CLIENT_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval at which the database is polled for requests that other servers received.
-const LOOK: Duration = Duration::from_secs(1);
+const REQUEST_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Tasks of this server, and those of other servers with the same database.
 #[derive(Debug)]
 pub(crate) struct Tasks {
-    store: Store,
-    state: Mutex<State>,
+    store: TaskStore,
+    state: Mutex<TasksState>,
     /// Signals that a request for one of these tasks may be in the database.
-    wished: Notify,
+    requested: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TasksState {
     /// Tasks that run on this server.
-    live: BTreeMap<String, Live>,
+    running: BTreeMap<String, RunningTask>,
     /// Tells whether the request poller is running.
-    is_attended: bool,
+    is_polling: bool,
 }
 
 /// Handles to a running task.
 #[derive(Debug)]
-struct Live {
+struct RunningTask {
     cancel: CancellationToken,
     answers: mpsc::Sender<InputResponses>,
-    heard: Arc<Mutex<Heard>>,
+    log: Arc<Mutex<TaskLog>>,
 }
 
 /// Call that is or may become a task.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct TaskCall {
     pub(crate) tool: Arc<Tool>,
     pub(crate) arguments: Option<Box<RawValue>>,
     /// Context of the request, whose side stream is not that of the task.
@@ -103,9 +103,9 @@ pub(crate) struct Call {
 }
 
 /// Call with its run and the messages of that.
-struct Started {
+struct StartedCall {
     server: Server,
-    call: Call,
+    call: TaskCall,
     side: SideStream,
     messages: mpsc::Receiver<Bytes>,
     run: Run,
@@ -113,11 +113,11 @@ struct Started {
 
 impl Tasks {
     #[cfg(feature = "database")]
-    pub(crate) fn new(store: Store) -> Self {
+    pub(crate) fn new(store: TaskStore) -> Self {
         Self {
             store,
             state: Mutex::default(),
-            wished: Notify::new(),
+            requested: Notify::new(),
         }
     }
 
@@ -130,16 +130,16 @@ impl Tasks {
     pub(crate) async fn call(
         self: Arc<Self>,
         server: Server,
-        call: Call,
+        call: TaskCall,
         resumption: Resumption,
         support: TaskSupport,
     ) -> Ended {
-        let (side, messages) = heard::side();
+        let (side, messages) = task_log::new_side_stream();
         let run = match call.run(&server, resumption, &side) {
             Called::Refused(ended) => return *ended,
             Called::Started(run) => run,
         };
-        let mut started = Started {
+        let mut started = StartedCall {
             server,
             call,
             side,
@@ -154,13 +154,13 @@ impl Tasks {
                 }
             }
             _ => {
-                if let Ok(ended) = tokio::time::timeout(PATIENCE, &mut started.run).await {
-                    started.tell();
+                if let Ok(ended) = tokio::time::timeout(SYNCHRONOUS_WAIT, &mut started.run).await {
+                    started.forward_pending();
                     return ended;
                 }
             }
         }
-        match self.begin(started).await? {
+        match self.create_task(started).await? {
             Ok(task) => Ok(Interactive::Task(task)),
             Err(refused) => refused.wait().await,
         }
@@ -174,12 +174,12 @@ impl Tasks {
     pub(crate) async fn start(
         self: &Arc<Self>,
         server: Server,
-        call: Call,
+        call: TaskCall,
     ) -> Result<Task, ErrorObject> {
-        let (side, messages) = heard::side();
+        let (side, messages) = task_log::new_side_stream();
         let run = call.run(&server, Resumption::default(), &side).into_run();
         match self
-            .begin(Started {
+            .create_task(StartedCall {
                 server,
                 call,
                 side,
@@ -196,23 +196,25 @@ impl Tasks {
     }
 
     /// Creates a task for a call, or returns the call.
-    async fn begin(
+    async fn create_task(
         self: &Arc<Self>,
-        started: Started,
-    ) -> Result<Result<CreateTaskResult, Started>, ErrorObject> {
-        let Call { tool, context, .. } = &started.call;
+        started: StartedCall,
+    ) -> Result<Result<CreateTaskResult, StartedCall>, ErrorObject> {
+        let TaskCall { tool, context, .. } = &started.call;
         let (owner, tool) = (context.principal.name(), tool.path().as_str());
-        let stored = self.store.new_task(owner, tool, started.call.lifetime());
-        let task = task(&stored);
-        let life = Life::new(self, stored, started);
+        let stored = self
+            .store
+            .new_task(owner, tool, started.call.task_lifetime());
+        let task = public_fields(&stored);
+        let lifecycle = TaskLifecycle::new(self, stored, started);
         let (sender, begun) = oneshot::channel();
         // Spawned, because a client that disconnects now must not leave a task that no server
         // runs.
         tokio::spawn(async move {
-            match life.add().await {
-                Ok(life) => {
+            match lifecycle.store().await {
+                Ok(lifecycle) => {
                     sender.send(Ok(task.into())).ok();
-                    life.live().await;
+                    lifecycle.run_to_end().await;
                 }
                 Err(refused) => drop(sender.send(Err(refused))),
             }
@@ -232,8 +234,8 @@ impl Tasks {
         id: &str,
         principal: &Principal,
     ) -> Result<Option<DetailedTask>, ErrorObject> {
-        let stored = self.stored(id, principal).await?;
-        stored.map(|stored| self.detailed(stored)).transpose()
+        let stored = self.stored_task(id, principal).await?;
+        stored.map(|stored| self.detailed_task(stored)).transpose()
     }
 
     /// Returns the stored task `id`, if it is the principal's.
@@ -241,13 +243,13 @@ impl Tasks {
     /// # Errors
     ///
     /// Fails if the database is unreadable.
-    pub(crate) async fn stored(
+    pub(crate) async fn stored_task(
         &self,
         id: &str,
         principal: &Principal,
     ) -> Result<Option<StoredTask>, ErrorObject> {
         let stored = self.store.task(id, principal.name()).await;
-        stored.map_err(|error| unavailable(&error))
+        stored.map_err(|error| database_error(&error))
     }
 
     /// Returns all tasks of the principal, the newest first.
@@ -255,9 +257,9 @@ impl Tasks {
     /// # Errors
     ///
     /// Fails if the database is unreadable.
-    pub(crate) async fn all(&self, principal: &Principal) -> Result<Vec<StoredTask>, ErrorObject> {
+    pub(crate) async fn list(&self, principal: &Principal) -> Result<Vec<StoredTask>, ErrorObject> {
         let all = self.store.tasks(principal.name()).await;
-        all.map_err(|error| unavailable(&error))
+        all.map_err(|error| database_error(&error))
     }
 
     /// Stores answers for a task. Answers to no open question are ignored.
@@ -271,16 +273,19 @@ impl Tasks {
         principal: &Principal,
         responses: InputResponses,
     ) -> Result<(), ErrorObject> {
-        let asked = self.get(id, principal).await?.ok_or_else(unknown)?;
+        let asked = self
+            .get(id, principal)
+            .await?
+            .ok_or_else(unknown_task_error)?;
         let open = asked.input_requests.unwrap_or_default();
         for (key, response) in &responses {
             if let Some(question) = open.get(key) {
                 input_rounds::check_response(key, response, Some(question.method))?;
             }
         }
-        let answered = self.store.answer(id, responses).await;
-        answered.map_err(|error| unavailable(&error))?;
-        self.wished.notify_one();
+        let answered = self.store.store_answers(id, responses).await;
+        answered.map_err(|error| database_error(&error))?;
+        self.requested.notify_one();
         Ok(())
     }
 
@@ -290,29 +295,31 @@ impl Tasks {
     ///
     /// Fails if the task is unknown, or the database cannot be written.
     pub(crate) async fn cancel(&self, id: &str, principal: &Principal) -> Result<(), ErrorObject> {
-        self.stored(id, principal).await?.ok_or_else(unknown)?;
-        let cancelled = self.store.cancel(id).await;
-        cancelled.map_err(|error| unavailable(&error))?;
-        self.wished.notify_one();
+        self.stored_task(id, principal)
+            .await?
+            .ok_or_else(unknown_task_error)?;
+        let cancelled = self.store.request_cancel(id).await;
+        cancelled.map_err(|error| database_error(&error))?;
+        self.requested.notify_one();
         Ok(())
     }
 
     /// Log of the run of a task so far, if it runs here.
-    pub(crate) fn said(&self, id: &str) -> Option<String> {
+    pub(crate) fn log_text(&self, id: &str) -> Option<String> {
         let state = lock(&self.state);
-        let heard = lock(&state.live.get(id)?.heard);
-        Some(heard.lines())
+        let log = lock(&state.running.get(id)?.log);
+        Some(log.text())
     }
 
     /// Last progress message of a task, if it runs here.
     pub(crate) fn progress(&self, id: &str) -> Option<String> {
         let state = lock(&self.state);
-        let heard = lock(&state.live.get(id)?.heard);
-        heard.progress().map(str::to_owned)
+        let log = lock(&state.running.get(id)?.log);
+        log.progress().map(str::to_owned)
     }
 
-    fn detailed(&self, stored: StoredTask) -> Result<DetailedTask, ErrorObject> {
-        let mut detailed = DetailedTask::from(task(&stored));
+    fn detailed_task(&self, stored: StoredTask) -> Result<DetailedTask, ErrorObject> {
+        let mut detailed = DetailedTask::from(public_fields(&stored));
         detailed.task.status_message = self.progress(&stored.id);
         let Some(detail) = stored.detail else {
             return Ok(detailed);
@@ -320,13 +327,13 @@ impl Tasks {
         match stored.status {
             TaskStatus::Completed => detailed.result = Some(detail),
             TaskStatus::Failed => {
-                let mut error: ErrorObject = read(&detail)?;
+                let mut error: ErrorObject = parse_detail(&detail)?;
                 let message = replace_nul(&error.message).into_owned();
                 error.message = message.clone().into();
                 detailed.task.status_message = Some(message);
                 detailed.error = Some(error);
             }
-            TaskStatus::InputRequired => detailed.input_requests = Some(read(&detail)?),
+            TaskStatus::InputRequired => detailed.input_requests = Some(parse_detail(&detail)?),
             TaskStatus::Working | TaskStatus::Cancelled => {}
         }
         Ok(detailed)
@@ -334,15 +341,15 @@ impl Tasks {
 
     /// Starts the poller of requests, which runs as long as there are tasks. Must be called on a
     /// tokio runtime.
-    fn attend(self: &Arc<Self>) {
-        if !std::mem::replace(&mut lock(&self.state).is_attended, true) {
-            tokio::spawn(attend(Arc::clone(self)));
+    fn start_poller(self: &Arc<Self>) {
+        if !std::mem::replace(&mut lock(&self.state).is_polling, true) {
+            tokio::spawn(poll_requests(Arc::clone(self)));
         }
     }
 
-    fn fulfil(&self, id: &str, wish: TaskRequest) {
+    fn carry_out(&self, id: &str, request: TaskRequest) {
         let state = lock(&self.state);
-        match (state.live.get(id), wish) {
+        match (state.running.get(id), request) {
             (Some(live), TaskRequest::Cancel) => live.cancel.cancel(),
             // The channel has room: a waiting task has received all earlier answers.
             (Some(live), TaskRequest::Answers(answers)) => drop(live.answers.try_send(answers)),
@@ -351,26 +358,26 @@ impl Tasks {
     }
 }
 
-async fn attend(tasks: Arc<Tasks>) {
+async fn poll_requests(tasks: Arc<Tasks>) {
     let is_needed = || {
         let mut state = lock(&tasks.state);
-        state.is_attended = !state.live.is_empty();
-        state.is_attended
+        state.is_polling = !state.running.is_empty();
+        state.is_polling
     };
     while is_needed() {
-        tokio::time::timeout(LOOK, tasks.wished.notified())
+        tokio::time::timeout(REQUEST_POLL_INTERVAL, tasks.requested.notified())
             .await
             .ok();
         match tasks.store.take_requests().await {
-            Ok(wishes) => wishes
+            Ok(requests) => requests
                 .into_iter()
-                .for_each(|(id, wish)| tasks.fulfil(&id, wish)),
+                .for_each(|(id, request)| tasks.carry_out(&id, request)),
             Err(error) => tracing::warn!("failed to read what is wanted of tasks: {error}"),
         }
     }
 }
 
-impl Call {
+impl TaskCall {
     /// Starts the run.
     fn run(&self, server: &Server, resumption: Resumption, side: &SideStream) -> Called {
         let context = Context {
@@ -386,15 +393,15 @@ impl Call {
     }
 
     /// Time for which its task is kept.
-    fn lifetime(&self) -> Duration {
-        let longest = self.tool.longest_run().unwrap_or(LONGEST);
-        longest.saturating_add(KEPT)
+    fn task_lifetime(&self) -> Duration {
+        let longest = self.tool.longest_run().unwrap_or(DEFAULT_MAX_RUN_TIME);
+        longest.saturating_add(RESULT_LIFETIME)
     }
 }
 
-impl Started {
+impl StartedCall {
     /// Restarts the run, with answers.
-    fn again(&mut self, resumption: Resumption) {
+    fn restart(&mut self, resumption: Resumption) {
         self.run = self
             .call
             .run(&self.server, resumption, &self.side)
@@ -407,10 +414,10 @@ impl Started {
             tokio::select! {
                 biased;
                 Some(message) = self.messages.recv() => {
-                    heard::pass_on(&message, &self.call.context.side);
+                    task_log::forward(&message, &self.call.context.side);
                 }
                 ended = &mut self.run => {
-                    self.tell();
+                    self.forward_pending();
                     return ended;
                 }
             }
@@ -418,9 +425,9 @@ impl Started {
     }
 
     /// Forwards all pending messages to the caller.
-    fn tell(&mut self) {
+    fn forward_pending(&mut self) {
         while let Ok(message) = self.messages.try_recv() {
-            heard::pass_on(&message, &self.call.context.side);
+            task_log::forward(&message, &self.call.context.side);
         }
     }
 }
@@ -432,17 +439,17 @@ pub(crate) fn capability() -> ClientCapabilities {
 
 /// Returns whether the client of a request supports tasks. The stateful wire has none, whatever
 /// the client declares.
-pub(crate) fn is_known_to(context: &Context) -> bool {
+pub(crate) fn is_supported_by(context: &Context) -> bool {
     context.version.wire() == Wire::Stateless && context.capabilities.covers(&capability())
 }
 
 /// Error about a task that does not exist or is another principal's.
-pub(crate) fn unknown() -> ErrorObject {
+pub(crate) fn unknown_task_error() -> ErrorObject {
     ErrorObject::invalid_params("there is no such task, or its time has come")
 }
 
 /// Public fields of a task in every response.
-pub(crate) fn task(stored: &StoredTask) -> Task {
+pub(crate) fn public_fields(stored: &StoredTask) -> Task {
     let time = |milliseconds| {
         let time = jiff::Timestamp::from_millisecond(milliseconds);
         time.unwrap_or_default().to_string()
@@ -455,15 +462,15 @@ pub(crate) fn task(stored: &StoredTask) -> Task {
         time(stored.updated_at),
         u64::try_from(lifetime).ok(),
     );
-    task.poll_interval_ms = u64::try_from(POLL_INTERVAL.as_millis()).ok();
+    task.poll_interval_ms = u64::try_from(CLIENT_POLL_INTERVAL.as_millis()).ok();
     task
 }
 
-fn read<'a, T: Deserialize<'a>>(detail: &'a RawValue) -> Result<T, ErrorObject> {
-    serde_json::from_str(detail.get()).map_err(|error| unavailable(&error))
+fn parse_detail<'a, T: Deserialize<'a>>(detail: &'a RawValue) -> Result<T, ErrorObject> {
+    serde_json::from_str(detail.get()).map_err(|error| database_error(&error))
 }
 
-fn unavailable(error: &dyn std::error::Error) -> ErrorObject {
+fn database_error(error: &dyn std::error::Error) -> ErrorObject {
     tracing::error!("failed to use the database of tasks: {error}");
     ErrorObject::internal_error("the tasks can't be read or written now; the server's log says why")
 }

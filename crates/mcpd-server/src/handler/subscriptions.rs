@@ -199,7 +199,7 @@ impl TaskWatch<'_> {
         let mut known = BTreeSet::new();
         if let Some(tasks) = self.server.tasks() {
             for id in ids {
-                if tasks.stored(&id, self.principal).await?.is_some() {
+                if tasks.stored_task(&id, self.principal).await?.is_some() {
                     known.insert(id);
                 }
             }

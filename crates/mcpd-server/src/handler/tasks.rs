@@ -23,7 +23,7 @@ pub(crate) fn get(
     let params: TaskRequestParams = params.parse()?;
     Ok(Handled::later(async move {
         let task = tasks.get(&params.task_id, &context.principal).await?;
-        context.encode(task.ok_or_else(tasks::unknown)?)
+        context.encode(task.ok_or_else(tasks::unknown_task_error)?)
     }))
 }
 

@@ -57,13 +57,13 @@ pub(crate) fn call(
         state: params.request_state,
     };
     let support = tool.task_support();
-    let knows_tasks = support != TaskSupport::Never && tasks::is_known_to(&context);
+    let knows_tasks = support != TaskSupport::Never && tasks::is_supported_by(&context);
     let run = match server.tasks() {
         Some(_) if support == TaskSupport::Required && !knows_tasks => {
             return needs_tasks(&context);
         }
         Some(tasks) if knows_tasks => {
-            let call = tasks::Call {
+            let call = tasks::TaskCall {
                 tool: Arc::clone(tool),
                 arguments: params.arguments,
                 context: context.clone(),

@@ -41,7 +41,7 @@ use crate::source::{Host, Source, Sources};
 use crate::spans::Spans;
 use crate::subscribers::Subscribers;
 #[cfg(feature = "database")]
-use crate::tasks::Store;
+use crate::tasks::TaskStore;
 use crate::tasks::Tasks;
 use crate::tool::{Tool, raw};
 
@@ -258,7 +258,7 @@ impl ServerBuilder {
     /// becomes a task.
     #[cfg(feature = "database")]
     pub fn tasks(mut self, database: Database) -> Self {
-        self.tasks = Some(Arc::new(Tasks::new(Store::new(database))));
+        self.tasks = Some(Arc::new(Tasks::new(TaskStore::new(database))));
         self
     }
 

@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::heard::Heard;
-use super::{Live, Started, StoredTask, Tasks, unavailable};
+use super::task_log::TaskLog;
+use super::{RunningTask, StartedCall, StoredTask, Tasks, database_error};
 use crate::context;
 use crate::dispatch::unless_panicked;
 use crate::input_rounds::{MAX_ROUNDS, Resumption};
@@ -26,78 +26,79 @@ use crate::subscribers::Event;
 use crate::sync::lock;
 
 /// Maximum size of a stored result, in bytes.
-const MAX_RESULT: usize = 4 << 20;
+const MAX_RESULT_BYTES: usize = 4 << 20;
 /// Retry interval while the end of a task cannot be stored.
-const RETRY: Duration = Duration::from_secs(5);
+const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Task that runs on this server.
-pub(super) struct Life {
+pub(super) struct TaskLifecycle {
     tasks: Arc<Tasks>,
     stored: StoredTask,
-    started: Started,
-    heard: Arc<Mutex<Heard>>,
+    started: StartedCall,
+    log: Arc<Mutex<TaskLog>>,
     answers: mpsc::Receiver<InputResponses>,
     cancel: CancellationToken,
     /// Keys of all questions it has asked.
-    asked: BTreeSet<String>,
+    used_keys: BTreeSet<String>,
 }
 
 /// Ending of a task.
-enum End {
+enum TaskEnding {
     Completed(Box<RawValue>),
     Failed(ErrorObject),
     Cancelled,
 }
 
-impl Life {
-    pub(super) fn new(tasks: &Arc<Tasks>, stored: StoredTask, started: Started) -> Self {
+impl TaskLifecycle {
+    pub(super) fn new(tasks: &Arc<Tasks>, stored: StoredTask, started: StartedCall) -> Self {
         let (sender, answers) = mpsc::channel(1);
-        let live = Live {
+        let live = RunningTask {
             cancel: CancellationToken::new(),
             answers: sender,
-            heard: Arc::default(),
+            log: Arc::default(),
         };
-        let life = Self {
+        let task = Self {
             tasks: Arc::clone(tasks),
             started,
-            heard: Arc::clone(&live.heard),
+            log: Arc::clone(&live.log),
             answers,
             cancel: live.cancel.clone(),
-            asked: BTreeSet::new(),
+            used_keys: BTreeSet::new(),
             stored,
         };
-        let id = life.stored.id.clone();
-        lock(&tasks.state).live.insert(id, live);
-        tasks.attend();
-        life
+        let id = task.stored.id.clone();
+        lock(&tasks.state).running.insert(id, live);
+        tasks.start_poller();
+        task
     }
 
     /// Stores the task, so that the client may learn of it; returns the call if that fails.
-    pub(super) async fn add(self) -> Result<Self, Started> {
+    pub(super) async fn store(self) -> Result<Self, StartedCall> {
         let reason = match self.tasks.store.add(self.stored.clone()).await {
             Ok(true) => return Ok(self),
             Ok(false) => "there are too many".to_owned(),
             Err(error) => error.to_string(),
         };
         tracing::warn!(tool = self.stored.tool, "failed to make a task: {reason}");
-        lock(&self.tasks.state).live.remove(&self.stored.id);
+        lock(&self.tasks.state).running.remove(&self.stored.id);
         Err(self.started)
     }
 
     /// Runs to the end and stores the ending. A server that stops stores nothing: the next reader
     /// of the task finds that its server is gone.
-    pub(super) async fn live(mut self) {
+    pub(super) async fn run_to_end(mut self) {
         let lifetime = self.stored.expires_at - self.stored.created_at;
         let expires = Instant::now() + Duration::from_millis(lifetime.unsigned_abs());
         let stopping = self.started.server.stopping().clone();
         let whole = stopping.run_until_cancelled(async {
             let cancel = self.cancel.clone();
-            let end = cancel.run_until_cancelled(self.end()).await;
+            let end = cancel.run_until_cancelled(self.run_rounds()).await;
             // A run that is still going must not outlive the announcement of its end.
             self.started.run = Box::pin(pending());
             // An ending that the stop of the server caused is not stored.
             if !stopping.is_cancelled() {
-                self.write_down(end.unwrap_or(End::Cancelled)).await;
+                self.store_ending(end.unwrap_or(TaskEnding::Cancelled))
+                    .await;
             }
         });
         // The task can no longer be queried by then.
@@ -107,39 +108,43 @@ impl Life {
         } else if is_late {
             self.record_end("nobody can ask for its result any more");
         }
-        lock(&self.tasks.state).live.remove(&self.stored.id);
-        self.changed();
+        lock(&self.tasks.state).running.remove(&self.stored.id);
+        self.notify_subscribers();
     }
 
     /// Runs, with answers in between, for a bounded number of rounds.
-    async fn end(&mut self) -> End {
+    async fn run_rounds(&mut self) -> TaskEnding {
         for _ in 0..MAX_ROUNDS {
-            let question = match self.ended().await {
-                Ok(Interactive::Complete(result)) => return self.completed(result),
+            let question = match self.finish_run().await {
+                Ok(Interactive::Complete(result)) => return self.encode_result(result),
                 Ok(Interactive::InputRequired(question)) => question,
-                Ok(_) => return End::Failed(ErrorObject::internal_error("the tool has no result")),
-                Err(error) => return End::Failed(error),
+                Ok(_) => {
+                    return TaskEnding::Failed(ErrorObject::internal_error(
+                        "the tool has no result",
+                    ));
+                }
+                Err(error) => return TaskEnding::Failed(error),
             };
-            match self.ask(question).await {
-                Ok(resumption) => self.started.again(resumption),
-                Err(error) => return End::Failed(error),
+            match self.ask_client(question).await {
+                Ok(resumption) => self.started.restart(resumption),
+                Err(error) => return TaskEnding::Failed(error),
             }
         }
-        End::Failed(ErrorObject::internal_error(format!(
+        TaskEnding::Failed(ErrorObject::internal_error(format!(
             "the tool asked more than {MAX_ROUNDS} times"
         )))
     }
 
     /// Waits for the end of one run, and records its messages.
-    async fn ended(&mut self) -> Result<Interactive<CallToolResult>, ErrorObject> {
+    async fn finish_run(&mut self) -> Result<Interactive<CallToolResult>, ErrorObject> {
         let mut run = AssertUnwindSafe(&mut self.started.run).catch_unwind();
         loop {
             tokio::select! {
                 biased;
-                Some(message) = self.started.messages.recv() => lock(&self.heard).save(&message),
+                Some(message) = self.started.messages.recv() => lock(&self.log).record(&message),
                 ended = &mut run => {
                     while let Ok(message) = self.started.messages.try_recv() {
-                        lock(&self.heard).save(&message);
+                        lock(&self.log).record(&message);
                     }
                     return unless_panicked(ended);
                 }
@@ -152,22 +157,29 @@ impl Life {
     /// # Errors
     ///
     /// Fails if the questions cannot be stored.
-    async fn ask(&mut self, question: InputRequiredResult) -> Result<Resumption, ErrorObject> {
+    async fn ask_client(
+        &mut self,
+        question: InputRequiredResult,
+    ) -> Result<Resumption, ErrorObject> {
         let mut names = BTreeMap::new();
         let mut questions = InputRequests::new();
         for (name, request) in question.input_requests.unwrap_or_default() {
-            let key = self.unused(&name);
+            let key = self.unique_key(&name);
             questions.insert(key.clone(), request);
             names.insert(key, name);
         }
         let mut responses = InputResponses::new();
         // A script may request another round with its state alone.
         if !questions.is_empty() {
-            let asked = self.tasks.store.ask(&self.stored.id, questions).await;
-            asked.map_err(|error| unavailable(&error))?;
-            self.changed();
+            let asked = self
+                .tasks
+                .store
+                .store_questions(&self.stored.id, questions)
+                .await;
+            asked.map_err(|error| database_error(&error))?;
+            self.notify_subscribers();
             let answers = self.answers.recv().await.unwrap_or_default();
-            self.changed();
+            self.notify_subscribers();
             let named = |(key, answer)| Some((names.remove(&key)?, answer));
             responses = answers.into_iter().filter_map(named).collect();
         }
@@ -181,10 +193,10 @@ impl Life {
     ///
     /// "Each request key in `inputRequests` MUST be unique over the lifetime of a single task."
     /// -- SEP-2663
-    fn unused(&mut self, name: &str) -> String {
+    fn unique_key(&mut self, name: &str) -> String {
         let mut key = name.to_owned();
         let mut number = 1;
-        while !self.asked.insert(key.clone()) {
+        while !self.used_keys.insert(key.clone()) {
             number += 1;
             key = format!("{name}#{number}");
         }
@@ -192,45 +204,50 @@ impl Life {
     }
 
     /// Converts the result to the response that the request would have had.
-    fn completed(&self, result: CallToolResult) -> End {
+    fn encode_result(&self, result: CallToolResult) -> TaskEnding {
         let result = Interactive::from(result);
         self.started.call.context.record.set_result(&result);
         let stamp = self.started.server.stamp(Wire::Stateless);
         let encode = |result: Interactive<CallToolResult>| {
             let encoded = context::encode(&stamp, result)?;
-            let text = String::from_utf8(encoded.into()).map_err(|_| not_encoded())?;
-            RawValue::from_string(text).map_err(|_| not_encoded())
+            let text = String::from_utf8(encoded.into()).map_err(|_| encoding_error())?;
+            RawValue::from_string(text).map_err(|_| encoding_error())
         };
         let kept = encode(result).and_then(|result| match result.get().len() {
-            0..=MAX_RESULT => Ok(result),
+            0..=MAX_RESULT_BYTES => Ok(result),
             size => encode(CallToolResult::error(format!(
-                "The call is over, but its result has {size} bytes: in the background {MAX_RESULT} are kept at most."
+                "The call is over, but its result has {size} bytes: in the background {MAX_RESULT_BYTES} are kept at most."
             )).into()),
         });
-        kept.map_or_else(End::Failed, End::Completed)
+        kept.map_or_else(TaskEnding::Failed, TaskEnding::Completed)
     }
 
     /// Stores the ending, with retries at a fixed interval.
-    async fn write_down(&mut self, end: End) {
+    async fn store_ending(&mut self, end: TaskEnding) {
         let (status, detail) = match end {
-            End::Completed(result) => (TaskStatus::Completed, Some(result)),
-            End::Failed(error) => {
+            TaskEnding::Completed(result) => (TaskStatus::Completed, Some(result)),
+            TaskEnding::Failed(error) => {
                 let detail = to_raw_value(&error).ok();
                 self.started.call.context.record.finish(&Err(error));
                 (TaskStatus::Failed, detail)
             }
-            End::Cancelled => {
+            TaskEnding::Cancelled => {
                 self.record_end("it was cancelled");
                 (TaskStatus::Cancelled, None)
             }
         };
         let id = &self.stored.id;
-        while let Err(error) = self.tasks.store.end(id, status, detail.clone()).await {
+        while let Err(error) = self
+            .tasks
+            .store
+            .store_ending(id, status, detail.clone())
+            .await
+        {
             tracing::error!(
                 task = id,
                 "failed to write down the end of a task, and try again: {error}"
             );
-            tokio::time::sleep(RETRY).await;
+            tokio::time::sleep(STORE_RETRY_INTERVAL).await;
         }
     }
 
@@ -241,12 +258,12 @@ impl Life {
         record.set_outcome("cancelled");
     }
 
-    fn changed(&self) {
+    fn notify_subscribers(&self) {
         let event = Event::TaskChanged(self.stored.id.clone());
         self.started.server.subscribers().publish(&event);
     }
 }
 
-fn not_encoded() -> ErrorObject {
+fn encoding_error() -> ErrorObject {
     ErrorObject::internal_error("the result could not be encoded")
 }

@@ -6,22 +6,22 @@ use std::io;
 use std::path::PathBuf;
 
 /// Prefix of the names of files that are not locked yet.
-const UNLOCKED: char = '.';
+const UNLOCKED_PREFIX: char = '.';
 
 /// Lock files of all servers that use one database.
 #[derive(Debug)]
-pub(super) struct Runners {
+pub(super) struct ServerRegistry {
     directory: PathBuf,
 }
 
 /// Registration of a server until it is dropped.
 #[derive(Debug)]
-pub(super) struct Runner {
+pub(super) struct ServerRegistration {
     file: PathBuf,
     _lock: File,
 }
 
-impl Runners {
+impl ServerRegistry {
     pub(super) fn new(directory: PathBuf) -> Self {
         Self { directory }
     }
@@ -31,16 +31,16 @@ impl Runners {
     /// # Errors
     ///
     /// Fails if the file cannot be created or locked.
-    pub(super) fn announce(&self, name: &str) -> io::Result<Runner> {
+    pub(super) fn register(&self, name: &str) -> io::Result<ServerRegistration> {
         self.create()?;
         // Under its final name the file is always locked, so no other server takes it for an
         // abandoned one.
-        let unlocked = self.directory.join(format!("{UNLOCKED}{name}"));
+        let unlocked = self.directory.join(format!("{UNLOCKED_PREFIX}{name}"));
         let lock = File::create_new(&unlocked)?;
         lock.lock()?;
         let file = self.directory.join(name);
         fs::rename(unlocked, &file)?;
-        Ok(Runner { file, _lock: lock })
+        Ok(ServerRegistration { file, _lock: lock })
     }
 
     /// Creates the directory for this user alone: a process that locks a file in it counts as a
@@ -54,7 +54,7 @@ impl Runners {
     }
 
     /// Returns whether the server `name` is running. In doubt it is.
-    pub(super) fn is_there(&self, name: &str) -> bool {
+    pub(super) fn is_running(&self, name: &str) -> bool {
         match File::open(self.directory.join(name)) {
             Ok(file) => !matches!(file.try_lock_shared(), Ok(())),
             Err(error) => error.kind() != io::ErrorKind::NotFound,
@@ -62,22 +62,22 @@ impl Runners {
     }
 
     /// Returns the servers that ended without removing their file.
-    pub(super) fn gone(&self) -> Vec<String> {
+    pub(super) fn ended_servers(&self) -> Vec<String> {
         let files = fs::read_dir(&self.directory).into_iter().flatten();
         let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
         names
-            .filter(|name| !name.starts_with(UNLOCKED) && !self.is_there(name))
+            .filter(|name| !name.starts_with(UNLOCKED_PREFIX) && !self.is_running(name))
             .collect()
     }
 
     /// Removes the file of an ended server.
-    pub(super) fn forget(&self, name: &str) {
+    pub(super) fn remove(&self, name: &str) {
         // A failed removal is repeated another time.
         fs::remove_file(self.directory.join(name)).ok();
     }
 }
 
-impl Drop for Runner {
+impl Drop for ServerRegistration {
     fn drop(&mut self) {
         fs::remove_file(&self.file).ok();
     }
@@ -88,26 +88,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_there_until_it_is_dropped() {
+    fn server_is_registered_until_it_is_dropped() {
         let directory = tempfile::tempdir().unwrap();
-        let runners = Runners::new(directory.path().join("runners"));
-        assert!(!runners.is_there("a"));
-        let a = runners.announce("a").unwrap();
-        assert!(runners.is_there("a"));
+        let registry = ServerRegistry::new(directory.path().join("runners"));
+        assert!(!registry.is_running("a"));
+        let a = registry.register("a").unwrap();
+        assert!(registry.is_running("a"));
         drop(a);
-        assert!(!runners.is_there("a"));
-        assert!(runners.gone().is_empty());
+        assert!(!registry.is_running("a"));
+        assert!(registry.ended_servers().is_empty());
     }
 
     #[test]
-    fn one_that_was_killed_is_found_and_forgotten() {
+    fn killed_server_is_found_and_removed() {
         let directory = tempfile::tempdir().unwrap();
-        let runners = Runners::new(directory.path().to_owned());
-        let _there = runners.announce("there").unwrap();
+        let registry = ServerRegistry::new(directory.path().to_owned());
+        let _there = registry.register("there").unwrap();
         // The system leaves the file of a killed process like this.
         File::create_new(directory.path().join("killed")).unwrap();
-        assert_eq!(runners.gone(), ["killed"]);
-        runners.forget("killed");
-        assert!(runners.gone().is_empty());
+        assert_eq!(registry.ended_servers(), ["killed"]);
+        registry.remove("killed");
+        assert!(registry.ended_servers().is_empty());
     }
 }

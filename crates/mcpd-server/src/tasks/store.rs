@@ -8,23 +8,23 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{InputRequests, InputResponses, TaskStatus};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::runner::{Runner, Runners};
+use super::server_registry::{ServerRegistration, ServerRegistry};
 use super::{StoredTask, TaskRequest};
 use crate::database::Database;
 use crate::{id, sync};
 
 /// Storage of tasks, shared by all clones.
 #[derive(Debug, Clone)]
-pub(crate) struct Store {
+pub(crate) struct TaskStore {
     inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
     database: Database,
-    runners: Runners,
+    registry: ServerRegistry,
     /// Registration of this server, from its first task on.
-    runner: Mutex<Option<Runner>>,
+    runner: Mutex<Option<ServerRegistration>>,
     /// Name of this server.
     name: String,
 }
@@ -40,14 +40,14 @@ impl StoreError {
     }
 }
 
-impl Store {
+impl TaskStore {
     pub(crate) fn new(database: Database) -> Self {
         let mut directory = database.file().as_os_str().to_owned();
         directory.push("-runners");
         Self {
             inner: Arc::new(Inner {
                 database,
-                runners: Runners::new(directory.into()),
+                registry: ServerRegistry::new(directory.into()),
                 runner: Mutex::default(),
                 name: id::random(),
             }),
@@ -73,8 +73,8 @@ impl Store {
 
     /// Stores a task; returns `false` if there are too many.
     pub(super) async fn add(&self, task: StoredTask) -> Result<bool, StoreError> {
-        self.blocking(move |inner| {
-            inner.announce()?;
+        self.run_blocking(move |inner| {
+            inner.register()?;
             inner.database.add_task(&task).map_err(StoreError::new)
         })
         .await
@@ -87,11 +87,11 @@ impl Store {
         owner: &str,
     ) -> Result<Option<StoredTask>, StoreError> {
         let (id, owner) = (id.to_owned(), owner.to_owned());
-        self.blocking(move |inner| {
+        self.run_blocking(move |inner| {
             let read = || inner.database.task(&id, &owner, now());
             let task = read().map_err(StoreError::new)?;
             match task {
-                Some(task) if inner.is_lost(&task)? => read().map_err(StoreError::new),
+                Some(task) if inner.fail_if_server_ended(&task)? => read().map_err(StoreError::new),
                 task => Ok(task),
             }
         })
@@ -101,12 +101,12 @@ impl Store {
     /// Returns all tasks of `owner` without their results, the newest first.
     pub(super) async fn tasks(&self, owner: &str) -> Result<Vec<StoredTask>, StoreError> {
         let owner = owner.to_owned();
-        self.blocking(move |inner| {
+        self.run_blocking(move |inner| {
             let read = || inner.database.tasks(&owner, now()).map_err(StoreError::new);
             let tasks = read()?;
             let mut any_is_lost = false;
             for task in &tasks {
-                any_is_lost |= inner.is_lost(task)?;
+                any_is_lost |= inner.fail_if_server_ended(task)?;
             }
             if any_is_lost { read() } else { Ok(tasks) }
         })
@@ -114,9 +114,13 @@ impl Store {
     }
 
     /// Stores the questions of a task.
-    pub(super) async fn ask(&self, id: &str, questions: InputRequests) -> Result<(), StoreError> {
+    pub(super) async fn store_questions(
+        &self,
+        id: &str,
+        questions: InputRequests,
+    ) -> Result<(), StoreError> {
         let id = id.to_owned();
-        self.blocking(move |inner| {
+        self.run_blocking(move |inner| {
             let asked = inner.database.store_questions(&id, &questions, now());
             asked.map_err(StoreError::new)
         })
@@ -124,13 +128,13 @@ impl Store {
     }
 
     /// Stores answers to the questions of a task.
-    pub(super) async fn answer(
+    pub(super) async fn store_answers(
         &self,
         id: &str,
         responses: InputResponses,
     ) -> Result<(), StoreError> {
         let id = id.to_owned();
-        self.blocking(move |inner| {
+        self.run_blocking(move |inner| {
             let answered = inner.database.store_answers(&id, &responses, now());
             answered.map_err(StoreError::new)
         })
@@ -138,21 +142,21 @@ impl Store {
     }
 
     /// Stores a request to cancel a task.
-    pub(super) async fn cancel(&self, id: &str) -> Result<(), StoreError> {
+    pub(super) async fn request_cancel(&self, id: &str) -> Result<(), StoreError> {
         let id = id.to_owned();
-        self.blocking(move |inner| inner.database.request_cancel(&id).map_err(StoreError::new))
+        self.run_blocking(move |inner| inner.database.request_cancel(&id).map_err(StoreError::new))
             .await
     }
 
     /// Stores the ending of a task.
-    pub(super) async fn end(
+    pub(super) async fn store_ending(
         &self,
         id: &str,
         status: TaskStatus,
         detail: Option<Box<RawValue>>,
     ) -> Result<(), StoreError> {
         let id = id.to_owned();
-        self.blocking(move |inner| {
+        self.run_blocking(move |inner| {
             let ended = inner
                 .database
                 .end_task(&id, status, detail.as_deref(), now());
@@ -163,7 +167,7 @@ impl Store {
 
     /// Returns the requests for the tasks of this server.
     pub(super) async fn take_requests(&self) -> Result<Vec<(String, TaskRequest)>, StoreError> {
-        self.blocking(|inner| {
+        self.run_blocking(|inner| {
             inner
                 .database
                 .take_requests(&inner.name)
@@ -172,7 +176,7 @@ impl Store {
         .await
     }
 
-    async fn blocking<R: Send + 'static>(
+    async fn run_blocking<R: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner) -> Result<R, StoreError> + Send + 'static,
     ) -> Result<R, StoreError> {
@@ -185,34 +189,38 @@ impl Store {
 impl Inner {
     /// Registers this server before other servers can read of a task of it. The first call also
     /// marks the tasks of ended servers as lost.
-    fn announce(&self) -> Result<(), StoreError> {
+    fn register(&self) -> Result<(), StoreError> {
         let mut runner = sync::lock(&self.runner);
         if runner.is_none() {
-            *runner = Some(self.runners.announce(&self.name).map_err(StoreError::new)?);
-            for gone in self.runners.gone() {
-                self.lose(&gone)?;
+            *runner = Some(
+                self.registry
+                    .register(&self.name)
+                    .map_err(StoreError::new)?,
+            );
+            for gone in self.registry.ended_servers() {
+                self.fail_tasks_of(&gone)?;
             }
         }
         Ok(())
     }
 
     /// Returns whether a task was running on a server that is gone, and marks its tasks as lost.
-    fn is_lost(&self, task: &StoredTask) -> Result<bool, StoreError> {
+    fn fail_if_server_ended(&self, task: &StoredTask) -> Result<bool, StoreError> {
         let is_lost = !task.status.is_terminal()
             && task.runner != self.name
-            && !self.runners.is_there(&task.runner);
+            && !self.registry.is_running(&task.runner);
         if is_lost {
-            self.lose(&task.runner)?;
+            self.fail_tasks_of(&task.runner)?;
         }
         Ok(is_lost)
     }
 
-    fn lose(&self, runner: &str) -> Result<(), StoreError> {
+    fn fail_tasks_of(&self, runner: &str) -> Result<(), StoreError> {
         let error = ErrorObject::internal_error("the server stopped before the run was over");
         let error = to_raw_value(&error).map_err(StoreError::new)?;
         let lost = self.database.fail_tasks_of(runner, &error, now());
         lost.map_err(StoreError::new)?;
-        self.runners.forget(runner);
+        self.registry.remove(runner);
         Ok(())
     }
 }

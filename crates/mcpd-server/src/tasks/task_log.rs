@@ -16,20 +16,20 @@ use crate::context::SideStream;
 use crate::outbox::Outbox;
 
 /// Maximum size of the kept log, in bytes.
-const MAX_BYTES: usize = 64 * 1024;
+const MAX_LOG_BYTES: usize = 64 * 1024;
 
 /// Last messages of a run.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct TaskLog {
     progress: Option<String>,
     lines: VecDeque<String>,
     bytes: usize,
     /// Number of dropped lines.
-    left_out: u64,
+    dropped_lines: u64,
 }
 
 /// Creates a side stream that subscribes to everything, and its receiver.
-pub(super) fn side() -> (SideStream, mpsc::Receiver<Bytes>) {
+pub(super) fn new_side_stream() -> (SideStream, mpsc::Receiver<Bytes>) {
     let (outbox, messages) = Outbox::new();
     let token = ProgressToken::from(RequestId::from(0));
     let level = Some(LoggingLevel::Debug);
@@ -38,13 +38,13 @@ pub(super) fn side() -> (SideStream, mpsc::Receiver<Bytes>) {
 }
 
 /// Decoded message of a run.
-enum Said {
+enum TaskMessage {
     Log(LoggingMessageNotificationParams),
     Progress(ProgressNotificationParams),
 }
 
-impl Said {
-    fn read(message: &[u8]) -> Option<Self> {
+impl TaskMessage {
+    fn decode(message: &[u8]) -> Option<Self> {
         let Ok(Message::Notification(notification)) = Message::decode(message) else {
             return None;
         };
@@ -57,13 +57,13 @@ impl Said {
 }
 
 /// Forwards a message to another side stream.
-pub(super) fn pass_on(message: &[u8], side: &SideStream) {
-    match Said::read(message) {
-        Some(Said::Log(log)) => {
+pub(super) fn forward(message: &[u8], side: &SideStream) {
+    match TaskMessage::decode(message) {
+        Some(TaskMessage::Log(log)) => {
             let logger = log.logger.as_deref().unwrap_or_default();
-            side.log_with(log.level, logger, &text(&log), log.meta.as_ref());
+            side.log_with(log.level, logger, &log_text(&log), log.meta.as_ref());
         }
-        Some(Said::Progress(said)) => {
+        Some(TaskMessage::Progress(said)) => {
             let message = said.message.as_deref();
             side.progress_with(said.progress, said.total, message, said.meta.as_ref());
         }
@@ -71,30 +71,30 @@ pub(super) fn pass_on(message: &[u8], side: &SideStream) {
     }
 }
 
-fn text(log: &LoggingMessageNotificationParams) -> String {
+fn log_text(log: &LoggingMessageNotificationParams) -> String {
     match log.data.as_str() {
         Some(text) => text.to_owned(),
         None => log.data.to_string(),
     }
 }
 
-impl Heard {
+impl TaskLog {
     /// Records a message.
-    pub(super) fn save(&mut self, message: &[u8]) {
-        match Said::read(message) {
-            Some(Said::Log(log)) => self.line(text(&log)),
-            Some(Said::Progress(said)) => self.progress = Some(progress(said)),
+    pub(super) fn record(&mut self, message: &[u8]) {
+        match TaskMessage::decode(message) {
+            Some(TaskMessage::Log(log)) => self.push_line(log_text(&log)),
+            Some(TaskMessage::Progress(said)) => self.progress = Some(progress_text(said)),
             None => {}
         }
     }
 
-    fn line(&mut self, line: String) {
+    fn push_line(&mut self, line: String) {
         self.bytes += line.len() + 1;
         self.lines.push_back(line);
-        while self.bytes > MAX_BYTES && self.lines.len() > 1 {
+        while self.bytes > MAX_LOG_BYTES && self.lines.len() > 1 {
             let forgotten = self.lines.pop_front().unwrap_or_default();
             self.bytes -= forgotten.len() + 1;
-            self.left_out += 1;
+            self.dropped_lines += 1;
         }
     }
 
@@ -104,18 +104,18 @@ impl Heard {
     }
 
     /// Last lines of the log, after a note on the number of dropped ones.
-    pub(super) fn lines(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let lines = self.lines.iter().map(String::as_str);
         let lines = lines.collect::<Vec<_>>().join("\n");
-        match self.left_out {
+        match self.dropped_lines {
             0 => lines,
-            left_out => format!("[… {left_out} lines]\n{lines}"),
+            dropped_lines => format!("[… {dropped_lines} lines]\n{lines}"),
         }
     }
 }
 
 /// Formats progress as the message of the run, or else as its numbers.
-fn progress(said: ProgressNotificationParams) -> String {
+fn progress_text(said: ProgressNotificationParams) -> String {
     match (said.message, said.total) {
         (Some(message), _) => message,
         (None, Some(total)) => format!("{}/{total}", said.progress),
@@ -128,25 +128,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_remembered_and_the_others_counted() {
-        let (side, mut messages) = side();
-        let mut heard = Heard::default();
-        let long = "x".repeat(MAX_BYTES / 2 - 1);
+    fn task_log_keeps_the_last_lines_and_counts_the_rest() {
+        let (side, mut messages) = new_side_stream();
+        let mut log = TaskLog::default();
+        let long = "x".repeat(MAX_LOG_BYTES / 2 - 1);
         for line in ["first", &long, &long] {
             side.log(LoggingLevel::Debug, "tool", line);
-            heard.save(&messages.try_recv().unwrap());
+            log.record(&messages.try_recv().unwrap());
         }
-        assert_eq!(heard.lines(), format!("[… 1 lines]\n{long}\n{long}"));
+        assert_eq!(log.text(), format!("[… 1 lines]\n{long}\n{long}"));
     }
 
     #[test]
     fn progress_is_told_in_words_or_else_in_numbers() {
-        let (side, mut messages) = side();
-        let mut heard = Heard::default();
+        let (side, mut messages) = new_side_stream();
+        let mut log = TaskLog::default();
         let mut check = |total, message, expected| {
             side.advance(1.0, total, message, &mcpd_protocol::meta::Meta::new());
-            heard.save(&messages.try_recv().unwrap());
-            assert_eq!(heard.progress(), Some(expected));
+            log.record(&messages.try_recv().unwrap());
+            assert_eq!(log.progress(), Some(expected));
         };
         check(None, None, "1");
         check(Some(4.0), None, "2/4");

@@ -10,9 +10,9 @@ use super::{StoredTask, TaskRequest};
 
 /// Cannot be constructed.
 #[derive(Debug)]
-pub(crate) struct Store(Infallible);
+pub(crate) struct TaskStore(Infallible);
 
-impl Store {
+impl TaskStore {
     pub(super) fn new_task(&self, _: &str, _: &str, _: Duration) -> StoredTask {
         match self.0 {}
     }
@@ -29,19 +29,23 @@ impl Store {
         match self.0 {}
     }
 
-    pub(super) async fn ask(&self, _: &str, _: InputRequests) -> Result<(), Infallible> {
+    pub(super) async fn store_questions(
+        &self,
+        _: &str,
+        _: InputRequests,
+    ) -> Result<(), Infallible> {
         match self.0 {}
     }
 
-    pub(super) async fn answer(&self, _: &str, _: InputResponses) -> Result<(), Infallible> {
+    pub(super) async fn store_answers(&self, _: &str, _: InputResponses) -> Result<(), Infallible> {
         match self.0 {}
     }
 
-    pub(super) async fn cancel(&self, _: &str) -> Result<(), Infallible> {
+    pub(super) async fn request_cancel(&self, _: &str) -> Result<(), Infallible> {
         match self.0 {}
     }
 
-    pub(super) async fn end(
+    pub(super) async fn store_ending(
         &self,
         _: &str,
         _: TaskStatus,
