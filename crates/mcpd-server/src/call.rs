@@ -14,10 +14,10 @@ use crate::Server;
 use crate::archive::Shelf;
 use crate::context::Context;
 use crate::error::chain;
-use crate::id;
 use crate::input_rounds::{self, Binding, CallFailure, Resumption, RunResult};
 use crate::output;
 use crate::quota;
+use crate::random_id;
 use crate::run::{self, Input, Purpose, RunError};
 use crate::run_queue::Busy;
 use crate::tool::{Called, Script};
@@ -118,7 +118,7 @@ impl Call {
             .spec
             .invocation_with_env(&|name| script.policy.variable(name), arguments)
             .map_err(|faults| Refusal::Arguments(told(&faults)))?;
-        let id = id::random();
+        let id = random_id::new();
         context.record.set_call_id(&id);
         Ok(Self {
             server: server.clone(),

@@ -26,8 +26,8 @@ use serde_json::value::RawValue;
 
 use crate::Server;
 use crate::context::Context;
-use crate::id;
 use crate::questions::Unanswered;
+use crate::random_id;
 pub(crate) use crate::seal::Binding;
 use crate::session::Session;
 
@@ -316,7 +316,7 @@ async fn ask_client(
                 "the client does not support `{method}`"
             )));
         }
-        let request = request.with_elicitation_id(id::random());
+        let request = request.with_elicitation_id(random_id::new());
         let request = match session.version.has_rich_forms() {
             true => request,
             false => request.with_plain_form().ok_or_else(|| {

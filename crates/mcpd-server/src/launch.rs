@@ -9,10 +9,10 @@ use mcpd_exec::{Command, RunAs};
 use mcpd_scriptspec::{Condition, Invocation};
 use sha2::{Digest as _, Sha256};
 
-use crate::id;
 use crate::interpreter::Interpreter;
-use crate::private::{self, Shared};
-use crate::regular;
+use crate::private_dir::{self, LazyDirectory};
+use crate::random_id;
+use crate::regular_file;
 
 /// Program and arguments that run a script, for any purpose.
 #[derive(Debug, Clone)]
@@ -122,7 +122,7 @@ fn program_of(file: &Path) -> PathBuf {
     /// Maximum length that the kernel reads.
     const MAX_LINE: u64 = 256;
     let mut start = Vec::new();
-    if let Ok(Some(script)) = regular::open(file) {
+    if let Ok(Some(script)) = regular_file::open(file) {
         // An unreadable file may still be executable.
         script.take(MAX_LINE).read_to_end(&mut start).ok();
     }
@@ -146,11 +146,11 @@ fn program_of(file: &Path) -> PathBuf {
 /// Files of scripts that are parts of other files, each written once. Other users cannot list
 /// them; they are deleted with the last script that runs one.
 #[derive(Debug)]
-pub(crate) struct Excerpts(Shared);
+pub(crate) struct Excerpts(LazyDirectory);
 
 impl Default for Excerpts {
     fn default() -> Self {
-        Self(Shared::new("mcpd-scripts-"))
+        Self(LazyDirectory::new("mcpd-scripts-"))
     }
 }
 
@@ -170,7 +170,7 @@ impl Excerpts {
         let directory = self.0.path()?;
         let hash = Sha256::digest(text);
         let file = directory
-            .join(id::hex(&hash[..16]))
+            .join(random_id::hex(&hash[..16]))
             .with_extension(extension);
         if !file.exists() {
             // Renamed into place when complete, because another scan may see it at once.
@@ -180,8 +180,8 @@ impl Excerpts {
         }
         if run_as.is_some() {
             // Readable for every user that knows its name, which is a hash of its content.
-            private::permit(directory, 0o711)?;
-            private::permit(&file, 0o644)?;
+            private_dir::set_mode(directory, 0o711)?;
+            private_dir::set_mode(&file, 0o644)?;
         }
         Ok(file)
     }

@@ -28,7 +28,7 @@ use crate::context::Context;
 use crate::input_rounds::RoundInput;
 use crate::output::Exit;
 use crate::policy::EffectivePolicy;
-use crate::private;
+use crate::private_dir;
 use crate::relay::{Relay, Speaker};
 use crate::run_queue::Busy;
 use crate::subscribers::{Event, Subscribers};
@@ -419,10 +419,10 @@ fn write(
 ) -> std::io::Result<Files> {
     if run_as.is_some() {
         // Scripts of any user enter this directory.
-        private::permit(inputs, 0o711)?;
+        private_dir::set_mode(inputs, 0o711)?;
     }
     // Created for this user alone, so that no other user can read or plant anything in it.
-    let directory = private::directory_in(inputs, "")?;
+    let directory = private_dir::create_in(inputs, "")?;
     let mut variables = Vec::with_capacity(contents.len());
     for (name, bytes) in contents {
         let path = directory

@@ -19,7 +19,7 @@ use crate::catalog::live::LiveCatalog;
 use crate::handler::lifecycle;
 use crate::metrics::Metrics;
 use crate::principal::Principal;
-use crate::private::Shared;
+use crate::private_dir::LazyDirectory;
 use crate::run::Gaps;
 use crate::seal::Seal;
 use crate::spans::Spans;
@@ -61,7 +61,7 @@ struct Inner {
     spans: Spans,
     auditor: Option<Arc<Auditor>>,
     archive: Arc<Archive>,
-    inputs: Arc<Shared>,
+    inputs: Arc<LazyDirectory>,
     catalog: Arc<LiveCatalog>,
     subscribers: Arc<Subscribers>,
     seal: Seal,
@@ -78,7 +78,7 @@ impl Server {
     }
 
     /// Directory of values for runs that are too large or too private for a variable.
-    pub(crate) fn inputs(&self) -> &Arc<Shared> {
+    pub(crate) fn inputs(&self) -> &Arc<LazyDirectory> {
         &self.inner.inputs
     }
 

@@ -11,8 +11,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest as _, Sha256};
 
 use super::Arguments;
-use crate::id;
 use crate::policy::Redactor;
+use crate::random_id;
 
 /// Size above which a value is recorded as its length and hash, in bytes.
 const MAX_VALUE: usize = 1024;
@@ -63,7 +63,7 @@ impl Recorded {
     fn digest(text: &str) -> Self {
         Self::Digest {
             bytes: text.len(),
-            sha256: id::hex(&Sha256::digest(text)),
+            sha256: random_id::hex(&Sha256::digest(text)),
         }
     }
 
@@ -363,7 +363,7 @@ mod tests {
         let recorded_params = recorded(Arguments::Full, &params, None);
         let expected = format!(
             r#""b":{{"bytes":1025,"sha256":"{}"}}"#,
-            id::hex(&Sha256::digest("x".repeat(1025)))
+            random_id::hex(&Sha256::digest("x".repeat(1025)))
         );
         assert!(recorded_params.contains(&expected), "{recorded_params}");
         assert!(recorded_params.contains(&"x".repeat(1024)));

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::id;
+use crate::random_id;
 
 /// Previous hash of the very first record.
 const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -101,7 +101,7 @@ fn end(hash: &str) -> String {
 }
 
 fn hash(body: &str) -> String {
-    id::hex(&Sha256::digest(body))
+    random_id::hex(&Sha256::digest(body))
 }
 
 #[cfg(test)]

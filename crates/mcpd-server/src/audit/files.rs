@@ -15,7 +15,7 @@ use serde_json::json;
 use super::chain::{Link, MAX_LINE, Place};
 use super::record;
 use crate::own_files::regain;
-use crate::regular;
+use crate::regular_file;
 
 /// Sizes of the end of a file that are read in search of its last record, in bytes: the second if
 /// the first does not contain it.
@@ -194,7 +194,7 @@ impl Files {
 
     /// Returns the link for the first record of a file: the last record of the file before it.
     fn link_before(&self) -> io::Result<Link> {
-        let file = match regular::open(&numbered(&self.path, 1)) {
+        let file = match regular_file::open(&numbered(&self.path, 1)) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             file => file?,
         };
@@ -289,7 +289,7 @@ impl End {
 /// The log does not exist, or a file cannot be read.
 pub(super) fn readable(path: &Path) -> io::Result<Vec<(PathBuf, Take<File>)>> {
     let newest = loop {
-        let file = regular::open(path)?.ok_or_else(not_a_file)?;
+        let file = regular_file::open(path)?.ok_or_else(not_a_file)?;
         // Failure is harmless: on a file system without locks, no process writes.
         file.lock_shared().ok();
         if is_at(&file, path)? {
@@ -328,7 +328,7 @@ fn older(path: &Path) -> io::Result<Vec<(PathBuf, File)>> {
     for number in numbers {
         let path = numbered(path, number);
         // A log is never written to anything but a regular file.
-        if let Some(file) = regular::open(&path)? {
+        if let Some(file) = regular_file::open(&path)? {
             files.push((path, file));
         }
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use mcpd_scriptspec::ScriptPath;
 
 use super::fingerprint::Fingerprint;
-use crate::regular;
+use crate::regular_file;
 
 /// Directory of a root whose files are resources.
 pub(super) const DIRECTORY: &str = "resources";
@@ -108,7 +108,7 @@ impl StaticFile {
     ///
     /// See [`ReadError`].
     pub(crate) fn read(&self) -> Result<Vec<u8>, ReadError> {
-        let file = regular::open(&self.file)?;
+        let file = regular_file::open(&self.file)?;
         let file = file.ok_or(ReadError::NotThere("it is no regular file"))?;
         if !real_path(&file, &self.file)?.starts_with(&self.root) {
             return Err(ReadError::NotThere("it is outside of its root"));

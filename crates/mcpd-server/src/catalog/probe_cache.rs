@@ -14,7 +14,7 @@ use super::walk::Candidate;
 use crate::database::{
     CacheChange, CacheEntry, CompiledDefinition, Database, DatabaseError, Definition, StoredRefusal,
 };
-use crate::id;
+use crate::random_id;
 use crate::tool::raw;
 
 /// Contents of the database for the scripts of some roots.
@@ -192,7 +192,7 @@ fn compile(
             namespace: namespace.to_owned(),
             name: script.path.as_str().to_owned(),
             dialect: script.dialect.map(|dialect| dialect.to_string()),
-            content_hash: id::hex(&hash),
+            content_hash: random_id::hex(&hash),
             compiled_at: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
             metadata: raw(&metadata.unwrap_or_default()),
         },

@@ -14,7 +14,7 @@ use super::mcp::check;
 use super::media;
 use crate::catalog::real_path;
 use crate::policy::EffectivePolicy;
-use crate::regular;
+use crate::regular_file;
 
 /// Maximum size of all files of one result, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
@@ -246,7 +246,7 @@ fn read_at_most(
     limit: u64,
     may_read: impl FnOnce(&File, &Path) -> bool,
 ) -> io::Result<Vec<u8>> {
-    let file = regular::open(path)?;
+    let file = regular_file::open(path)?;
     let file = file.ok_or_else(|| io::Error::other("it is no regular file"))?;
     // The open file is checked, not the path: a link may point elsewhere by now.
     if !may_read(&file, &real_path(&file, path)?) {

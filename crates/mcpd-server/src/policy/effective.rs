@@ -17,7 +17,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::{Policy, Probing, Profile, Redactor, RuleSettings, Secret, tighten};
 use crate::environment::Inherited;
 use crate::own_files::OwnFiles;
-use crate::regular;
+use crate::regular_file;
 use crate::run_queue::ConcurrencyLimit;
 
 /// Captured bytes of an output that is useful only as a whole.
@@ -247,7 +247,7 @@ impl EffectivePolicy {
     ///
     /// Otherwise a confined script could have mcpd read files that it may not read itself.
     pub(crate) fn may_read_for_script(&self, file: &File, path: &Path, directory: &Path) -> bool {
-        let may_read = |run_as| regular::is_readable_by(run_as, file, path).unwrap_or(false);
+        let may_read = |run_as| regular_file::is_readable_by(run_as, file, path).unwrap_or(false);
         self.is_visible(path, directory) && self.sandbox.run_as.is_none_or(may_read)
     }
 

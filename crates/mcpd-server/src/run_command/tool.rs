@@ -24,11 +24,11 @@ use crate::input_rounds::CallFailure;
 use crate::launch::temporary_variables;
 use crate::output::Exit;
 use crate::policy::{EffectivePolicy, Policy};
-use crate::private::Lasting;
+use crate::private_dir::LockedDirectory;
 use crate::relay::{Relay, Speaker};
 use crate::run::{self, Job, RunError};
 use crate::tool::{Called, raw};
-use crate::{Server, id, output};
+use crate::{Server, output, random_id};
 
 /// Shells whose syntax the rules can parse.
 const POSIX_SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
@@ -46,7 +46,7 @@ pub(crate) struct CommandTool {
     rules: Rules,
     directory: PathBuf,
     /// Working directory, if it is to be deleted.
-    _temporary: Option<Lasting>,
+    _temporary: Option<LockedDirectory>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -197,7 +197,7 @@ impl CommandTool {
         arguments: Arguments,
         context: &Context,
     ) -> Result<CallToolResult, ErrorObject> {
-        let call_id = id::random();
+        let call_id = random_id::new();
         context.record.set_call_id(&call_id);
         let command = run::identified(self.command(arguments), &call_id);
         let policy = &self.policy;
@@ -278,7 +278,7 @@ pub(super) fn check_shell(shell: &[String], rules: &Rules) -> Result<(), String>
 }
 
 /// Returns the working directory of commands: the configured one, or a new one.
-fn work_directory(wanted: Option<PathBuf>) -> Result<(PathBuf, Option<Lasting>), String> {
+fn work_directory(wanted: Option<PathBuf>) -> Result<(PathBuf, Option<LockedDirectory>), String> {
     let failed = |path: &Path, error: io::Error| format!("use `{}`: {error}", path.display());
     if let Some(wanted) = wanted {
         let directory = wanted
@@ -288,7 +288,8 @@ fn work_directory(wanted: Option<PathBuf>) -> Result<(PathBuf, Option<Lasting>),
         return Ok((directory, None));
     }
     let parent = mcpd_exec::temporary_directory();
-    let temporary = Lasting::new("mcpd-commands-").map_err(|error| failed(&parent, error))?;
+    let temporary =
+        LockedDirectory::new("mcpd-commands-").map_err(|error| failed(&parent, error))?;
     let directory = temporary
         .path()
         .canonicalize()

@@ -32,7 +32,7 @@ use crate::interpreter::Interpreters;
 use crate::metrics::Metrics;
 use crate::native::{CallContext, IntoResourceBody, IntoToolResult, NativeResource, NativeTool};
 use crate::policy::Policy;
-use crate::private::Shared;
+use crate::private_dir::LazyDirectory;
 use crate::run::Gaps;
 use crate::run_command::{self, CommandTool, RunCommand};
 use crate::runs;
@@ -357,7 +357,7 @@ impl ServerBuilder {
             spans: self.spans,
             auditor: auditor.map(Arc::new),
             archive: Arc::default(),
-            inputs: Arc::new(Shared::new("mcpd-inputs-")),
+            inputs: Arc::new(LazyDirectory::new("mcpd-inputs-")),
             catalog,
             subscribers,
             seal,

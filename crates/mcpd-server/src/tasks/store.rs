@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::server_registry::{ServerRegistration, ServerRegistry};
 use super::{StoredTask, TaskRequest};
 use crate::database::Database;
-use crate::{id, sync};
+use crate::{random_id, sync};
 
 /// Storage of tasks, shared by all clones.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ impl TaskStore {
                 database,
                 registry: ServerRegistry::new(directory.into()),
                 runner: Mutex::default(),
-                name: id::random(),
+                name: random_id::new(),
             }),
         }
     }
@@ -59,7 +59,7 @@ impl TaskStore {
         let now = now();
         let lifetime = i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX);
         StoredTask {
-            id: id::random(),
+            id: random_id::new(),
             owner: owner.to_owned(),
             tool: tool.to_owned(),
             runner: self.inner.name.clone(),

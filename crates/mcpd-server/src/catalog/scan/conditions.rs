@@ -11,8 +11,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::catalog::fingerprint::Fingerprint;
 use crate::catalog::walk::Candidate;
-use crate::id;
 use crate::policy::Policy;
+use crate::random_id;
 use crate::sync::lock;
 
 /// Cached conditions, by their inputs: reading a directory for each script would take too long.
@@ -45,7 +45,7 @@ impl Conditions {
         for program in programs(shebang, &extension) {
             describe_program(&mut text, &program);
         }
-        let conditions: Arc<str> = id::hex(&Sha256::digest(text)[..16]).into();
+        let conditions: Arc<str> = random_id::hex(&Sha256::digest(text)[..16]).into();
         known.insert(key, Arc::clone(&conditions));
         conditions
     }

@@ -10,7 +10,7 @@ use memchr::memmem;
 
 use super::image;
 use crate::catalog::walk::Candidate;
-use crate::regular;
+use crate::regular_file;
 
 /// Number of bytes that are read to determine the dialect of a file.
 const MAX_HEAD: u64 = 64 << 10;
@@ -144,7 +144,7 @@ pub(super) fn read_whole(file: &Path) -> Result<Vec<u8>, Unreadable> {
 
 /// Opens a file if it is still a regular one.
 fn open(file: &Path) -> io::Result<File> {
-    regular::open(file)?.ok_or_else(|| io::Error::other("it is no regular file"))
+    regular_file::open(file)?.ok_or_else(|| io::Error::other("it is no regular file"))
 }
 
 /// Returns the path of a sidecar below the root.

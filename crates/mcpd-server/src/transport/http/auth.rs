@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::oauth::OAuth;
 use crate::Principal;
-use crate::id;
+use crate::random_id;
 use crate::sync::lock;
 
 /// SHA-256 hash of a token or a certificate. Only the hash is kept, because it is useless to a
@@ -48,7 +48,7 @@ impl Token {
     /// Returns the hash of `secret`, as [`from_hash`](Self::from_hash) takes it.
     #[must_use]
     pub fn hash(secret: &str) -> String {
-        id::hex(&Sha256::digest(secret))
+        random_id::hex(&Sha256::digest(secret))
     }
 }
 
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn a_certificate_is_known_by_its_hash() {
         let hash: Hash = Sha256::digest("a certificate").into();
-        let hex = id::hex(&hash);
+        let hex = random_id::hex(&hash);
         let with_colons: Vec<_> = (0..hex.len())
             .step_by(2)
             .map(|at| &hex[at..at + 2])

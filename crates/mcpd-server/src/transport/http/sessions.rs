@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::event_log::EventLog;
 use crate::conversation::Conversation;
-use crate::id;
 use crate::metrics::{Metrics, OpenGuard};
 use crate::principal::Principal;
+use crate::random_id;
 use crate::session::Session;
 use crate::sync::lock;
 
@@ -72,7 +72,7 @@ impl Sessions {
         owner: Principal,
         metrics: &Metrics,
     ) -> Option<String> {
-        let id = id::random();
+        let id = random_id::new();
         session.id = Some(id.clone());
         let usage = Usage::new();
         let mut sessions = lock(&self.by_id);

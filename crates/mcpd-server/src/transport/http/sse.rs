@@ -14,8 +14,8 @@ use super::reply::{self, Body};
 use crate::Server;
 use crate::catalog::ToolNames;
 use crate::connection::Connection;
-use crate::id;
 use crate::principal::Principal;
+use crate::random_id;
 use crate::sync::lock;
 use crate::wire::Transport;
 
@@ -41,7 +41,7 @@ impl Streams {
         names: ToolNames,
         principal: Principal,
     ) -> Response<Body> {
-        let id = id::random();
+        let id = random_id::new();
         let (connection, messages) =
             Connection::open_over(Transport::HttpSse, principal, server, names);
         let connection = Arc::new(connection);

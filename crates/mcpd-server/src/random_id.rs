@@ -11,7 +11,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 /// Returns 128 random bits in hexadecimal.
-pub(crate) fn random() -> String {
+pub(crate) fn new() -> String {
     let mut random = [0; 16];
     getrandom::fill(&mut random).expect("a system that starts processes has randomness");
     format!("{:032x}", u128::from_ne_bytes(random))

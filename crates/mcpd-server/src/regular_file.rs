@@ -18,7 +18,7 @@ pub(crate) fn open(path: &Path) -> io::Result<Option<File>> {
     if !path.metadata()?.is_file() {
         return Ok(None);
     }
-    let file = open_at_once(path)?;
+    let file = open_nonblocking(path)?;
     // It may have been replaced in the meantime.
     let is_regular = file.metadata()?.is_file();
     Ok(is_regular.then_some(file))
@@ -32,12 +32,12 @@ pub(crate) fn open(path: &Path) -> io::Result<Option<File>> {
 /// Fails if the metadata is unavailable.
 #[cfg(unix)]
 pub(crate) fn is_readable_by(run_as: RunAs, file: &File, path: &Path) -> io::Result<bool> {
-    if !may(run_as, &file.metadata()?, READ) {
+    if !has_mode_bit(run_as, &file.metadata()?, READ_BIT) {
         return Ok(false);
     }
     let mut directories = path.ancestors().skip(1);
     directories.try_fold(true, |may_enter, directory| {
-        Ok(may_enter && may(run_as, &directory.metadata()?, ENTER))
+        Ok(may_enter && has_mode_bit(run_as, &directory.metadata()?, ENTER_BIT))
     })
 }
 
@@ -49,12 +49,12 @@ pub(crate) fn is_readable_by(_: RunAs, _: &File, _: &Path) -> io::Result<bool> {
 
 /// Mode bits of one class of users: to read a file, and to enter a directory.
 #[cfg(unix)]
-const READ: u32 = 0o4;
+const READ_BIT: u32 = 0o4;
 #[cfg(unix)]
-const ENTER: u32 = 0o1;
+const ENTER_BIT: u32 = 0o1;
 
 #[cfg(unix)]
-fn may(run_as: RunAs, metadata: &Metadata, wanted: u32) -> bool {
+fn has_mode_bit(run_as: RunAs, metadata: &Metadata, wanted: u32) -> bool {
     use std::os::unix::fs::MetadataExt as _;
 
     // The first matching class decides, even if a later one has more rights.
@@ -69,7 +69,7 @@ fn may(run_as: RunAs, metadata: &Metadata, wanted: u32) -> bool {
 }
 
 /// Opens any kind of file without blocking.
-fn open_at_once(path: &Path) -> io::Result<File> {
+fn open_nonblocking(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -91,17 +91,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_keeps_nobody_waiting() {
+    fn opening_a_pipe_does_not_block() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
         assert!(open(&pipe).unwrap().is_none());
         // This happens if the pipe replaces a file between the check and the open.
-        assert!(open_at_once(&pipe).is_ok());
+        assert!(open_nonblocking(&pipe).is_ok());
     }
 
     #[test]
-    fn who_may_read_a_file_is_said_by_its_mode_and_those_of_the_directories_on_the_way() {
+    fn readability_follows_from_modes_of_file_and_directories() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         fs::write(&path, "x").unwrap();

@@ -10,13 +10,13 @@ use tempfile::{Builder, TempDir};
 
 /// Directory that lives as long as this process uses it, and is therefore locked.
 #[derive(Debug)]
-pub(crate) struct Lasting {
+pub(crate) struct LockedDirectory {
     directory: TempDir,
     /// Marks the directory as in use. The system releases the lock however the process ends.
     _lock: Option<File>,
 }
 
-impl Lasting {
+impl LockedDirectory {
     /// Creates a directory among the temporary files, with a name that begins with `prefix`, and
     /// removes abandoned ones.
     ///
@@ -25,7 +25,7 @@ impl Lasting {
     /// Fails if the directory cannot be created.
     pub(crate) fn new(prefix: &str) -> io::Result<Self> {
         let new = loop {
-            let directory = directory(prefix)?;
+            let directory = create(prefix)?;
             let lock = lock(directory.path())?;
             // Another process may have removed it as abandoned before it was locked.
             if directory.path().exists() {
@@ -46,12 +46,12 @@ impl Lasting {
 
 /// Directory that is created on first use.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct LazyDirectory {
     prefix: &'static str,
-    lasting: OnceLock<Lasting>,
+    lasting: OnceLock<LockedDirectory>,
 }
 
-impl Shared {
+impl LazyDirectory {
     pub(crate) const fn new(prefix: &'static str) -> Self {
         Self {
             prefix,
@@ -68,7 +68,7 @@ impl Shared {
         if let Some(lasting) = self.lasting.get() {
             return Ok(lasting.path());
         }
-        let lasting = Lasting::new(self.prefix)?;
+        let lasting = LockedDirectory::new(self.prefix)?;
         Ok(self.lasting.get_or_init(|| lasting).path())
     }
 }
@@ -78,8 +78,8 @@ impl Shared {
 /// # Errors
 ///
 /// Fails if the directory cannot be created.
-pub(crate) fn directory(prefix: &str) -> io::Result<TempDir> {
-    directory_in(&mcpd_exec::temporary_directory(), prefix)
+pub(crate) fn create(prefix: &str) -> io::Result<TempDir> {
+    create_in(&mcpd_exec::temporary_directory(), prefix)
 }
 
 /// Creates a directory in `parent`, with a name that begins with `prefix`.
@@ -87,7 +87,7 @@ pub(crate) fn directory(prefix: &str) -> io::Result<TempDir> {
 /// # Errors
 ///
 /// Fails if the directory cannot be created.
-pub(crate) fn directory_in(parent: &Path, prefix: &str) -> io::Result<TempDir> {
+pub(crate) fn create_in(parent: &Path, prefix: &str) -> io::Result<TempDir> {
     let mut builder = Builder::new();
     builder.prefix(prefix);
     #[cfg(unix)]
@@ -101,14 +101,14 @@ pub(crate) fn directory_in(parent: &Path, prefix: &str) -> io::Result<TempDir> {
 ///
 /// Fails if the mode cannot be changed.
 #[cfg(unix)]
-pub(crate) fn permit(path: &Path, mode: u32) -> io::Result<()> {
+pub(crate) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
 /// Does nothing: on this system scripts run as the same user.
 #[cfg(not(unix))]
-pub(crate) fn permit(_: &Path, _: u32) -> io::Result<()> {
+pub(crate) fn set_mode(_: &Path, _: u32) -> io::Result<()> {
     Ok(())
 }
 
@@ -140,7 +140,7 @@ fn remove_abandoned(prefix: &str, own: &Path) {
             .file_name()
             .as_encoded_bytes()
             .starts_with(prefix.as_bytes());
-        if is_named_so && let Some(_lock) = abandoned(&sibling.path(), own) {
+        if is_named_so && let Some(_lock) = lock_abandoned(&sibling.path(), own) {
             // A failed removal leaves the directory as it was.
             std::fs::remove_dir_all(sibling.path()).ok();
         }
@@ -152,7 +152,7 @@ fn remove_abandoned(_: &str, _: &Path) {}
 
 /// Locks a directory that belongs to the owner of `own` and is unlocked. Does not follow links.
 #[cfg(unix)]
-fn abandoned(path: &Path, own: &Path) -> Option<File> {
+fn lock_abandoned(path: &Path, own: &Path) -> Option<File> {
     use std::os::unix::fs::MetadataExt as _;
     let metadata = path.symlink_metadata().ok()?;
     if !metadata.is_dir() || metadata.uid() != own.metadata().ok()?.uid() {
@@ -173,15 +173,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_left_behind_is_removed_and_nothing_else() {
+    fn private_dir_removes_abandoned_directories_only() {
         let prefix = format!("mcpd-test-{}-", std::process::id());
-        let used = Lasting::new(&prefix).unwrap();
-        let left = directory(&prefix).unwrap().keep();
+        let used = LockedDirectory::new(&prefix).unwrap();
+        let left = create(&prefix).unwrap().keep();
         fs::write(left.join("file"), "x").unwrap();
         let link = left.with_file_name(format!("{prefix}link"));
         symlink(used.path(), &link).unwrap();
 
-        let next = Lasting::new(&prefix).unwrap();
+        let next = LockedDirectory::new(&prefix).unwrap();
         assert!(!left.exists());
         assert!(used.path().exists() && next.path().exists() && link.exists());
         fs::remove_file(link).unwrap();
