@@ -268,7 +268,7 @@ fn server_with_scripts<'a>(
         .fold(Server::builder(), ServerBuilder::scripts)
         .settings(settings);
     if enabling.enable.contains(&BuiltIn::Runs) {
-        server = server.runs();
+        server = server.background_tools();
     }
     match directories::database() {
         Ok(file) if !scanning.no_cache => server.database(Database::new(file)),

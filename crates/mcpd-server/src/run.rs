@@ -61,7 +61,10 @@ pub(crate) struct Input {
 impl Input {
     pub(crate) fn new(script: &Script, invocation: Invocation) -> Self {
         Self {
-            file: script.launch.file_for(&invocation).map(Path::to_owned),
+            file: script
+                .start_command
+                .file_for(&invocation)
+                .map(Path::to_owned),
             stdin: invocation.stdin.into(),
             env: invocation.env,
             args: invocation.args,

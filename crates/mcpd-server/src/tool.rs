@@ -21,7 +21,6 @@ use crate::admission;
 use crate::call;
 use crate::context::Context;
 use crate::input_rounds::Resumption;
-use crate::launch::Launch;
 use crate::native::{CallContext, NativeTool};
 use crate::param_headers::{self, HeaderParameter, ParameterHeaders};
 use crate::policy::EffectivePolicy;
@@ -29,6 +28,7 @@ use crate::run_command::CommandTool;
 use crate::run_queue::ScriptQueue;
 use crate::schema::Schemas;
 use crate::source::RemoteTool;
+use crate::start_command::StartCommand;
 
 pub(crate) mod definition;
 pub(crate) mod listed;
@@ -103,13 +103,16 @@ pub(crate) struct Script {
     pub(crate) policy: Arc<EffectivePolicy>,
     /// Capabilities that a client must declare, if the script requires any.
     pub(crate) required: Option<Box<ClientCapabilities>>,
-    pub(crate) launch: Launch,
+    pub(crate) start_command: StartCommand,
 }
 
 impl Script {
     /// Returns the command of a call in which its interpreter reads `file`, under its policy.
     pub(crate) fn command_with(&self, file: Option<&Path>) -> Command {
-        let command = self.launch.command_with(file).current_dir(&self.directory);
+        let command = self
+            .start_command
+            .command_with(file)
+            .current_dir(&self.directory);
         self.policy
             .apply(command)
             .env("MCPD_TOOL", self.path.as_str())
@@ -118,7 +121,7 @@ impl Script {
     /// Returns the command that prints its state, under the policy of its calls, because these
     /// write it.
     pub(crate) fn state_command(&self) -> Command {
-        let command = self.launch.command().current_dir(&self.directory);
+        let command = self.start_command.command().current_dir(&self.directory);
         let command = self.policy.apply(command);
         command.env("MCPD_TOOL", self.path.as_str()).arg("--state")
     }

@@ -318,7 +318,7 @@ echo '{"password": {"description": "How.", "value_type": "string", "default_valu
 "#;
     write(&root.path().join("scripts/riddle"), secret);
     let mut fixture = Fixture::with(root, log, Options::default(), |server| {
-        server.tasks(database).runs()
+        server.tasks(database).background_tools()
     })
     .await;
     let pattern = |pattern| CallPattern::default().tool(pattern).expect("a pattern");
@@ -362,7 +362,7 @@ async fn a_call_in_the_background_has_one_record_without_its_secrets() {
     let log = root.path().join("audit.jsonl");
     let database = Database::new(root.path().join("tasks.db"));
     let fixture = Fixture::with(root, log, required(), |server| {
-        server.tasks(database).runs()
+        server.tasks(database).background_tools()
     })
     .await;
     let arguments = json!({"user": "ada", "password": "hunter2", "code": 4});
@@ -384,7 +384,7 @@ async fn a_call_in_the_background_has_one_record_without_its_secrets() {
 async fn what_a_refused_call_should_have_started_keeps_its_secrets() {
     let root = tempfile::tempdir().expect("a directory");
     let log = root.path().join("audit.jsonl");
-    let fixture = Fixture::with(root, log, required(), |server| server.runs()).await;
+    let fixture = Fixture::with(root, log, required(), |server| server.background_tools()).await;
     for named in [
         r#""tool":"login""#,
         r#""tool":"login","tool":"login""#,

@@ -41,7 +41,9 @@ impl Place {
 
     /// Starts a server with tasks.
     async fn serve(&self) -> Client {
-        let server = scripts().tasks(Database::new(self.database())).runs();
+        let server = scripts()
+            .tasks(Database::new(self.database()))
+            .background_tools();
         Client::of(&server.start().unwrap()).await
     }
 }
@@ -617,7 +619,9 @@ async fn the_audit_log_has_a_task_when_it_is_over_and_no_secrets_of_a_run() {
     let mut options = Options::default();
     options.mode = Mode::Require;
     let audit = Audit::new(&log, options).unwrap();
-    let server = scripts().tasks(Database::new(place.database())).runs();
+    let server = scripts()
+        .tasks(Database::new(place.database()))
+        .background_tools();
     let client = Client::of(&server.audit(audit).start().unwrap()).await;
     let secret = json!({"password": "hunter2"});
     let failed = client.begin("login", secret.clone()).await;

@@ -8,12 +8,12 @@ use mcpd_scriptspec::{Severity, TaskSupport};
 use serde_json::value::RawValue;
 
 use crate::Server;
+use crate::background_tools::{self, UnknownStartedTool};
 use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::input_rounds::Resumption;
 use crate::principal::Principal;
-use crate::runs::{self, StartsNothing};
 use crate::tasks;
 use crate::tool::Tool;
 
@@ -107,9 +107,9 @@ fn fault_for(context: &Context, catalog: &Catalog, name: &str) -> Option<String>
 
 /// Records the called tool, and the spec of its arguments.
 fn note(tool: &Tool, arguments: Option<&RawValue>, catalog: &Catalog, context: &Context) {
-    match runs::described(tool, arguments, catalog) {
+    match background_tools::secret_spec(tool, arguments, catalog) {
         Ok(described) => context.record.set_tool(tool.path(), described),
-        Err(StartsNothing) => context.record.set_tool_for_unknown(tool.path()),
+        Err(UnknownStartedTool) => context.record.set_tool_for_unknown(tool.path()),
     }
 }
 

@@ -21,12 +21,12 @@ use crate::audit::request_log::RequestRecord;
 use crate::call::{invalid_arguments, not_run, told};
 use crate::context::Context;
 use crate::input_rounds::CallFailure;
-use crate::launch::temporary_variables;
 use crate::output::Exit;
 use crate::policy::{EffectivePolicy, Policy};
 use crate::private_dir::LockedDirectory;
 use crate::relay::{Relay, Speaker};
 use crate::run::{self, Job, RunError};
+use crate::start_command::temporary_variables;
 use crate::tool::{Called, raw};
 use crate::{Server, output, random_id};
 
@@ -66,7 +66,7 @@ impl CommandTool {
     pub(crate) fn new(
         options: RunCommand,
         policy: &Policy,
-        has_runs: bool,
+        has_background_tools: bool,
     ) -> Result<Self, String> {
         let RunCommand {
             mut profile,
@@ -91,7 +91,7 @@ impl CommandTool {
         // by a maximum that is set.
         let longest = max_timeout.unwrap_or(MAX_TIMEOUT).max(limit(max_timeout));
         let effective_policy = policy_for(Some(limit(None).min(longest)), &ScriptSpec::default());
-        let background = match (effective_policy.sandbox().level, has_runs) {
+        let background = match (effective_policy.sandbox().level, has_background_tools) {
             (Level::None, _) => "Processes that it leaves in the background go on after the call.",
             (_, false) => "Processes that it leaves in the background are ended with the call.",
             (_, true) => {

@@ -21,6 +21,7 @@ use super::settings::{Current, Settings};
 use super::{Inner, Server};
 use crate::admission::Admission;
 use crate::audit::Audit;
+use crate::background_tools;
 use crate::audit::request_log::Auditor;
 use crate::catalog::live::LiveCatalog;
 use crate::catalog::scan::Scanner;
@@ -35,7 +36,6 @@ use crate::policy::Policy;
 use crate::private_dir::LazyDirectory;
 use crate::run::Gaps;
 use crate::run_command::{self, CommandTool, RunCommand};
-use crate::runs;
 use crate::seal::Seal;
 use crate::source::{Host, Source, Sources};
 use crate::spans::Spans;
@@ -204,8 +204,8 @@ impl ServerBuilder {
     /// Serves the tools `runs_start`, `runs_list`, `runs_status`, `runs_output` and `runs_stop`,
     /// which give background calls to clients that do not support tasks. They need a
     /// [database](Self::tasks).
-    pub fn runs(self) -> Self {
-        runs::add(self)
+    pub fn background_tools(self) -> Self {
+        background_tools::add_to(self)
     }
 
     /// Sets the executor of scripts, and with it the number of concurrent runs.
@@ -451,20 +451,23 @@ fn add_command_tool(
     options: RunCommand,
     policy: &Policy,
 ) -> Result<(), Error> {
-    let has_runs = tools.iter().any(|tool| tool.path().as_str() == runs::START);
-    tools.push(command_tool(options, policy, has_runs)?);
+    let has_background_tools = tools
+        .iter()
+        .any(|tool| tool.path().as_str() == background_tools::START_TOOL);
+    tools.push(command_tool(options, policy, has_background_tools)?);
     Ok(())
 }
 
 pub(super) fn command_tool(
     options: RunCommand,
     policy: &Policy,
-    has_runs: bool,
+    has_background_tools: bool,
 ) -> Result<Arc<Tool>, Error> {
-    let tool = CommandTool::new(options, policy, has_runs).map_err(|reason| Error::Tool {
-        name: run_command::NAME.to_owned(),
-        reason,
-    })?;
+    let tool =
+        CommandTool::new(options, policy, has_background_tools).map_err(|reason| Error::Tool {
+            name: run_command::NAME.to_owned(),
+            reason,
+        })?;
     Ok(Arc::new(Tool::command(Arc::new(tool))))
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use mcpd_protocol::Implementation;
 
 use super::builder::command_tool;
+use crate::background_tools;
 use crate::catalog::live::Reconfiguration;
 use crate::error::Error;
 use crate::interpreter::Interpreters;
 use crate::policy::Policy;
 use crate::run_command::RunCommand;
-use crate::runs;
 use crate::source::{Described, Host, Source};
 use crate::sync::lock;
 use crate::{Server, ServerBuilder};
@@ -106,8 +106,9 @@ impl Server {
         let is_same_command = is_same_policy && current.run_command == new.run_command;
         let tool = match settings.run_command {
             Some(options) if !is_same_command => {
-                let has_runs = self.catalog().tool(runs::START).is_some();
-                Some(command_tool(options, &new.policy, has_runs)?)
+                let has_background_tools =
+                    self.catalog().tool(background_tools::START_TOOL).is_some();
+                Some(command_tool(options, &new.policy, has_background_tools)?)
             }
             _ => None,
         };

@@ -24,9 +24,9 @@ use super::{HelpText, ScannedScript};
 use crate::catalog::probe_cache::CachedResult;
 use crate::catalog::walk::Candidate;
 use crate::interpreter::Interpreters;
-use crate::launch::{Excerpts, Launch};
 use crate::policy::{Policy, Root};
 use crate::run::Gaps;
+use crate::start_command::{Excerpts, StartCommand};
 
 mod probing;
 mod starting;
@@ -108,7 +108,7 @@ pub(super) enum Inspection {
 pub(super) struct NeedsProbe {
     candidate: Candidate,
     shebang: Option<String>,
-    launch: Launch,
+    start_command: StartCommand,
     /// Tells whether its faults concern the operator: it mentions mcpd, was named explicitly, or
     /// was a tool.
     pub(super) concerns_operator: bool,
@@ -280,15 +280,19 @@ impl Inspector {
                 ..self.faulty_file(candidate, answer.help, fault)
             },
             Some(ProbeRefusal::Text) => {
-                let launch = Launch::of_program(&candidate.file);
-                self.file_from_probe(candidate, answer, launch)
+                let start_command = StartCommand::of_program(&candidate.file);
+                self.file_from_probe(candidate, answer, start_command)
             }
             None => {
-                let launch = self
-                    .launch(&candidate, answer.shebang.is_some())
-                    .and_then(|launch| self.recheck_start(launch, &candidate, &answer));
-                match launch {
-                    Ok(launch) => return self.file_from_probe(candidate, answer, launch),
+                let start_command = self
+                    .start_command(&candidate, answer.shebang.is_some())
+                    .and_then(|start_command| {
+                        self.recheck_start(start_command, &candidate, &answer)
+                    });
+                match start_command {
+                    Ok(start_command) => {
+                        return self.file_from_probe(candidate, answer, start_command);
+                    }
                     Err(missing) => {
                         return self.faulty_file(candidate, HelpText::default(), missing);
                     }
@@ -354,26 +358,26 @@ impl Inspector {
             }
             let path = path.and_then(|path| path.parse().ok());
             let path = path.unwrap_or_else(|| candidate.path.clone());
-            let launch = match body {
+            let start_command = match body {
                 Body::Code {
                     extension,
                     variants,
                     ..
-                } => self.launch_of_part(&path, &extension, variants),
+                } => self.start_command_of_part(&path, &extension, variants),
                 // It is not served.
-                Body::None => Ok(Launch::of_program(Path::new(""))),
+                Body::None => Ok(StartCommand::of_program(Path::new(""))),
                 _ if description.dialect == Dialect::ScriptKit
                     && !self.is_program(&candidate, has_shebang) =>
                 {
-                    self.launch_for_script_kit(&candidate)
+                    self.start_command_for_script_kit(&candidate)
                 }
                 // argc reads it as Bash does, regardless of its extension.
                 _ if description.dialect == Dialect::Argc && !has_shebang => self
                     .interpreter("bash")
-                    .map(|bash| Launch::by(bash, &candidate.file)),
+                    .map(|bash| StartCommand::by(bash, &candidate.file)),
                 _ => self
-                    .launch(&candidate, has_shebang)
-                    .and_then(|launch| self.check_start(launch, &candidate, &path)),
+                    .start_command(&candidate, has_shebang)
+                    .and_then(|start_command| self.check_start(start_command, &candidate, &path)),
             };
             let said = ScriptDescription {
                 dialect: Some(description.dialect),
@@ -384,7 +388,7 @@ impl Inspector {
                 },
                 parsed,
             };
-            scripts.push(self.script(&candidate, path, said, launch));
+            scripts.push(self.script(&candidate, path, said, start_command));
         }
         InspectedFile::new(candidate, scripts)
     }
@@ -395,16 +399,16 @@ impl Inspector {
         shebang: Option<String>,
         concerns_operator: bool,
     ) -> Inspection {
-        let launch = self.launch(&candidate, shebang.is_some());
-        let launch = match launch {
+        let start_command = self.start_command(&candidate, shebang.is_some());
+        let start_command = match start_command {
             // Its first line can be wrong even where its interpreter must not run.
-            Ok(launch) if self.is_static && concerns_operator => {
+            Ok(start_command) if self.is_static && concerns_operator => {
                 let path = candidate.path.clone();
-                self.check_start(launch, &candidate, &path)
+                self.check_start(start_command, &candidate, &path)
             }
-            launch => launch,
+            start_command => start_command,
         };
-        match launch {
+        match start_command {
             Ok(_) if self.is_static => {
                 let reason = "only asking it with `--help` can tell what it is";
                 Inspection::Done(InspectedFile::passed_over_file(
@@ -413,10 +417,10 @@ impl Inspector {
                     reason,
                 ))
             }
-            Ok(launch) => Inspection::NeedsProbe(NeedsProbe {
+            Ok(start_command) => Inspection::NeedsProbe(NeedsProbe {
                 candidate,
                 shebang,
-                launch,
+                start_command,
                 concerns_operator,
             }),
             Err(missing) if concerns_operator => {
@@ -434,7 +438,7 @@ impl Inspector {
         &self,
         candidate: Candidate,
         answer: ProbeResult,
-        launch: Launch,
+        start_command: StartCommand,
     ) -> InspectedFile {
         let said = ScriptDescription {
             dialect: None,
@@ -443,7 +447,7 @@ impl Inspector {
             parsed: parse(answer.help.output()),
         };
         let conditions = self.conditions(&candidate, answer.shebang.as_deref());
-        let script = self.script(&candidate, candidate.path.clone(), said, Ok(launch));
+        let script = self.script(&candidate, candidate.path.clone(), said, Ok(start_command));
         // An unusable schema is detected again when the output is parsed again.
         InspectedFile {
             answer: Some((answer, conditions)),
@@ -476,9 +480,9 @@ impl Inspector {
         candidate: &Candidate,
         path: ScriptPath,
         said: ScriptDescription,
-        launch: Result<Launch, Diagnostic>,
+        start_command: Result<StartCommand, Diagnostic>,
     ) -> Arc<ScannedScript> {
-        let script = ScannedScript::new(candidate, path, said, launch, &self.policy);
+        let script = ScannedScript::new(candidate, path, said, start_command, &self.policy);
         Arc::new(script)
     }
 }

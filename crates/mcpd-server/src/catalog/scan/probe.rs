@@ -8,8 +8,8 @@ use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, Stream};
 
 use crate::catalog::walk::Candidate;
 use crate::error::chain;
-use crate::launch::Launch;
 use crate::policy::{EffectivePolicy, ProbePolicy};
+use crate::start_command::StartCommand;
 
 /// Maximum size of the output of a probe per stream, in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
@@ -44,10 +44,13 @@ pub(super) struct ProbeOutcome {
 pub(super) async fn probe(
     executor: &Executor,
     candidate: &Candidate,
-    launch: &Launch,
+    start_command: &StartCommand,
     policy: &ProbePolicy,
 ) -> ProbeOutcome {
-    let mut command = launch.command().arg("--help").current_dir(&candidate.root);
+    let mut command = start_command
+        .command()
+        .arg("--help")
+        .current_dir(&candidate.root);
     if policy.level() > Level::None {
         command = command.start_in_temporary_directory();
     }

@@ -9,10 +9,10 @@ use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptPath, ScriptSpec, Sever
 use super::HelpText;
 use crate::catalog::served::Served;
 use crate::catalog::walk::Candidate;
-use crate::launch::Launch;
 use crate::policy::Policy;
 use crate::schema::formats::remove_forbidden_defaults;
 use crate::schema::{Schemas, Unusable};
+use crate::start_command::StartCommand;
 use crate::tool::listed::of_default;
 use crate::tool::{Script, required_capabilities};
 
@@ -50,16 +50,16 @@ pub(super) struct ScriptDescription {
 }
 
 impl ScannedScript {
-    /// Builds the result for the script at `path`, started by `launch`.
+    /// Builds the result for the script at `path`, started by `start_command`.
     pub(super) fn new(
         candidate: &Candidate,
         path: ScriptPath,
         said: ScriptDescription,
-        launch: Result<Launch, Diagnostic>,
+        start_command: Result<StartCommand, Diagnostic>,
         policy: &Policy,
     ) -> Self {
         let mut parsed = said.parsed;
-        let launch = launch.map_err(|missing| parsed.diagnostics.push(missing));
+        let start_command = start_command.map_err(|missing| parsed.diagnostics.push(missing));
         let schemas = parsed.spec.as_ref().map(Schemas::of).transpose();
         let schemas = schemas.map_err(|Unusable { field, reason }| {
             let fault = parsed.invalid_schema(field, &reason);
@@ -77,8 +77,8 @@ impl ScannedScript {
             spec, diagnostics, ..
         } = parsed;
         let spec = spec.map(Arc::new);
-        let served = match (&spec, launch, schemas) {
-            (Some(spec), Ok(launch), Ok(Some(schemas))) => Some(Served::new(Script {
+        let served = match (&spec, start_command, schemas) {
+            (Some(spec), Ok(start_command), Ok(Some(schemas))) => Some(Served::new(Script {
                 path: path.clone(),
                 file: candidate.file.clone(),
                 directory: candidate.root.clone(),
@@ -86,7 +86,7 @@ impl ScannedScript {
                 policy: Arc::new(policy.effective_policy(&path, candidate.directory(), Some(spec))),
                 required: required_capabilities(&spec.requires),
                 spec: Arc::clone(spec),
-                launch,
+                start_command,
             })),
             _ => None,
         };

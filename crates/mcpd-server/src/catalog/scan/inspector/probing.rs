@@ -10,7 +10,7 @@ use super::{InspectedFile, Inspector, MAX_TIME_OUTS, NeedsProbe, ProbeRefusal, P
 use crate::catalog::scan::files::PassOverKind;
 use crate::catalog::scan::probe::{self, HelpText};
 use crate::catalog::walk::Candidate;
-use crate::launch::Launch;
+use crate::start_command::StartCommand;
 
 impl Inspector {
     /// Probes a script whose last `time_outs` probes exceeded the time limit.
@@ -32,11 +32,11 @@ impl Inspector {
         let NeedsProbe {
             candidate,
             shebang,
-            launch,
+            start_command,
             concerns_operator,
         } = script;
         let policy = (self.policy).probe_policy(&candidate.path, candidate.directory(), None);
-        let probed = probe::probe(&self.executor, &candidate, &launch, &policy).await;
+        let probed = probe::probe(&self.executor, &candidate, &start_command, &policy).await;
         self.gaps.report_probe(&probed.missing);
         let path = candidate.path.clone();
         let remedy = probed.remedy.map(|key| probe::remedy_text(key, &path));
@@ -46,7 +46,7 @@ impl Inspector {
                     candidate,
                     help,
                     shebang,
-                    launch,
+                    start_command,
                     concerns_operator,
                     remedy,
                 );
@@ -86,7 +86,7 @@ impl Inspector {
         candidate: Candidate,
         help: HelpText,
         shebang: Option<String>,
-        launch: Launch,
+        start_command: StartCommand,
         concerns_operator: bool,
         remedy: Option<String>,
     ) -> InspectedFile {
@@ -100,7 +100,7 @@ impl Inspector {
             shebang,
             refusal: parsed.spec.is_none().then_some(ProbeRefusal::Text),
         };
-        let mut inspected = self.file_from_probe(candidate, answer, launch);
+        let mut inspected = self.file_from_probe(candidate, answer, start_command);
         if let (Some(remedy), [script]) = (remedy, &mut inspected.scripts[..])
             && script.spec.is_none()
             && let Some(fault) = Arc::make_mut(script).diagnostics.first_mut()

@@ -13,7 +13,7 @@ use super::{Inspector, ProbeResult};
 use crate::catalog::scan::probe;
 use crate::catalog::walk::Candidate;
 use crate::interpreter::{Interpreter, MissingInterpreter};
-use crate::launch::{FileVariant, Launch};
+use crate::start_command::{FileVariant, StartCommand};
 use crate::sync::lock;
 
 impl Inspector {
@@ -21,17 +21,17 @@ impl Inspector {
     /// would fail.
     pub(super) fn check_start(
         &self,
-        launch: Launch,
+        start_command: StartCommand,
         candidate: &Candidate,
         path: &ScriptPath,
-    ) -> Result<Launch, Diagnostic> {
+    ) -> Result<StartCommand, Diagnostic> {
         let effective = self
             .policy
             .effective_policy(path, candidate.directory(), None);
-        let command = launch.command().current_dir(&candidate.root);
+        let command = start_command.command().current_dir(&candidate.root);
         match self.executor.inspect(&effective.apply(command)) {
-            Ok(()) => Ok(launch),
-            Err(error) if self.is_static && !is_of_file(&error) => Ok(launch),
+            Ok(()) => Ok(start_command),
+            Err(error) if self.is_static && !is_of_file(&error) => Ok(start_command),
             Err(error) => Err(probe::start_fault(&error)),
         }
     }
@@ -40,47 +40,47 @@ impl Inspector {
     /// line is checked once.
     pub(super) fn recheck_start(
         &self,
-        launch: Launch,
+        start_command: StartCommand,
         candidate: &Candidate,
         answer: &ProbeResult,
-    ) -> Result<Launch, Diagnostic> {
+    ) -> Result<StartCommand, Diagnostic> {
         let Some(line) = &answer.shebang else {
-            return Ok(launch);
+            return Ok(start_command);
         };
         if lock(&self.checked_lines).contains(line) {
-            return Ok(launch);
+            return Ok(start_command);
         }
-        let launch = self.check_start(launch, candidate, &candidate.path)?;
+        let start_command = self.check_start(start_command, candidate, &candidate.path)?;
         lock(&self.checked_lines).insert(line.clone());
-        Ok(launch)
+        Ok(start_command)
     }
 
     /// Returns the start command of a file: the file itself, or the interpreter for its
     /// extension.
-    pub(super) fn launch(
+    pub(super) fn start_command(
         &self,
         candidate: &Candidate,
         has_shebang: bool,
-    ) -> Result<Launch, Diagnostic> {
+    ) -> Result<StartCommand, Diagnostic> {
         if self.is_program(candidate, has_shebang) {
-            return Ok(Launch::of_program(&candidate.file));
+            return Ok(StartCommand::of_program(&candidate.file));
         }
-        self.launch_by(
+        self.start_command_by(
             &extension(&candidate.file),
             &candidate.file,
-            |interpreter| Launch::by(interpreter, &candidate.file),
+            |interpreter| StartCommand::by(interpreter, &candidate.file),
         )
     }
 
     /// Returns the start command of a script of Script Kit, which needs an interpreter.
-    pub(super) fn launch_for_script_kit(
+    pub(super) fn start_command_for_script_kit(
         &self,
         candidate: &Candidate,
-    ) -> Result<Launch, Diagnostic> {
-        self.launch_by(
+    ) -> Result<StartCommand, Diagnostic> {
+        self.start_command_by(
             &extension(&candidate.file),
             &candidate.file,
-            |interpreter| Launch::by(&interpreter.for_script_kit(), &candidate.file),
+            |interpreter| StartCommand::by(&interpreter.for_script_kit(), &candidate.file),
         )
     }
 
@@ -91,14 +91,14 @@ impl Inspector {
     }
 
     /// Returns the start command of a part of a file, which gets a file of its own.
-    pub(super) fn launch_of_part(
+    pub(super) fn start_command_of_part(
         &self,
         path: &ScriptPath,
         extension: &str,
         variants: Vec<Variant>,
-    ) -> Result<Launch, Diagnostic> {
+    ) -> Result<StartCommand, Diagnostic> {
         if self.is_static && self.interpreters.know(extension) {
-            return Ok(Launch::of_program(Path::new("")));
+            return Ok(StartCommand::of_program(Path::new("")));
         }
         let found = self.interpreter(extension)?;
         let for_script_kit = matches!(extension, "js" | "ts").then(|| found.for_script_kit());
@@ -120,21 +120,21 @@ impl Inspector {
             Diagnostic::help_not_started(&format!("failed to write its file: {error}"))
         })?;
         let excerpts = Arc::clone(&self.excerpts);
-        Ok(Launch::of_excerpts(interpreter, written, excerpts))
+        Ok(StartCommand::of_excerpts(interpreter, written, excerpts))
     }
 
     /// Starts `file` by the interpreter for an extension. In a static scan the interpreter need
     /// not be installed, because a query of its version would run it.
-    fn launch_by(
+    fn start_command_by(
         &self,
         extension: &str,
         file: &Path,
-        launch: impl FnOnce(&Interpreter) -> Launch,
-    ) -> Result<Launch, Diagnostic> {
+        start_command: impl FnOnce(&Interpreter) -> StartCommand,
+    ) -> Result<StartCommand, Diagnostic> {
         if self.is_static && self.interpreters.know(extension) {
-            return Ok(Launch::of_program(file));
+            return Ok(StartCommand::of_program(file));
         }
-        self.interpreter(extension).map(launch)
+        self.interpreter(extension).map(start_command)
     }
 
     /// Returns the interpreter for an extension, which is searched for once.

@@ -16,7 +16,7 @@ use crate::regular_file;
 
 /// Program and arguments that run a script, for any purpose.
 #[derive(Debug, Clone)]
-pub(crate) struct Launch {
+pub(crate) struct StartCommand {
     program: PathBuf,
     /// First arguments of the program: those of the interpreter, then the file.
     args: Vec<OsString>,
@@ -37,7 +37,7 @@ pub(crate) struct FileVariant {
     pub(crate) file: PathBuf,
 }
 
-impl Launch {
+impl StartCommand {
     /// Executes `file`. Blocks.
     pub(crate) fn of_program(file: &Path) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Launch {
             args: Vec::new(),
             file: None,
             variants: Vec::new(),
-            temporary: temporary_variables(&program_of(file)),
+            temporary: temporary_variables(&interpreter_in_first_line(file)),
             _excerpts: None,
         }
     }
@@ -118,7 +118,7 @@ pub(crate) fn temporary_variables(program: &Path) -> &'static [&'static str] {
 }
 
 /// Returns the program in the first line of a script, or the file itself.
-fn program_of(file: &Path) -> PathBuf {
+fn interpreter_in_first_line(file: &Path) -> PathBuf {
     /// Maximum length that the kernel reads.
     const MAX_LINE: u64 = 256;
     let mut start = Vec::new();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn fish_writes_its_own_directories_elsewhere() {
+    fn start_command_gives_fish_temporary_directories() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("script");
         for (line, is_fish) in [
@@ -211,13 +211,13 @@ mod tests {
             ("fish", false),
         ] {
             fs::write(&file, line).unwrap();
-            let launch = Launch::of_program(&file);
-            assert_eq!(!launch.temporary.is_empty(), is_fish, "{line}");
+            let start_command = StartCommand::of_program(&file);
+            assert_eq!(!start_command.temporary.is_empty(), is_fish, "{line}");
         }
     }
 
     #[test]
-    fn an_excerpt_is_written_once_and_for_its_reader_alone() {
+    fn excerpt_is_written_once_and_privately() {
         let excerpts = Excerpts::default();
         let file = excerpts.write("sh", "echo 1", None).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"echo 1");

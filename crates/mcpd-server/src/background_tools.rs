@@ -24,13 +24,13 @@ use crate::tasks::{self, StoredTask, Tasks};
 use crate::tool::{Tool, raw};
 
 /// Name of the tool that starts others.
-pub(crate) const START: &str = "runs_start";
+pub(crate) const START_TOOL: &str = "runs_start";
 
 /// Adds the tools to a server.
-pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
+pub(crate) fn add_to(server: ServerBuilder) -> ServerBuilder {
     server
         .tool(
-            START,
+            START_TOOL,
             "Starts a tool in the background and returns at once with the id of the run. For tools that take longer than a request may: follow the run with runs_status, and fetch its result with runs_output.",
             start,
         )
@@ -54,23 +54,23 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Start {
+struct StartArguments {
     /// The name of the tool.
     #[serde(rename(serialize = "name"))]
     tool: String,
     /// The arguments of the tool.
-    #[serde(default = "none")]
+    #[serde(default = "empty_arguments")]
     #[schemars(with = "JsonObject")]
     arguments: Box<RawValue>,
 }
 
-fn none() -> Box<RawValue> {
+fn empty_arguments() -> Box<RawValue> {
     raw(&JsonObject::new())
 }
 
 /// Error: the call names no tool to start.
 #[derive(Debug)]
-pub(crate) struct StartsNothing;
+pub(crate) struct UnknownStartedTool;
 
 /// Returns the spec that declares which arguments of a call of `tool` are secret: that of the
 /// tool, or of the tool that the call is to start.
@@ -78,21 +78,21 @@ pub(crate) struct StartsNothing;
 /// # Errors
 ///
 /// Fails if the tool to start is unknown, and thus which of its arguments are secret.
-pub(crate) fn described<'a>(
+pub(crate) fn secret_spec<'a>(
     tool: &'a Tool,
     arguments: Option<&RawValue>,
     catalog: &'a Catalog,
-) -> Result<Option<&'a Arc<ScriptSpec>>, StartsNothing> {
+) -> Result<Option<&'a Arc<ScriptSpec>>, UnknownStartedTool> {
     let spec = |tool: &'a Tool| tool.script().map(|script| &script.spec);
-    let is_start = tool.file().is_none() && tool.path().as_str() == START;
+    let is_start = tool.file().is_none() && tool.path().as_str() == START_TOOL;
     let arguments = arguments.filter(|_| is_start);
     let Some(arguments) = arguments else {
         return Ok(spec(tool));
     };
-    let Started(names) = serde_json::from_str(arguments.get()).unwrap_or_default();
+    let StartedTools(names) = serde_json::from_str(arguments.get()).unwrap_or_default();
     let tools: Option<Vec<_>> = names.iter().map(|name| catalog.tool(name)).collect();
     let tools = tools.filter(|tools| !tools.is_empty());
-    let tools = tools.ok_or(StartsNothing)?;
+    let tools = tools.ok_or(UnknownStartedTool)?;
     let specs: Vec<_> = tools.into_iter().filter_map(|tool| spec(tool)).collect();
     let secretive = specs.iter().find(|spec| has_secrets(spec));
     Ok(secretive.or(specs.first()).copied())
@@ -100,20 +100,20 @@ pub(crate) fn described<'a>(
 
 /// Names of the tools to start. A valid call has one; a rejected one is recorded as well.
 #[derive(Debug, Default)]
-struct Started(Vec<String>);
+struct StartedTools(Vec<String>);
 
-impl<'de> Deserialize<'de> for Started {
+impl<'de> Deserialize<'de> for StartedTools {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader;
 
         impl<'de> Visitor<'de> for Reader {
-            type Value = Started;
+            type Value = StartedTools;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Started, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StartedTools, A::Error> {
                 let mut names = Vec::new();
                 while let Some(key) = map.next_key::<String>()? {
                     let value: &RawValue = map.next_value()?;
@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for Started {
                         names.extend(serde_json::from_str::<String>(value.get()).ok());
                     }
                 }
-                Ok(Started(names))
+                Ok(StartedTools(names))
             }
         }
 
@@ -131,18 +131,18 @@ impl<'de> Deserialize<'de> for Started {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct NoArguments {}
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Named {
+struct RunArguments {
     /// The id of the run.
     run: String,
 }
 
 /// Run in results for models.
 #[derive(Debug, Serialize)]
-struct Run {
+struct RunStatus {
     run: String,
     tool: String,
     status: TaskStatus,
@@ -153,11 +153,11 @@ struct Run {
 }
 
 #[derive(Debug, Serialize)]
-struct Runs {
-    runs: Vec<Run>,
+struct RunList {
+    runs: Vec<RunStatus>,
 }
 
-impl Run {
+impl RunStatus {
     fn new(stored: &StoredTask, tasks: &Tasks) -> Self {
         let task = tasks::public_fields(stored);
         Self {
@@ -171,8 +171,8 @@ impl Run {
     }
 }
 
-async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> {
-    let tasks = served(&context)?;
+async fn start(start: StartArguments, context: CallContext) -> Result<Json<RunStatus>, String> {
+    let tasks = require_tasks(&context)?;
     let server = context.server().clone();
     let (whole, catalog) = (
         server.catalog(),
@@ -202,37 +202,40 @@ async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> 
             ..context.request().clone()
         },
     };
-    let task = tasks.start(server, call).await.map_err(told)?;
-    found(&tasks, &task.task_id, &context).await.map(Json)
+    let task = tasks.start(server, call).await.map_err(describe_error)?;
+    find_run(&tasks, &task.task_id, &context).await.map(Json)
 }
 
-async fn list(_: Nothing, context: CallContext) -> Result<Json<Runs>, String> {
-    let tasks = served(&context)?;
+async fn list(_: NoArguments, context: CallContext) -> Result<Json<RunList>, String> {
+    let tasks = require_tasks(&context)?;
     let all = tasks
         .list(&context.request().principal)
         .await
-        .map_err(told)?;
-    let runs = all.iter().map(|stored| Run::new(stored, &tasks));
-    Ok(Json(Runs {
+        .map_err(describe_error)?;
+    let runs = all.iter().map(|stored| RunStatus::new(stored, &tasks));
+    Ok(Json(RunList {
         runs: runs.collect(),
     }))
 }
 
-async fn status(named: Named, context: CallContext) -> Result<Json<Run>, String> {
-    let tasks = served(&context)?;
-    found(&tasks, &named.run, &context).await.map(Json)
+async fn status(named: RunArguments, context: CallContext) -> Result<Json<RunStatus>, String> {
+    let tasks = require_tasks(&context)?;
+    find_run(&tasks, &named.run, &context).await.map(Json)
 }
 
-async fn output(named: Named, context: CallContext) -> Result<CallToolResult, String> {
-    let tasks = served(&context)?;
+async fn output(named: RunArguments, context: CallContext) -> Result<CallToolResult, String> {
+    let tasks = require_tasks(&context)?;
     let principal = &context.request().principal;
-    let task = tasks.get(&named.run, principal).await.map_err(told)?;
-    let task = task.ok_or_else(|| no_such(&named.run))?;
+    let task = tasks
+        .get(&named.run, principal)
+        .await
+        .map_err(describe_error)?;
+    let task = task.ok_or_else(|| unknown_run_message(&named.run))?;
     match task.task.status {
         TaskStatus::Completed => {
-            result(&task).ok_or_else(|| "The result can't be read.".to_owned())
+            task_result(&task).ok_or_else(|| "The result can't be read.".to_owned())
         }
-        TaskStatus::Failed => Err(task.error.map_or_else(String::new, told)),
+        TaskStatus::Failed => Err(task.error.map_or_else(String::new, describe_error)),
         TaskStatus::Cancelled => Err("The run was stopped.".to_owned()),
         TaskStatus::Working | TaskStatus::InputRequired => {
             let said = tasks.log_text(&named.run).unwrap_or_default();
@@ -244,35 +247,37 @@ async fn output(named: Named, context: CallContext) -> Result<CallToolResult, St
     }
 }
 
-async fn stop(named: Named, context: CallContext) -> Result<&'static str, String> {
-    let tasks = served(&context)?;
-    found(&tasks, &named.run, &context).await?;
+async fn stop(named: RunArguments, context: CallContext) -> Result<&'static str, String> {
+    let tasks = require_tasks(&context)?;
+    find_run(&tasks, &named.run, &context).await?;
     let stopped = tasks.cancel(&named.run, &context.request().principal).await;
-    stopped.map_err(told)?;
+    stopped.map_err(describe_error)?;
     Ok("The run is told to stop, if it is not over.")
 }
 
-fn result(task: &DetailedTask) -> Option<CallToolResult> {
+fn task_result(task: &DetailedTask) -> Option<CallToolResult> {
     serde_json::from_str(task.result.as_ref()?.get()).ok()
 }
 
-async fn found(tasks: &Tasks, id: &str, context: &CallContext) -> Result<Run, String> {
+async fn find_run(tasks: &Tasks, id: &str, context: &CallContext) -> Result<RunStatus, String> {
     let stored = tasks.stored_task(id, &context.request().principal).await;
-    let stored = stored.map_err(told)?.ok_or_else(|| no_such(id))?;
-    Ok(Run::new(&stored, tasks))
+    let stored = stored
+        .map_err(describe_error)?
+        .ok_or_else(|| unknown_run_message(id))?;
+    Ok(RunStatus::new(&stored, tasks))
 }
 
-fn served(context: &CallContext) -> Result<Arc<Tasks>, String> {
+fn require_tasks(context: &CallContext) -> Result<Arc<Tasks>, String> {
     let tasks = context.server().tasks().cloned();
     tasks.ok_or_else(|| "This server has no database to keep runs in.".to_owned())
 }
 
-fn no_such(run: &str) -> String {
+fn unknown_run_message(run: &str) -> String {
     format!("There is no run `{run}`, or no longer; runs_list has those that there are.")
 }
 
 /// Formats an error as a sentence.
-fn told(error: ErrorObject) -> String {
+fn describe_error(error: ErrorObject) -> String {
     format!(
         "It failed: {}.",
         input_rounds::message_without_capabilities(error)
