@@ -94,7 +94,7 @@ where
             Err(busy) => {
                 metrics.count_refusal(Rejection::Busy);
                 record.set_outcome(Busy::NAME);
-                Err(call::busy_with(&format!("The {kind} `{name}`"), busy))
+                Err(call::busy_error(&format!("The {kind} `{name}`"), busy))
             }
         }
     }

@@ -27,7 +27,7 @@ pub(crate) const INVALID_ARGUMENTS: &str = "Invalid arguments: ";
 
 /// Valid call: the client has the required capabilities, and the arguments are valid.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct ScriptCall {
     server: Server,
     script: Arc<Script>,
     method: &'static str,
@@ -41,14 +41,14 @@ pub(crate) struct Call {
 
 /// Reason for rejecting a call.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum CallRejection {
     /// The client lacks a capability.
     Capability(ErrorObject),
     /// The arguments are invalid.
     Arguments(String),
 }
 
-impl Refusal {
+impl CallRejection {
     /// Returns the error for methods whose result cannot express it.
     pub(crate) fn into_error(self, wire: Wire) -> ErrorObject {
         match (self, wire) {
@@ -66,11 +66,11 @@ impl Refusal {
 }
 
 /// Hint beside an argument that a tool does not declare.
-const UNKNOWN_NAME: &str = "(If the client adds such an argument to every call by itself, the operator can have it \
+const UNKNOWN_ARGUMENT_HINT: &str = "(If the client adds such an argument to every call by itself, the operator can have it \
                             left out: `[arguments] ignore` in mcpd.toml.)";
 
 /// Text of the arguments of a call; absent ones, and `null`, are an empty object.
-pub(crate) fn text_of(arguments: Option<&RawValue>) -> &str {
+pub(crate) fn arguments_text(arguments: Option<&RawValue>) -> &str {
     match arguments.map(RawValue::get) {
         None | Some("null") => "{}",
         Some(text) => text,
@@ -78,7 +78,7 @@ pub(crate) fn text_of(arguments: Option<&RawValue>) -> &str {
 }
 
 /// Arguments of a method whose values are text only.
-pub(crate) fn arguments(
+pub(crate) fn text_arguments(
     texts: impl IntoIterator<Item = (impl Into<String>, String)>,
 ) -> JsonObject {
     let texts = texts.into_iter();
@@ -87,37 +87,37 @@ pub(crate) fn arguments(
         .collect()
 }
 
-impl Call {
+impl ScriptCall {
     /// Checks everything that can be checked before a run.
     ///
     /// # Errors
     ///
-    /// See [`Refusal`].
+    /// See [`CallRejection`].
     pub(crate) fn new(
         server: &Server,
         script: &Arc<Script>,
         (method, name): (&'static str, &str),
         arguments: Option<&RawValue>,
         context: &Context,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, CallRejection> {
         if let Some(required) = &script.required {
             input_rounds::require_capabilities(&context.capabilities, required)
                 .inspect_err(|_| context.record.set_outcome("missing-capability"))
-                .map_err(Refusal::Capability)?;
+                .map_err(CallRejection::Capability)?;
         }
         let known = script.policy.drop_ignored(&script.spec, arguments);
         let arguments = known.as_deref().or(arguments);
         let repaired = match &script.schemas.input {
             Some(schema) => schema
                 .check_arguments(arguments)
-                .map_err(Refusal::Arguments)?,
+                .map_err(CallRejection::Arguments)?,
             None => None,
         };
         let arguments = repaired.as_deref().or(arguments);
         let invocation = script
             .spec
             .invocation_with_env(&|name| script.policy.variable(name), arguments)
-            .map_err(|faults| Refusal::Arguments(told(&faults)))?;
+            .map_err(|faults| CallRejection::Arguments(describe_faults(&faults)))?;
         let id = random_id::new();
         context.record.set_call_id(&id);
         Ok(Self {
@@ -142,7 +142,7 @@ impl Call {
     /// # Errors
     ///
     /// See [`CallFailure`].
-    pub(crate) async fn result<R, F>(
+    pub(crate) async fn run_to_result<R, F>(
         &self,
         resumption: Resumption,
         interpret: impl Fn(Arc<Script>, Outcome) -> F,
@@ -171,7 +171,7 @@ impl Call {
                 &self.context,
             )
             .await
-            .map_err(|error| self.script.not_run(&error))?;
+            .map_err(|error| self.script.log_not_run(&error))?;
             Ok(interpret(Arc::clone(&self.script), outcome).await)
         };
         input_rounds::run_rounds(&self.server, &self.context, binding, resumption, run).await
@@ -179,7 +179,7 @@ impl Call {
 }
 
 /// Starts a call of a tool.
-pub(crate) fn start(
+pub(crate) fn start_tool_call(
     server: &Server,
     script: &Arc<Script>,
     arguments: Option<&RawValue>,
@@ -187,10 +187,12 @@ pub(crate) fn start(
     context: &Context,
 ) -> Called {
     let named = ("tools/call", script.path.as_str());
-    match Call::new(server, script, named, arguments, context) {
+    match ScriptCall::new(server, script, named, arguments, context) {
         Ok(call) => Called::Started(Box::pin(tool_result(call, resumption))),
-        Err(Refusal::Arguments(faults)) => Called::refused(Ok(invalid_arguments(&faults).into())),
-        Err(Refusal::Capability(error)) => Called::refused(match context.version.wire() {
+        Err(CallRejection::Arguments(faults)) => {
+            Called::refused(Ok(invalid_arguments(&faults).into()))
+        }
+        Err(CallRejection::Capability(error)) => Called::refused(match context.version.wire() {
             Wire::Stateless => Err(error),
             // The stateful wire has no such error; the model can at least report it to its user.
             Wire::Stateful => Ok(CallToolResult::error(error.message).into()),
@@ -199,12 +201,12 @@ pub(crate) fn start(
 }
 
 async fn tool_result(
-    call: Call,
+    call: ScriptCall,
     resumption: Resumption,
 ) -> Result<Interactive<CallToolResult>, ErrorObject> {
     let shelf = call.shelf();
     let interpret = |script, outcome| output::tool_result(script, outcome, shelf.clone());
-    match call.result(resumption, interpret).await {
+    match call.run_to_result(resumption, interpret).await {
         Ok(result) => Ok(result),
         Err(failure) => failure.into_tool_result().map(Interactive::from),
     }
@@ -213,27 +215,27 @@ async fn tool_result(
 /// Logs why `name` did not run, unless the server is merely busy, and returns the failure for the
 /// caller, which says whether a retry makes sense. `subject` names it to the caller, such as "The
 /// command".
-pub(crate) fn not_run(name: &ScriptPath, subject: &str, error: &RunError) -> CallFailure {
+pub(crate) fn log_not_run(name: &ScriptPath, subject: &str, error: &RunError) -> CallFailure {
     if !matches!(error, RunError::Busy(_)) {
         tracing::error!(tool = %name, "failed to {}", chain(error));
     }
-    told_of(subject, error)
+    describe_not_run(subject, error)
 }
 
 /// Suggested retry delay for an executor that is shared with other users, and whose load is
 /// unknown.
-const SHARED_WAIT: Duration = Duration::from_secs(1);
+const SHARED_EXECUTOR_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Returns the part of the failure that the caller may know.
-pub(crate) fn told_of(subject: &str, error: &RunError) -> CallFailure {
+pub(crate) fn describe_not_run(subject: &str, error: &RunError) -> CallFailure {
     CallFailure::NoResult(match error {
-        RunError::Busy(busy) => return CallFailure::Error(busy_with(subject, *busy)),
+        RunError::Busy(busy) => return CallFailure::Error(busy_error(subject, *busy)),
         RunError::Start(StartError::Busy { queued, .. }) => {
             let busy = Busy::Server {
                 waiting: *queued,
-                wait: SHARED_WAIT,
+                wait: SHARED_EXECUTOR_RETRY_DELAY,
             };
-            return CallFailure::Error(busy_with(subject, busy));
+            return CallFailure::Error(busy_error(subject, busy));
         }
         RunError::Start(StartError::Unenforceable { .. }) => format!(
             "{subject} can't be run safely here: this system lacks something that confines it. The log says what."
@@ -245,7 +247,7 @@ pub(crate) fn told_of(subject: &str, error: &RunError) -> CallFailure {
 
 /// Error of a call that a full queue rejects. It is an error and no result, because the client
 /// can retry and the model need not know.
-pub(crate) fn busy_with(subject: &str, busy: Busy) -> ErrorObject {
+pub(crate) fn busy_error(subject: &str, busy: Busy) -> ErrorObject {
     let (reason, wait) = match busy {
         Busy::Script { waiting, wait } => {
             let reason = format!("{subject} is busy: {waiting} calls of it are waiting already");
@@ -261,16 +263,16 @@ pub(crate) fn busy_with(subject: &str, busy: Busy) -> ErrorObject {
 
 impl Script {
     /// Logs why it did not run, and returns the failure for its caller.
-    pub(crate) fn not_run(&self, error: &RunError) -> CallFailure {
-        not_run(&self.path, &format!("The script `{}`", self.path), error)
+    pub(crate) fn log_not_run(&self, error: &RunError) -> CallFailure {
+        log_not_run(&self.path, &format!("The script `{}`", self.path), error)
     }
 }
 
 /// Formats faults, one per line.
-pub(crate) fn told(faults: &[ArgumentFault]) -> String {
+pub(crate) fn describe_faults(faults: &[ArgumentFault]) -> String {
     let mut lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
     if faults.iter().any(ArgumentFault::is_unknown_name) {
-        lines.push(UNKNOWN_NAME.to_owned());
+        lines.push(UNKNOWN_ARGUMENT_HINT.to_owned());
     }
     lines.join("\n")
 }

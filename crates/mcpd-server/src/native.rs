@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::call::{invalid_arguments, text_of};
+use crate::call::{arguments_text, invalid_arguments};
 use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::output::without_position;
@@ -241,7 +241,9 @@ impl NativeTool {
     /// Checks the arguments and, if they are valid, calls the function.
     pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> Run {
         match self.schema.check_arguments(arguments) {
-            Ok(repaired) => (self.start)(text_of(repaired.as_deref().or(arguments)), context),
+            Ok(repaired) => {
+                (self.start)(arguments_text(repaired.as_deref().or(arguments)), context)
+            }
             Err(faults) => refused(&faults),
         }
     }

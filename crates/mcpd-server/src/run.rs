@@ -1,6 +1,6 @@
 //! One run of a script for a request: its environment and its input files.
 
-mod lack;
+mod hidden_files;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
 
-use self::lack::Lack;
+use self::hidden_files::HiddenFileSearch;
 use crate::Server;
 use crate::admission::Rejection;
 use crate::context::Context;
@@ -37,7 +37,7 @@ use crate::tool::Script;
 use crate::trace::TraceContext;
 
 /// Maximum size of stdin that is also passed as a variable, in bytes.
-const MAX_ARGUMENTS: usize = 32 * 1024;
+const MAX_ARGUMENTS_VARIABLE: usize = 32 * 1024;
 
 /// Request that a run serves: the method and the name in it.
 #[derive(Debug, Clone, Copy)]
@@ -118,21 +118,21 @@ pub(crate) async fn run(
     round: &RoundInput,
     context: &Context,
 ) -> Result<Outcome, RunError> {
-    let files = files(server, script, purpose, round, context)
+    let files = write_input_files(server, script, purpose, round, context)
         .await
         .map_err(RunError::Files)?;
     let mut command = command(script, purpose, input);
     if let Some(files) = &files {
-        command = files.show(command);
+        command = files.add_to(command);
     }
     let speaker = match script.spec.output {
         OutputFormat::Text if purpose.method == CallToolRequest::NAME => Speaker::TextScript,
         _ => Speaker::Script,
     };
     // A failed or cancelled run may have changed the state before.
-    let _told = script.spec.state.then(|| {
+    let _publish_on_drop = script.spec.state.then(|| {
         let uri = script.path.state_uri();
-        Told(
+        PublishOnDrop(
             Arc::clone(server.subscribers()),
             Event::ResourceUpdated(uri),
         )
@@ -150,9 +150,9 @@ pub(crate) async fn run(
 }
 
 /// Publishes an event when it is dropped.
-struct Told(Arc<Subscribers>, Event);
+struct PublishOnDrop(Arc<Subscribers>, Event);
 
-impl Drop for Told {
+impl Drop for PublishOnDrop {
     fn drop(&mut self) {
         self.0.publish(&self.1);
     }
@@ -195,13 +195,13 @@ pub(crate) async fn execute(
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
     let span = context.record.span().start_run(job.path);
-    let command = traced(command, &span.continue_trace(context.trace.clone()));
-    let ended = take_turn((server, context), job, command, on_line).await;
+    let command = with_trace(command, &span.continue_trace(context.trace.clone()));
+    let ended = run_when_permitted((server, context), job, command, on_line).await;
     span.finish_run(&ended);
     ended
 }
 
-async fn take_turn(
+async fn run_when_permitted(
     (server, context): (&Server, &Context),
     Job {
         path,
@@ -214,25 +214,25 @@ async fn take_turn(
     let arrived = Instant::now();
     let runs = &server.admission().runs;
     let script_queue = runs.script_queue(path.as_str(), policy.concurrency_limit());
-    let turn = runs.acquire(&context.principal, &script_queue).await;
-    let turn = turn.map_err(|busy| {
+    let permit = runs.acquire(&context.principal, &script_queue).await;
+    let permit = permit.map_err(|busy| {
         server.metrics().count_refusal(Rejection::Busy);
         RunError::Busy(busy)
     })?;
     // A script whose call was cancelled has a grace period, and keeps its turn until it has
     // ended.
-    let command = command.hold(Arc::new(turn));
+    let command = command.hold(Arc::new(permit));
     let run = server.metrics().start_run();
     let waited = arrived.elapsed();
-    let lack = Lack::of(&command, policy);
-    let ended = execute_with(server.executor(), policy, format, command, on_line).await;
+    let search = HiddenFileSearch::of(&command, policy);
+    let ended = run_redacted(server.executor(), policy, format, command, on_line).await;
     run.finish(&ended);
     let mut outcome = ended?;
     outcome.timing.queued += waited;
-    if let Some(lack) = lack {
-        lack.find(path, &mut outcome).await;
+    if let Some(search) = search {
+        search.find(path, &mut outcome).await;
     }
-    server.gaps().report(&outcome.enforced);
+    server.missing_enforcement().report(&outcome.enforced);
     regain_files(server, policy);
     report_leftovers(path, &outcome);
     Ok(outcome)
@@ -270,7 +270,7 @@ fn report_leftovers(path: &ScriptPath, outcome: &Outcome) {
 }
 
 /// Runs `command` on any executor, without queueing, for mcpd itself.
-pub(crate) async fn execute_with(
+pub(crate) async fn run_redacted(
     executor: &Executor,
     policy: &EffectivePolicy,
     format: OutputFormat,
@@ -284,11 +284,11 @@ pub(crate) async fn execute_with(
         outcome.stdout.terminal = None;
         outcome.stderr.terminal = None;
     }
-    redacted(policy, format, outcome).await
+    redact_outcome(policy, format, outcome).await
 }
 
 /// Redacts the outcome, except for kept files: these are redacted when they are read.
-async fn redacted(
+async fn redact_outcome(
     policy: &EffectivePolicy,
     format: OutputFormat,
     mut outcome: Outcome,
@@ -312,9 +312,9 @@ async fn redacted(
 
 /// Missing mechanisms that were reported: each is logged once, not for every run.
 #[derive(Debug, Default)]
-pub(crate) struct Gaps(Mutex<BTreeSet<String>>);
+pub(crate) struct MissingEnforcement(Mutex<BTreeSet<String>>);
 
-impl Gaps {
+impl MissingEnforcement {
     fn report(&self, enforced: &Enforcement) {
         for missing in &enforced.missing {
             // One mechanism may lack several things.
@@ -325,7 +325,7 @@ impl Gaps {
     }
 }
 
-impl Gaps {
+impl MissingEnforcement {
     /// Logs the mechanisms that only probes lack.
     pub(crate) fn report_probe(&self, missing: &[MissingMechanism]) {
         for missing in missing {
@@ -344,44 +344,46 @@ fn command(script: &Script, purpose: Purpose<'_>, input: &Input) -> Command {
         .command_with(input.file.as_deref())
         .args(&input.args)
         .stdin(input.stdin.clone());
-    let command = identified(command, purpose.call_id);
+    let command = with_call_id(command, purpose.call_id);
     let variables = input.env.iter();
     let command = variables.fold(command, |command, (name, value)| command.env(name, value));
     // JSON, as scripts for action endpoints expect it.
     match str::from_utf8(&input.stdin) {
-        Ok(arguments) if arguments.len() <= MAX_ARGUMENTS => command.env("TOOL_ARGS", arguments),
+        Ok(arguments) if arguments.len() <= MAX_ARGUMENTS_VARIABLE => {
+            command.env("TOOL_ARGS", arguments)
+        }
         _ => command,
     }
 }
 
 /// Adds the id of the call to a command.
-pub(crate) fn identified(command: Command, call_id: &str) -> Command {
+pub(crate) fn with_call_id(command: Command, call_id: &str) -> Command {
     command.env("MCPD_CALL_ID", call_id)
 }
 
 /// Adds the trace context to a command.
-fn traced(command: Command, trace: &TraceContext) -> Command {
+fn with_trace(command: Command, trace: &TraceContext) -> Command {
     trace.members().fold(command, |command, (name, value)| {
         command.env(name.to_ascii_uppercase(), value)
     })
 }
 
 /// Files that live as long as the run, and the variables that name them.
-struct Files {
+struct InputFiles {
     variables: Vec<(&'static str, PathBuf)>,
     directory: ScopeGuard<TempDir, fn(TempDir)>,
 }
 
 /// Removes the files on the thread pool, because removal blocks.
-fn remove_aside(directory: TempDir) {
+fn remove_in_background(directory: TempDir) {
     if let Ok(runtime) = Handle::try_current() {
         drop(runtime.spawn_blocking(move || drop(directory)));
     }
 }
 
-impl Files {
+impl InputFiles {
     /// Adds the variables, and makes the directory visible in the sandbox.
-    fn show(&self, command: Command) -> Command {
+    fn add_to(&self, command: Command) -> Command {
         let command = command.visible(self.directory.path());
         let variables = self.variables.iter();
         variables.fold(command, |command, (name, path)| command.env(name, path))
@@ -389,13 +391,13 @@ impl Files {
 }
 
 /// Writes the values that are too large or too private for a variable; `None` for most runs.
-async fn files(
+async fn write_input_files(
     server: &Server,
     script: &Script,
     purpose: Purpose<'_>,
     round: &RoundInput,
     context: &Context,
-) -> std::io::Result<Option<Files>> {
+) -> std::io::Result<Option<InputFiles>> {
     let mut contents = Vec::new();
     if let Some(responses) = &round.responses {
         contents.push(("MCPD_INPUT_RESPONSES", encode(responses)?));
@@ -404,7 +406,7 @@ async fn files(
         contents.push(("MCPD_REQUEST_STATE", state.get().as_bytes().to_vec()));
     }
     if script.spec.context {
-        contents.push(("MCPD_CONTEXT", encode(&described(purpose, context))?));
+        contents.push(("MCPD_CONTEXT", encode(&caller_context(purpose, context))?));
     }
     if contents.is_empty() {
         return Ok(None);
@@ -419,7 +421,7 @@ fn write(
     inputs: &Path,
     contents: Vec<(&'static str, Vec<u8>)>,
     run_as: Option<RunAs>,
-) -> std::io::Result<Files> {
+) -> std::io::Result<InputFiles> {
     if run_as.is_some() {
         // Scripts of any user enter this directory.
         private_dir::set_mode(inputs, 0o711)?;
@@ -432,19 +434,19 @@ fn write(
             .path()
             .join(format!("{}.json", name.to_ascii_lowercase()));
         std::fs::write(&path, bytes)?;
-        give(&path, run_as)?;
+        change_owner(&path, run_as)?;
         variables.push((name, path));
     }
-    give(directory.path(), run_as)?;
-    Ok(Files {
+    change_owner(directory.path(), run_as)?;
+    Ok(InputFiles {
         variables,
-        directory: scopeguard::guard(directory, remove_aside),
+        directory: scopeguard::guard(directory, remove_in_background),
     })
 }
 
 /// Changes the owner of a file to the user that the script runs as, if that is another one.
 #[cfg(unix)]
-pub(crate) fn give(path: &Path, run_as: Option<RunAs>) -> std::io::Result<()> {
+pub(crate) fn change_owner(path: &Path, run_as: Option<RunAs>) -> std::io::Result<()> {
     match run_as {
         Some(run_as) => std::os::unix::fs::chown(path, Some(run_as.user), Some(run_as.group)),
         None => Ok(()),
@@ -453,7 +455,7 @@ pub(crate) fn give(path: &Path, run_as: Option<RunAs>) -> std::io::Result<()> {
 
 /// Does nothing: on this system scripts run as the same user.
 #[cfg(not(unix))]
-pub(crate) fn give(_: &Path, _: Option<RunAs>) -> std::io::Result<()> {
+pub(crate) fn change_owner(_: &Path, _: Option<RunAs>) -> std::io::Result<()> {
     Ok(())
 }
 
@@ -462,7 +464,7 @@ fn encode(value: &impl Serialize) -> std::io::Result<Vec<u8>> {
 }
 
 /// Context of the caller for scripts that declare `context`.
-fn described(purpose: Purpose<'_>, context: &Context) -> serde_json::Value {
+fn caller_context(purpose: Purpose<'_>, context: &Context) -> serde_json::Value {
     json!({
         "method": purpose.method,
         "name": purpose.name,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::call::text_of;
+use crate::call::arguments_text;
 
 use effort::Outline;
 
@@ -110,7 +110,8 @@ impl Schema {
         &self,
         arguments: Option<&RawValue>,
     ) -> Result<Option<Box<RawValue>>, String> {
-        let value = serde_json::from_str(text_of(arguments)).map_err(|error| error.to_string())?;
+        let value =
+            serde_json::from_str(arguments_text(arguments)).map_err(|error| error.to_string())?;
         match (self.check_as(&value, of_options), arguments) {
             (Ok(()), _) => Ok(None),
             (Err(faults), None) => Err(faults),

@@ -20,7 +20,7 @@ use crate::handler::lifecycle;
 use crate::metrics::Metrics;
 use crate::principal::Principal;
 use crate::private_dir::LazyDirectory;
-use crate::run::Gaps;
+use crate::run::MissingEnforcement;
 use crate::seal::Seal;
 use crate::spans::Spans;
 use crate::subscribers::{Event, Subscribers};
@@ -56,7 +56,7 @@ struct Inner {
     probes: Executor,
     current: Mutex<Current>,
     admission: Admission,
-    gaps: Gaps,
+    missing_enforcement: MissingEnforcement,
     metrics: Arc<Metrics>,
     spans: Spans,
     auditor: Option<Arc<Auditor>>,
@@ -213,8 +213,8 @@ impl Server {
     }
 
     /// Reported gaps in the confinement.
-    pub(crate) fn gaps(&self) -> &Gaps {
-        &self.inner.gaps
+    pub(crate) fn missing_enforcement(&self) -> &MissingEnforcement {
+        &self.inner.missing_enforcement
     }
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {

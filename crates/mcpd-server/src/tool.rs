@@ -358,7 +358,9 @@ impl Tool {
             return Called::refused(Ok(CallToolResult::error(reason).into()));
         }
         match &self.body {
-            Body::Script(script) => call::start(server, script, arguments, resumption, context),
+            Body::Script(script) => {
+                call::start_tool_call(server, script, arguments, resumption, context)
+            }
             Body::Command(tool) => tool.call(server, arguments, context),
             Body::Native(tool) => {
                 self.run_with_permit(server, context, |context| tool.call(arguments, context))

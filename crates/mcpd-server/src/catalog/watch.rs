@@ -23,14 +23,14 @@ pub(super) struct Watch {
     identities: Vec<Option<Identity>>,
     /// Tells that the system could report no changes when the watch began. A later attempt may
     /// succeed: descriptors are short for a moment only.
-    is_makeshift: bool,
-    gaps: Gaps,
+    is_polling: bool,
+    unwatched: UnwatchedDirectories,
     _watcher: Option<Box<dyn Watcher + Send + Sync>>,
 }
 
 /// Directories that are not watched. Clones share one list.
 #[derive(Debug, Clone, Default)]
-struct Gaps {
+struct UnwatchedDirectories {
     /// Directories that could not be watched, such as unreadable ones.
     errors: Arc<Mutex<Vec<notify::Error>>>,
     /// Set once a root was removed, and its watch with it. A new directory in its place may have
@@ -48,17 +48,18 @@ impl Watch {
         // Walks the directory tree, which blocks.
         let start = move || {
             // Taken before the watch starts, so that a root replaced in between is noticed.
-            let identities = identities(&roots);
-            let gaps = Gaps::default();
-            let watcher = RecommendedWatcher::new(announce(&changed, &gaps, &roots), config());
-            let is_makeshift = watcher.is_err();
+            let identities = root_identities(&roots);
+            let unwatched = UnwatchedDirectories::default();
+            let watcher =
+                RecommendedWatcher::new(event_handler(&changed, &unwatched, &roots), config());
+            let is_polling = watcher.is_err();
             let watcher = watcher
-                .and_then(|watcher| watching(watcher, &roots))
-                .and_then(|watcher| gaps.take_readable().map_or(Ok(watcher), Err))
+                .and_then(|watcher| watch_all(watcher, &roots))
+                .and_then(|watcher| unwatched.take_readable().map_or(Ok(watcher), Err))
                 .or_else(|error| {
                     tracing::warn!(%error, "failed to watch the roots; looking every {POLL_INTERVAL:?} instead");
                     let config = config().with_poll_interval(POLL_INTERVAL);
-                    watching(PollWatcher::new(announce(&changed, &gaps, &roots), config)?, &roots)
+                    watch_all(PollWatcher::new(event_handler(&changed, &unwatched, &roots), config)?, &roots)
                 })
                 .inspect_err(|error| {
                     tracing::error!(%error, "failed to watch the roots; changes need a restart");
@@ -67,8 +68,8 @@ impl Watch {
             Self {
                 identities,
                 roots,
-                is_makeshift,
-                gaps,
+                is_polling,
+                unwatched,
                 _watcher: watcher,
             }
         };
@@ -77,8 +78,8 @@ impl Watch {
             .unwrap_or_else(|_| Self {
                 roots: Vec::new(),
                 identities: Vec::new(),
-                is_makeshift: false,
-                gaps: Gaps::default(),
+                is_polling: false,
+                unwatched: UnwatchedDirectories::default(),
                 _watcher: None,
             })
     }
@@ -86,44 +87,44 @@ impl Watch {
     /// Returns whether the roots are still the watched directories, and cannot be watched any
     /// better.
     pub(super) async fn is_current(&self) -> bool {
-        let (roots, is_makeshift) = (self.roots.clone(), self.is_makeshift);
-        let gaps = self.gaps.clone();
+        let (roots, is_polling) = (self.roots.clone(), self.is_polling);
+        let unwatched = self.unwatched.clone();
         let look = move || {
-            let is_better = is_makeshift && can_watch()
-                || gaps.has_lost_root.load(Ordering::Relaxed)
-                || gaps.take_readable().is_some();
-            (identities(&roots), is_better)
+            let is_better = is_polling && can_watch()
+                || unwatched.has_lost_root.load(Ordering::Relaxed)
+                || unwatched.take_readable().is_some();
+            (root_identities(&roots), is_better)
         };
         let seen = tokio::task::spawn_blocking(look).await;
         seen.is_ok_and(|(now, is_better)| now == self.identities && !is_better)
     }
 }
 
-impl Gaps {
+impl UnwatchedDirectories {
     fn add(&self, error: notify::Error) {
-        let mut gaps = lock(&self.errors);
-        let is_there = |gap: &notify::Error| gap.paths.iter().any(|path| path.exists());
-        gaps.retain(|gap| gap.paths != error.paths && is_there(gap));
-        gaps.push(error);
+        let mut unwatched = lock(&self.errors);
+        let is_there = |error: &notify::Error| error.paths.iter().any(|path| path.exists());
+        unwatched.retain(|known| known.paths != error.paths && is_there(known));
+        unwatched.push(error);
     }
 
     /// Returns the error of an unwatched directory that can be read, if there is one. Unreadable
     /// directories serve nothing.
     fn take_readable(&self) -> Option<notify::Error> {
-        let mut gaps = lock(&self.errors);
+        let mut unwatched = lock(&self.errors);
         let is_readable =
-            |gap: &notify::Error| gap.paths.iter().any(|path| path.read_dir().is_ok());
-        let place = gaps.iter().position(is_readable)?;
-        Some(gaps.swap_remove(place))
+            |error: &notify::Error| error.paths.iter().any(|path| path.read_dir().is_ok());
+        let place = unwatched.iter().position(is_readable)?;
+        Some(unwatched.swap_remove(place))
     }
 }
 
-fn identities(roots: &[PathBuf]) -> Vec<Option<Identity>> {
-    roots.iter().map(|root| identity(root)).collect()
+fn root_identities(roots: &[PathBuf]) -> Vec<Option<Identity>> {
+    roots.iter().map(|root| root_identity(root)).collect()
 }
 
 #[cfg(unix)]
-fn identity(root: &Path) -> Option<Identity> {
+fn root_identity(root: &Path) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt as _;
     root.metadata()
         .ok()
@@ -132,7 +133,7 @@ fn identity(root: &Path) -> Option<Identity> {
 
 /// Elsewhere only its existence is known.
 #[cfg(not(unix))]
-fn identity(root: &Path) -> Option<Identity> {
+fn root_identity(root: &Path) -> Option<Identity> {
     root.metadata().ok().map(|_| (0, 0))
 }
 
@@ -142,7 +143,7 @@ fn can_watch() -> bool {
 }
 
 /// Watches all `roots` with the watcher.
-fn watching(
+fn watch_all(
     mut watcher: impl Watcher + Send + Sync + 'static,
     roots: &[PathBuf],
 ) -> notify::Result<Box<dyn Watcher + Send + Sync>> {
@@ -152,21 +153,21 @@ fn watching(
     Ok(Box::new(watcher))
 }
 
-fn announce(
+fn event_handler(
     changed: &Arc<Notify>,
-    gaps: &Gaps,
+    unwatched: &UnwatchedDirectories,
     roots: &[PathBuf],
 ) -> impl Fn(notify::Result<Event>) + Send + 'static {
-    let (changed, gaps, roots) = (Arc::clone(changed), gaps.clone(), roots.to_vec());
+    let (changed, unwatched, roots) = (Arc::clone(changed), unwatched.clone(), roots.to_vec());
     move |event| {
         match event {
             Ok(event) if event.kind.is_remove() => {
                 if event.paths.iter().any(|path| roots.contains(path)) {
-                    gaps.has_lost_root.store(true, Ordering::Relaxed);
+                    unwatched.has_lost_root.store(true, Ordering::Relaxed);
                 }
             }
             Ok(_) => {}
-            Err(error) => gaps.add(error),
+            Err(error) => unwatched.add(error),
         }
         // An error means that events were lost, so a scan is due.
         changed.notify_one();
@@ -192,23 +193,23 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_directory_that_can_be_read_at_last_is_watched() {
+    async fn directory_that_becomes_readable_is_watched() {
         let root = tempfile::tempdir().unwrap();
         let (closed, gone) = (root.path().join("closed"), root.path().join("gone"));
         let changed = Arc::new(Notify::new());
         let watch = Watch::start(vec![root.path().to_owned()], Arc::clone(&changed)).await;
-        let announce = announce(&changed, &watch.gaps, &watch.roots);
+        let event_handler = event_handler(&changed, &watch.unwatched, &watch.roots);
         for path in [&closed, &gone, &closed] {
-            announce(Err(notify::Error::generic("closed").add_path(path.clone())));
+            event_handler(Err(notify::Error::generic("closed").add_path(path.clone())));
         }
-        assert_eq!(lock(&watch.gaps.errors).len(), 1);
+        assert_eq!(lock(&watch.unwatched.errors).len(), 1);
         assert!(watch.is_current().await);
         fs::create_dir(&closed).unwrap();
         assert!(!watch.is_current().await);
     }
 
     #[tokio::test]
-    async fn root_made_again_with_the_same_number_is_watched_anew() {
+    async fn recreated_root_with_the_same_inode_is_watched_anew() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().join("root");
         fs::create_dir(&root).unwrap();
@@ -219,12 +220,12 @@ mod tests {
         changed.notified().await;
         fs::create_dir(&root).unwrap();
         // As if the file system had reused the inode number.
-        watch.identities = identities(&watch.roots);
+        watch.identities = root_identities(&watch.roots);
         assert!(!watch.is_current().await);
     }
 
     #[test]
-    fn links_are_watched_but_not_what_is_behind_them() {
+    fn links_are_watched_without_their_targets() {
         let outside = tempfile::tempdir().unwrap();
         let real = tempfile::tempdir().unwrap();
         symlink(outside.path(), real.path().join("link")).unwrap();
@@ -235,7 +236,7 @@ mod tests {
         let (sender, events) = mpsc::channel();
         let tell = move |event: notify::Result<Event>| sender.send(event.unwrap()).unwrap();
         let watcher = RecommendedWatcher::new(tell, config()).unwrap();
-        let _watcher = watching(watcher, std::slice::from_ref(&root)).unwrap();
+        let _watcher = watch_all(watcher, std::slice::from_ref(&root)).unwrap();
         fs::write(outside.path().join("beyond"), "").unwrap();
         fs::write(root.join("directory/script"), "").unwrap();
         // Events arrive in order.

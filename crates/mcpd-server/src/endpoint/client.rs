@@ -8,7 +8,7 @@ use mcpd_scriptspec::{OutputFormat, ScriptPath, ScriptSpec, excerpt};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::call::told_of;
+use crate::call::describe_not_run;
 use crate::input_rounds::CallFailure;
 use crate::output;
 use crate::policy::{EffectivePolicy, Policy};
@@ -78,7 +78,7 @@ impl Unanswered {
 impl From<RunError> for Unanswered {
     fn from(error: RunError) -> Self {
         Self {
-            told: told_of("The endpoint", &error),
+            told: describe_not_run("The endpoint", &error),
             reason: format!("failed to {error}"),
         }
     }

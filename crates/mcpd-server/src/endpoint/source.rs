@@ -112,7 +112,7 @@ impl Endpoint {
             arguments: None,
         };
         let command = client.command(&policy, &asked).limits(limits);
-        let run = run::execute_with(executor, &policy, OutputFormat::Json, command, |_| {});
+        let run = run::run_redacted(executor, &policy, OutputFormat::Json, command, |_| {});
         let outcome = run.await.map_err(Unanswered::from);
         let answer = outcome.and_then(|outcome| client.answer(&outcome));
         let wrong = |reason: &str| format!("did not list its tools: {reason}");

@@ -4,7 +4,7 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{GetPromptRequestParams, Params};
 
 use crate::Server;
-use crate::call::{self, Call};
+use crate::call::{self, ScriptCall};
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::input_rounds::Resumption;
@@ -38,7 +38,7 @@ pub(crate) fn get(
     context
         .record
         .set_tool(prompt.path(), prompt.behind().spec());
-    let arguments = call::arguments(params.arguments.unwrap_or_default());
+    let arguments = call::text_arguments(params.arguments.unwrap_or_default());
     let given = raw(&arguments);
     let behind = prompt.behind();
     context
@@ -56,13 +56,16 @@ pub(crate) fn get(
         }
     };
     let named = ("prompts/get", prompt.path().as_str());
-    let call = Call::new(server, script, named, Some(&given), &context)
+    let call = ScriptCall::new(server, script, named, Some(&given), &context)
         .map_err(|refusal| refusal.into_error(context.version.wire()))?;
     let resumption = Resumption {
         responses: params.input_responses,
         state: params.request_state,
     };
     Ok(Handled::later(async move {
-        context.encode_content(call.result(resumption, output::prompt_result).await?)
+        context.encode_content(
+            call.run_to_result(resumption, output::prompt_result)
+                .await?,
+        )
     }))
 }

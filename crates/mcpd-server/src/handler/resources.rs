@@ -14,7 +14,7 @@ use crate::Server;
 use crate::access::Defaults;
 use crate::admission;
 use crate::archive::Output;
-use crate::call::{self, Call};
+use crate::call::{self, ScriptCall};
 use crate::catalog::{Catalog, ReadError, Source, StaticFile};
 use crate::context::Context;
 use crate::dispatch::Handled;
@@ -79,7 +79,7 @@ pub(crate) fn read(
         });
     };
     context.record.mark_uri_as_made();
-    let arguments = raw(&call::arguments(values));
+    let arguments = raw(&call::text_arguments(values));
     match template.behind() {
         Behind::Script(script) => run(server, script, Some(&arguments), params, context),
         Behind::Remote(remote) => {
@@ -128,7 +128,7 @@ fn run(
         .map_err(ErrorObject::invalid_params)?;
     let uri = params.uri;
     let wire = context.version.wire();
-    let call = Call::new(
+    let call = ScriptCall::new(
         server,
         script,
         ("resources/read", &uri),
@@ -144,7 +144,7 @@ fn run(
         let was_asked = resumption.responses.is_some() || resumption.state.is_some();
         let interpret =
             |script, outcome| output::resource_result(script, uri.clone(), outcome, wire);
-        let mut result = call.result(resumption, interpret).await?;
+        let mut result = call.run_to_result(resumption, interpret).await?;
         if let Interactive::Complete(result) = &mut result
             && was_asked
         {
@@ -177,7 +177,7 @@ async fn ask_state(
     let command = script.state_command().limits(limits);
     let ended = execute((server, context), Job::of(script), command, |_| {}).await;
     context.record.add_run(&ended, Exit::of);
-    let outcome = ended.map_err(|error| script.not_run(&error))?;
+    let outcome = ended.map_err(|error| script.log_not_run(&error))?;
     if !outcome.success() {
         let exit = Exit::of(&outcome);
         let how = exit.with_last_words(&outcome);

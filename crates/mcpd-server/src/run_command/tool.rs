@@ -18,7 +18,7 @@ use super::rules::Rules;
 use super::{MAX_TIMEOUT, NAME, RunCommand};
 use crate::archive::Shelf;
 use crate::audit::request_log::RequestRecord;
-use crate::call::{invalid_arguments, not_run, told};
+use crate::call::{describe_faults, invalid_arguments, log_not_run};
 use crate::context::Context;
 use crate::input_rounds::CallFailure;
 use crate::output::Exit;
@@ -105,7 +105,7 @@ impl CommandTool {
         );
         let spec = spec(longest, &description);
         if temporary.is_some() {
-            run::give(&directory, effective_policy.sandbox().run_as)
+            run::change_owner(&directory, effective_policy.sandbox().run_as)
                 .map_err(|error| format!("hand over its directory: {error}"))?;
         }
         Ok(Self {
@@ -177,7 +177,7 @@ impl CommandTool {
         let invocation = self
             .spec
             .invocation(known.as_deref().or(arguments))
-            .map_err(|faults| Box::new(invalid_arguments(&told(&faults))))?;
+            .map_err(|faults| Box::new(invalid_arguments(&describe_faults(&faults))))?;
         let arguments: Arguments = serde_json::from_slice(&invocation.stdin)
             .map_err(|error| Box::new(invalid_arguments(&error.to_string())))?;
         if arguments.command.trim().is_empty() {
@@ -199,7 +199,7 @@ impl CommandTool {
     ) -> Result<CallToolResult, ErrorObject> {
         let call_id = random_id::new();
         context.record.set_call_id(&call_id);
-        let command = run::identified(self.command(arguments), &call_id);
+        let command = run::with_call_id(self.command(arguments), &call_id);
         let policy = &self.policy;
         let relay = Relay::new(Speaker::Command, &self.path, policy, context.side.clone());
         let job = Job {
@@ -258,7 +258,7 @@ impl CommandTool {
             RunError::Start(StartError::InvalidArgument { .. }) => {
                 "The command was not run: it has a NUL character in it.".to_owned()
             }
-            error => return not_run(&self.path, "The command", error),
+            error => return log_not_run(&self.path, "The command", error),
         })
     }
 }

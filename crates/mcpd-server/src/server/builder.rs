@@ -34,7 +34,7 @@ use crate::metrics::Metrics;
 use crate::native::{CallContext, IntoResourceBody, IntoToolResult, NativeResource, NativeTool};
 use crate::policy::Policy;
 use crate::private_dir::LazyDirectory;
-use crate::run::Gaps;
+use crate::run::MissingEnforcement;
 use crate::run_command::{self, CommandTool, RunCommand};
 use crate::seal::Seal;
 use crate::source::{Host, Source, Sources};
@@ -352,7 +352,7 @@ impl ServerBuilder {
             executor,
             probes,
             current: Mutex::new(current),
-            gaps: Gaps::default(),
+            missing_enforcement: MissingEnforcement::default(),
             metrics: Arc::new(Metrics::new()),
             spans: self.spans,
             auditor: auditor.map(Arc::new),

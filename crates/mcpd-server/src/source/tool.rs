@@ -8,7 +8,7 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 use serde_json::value::RawValue;
 
 use super::passed_on;
-use crate::call::{invalid_arguments, text_of};
+use crate::call::{arguments_text, invalid_arguments};
 use crate::native::CallContext;
 use crate::tool::Run;
 
@@ -45,7 +45,7 @@ impl RemoteTool {
             let refused = invalid_arguments(&fault.to_string());
             return Box::pin(std::future::ready(Ok(refused.into())));
         }
-        let arguments = RawValue::from_string(text_of(arguments).to_owned());
+        let arguments = RawValue::from_string(arguments_text(arguments).to_owned());
         (self.start)(arguments.expect("what has members is JSON"), context)
     }
 }

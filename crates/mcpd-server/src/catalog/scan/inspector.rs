@@ -25,7 +25,7 @@ use crate::catalog::probe_cache::CachedResult;
 use crate::catalog::walk::Candidate;
 use crate::interpreter::Interpreters;
 use crate::policy::{Policy, Root};
-use crate::run::Gaps;
+use crate::run::MissingEnforcement;
 use crate::start_command::{Excerpts, StartCommand};
 
 mod probing;
@@ -46,7 +46,7 @@ pub(super) struct Inspector {
     excerpts: Arc<Excerpts>,
     /// First lines whose interpreters exist.
     checked_lines: Mutex<BTreeSet<String>>,
-    gaps: Arc<Gaps>,
+    missing_enforcement: Arc<MissingEnforcement>,
     conditions: Conditions,
     /// Tells whether nothing may be run.
     is_static: bool,
@@ -128,7 +128,7 @@ impl Inspector {
             interpreters,
             excerpts: Arc::default(),
             checked_lines: Mutex::default(),
-            gaps: Arc::default(),
+            missing_enforcement: Arc::default(),
             conditions: Conditions::default(),
             is_static: false,
         }
@@ -143,7 +143,7 @@ impl Inspector {
             interpreters: interpreters.with_versions_of(&self.interpreters),
             excerpts: Arc::clone(&self.excerpts),
             checked_lines: Mutex::default(),
-            gaps: Arc::clone(&self.gaps),
+            missing_enforcement: Arc::clone(&self.missing_enforcement),
             conditions: Conditions::default(),
             is_static: self.is_static,
         }

@@ -37,7 +37,7 @@ impl Inspector {
         } = script;
         let policy = (self.policy).probe_policy(&candidate.path, candidate.directory(), None);
         let probed = probe::probe(&self.executor, &candidate, &start_command, &policy).await;
-        self.gaps.report_probe(&probed.missing);
+        self.missing_enforcement.report_probe(&probed.missing);
         let path = candidate.path.clone();
         let remedy = probed.remedy.map(|key| probe::remedy_text(key, &path));
         let fault = match probed.answer {

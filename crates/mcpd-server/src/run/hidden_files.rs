@@ -11,13 +11,13 @@ use crate::output;
 use crate::policy::EffectivePolicy;
 
 /// Search for the hidden files that a failed run mentions.
-pub(super) struct Lack {
+pub(super) struct HiddenFileSearch {
     sandbox: Arc<Sandbox>,
     directory: PathBuf,
     search: Option<OsString>,
 }
 
-impl Lack {
+impl HiddenFileSearch {
     /// Exit codes of shells and `env` for a program that was not found or cannot be executed.
     const NOT_EXECUTED: [i32; 2] = [126, 127];
 
