@@ -20,7 +20,7 @@ use crate::quota;
 use crate::random_id;
 use crate::run::{self, Input, Purpose, RunError};
 use crate::run_queue::Busy;
-use crate::tool::{Called, Script};
+use crate::tool::{CallStart, Script};
 
 /// Prefix of messages about invalid arguments.
 pub(crate) const INVALID_ARGUMENTS: &str = "Invalid arguments: ";
@@ -185,14 +185,14 @@ pub(crate) fn start_tool_call(
     arguments: Option<&RawValue>,
     resumption: Resumption,
     context: &Context,
-) -> Called {
+) -> CallStart {
     let named = ("tools/call", script.path.as_str());
     match ScriptCall::new(server, script, named, arguments, context) {
-        Ok(call) => Called::Started(Box::pin(tool_result(call, resumption))),
+        Ok(call) => CallStart::Started(Box::pin(tool_result(call, resumption))),
         Err(CallRejection::Arguments(faults)) => {
-            Called::refused(Ok(invalid_arguments(&faults).into()))
+            CallStart::refused(Ok(invalid_arguments(&faults).into()))
         }
-        Err(CallRejection::Capability(error)) => Called::refused(match context.version.wire() {
+        Err(CallRejection::Capability(error)) => CallStart::refused(match context.version.wire() {
             Wire::Stateless => Err(error),
             // The stateful wire has no such error; the model can at least report it to its user.
             Wire::Stateful => Ok(CallToolResult::error(error.message).into()),

@@ -36,12 +36,12 @@ const DENO_WITH_PRELOAD: Version = (2, 5);
 /// ```
 #[derive(Debug, Clone)]
 pub struct Interpreters {
-    by_extension: BTreeMap<String, Entry>,
+    by_extension: BTreeMap<String, ExtensionEntry>,
     versions: Versions,
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct ExtensionEntry {
     /// The first that is installed runs the files.
     choices: Vec<Choice>,
     check: Option<Check>,
@@ -60,7 +60,7 @@ struct Choice {
 pub(crate) type Check = fn(&str, Dialect) -> Vec<Diagnostic>;
 
 /// Result of a search for a program.
-enum Found {
+enum SearchResult {
     At(PathBuf),
     TooOld,
     /// Not installed, or without an answer to the query for its version.
@@ -82,10 +82,10 @@ pub struct Interpreter {
 #[non_exhaustive]
 pub enum MissingInterpreter {
     /// No program is configured for them.
-    #[error("nothing is known to run {}", Files(.0))]
+    #[error("nothing is known to run {}", ExtensionFiles(.0))]
     Unknown(String),
     /// None of the configured programs is installed.
-    #[error("nothing to run `.{extension}` files is installed: {}", Tried(.tried))]
+    #[error("nothing to run `.{extension}` files is installed: {}", TriedPrograms(.tried))]
     #[non_exhaustive]
     NotInstalled {
         /// Extension of the files.
@@ -117,16 +117,16 @@ impl Default for Interpreters {
                 at_least: Some(version),
                 ..Choice::new(words.iter().copied())
             };
-            Entry::new([
+            ExtensionEntry::new([
                 from(NODE_FOR_TYPESCRIPT, &["node"]),
                 from(BUN_WITH_PRELOAD, &["bun"]),
                 from(DENO_WITH_PRELOAD, &["deno", "run", "--allow-all"]),
                 Choice::new(["tsx"]),
             ])
         };
-        let plain = PLAIN
-            .iter()
-            .map(|(extension, program)| (*extension, Entry::new([Choice::new([program])])));
+        let plain = PLAIN.iter().map(|(extension, program)| {
+            (*extension, ExtensionEntry::new([Choice::new([program])]))
+        });
         let all = plain.chain([("ts", typescript()), ("tsx", typescript())]);
         Self {
             by_extension: all.map(|(name, entry)| (name.to_owned(), entry)).collect(),
@@ -138,7 +138,7 @@ impl Default for Interpreters {
 impl Interpreters {
     /// Returns whether `other` has the same programs.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        let same = |(ours, theirs): ((&String, &Entry), (&String, &Entry))| {
+        let same = |(ours, theirs): ((&String, &ExtensionEntry), (&String, &ExtensionEntry))| {
             ours.0 == theirs.0 && ours.1.choices == theirs.1.choices
         };
         let (ours, theirs) = (&self.by_extension, &other.by_extension);
@@ -166,7 +166,7 @@ impl Interpreters {
         extension: &str,
         words: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Self {
-        let entry = Entry::new([Choice::new(words)]);
+        let entry = ExtensionEntry::new([Choice::new(words)]);
         self.by_extension
             .insert(extension.to_ascii_lowercase(), entry);
         self
@@ -190,7 +190,7 @@ impl Interpreters {
         extension: &str,
         check: fn(&str, Dialect) -> Vec<Diagnostic>,
     ) -> Self {
-        match self.checked_by(extension) {
+        match self.check_for(extension) {
             Some(_) => self.check(extension, check),
             None => self,
         }
@@ -226,20 +226,20 @@ impl Interpreters {
     }
 
     /// Returns the check of programs for the files of an extension, if there is one.
-    pub(crate) fn checked_by(&self, extension: &str) -> Option<Check> {
+    pub(crate) fn check_for(&self, extension: &str) -> Option<Check> {
         self.by_extension
             .get(&extension.to_ascii_lowercase())?
             .check
     }
 
     /// Returns whether a program is configured for the files of an extension, installed or not.
-    pub(crate) fn know(&self, extension: &str) -> bool {
+    pub(crate) fn has_interpreter(&self, extension: &str) -> bool {
         self.by_extension
             .contains_key(&extension.to_ascii_lowercase())
     }
 }
 
-impl Entry {
+impl ExtensionEntry {
     fn new(choices: impl IntoIterator<Item = Choice>) -> Self {
         Self {
             choices: choices.into_iter().collect(),
@@ -260,14 +260,14 @@ impl Entry {
         let mut is_too_old = false;
         for choice in &self.choices {
             match choice.find(versions, executor).await {
-                Found::At(program) => {
+                SearchResult::At(program) => {
                     return Ok(Ok(Interpreter {
                         program,
                         args: choice.args.clone(),
                     }));
                 }
-                Found::TooOld => is_too_old = true,
-                Found::Nowhere => {}
+                SearchResult::TooOld => is_too_old = true,
+                SearchResult::Nowhere => {}
             }
         }
         let missing = MissingInterpreter::NotInstalled {
@@ -292,19 +292,19 @@ impl Choice {
         }
     }
 
-    async fn find(&self, versions: &Versions, executor: &Executor) -> Found {
+    async fn find(&self, versions: &Versions, executor: &Executor) -> SearchResult {
         // Callers may block: they are on a thread that reads files, and another one need not be
         // free.
         let Ok(program) = which::which(&self.program) else {
-            return Found::Nowhere;
+            return SearchResult::Nowhere;
         };
         let Some(wanted) = self.at_least else {
-            return Found::At(program);
+            return SearchResult::At(program);
         };
         match versions.of(&program, executor).await {
-            Some(version) if version >= wanted => Found::At(program),
-            Some(_) => Found::TooOld,
-            None => Found::Nowhere,
+            Some(version) if version >= wanted => SearchResult::At(program),
+            Some(_) => SearchResult::TooOld,
+            None => SearchResult::Nowhere,
         }
     }
 }
@@ -337,9 +337,9 @@ impl fmt::Display for Choice {
 }
 
 /// Displays the files of an extension, which may be empty.
-struct Files<'a>(&'a str);
+struct ExtensionFiles<'a>(&'a str);
 
-impl fmt::Display for Files<'_> {
+impl fmt::Display for ExtensionFiles<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             "" => f.write_str("files without an extension"),
@@ -349,9 +349,9 @@ impl fmt::Display for Files<'_> {
 }
 
 /// Displays the programs that were searched for.
-struct Tried<'a>(&'a [String]);
+struct TriedPrograms<'a>(&'a [String]);
 
-impl fmt::Display for Tried<'_> {
+impl fmt::Display for TriedPrograms<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             [one] => write!(f, "there is no {one}"),
@@ -371,7 +371,7 @@ mod tests {
     use super::*;
 
     /// Searches two programs for TypeScript, the first of which reports this version.
-    async fn found(says: &str) -> Result<PathBuf, String> {
+    async fn find_typescript(says: &str) -> Result<PathBuf, String> {
         let directory = tempfile::tempdir().unwrap();
         let node = directory.path().join("node");
         fs::write(&node, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
@@ -380,7 +380,7 @@ mod tests {
             at_least: Some(NODE_FOR_TYPESCRIPT),
             ..Choice::new([&node])
         };
-        let entry = Entry::new([first, Choice::new(["no-such-program"])]);
+        let entry = ExtensionEntry::new([first, Choice::new(["no-such-program"])]);
         let interpreters = Interpreters {
             by_extension: [("ts".to_owned(), entry)].into(),
             versions: Versions::default(),
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_installed_meanwhile_is_found_at_the_next_look() {
+    async fn interpreter_installed_later_is_found_at_the_next_search() {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("x");
         let interpreters = Interpreters::default().set("x", [&program]);
@@ -409,12 +409,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_version_that_is_too_old_does_not_count() {
-        assert_eq!(found("v22.18.0").await, Ok("node".into()));
-        assert_eq!(found("v24.1.0").await, Ok("node".into()));
-        assert_eq!(found("deno 24.1.0 (stable)").await, Ok("node".into()));
+    async fn interpreter_that_is_too_old_is_skipped() {
+        assert_eq!(find_typescript("v22.18.0").await, Ok("node".into()));
+        assert_eq!(find_typescript("v24.1.0").await, Ok("node".into()));
+        assert_eq!(
+            find_typescript("deno 24.1.0 (stable)").await,
+            Ok("node".into())
+        );
         for old in ["v22.17.9", "v20.20.2", "nonsense"] {
-            let missing = found(old).await.unwrap_err();
+            let missing = find_typescript(old).await.unwrap_err();
             assert_eq!(
                 missing,
                 "nothing to run `.ts` files is installed: there is none of `/node` from 22.18 on, `no-such-program`"
@@ -423,7 +426,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_set_goes_before_what_is_found() {
+    async fn interpreter_that_is_set_takes_precedence() {
         let executor = Executor::new(Config::default()).unwrap();
         let interpreters = Interpreters::default().set("SH", ["cat", "-n"]);
         let found = interpreters.find("sh", &executor).await.unwrap();

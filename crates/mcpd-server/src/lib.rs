@@ -165,7 +165,7 @@ pub use database::{Database, DatabaseError, Definition};
 pub use environment::Environment;
 pub use error::Error;
 pub use interpreter::{Interpreter, Interpreters, MissingInterpreter};
-pub use native::{CallContext, IntoResourceBody, IntoToolResult, Json, Outgoing};
+pub use native::{CallContext, IntoResourceBody, IntoToolResult, Json, OutgoingRequest};
 pub use policy::{EffectivePolicy, PatternError, Policy, Probing, Profile, Root, Rule};
 pub use principal::Principal;
 pub use quota::{Quota, RateLimit};

@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::output::without_position;
 use crate::schema::Schema;
 use crate::spans::ChildSpan;
-use crate::tool::Run;
+use crate::tool::CallFuture;
 use crate::trace::TraceContext;
 use crate::{Principal, Server};
 
@@ -83,10 +83,10 @@ impl CallContext {
 
     /// Begins a span for a request to another server, about its tool or prompt called `name`.
     #[must_use]
-    pub fn outgoing(&self, method: &str, name: Option<&str>) -> Outgoing {
+    pub fn begin_outgoing_request(&self, method: &str, name: Option<&str>) -> OutgoingRequest {
         let span = self.request.record.span().start_outgoing(method, name);
         let trace = span.continue_trace(self.trace().clone());
-        Outgoing { span, trace }
+        OutgoingRequest { span, trace }
     }
 
     /// Minimum level of log messages for the caller, if it wants any.
@@ -110,12 +110,12 @@ impl CallContext {
 /// Request to another server on behalf of a call: a child span of the call, if spans are enabled.
 /// A drop before its end means that it was cancelled.
 #[derive(Debug)]
-pub struct Outgoing {
+pub struct OutgoingRequest {
     span: ChildSpan,
     trace: TraceContext,
 }
 
-impl Outgoing {
+impl OutgoingRequest {
     /// Trace of the request, to send along with it.
     #[must_use]
     pub fn trace(&self) -> &TraceContext {
@@ -124,7 +124,7 @@ impl Outgoing {
 
     /// Ends the request. `error` is the kind of a failure, such as the code of an error, and
     /// never its text.
-    pub fn ended(self, error: Option<&str>) {
+    pub fn finish(self, error: Option<&str>) {
         self.span.finish_request(error);
     }
 }
@@ -182,7 +182,7 @@ impl<T: Serialize> IntoToolResult for Json<T> {
 }
 
 /// Starts a call with the text of its arguments.
-type Start = dyn Fn(&str, CallContext) -> Run + Send + Sync;
+type Start = dyn Fn(&str, CallContext) -> CallFuture + Send + Sync;
 
 /// Function of the program, and the schema of its arguments.
 pub(crate) struct NativeTool {
@@ -224,7 +224,7 @@ impl NativeTool {
                     let function = Arc::clone(&function);
                     Box::pin(async move {
                         Ok(function(arguments, context).await.into_tool_result().into())
-                    }) as Run
+                    }) as CallFuture
                 }
                 Err(error) => refused(&without_position(&error)),
             },
@@ -239,7 +239,7 @@ impl NativeTool {
     }
 
     /// Checks the arguments and, if they are valid, calls the function.
-    pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> Run {
+    pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> CallFuture {
         match self.schema.check_arguments(arguments) {
             Ok(repaired) => {
                 (self.start)(arguments_text(repaired.as_deref().or(arguments)), context)
@@ -255,6 +255,6 @@ impl fmt::Debug for NativeTool {
     }
 }
 
-fn refused(faults: &str) -> Run {
+fn refused(faults: &str) -> CallFuture {
     Box::pin(std::future::ready(Ok(invalid_arguments(faults).into())))
 }

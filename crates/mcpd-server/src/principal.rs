@@ -28,26 +28,26 @@ impl Principal {
 
     /// Restricts the principal to `access`.
     #[must_use]
-    pub fn with(self, access: Access) -> Self {
-        self.with_shared(Arc::new(access))
+    pub fn with_access(self, access: Access) -> Self {
+        self.with_shared_access(Arc::new(access))
     }
 
     /// Restricts it to an access that others share, so that cached views are shared as well.
-    pub(crate) fn with_shared(mut self, access: Arc<Access>) -> Self {
+    pub(crate) fn with_shared_access(mut self, access: Arc<Access>) -> Self {
         self.access = Some(access);
         self
     }
 
     /// Renames the principal.
     #[cfg(feature = "oauth")]
-    pub(crate) fn called(mut self, name: &str) -> Self {
+    pub(crate) fn with_name(mut self, name: &str) -> Self {
         self.name = name.into();
         self
     }
 
     /// Sets the quota.
     #[must_use]
-    pub fn limited(mut self, quota: Quota) -> Self {
+    pub fn with_quota(mut self, quota: Quota) -> Self {
         self.quota = quota;
         self
     }

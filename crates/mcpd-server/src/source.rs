@@ -54,7 +54,7 @@ mod secrets;
 mod tool;
 
 pub use offer::{MAX_ENTRIES, Offer};
-pub(crate) use remote::{Behind, RemotePrompt, RemoteResource, passed_on};
+pub(crate) use remote::{EntryBody, RemotePrompt, RemoteResource, convert_error};
 pub use secrets::Secrets;
 pub(crate) use tool::RemoteTool;
 
@@ -62,7 +62,7 @@ pub(crate) use tool::RemoteTool;
 pub const FIRST_WAIT: Duration = Duration::from_secs(5);
 
 /// Time for which a removed source keeps running for calls that have begun.
-const LAST_CALLS: Duration = Duration::from_secs(60);
+const REMOVED_SOURCE_GRACE: Duration = Duration::from_secs(60);
 
 /// Variable that a source sets for the programs it starts. An mcpd that finds it serves no
 /// sources, so that none can call itself in a loop.
@@ -93,7 +93,7 @@ pub trait Source: fmt::Display + Send + 'static {
 
     /// Returns whether its programs run under the server's [`Policy`]: then a new policy replaces
     /// it, even with the same fingerprint.
-    fn goes_by_policy(&self) -> bool {
+    fn follows_policy(&self) -> bool {
         false
     }
 }
@@ -135,7 +135,7 @@ impl Publisher {
     /// Returns an empty offer to fill.
     #[must_use]
     pub fn offer(&self) -> Offer {
-        Offer::of(&self.first)
+        Offer::empty_like(&self.first)
     }
 
     /// Publishes an offer in place of the previous one.
@@ -146,7 +146,7 @@ impl Publisher {
     /// Publishes a fault, as words that fit after the name of the source. The previous offer is
     /// kept; previous faults are dropped.
     pub fn fail(&self, fault: impl Into<String>) {
-        self.replace(|before| before.failed(fault.into()));
+        self.replace(|before| before.with_failure(fault.into()));
     }
 
     /// Replaces the offer. A removed source has none.
@@ -178,25 +178,25 @@ impl Publisher {
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Source before its start.
-pub(crate) struct Described {
+pub(crate) struct SourceDescription {
     name: String,
     fingerprint: Option<u64>,
-    goes_by_policy: bool,
+    follows_policy: bool,
     run: Box<dyn FnOnce(Publisher) -> Running + Send>,
 }
 
-impl Described {
+impl SourceDescription {
     pub(crate) fn new(source: impl Source) -> Self {
         Self {
             name: source.to_string(),
             fingerprint: source.fingerprint(),
-            goes_by_policy: source.goes_by_policy(),
+            follows_policy: source.follows_policy(),
             run: Box::new(|publisher| Box::pin(source.run(publisher))),
         }
     }
 }
 
-impl fmt::Debug for Described {
+impl fmt::Debug for SourceDescription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
@@ -205,7 +205,7 @@ impl fmt::Debug for Described {
 /// Sources of a server, and their offers.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    started: Vec<Started>,
+    started: Vec<RunningSource>,
     places: usize,
     offers: watch::Receiver<Offers>,
     sender: watch::Sender<Offers>,
@@ -214,7 +214,7 @@ pub(crate) struct Sources {
 
 /// Running source.
 #[derive(Debug)]
-struct Started {
+struct RunningSource {
     place: usize,
     fingerprint: Option<u64>,
     stop: CancellationToken,
@@ -234,13 +234,18 @@ impl Sources {
     }
 
     /// Replaces the sources; unchanged ones keep running. Must be called on a tokio runtime.
-    pub(crate) fn replace(&mut self, described: Vec<Described>, host: &Host, is_same_policy: bool) {
+    pub(crate) fn replace(
+        &mut self,
+        descriptions: Vec<SourceDescription>,
+        host: &Host,
+        is_same_policy: bool,
+    ) {
         let mut before = std::mem::take(&mut self.started);
-        for source in described {
-            let is_same = |started: &Started| {
+        for source in descriptions {
+            let is_same = |started: &RunningSource| {
                 started.fingerprint.is_some()
                     && started.fingerprint == source.fingerprint
-                    && (is_same_policy || !source.goes_by_policy)
+                    && (is_same_policy || !source.follows_policy)
             };
             let started = match before.iter().position(is_same) {
                 Some(place) => before.remove(place),
@@ -253,13 +258,13 @@ impl Sources {
                 offers.remove(&gone.place);
             });
             tokio::spawn(async move {
-                tokio::time::sleep(LAST_CALLS).await;
+                tokio::time::sleep(REMOVED_SOURCE_GRACE).await;
                 gone.stop.cancel();
             });
         }
     }
 
-    fn start(&mut self, source: Described, host: &Host) -> Started {
+    fn start(&mut self, source: SourceDescription, host: &Host) -> RunningSource {
         let first = Arc::new(Offer::pending(&source.name));
         self.places += 1;
         let place = self.places;
@@ -275,7 +280,7 @@ impl Sources {
         let stop = self.stop.child_token();
         let run = (source.run)(publisher);
         tokio::spawn(stop.clone().run_until_cancelled_owned(run));
-        Started {
+        RunningSource {
             place,
             fingerprint: source.fingerprint,
             stop,

@@ -38,7 +38,7 @@ use crate::input_rounds::{self, Resumption};
 use crate::output::replace_nul;
 use crate::principal::Principal;
 use crate::sync::lock;
-use crate::tool::{Called, Ended, Run, Tool};
+use crate::tool::{CallEnding, CallFuture, CallStart, Tool};
 
 mod lifecycle;
 #[cfg(feature = "database")]
@@ -108,7 +108,7 @@ struct StartedCall {
     call: TaskCall,
     side: SideStream,
     messages: mpsc::Receiver<Bytes>,
-    run: Run,
+    run: CallFuture,
 }
 
 impl Tasks {
@@ -133,11 +133,11 @@ impl Tasks {
         call: TaskCall,
         resumption: Resumption,
         support: TaskSupport,
-    ) -> Ended {
+    ) -> CallEnding {
         let (side, messages) = task_log::new_side_stream();
         let run = match call.run(&server, resumption, &side) {
-            Called::Refused(ended) => return *ended,
-            Called::Started(run) => run,
+            CallStart::Refused(ended) => return *ended,
+            CallStart::Started(run) => run,
         };
         let mut started = StartedCall {
             server,
@@ -379,7 +379,7 @@ async fn poll_requests(tasks: Arc<Tasks>) {
 
 impl TaskCall {
     /// Starts the run.
-    fn run(&self, server: &Server, resumption: Resumption, side: &SideStream) -> Called {
+    fn run(&self, server: &Server, resumption: Resumption, side: &SideStream) -> CallStart {
         let context = Context {
             // Converted to the version of each client that queries the task.
             version: ProtocolVersion::LATEST,
@@ -394,7 +394,7 @@ impl TaskCall {
 
     /// Time for which its task is kept.
     fn task_lifetime(&self) -> Duration {
-        let longest = self.tool.longest_run().unwrap_or(DEFAULT_MAX_RUN_TIME);
+        let longest = self.tool.max_run_time().unwrap_or(DEFAULT_MAX_RUN_TIME);
         longest.saturating_add(RESULT_LIFETIME)
     }
 }
@@ -409,7 +409,7 @@ impl StartedCall {
     }
 
     /// Waits for the end, and forwards messages to the caller in the meantime.
-    async fn wait(mut self) -> Ended {
+    async fn wait(mut self) -> CallEnding {
         loop {
             tokio::select! {
                 biased;

@@ -33,28 +33,28 @@ use crate::start_command::StartCommand;
 pub(crate) mod definition;
 pub(crate) mod listed;
 
-use listed::Listed;
+use listed::ListedForm;
 
 /// Ending of a call.
-pub(crate) type Ended = Result<Interactive<CallToolResult>, ErrorObject>;
+pub(crate) type CallEnding = Result<Interactive<CallToolResult>, ErrorObject>;
 
 /// Future of a call; dropping it ends the run.
-pub(crate) type Run = Pin<Box<dyn Future<Output = Ended> + Send>>;
+pub(crate) type CallFuture = Pin<Box<dyn Future<Output = CallEnding> + Send>>;
 
 /// Immediate response to a call.
-pub(crate) enum Called {
+pub(crate) enum CallStart {
     /// Rejected before anything runs.
-    Refused(Box<Ended>),
-    Started(Run),
+    Refused(Box<CallEnding>),
+    Started(CallFuture),
 }
 
-impl Called {
-    pub(crate) fn refused(ended: Ended) -> Self {
+impl CallStart {
+    pub(crate) fn refused(ended: CallEnding) -> Self {
         Self::Refused(Box::new(ended))
     }
 
     /// Returns a future for callers that treat a rejection like any other ending.
-    pub(crate) fn into_run(self) -> Run {
+    pub(crate) fn into_run(self) -> CallFuture {
         match self {
             Self::Refused(ended) => Box::pin(ready(*ended)),
             Self::Started(run) => run,
@@ -69,19 +69,19 @@ pub struct Tool {
     portable_name: String,
     definition: protocol::Tool,
     /// Form of its arguments in lists.
-    listed: Listed,
+    listed: ListedForm,
     /// Arguments that a client over HTTP repeats in headers.
     header_parameters: Vec<HeaderParameter>,
     /// Queue of its calls, if they run no local process.
     script_queue: Arc<ScriptQueue>,
     /// Defaults of its arguments, computed once an access rule depends on them.
     defaults: OnceLock<Defaults>,
-    body: Body,
+    body: ToolBody,
 }
 
 /// Implementation of a tool.
 #[derive(Debug, Clone)]
-pub(crate) enum Body {
+pub(crate) enum ToolBody {
     Script(Arc<Script>),
     Native(Arc<NativeTool>),
     Command(Arc<CommandTool>),
@@ -145,7 +145,7 @@ impl Tool {
             path,
             definition,
             param_headers::collect_parameters(&schema),
-            Body::Native(body),
+            ToolBody::Native(body),
         )
     }
 
@@ -154,7 +154,7 @@ impl Tool {
         let path = tool.path().clone();
         let mut definition = tool.definition();
         definition.meta = Some(definition::meta(&path, definition.meta.unwrap_or_default()));
-        Self::new(path, definition, Vec::new(), Body::Command(tool))
+        Self::new(path, definition, Vec::new(), ToolBody::Command(tool))
     }
 
     /// Creates a tool of a source, under its path.
@@ -173,7 +173,7 @@ impl Tool {
         meta.insert("mcpd/origin".to_owned(), json!("remote"));
         definition.meta = Some(meta);
         let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
-        let body = Body::Remote(Arc::new(body));
+        let body = ToolBody::Remote(Arc::new(body));
         Self::new(
             path,
             definition,
@@ -187,23 +187,28 @@ impl Tool {
         let definition = definition::tool(&script.path, &script.spec);
         let path = script.path.clone();
         let header_parameters = script_header_parameters(&script.spec);
-        Self::new(path, definition, header_parameters, Body::Script(script))
+        Self::new(
+            path,
+            definition,
+            header_parameters,
+            ToolBody::Script(script),
+        )
     }
 
     fn new(
         path: ScriptPath,
         mut definition: protocol::Tool,
         header_parameters: Vec<HeaderParameter>,
-        body: Body,
+        body: ToolBody,
     ) -> Self {
         let listed = match &body {
             // Most scripts need no adjustment.
-            Body::Script(script)
+            ToolBody::Script(script)
                 if script.spec.has_portable_schema() && script.spec.output_schema.is_none() =>
             {
-                Listed::default()
+                ListedForm::default()
             }
-            _ => Listed::new(&mut definition),
+            _ => ListedForm::new(&mut definition),
         };
         Self {
             listed,
@@ -279,9 +284,9 @@ impl Tool {
     #[must_use]
     pub fn policy(&self) -> Option<&EffectivePolicy> {
         match &self.body {
-            Body::Script(script) => Some(&script.policy),
-            Body::Command(tool) => Some(tool.policy()),
-            Body::Native(_) | Body::Remote(_) => None,
+            ToolBody::Script(script) => Some(&script.policy),
+            ToolBody::Command(tool) => Some(tool.policy()),
+            ToolBody::Native(_) | ToolBody::Remote(_) => None,
         }
     }
 
@@ -289,17 +294,17 @@ impl Tool {
     #[must_use]
     pub fn source(&self) -> Option<&str> {
         match &self.body {
-            Body::Remote(tool) => Some(tool.source()),
-            Body::Script(_) | Body::Native(_) | Body::Command(_) => None,
+            ToolBody::Remote(tool) => Some(tool.source()),
+            ToolBody::Script(_) | ToolBody::Native(_) | ToolBody::Command(_) => None,
         }
     }
 
     /// Time limit of a run, if there is one.
-    pub(crate) fn longest_run(&self) -> Option<Duration> {
+    pub(crate) fn max_run_time(&self) -> Option<Duration> {
         match &self.body {
-            Body::Script(script) => Some(script.policy.limits().wall),
-            Body::Command(tool) => Some(tool.longest()),
-            Body::Native(_) | Body::Remote(_) => None,
+            ToolBody::Script(script) => Some(script.policy.limits().wall),
+            ToolBody::Command(tool) => Some(tool.max_timeout()),
+            ToolBody::Native(_) | ToolBody::Remote(_) => None,
         }
     }
 
@@ -311,8 +316,8 @@ impl Tool {
 
     pub(crate) fn script(&self) -> Option<&Arc<Script>> {
         match &self.body {
-            Body::Script(script) => Some(script),
-            Body::Native(_) | Body::Command(_) | Body::Remote(_) => None,
+            ToolBody::Script(script) => Some(script),
+            ToolBody::Native(_) | ToolBody::Command(_) | ToolBody::Remote(_) => None,
         }
     }
 
@@ -320,7 +325,7 @@ impl Tool {
     pub(crate) fn is_listed_like(&self, other: &Self) -> bool {
         match (&self.body, &other.body) {
             // Rescanned and found unchanged.
-            (Body::Script(a), Body::Script(b)) if Arc::ptr_eq(&a.spec, &b.spec) => {
+            (ToolBody::Script(a), ToolBody::Script(b)) if Arc::ptr_eq(&a.spec, &b.spec) => {
                 self.portable_name == other.portable_name
             }
             _ => {
@@ -352,20 +357,20 @@ impl Tool {
         arguments: Option<&RawValue>,
         resumption: Resumption,
         context: &Context,
-    ) -> Called {
+    ) -> CallStart {
         let spec = self.script().map(|script| &script.spec);
         if let Err(reason) = context.judge(&self.path, arguments, spec, || self.defaults()) {
-            return Called::refused(Ok(CallToolResult::error(reason).into()));
+            return CallStart::refused(Ok(CallToolResult::error(reason).into()));
         }
         match &self.body {
-            Body::Script(script) => {
+            ToolBody::Script(script) => {
                 call::start_tool_call(server, script, arguments, resumption, context)
             }
-            Body::Command(tool) => tool.call(server, arguments, context),
-            Body::Native(tool) => {
+            ToolBody::Command(tool) => tool.call(server, arguments, context),
+            ToolBody::Native(tool) => {
                 self.run_with_permit(server, context, |context| tool.call(arguments, context))
             }
-            Body::Remote(tool) => {
+            ToolBody::Remote(tool) => {
                 self.run_with_permit(server, context, |context| tool.call(arguments, context))
             }
         }
@@ -375,12 +380,12 @@ impl Tool {
         &self,
         server: &Server,
         context: &Context,
-        call: impl FnOnce(CallContext) -> Run,
-    ) -> Called {
+        call: impl FnOnce(CallContext) -> CallFuture,
+    ) -> CallStart {
         let run = call(CallContext::new(server, context, &self.path));
         let name = ("tool", self.path.clone());
         let run = admission::run_with_permit(server, context, &self.script_queue, name, run);
-        Called::Started(Box::pin(run))
+        CallStart::Started(Box::pin(run))
     }
 
     fn defaults(&self) -> &Defaults {
@@ -433,9 +438,9 @@ pub(crate) fn raw(schema: &impl Serialize) -> Box<RawValue> {
 impl fmt::Display for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.body {
-            Body::Script(script) => script.fmt(f),
-            Body::Native(_) | Body::Command(_) => write!(f, "`{}` (built in)", self.path),
-            Body::Remote(tool) => write!(f, "`{}` ({})", self.path, tool.source()),
+            ToolBody::Script(script) => script.fmt(f),
+            ToolBody::Native(_) | ToolBody::Command(_) => write!(f, "`{}` (built in)", self.path),
+            ToolBody::Remote(tool) => write!(f, "`{}` ({})", self.path, tool.source()),
         }
     }
 }

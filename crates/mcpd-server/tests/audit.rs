@@ -281,7 +281,7 @@ async fn what_is_denied_to_a_caller_is_recorded_though_it_is_not_told() {
     let mut fixture = Fixture::new(Options::default()).await;
     let hello = CallPattern::default().tool("login").expect("a pattern");
     let hello = hello.argument("user", "grace").expect("a pattern");
-    let principal = Principal::new("ada").with(Access::default().allow_only([hello]));
+    let principal = Principal::new("ada").with_access(Access::default().allow_only([hello]));
     (fixture.connection, _) = Connection::open_for(principal, &fixture.server, ToolNames::Path);
     fixture
         .call("login", json!({"user": "ada", "password": "hunter2"}))
@@ -322,7 +322,8 @@ echo '{"password": {"description": "How.", "value_type": "string", "default_valu
     })
     .await;
     let pattern = |pattern| CallPattern::default().tool(pattern).expect("a pattern");
-    let principal = Principal::new("ada").with(Access::default().allow_only([pattern("runs_*")]));
+    let principal =
+        Principal::new("ada").with_access(Access::default().allow_only([pattern("runs_*")]));
     (fixture.connection, _) = Connection::open_for(principal, &fixture.server, ToolNames::Path);
     let login = json!({"user": "ada", "password": "hunter2"});
     let riddle = json!({"name": "riddle", "arguments": {"password": "hunter2"}});
@@ -334,7 +335,7 @@ echo '{"password": {"description": "How.", "value_type": "string", "default_valu
     let test = pattern("login")
         .argument("password", "test")
         .expect("a pattern");
-    let principal = Principal::new("ada").with(Access::default().allow_only([test]));
+    let principal = Principal::new("ada").with_access(Access::default().allow_only([test]));
     (fixture.connection, _) = Connection::open_for(principal, &fixture.server, ToolNames::Path);
     fixture.call("login", login.clone()).await;
 
@@ -465,8 +466,8 @@ async fn what_is_no_tool_of_a_client_is_recorded_and_counted_as_an_event_stream_
     let two = NonZeroU32::new(2).expect("it is not zero");
     let mut quota = Quota::default();
     quota.rate = RateLimit::new(0.001, two);
-    let anybody = Principal::anonymous().with(Access::default().allow_only([count]));
-    let options = http::Options::new(http::Auth::anybody(anybody.limited(quota)));
+    let anybody = Principal::anonymous().with_access(Access::default().allow_only([count]));
+    let options = http::Options::new(http::Auth::anybody(anybody.with_quota(quota)));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
     let server = fixture.server.clone();
@@ -632,7 +633,7 @@ async fn a_uri_made_from_a_template_counts_as_an_argument_wherever_that_comes_fr
             async |fixture: &Fixture, uri| fixture.ask("resources/read", json!({"uri": uri})).await;
         read(&fixture, "far://today").await;
         read(&fixture, "far://days/ada").await;
-        let nobody = Principal::new("nobody").with(Access::default().allow_only([]));
+        let nobody = Principal::new("nobody").with_access(Access::default().allow_only([]));
         (fixture.connection, _) = Connection::open_for(nobody, &fixture.server, ToolNames::Path);
         read(&fixture, "far://days/ada").await;
         let records = fixture.records().await;

@@ -56,7 +56,7 @@ async fn listen(server: Server) -> u16 {
 }
 
 fn options() -> Options {
-    let guest = Principal::new("guest").with(guest().expect("patterns"));
+    let guest = Principal::new("guest").with_access(guest().expect("patterns"));
     let mut options = Options::new(Auth::tokens([
         Token::new("secret", Principal::new("agent")),
         Token::new("of-guest", guest),
@@ -82,7 +82,7 @@ fn guest() -> Result<Access, PatternError> {
 fn hasty() -> Principal {
     let mut quota = Quota::default();
     quota.rate = RateLimit::new(1.0 / 1800.0, NonZeroU32::MIN);
-    Principal::new("hasty").limited(quota)
+    Principal::new("hasty").with_quota(quota)
 }
 
 async fn listen_with(server: Server, options: Options) -> u16 {
@@ -391,8 +391,12 @@ async fn a_message_to_an_open_stream_is_judged_by_the_rules_of_now() {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
     let server = Server::builder().scripts(scripts).watch(false);
     let server = server.start().expect("scripts");
-    let tokens =
-        |access| Auth::tokens([Token::new("secret", Principal::new("agent").with(access))]);
+    let tokens = |access| {
+        Auth::tokens([Token::new(
+            "secret",
+            Principal::new("agent").with_access(access),
+        )])
+    };
     let (auth, mut options) = (tokens(Access::default()), options());
     options.auth = auth.clone();
     let port = listen_with(server.clone(), options).await;

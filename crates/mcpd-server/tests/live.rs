@@ -251,7 +251,7 @@ async fn a_file_is_followed_by_its_content() {
 async fn who_may_not_read_a_file_does_not_hear_that_it_comes_or_goes() {
     let served = Fixture::new().await;
     let closed = CallPattern::default().tool("resources/closed.txt").unwrap();
-    let guest = Principal::new("guest").with(Access::default().deny(closed));
+    let guest = Principal::new("guest").with_access(Access::default().deny(closed));
     let (connection, mut messages) = Connection::open_for(guest, &served.server, ToolNames::Path);
     let uris = ["closed", "open"].map(|name| format!("mcpd://resources/{name}.txt"));
     let listen = json!({"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": {

@@ -178,7 +178,7 @@ async fn check_hidden(meta: Value, method: &str, params: impl Fn(&str) -> Value)
         .expect("starts");
     server.catalog_ready().await;
     let hall = CallPattern::default().tool("lamp/hall").expect("a pattern");
-    let principal = Principal::new("ada").with(Access::default().allow_only([hall]));
+    let principal = Principal::new("ada").with_access(Access::default().allow_only([hall]));
     let (connection, mut messages) = Connection::open_for(principal, &server, ToolNames::Path);
     let mut heard = async || {
         let message = tokio::time::timeout(PATIENCE, messages.recv()).await;

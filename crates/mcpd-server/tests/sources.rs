@@ -316,7 +316,7 @@ async fn a_source_that_can_not_be_started_does_not_keep_the_list_as_it_was() {
 /// Source with a constant fingerprint.
 struct Same {
     starts: Arc<AtomicUsize>,
-    goes_by_policy: bool,
+    follows_policy: bool,
 }
 
 impl fmt::Display for Same {
@@ -332,26 +332,26 @@ impl Source for Same {
     }
 
     fn fingerprint(&self) -> Option<u64> {
-        Some(self.goes_by_policy.into())
+        Some(self.follows_policy.into())
     }
 
-    fn goes_by_policy(&self) -> bool {
-        self.goes_by_policy
+    fn follows_policy(&self) -> bool {
+        self.follows_policy
     }
 }
 
 #[tokio::test]
 async fn a_source_goes_on_unless_it_goes_by_a_policy_that_is_another() {
     let fixture = Fixture::new(|_| {}).await;
-    let starts = [false, true].map(|goes_by_policy| (goes_by_policy, Arc::default()));
+    let starts = [false, true].map(|follows_policy| (follows_policy, Arc::default()));
     let settings = |seconds| {
         let mut limits = Limits::default();
         limits.wall = Duration::from_secs(seconds);
         let settings = Settings::default().policy(Policy::default().limits(limits));
-        let add = |settings: Settings, (goes_by_policy, starts): &(bool, Arc<AtomicUsize>)| {
+        let add = |settings: Settings, (follows_policy, starts): &(bool, Arc<AtomicUsize>)| {
             settings.source(Same {
                 starts: Arc::clone(starts),
-                goes_by_policy: *goes_by_policy,
+                follows_policy: *follows_policy,
             })
         };
         starts.iter().fold(settings, add)

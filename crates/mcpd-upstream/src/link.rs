@@ -103,12 +103,12 @@ impl Link {
         request: ClientRequest,
         context: &mut CallContext,
     ) -> Result<ServerResult, Failure> {
-        let outgoing = context.outgoing(request.method(), name(&request));
+        let outgoing = context.begin_outgoing_request(request.method(), name(&request));
         let mut sent = None;
         let asked = self.try_request(request, outgoing.trace(), context, &mut sent);
         let answered = tokio::time::timeout(self.timeout, asked).await;
         let answered = answered.unwrap_or_else(|_| Err(self.timeout_failure(sent)));
-        outgoing.ended(error_type(&answered).as_deref());
+        outgoing.finish(error_type(&answered).as_deref());
         answered
     }
 

@@ -125,7 +125,7 @@ pub(super) fn principal(
     name: &str,
     table: Option<&ClientTable>,
 ) -> anyhow::Result<Principal> {
-    let principal = Principal::new(name).limited(quota(file, name, table)?);
+    let principal = Principal::new(name).with_quota(quota(file, name, table)?);
     let tools = table.and_then(|table| table.tools.as_deref());
     let (mut allowed, mut denied) = (Vec::new(), Vec::new());
     for rule in &file.tables.rule {
@@ -146,7 +146,7 @@ pub(super) fn principal(
     if let Some(tools) = tools {
         access = access.allow_only([self::tools(file, "tools", tools)?]);
     }
-    Ok(principal.with(denied.into_iter().fold(access, Access::deny)))
+    Ok(principal.with_access(denied.into_iter().fold(access, Access::deny)))
 }
 
 /// Clients that rules name and that present tokens of an issuer.

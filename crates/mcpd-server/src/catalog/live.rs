@@ -31,7 +31,7 @@ use super::watch::Watch;
 use super::{BuiltIn, Catalog};
 use crate::interpreter::Interpreters;
 use crate::policy::Policy;
-use crate::source::{Described, Host, Offer, Sources};
+use crate::source::{Host, Offer, SourceDescription, Sources};
 use crate::subscribers::Subscribers;
 use crate::sync::lock;
 use crate::tool::Tool;
@@ -79,7 +79,7 @@ pub(crate) struct Reconfiguration {
     pub(crate) scripts: Option<(Policy, Interpreters)>,
     /// Replacement for the built-in tool with its path.
     pub(crate) tool: Option<Arc<Tool>>,
-    pub(crate) sources: Vec<Described>,
+    pub(crate) sources: Vec<SourceDescription>,
     pub(crate) host: Host,
     /// Tells whether the policy of the host is unchanged.
     pub(crate) is_same_policy: bool,

@@ -12,7 +12,7 @@ use mcpd_scriptspec::{ScriptOption, ScriptPath, ScriptSpec};
 use super::ToolNames;
 use super::list::Entry;
 use super::names::Named;
-use crate::source::{Behind, RemotePrompt};
+use crate::source::{EntryBody, RemotePrompt};
 use crate::tool::{Script, definition};
 
 /// Prompt of the catalog.
@@ -20,7 +20,7 @@ use crate::tool::{Script, definition};
 pub struct Prompt {
     portable_name: String,
     definition: protocol::Prompt,
-    behind: Behind<JsonObject, GetPromptResult>,
+    body: EntryBody<JsonObject, GetPromptResult>,
 }
 
 impl Prompt {
@@ -35,7 +35,7 @@ impl Prompt {
         Self {
             portable_name: script.path.portable().into_owned(),
             definition: listed,
-            behind: Behind::Script(script),
+            body: EntryBody::Script(script),
         }
     }
 
@@ -49,14 +49,14 @@ impl Prompt {
         Self {
             portable_name: path.portable().into_owned(),
             definition,
-            behind: Behind::Remote(remote),
+            body: EntryBody::Remote(remote),
         }
     }
 
     /// Identity: the path below its root.
     #[must_use]
     pub fn path(&self) -> &ScriptPath {
-        self.behind.path()
+        self.body.path()
     }
 
     /// Name that every client accepts.
@@ -74,11 +74,11 @@ impl Prompt {
     /// Spec of the script, if a script is behind it.
     #[must_use]
     pub fn spec(&self) -> Option<&ScriptSpec> {
-        self.behind.spec().map(|spec| &**spec)
+        self.body.spec().map(|spec| &**spec)
     }
 
-    pub(crate) fn behind(&self) -> &Behind<JsonObject, GetPromptResult> {
-        &self.behind
+    pub(crate) fn body(&self) -> &EntryBody<JsonObject, GetPromptResult> {
+        &self.body
     }
 }
 
@@ -148,6 +148,6 @@ impl Entry for Prompt {
 
 impl fmt::Display for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.behind.fmt(f)
+        self.body.fmt(f)
     }
 }

@@ -15,7 +15,7 @@ use super::file::StaticFile;
 use super::list::Entry;
 use crate::native::NativeResource;
 use crate::output::downgrade_annotations;
-use crate::source::{Behind, RemoteResource};
+use crate::source::{EntryBody, RemoteResource};
 use crate::tool::{Script, definition};
 
 /// Resource of the catalog.
@@ -195,7 +195,7 @@ impl fmt::Display for Resource {
 pub struct Template {
     definition: protocol::ResourceTemplate,
     uri: UriTemplate,
-    behind: Behind<String, ReadResourceResult>,
+    body: EntryBody<String, ReadResourceResult>,
 }
 
 impl Template {
@@ -209,7 +209,7 @@ impl Template {
         Self {
             definition: listed,
             uri,
-            behind: Behind::Script(script),
+            body: EntryBody::Script(script),
         }
     }
 
@@ -222,7 +222,7 @@ impl Template {
         Self {
             definition,
             uri,
-            behind: Behind::Remote(remote),
+            body: EntryBody::Remote(remote),
         }
     }
 
@@ -235,21 +235,21 @@ impl Template {
     /// Path of the script behind it, or the name under which it was offered.
     #[must_use]
     pub fn path(&self) -> &ScriptPath {
-        self.behind.path()
+        self.body.path()
     }
 
     /// Spec of the script, if a script is behind it.
     #[must_use]
     pub fn spec(&self) -> Option<&ScriptSpec> {
-        self.behind.spec().map(|spec| &**spec)
+        self.body.spec().map(|spec| &**spec)
     }
 
     pub(crate) fn uri(&self) -> &UriTemplate {
         &self.uri
     }
 
-    pub(crate) fn behind(&self) -> &Behind<String, ReadResourceResult> {
-        &self.behind
+    pub(crate) fn body(&self) -> &EntryBody<String, ReadResourceResult> {
+        &self.body
     }
 }
 
@@ -292,6 +292,6 @@ impl Entry for Template {
 
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.behind.fmt(f)
+        self.body.fmt(f)
     }
 }

@@ -174,7 +174,7 @@ impl Source for Endpoint {
         Some(hasher.finish())
     }
 
-    fn goes_by_policy(&self) -> bool {
+    fn follows_policy(&self) -> bool {
         true
     }
 }

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::input_rounds::Resumption;
 use crate::output;
-use crate::source::{self, Behind};
+use crate::source::{self, EntryBody};
 use crate::tool::raw;
 
 /// Runs the script behind a prompt, or asks its source. "Servers SHOULD validate prompt arguments
@@ -25,9 +25,7 @@ pub(crate) fn get(
         let whole = server.catalog();
         let there = whole.prompt(&params.name);
         if let Some(prompt) = there {
-            context
-                .record
-                .set_tool(prompt.path(), prompt.behind().spec());
+            context.record.set_tool(prompt.path(), prompt.body().spec());
         }
         let unknown = ErrorObject::invalid_params(format!(
             "unknown prompt `{}`; prompts/list has the names",
@@ -35,23 +33,19 @@ pub(crate) fn get(
         ));
         context.refuse(there.map(|prompt| prompt.path()), "unknown-prompt", unknown)
     })?;
-    context
-        .record
-        .set_tool(prompt.path(), prompt.behind().spec());
+    context.record.set_tool(prompt.path(), prompt.body().spec());
     let arguments = call::text_arguments(params.arguments.unwrap_or_default());
     let given = raw(&arguments);
-    let behind = prompt.behind();
+    let body = prompt.body();
     context
-        .judge(prompt.path(), Some(&given), behind.spec(), || {
-            behind.defaults()
-        })
+        .judge(prompt.path(), Some(&given), body.spec(), || body.defaults())
         .map_err(ErrorObject::invalid_params)?;
-    let script = match behind {
-        Behind::Script(script) => script,
-        Behind::Remote(remote) => {
-            let result = remote.ask(server, &context, "prompt", arguments);
+    let script = match body {
+        EntryBody::Script(script) => script,
+        EntryBody::Remote(remote) => {
+            let result = remote.send_request(server, &context, "prompt", arguments);
             return Ok(Handled::later(async move {
-                context.encode_content(result.await.map_err(source::passed_on)?)
+                context.encode_content(result.await.map_err(source::convert_error)?)
             }));
         }
     };

@@ -23,7 +23,7 @@ use crate::memory_budget;
 use crate::native::NativeResource;
 use crate::output::{self, Exit};
 use crate::run::{Job, execute};
-use crate::source::{self, Behind, RemoteResource};
+use crate::source::{self, EntryBody, RemoteResource};
 use crate::tool::{Script, raw};
 
 /// Maximum size of a state, in bytes: a truncated state would be a different one.
@@ -80,9 +80,9 @@ pub(crate) fn read(
     };
     context.record.mark_uri_as_made();
     let arguments = raw(&call::text_arguments(values));
-    match template.behind() {
-        Behind::Script(script) => run(server, script, Some(&arguments), params, context),
-        Behind::Remote(remote) => {
+    match template.body() {
+        EntryBody::Script(script) => run(server, script, Some(&arguments), params, context),
+        EntryBody::Remote(remote) => {
             context.record.set_tool(remote.path(), None);
             context
                 .judge(remote.path(), Some(&arguments), None, Defaults::new)
@@ -105,8 +105,8 @@ fn maker_of<'a>(
         Some(Source::Remote(remote)) => Some((remote.path(), None)),
         Some(Source::File(_) | Source::Native(..)) => None,
         None => {
-            let behind = catalog.template_of(uri)?.0.behind();
-            Some((behind.path(), behind.spec()))
+            let body = catalog.template_of(uri)?.0.body();
+            Some((body.path(), body.spec()))
         }
     }
 }
@@ -266,14 +266,14 @@ fn read_native(
 /// Asks the source.
 fn read_remote(server: &Server, remote: &RemoteResource, uri: String, context: Context) -> Handled {
     context.record.set_tool(remote.path(), None);
-    let result = remote.ask(server, &context, "resource", uri.clone());
+    let result = remote.send_request(server, &context, "resource", uri.clone());
     Handled::later(async move {
         let result = result.await.map_err(|error| match error.code {
             // The code for a missing resource depends on the caller's wire.
             ErrorCode::RESOURCE_NOT_FOUND => {
                 ErrorObject::resource_not_found(&uri, context.version.wire())
             }
-            _ => source::passed_on(error),
+            _ => source::convert_error(error),
         });
         context.encode_content(result?)
     })

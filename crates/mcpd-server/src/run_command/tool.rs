@@ -27,7 +27,7 @@ use crate::private_dir::LockedDirectory;
 use crate::relay::{Relay, Speaker};
 use crate::run::{self, Job, RunError};
 use crate::start_command::temporary_variables;
-use crate::tool::{Called, raw};
+use crate::tool::{CallStart, raw};
 use crate::{Server, output, random_id};
 
 /// Shells whose syntax the rules can parse.
@@ -41,7 +41,7 @@ pub(crate) struct CommandTool {
     spec: ScriptSpec,
     policy: Arc<EffectivePolicy>,
     /// Maximum timeout that a call may request.
-    longest: Duration,
+    max_timeout: Duration,
     shell: Vec<String>,
     rules: Rules,
     directory: PathBuf,
@@ -112,7 +112,7 @@ impl CommandTool {
             path,
             spec,
             policy: Arc::new(effective_policy),
-            longest,
+            max_timeout: longest,
             shell,
             rules,
             directory,
@@ -146,8 +146,8 @@ impl CommandTool {
     }
 
     /// Maximum run time of a command.
-    pub(crate) fn longest(&self) -> Duration {
-        self.longest
+    pub(crate) fn max_timeout(&self) -> Duration {
+        self.max_timeout
     }
 
     /// Starts a call. Every fault in it gives a result, so that the model that wrote it can read
@@ -157,13 +157,13 @@ impl CommandTool {
         server: &Server,
         arguments: Option<&RawValue>,
         context: &Context,
-    ) -> Called {
+    ) -> CallStart {
         let (tool, server, context) = (Arc::clone(self), server.clone(), context.clone());
         match self.read(arguments, &context.record) {
-            Ok(arguments) => Called::Started(Box::pin(async move {
+            Ok(arguments) => CallStart::Started(Box::pin(async move {
                 Ok(tool.run(&server, arguments, &context).await?.into())
             })),
-            Err(refusal) => Called::refused(Ok((*refusal).into())),
+            Err(refusal) => CallStart::refused(Ok((*refusal).into())),
         }
     }
 
@@ -352,12 +352,12 @@ mod tests {
     #[track_caller]
     fn check(options: RunCommand, policy: &Policy, timeout: u64, longest: u64) {
         let tool = CommandTool::new(options, policy, false).unwrap();
-        let seconds = [tool.policy.limits().wall, tool.longest].map(|time| time.as_secs());
+        let seconds = [tool.policy.limits().wall, tool.max_timeout].map(|time| time.as_secs());
         assert_eq!(seconds, [timeout, longest]);
     }
 
     #[test]
-    fn no_command_runs_longer_than_a_call_may_ask_for() {
+    fn timeout_of_scripts_is_capped_by_the_maximum() {
         let seconds = Duration::from_secs;
         let policy = Policy::default();
         let at_most = |most| RunCommand::default().max_timeout(seconds(most));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_time_out_for_commands_allows_it() {
+    fn longer_command_timeout_raises_the_maximum() {
         let seconds = Duration::from_secs;
         let policy = Policy::default();
         let set = RunCommand::default().timeout(seconds(900));

@@ -17,7 +17,7 @@ fn caller(name: &str, limit: usize) -> Principal {
         concurrency: NonZeroUsize::new(limit).unwrap(),
         ..Quota::default()
     };
-    Principal::new(name).limited(quota)
+    Principal::new(name).with_quota(quota)
 }
 
 /// Starts a task that acquires a permit, and returns once it is queued or has the permit.

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::interpreter::Interpreters;
 use crate::policy::Policy;
 use crate::run_command::RunCommand;
-use crate::source::{Described, Host, Source};
+use crate::source::{Host, Source, SourceDescription};
 use crate::sync::lock;
 use crate::{Server, ServerBuilder};
 
@@ -23,7 +23,7 @@ pub struct Settings {
     pub(super) policy: Policy,
     pub(super) interpreters: Interpreters,
     pub(super) run_command: Option<RunCommand>,
-    pub(super) sources: Vec<Described>,
+    pub(super) sources: Vec<SourceDescription>,
     pub(super) identity: Option<Implementation>,
     pub(super) instructions: Option<String>,
 }
@@ -65,7 +65,7 @@ impl Settings {
 
     /// Serves the offer of `source`. A script with the same path takes precedence.
     pub fn source(mut self, source: impl Source) -> Self {
-        self.sources.push(Described::new(source));
+        self.sources.push(SourceDescription::new(source));
         self
     }
 }

@@ -20,9 +20,9 @@ pub const MAX_ENTRIES: usize = 1000;
 /// Maximum number of faults reported of one source.
 const MAX_FAULTS: usize = 20;
 /// Maximum number of characters of a path that a fault quotes.
-const MAX_PATH: usize = 200;
+const MAX_QUOTED_PATH_CHARS: usize = 200;
 /// Fault of a source that has published nothing.
-const SILENT: &str = "has not said within 5 s what it has";
+const NOTHING_PUBLISHED: &str = "has not said within 5 s what it has";
 
 /// Entries of a source at one moment. See [`Publisher::offer`](super::Publisher::offer).
 #[derive(Debug, Clone)]
@@ -40,14 +40,14 @@ impl Offer {
     /// Creates the offer of a source that has published nothing yet.
     pub(super) fn pending(source: &str) -> Self {
         Self {
-            faults: vec![SILENT.to_owned()],
+            faults: vec![NOTHING_PUBLISHED.to_owned()],
             is_pending: true,
             ..Self::empty(source.into())
         }
     }
 
     /// Creates an empty offer of the same source.
-    pub(super) fn of(before: &Self) -> Self {
+    pub(super) fn empty_like(before: &Self) -> Self {
         Self::empty(Arc::clone(&before.source))
     }
 
@@ -64,7 +64,7 @@ impl Offer {
     }
 
     /// Returns a copy with this fault, unless it is the only one already.
-    pub(super) fn failed(&self, fault: String) -> Option<Self> {
+    pub(super) fn with_failure(&self, fault: String) -> Option<Self> {
         let is_known = self.faults.len() == 1 && self.faults[0] == fault;
         (!is_known).then(|| Self {
             faults: vec![fault],
@@ -83,7 +83,7 @@ impl Offer {
         F: Fn(Box<RawValue>, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<CallToolResult, ErrorObject>> + Send + 'static,
     {
-        if !self.has_room(self.tools.len(), "tools") {
+        if !self.admit_entry(self.tools.len(), "tools") {
             return;
         }
         if !schema::is_of_objects(&definition.input_schema) {
@@ -108,7 +108,7 @@ impl Offer {
         F: Fn(String, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<ReadResourceResult, ErrorObject>> + Send + 'static,
     {
-        if !self.has_room(self.resources.len(), "resources") {
+        if !self.admit_entry(self.resources.len(), "resources") {
             return;
         }
         definition.uri = normalize_uri(&definition.uri).into_owned();
@@ -125,7 +125,7 @@ impl Offer {
         F: Fn(String, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<ReadResourceResult, ErrorObject>> + Send + 'static,
     {
-        if !self.has_room(self.templates.len(), "resource templates") {
+        if !self.admit_entry(self.templates.len(), "resource templates") {
             return;
         }
         let uri = match definition.uri_template.parse() {
@@ -149,7 +149,7 @@ impl Offer {
         F: Fn(JsonObject, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<GetPromptResult, ErrorObject>> + Send + 'static,
     {
-        if !self.has_room(self.prompts.len(), "prompts") {
+        if !self.admit_entry(self.prompts.len(), "prompts") {
             return;
         }
         if let Some(path) = self.path("prompt", path) {
@@ -160,15 +160,15 @@ impl Offer {
     }
 
     /// Returns whether an entry after `count` others is served, and records a fault if it is not.
-    fn has_room(&mut self, count: usize, what: &str) -> bool {
-        let has_room = count < MAX_ENTRIES;
-        if !has_room {
+    fn admit_entry(&mut self, count: usize, what: &str) -> bool {
+        let admit_entry = count < MAX_ENTRIES;
+        if !admit_entry {
             let more = format!("has more than {MAX_ENTRIES} {what}: the others are not served");
             if !self.faults.contains(&more) {
                 self.fault(more);
             }
         }
-        has_room
+        admit_entry
     }
 
     /// Returns the path under which an entry can be served.
@@ -181,7 +181,7 @@ impl Offer {
 
     /// Records that an entry, such as a tool, cannot be served at `path`.
     pub fn unservable(&mut self, what: &str, path: &str, reason: &str) {
-        let path = excerpt(path, MAX_PATH);
+        let path = excerpt(path, MAX_QUOTED_PATH_CHARS);
         self.fault(format!(
             "has the {what} `{path}`, which can't be served: {reason}"
         ));

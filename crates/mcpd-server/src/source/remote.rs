@@ -18,14 +18,14 @@ use crate::run_queue::ScriptQueue;
 use crate::tool::Script;
 
 /// Future of one answer; dropping it cancels the request.
-type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
+type RemoteFuture<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
 
 /// Remote entry that takes an `A` and returns a `T`.
 pub(crate) struct Remote<A, T> {
     source: Arc<str>,
     path: ScriptPath,
     script_queue: Arc<ScriptQueue>,
-    ask: Box<dyn Fn(A, CallContext) -> Answer<T> + Send + Sync>,
+    send_request: Box<dyn Fn(A, CallContext) -> RemoteFuture<T> + Send + Sync>,
 }
 
 /// Reads a resource by its URI.
@@ -34,7 +34,7 @@ pub(crate) type RemoteResource = Remote<String, ReadResourceResult>;
 pub(crate) type RemotePrompt = Remote<JsonObject, GetPromptResult>;
 
 impl<A, T> Remote<A, T> {
-    pub(super) fn new<F, R>(source: Arc<str>, path: ScriptPath, ask: F) -> Self
+    pub(super) fn new<F, R>(source: Arc<str>, path: ScriptPath, send_request: F) -> Self
     where
         F: Fn(A, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<T, ErrorObject>> + Send + 'static,
@@ -43,7 +43,9 @@ impl<A, T> Remote<A, T> {
             source,
             path,
             script_queue: Arc::default(),
-            ask: Box::new(move |asked, context| Box::pin(ask(asked, context))),
+            send_request: Box::new(move |request, context| {
+                Box::pin(send_request(request, context))
+            }),
         }
     }
 
@@ -53,14 +55,14 @@ impl<A, T> Remote<A, T> {
 
     /// Sends a request when it is the caller's turn. `kind` names the entry in messages to the
     /// caller.
-    pub(crate) fn ask(
+    pub(crate) fn send_request(
         &self,
         server: &Server,
         context: &Context,
         kind: &'static str,
-        asked: A,
+        request: A,
     ) -> impl Future<Output = Result<T, ErrorObject>> + use<A, T> {
-        let answer = (self.ask)(asked, CallContext::new(server, context, &self.path));
+        let answer = (self.send_request)(request, CallContext::new(server, context, &self.path));
         let name = (kind, self.path.clone());
         admission::run_with_permit(server, context, &self.script_queue, name, answer)
     }
@@ -69,7 +71,7 @@ impl<A, T> Remote<A, T> {
 /// Converts an error of a source for a client of mcpd. A code reserved by the protocol refers to
 /// the request made to the source, or is obsolete: passed on, it would refer to another request
 /// and to mcpd.
-pub(crate) fn passed_on(error: ErrorObject) -> ErrorObject {
+pub(crate) fn convert_error(error: ErrorObject) -> ErrorObject {
     if error.code.is_free() {
         return error;
     }
@@ -93,14 +95,14 @@ impl<A, T> fmt::Debug for Remote<A, T> {
 
 /// Implementation of a prompt or a template.
 #[derive(Debug)]
-pub(crate) enum Behind<A, T> {
+pub(crate) enum EntryBody<A, T> {
     /// Script that runs.
     Script(Arc<Script>),
     /// Entry of a source.
     Remote(Arc<Remote<A, T>>),
 }
 
-impl<A, T> Behind<A, T> {
+impl<A, T> EntryBody<A, T> {
     pub(crate) fn path(&self) -> &ScriptPath {
         match self {
             Self::Script(script) => &script.path,
@@ -126,7 +128,7 @@ impl<A, T> Behind<A, T> {
 }
 
 // A derived implementation would require `Clone` of `A` and `T`.
-impl<A, T> Clone for Behind<A, T> {
+impl<A, T> Clone for EntryBody<A, T> {
     fn clone(&self) -> Self {
         match self {
             Self::Script(script) => Self::Script(Arc::clone(script)),
@@ -135,7 +137,7 @@ impl<A, T> Clone for Behind<A, T> {
     }
 }
 
-impl<A, T> fmt::Display for Behind<A, T> {
+impl<A, T> fmt::Display for EntryBody<A, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Script(script) => script.fmt(f),

@@ -7,15 +7,15 @@ use mcpd_protocol::CallToolResult;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use serde_json::value::RawValue;
 
-use super::passed_on;
+use super::convert_error;
 use crate::call::{arguments_text, invalid_arguments};
 use crate::native::CallContext;
-use crate::tool::Run;
+use crate::tool::CallFuture;
 
 /// Tool that runs elsewhere.
 pub(crate) struct RemoteTool {
     source: Arc<str>,
-    start: Box<dyn Fn(Box<RawValue>, CallContext) -> Run + Send + Sync>,
+    start: Box<dyn Fn(Box<RawValue>, CallContext) -> CallFuture + Send + Sync>,
 }
 
 impl RemoteTool {
@@ -28,7 +28,7 @@ impl RemoteTool {
             source,
             start: Box::new(move |arguments, context| {
                 let call = call(arguments, context);
-                Box::pin(async { Ok(call.await.map_err(passed_on)?.into()) })
+                Box::pin(async { Ok(call.await.map_err(convert_error)?.into()) })
             }),
         }
     }
@@ -40,7 +40,7 @@ impl RemoteTool {
 
     /// Starts a call. Sends only objects, and none with a duplicate key: the access rules may
     /// have judged one value, and the source would read the other.
-    pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> Run {
+    pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> CallFuture {
         if let Err(fault) = mcpd_scriptspec::members(arguments) {
             let refused = invalid_arguments(&fault.to_string());
             return Box::pin(std::future::ready(Ok(refused.into())));

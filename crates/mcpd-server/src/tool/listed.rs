@@ -14,7 +14,7 @@ const MAX_QUOTED: usize = 200;
 
 /// Differences between the declared and the listed schemas of a tool.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Listed {
+pub(super) struct ListedForm {
     /// Declared schema of the arguments, if the definition has another.
     pub(super) declared: Option<Box<RawValue>>,
     renamed: Option<Renamed>,
@@ -32,7 +32,7 @@ struct Renamed {
     portable: Box<RawValue>,
 }
 
-impl Listed {
+impl ListedForm {
     /// Converts the schemas of `definition` to the listed form.
     pub(super) fn new(definition: &mut protocol::Tool) -> Self {
         let mut listed = Self::default();

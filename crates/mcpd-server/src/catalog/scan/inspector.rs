@@ -313,7 +313,10 @@ impl Inspector {
         was_tool: bool,
     ) -> Inspection {
         let concerns_operator = reading.mentions_mcpd || candidate.is_named || was_tool;
-        let is_run = reading.is_program || self.interpreters.know(&extension(&candidate.file));
+        let is_run = reading.is_program
+            || self
+                .interpreters
+                .has_interpreter(&extension(&candidate.file));
         // A script that mentions mcpd gets the precise fault from the attempt to start it.
         if is_run || concerns_operator {
             return self.plan_probe(candidate, reading.shebang, concerns_operator);
@@ -348,7 +351,7 @@ impl Inspector {
                 _ if self.is_program(&candidate, has_shebang) => None,
                 _ => Some(extension(&candidate.file)),
             };
-            if let Some(check) = extension.and_then(|name| self.interpreters.checked_by(&name)) {
+            if let Some(check) = extension.and_then(|name| self.interpreters.check_for(&name)) {
                 let mut faults = program_check::faults(&candidate, &description, &body, check);
                 faults.retain(|fault| !program_check::is_reported(fault, &parsed, &description));
                 if faults.iter().any(|fault| fault.severity == Severity::Error) {

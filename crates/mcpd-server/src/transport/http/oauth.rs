@@ -226,7 +226,7 @@ impl OAuth {
         let name = format!("{}#{}", claims.issuer(), claims.subject());
         let (principal, own) = match self.clients.get(&name) {
             Some(client) => (client.clone(), Some(name)),
-            None => (self.others.clone().called(&name), None),
+            None => (self.others.clone().with_name(&name), None),
         };
         if self.scopes.is_empty() {
             return principal;
@@ -235,7 +235,7 @@ impl OAuth {
         let granted = scopes.filter(|(_, scope)| claims.has_scope(&scope.name));
         let granted: Vec<usize> = granted.map(|(place, _)| place).collect();
         let access = self.shared_access(principal.access(), (own, granted));
-        principal.with_shared(access)
+        principal.with_shared_access(access)
     }
 
     /// Returns the access for a set of scopes, shared by all principals with the same set.

@@ -86,7 +86,10 @@ impl Inspector {
 
     /// Returns whether a file is started as a program itself.
     pub(super) fn is_program(&self, candidate: &Candidate, has_shebang: bool) -> bool {
-        let is_known = || self.interpreters.know(&extension(&candidate.file));
+        let is_known = || {
+            self.interpreters
+                .has_interpreter(&extension(&candidate.file))
+        };
         candidate.is_executable && (has_shebang || !is_known())
     }
 
@@ -97,7 +100,7 @@ impl Inspector {
         extension: &str,
         variants: Vec<Variant>,
     ) -> Result<StartCommand, Diagnostic> {
-        if self.is_static && self.interpreters.know(extension) {
+        if self.is_static && self.interpreters.has_interpreter(extension) {
             return Ok(StartCommand::of_program(Path::new("")));
         }
         let found = self.interpreter(extension)?;
@@ -131,7 +134,7 @@ impl Inspector {
         file: &Path,
         start_command: impl FnOnce(&Interpreter) -> StartCommand,
     ) -> Result<StartCommand, Diagnostic> {
-        if self.is_static && self.interpreters.know(extension) {
+        if self.is_static && self.interpreters.has_interpreter(extension) {
             return Ok(StartCommand::of_program(file));
         }
         self.interpreter(extension).map(start_command)
