@@ -9,7 +9,7 @@ use tokio::task::yield_now;
 
 use crate::Server;
 use crate::call;
-use crate::catalog::MAX_SIZE;
+use crate::catalog::MAX_FILE_SIZE;
 use crate::context::Context;
 use crate::memory_budget::{Exhausted, MemoryBudget, Reservation};
 use crate::principal::Principal;
@@ -21,7 +21,7 @@ use crate::run_queue::{Busy, RunQueue, ScriptQueue};
 const MAX_CONTENTS: usize = 16;
 const MAX_CONTENTS_PER_CLIENT: usize = 4;
 /// Size of the largest file, in bytes.
-const MAX_CONTENT_SIZE: usize = MAX_SIZE as usize;
+const MAX_CONTENT_SIZE: usize = MAX_FILE_SIZE as usize;
 
 /// Limits of one server.
 #[derive(Debug)]

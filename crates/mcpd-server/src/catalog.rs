@@ -36,12 +36,12 @@ mod walk;
 mod watch;
 
 use assembly::Assembly;
-pub(crate) use file::{MAX_SIZE, ReadError, StaticFile, real_path};
+pub(crate) use file::{MAX_FILE_SIZE, ReadError, StaticFile, real_path};
 use list::List;
-pub(crate) use list::Wanted;
+pub(crate) use list::PageRequest;
 pub use names::ToolNames;
 pub use prompt::Prompt;
-pub(crate) use resource::Source;
+pub(crate) use resource::ContentSource;
 pub use resource::{Resource, Template};
 use scan::{Scan, ScannedScript};
 use view::Views;
@@ -138,12 +138,13 @@ impl Catalog {
 
     /// Returns the part of the catalog that `access` allows to see, under the same names.
     pub(crate) fn view(&self, access: &Arc<Access>) -> Arc<Self> {
-        self.views.get(access, || Arc::new(self.seen_with(access)))
+        self.views
+            .get(access, || Arc::new(self.restricted_to(access)))
     }
 
-    fn seen_with(&self, access: &Access) -> Self {
-        let tools = self.tools.filtered(|tool| access.allows(tool.path()));
-        let prompts = self.prompts.filtered(|prompt| access.allows(prompt.path()));
+    fn restricted_to(&self, access: &Access) -> Self {
+        let tools = self.tools.filter(|tool| access.allows(tool.path()));
+        let prompts = self.prompts.filter(|prompt| access.allows(prompt.path()));
         let matchers = self.matchers.iter();
         let matchers = matchers.filter(|template| access.allows(template.path()));
         Self {
@@ -153,10 +154,10 @@ impl Catalog {
             prompts,
             resources: self
                 .resources
-                .filtered(|resource| access.allows(resource.path())),
+                .filter(|resource| access.allows(resource.path())),
             templates: self
                 .templates
-                .filtered(|template| access.allows(template.path())),
+                .filter(|template| access.allows(template.path())),
             matchers: matchers.cloned().collect(),
             scan: Scan::default(),
             offers: Vec::new(),
@@ -252,23 +253,23 @@ impl Catalog {
     }
 
     /// Returns a page of `tools/list`.
-    pub(crate) fn tools_page(&self, wanted: Wanted<'_>) -> MethodResult {
-        self.tools.page(wanted)
+    pub(crate) fn tools_page(&self, request: PageRequest<'_>) -> MethodResult {
+        self.tools.page(request)
     }
 
     /// Returns a page of `prompts/list`.
-    pub(crate) fn prompts_page(&self, wanted: Wanted<'_>) -> MethodResult {
-        self.prompts.page(wanted)
+    pub(crate) fn prompts_page(&self, request: PageRequest<'_>) -> MethodResult {
+        self.prompts.page(request)
     }
 
     /// Returns a page of `resources/list`.
-    pub(crate) fn resources_page(&self, wanted: Wanted<'_>) -> MethodResult {
-        self.resources.page(wanted)
+    pub(crate) fn resources_page(&self, request: PageRequest<'_>) -> MethodResult {
+        self.resources.page(request)
     }
 
     /// Returns a page of `resources/templates/list`.
-    pub(crate) fn templates_page(&self, wanted: Wanted<'_>) -> MethodResult {
-        self.templates.page(wanted)
+    pub(crate) fn templates_page(&self, request: PageRequest<'_>) -> MethodResult {
+        self.templates.page(request)
     }
 
     /// Returns the notifications for clients that know the catalog `before`.
@@ -286,7 +287,7 @@ impl Catalog {
         }
         for resource in self.resources() {
             let uri = &resource.definition().uri;
-            if resource.is_another_file(before.resources.find(uri)) {
+            if resource.is_new_file_since(before.resources.find(uri)) {
                 events.push(Event::ResourceUpdated(uri.clone()));
             }
         }

@@ -9,12 +9,12 @@ use mcpd_exec::{Account, Command, Level, RunAs, Variables};
 
 /// Variables that a confined script inherits: location, user and locale.
 #[cfg(not(windows))]
-const ORDINARY: &[&str] = &[
+const ORDINARY_VARIABLES: &[&str] = &[
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ",
 ];
 /// Likewise, with the variables that no program of Windows runs without.
 #[cfg(windows)]
-const ORDINARY: &[&str] = &[
+const ORDINARY_VARIABLES: &[&str] = &[
     "PATH",
     "PATHEXT",
     "SYSTEMROOT",
@@ -34,11 +34,11 @@ const ORDINARY: &[&str] = &[
 ];
 
 /// Names that a script would mistake for attributes of its own call.
-const OF_CALLS: &str = "MCP_*";
+const CALL_VARIABLES: &str = "MCP_*";
 
 /// Variables of mcpd, of its own calls, and of a service manager for the service alone.
-const OURS: &[&str] = &[
-    OF_CALLS,
+const WITHHELD_VARIABLES: &[&str] = &[
+    CALL_VARIABLES,
     "TOOL_QUERY",
     "TOOL_ARGS",
     "LISTEN_*",
@@ -50,14 +50,14 @@ const OURS: &[&str] = &[
 /// Defaults of variables for every script, unless the operator sets, passes or drops them.
 ///
 /// Python buffers output into a pipe, and loses it when it is killed at a timeout.
-const DEFAULTS: &[(&str, &str)] = &[("PYTHONUNBUFFERED", "1")];
+const DEFAULT_VARIABLES: &[(&str, &str)] = &[("PYTHONUNBUFFERED", "1")];
 
 /// Settings and secrets of the server, which no pattern passes on.
-const SERVER: &[&str] = &["MCPD_*"];
+const SERVER_VARIABLES: &[&str] = &["MCPD_*"];
 
 /// Directories of expendable files, without which programs such as compilers and package managers
 /// fail. A confined script gets them in a place where it may write.
-const CACHES: &[&str] = &["XDG_CACHE_HOME", "XDG_STATE_HOME"];
+const CACHE_VARIABLES: &[&str] = &["XDG_CACHE_HOME", "XDG_STATE_HOME"];
 
 /// Differences between the environment of scripts and that of this process.
 ///
@@ -67,14 +67,14 @@ const CACHES: &[&str] = &["XDG_CACHE_HOME", "XDG_STATE_HOME"];
 /// and those that are [passed](Self::pass).
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
-    rules: Rules,
+    rules: EnvironmentRules,
     /// Inherited variables without and with confinement, computed at first use.
     inherited: [OnceLock<Variables>; 2],
 }
 
 /// Declared differences from the environment of this process.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Rules {
+struct EnvironmentRules {
     passed: Vec<String>,
     dropped: Vec<String>,
     reserved: Vec<String>,
@@ -137,7 +137,7 @@ impl Environment {
     /// Variables of an unconfined script, or of any other program that gets this environment.
     #[must_use]
     pub fn variables(&self) -> BTreeMap<OsString, OsString> {
-        let inherited = self.inherited(Level::None).iter();
+        let inherited = self.inherited_variables(Level::None).iter();
         let set = self.rules.set.iter();
         inherited
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -149,26 +149,28 @@ impl Environment {
     #[must_use]
     pub fn withholds(&self, name: &OsStr) -> bool {
         let rules = &self.rules;
-        matches_any(&[OF_CALLS], name)
+        matches_any(&[CALL_VARIABLES], name)
             && !matches_any(&rules.passed, name)
             && !matches_any(&rules.dropped, name)
             && !rules.set.keys().any(|key| OsStr::new(key) == name)
     }
 
     /// Returns a text of the differences from the environment of this process.
-    pub(crate) fn described(&self) -> String {
+    pub(crate) fn rules_text(&self) -> String {
         format!("{:?}", self.rules)
     }
 
     fn passes_on(&self, name: &OsStr, level: Level) -> bool {
-        let is_kept_back = || matches_any(OURS, name) || matches_any(&self.rules.reserved, name);
-        let by_default = matches_any(ORDINARY, name) || (level == Level::None && !is_kept_back());
+        let is_kept_back =
+            || matches_any(WITHHELD_VARIABLES, name) || matches_any(&self.rules.reserved, name);
+        let by_default =
+            matches_any(ORDINARY_VARIABLES, name) || (level == Level::None && !is_kept_back());
         (by_default || matches_any(&self.rules.passed, name))
             && !matches_any(&self.rules.dropped, name)
-            && !matches_any(SERVER, name)
+            && !matches_any(SERVER_VARIABLES, name)
     }
 
-    fn inherited(&self, level: Level) -> &Variables {
+    fn inherited_variables(&self, level: Level) -> &Variables {
         self.inherited[usize::from(level > Level::None)].get_or_init(|| {
             let variables = Variables::of_this_process(|name| self.passes_on(name, level));
             // Clients start servers without it.
@@ -182,15 +184,15 @@ impl Environment {
 
     /// Returns the initial environment of a script with this confinement, and this user if it has
     /// another one than this process.
-    pub(crate) fn at(&self, level: Level, run_as: Option<RunAs>) -> Inherited {
-        let mut variables = self.inherited(level).clone();
+    pub(crate) fn for_level(&self, level: Level, run_as: Option<RunAs>) -> Inherited {
+        let mut variables = self.inherited_variables(level).clone();
         if let Some(run_as) = run_as {
-            variables = variables.with(self.variables_of(run_as));
+            variables = variables.with(self.user_variables(run_as));
         }
         let mut set = self.rules.set.clone();
         // Scripts have no terminal.
         let terminal = (level > Level::None).then_some(("TERM", "dumb"));
-        for (name, value) in DEFAULTS.iter().copied().chain(terminal) {
+        for (name, value) in DEFAULT_VARIABLES.iter().copied().chain(terminal) {
             let is_wanted = || !matches_any(&self.rules.dropped, OsStr::new(name));
             if variables.get(name).is_none() && is_wanted() {
                 set.entry(name.to_owned()).or_insert(value.to_owned());
@@ -200,7 +202,7 @@ impl Environment {
     }
 
     /// Returns the variables that name the given user instead of the user of this process.
-    fn variables_of(&self, run_as: RunAs) -> Vec<(&'static str, Option<OsString>)> {
+    fn user_variables(&self, run_as: RunAs) -> Vec<(&'static str, Option<OsString>)> {
         let account = Account::of_user(run_as.user);
         let mut variables = match account {
             Some(account) => account.variables().map(|(name, value)| (name, Some(value))),
@@ -230,7 +232,10 @@ impl Inherited {
     /// Sets the initial environment of a command.
     pub(crate) fn prepare(&self, command: Command) -> Command {
         let command = command.inherit(&self.variables);
-        let command = CACHES.iter().copied().fold(command, Command::temporary);
+        let command = CACHE_VARIABLES
+            .iter()
+            .copied()
+            .fold(command, Command::temporary);
         self.set
             .iter()
             .fold(command, |command, (name, value)| command.env(name, value))
@@ -286,7 +291,10 @@ mod tests {
     fn who_is_confined_inherits_what_is_ordinary() {
         for level in [Level::Guarded, Level::Strict] {
             check(&Environment::default(), level, &["PATH", "LC_ALL"]);
-            assert_eq!(Environment::default().at(level, None).set["TERM"], "dumb");
+            assert_eq!(
+                Environment::default().for_level(level, None).set["TERM"],
+                "dumb"
+            );
         }
     }
 
@@ -295,7 +303,7 @@ mod tests {
     fn run_as_changes_the_variables_that_name_the_user() {
         let at = |environment: &Environment, user| {
             environment
-                .at(Level::Guarded, Some(RunAs::new(user, user)))
+                .for_level(Level::Guarded, Some(RunAs::new(user, user)))
                 .variables
         };
         let root = at(&Environment::default(), 0);
@@ -314,7 +322,7 @@ mod tests {
     fn python_is_unbuffered_unless_the_operator_says_otherwise() {
         let name = "PYTHONUNBUFFERED";
         let value = |environment: Environment, level| {
-            let Inherited { variables, set } = environment.at(level, None);
+            let Inherited { variables, set } = environment.for_level(level, None);
             let inherited = variables.get(name).and_then(OsStr::to_str);
             set.get(name).cloned().or(inherited.map(str::to_owned))
         };
@@ -356,7 +364,7 @@ mod tests {
     fn an_environment_is_another_by_what_is_said_and_not_by_who_has_asked() {
         let environment = || Environment::default().pass("A");
         let asked = environment();
-        asked.inherited(Level::None);
+        asked.inherited_variables(Level::None);
         assert_eq!(asked, environment());
         for other in [
             environment().pass("B"),

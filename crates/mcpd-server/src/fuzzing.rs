@@ -18,7 +18,7 @@ pub fn state_opens(forged: &str) -> bool {
         name: "greet",
         arguments: b"{}",
     };
-    SEAL.open(forged, binding).is_ok()
+    SEAL.unseal(forged, binding).is_ok()
 }
 
 /// Decodes `forged` as a cursor of the list of tools.

@@ -147,7 +147,7 @@ fn validate_resumption(
     }
     let state = resumption
         .state
-        .map(|state| server.seal().open(&state, binding))
+        .map(|state| server.seal().unseal(&state, binding))
         .transpose()?;
     Ok(RoundInput {
         responses: resumption.responses,
@@ -264,7 +264,7 @@ fn build_question_result(
     result.input_requests = result.input_requests.filter(|asked| !asked.is_empty());
     result.request_state = questions
         .state
-        .map(|state| server.seal().close(state, binding))
+        .map(|state| server.seal().seal_state(state, binding))
         .transpose()?;
     Ok(result)
 }

@@ -281,7 +281,7 @@ impl Policy {
     /// Returns a text of all other settings that affect probes, without secrets.
     pub(crate) fn probe_settings_text(&self) -> String {
         let Profile { sandbox, .. } = &self.floor;
-        format!("{sandbox:?} {}", self.environment.described())
+        format!("{sandbox:?} {}", self.environment.rules_text())
     }
 
     /// Returns the merged rules of the script at `path`.

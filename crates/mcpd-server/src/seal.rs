@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 /// Lifetime of sealed state.
-const LIFETIME: Duration = Duration::from_secs(3600);
-const NONCE: usize = 24;
+const STATE_LIFETIME: Duration = Duration::from_secs(3600);
+const NONCE_LENGTH: usize = 24;
 
 /// Key of the sealed state.
 pub(crate) struct Seal {
@@ -34,7 +34,7 @@ pub(crate) struct Binding<'a> {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Sealed {
+struct SealedState {
     /// Seconds since the epoch.
     expires: u64,
     state: Box<RawValue>,
@@ -79,19 +79,19 @@ impl Seal {
     /// # Errors
     ///
     /// `-32603` if the system has no randomness.
-    pub(crate) fn close(
+    pub(crate) fn seal_state(
         &self,
         state: Box<RawValue>,
         binding: Binding<'_>,
     ) -> Result<String, ErrorObject> {
         let failed =
             || ErrorObject::internal_error("the state of this request could not be sealed");
-        let sealed = Sealed {
-            expires: now() + LIFETIME.as_secs(),
+        let sealed = SealedState {
+            expires: now() + STATE_LIFETIME.as_secs(),
             state,
         };
         let plain = serde_json::to_vec(&sealed).map_err(|_| failed())?;
-        let mut nonce = [0; NONCE];
+        let mut nonce = [0; NONCE_LENGTH];
         getrandom::fill(&mut nonce).map_err(|_| failed())?;
         let payload = Payload {
             msg: &plain,
@@ -110,7 +110,7 @@ impl Seal {
     ///
     /// `-32602` if it was not sealed here, altered, expired, or belongs to another request. The
     /// error does not distinguish these, because only an attacker benefits.
-    pub(crate) fn open(
+    pub(crate) fn unseal(
         &self,
         state: &str,
         binding: Binding<'_>,
@@ -121,7 +121,9 @@ impl Seal {
             )
         };
         let bytes = URL_SAFE_NO_PAD.decode(state).map_err(|_| refused())?;
-        let (nonce, closed) = bytes.split_first_chunk::<NONCE>().ok_or_else(refused)?;
+        let (nonce, closed) = bytes
+            .split_first_chunk::<NONCE_LENGTH>()
+            .ok_or_else(refused)?;
         let payload = Payload {
             msg: closed,
             aad: &binding.digest(),
@@ -130,7 +132,7 @@ impl Seal {
             .cipher
             .decrypt(&XNonce::from(*nonce), payload)
             .map_err(|_| refused())?;
-        let sealed: Sealed = serde_json::from_slice(&plain).map_err(|_| refused())?;
+        let sealed: SealedState = serde_json::from_slice(&plain).map_err(|_| refused())?;
         if sealed.expires < now() {
             Err(refused())
         } else {
@@ -174,14 +176,14 @@ mod tests {
     #[test]
     fn what_was_sealed_comes_back_exactly() {
         let seal = Seal::new(b"secret");
-        let closed = seal.close(state(), binding("{}")).unwrap();
+        let closed = seal.seal_state(state(), binding("{}")).unwrap();
         assert!(!closed.contains("round"));
         assert_eq!(
-            seal.open(&closed, binding("{}")).unwrap().get(),
+            seal.unseal(&closed, binding("{}")).unwrap().get(),
             state().get()
         );
         assert!(
-            Seal::new(b"secret").open(&closed, binding("{}")).is_ok(),
+            Seal::new(b"secret").unseal(&closed, binding("{}")).is_ok(),
             "replicas share the secret"
         );
     }
@@ -189,26 +191,26 @@ mod tests {
     #[test]
     fn nothing_else_opens() {
         let seal = Seal::new(b"secret");
-        let closed = seal.close(state(), binding("{}")).unwrap();
+        let closed = seal.seal_state(state(), binding("{}")).unwrap();
         assert!(
-            seal.open(&closed, binding("[]")).is_err(),
+            seal.unseal(&closed, binding("[]")).is_err(),
             "other arguments"
         );
         let mut other = binding("{}");
         other.method = "prompts/get";
-        assert!(seal.open(&closed, other).is_err(), "another method");
+        assert!(seal.unseal(&closed, other).is_err(), "another method");
         other = binding("{}");
         other.principal = "somebody";
-        assert!(seal.open(&closed, other).is_err(), "another caller");
+        assert!(seal.unseal(&closed, other).is_err(), "another caller");
         assert!(
             Seal::random()
                 .unwrap()
-                .open(&closed, binding("{}"))
+                .unseal(&closed, binding("{}"))
                 .is_err(),
             "another server"
         );
         for forged in ["", "x", "e30", "!!!", &closed[1..], &format!("{closed}A")] {
-            assert!(seal.open(forged, binding("{}")).is_err(), "{forged}");
+            assert!(seal.unseal(forged, binding("{}")).is_err(), "{forged}");
         }
         for position in 0..closed.len() {
             let mut altered = closed.clone().into_bytes();
@@ -219,7 +221,7 @@ mod tests {
             };
             let altered = String::from_utf8(altered).unwrap();
             assert!(
-                seal.open(&altered, binding("{}")).is_err(),
+                seal.unseal(&altered, binding("{}")).is_err(),
                 "altered at {position}"
             );
         }

@@ -31,7 +31,7 @@ mod identity;
 mod settings;
 
 use identity::{BuiltWith, Identity};
-use settings::Current;
+use settings::AppliedSettings;
 
 pub use builder::ServerBuilder;
 pub use settings::Settings;
@@ -54,7 +54,7 @@ struct Inner {
     watching: bool,
     executor: Executor,
     probes: Executor,
-    current: Mutex<Current>,
+    applied: Mutex<AppliedSettings>,
     admission: Admission,
     missing_enforcement: MissingEnforcement,
     metrics: Arc<Metrics>,

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use super::names::{self, Claims, OTHER_URI, RENAME};
+use super::names::{self, FirstClaims, OTHER_URI, RENAME};
 use super::prompt::Prompt;
 use super::resource::{Resource, Template};
 use super::scan::Scan;
-use super::served::{Entry, Served};
+use super::served::{CatalogEntry, ServedScript};
 use super::{BuiltIn, Conflict};
 use crate::source::Offer;
 use crate::tool::Tool;
@@ -19,10 +19,10 @@ pub(super) struct Assembly {
     pub(super) resources: Vec<Arc<Resource>>,
     pub(super) templates: Vec<Arc<Template>>,
     pub(super) conflicts: Vec<Conflict>,
-    paths: Claims,
+    paths: FirstClaims,
     /// Apart from `paths`, because a source may have a tool and a prompt of one name.
-    prompt_paths: Claims,
-    uris: Claims,
+    prompt_paths: FirstClaims,
+    uris: FirstClaims,
 }
 
 impl Assembly {
@@ -35,30 +35,30 @@ impl Assembly {
             resources: Vec::new(),
             templates: Vec::new(),
             conflicts: Vec::new(),
-            paths: Claims::of("name", RENAME),
-            prompt_paths: Claims::of("name", RENAME),
-            uris: Claims::of("URI", OTHER_URI),
+            paths: FirstClaims::new("name", RENAME),
+            prompt_paths: FirstClaims::new("name", RENAME),
+            uris: FirstClaims::new("URI", OTHER_URI),
         };
         for tool in &built_in.tools {
-            assembly.tool(tool);
+            assembly.add_tool(tool);
         }
         for resource in &built_in.resources {
-            assembly.resource(Arc::clone(resource));
+            assembly.add_resource(Arc::clone(resource));
         }
-        let scripts = assembly.scripts(scan);
+        let scripts = assembly.claim_paths(scan);
         for served in &scripts {
             if served.script.spec.state {
-                assembly.resource(Arc::new(Resource::state(&served.script)));
+                assembly.add_resource(Arc::new(Resource::state(&served.script)));
             }
         }
         for file in &scan.files {
-            assembly.resource(Arc::new(Resource::file(Arc::clone(file))));
+            assembly.add_resource(Arc::new(Resource::file(Arc::clone(file))));
         }
         for served in scripts {
-            assembly.script(served);
+            assembly.add_script(served);
         }
         for offer in offers {
-            assembly.offer(offer);
+            assembly.add_offer(offer);
         }
         assembly.tools = names::assign(assembly.tools, &mut assembly.conflicts);
         assembly.prompts = names::assign(assembly.prompts, &mut assembly.conflicts);
@@ -67,7 +67,7 @@ impl Assembly {
 
     /// Returns the scripts that can be served, in any role: a path means one script. A faulty
     /// script keeps its path as well, or callers would reach another program while it is edited.
-    fn scripts<'a>(&mut self, scan: &'a Scan) -> Vec<&'a Served> {
+    fn claim_paths<'a>(&mut self, scan: &'a Scan) -> Vec<&'a ServedScript> {
         let mut scripts = Vec::new();
         for found in &scan.scripts {
             let claim = self.paths.claim(found.path.as_str(), &found.path, found);
@@ -81,14 +81,14 @@ impl Assembly {
         scripts
     }
 
-    fn tool(&mut self, tool: &Arc<Tool>) {
+    fn add_tool(&mut self, tool: &Arc<Tool>) {
         match self.paths.claim(tool.path().as_str(), tool.path(), tool) {
             Ok(()) => self.tools.push(Arc::clone(tool)),
             Err(conflict) => self.conflicts.push(conflict),
         }
     }
 
-    fn prompt(&mut self, prompt: &Arc<Prompt>) {
+    fn add_prompt(&mut self, prompt: &Arc<Prompt>) {
         let path = prompt.path();
         match self.prompt_paths.claim(path.as_str(), path, prompt) {
             Ok(()) => self.prompts.push(Arc::clone(prompt)),
@@ -96,31 +96,31 @@ impl Assembly {
         }
     }
 
-    fn offer(&mut self, offer: &Offer) {
+    fn add_offer(&mut self, offer: &Offer) {
         for tool in offer.tools() {
-            self.tool(tool);
+            self.add_tool(tool);
         }
         for prompt in offer.prompts() {
-            self.prompt(prompt);
+            self.add_prompt(prompt);
         }
         for resource in offer.resources() {
-            self.resource(Arc::clone(resource));
+            self.add_resource(Arc::clone(resource));
         }
         for template in offer.templates() {
-            self.template(Arc::clone(template));
+            self.add_template(Arc::clone(template));
         }
     }
 
-    fn script(&mut self, served: &Served) {
+    fn add_script(&mut self, served: &ServedScript) {
         match &served.entry {
-            Entry::Tool(tool) => self.tools.push(Arc::clone(tool)),
-            Entry::Prompt(prompt) => self.prompt(prompt),
-            Entry::Resource(resource) => self.resource(Arc::clone(resource)),
-            Entry::Template(template) => self.template(Arc::clone(template)),
+            CatalogEntry::Tool(tool) => self.tools.push(Arc::clone(tool)),
+            CatalogEntry::Prompt(prompt) => self.add_prompt(prompt),
+            CatalogEntry::Resource(resource) => self.add_resource(Arc::clone(resource)),
+            CatalogEntry::Template(template) => self.add_template(Arc::clone(template)),
         }
     }
 
-    fn resource(&mut self, resource: Arc<Resource>) {
+    fn add_resource(&mut self, resource: Arc<Resource>) {
         let uri = resource.definition().uri.as_str();
         match self.uris.claim(uri, resource.path(), &resource) {
             Ok(()) => self.resources.push(resource),
@@ -128,7 +128,7 @@ impl Assembly {
         }
     }
 
-    fn template(&mut self, template: Arc<Template>) {
+    fn add_template(&mut self, template: Arc<Template>) {
         let uri = template.uri().as_str();
         match self.uris.claim(uri, template.path(), &template) {
             Ok(()) => self.templates.push(template),

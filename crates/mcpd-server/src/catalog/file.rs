@@ -12,12 +12,12 @@ use super::fingerprint::Fingerprint;
 use crate::regular_file;
 
 /// Directory of a root whose files are resources.
-pub(super) const DIRECTORY: &str = "resources";
+pub(super) const RESOURCE_DIRECTORY: &str = "resources";
 
 /// Size of the largest file that is read, in bytes.
-pub(crate) const MAX_SIZE: u64 = 16 << 20;
+pub(crate) const MAX_FILE_SIZE: u64 = 16 << 20;
 
-/// A file below [`DIRECTORY`].
+/// A file below [`RESOURCE_DIRECTORY`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaticFile {
     path: ScriptPath,
@@ -33,7 +33,7 @@ pub(crate) enum ReadError {
     /// No readable file is there, or not any more.
     #[error("{0}")]
     NotThere(&'static str),
-    #[error("it is larger than {MAX_SIZE} bytes")]
+    #[error("it is larger than {MAX_FILE_SIZE} bytes")]
     TooLarge,
     #[error(transparent)]
     Io(io::Error),
@@ -65,7 +65,7 @@ impl StaticFile {
         }
     }
 
-    /// Path below the root, [`DIRECTORY`] included.
+    /// Path below the root, [`RESOURCE_DIRECTORY`] included.
     pub(crate) fn path(&self) -> &ScriptPath {
         &self.path
     }
@@ -79,7 +79,7 @@ impl StaticFile {
         self.path.uri()
     }
 
-    /// Path below [`DIRECTORY`].
+    /// Path below [`RESOURCE_DIRECTORY`].
     pub(crate) fn name(&self) -> &str {
         let path = self.path.as_str();
         path.split_once('/').map_or(path, |(_, name)| name)
@@ -115,8 +115,8 @@ impl StaticFile {
         }
         let mut bytes = Vec::new();
         // The file may grow while it is read.
-        file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MAX_SIZE {
+        file.take(MAX_FILE_SIZE + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_FILE_SIZE {
             return Err(ReadError::TooLarge);
         }
         Ok(bytes)
@@ -152,7 +152,7 @@ mod tests {
     use crate::catalog::walk::walk;
 
     /// Creates a root with one file, and finds that file.
-    fn found(content: &[u8]) -> (tempfile::TempDir, StaticFile) {
+    fn scan_one_file(content: &[u8]) -> (tempfile::TempDir, StaticFile) {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("resources/sub/a b.md");
         fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -162,8 +162,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_described_by_its_name_and_size() {
-        let (_root, file) = found(b"# Hi");
+    fn static_file_is_described_by_name_and_size() {
+        let (_root, file) = scan_one_file(b"# Hi");
         assert_eq!(file.uri(), "mcpd://resources/sub/a%20b.md");
         assert_eq!(file.name(), "sub/a b.md");
         assert_eq!(file.mime_type().as_deref(), Some("text/markdown"));
@@ -173,7 +173,7 @@ mod tests {
 
     #[track_caller]
     fn check(replace: impl Fn(&Path), refused: &str) {
-        let (_root, file) = found(b"x");
+        let (_root, file) = scan_one_file(b"x");
         fs::remove_file(&file.file).unwrap();
         replace(&file.file);
         let error = file.read().unwrap_err().to_string();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_in_its_place_is_not_read() {
+    fn static_file_that_was_replaced_is_not_read() {
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("a b.md"), "secret").unwrap();
         check(|_| {}, "gone");
@@ -192,7 +192,12 @@ mod tests {
             "no regular file",
         );
         check(
-            |file| File::create(file).unwrap().set_len(MAX_SIZE + 1).unwrap(),
+            |file| {
+                File::create(file)
+                    .unwrap()
+                    .set_len(MAX_FILE_SIZE + 1)
+                    .unwrap()
+            },
             "larger",
         );
         check(

@@ -11,7 +11,7 @@ pub(crate) struct Fingerprint([i64; 8]);
 /// Fingerprints of a file and of its sidecar, if it has one, in a form that can be stored.
 #[cfg(feature = "database")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     file: Fingerprint,
     sidecar: Option<Fingerprint>,
 }
@@ -46,14 +46,14 @@ impl Fingerprint {
 }
 
 #[cfg(feature = "database")]
-impl Stamp {
+impl FileStamp {
     pub(crate) fn of(file: Fingerprint, sidecar: Option<Fingerprint>) -> Self {
         Self { file, sidecar }
     }
 
     /// Returns whether `text` is the stored form of this stamp. Parsing numbers is faster than
     /// formatting them.
-    pub(crate) fn is(&self, text: &str) -> bool {
+    pub(crate) fn matches_text(&self, text: &str) -> bool {
         text.split(' ').map(str::parse).eq(self.numbers().map(Ok))
     }
 
@@ -64,7 +64,7 @@ impl Stamp {
 }
 
 #[cfg(feature = "database")]
-impl fmt::Display for Stamp {
+impl fmt::Display for FileStamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers: Vec<_> = self.numbers().map(|number| number.to_string()).collect();
         f.write_str(&numbers.join(" "))
@@ -76,15 +76,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_is_what_is_stored_of_it_and_nothing_else() {
+    fn file_stamp_matches_its_stored_form_only() {
         let file = Fingerprint([0, 1, -2, i64::MAX, i64::MIN, 5, 6, 7]);
-        let stamps =
-            [None, Some(file), Some(Fingerprint([6; 8]))].map(|sidecar| Stamp::of(file, sidecar));
+        let stamps = [None, Some(file), Some(Fingerprint([6; 8]))]
+            .map(|sidecar| FileStamp::of(file, sidecar));
         for (number, stamp) in stamps.iter().enumerate() {
-            let stored = stamps.map(|other| stamp.is(&other.to_string()));
+            let stored = stamps.map(|other| stamp.matches_text(&other.to_string()));
             assert_eq!(stored.iter().position(|is| *is), Some(number));
             assert_eq!(stored.iter().filter(|is| **is).count(), 1);
         }
-        assert!(!stamps[0].is("what another version wrote"));
+        assert!(!stamps[0].matches_text("what another version wrote"));
     }
 }

@@ -11,7 +11,7 @@ use super::{ToolNames, cursor};
 use crate::dispatch::MethodResult;
 
 /// Entry of a list.
-pub(super) trait Entry: Sized {
+pub(super) trait ListEntry: Sized {
     /// Form of an entry in a list.
     type Listed;
     /// Result that holds a page of entries.
@@ -24,7 +24,7 @@ pub(super) trait Entry: Sized {
     fn key(&self) -> &str;
 
     /// Returns the entry as lists show it, without the fields that `version` does not define.
-    fn listed(&self, version: ProtocolVersion, names: ToolNames) -> Self::Listed;
+    fn to_listed(&self, version: ProtocolVersion, names: ToolNames) -> Self::Listed;
 
     fn page(listed: Vec<Self::Listed>, next_cursor: Option<String>) -> Self::Page;
 
@@ -34,7 +34,7 @@ pub(super) trait Entry: Sized {
 
 /// Page that is requested, and its form.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct PageRequest<'a> {
     pub(crate) cursor: Option<&'a str>,
     pub(crate) version: ProtocolVersion,
     pub(crate) names: ToolNames,
@@ -53,7 +53,7 @@ pub(super) struct List<T> {
     pages: [[Pages; ProtocolVersion::ALL.len()]; 2],
 }
 
-impl<T: Entry> List<T> {
+impl<T: ListEntry> List<T> {
     pub(super) fn new(mut entries: Vec<Arc<T>>, page_size: NonZeroUsize) -> Self {
         entries.sort_by(|a, b| a.key().cmp(b.key()));
         // An empty list is one empty page.
@@ -67,7 +67,7 @@ impl<T: Entry> List<T> {
     }
 
     /// Returns the list of the entries that satisfy `keep`.
-    pub(super) fn filtered(&self, keep: impl Fn(&T) -> bool) -> Self {
+    pub(super) fn filter(&self, keep: impl Fn(&T) -> bool) -> Self {
         let entries = self.entries.iter().filter(|entry| keep(entry));
         Self::new(entries.cloned().collect(), self.page_size)
     }
@@ -94,8 +94,8 @@ impl<T: Entry> List<T> {
     }
 
     /// Returns the encoded result that holds the requested page.
-    pub(super) fn page(&self, wanted: Wanted<'_>) -> MethodResult {
-        let start = match wanted.cursor {
+    pub(super) fn page(&self, request: PageRequest<'_>) -> MethodResult {
+        let start = match request.cursor {
             None => 0,
             Some(cursor) => {
                 let last = cursor::decode(T::KIND, cursor)?;
@@ -104,11 +104,11 @@ impl<T: Entry> List<T> {
         };
         let size = self.page_size.get();
         let number = start / size;
-        let encode = || self.encode(start, self.entries.len().min((number + 1) * size), wanted);
+        let encode = || self.encode(start, self.entries.len().min((number + 1) * size), request);
         // A cursor from before a change may point into the middle of a page: it gets the rest of
         // that page, and continues from page to page afterwards.
         let page = self
-            .pages(wanted)
+            .pages(request)
             .get(number)
             .filter(|_| start.is_multiple_of(size));
         Ok(match page {
@@ -117,19 +117,19 @@ impl<T: Entry> List<T> {
         })
     }
 
-    fn pages(&self, wanted: Wanted<'_>) -> &[OnceLock<Bytes>] {
-        let naming = match wanted.names {
+    fn pages(&self, request: PageRequest<'_>) -> &[OnceLock<Bytes>] {
+        let naming = match request.names {
             ToolNames::Portable => 0,
             ToolNames::Path => 1,
         };
         let version = ProtocolVersion::ALL
             .iter()
-            .position(|known| *known == wanted.version)
+            .position(|known| *known == request.version)
             .expect("ALL holds every revision");
         &self.pages[naming][version]
     }
 
-    fn encode(&self, start: usize, end: usize, wanted: Wanted<'_>) -> Bytes {
+    fn encode(&self, start: usize, end: usize, request: PageRequest<'_>) -> Bytes {
         let entries = &self.entries[start..end];
         let next_cursor = entries
             .last()
@@ -137,9 +137,9 @@ impl<T: Entry> List<T> {
             .map(|last| cursor::encode(T::KIND, last.key()));
         let listed = entries
             .iter()
-            .map(|entry| entry.listed(wanted.version, wanted.names))
+            .map(|entry| entry.to_listed(request.version, request.names))
             .collect();
-        wanted
+        request
             .stamp
             .encode(T::page(listed, next_cursor))
             .expect("lists have string keys only")
@@ -156,7 +156,7 @@ mod tests {
 
     struct Letter(char);
 
-    impl Entry for Letter {
+    impl ListEntry for Letter {
         type Listed = Resource;
         type Page = ListResourcesResult;
 
@@ -167,7 +167,7 @@ mod tests {
             &"abcdefgh"[place..=place]
         }
 
-        fn listed(&self, _: ProtocolVersion, _: ToolNames) -> Resource {
+        fn to_listed(&self, _: ProtocolVersion, _: ToolNames) -> Resource {
             Resource::new(self.key(), self.key())
         }
 
@@ -188,13 +188,13 @@ mod tests {
     }
 
     fn page(list: &List<Letter>, cursor: Option<&str>) -> Bytes {
-        let wanted = Wanted {
+        let request = PageRequest {
             cursor,
             version: ProtocolVersion::LATEST_STATEFUL,
             names: ToolNames::Path,
             stamp: &Stamp::Stateful,
         };
-        list.page(wanted).unwrap()
+        list.page(request).unwrap()
     }
 
     /// Returns the letters on a page, and the cursor of the next.

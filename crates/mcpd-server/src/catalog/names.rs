@@ -21,7 +21,7 @@ pub enum ToolNames {
 }
 
 /// Entry that is called by a name. Displays its origin.
-pub(super) trait Named: Display {
+pub(super) trait NamedEntry: Display {
     fn path(&self) -> &ScriptPath;
 
     fn portable_name(&self) -> &str;
@@ -35,7 +35,7 @@ pub(super) const RENAME: &str = "rename one of the two";
 pub(super) const OTHER_URI: &str = "give one of the two another `uri` or `uri_template`";
 
 /// First claimants of keys that can have only one owner.
-pub(super) struct Claims {
+pub(super) struct FirstClaims {
     /// Kind of the keys: a name, a URI.
     what: &'static str,
     /// Advice if two claim the same key.
@@ -44,8 +44,8 @@ pub(super) struct Claims {
     owners: BTreeMap<String, Arc<dyn Display>>,
 }
 
-impl Claims {
-    pub(super) fn of(what: &'static str, help: &'static str) -> Self {
+impl FirstClaims {
+    pub(super) fn new(what: &'static str, help: &'static str) -> Self {
         Self {
             what,
             help,
@@ -80,7 +80,7 @@ impl Claims {
 
 /// Gives each entry, all of different paths, a portable name of its own: the listed name runs
 /// that entry.
-pub(super) fn assign<T: Named>(
+pub(super) fn assign<T: NamedEntry>(
     mut entries: Vec<Arc<T>>,
     conflicts: &mut Vec<Conflict>,
 ) -> Vec<Arc<T>> {
@@ -113,7 +113,7 @@ pub(super) fn assign<T: Named>(
 
 /// Maps every spelling of every entry to its index. A path is never shadowed by the alias of
 /// another entry, nor a listed name by a dotted one.
-pub(super) fn index<T: Named>(entries: &[Arc<T>]) -> BTreeMap<String, usize> {
+pub(super) fn index<T: NamedEntry>(entries: &[Arc<T>]) -> BTreeMap<String, usize> {
     let paths = entries.iter().map(|entry| entry.path().as_str().to_owned());
     let mut index: BTreeMap<_, _> = paths.zip(0..).collect();
     let spellings: [fn(&T) -> Cow<'_, str>; 2] = [

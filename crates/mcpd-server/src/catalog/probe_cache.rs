@@ -65,7 +65,7 @@ impl ProbeCache {
         let Some(known) = known.and_then(|known| known.get(candidate.path.as_str())) else {
             return CachedResult::default();
         };
-        let is_same = candidate.stamp().is(&known.fingerprint);
+        let is_same = candidate.stamp().matches_text(&known.fingerprint);
         let answer = known.answer.as_ref().filter(|_| is_same);
         let refusal = known
             .answer

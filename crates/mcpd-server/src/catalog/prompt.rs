@@ -10,8 +10,8 @@ use mcpd_protocol::{
 use mcpd_scriptspec::{ScriptOption, ScriptPath, ScriptSpec};
 
 use super::ToolNames;
-use super::list::Entry;
-use super::names::Named;
+use super::list::ListEntry;
+use super::names::NamedEntry;
 use crate::source::{EntryBody, RemotePrompt};
 use crate::tool::{Script, definition};
 
@@ -90,7 +90,7 @@ fn argument(option: &ScriptOption) -> PromptArgument {
     argument
 }
 
-impl Named for Prompt {
+impl NamedEntry for Prompt {
     fn path(&self) -> &ScriptPath {
         self.path()
     }
@@ -107,7 +107,7 @@ impl Named for Prompt {
     }
 }
 
-impl Entry for Prompt {
+impl ListEntry for Prompt {
     type Listed = protocol::Prompt;
     type Page = ListPromptsResult;
 
@@ -117,7 +117,7 @@ impl Entry for Prompt {
         self.path().as_str()
     }
 
-    fn listed(&self, version: ProtocolVersion, names: ToolNames) -> protocol::Prompt {
+    fn to_listed(&self, version: ProtocolVersion, names: ToolNames) -> protocol::Prompt {
         let mut listed = self.definition.clone();
         if names == ToolNames::Portable {
             listed.name.clone_from(&self.portable_name);

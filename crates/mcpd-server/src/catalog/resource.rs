@@ -12,7 +12,7 @@ use mcpd_scriptspec::{ScriptPath, ScriptSpec, UriTemplate};
 
 use super::ToolNames;
 use super::file::StaticFile;
-use super::list::Entry;
+use super::list::ListEntry;
 use crate::native::NativeResource;
 use crate::output::downgrade_annotations;
 use crate::source::{EntryBody, RemoteResource};
@@ -22,12 +22,12 @@ use crate::tool::{Script, definition};
 #[derive(Debug)]
 pub struct Resource {
     definition: protocol::Resource,
-    source: Source,
+    source: ContentSource,
 }
 
 /// Origin of the content of a resource.
 #[derive(Debug, Clone)]
-pub(crate) enum Source {
+pub(crate) enum ContentSource {
     /// State of a script, read with `--state`.
     State(Arc<Script>),
     /// Output of a script.
@@ -55,7 +55,7 @@ impl Resource {
         ));
         Self {
             definition: listed,
-            source: Source::State(Arc::clone(script)),
+            source: ContentSource::State(Arc::clone(script)),
         }
     }
 
@@ -69,7 +69,7 @@ impl Resource {
         listed.meta = Some(definition::meta_of(&script.path, &script.spec));
         Self {
             definition: listed,
-            source: Source::Script(script),
+            source: ContentSource::Script(script),
         }
     }
 
@@ -79,7 +79,7 @@ impl Resource {
         listed.size = Some(file.size());
         Self {
             definition: listed,
-            source: Source::File(file),
+            source: ContentSource::File(file),
         }
     }
 
@@ -91,7 +91,7 @@ impl Resource {
     ) -> Self {
         Self {
             definition,
-            source: Source::Native(path, Arc::new(resource)),
+            source: ContentSource::Native(path, Arc::new(resource)),
         }
     }
 
@@ -99,7 +99,7 @@ impl Resource {
     pub(crate) fn remote(definition: protocol::Resource, remote: Arc<RemoteResource>) -> Self {
         Self {
             definition,
-            source: Source::Remote(remote),
+            source: ContentSource::Remote(remote),
         }
     }
 
@@ -113,31 +113,31 @@ impl Resource {
     #[must_use]
     pub fn path(&self) -> &ScriptPath {
         match &self.source {
-            Source::State(script) | Source::Script(script) => &script.path,
-            Source::Native(path, _) => path,
-            Source::Remote(remote) => remote.path(),
-            Source::File(file) => file.path(),
+            ContentSource::State(script) | ContentSource::Script(script) => &script.path,
+            ContentSource::Native(path, _) => path,
+            ContentSource::Remote(remote) => remote.path(),
+            ContentSource::File(file) => file.path(),
         }
     }
 
-    pub(crate) fn source(&self) -> &Source {
+    pub(crate) fn source(&self) -> &ContentSource {
         &self.source
     }
 
     pub(super) fn is_file(&self) -> bool {
-        matches!(self.source, Source::File(_))
+        matches!(self.source, ContentSource::File(_))
     }
 
     /// Returns whether it is a file that is new since `before` or has another content.
-    pub(super) fn is_another_file(&self, before: Option<&Arc<Self>>) -> bool {
+    pub(super) fn is_new_file_since(&self, before: Option<&Arc<Self>>) -> bool {
         match (&self.source, before.map(|before| &before.source)) {
-            (Source::File(now), Some(Source::File(then))) => now.is_edited(then),
+            (ContentSource::File(now), Some(ContentSource::File(then))) => now.is_edited(then),
             _ => self.is_file(),
         }
     }
 }
 
-impl Entry for Resource {
+impl ListEntry for Resource {
     type Listed = protocol::Resource;
     type Page = ListResourcesResult;
 
@@ -147,7 +147,7 @@ impl Entry for Resource {
         &self.definition.uri
     }
 
-    fn listed(&self, version: ProtocolVersion, _: ToolNames) -> protocol::Resource {
+    fn to_listed(&self, version: ProtocolVersion, _: ToolNames) -> protocol::Resource {
         let mut listed = self.definition.clone();
         if !version.has_titles() {
             listed.title = None;
@@ -181,11 +181,11 @@ impl Entry for Resource {
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
-            Source::State(script) => write!(f, "the state of {script}"),
-            Source::Script(script) => script.fmt(f),
-            Source::File(file) => file.fmt(f),
-            Source::Native(path, _) => write!(f, "`{path}` (built in)"),
-            Source::Remote(remote) => remote.fmt(f),
+            ContentSource::State(script) => write!(f, "the state of {script}"),
+            ContentSource::Script(script) => script.fmt(f),
+            ContentSource::File(file) => file.fmt(f),
+            ContentSource::Native(path, _) => write!(f, "`{path}` (built in)"),
+            ContentSource::Remote(remote) => remote.fmt(f),
         }
     }
 }
@@ -253,7 +253,7 @@ impl Template {
     }
 }
 
-impl Entry for Template {
+impl ListEntry for Template {
     type Listed = protocol::ResourceTemplate;
     type Page = ListResourceTemplatesResult;
 
@@ -263,7 +263,7 @@ impl Entry for Template {
         self.uri.as_str()
     }
 
-    fn listed(&self, version: ProtocolVersion, _: ToolNames) -> protocol::ResourceTemplate {
+    fn to_listed(&self, version: ProtocolVersion, _: ToolNames) -> protocol::ResourceTemplate {
         let mut listed = self.definition.clone();
         if !version.has_titles() {
             listed.title = None;

@@ -10,26 +10,26 @@ use crate::tool::{Script, Tool};
 
 /// A script and its entry in a list.
 #[derive(Debug, Clone)]
-pub(crate) struct Served {
+pub(crate) struct ServedScript {
     pub(super) script: Arc<Script>,
-    pub(super) entry: Entry,
+    pub(super) entry: CatalogEntry,
 }
 
 /// Entry of a script in the list that its role selects.
 #[derive(Debug, Clone)]
-pub(super) enum Entry {
+pub(super) enum CatalogEntry {
     Tool(Arc<Tool>),
     Prompt(Arc<Prompt>),
     Resource(Arc<Resource>),
     Template(Arc<Template>),
 }
 
-impl Served {
+impl ServedScript {
     pub(super) fn new(script: Script) -> Self {
         let script = Arc::new(script);
         let ours = Arc::clone(&script);
         let entry = match &script.spec.role {
-            Role::Prompt => Entry::Prompt(Arc::new(Prompt::new(ours))),
+            Role::Prompt => CatalogEntry::Prompt(Arc::new(Prompt::new(ours))),
             Role::Resource {
                 uri,
                 is_template: true,
@@ -39,13 +39,13 @@ impl Served {
                 let template = uri.parse();
                 let template = template.expect("a spec has only templates that parse");
                 let template = Template::new(ours, template, mime_type.as_deref());
-                Entry::Template(Arc::new(template))
+                CatalogEntry::Template(Arc::new(template))
             }
             Role::Resource { uri, mime_type, .. } => {
                 let resource = Resource::script(ours, uri, mime_type.as_deref());
-                Entry::Resource(Arc::new(resource))
+                CatalogEntry::Resource(Arc::new(resource))
             }
-            _ => Entry::Tool(Arc::new(Tool::from_script(ours))),
+            _ => CatalogEntry::Tool(Arc::new(Tool::from_script(ours))),
         };
         Self { script, entry }
     }

@@ -5,12 +5,12 @@ use mcpd_protocol::{self as protocol, ListToolsResult};
 use mcpd_scriptspec::ScriptPath;
 
 use super::ToolNames;
-use super::list::Entry;
-use super::names::Named;
+use super::list::ListEntry;
+use super::names::NamedEntry;
 use crate::schema::is_of_objects;
 use crate::tool::Tool;
 
-impl Named for Tool {
+impl NamedEntry for Tool {
     fn path(&self) -> &ScriptPath {
         self.path()
     }
@@ -24,7 +24,7 @@ impl Named for Tool {
     }
 }
 
-impl Entry for Tool {
+impl ListEntry for Tool {
     type Listed = protocol::Tool;
     type Page = ListToolsResult;
 
@@ -34,7 +34,7 @@ impl Entry for Tool {
         self.path().as_str()
     }
 
-    fn listed(&self, version: ProtocolVersion, names: ToolNames) -> protocol::Tool {
+    fn to_listed(&self, version: ProtocolVersion, names: ToolNames) -> protocol::Tool {
         let mut listed = self.definition().clone();
         if names == ToolNames::Portable {
             listed.name = self.portable_name().to_owned();

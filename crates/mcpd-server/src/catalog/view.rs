@@ -7,7 +7,7 @@ use crate::access::Access;
 use crate::sync::lock;
 
 /// Maximum number of cached views.
-const KEPT: usize = 64;
+const MAX_VIEWS: usize = 64;
 
 /// Cached views of one catalog; dropped with it.
 #[derive(Debug, Default)]
@@ -32,10 +32,10 @@ impl Views {
         if let Some(view) = find(&views) {
             return view;
         }
-        if views.len() >= KEPT {
+        if views.len() >= MAX_VIEWS {
             // Views of access rules that no longer exist, as after a reload, or else the oldest.
             views.retain(|(access, _)| Arc::strong_count(access) > 1);
-            if views.len() >= KEPT {
+            if views.len() >= MAX_VIEWS {
                 views.remove(0);
             }
         }

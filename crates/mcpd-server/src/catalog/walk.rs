@@ -14,9 +14,9 @@ use mcpd_scriptspec::{Dialect, PathError, ScriptPath};
 use walkdir::{DirEntry, WalkDir};
 
 use super::file::{self, StaticFile};
-use super::fingerprint::Fingerprint;
 #[cfg(feature = "database")]
-use super::fingerprint::Stamp;
+use super::fingerprint::FileStamp;
+use super::fingerprint::Fingerprint;
 use super::scan::{PassOverKind, PassedOver};
 use crate::policy::Root;
 
@@ -113,9 +113,9 @@ impl Candidate {
 
     /// Fingerprints of its content, in a form that can be stored.
     #[cfg(feature = "database")]
-    pub(crate) fn stamp(&self) -> Stamp {
+    pub(crate) fn stamp(&self) -> FileStamp {
         let sidecar = self.sidecar.as_ref().map(|sidecar| sidecar.fingerprint);
-        Stamp::of(self.fingerprint, sidecar)
+        FileStamp::of(self.fingerprint, sidecar)
     }
 }
 
@@ -124,7 +124,7 @@ impl Candidate {
 pub(crate) fn walk(root: &Path, rule: Option<&Root>) -> Walked {
     let mut walked = Walked::default();
     if root.is_file() {
-        walked.add_only(root);
+        walked.add_single_root(root);
         return walked;
     }
     let mut links = Vec::new();
@@ -143,7 +143,7 @@ pub(crate) fn walk(root: &Path, rule: Option<&Root>) -> Walked {
                 return false;
             }
             // Checked before it is entered: a link to `/` would serve everything.
-            let rejected = reason_against_link(root, entry).map(|reason| Rejected {
+            let rejected = link_rejection(root, entry).map(|reason| Rejected {
                 file: entry.path().to_owned(),
                 reason,
             });
@@ -253,7 +253,7 @@ impl Walked {
     }
 
     /// Adds one file and the sidecar that it has or is.
-    fn add_only(&mut self, file: &Path) {
+    fn add_single_root(&mut self, file: &Path) {
         let root = file.parent().unwrap_or(file);
         let subject = subject_of_sidecar(file).unwrap_or_else(|| file.to_owned());
         let beside = Dialect::SIDECARS.iter().map(|extension| {
@@ -262,7 +262,7 @@ impl Walked {
             PathBuf::from(sidecar)
         });
         for file in std::iter::once(subject.clone()).chain(beside) {
-            if let Err(reason) = self.add_one(root, &file) {
+            if let Err(reason) = self.add_existing(root, &file) {
                 self.reject(&file, reason);
             }
         }
@@ -277,7 +277,7 @@ impl Walked {
     }
 
     /// Adds the file at `file`, if one is there.
-    fn add_one(&mut self, root: &Path, file: &Path) -> Result<(), Reason> {
+    fn add_existing(&mut self, root: &Path, file: &Path) -> Result<(), Reason> {
         if !is_inside(root, file) {
             return Err(Reason::LeavesRoot);
         }
@@ -320,7 +320,7 @@ impl Walked {
             Entry::Occupied(script) => script.into_mut(),
             // Only the sidecar makes it a script.
             Entry::Vacant(place) => {
-                let orphan = || Reason::Orphan(meant(subject, &sidecar.file));
+                let orphan = || Reason::Orphan(intended_sidecar_name(subject, &sidecar.file));
                 let metadata = subject.metadata().map_err(|_| orphan())?;
                 if !metadata.is_file() || !is_inside(root, subject) {
                     return Err(orphan());
@@ -379,7 +379,7 @@ fn subject_of_sidecar(file: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the name of a sidecar for the first file named `subject` plus an extension.
-fn meant(subject: &Path, sidecar: &Path) -> Option<String> {
+fn intended_sidecar_name(subject: &Path, sidecar: &Path) -> Option<String> {
     let beside = subject.parent()?.read_dir().ok()?.flatten();
     let files = beside.map(|entry| entry.path()).filter(|file| {
         file.file_stem() == subject.file_name() && file.extension().is_some() && file.is_file()
@@ -396,8 +396,9 @@ fn is_sidecar(root: &Path, file: &Path) -> bool {
 
 /// Returns whether a file lies below `resources/`, where no file is a script.
 fn is_static(root: &Path, file: &Path) -> bool {
-    file.strip_prefix(root)
-        .is_ok_and(|path| path.starts_with(file::DIRECTORY) && path != Path::new(file::DIRECTORY))
+    file.strip_prefix(root).is_ok_and(|path| {
+        path.starts_with(file::RESOURCE_DIRECTORY) && path != Path::new(file::RESOURCE_DIRECTORY)
+    })
 }
 
 /// Returns why an entry is passed over, if it is.
@@ -426,7 +427,7 @@ fn pass_over(ignored: &mut Ignored<'_>, entry: &DirEntry) -> Option<PassedOver> 
 }
 
 /// Returns why a link is not followed; `None` for other entries.
-fn reason_against_link(root: &Path, entry: &DirEntry) -> Option<Reason> {
+fn link_rejection(root: &Path, entry: &DirEntry) -> Option<Reason> {
     if !entry.path_is_symlink() {
         return None;
     }
@@ -464,7 +465,7 @@ fn path_below(root: &Path, file: &Path) -> Result<ScriptPath, Reason> {
         .to_str()
         .ok_or_else(|| "its name is not UTF-8".to_owned())
         .and_then(|text| {
-            slashed(text)
+            with_slashes(text)
                 .parse()
                 .map_err(|error: PathError| error.to_string())
         })
@@ -488,7 +489,7 @@ fn is_executable(file: &Path, _: &Metadata) -> bool {
 }
 
 /// Returns the path with `/` as its separator, as names have on every platform.
-fn slashed(path: &str) -> Cow<'_, str> {
+fn with_slashes(path: &str) -> Cow<'_, str> {
     if std::path::MAIN_SEPARATOR == '/' {
         Cow::Borrowed(path)
     } else {
@@ -524,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn only_visible_executables_are_scripts() {
+    fn walk_finds_visible_executables_only() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         for name in [
@@ -545,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_served_nor_refused_is_passed_over() {
+    fn walk_passes_over_unmarked_files() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         for name in [
@@ -573,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn links_stay_inside_the_root() {
+    fn walk_follows_no_link_out_of_the_root() {
         let outside = tempfile::tempdir().unwrap();
         executable(&outside.path().join("x"));
         let root = tempfile::tempdir().unwrap();
@@ -596,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_that_link_to_each_other_come_to_an_end() {
+    fn walk_ends_with_directories_that_link_to_each_other() {
         const COUNT: usize = 8;
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
@@ -618,7 +619,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_name_that_is_not_utf8_hides_nothing() {
+    fn name_that_is_not_utf8_hides_no_other_file() {
         use std::ffi::OsStr;
         use std::os::unix::ffi::OsStrExt as _;
 
@@ -636,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_that_is_gone_is_told() {
+    fn missing_root_is_reported() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("gone");
         let walked = walk(&path, None);
@@ -649,7 +650,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_link_to_itself_leaves_nothing_unseen() {
+    fn link_to_itself_leaves_nothing_unseen() {
         let root = tempfile::tempdir().unwrap();
         executable(&root.path().join("a"));
         symlink("loop", root.path().join("loop")).unwrap();
@@ -663,7 +664,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_too_deep_is_not_entered() {
+    fn directory_that_is_too_deep_is_not_entered() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         let above = root.join(["d"; MAX_DEPTH - 1].join("/"));
@@ -679,7 +680,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_resources_is_served_as_it_is() {
+    fn files_below_resources_are_static() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         for name in [
@@ -705,14 +706,14 @@ mod tests {
     }
 
     #[test]
-    fn a_script_may_be_called_resources() {
+    fn script_may_be_called_resources() {
         let root = tempfile::tempdir().unwrap();
         executable(&root.path().join("resources"));
         assert_eq!(names(&root.path().canonicalize().unwrap()), ["resources"]);
     }
 
     #[test]
-    fn a_root_that_is_a_file_is_its_only_script() {
+    fn root_that_is_a_file_is_its_only_script() {
         let root = tempfile::tempdir().unwrap();
         executable(&root.path().join("a"));
         executable(&root.path().join("b"));
@@ -724,7 +725,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_file_has_another_fingerprint() {
+    fn changed_file_has_another_fingerprint() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("x");
         executable(&file);
@@ -734,7 +735,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_describe_itself_need_not_be_executable() {
+    fn self_describing_file_need_not_be_executable() {
         let root = tempfile::tempdir().unwrap();
         for name in ["a.bas", "b.MD", "c.ts", "d.txt", "node_modules/e.js"] {
             let file = root.path().join(name);
@@ -746,7 +747,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sidecar_makes_a_script_of_the_file_beside_it() {
+    fn sidecar_makes_a_script_of_the_file_beside_it() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         let at = |name: &str| root.join(name);
@@ -793,7 +794,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_whose_sidecar_is_unusable_is_no_script() {
+    fn file_with_unusable_sidecar_is_no_script() {
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("x"), "").unwrap();
         let root = tempfile::tempdir().unwrap();

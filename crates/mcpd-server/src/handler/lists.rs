@@ -3,7 +3,7 @@
 use mcpd_protocol::{PaginatedRequestParams, Params};
 
 use crate::Server;
-use crate::catalog::{Catalog, Wanted};
+use crate::catalog::{Catalog, PageRequest};
 use crate::context::Context;
 use crate::dispatch::MethodResult;
 
@@ -12,10 +12,10 @@ pub(crate) fn list(
     server: &Server,
     params: &Params<'_>,
     context: &Context,
-    page: fn(&Catalog, Wanted<'_>) -> MethodResult,
+    page: fn(&Catalog, PageRequest<'_>) -> MethodResult,
 ) -> MethodResult {
     let params: PaginatedRequestParams = params.parse()?;
-    let wanted = Wanted {
+    let wanted = PageRequest {
         cursor: params.cursor.as_deref(),
         version: context.version,
         names: context.names,

@@ -15,7 +15,7 @@ use crate::access::Defaults;
 use crate::admission;
 use crate::archive::Output;
 use crate::call::{self, ScriptCall};
-use crate::catalog::{Catalog, ReadError, Source, StaticFile};
+use crate::catalog::{Catalog, ContentSource, ReadError, StaticFile};
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::input_rounds::Resumption;
@@ -46,17 +46,17 @@ pub(crate) fn read(
     let catalog = server.catalog_for(&context.principal);
     if let Some(resource) = catalog.resource(&params.uri) {
         return match resource.source() {
-            Source::State(script) => Ok(read_state(server, script, params.uri, context)),
-            Source::Script(script) => run(server, script, None, params, context),
-            Source::File(file) => {
+            ContentSource::State(script) => Ok(read_state(server, script, params.uri, context)),
+            ContentSource::Script(script) => run(server, script, None, params, context),
+            ContentSource::File(file) => {
                 let mime_type = resource.definition().mime_type.clone();
                 let file = Arc::clone(file);
                 Ok(read_file(server, file, mime_type, params.uri, context))
             }
-            Source::Native(path, native) => {
+            ContentSource::Native(path, native) => {
                 Ok(read_native(server, (path, native), params.uri, context))
             }
-            Source::Remote(remote) => Ok(read_remote(server, remote, params.uri, context)),
+            ContentSource::Remote(remote) => Ok(read_remote(server, remote, params.uri, context)),
         };
     }
     let Some((template, values)) = catalog.template_of(&params.uri) else {
@@ -99,11 +99,11 @@ fn maker_of<'a>(
     uri: &str,
 ) -> Option<(&'a ScriptPath, Option<&'a Arc<ScriptSpec>>)> {
     match catalog.resource(uri).map(|resource| resource.source()) {
-        Some(Source::State(script) | Source::Script(script)) => {
+        Some(ContentSource::State(script) | ContentSource::Script(script)) => {
             Some((&script.path, Some(&script.spec)))
         }
-        Some(Source::Remote(remote)) => Some((remote.path(), None)),
-        Some(Source::File(_) | Source::Native(..)) => None,
+        Some(ContentSource::Remote(remote)) => Some((remote.path(), None)),
+        Some(ContentSource::File(_) | ContentSource::Native(..)) => None,
         None => {
             let body = catalog.template_of(uri)?.0.body();
             Some((body.path(), body.spec()))

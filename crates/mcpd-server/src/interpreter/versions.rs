@@ -26,17 +26,17 @@ impl Versions {
     /// Returns the version of a program, which is run with `--version` unless its version is
     /// known. Blocks for a read of the database.
     pub(super) async fn of(&self, program: &Path, executor: &Executor) -> Option<Version> {
-        let known = self.known(program);
+        let known = self.look_up(program);
         if known.is_some() {
             return known;
         }
         let version = query(program, executor).await?;
-        self.remember(program, version);
+        self.store(program, version);
         Some(version)
     }
 
     #[cfg(feature = "database")]
-    fn known(&self, program: &Path) -> Option<Version> {
+    fn look_up(&self, program: &Path) -> Option<Version> {
         let database = self.database.as_ref()?;
         database
             .version(&program.to_string_lossy(), &stamp(program)?)
@@ -44,11 +44,11 @@ impl Versions {
     }
 
     #[cfg(feature = "database")]
-    fn remember(&self, program: &Path, version: Version) {
+    fn store(&self, program: &Path, version: Version) {
         let Some((database, stamp)) = self.database.as_ref().zip(stamp(program)) else {
             return;
         };
-        let stored = database.remember_version(&program.to_string_lossy(), &stamp, version);
+        let stored = database.store_version(&program.to_string_lossy(), &stamp, version);
         if let Err(error) = stored {
             let program = program.display();
             tracing::debug!(%error, %program, "failed to store the version of an interpreter");
@@ -57,13 +57,13 @@ impl Versions {
 
     #[cfg(not(feature = "database"))]
     #[expect(clippy::unused_self, reason = "without a database nothing is known")]
-    fn known(&self, _: &Path) -> Option<Version> {
+    fn look_up(&self, _: &Path) -> Option<Version> {
         None
     }
 
     #[cfg(not(feature = "database"))]
     #[expect(clippy::unused_self, reason = "without a database nothing is stored")]
-    fn remember(&self, _: &Path, _: Version) {}
+    fn store(&self, _: &Path, _: Version) {}
 }
 
 /// Returns the fingerprint of a program. Scripts have none: a version manager puts one in the
@@ -72,7 +72,7 @@ impl Versions {
 fn stamp(program: &Path) -> Option<String> {
     use std::io::Read as _;
 
-    use crate::catalog::fingerprint::{Fingerprint, Stamp};
+    use crate::catalog::fingerprint::{FileStamp, Fingerprint};
 
     let mut file = std::fs::File::open(program).ok()?;
     let mut start = [0; 2];
@@ -81,7 +81,7 @@ fn stamp(program: &Path) -> Option<String> {
         return None;
     }
     let fingerprint = Fingerprint::of(&file.metadata().ok()?);
-    Some(Stamp::of(fingerprint, None).to_string())
+    Some(FileStamp::of(fingerprint, None).to_string())
 }
 
 /// Runs a program for its version, such as `v22.18.0` or `deno 2.5.0 (stable)`.
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(versions.of(&program, &executor).await, None);
         let stored = stamp(&program).unwrap();
         let name = program.to_string_lossy();
-        database.remember_version(&name, &stored, (22, 18)).unwrap();
+        database.store_version(&name, &stored, (22, 18)).unwrap();
         assert_eq!(versions.of(&program, &executor).await, Some((22, 18)));
         // Another file in its place is queried again.
         std::fs::remove_file(&program).unwrap();

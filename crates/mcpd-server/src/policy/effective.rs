@@ -117,7 +117,7 @@ impl EffectivePolicy {
         };
         Self {
             own_files: Arc::clone(&policy.own_files),
-            environment: policy.environment.at(level, sandbox.run_as),
+            environment: policy.environment.for_level(level, sandbox.run_as),
             sandbox: Arc::new(sandbox),
             limits,
             redactor,

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::identity::BuiltWith;
-use super::settings::{Current, Settings};
+use super::settings::{AppliedSettings, Settings};
 use super::{Inner, Server};
 use crate::admission::Admission;
 use crate::audit::Audit;
@@ -309,17 +309,17 @@ impl ServerBuilder {
     ///
     /// Panics outside of a tokio runtime.
     pub fn start(self) -> Result<Server, Error> {
-        let roots = readable(&self.roots)?;
+        let roots = absolute_roots(&self.roots)?;
         let settings = self.settings;
-        let current = Current::of(&settings);
+        let current = AppliedSettings::of(&settings);
         let mut built_in = built_in(self.tools, self.resources)?;
         let mut instructions: Vec<_> = self.instructions.into_iter().collect();
         if let Some(options) = settings.run_command {
             add_command_tool(&mut built_in.tools, options, &current.policy)?;
             instructions.push(CommandTool::instructions());
         }
-        let executor = given_or(self.executor, Config::default())?;
-        let probes = given_or(self.probes, Config::default())?;
+        let executor = executor_or_default(self.executor, Config::default())?;
+        let probes = executor_or_default(self.probes, Config::default())?;
         let seal = seal(self.state_secret.as_deref())?;
         settings.policy.warn_of_short_secrets();
         let stop = CancellationToken::new();
@@ -328,14 +328,14 @@ impl ServerBuilder {
         let (policy, interpreters) = (settings.policy, settings.interpreters);
         let scanner = Scanner::new(probes.clone(), policy, interpreters, roots.clone());
         #[cfg(feature = "database")]
-        let scanner = remembering(scanner, self.database);
+        let scanner = with_database(scanner, self.database);
         let mut sources = Sources::new(stop.clone());
         sources.replace(settings.sources, &host, false);
         let subscribers = Arc::new(Subscribers::default());
         let catalog = LiveCatalog::start(
             built_in,
             self.page_size,
-            narrowed(scanner, self.only, self.is_thorough),
+            configure_scanner(scanner, self.only, self.is_thorough),
             sources,
             self.watch.then(|| roots.clone()),
             Arc::clone(&subscribers),
@@ -351,7 +351,7 @@ impl ServerBuilder {
             admission: Admission::new(executor.concurrency()),
             executor,
             probes,
-            current: Mutex::new(current),
+            applied: Mutex::new(current),
             missing_enforcement: MissingEnforcement::default(),
             metrics: Arc::new(Metrics::new()),
             spans: self.spans,
@@ -372,7 +372,7 @@ impl ServerBuilder {
 }
 
 /// Returns the roots as absolute paths. Links in them are kept: they may lead elsewhere later.
-fn readable(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+fn absolute_roots(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let readable = |root: &PathBuf| {
         let refused = |mut source: io::Error| {
             if root.is_file() {
@@ -389,14 +389,14 @@ fn readable(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 }
 
 #[cfg(feature = "database")]
-fn remembering(scanner: Scanner, database: Option<Database>) -> Scanner {
+fn with_database(scanner: Scanner, database: Option<Database>) -> Scanner {
     match database {
         Some(database) => scanner.database(database),
         None => scanner,
     }
 }
 
-fn narrowed(scanner: Scanner, only: Option<String>, is_thorough: bool) -> Scanner {
+fn configure_scanner(scanner: Scanner, only: Option<String>, is_thorough: bool) -> Scanner {
     let scanner = match is_thorough {
         true => scanner.thorough(),
         false => scanner,
@@ -414,7 +414,7 @@ fn seal(secret: Option<&[u8]>) -> Result<Seal, Error> {
     }
 }
 
-fn given_or(executor: Option<Executor>, config: Config) -> Result<Executor, Error> {
+fn executor_or_default(executor: Option<Executor>, config: Config) -> Result<Executor, Error> {
     let new = || Executor::new(config);
     executor.map_or_else(new, Ok).map_err(Error::Executor)
 }

@@ -72,13 +72,13 @@ impl Settings {
 
 /// Settings applied last, for comparison with the next ones.
 #[derive(Debug)]
-pub(super) struct Current {
+pub(super) struct AppliedSettings {
     pub(super) policy: Policy,
     pub(super) interpreters: Interpreters,
     pub(super) run_command: Option<RunCommand>,
 }
 
-impl Current {
+impl AppliedSettings {
     pub(super) fn of(settings: &Settings) -> Self {
         Self {
             policy: settings.policy.clone(),
@@ -99,8 +99,8 @@ impl Server {
     ///
     /// Fails if `run_command` cannot be served as described.
     pub fn reload(&self, settings: Settings) -> Result<(), Error> {
-        let new = Current::of(&settings);
-        let mut current = lock(&self.inner.current);
+        let new = AppliedSettings::of(&settings);
+        let mut current = lock(&self.inner.applied);
         let is_same_policy = current.policy == new.policy;
         let is_same = is_same_policy && current.interpreters.is_like(&new.interpreters);
         let is_same_command = is_same_policy && current.run_command == new.run_command;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptPath, ScriptSpec, Severity};
 
 use super::HelpText;
-use crate::catalog::served::Served;
+use crate::catalog::served::ServedScript;
 use crate::catalog::walk::Candidate;
 use crate::policy::Policy;
 use crate::schema::formats::remove_forbidden_defaults;
@@ -37,7 +37,7 @@ pub struct ScannedScript {
     /// Text to which the diagnostics point.
     pub help: HelpText,
     /// Catalog entry; absent if a fault prevents it.
-    pub(crate) served: Option<Served>,
+    pub(crate) served: Option<ServedScript>,
 }
 
 /// Description of a script before it is validated.
@@ -78,7 +78,7 @@ impl ScannedScript {
         } = parsed;
         let spec = spec.map(Arc::new);
         let served = match (&spec, start_command, schemas) {
-            (Some(spec), Ok(start_command), Ok(Some(schemas))) => Some(Served::new(Script {
+            (Some(spec), Ok(start_command), Ok(Some(schemas))) => Some(ServedScript::new(Script {
                 path: path.clone(),
                 file: candidate.file.clone(),
                 directory: candidate.root.clone(),
