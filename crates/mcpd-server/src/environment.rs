@@ -270,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_confined_inherits_all_but_what_is_ours() {
+    fn unconfined_script_inherits_all_but_withheld_variables() {
         let all = ["PATH", "LC_ALL", "API_KEY", "AWS_A", "AWS_B"];
         check(&Environment::default(), Level::None, &all);
     }
 
     #[test]
-    fn any_program_can_be_given_what_an_unconfined_script_starts_from() {
+    fn environment_variables_are_those_of_an_unconfined_script() {
         let environment = Environment::of_this_process()
             .drop("PATH")
             .reserve("CARGO_PKG_NAME")
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_confined_inherits_what_is_ordinary() {
+    fn confined_script_inherits_ordinary_variables() {
         for level in [Level::Guarded, Level::Strict] {
             check(&Environment::default(), level, &["PATH", "LC_ALL"]);
             assert_eq!(
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_is_inherited_unless_it_is_dropped() {
+    fn passed_variable_is_inherited_unless_dropped() {
         let environment = Environment::default()
             .pass("AWS_*")
             .drop("AWS_B")
@@ -346,7 +346,7 @@ mod tests {
         check(&environment, Level::None, &["LC_ALL", "API_KEY", "AWS_A"]);
     }
     #[test]
-    fn what_is_meant_for_some_is_inherited_by_all_only_where_it_is_passed() {
+    fn reserved_variable_is_inherited_only_if_passed() {
         let environment = Environment::default().reserve("API_KEY").reserve("PATH");
         check(
             &environment,
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_is_another_by_what_is_said_and_not_by_who_has_asked() {
+    fn environment_equality_ignores_its_cache() {
         let environment = || Environment::default().pass("A");
         let asked = environment();
         asked.inherited_variables(Level::None);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn no_pattern_passes_what_is_the_servers() {
+    fn server_variables_are_never_passed() {
         let environment = Environment::default().pass("M*");
         check(&environment, Level::Strict, &["PATH", "LC_ALL", "MCP_Y"]);
     }

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_of_others_are_left_as_they_are() {
+    fn rights_of_other_users_are_unchanged() {
         let place = tempfile::tempdir().unwrap();
         let log = place.path().join("log");
         fs::write(&log, "").unwrap();

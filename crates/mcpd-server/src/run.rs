@@ -486,7 +486,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_removed_where_nobody_else_has_to_wait() {
+    fn input_files_are_removed_in_the_background() {
         let inputs = tempfile::tempdir().unwrap();
         let files = write(inputs.path(), vec![("A", b"{}".to_vec())], None).unwrap();
         let file = files.variables[0].1.clone();

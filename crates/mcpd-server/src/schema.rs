@@ -112,7 +112,7 @@ impl Schema {
     ) -> Result<Option<Box<RawValue>>, String> {
         let value =
             serde_json::from_str(arguments_text(arguments)).map_err(|error| error.to_string())?;
-        match (self.check_as(&value, of_options), arguments) {
+        match (self.check_as(&value, format_option_fault), arguments) {
             (Ok(()), _) => Ok(None),
             (Err(faults), None) => Err(faults),
             (Err(faults), Some(arguments)) => self.repair(arguments).map(Some).ok_or(faults),
@@ -125,7 +125,7 @@ impl Schema {
     ///
     /// Returns the faults, one per line.
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
-        self.check_as(value, |error| vec![located(error)])
+        self.check_as(value, |error| vec![format_fault_at(error)])
     }
 
     /// Returns whether a value can be checked in bounded time.
@@ -203,7 +203,7 @@ fn measure(value: &Value, depth: usize, objects: &mut usize) -> bool {
 }
 
 /// Formats a fault with its place in the value.
-fn located(error: &ValidationError<'_>) -> String {
+fn format_fault_at(error: &ValidationError<'_>) -> String {
     match error.instance_path().as_str().trim_start_matches('/') {
         "" => message(error),
         path => format!("`{}`: {}", excerpt(path, MAX_VALUE), message(error)),
@@ -211,7 +211,7 @@ fn located(error: &ValidationError<'_>) -> String {
 }
 
 /// Formats a fault in arguments: callers know their members as options.
-fn of_options(error: &ValidationError<'_>) -> Vec<String> {
+fn format_option_fault(error: &ValidationError<'_>) -> Vec<String> {
     let path = error.instance_path().as_str().trim_start_matches('/');
     let missing = |name: &str| {
         let name = format!("{path}/{name}");

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_comes_back_exactly() {
+    fn sealed_state_is_restored_exactly() {
         let seal = Seal::new(b"secret");
         let closed = seal.seal_state(state(), binding("{}")).unwrap();
         assert!(!closed.contains("round"));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_opens() {
+    fn forged_state_is_rejected() {
         let seal = Seal::new(b"secret");
         let closed = seal.seal_state(state(), binding("{}")).unwrap();
         assert!(

@@ -456,7 +456,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_required_is_what_has_been_named() {
+    fn required_capabilities_are_parsed() {
         let names = [
             "sampling.tools",
             "sampling",

@@ -28,7 +28,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Far longer than any step here; only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const HANG_TIMEOUT: Duration = Duration::from_secs(20);
 
 const LOGIN: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
@@ -155,7 +155,7 @@ impl Fixture {
         let answer = match self.connection.receive(message.as_bytes()) {
             Reply::Ready(answer) => answer,
             Reply::Pending(answer) => {
-                let answer = tokio::time::timeout(PATIENCE, answer).await;
+                let answer = tokio::time::timeout(HANG_TIMEOUT, answer).await;
                 answer.expect("in time").expect("an answer")
             }
             Reply::Nothing => panic!("there is no answer"),
@@ -175,7 +175,7 @@ impl Fixture {
                 tokio::task::yield_now().await;
             }
         };
-        let recorded = tokio::time::timeout(PATIENCE, recorded).await;
+        let recorded = tokio::time::timeout(HANG_TIMEOUT, recorded).await;
         recorded.expect("it is recorded");
     }
 
@@ -226,7 +226,7 @@ fn column(records: &[Value], field: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_becomes_of_requests_is_recorded() {
+async fn audit_log_records_the_outcome_of_requests() {
     let fixture = Fixture::new(Options::default()).await;
     let login = |code| json!({"user": "ada", "password": "hunter2", "code": code});
     for (tool, arguments) in [
@@ -262,7 +262,7 @@ async fn what_becomes_of_requests_is_recorded() {
 }
 
 #[tokio::test]
-async fn a_message_on_several_lines_is_recorded_on_one() {
+async fn audit_log_keeps_a_multi_line_message_on_one_line() {
     let fixture = Fixture::new(Options::default()).await;
     let forged = r#"{"timestamp":"2026-11-22T10:00:00.000Z","method":"tools/call"}"#;
     let message = format!(
@@ -277,7 +277,7 @@ async fn a_message_on_several_lines_is_recorded_on_one() {
 }
 
 #[tokio::test]
-async fn what_is_denied_to_a_caller_is_recorded_though_it_is_not_told() {
+async fn audit_log_records_a_denial_that_the_caller_does_not_see() {
     let mut fixture = Fixture::new(Options::default()).await;
     let hello = CallPattern::default().tool("login").expect("a pattern");
     let hello = hello.argument("user", "grace").expect("a pattern");
@@ -307,7 +307,7 @@ async fn what_is_denied_to_a_caller_is_recorded_though_it_is_not_told() {
 }
 
 #[tokio::test]
-async fn what_is_denied_to_a_caller_keeps_its_secrets() {
+async fn denied_call_keeps_its_secrets_out_of_the_audit_log() {
     let root = tempfile::tempdir().expect("a directory");
     let log = root.path().join("audit.jsonl");
     let database = Database::new(root.path().join("tasks.db"));
@@ -358,7 +358,7 @@ echo '{"password": {"description": "How.", "value_type": "string", "default_valu
 }
 
 #[tokio::test]
-async fn a_call_in_the_background_has_one_record_without_its_secrets() {
+async fn background_call_has_one_record_without_its_secrets() {
     let root = tempfile::tempdir().expect("a directory");
     let log = root.path().join("audit.jsonl");
     let database = Database::new(root.path().join("tasks.db"));
@@ -382,7 +382,7 @@ async fn a_call_in_the_background_has_one_record_without_its_secrets() {
 }
 
 #[tokio::test]
-async fn what_a_refused_call_should_have_started_keeps_its_secrets() {
+async fn rejected_start_keeps_the_secrets_of_its_tool() {
     let root = tempfile::tempdir().expect("a directory");
     let log = root.path().join("audit.jsonl");
     let fixture = Fixture::with(root, log, required(), |server| server.background_tools()).await;
@@ -408,7 +408,7 @@ async fn what_a_refused_call_should_have_started_keeps_its_secrets() {
 
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn health_tells_whether_calls_are_recorded() {
+async fn health_reports_whether_calls_are_recorded() {
     for (options, status) in [(Options::default(), 200), (required(), 503)] {
         let root = tempfile::tempdir().expect("a directory");
         let fixture = Fixture::with(root, "/dev/full", options, |server| server).await;
@@ -418,7 +418,7 @@ async fn health_tells_whether_calls_are_recorded() {
                 tokio::task::yield_now().await;
             }
         };
-        let failing = tokio::time::timeout(PATIENCE, failing).await;
+        let failing = tokio::time::timeout(HANG_TIMEOUT, failing).await;
         failing.expect("it can't be recorded");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
@@ -440,7 +440,7 @@ async fn get(address: SocketAddr, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     client.write_all(request.as_bytes()).await.expect("sent");
     let mut answer = String::new();
-    let read = tokio::time::timeout(PATIENCE, client.read_to_string(&mut answer)).await;
+    let read = tokio::time::timeout(HANG_TIMEOUT, client.read_to_string(&mut answer)).await;
     read.expect("in time").expect("an answer");
     answer
 }
@@ -454,13 +454,13 @@ async fn post(address: SocketAddr, path: &str, body: &str) -> String {
     );
     client.write_all(request.as_bytes()).await.expect("sent");
     let mut answer = String::new();
-    let read = tokio::time::timeout(PATIENCE, client.read_to_string(&mut answer)).await;
+    let read = tokio::time::timeout(HANG_TIMEOUT, client.read_to_string(&mut answer)).await;
     read.expect("in time").expect("an answer");
     answer
 }
 
 #[tokio::test]
-async fn what_is_no_tool_of_a_client_is_recorded_and_counted_as_an_event_stream_too() {
+async fn event_stream_call_of_an_unknown_tool_is_recorded_and_counted() {
     let fixture = Fixture::new(Options::default()).await;
     let count = CallPattern::default().tool("count").expect("a pattern");
     let two = NonZeroU32::new(2).expect("it is not zero");
@@ -492,7 +492,7 @@ async fn what_is_no_tool_of_a_client_is_recorded_and_counted_as_an_event_stream_
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_is_recorded_and_one_under_the_same_id_is_not() {
+async fn abandoned_call_is_recorded_and_its_duplicate_id_is_not() {
     let fixture = Fixture::new(Options::default()).await;
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "slow"}});
@@ -509,7 +509,7 @@ async fn a_call_that_is_given_up_is_recorded_and_one_under_the_same_id_is_not() 
     };
     tokio::select! {
         _ = answer => panic!("it takes its time"),
-        started = tokio::time::timeout(PATIENCE, has_started) => started.expect("it starts"),
+        started = tokio::time::timeout(HANG_TIMEOUT, has_started) => started.expect("it starts"),
     }
     let records = fixture.records().await;
     assert_eq!(records.len(), 1);
@@ -518,7 +518,7 @@ async fn a_call_that_is_given_up_is_recorded_and_one_under_the_same_id_is_not() 
 }
 
 #[tokio::test]
-async fn a_call_before_there_is_a_list_is_recorded_from_its_arrival() {
+async fn call_before_the_first_scan_is_recorded_from_its_arrival() {
     let root = tempfile::tempdir().expect("a directory");
     let scripts = root.path().join("scripts");
     let wait = "#!/bin/sh\nuntil [ -e \"${0%/*}/go\" ]; do sleep 0.01; done\n";
@@ -549,7 +549,7 @@ async fn a_call_before_there_is_a_list_is_recorded_from_its_arrival() {
     fixture.recorded("cancelled").await;
     let waited = sent.elapsed();
     write(&scripts.join("go"), "");
-    let answer = tokio::time::timeout(PATIENCE, answer).await;
+    let answer = tokio::time::timeout(HANG_TIMEOUT, answer).await;
     answer.expect("in time").expect("an answer");
     let records = fixture.records().await;
     let seen = |field| column(&records, field);
@@ -580,7 +580,7 @@ async fn check_arguments(arguments: Arguments, expected: Value, error: &str) {
 }
 
 #[tokio::test]
-async fn of_arguments_as_much_is_recorded_as_is_wanted() {
+async fn recorded_arguments_follow_the_setting() {
     let invalid = "invalid-arguments";
     check_arguments(Arguments::None, Value::Null, invalid).await;
     check_arguments(Arguments::Names, json!(["user", "password"]), invalid).await;
@@ -616,7 +616,7 @@ impl Source for Far {
 }
 
 #[tokio::test]
-async fn a_uri_made_from_a_template_counts_as_an_argument_wherever_that_comes_from() {
+async fn uri_of_a_template_is_recorded_as_an_argument() {
     for (arguments, expected) in [
         (Arguments::None, json!([{"uri": "far://today"}, {}, {}])),
         (
@@ -644,7 +644,7 @@ async fn a_uri_made_from_a_template_counts_as_an_argument_wherever_that_comes_fr
 }
 
 #[tokio::test]
-async fn no_secret_of_any_tool_gets_into_the_log() {
+async fn secrets_of_all_tools_stay_out_of_the_audit_log() {
     let root = tempfile::tempdir().expect("a directory");
     let log = root.path().join("audit.jsonl");
     let rule = Rule::new("count").expect("a pattern");
@@ -675,7 +675,7 @@ fn required() -> Options {
 }
 
 #[tokio::test]
-async fn where_records_are_required_one_is_in_the_file_before_anything_runs() {
+async fn required_record_is_written_before_anything_runs() {
     let root = tempfile::tempdir().expect("a directory");
     let log = root.path().join("audit.jsonl");
     let script = format!(
@@ -700,7 +700,7 @@ async fn where_records_are_required_one_is_in_the_file_before_anything_runs() {
 
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn where_records_are_required_nothing_runs_without_them() {
+async fn required_record_that_fails_prevents_the_run() {
     let root = tempfile::tempdir().expect("a directory");
     let fixture = Fixture::with(root, "/dev/full", required(), |server| server).await;
     let login = json!({"name": "login", "arguments": {"user": "ada", "password": "hunter2"}});
@@ -725,7 +725,7 @@ async fn where_records_are_required_nothing_runs_without_them() {
 
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn elsewhere_what_can_not_be_recorded_is_counted() {
+async fn optional_record_that_fails_is_counted() {
     let root = tempfile::tempdir().expect("a directory");
     let fixture = Fixture::with(root, "/dev/full", Options::default(), |server| server).await;
     let arguments = json!({"user": "ada", "password": "hunter2"});
@@ -738,7 +738,7 @@ async fn elsewhere_what_can_not_be_recorded_is_counted() {
             tokio::task::yield_now().await;
         }
     };
-    let counted = tokio::time::timeout(PATIENCE, counted).await;
+    let counted = tokio::time::timeout(HANG_TIMEOUT, counted).await;
     counted.expect("they are counted");
     assert!(fixture.audit.is_failing());
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use mcpd_server::transport::http::{Auth, Background, Options, Token};
 use mcpd_server::{Principal, Server, Settings};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const HANG_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn start() -> Background {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
@@ -35,7 +35,7 @@ fn list(address: SocketAddr) -> String {
          Content-Length: {length}\r\n\r\n{message}"
     );
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(HANG_TIMEOUT)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -49,9 +49,9 @@ fn resources() -> (usize, usize) {
 }
 
 #[test]
-fn it_serves_until_it_is_stopped_and_leaves_nothing() {
+fn background_server_serves_until_it_is_stopped_without_leaks() {
     // The first start creates everything that exists once per process.
-    start().stop(PATIENCE).unwrap();
+    start().stop(HANG_TIMEOUT).unwrap();
     let before = resources();
     let (one, other) = (start(), start());
     assert_ne!(one.address(), other.address());
@@ -63,11 +63,11 @@ fn it_serves_until_it_is_stopped_and_leaves_nothing() {
         );
     }
     let address = one.address();
-    one.stop(PATIENCE).unwrap();
+    one.stop(HANG_TIMEOUT).unwrap();
     assert!(TcpStream::connect(address).is_err(), "it still listens");
     assert!(list(other.address()).starts_with("HTTP/1.1 200"));
-    other.stop(PATIENCE).unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    other.stop(HANG_TIMEOUT).unwrap();
+    let deadline = Instant::now() + HANG_TIMEOUT;
     while resources() > before {
         assert!(
             Instant::now() < deadline,
@@ -79,7 +79,7 @@ fn it_serves_until_it_is_stopped_and_leaves_nothing() {
 }
 
 #[test]
-fn what_is_wrong_is_told_to_whoever_starts_it() {
+fn background_server_reports_start_errors() {
     let missing = Server::builder().scripts("/no/such/directory");
     let options = Options::new(Auth::anybody(Principal::new("anybody")));
     let error = Background::start(missing, "127.0.0.1:0", options).unwrap_err();
@@ -90,9 +90,9 @@ fn what_is_wrong_is_told_to_whoever_starts_it() {
 }
 
 #[test]
-fn it_can_be_configured_anew_from_outside_of_its_thread() {
+fn background_server_is_reloaded_from_another_thread() {
     let server = start();
     server.reload(Settings::default()).unwrap();
     assert!(list(server.address()).starts_with("HTTP/1.1 200"));
-    server.stop(PATIENCE).unwrap();
+    server.stop(HANG_TIMEOUT).unwrap();
 }

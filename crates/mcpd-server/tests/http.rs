@@ -24,7 +24,7 @@ use tokio::net::{UnixListener, UnixStream};
 mod resumption;
 
 /// Far longer than any step here; only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const HANG_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Serves the scripts of these tests over HTTP in the background.
 async fn serve() -> (Server, u16) {
@@ -109,7 +109,7 @@ fn exchanges() {
             let capture = setting(&script, "capture").map(|bytes| bytes.parse().expect("a number"));
             let (server, port) = serve_scripts(scripts, capture).await;
             server.catalog_ready().await;
-            tokio::time::timeout(PATIENCE, play(&server, port, &script)).await
+            tokio::time::timeout(HANG_TIMEOUT, play(&server, port, &script)).await
         });
         insta::with_settings!({omit_expression => true, prepend_module_to_snapshot => false}, {
             insta::assert_snapshot!(transcript.expect("the exchange hangs"));
@@ -309,7 +309,7 @@ async fn until(condition: impl Fn() -> bool) -> bool {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.is_ok()
+    tokio::time::timeout(HANG_TIMEOUT, waiting).await.is_ok()
 }
 
 #[tokio::test]
@@ -325,7 +325,7 @@ async fn stopping_the_server_ends_runs_and_streams() {
     server.catalog_ready().await;
     exchange(port, &counter).await;
     server.shutdown().await;
-    let response = tokio::time::timeout(PATIENCE, listening)
+    let response = tokio::time::timeout(HANG_TIMEOUT, listening)
         .await
         .expect("the stream ends")
         .unwrap();
@@ -349,7 +349,7 @@ async fn read_until(stream: &mut TcpStream, text: &str) -> String {
             );
         }
     };
-    tokio::time::timeout(PATIENCE, reading)
+    tokio::time::timeout(HANG_TIMEOUT, reading)
         .await
         .expect("the stream is silent");
     String::from_utf8(seen).expect("text")
@@ -366,7 +366,7 @@ async fn open_sse(port: u16) -> (TcpStream, String) {
 }
 
 #[tokio::test]
-async fn the_two_paths_of_2024_11_05_are_one_connection() {
+async fn sse_paths_of_2024_11_05_are_one_connection() {
     let (server, port) = serve().await;
     let (mut stream, address) = open_sse(port).await;
     let post =
@@ -387,7 +387,7 @@ async fn the_two_paths_of_2024_11_05_are_one_connection() {
 }
 
 #[tokio::test]
-async fn a_message_to_an_open_stream_is_judged_by_the_rules_of_now() {
+async fn message_to_an_open_stream_is_judged_by_the_current_rules() {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
     let server = Server::builder().scripts(scripts).watch(false);
     let server = server.start().expect("scripts");
@@ -418,7 +418,7 @@ async fn a_message_to_an_open_stream_is_judged_by_the_rules_of_now() {
 }
 
 #[tokio::test]
-async fn the_two_paths_of_2024_11_05_carry_no_requests_of_2026_07_28() {
+async fn sse_paths_of_2024_11_05_reject_requests_of_2026_07_28() {
     let (_server, port) = serve().await;
     let (mut stream, address) = open_sse(port).await;
     let request = stateless("tools/call", "talk", r#""name":"greet""#);
@@ -444,7 +444,7 @@ fn write_script(path: &Path, body: &str) {
 }
 
 #[tokio::test]
-async fn clients_of_both_wires_hear_of_each_change_once() {
+async fn change_is_announced_once_on_each_wire() {
     let scripts = tempfile::tempdir().expect("a directory");
     let server = Server::builder()
         .scripts(scripts.path())
@@ -480,7 +480,7 @@ async fn clients_of_both_wires_hear_of_each_change_once() {
 
 /// HTTP/2 carries many requests on one connection, and each is cancelled separately.
 #[tokio::test]
-async fn over_http_2_a_request_is_cancelled_alone() {
+async fn http_2_request_is_cancelled_alone() {
     let (server, port) = serve().await;
     server.catalog_ready().await;
     let stream = TcpStream::connect(("127.0.0.1", port))
@@ -523,7 +523,7 @@ async fn over_http_2_a_request_is_cancelled_alone() {
 }
 
 #[tokio::test]
-async fn health_tells_of_the_first_scan_and_of_what_is_not_served() {
+async fn health_reports_the_first_scan_and_faults() {
     let scripts = tempfile::tempdir().expect("a directory");
     let slow = "#!/bin/sh\nwhile ! [ -e \"${0%/*}/.go\" ]; do sleep 0.01; done\necho '{}'\n";
     write_script(&scripts.path().join("slow"), slow);
@@ -553,7 +553,7 @@ async fn health_tells_of_the_first_scan_and_of_what_is_not_served() {
 
 /// Pipelined requests do not hide that a client is gone.
 #[tokio::test]
-async fn a_client_that_hangs_up_with_more_requests_unread_ends_its_run() {
+async fn disconnect_with_unread_requests_ends_the_run() {
     let (server, port) = serve().await;
     server.catalog_ready().await;
     let wait = stateless("tools/call", "wait", "\"name\":\"wait\"");
@@ -622,7 +622,7 @@ async fn check_deaf(server: &Server, port: u16) {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_holds_up_its_own_run_only_until_the_limit() {
+async fn client_that_does_not_read_delays_its_own_run_until_the_limit() {
     let scripts = tempfile::tempdir().expect("a directory");
     let wall = Duration::from_secs(1);
     let (server, port) = serve_chatty(scripts.path(), wall, options()).await;
@@ -630,11 +630,11 @@ async fn a_client_that_does_not_read_holds_up_its_own_run_only_until_the_limit()
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_everything_unread_is_given_up() {
+async fn client_that_reads_nothing_is_disconnected() {
     let scripts = tempfile::tempdir().expect("a directory");
     let mut options = options();
     options.write_timeout = Duration::from_millis(100);
-    let (server, port) = serve_chatty(scripts.path(), 2 * PATIENCE, options).await;
+    let (server, port) = serve_chatty(scripts.path(), 2 * HANG_TIMEOUT, options).await;
     check_deaf(&server, port).await;
 }
 
@@ -650,7 +650,7 @@ async fn check_deaf_listener(server: &Server, uris: &[String], listener: &TcpStr
 }
 
 #[tokio::test]
-async fn a_listener_that_reads_nothing_is_given_up_on_either_wire() {
+async fn listener_that_reads_nothing_is_disconnected_on_either_wire() {
     let server = Server::builder().start().expect("starts");
     let mut options = options();
     options.write_timeout = Duration::from_millis(100);
@@ -691,7 +691,7 @@ async fn a_listener_that_reads_nothing_is_given_up_on_either_wire() {
 
 /// Small messages fit all the same.
 #[tokio::test]
-async fn large_messages_are_not_kept_without_end() {
+async fn memory_budget_bounds_large_messages() {
     let scripts = tempfile::tempdir().expect("a directory");
     let body = r#"#!/bin/sh
 if [ "$1" = --help ]; then
@@ -731,7 +731,7 @@ exec sleep 60
 
 /// Most clients send the whole request before they read a response.
 #[tokio::test]
-async fn who_sends_too_much_is_told_so() {
+async fn body_too_large_is_413() {
     let (_server, port) = serve().await;
     let body = "x".repeat(32 * 1024 * 1024);
     for (token, status) in [("secret", "413"), ("wrong", "401")] {
@@ -747,7 +747,7 @@ async fn who_sends_too_much_is_told_so() {
 /// HTTP/2 clients grant a window for each response; a client that grants none is disconnected
 /// although it answers pings.
 #[tokio::test]
-async fn over_http_2_a_client_that_takes_no_answer_is_given_up() {
+async fn http_2_client_without_a_window_is_disconnected() {
     let server = Server::builder().start().expect("starts");
     let mut options = options();
     options.write_timeout = Duration::from_millis(100);
@@ -761,13 +761,13 @@ async fn over_http_2_a_client_that_takes_no_answer_is_given_up() {
     let request = hyper::Request::get(format!("http://localhost:{port}/health"));
     let request = request.body(Full::new(Bytes::new())).expect("a request");
     let response = client.send_request(request).await.expect("a head");
-    let body = tokio::time::timeout(PATIENCE, response.into_body().collect());
+    let body = tokio::time::timeout(HANG_TIMEOUT, response.into_body().collect());
     let body = body.await.expect("the answer is given up");
     assert!(body.is_err(), "{body:?}");
 }
 
 #[tokio::test]
-async fn no_more_than_so_much_is_kept_of_what_a_client_says() {
+async fn kept_client_metadata_is_bounded() {
     let (_server, port) = serve().await;
     let check = async |request: &str, expected: &str| {
         let response = exchange(port, request).await;
@@ -805,7 +805,7 @@ async fn no_more_than_so_much_is_kept_of_what_a_client_says() {
 }
 
 #[tokio::test]
-async fn a_client_without_a_session_gets_its_answer_after_a_notification() {
+async fn client_without_a_session_gets_its_response_after_a_notification() {
     let (_server, port) = serve().await;
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"talk","_meta":{"progressToken":7}}}"#;
     let response = exchange(port, &complete(&format!("POST /mcp\n\n{body}"))).await;
@@ -817,7 +817,7 @@ async fn a_client_without_a_session_gets_its_answer_after_a_notification() {
 }
 
 #[tokio::test]
-async fn a_large_result_on_several_lines_is_one_event() {
+async fn large_result_on_several_lines_is_one_event() {
     let scripts = tempfile::tempdir().expect("a directory");
     let script = r#"#!/bin/sh
 if [ "$1" = --help ]; then
@@ -840,7 +840,7 @@ printf '0]\n'
 }
 
 #[tokio::test]
-async fn a_session_that_is_ended_takes_its_stream_and_its_runs_along() {
+async fn ended_session_ends_its_stream_and_runs() {
     let (server, port) = serve().await;
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
     let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
@@ -874,10 +874,10 @@ async fn a_session_that_is_ended_takes_its_stream_and_its_runs_along() {
     read_until(&mut telling, "waiting").await;
     exchange(port, &complete(&format!("DELETE /mcp\n{session}"))).await;
     let mut rest = Vec::new();
-    let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+    let ended = tokio::time::timeout(HANG_TIMEOUT, stream.read_to_end(&mut rest)).await;
     assert!(ended.is_ok(), "the stream goes on");
     // A waiting request gets an error, and its status too if none was sent.
-    let silent = tokio::time::timeout(PATIENCE, silent).await;
+    let silent = tokio::time::timeout(HANG_TIMEOUT, silent).await;
     let silent = silent.expect("the call ends").expect("no panic");
     assert!(silent.starts_with("HTTP/1.1 404"), "{silent}");
     assert!(silent.contains(r#""id":1,"error":"#), "{silent}");
@@ -889,7 +889,7 @@ async fn a_session_that_is_ended_takes_its_stream_and_its_runs_along() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_ends_without_an_answer() {
+async fn cancelled_call_gets_no_response() {
     let (server, port) = serve().await;
     server.catalog_ready().await;
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
@@ -913,7 +913,7 @@ async fn a_call_that_is_cancelled_ends_without_an_answer() {
         let is_running = || server.executor().running() == 1;
         assert!(until(is_running).await, "the script starts");
         exchange(port, &post(accept, cancel)).await;
-        let cancelled = tokio::time::timeout(PATIENCE, waiting).await;
+        let cancelled = tokio::time::timeout(HANG_TIMEOUT, waiting).await;
         let cancelled = cancelled.expect("it ends").expect("no panic");
         assert_eq!(shown(&cancelled), expected, "{accept}");
         assert!(
@@ -924,7 +924,7 @@ async fn a_call_that_is_cancelled_ends_without_an_answer() {
 }
 
 #[tokio::test]
-async fn a_session_in_use_gives_way_to_no_other() {
+async fn session_in_use_is_not_evicted() {
     let (server, port) = serve().await;
     server.catalog_ready().await;
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
@@ -956,7 +956,7 @@ async fn a_session_in_use_gives_way_to_no_other() {
 
 /// Without a complete request no connection lasts, whatever it has sent before.
 #[tokio::test]
-async fn a_connection_that_says_too_little_is_closed() {
+async fn connection_without_a_complete_request_is_closed() {
     let (_server, port) = serve().await;
     let settings = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     let ping = "\0\0\x08\x06\0\0\0\0\0--------";
@@ -980,7 +980,7 @@ async fn a_connection_that_says_too_little_is_closed() {
         })
     });
     for quiet in quiet {
-        tokio::time::timeout(PATIENCE, quiet)
+        tokio::time::timeout(HANG_TIMEOUT, quiet)
             .await
             .expect("it stays open")
             .expect("no panic");
@@ -996,7 +996,7 @@ async fn repeat(writer: &mut (impl AsyncWrite + Unpin), text: &str) {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_socket_of_the_file_system_is_served_beside_others() {
+async fn unix_socket_is_served_beside_tcp() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("mcpd.sock");
     let in_network = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -1021,7 +1021,7 @@ async fn a_socket_of_the_file_system_is_served_beside_others() {
 }
 
 #[tokio::test]
-async fn a_batch_is_bounded() {
+async fn batch_is_bounded() {
     let (_server, port) = serve().await;
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let batch = |count: usize| complete(&format!("POST /mcp\n\n[{}]", vec![ping; count].join(",")));
@@ -1052,7 +1052,7 @@ fn check_hasty(response: &str, id: u8) {
 }
 
 #[tokio::test]
-async fn whoever_calls_too_fast_is_told_when_to_try_again() {
+async fn rate_limit_rejects_with_retry_after() {
     let (server, port) = serve().await;
     server.catalog_ready().await;
     let post = async |message: &str| {
@@ -1079,7 +1079,7 @@ async fn whoever_calls_too_fast_is_told_when_to_try_again() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn an_executor_that_others_keep_busy_is_to_be_tried_again() {
+async fn busy_shared_executor_rejects_with_retry_after() {
     let mut config = Config::default();
     (config.concurrency, config.queue) = (1, 0);
     let executor = Executor::new(config).expect("threads");

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// Far longer than any step here; only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const HANG_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn write(path: &Path, body: &str) {
     fs::create_dir_all(path.parent().expect("a directory")).expect("created");
@@ -120,7 +120,7 @@ impl Fixture {
 
     /// Returns the next message that is no response.
     async fn message(&mut self) -> Value {
-        let message = tokio::time::timeout(PATIENCE, self.messages.recv())
+        let message = tokio::time::timeout(HANG_TIMEOUT, self.messages.recv())
             .await
             .expect("announced")
             .expect("open");
@@ -148,7 +148,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn the_list_follows_every_kind_of_change() {
+async fn list_follows_every_kind_of_change() {
     let mut served = Fixture::new().await;
     assert_eq!(served.list().await, ["first: one"]);
     let at = |name: &str| served.root.path().join(name);
@@ -178,7 +178,7 @@ async fn the_list_follows_every_kind_of_change() {
 }
 
 #[tokio::test]
-async fn each_list_is_announced_by_itself() {
+async fn change_of_each_list_is_announced_separately() {
     let mut served = Fixture::new().await;
     let at = |name: &str| served.root.path().join(name);
     let (first, page, notes) = (at("first"), at("page"), at("notes"));
@@ -213,7 +213,7 @@ async fn each_list_is_announced_by_itself() {
 }
 
 #[tokio::test]
-async fn a_file_is_followed_by_its_content() {
+async fn static_file_is_followed_by_its_content() {
     let mut served = Fixture::new().await;
     let file = served.root.path().join("resources/log.txt");
     write(&file, "one");
@@ -248,7 +248,7 @@ async fn a_file_is_followed_by_its_content() {
 }
 
 #[tokio::test]
-async fn who_may_not_read_a_file_does_not_hear_that_it_comes_or_goes() {
+async fn change_of_a_denied_file_is_not_announced() {
     let served = Fixture::new().await;
     let closed = CallPattern::default().tool("resources/closed.txt").unwrap();
     let guest = Principal::new("guest").with_access(Access::default().deny(closed));
@@ -263,7 +263,7 @@ async fn who_may_not_read_a_file_does_not_hear_that_it_comes_or_goes() {
     };
     tokio::spawn(listening);
     let mut heard = async || {
-        let message = tokio::time::timeout(PATIENCE, messages.recv()).await;
+        let message = tokio::time::timeout(HANG_TIMEOUT, messages.recv()).await;
         let message = message.expect("told").expect("open");
         let message: Value = serde_json::from_slice(&message).expect("JSON");
         message["params"]["uri"].clone()
@@ -284,7 +284,7 @@ async fn who_may_not_read_a_file_does_not_hear_that_it_comes_or_goes() {
 }
 
 #[tokio::test]
-async fn a_listener_hears_of_prompts_if_it_wants_to() {
+async fn listener_is_notified_of_prompts_if_subscribed() {
     let mut served = Fixture::new().await;
     let listen = json!({"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": {
         "notifications": {"promptsListChanged": true},
@@ -312,12 +312,12 @@ async fn a_listener_hears_of_prompts_if_it_wants_to() {
         "{ids:?}"
     );
     served.connection.close();
-    let ended = tokio::time::timeout(PATIENCE, listening).await;
+    let ended = tokio::time::timeout(HANG_TIMEOUT, listening).await;
     assert!(ended.expect("ends").expect("no panic").is_some());
 }
 
 #[tokio::test]
-async fn who_listens_to_a_state_hears_of_calls_that_are_cancelled() {
+async fn state_subscriber_is_notified_of_cancelled_calls() {
     let mut served = Fixture::new().await;
     let keeper = described(
         &json!({"description": "keeps", "state": true}),
@@ -343,7 +343,7 @@ async fn who_listens_to_a_state_hears_of_calls_that_are_cancelled() {
 }
 
 #[tokio::test]
-async fn a_state_that_is_not_told_is_an_error_with_the_exit_code() {
+async fn failing_state_is_an_error_with_the_exit_code() {
     let mut served = Fixture::new().await;
     let closed = described(
         &json!({"description": "keeps", "state": true}),
@@ -360,7 +360,7 @@ async fn a_state_that_is_not_told_is_an_error_with_the_exit_code() {
 }
 
 #[tokio::test]
-async fn who_listens_hears_that_callers_may_use_more_or_less() {
+async fn access_change_is_announced() {
     let mut served = Fixture::new().await;
     served.server.access_changed();
     served
@@ -373,7 +373,7 @@ async fn who_listens_hears_that_callers_may_use_more_or_less() {
 }
 
 #[tokio::test]
-async fn a_script_replaced_or_removed_while_it_runs_finishes() {
+async fn script_replaced_or_removed_during_a_run_finishes() {
     let mut served = Fixture::new().await;
     let path = served.root.path().join("slow");
     write(
@@ -390,7 +390,7 @@ async fn a_script_replaced_or_removed_while_it_runs_finishes() {
     fs::remove_file(&path).expect("removed");
     served.expect(&["first: one"]).await;
     fs::write(served.root.path().join("go"), "").expect("written");
-    let answer = tokio::time::timeout(PATIENCE, running)
+    let answer = tokio::time::timeout(HANG_TIMEOUT, running)
         .await
         .expect("ends")
         .expect("no panic")
@@ -404,7 +404,7 @@ async fn a_script_replaced_or_removed_while_it_runs_finishes() {
 }
 
 #[tokio::test]
-async fn a_script_may_tidy_up_when_the_server_stops_whatever_asks_it() {
+async fn script_has_a_grace_period_when_the_server_stops() {
     let executor = Executor::new(Config::default()).expect("starts");
     let one_for_both = Server::builder()
         .probes(executor.clone())
@@ -424,7 +424,7 @@ async fn a_script_may_tidy_up_when_the_server_stops_whatever_asks_it() {
 }
 
 #[tokio::test]
-async fn a_second_start_runs_no_script() {
+async fn second_start_probes_no_script() {
     let root = tempfile::tempdir().expect("a directory");
     let cache = tempfile::tempdir().expect("a directory");
     let runs = root.path().join("runs");
@@ -476,7 +476,7 @@ async fn a_second_start_runs_no_script() {
 }
 
 #[tokio::test]
-async fn what_changes_is_listed_while_another_process_keeps_the_database() {
+async fn change_is_listed_while_the_database_is_locked() {
     /// Time limit of the wait for another writer.
     const GIVEN_UP: Duration = Duration::from_secs(5);
     let roots = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
@@ -524,7 +524,7 @@ async fn what_changes_is_listed_while_another_process_keeps_the_database() {
 }
 
 #[tokio::test]
-async fn what_is_remembered_is_served_only_if_its_interpreter_is_there() {
+async fn cached_script_is_served_only_with_its_interpreter() {
     let root = tempfile::tempdir().expect("a directory");
     let elsewhere = tempfile::tempdir().expect("a directory");
     let interpreter = elsewhere.path().join("interpreter");
@@ -560,7 +560,7 @@ async fn what_is_remembered_is_served_only_if_its_interpreter_is_there() {
 }
 
 #[tokio::test]
-async fn of_two_that_want_one_uri_the_first_is_served() {
+async fn uri_conflict_serves_the_first() {
     let root = tempfile::tempdir().expect("a directory");
     let other = tempfile::tempdir().expect("a directory");
     let resource = |uri: &str, name: &str| {
@@ -625,7 +625,7 @@ async fn serve_both(root: &Path, other: &Path) -> Server {
 }
 
 #[tokio::test]
-async fn tools_that_want_one_name_are_told_apart() {
+async fn tools_with_one_portable_name_get_distinct_names() {
     let root = tempfile::tempdir().expect("a directory");
     let other = tempfile::tempdir().expect("a directory");
     for name in ["a/b", "a_b"] {
@@ -663,7 +663,7 @@ async fn tools_that_want_one_name_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_client_that_initializes_again_hears_of_each_change_once() {
+async fn client_that_initializes_again_is_notified_once() {
     let mut served = Fixture::new().await;
     for id in 0..3 {
         let initialize = json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": {
@@ -684,7 +684,7 @@ async fn a_client_that_initializes_again_hears_of_each_change_once() {
 
 /// Such a client has no subscription.
 #[tokio::test]
-async fn a_client_that_does_not_initialize_hears_of_no_change() {
+async fn client_that_does_not_initialize_is_not_notified() {
     let mut served = Fixture::new().await;
     let (stranger, mut messages) = Connection::open(&served.server, ToolNames::Path);
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
@@ -696,7 +696,7 @@ async fn a_client_that_does_not_initialize_hears_of_no_change() {
 }
 
 #[tokio::test]
-async fn a_root_that_is_replaced_is_followed() {
+async fn replaced_root_is_followed() {
     let place = tempfile::tempdir().expect("a directory");
     let at = |name: &str| place.path().join(name);
     write(&at("one/a"), &script("a", "echo"));
@@ -730,7 +730,7 @@ async fn a_root_that_is_replaced_is_followed() {
 }
 
 #[tokio::test]
-async fn a_file_under_two_roots_is_two_scripts_for_good() {
+async fn file_under_two_roots_is_two_scripts() {
     let root = tempfile::tempdir().expect("a directory");
     let at = |name: &str| root.path().join(name);
     write(&at("sub/x"), &script("x", "echo"));
@@ -763,7 +763,7 @@ fn silent(description: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_script_that_does_not_answer_holds_up_no_other() {
+async fn unanswered_probe_delays_no_other_script() {
     let mut served = Fixture::new().await;
     let at = |name: &str| served.root.path().join(name);
     let [first, second, new, answer] = ["first", "second", "new", "answer"].map(at);
@@ -782,7 +782,7 @@ async fn a_script_that_does_not_answer_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn a_script_that_changes_while_it_is_asked_is_what_it_is_now() {
+async fn script_changed_during_its_probe_is_probed_again() {
     let mut served = Fixture::new().await;
     let at = |name: &str| served.root.path().join(name);
     let [first, second, gone, answer] = ["first", "second", "gone", "answer"].map(at);
@@ -799,7 +799,7 @@ async fn a_script_that_changes_while_it_is_asked_is_what_it_is_now() {
 }
 
 #[tokio::test]
-async fn a_script_that_is_still_being_written_is_asked_again() {
+async fn script_still_being_written_is_probed_again() {
     use std::io::Write as _;
     let served = Fixture::new().await;
     let path = served.root.path().join("slow-writer");
@@ -815,7 +815,7 @@ async fn a_script_that_is_still_being_written_is_asked_again() {
 
 /// The end of the writing goes unnoticed, because another name is written.
 #[tokio::test]
-async fn a_script_that_is_written_for_long_is_asked_again_and_again() {
+async fn script_written_for_long_is_probed_repeatedly() {
     let served = Fixture::new().await;
     let elsewhere = tempfile::tempdir().expect("made");
     let path = elsewhere.path().join("script");
@@ -836,7 +836,7 @@ async fn eventually(condition: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting)
+    tokio::time::timeout(HANG_TIMEOUT, waiting)
         .await
         .expect("it never happens");
 }

@@ -11,7 +11,7 @@ use mcpd_server::{
 use serde_json::{Value, json};
 
 /// Far longer than any step here; only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const HANG_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
@@ -54,7 +54,7 @@ fn check_panic(tool: &str, meta: &Value) {
         let answer = match connection.receive(call(tool, meta.clone()).to_string().as_bytes()) {
             Reply::Ready(answer) => Some(answer),
             Reply::Pending(answer) => {
-                let answer = async { tokio::time::timeout(PATIENCE, answer).await };
+                let answer = async { tokio::time::timeout(HANG_TIMEOUT, answer).await };
                 runtime.block_on(answer).expect("an answer")
             }
             Reply::Nothing => None,
@@ -66,7 +66,7 @@ fn check_panic(tool: &str, meta: &Value) {
 }
 
 #[test]
-fn a_panic_is_an_internal_error_on_both_wires() {
+fn panic_is_an_internal_error_on_both_wires() {
     let stateless = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -78,7 +78,7 @@ fn a_panic_is_an_internal_error_on_both_wires() {
 }
 
 #[tokio::test]
-async fn a_tool_and_a_resource_know_who_calls() {
+async fn native_tool_and_resource_know_the_caller() {
     let server = Server::builder()
         .tool(
             "who",
@@ -100,7 +100,7 @@ async fn a_tool_and_a_resource_know_who_calls() {
         let Reply::Pending(answer) = connection.receive(request.to_string().as_bytes()) else {
             panic!("it takes a turn of the runtime");
         };
-        let answer = tokio::time::timeout(PATIENCE, answer).await;
+        let answer = tokio::time::timeout(HANG_TIMEOUT, answer).await;
         let answer = answer.expect("an answer").expect("an answer");
         let answer: Value = serde_json::from_slice(&answer).expect("JSON");
         assert_eq!(answer.pointer(found), Some(&json!("ada")), "{answer}");
@@ -108,7 +108,7 @@ async fn a_tool_and_a_resource_know_who_calls() {
 }
 
 #[tokio::test]
-async fn a_resource_that_can_not_be_served_keeps_the_server_from_starting() {
+async fn invalid_native_resource_prevents_the_start() {
     for (uri, name, refused) in [
         (
             "state",
@@ -128,7 +128,7 @@ async fn a_resource_that_can_not_be_served_keeps_the_server_from_starting() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_that_computes_keeps_nobody_from_being_answered() {
+async fn computing_tool_does_not_delay_other_responses() {
     let (release, released) = mpsc::channel();
     let released = Mutex::new(released);
     let server = Server::builder()
@@ -136,7 +136,7 @@ async fn a_tool_that_computes_keeps_nobody_from_being_answered() {
         .tool("compute", "Computes.", move |_: Nothing, _: CallContext| {
             let released = released.lock().expect("one call");
             let answer = released
-                .recv_timeout(PATIENCE)
+                .recv_timeout(HANG_TIMEOUT)
                 .map_err(|error| error.to_string());
             async move { answer }
         })
@@ -162,7 +162,7 @@ async fn a_tool_that_computes_keeps_nobody_from_being_answered() {
         release.send("computed").expect("it waits");
         assert_eq!(receive()["result"]["content"][0]["text"], "computed");
     });
-    tokio::time::timeout(PATIENCE, client)
+    tokio::time::timeout(HANG_TIMEOUT, client)
         .await
         .expect("both are answered")
         .expect("no panic");
@@ -181,7 +181,7 @@ async fn check_hidden(meta: Value, method: &str, params: impl Fn(&str) -> Value)
     let principal = Principal::new("ada").with_access(Access::default().allow_only([hall]));
     let (connection, mut messages) = Connection::open_for(principal, &server, ToolNames::Path);
     let mut heard = async || {
-        let message = tokio::time::timeout(PATIENCE, messages.recv()).await;
+        let message = tokio::time::timeout(HANG_TIMEOUT, messages.recv()).await;
         String::from_utf8_lossy(&message.expect("a message").expect("a message")).into_owned()
     };
     // The last does not exist, so it is no secret.
@@ -208,7 +208,7 @@ async fn check_hidden(meta: Value, method: &str, params: impl Fn(&str) -> Value)
 }
 
 #[tokio::test]
-async fn a_client_hears_nothing_of_what_it_can_not_read() {
+async fn subscription_to_a_denied_resource_stays_silent() {
     let stateless = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 /// Far longer than any step here; only a hang reaches it.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+const HANG_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 /// Size of the largest file that is read.
 const LARGEST: usize = 16 << 20;
 /// Maximum number of waiting contents of one caller.
@@ -26,7 +26,7 @@ fn read(connection: &Connection, id: usize) -> impl Future<Output = Option<Bytes
 }
 
 #[tokio::test]
-async fn large_files_wait_for_those_that_nobody_has_fetched() {
+async fn memory_budget_delays_reads_of_large_files() {
     let root = tempfile::tempdir().expect("a directory");
     fs::create_dir(root.path().join("resources")).expect("a directory");
     fs::write(root.path().join("resources/large"), vec![b'x'; LARGEST]).expect("a file");
@@ -39,15 +39,15 @@ async fn large_files_wait_for_those_that_nobody_has_fetched() {
 
     let mut answers = Vec::new();
     for id in 0..OF_ONE {
-        let answer = timeout(PATIENCE, read(&connection, id)).await;
+        let answer = timeout(HANG_TIMEOUT, read(&connection, id)).await;
         answers.push(answer.expect("in time").expect("an answer"));
     }
     let mut last = pin!(read(&connection, OF_ONE));
     assert!(poll!(&mut last).is_pending());
-    let others = timeout(PATIENCE, read(&other, 0)).await;
+    let others = timeout(HANG_TIMEOUT, read(&other, 0)).await;
     assert!(others.expect("in time").expect("an answer").len() > LARGEST);
     assert!(poll!(&mut last).is_pending());
     drop(answers.pop());
-    let answer = timeout(PATIENCE, last).await;
+    let answer = timeout(HANG_TIMEOUT, last).await;
     assert!(answer.expect("in time").expect("an answer").len() > LARGEST);
 }

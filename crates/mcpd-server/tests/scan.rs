@@ -13,7 +13,7 @@ use mcpd_server::catalog::scan::{PassOverKind, Scan, Scanner};
 use mcpd_server::{Catalog, Interpreters, Policy, Probing, Profile};
 
 #[tokio::test]
-async fn a_schema_that_needs_another_document_is_pointed_at() {
+async fn schema_with_a_remote_reference_is_a_fault() {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts-output");
     let scan = scan(scripts).await;
 
@@ -41,7 +41,7 @@ async fn a_schema_that_needs_another_document_is_pointed_at() {
 }
 
 #[tokio::test]
-async fn a_schema_in_a_sidecar_is_pointed_at_as_well() {
+async fn schema_fault_in_a_sidecar_has_its_location() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("a.sh"), "echo").unwrap();
     let sidecar = "description = 'far away'\n\n[input_schema]\ntype = 'object'\n\n[input_schema.properties.a]\n'$ref' = 'https://example.com/a.json'\n";
@@ -56,7 +56,7 @@ async fn a_schema_in_a_sidecar_is_pointed_at_as_well() {
 }
 
 #[tokio::test]
-async fn what_is_described_and_can_not_be_started_is_found_without_being_asked() {
+async fn described_script_without_interpreter_is_a_fault_without_a_probe() {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in [
         ("carriage-return", "#!/bin/sh\r\necho\n"),
@@ -86,7 +86,7 @@ async fn what_is_described_and_can_not_be_started_is_found_without_being_asked()
 }
 
 #[tokio::test]
-async fn who_is_asked_and_has_no_interpreter_is_told_so() {
+async fn probed_script_without_interpreter_is_a_fault() {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in [
         ("byte-order-mark.sh", "\u{feff}#!/bin/sh\necho '{}'\n"),
@@ -130,7 +130,7 @@ async fn who_is_asked_and_has_no_interpreter_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_faulty_script_is_not_replaced_by_another_of_its_name() {
+async fn faulty_script_keeps_its_name() {
     let roots = [(); 2].map(|()| tempfile::tempdir().unwrap());
     for (root, text) in roots.iter().zip(["exit 1 # MCPD_OPT_a", "echo '{}'"]) {
         let file = root.path().join("t");
@@ -165,7 +165,7 @@ async fn scan(root: PathBuf) -> Scan {
 }
 
 #[test]
-fn a_scan_needs_only_one_thread_that_may_block() {
+fn scan_needs_one_blocking_thread_only() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("a.sh"), "echo").unwrap();
     let sidecar = root.path().join("a.sh.mcpd.toml");
@@ -191,7 +191,7 @@ fn a_scan_needs_only_one_thread_that_may_block() {
 }
 
 #[tokio::test]
-async fn who_takes_too_long_is_asked_again_but_not_for_ever() {
+async fn probe_that_times_out_is_repeated_a_few_times() {
     let root = tempfile::tempdir().unwrap();
     let add = |name: &str, patience: u8| {
         let script = root.path().join(name);
@@ -253,7 +253,7 @@ async fn probe_writes_nothing_at_any_level_of_calls() {
 }
 
 #[tokio::test]
-async fn ordinary_programs_are_no_faults() {
+async fn ordinary_programs_are_passed_over() {
     let root = tempfile::tempdir().unwrap();
     let add = |name: &str, text: &[u8]| {
         let file = root.path().join(name);

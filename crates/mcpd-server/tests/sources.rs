@@ -26,7 +26,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 /// Far longer than any step here; only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const HANG_TIMEOUT: Duration = Duration::from_secs(20);
 
 const SCRIPT: &str = "#!/bin/sh\necho '{\"description\": \"a script\"}'\n";
 
@@ -121,7 +121,7 @@ impl Fixture {
 
     /// Returns the next message that is no response.
     async fn message(&mut self) -> Value {
-        let message = tokio::time::timeout(PATIENCE, self.messages.recv());
+        let message = tokio::time::timeout(HANG_TIMEOUT, self.messages.recv());
         let message = message.await.expect("announced").expect("open");
         serde_json::from_slice(&message).expect("JSON")
     }
@@ -159,7 +159,7 @@ impl Fixture {
                 tokio::task::yield_now().await;
             }
         };
-        let known = tokio::time::timeout(PATIENCE, known).await;
+        let known = tokio::time::timeout(HANG_TIMEOUT, known).await;
         let offers = self.server.catalog().offers().to_vec();
         assert!(known.is_ok(), "{:?}", offers[0].faults());
     }
@@ -170,7 +170,7 @@ async fn answer(connection: &Connection, method: &str, params: impl fmt::Display
         format!(r#"{{"jsonrpc": "2.0", "id": 1, "method": "{method}", "params": {params}}}"#);
     let answer = match connection.receive(request.as_bytes()) {
         Reply::Ready(answer) => answer,
-        Reply::Pending(answer) => tokio::time::timeout(PATIENCE, answer)
+        Reply::Pending(answer) => tokio::time::timeout(HANG_TIMEOUT, answer)
             .await
             .expect("an answer in time")
             .expect("not cancelled"),
@@ -193,7 +193,7 @@ fn echo(offer: &mut Offer, path: &str) {
 }
 
 #[tokio::test]
-async fn a_list_follows_what_is_offered() {
+async fn list_follows_the_offer_of_a_source() {
     let mut served = Fixture::new(|offer| echo(offer, "far/one")).await;
     assert_eq!(served.names().await, ["far/one", "script"]);
     served.publish(|offer| {
@@ -206,7 +206,7 @@ async fn a_list_follows_what_is_offered() {
 }
 
 #[tokio::test]
-async fn a_tool_from_elsewhere_is_known_as_such() {
+async fn remote_tool_is_marked_as_remote() {
     let served = Fixture::new(|offer| echo(offer, "far/one")).await;
     let list = served.request("tools/list", json!({})).await;
     assert_eq!(
@@ -225,7 +225,7 @@ async fn a_tool_from_elsewhere_is_known_as_such() {
 }
 
 #[tokio::test]
-async fn a_tool_from_elsewhere_keeps_the_title_among_its_annotations() {
+async fn remote_tool_keeps_the_title_in_its_annotations() {
     let served = Fixture::new(|offer| {
         let mut definition = definition(r#"{"type": "object"}"#);
         definition.annotations.get_or_insert_default().title = Some("One".to_owned());
@@ -244,7 +244,7 @@ async fn a_tool_from_elsewhere_keeps_the_title_among_its_annotations() {
 }
 
 #[tokio::test]
-async fn a_script_goes_before_a_tool_from_elsewhere() {
+async fn script_takes_precedence_over_a_remote_tool() {
     let served = Fixture::new(|offer| echo(offer, "script")).await;
     assert_eq!(served.names().await, ["script"]);
     let catalog = served.server.catalog();
@@ -257,7 +257,7 @@ async fn a_script_goes_before_a_tool_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_source_that_fails_keeps_its_tools_and_is_reported() {
+async fn failing_source_keeps_its_tools_and_is_reported() {
     let mut served = Fixture::new(|offer| echo(offer, "far/one")).await;
     served.expect_faults(&[]).await;
     served.publisher.fail("has burnt down");
@@ -274,7 +274,7 @@ async fn a_source_that_fails_keeps_its_tools_and_is_reported() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_served_is_a_fault_and_the_rest_is_served() {
+async fn unservable_entry_is_a_fault_and_the_rest_is_served() {
     let unserved = |offer: &mut Offer, path: &str, schema: &str| {
         offer.tool(path, definition(schema), async |_, _| {
             Ok(CallToolResult::text(""))
@@ -306,7 +306,7 @@ async fn what_can_not_be_served_is_a_fault_and_the_rest_is_served() {
 }
 
 #[tokio::test]
-async fn a_source_that_can_not_be_started_does_not_keep_the_list_as_it_was() {
+async fn source_that_panics_at_its_start_does_not_block_the_list() {
     let mut fixture = Fixture::new(|offer| echo(offer, "echo")).await;
     let settings = Settings::default().source(Stillborn("stillborn"));
     fixture.server.reload(settings).expect("is read");
@@ -341,7 +341,7 @@ impl Source for Same {
 }
 
 #[tokio::test]
-async fn a_source_goes_on_unless_it_goes_by_a_policy_that_is_another() {
+async fn source_survives_a_reload_unless_its_policy_changes() {
     let fixture = Fixture::new(|_| {}).await;
     let starts = [false, true].map(|follows_policy| (follows_policy, Arc::default()));
     let settings = |seconds| {
@@ -372,7 +372,7 @@ async fn a_source_goes_on_unless_it_goes_by_a_policy_that_is_another() {
 }
 
 #[tokio::test]
-async fn run_command_keeps_its_directory_in_a_reload_unless_it_is_another() {
+async fn run_command_keeps_its_directory_in_a_reload_without_changes() {
     let run_command = || RunCommand::default().profile(Profile::default());
     let builder = Server::builder().run_command(run_command());
     let mut fixture = Fixture::of(builder, |_| {}).await;
@@ -392,7 +392,7 @@ async fn run_command_keeps_its_directory_in_a_reload_unless_it_is_another() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_started_without_run_command_never_serves_it() {
+async fn run_command_is_not_added_by_a_reload() {
     let mut fixture = Fixture::new(|_| {}).await;
     let settings = Settings::default().run_command(RunCommand::default());
     fixture.reload(settings, "far/one").await;
@@ -400,7 +400,7 @@ async fn a_server_that_was_started_without_run_command_never_serves_it() {
 }
 
 #[tokio::test]
-async fn no_source_can_flood_a_list() {
+async fn entries_of_a_source_are_bounded() {
     let served = Fixture::new(|offer| {
         for number in 0..1100 {
             echo(offer, &format!("far/{number}"));
@@ -418,7 +418,7 @@ fn check_text(answer: &Value, expected: &str) {
 }
 
 #[tokio::test]
-async fn a_call_gets_an_object_as_it_was_sent() {
+async fn remote_call_gets_its_arguments_as_sent() {
     let served = Fixture::new(|offer| echo(offer, "far/one")).await;
     let call = async |arguments: &str| {
         let params = format!(r#"{{"name": "far_one", "arguments": {arguments}}}"#);
@@ -520,7 +520,7 @@ async fn schema_of_a_source_is_listed_in_portable_form() {
 }
 
 #[tokio::test]
-async fn a_code_that_the_protocol_keeps_to_itself_stays_where_it_came_from() {
+async fn reserved_error_code_of_a_source_is_not_passed_on() {
     for (code, passed_on) in [
         (-32601, -32603),
         (-32042, -32603),
@@ -556,7 +556,7 @@ async fn a_code_that_the_protocol_keeps_to_itself_stays_where_it_came_from() {
 }
 
 #[tokio::test]
-async fn a_call_tells_how_it_is_doing() {
+async fn remote_call_reports_progress() {
     let mut served = Fixture::new(|offer| {
         let definition = definition(r#"{"type": "object"}"#);
         offer.tool("work", definition, async |_, mut context| {
@@ -579,7 +579,7 @@ async fn a_call_tells_how_it_is_doing() {
 }
 
 #[tokio::test]
-async fn what_a_source_computes_keeps_nobody_from_sending_the_next_message() {
+async fn computing_source_does_not_delay_the_next_message() {
     let computed = Arc::new(AtomicUsize::new(0));
     let served = Fixture::new(|offer| {
         let compute = || {
@@ -631,7 +631,7 @@ async fn what_a_source_computes_keeps_nobody_from_sending_the_next_message() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_is_dropped() {
+async fn cancelled_remote_call_is_dropped() {
     /// Notifies when it is dropped.
     struct Held(Arc<Notify>);
 
@@ -661,7 +661,8 @@ async fn a_call_that_is_cancelled_is_dropped() {
         panic!("it hangs");
     };
     let call = tokio::spawn(call);
-    let patiently = async |notify: &Notify| tokio::time::timeout(PATIENCE, notify.notified()).await;
+    let patiently =
+        async |notify: &Notify| tokio::time::timeout(HANG_TIMEOUT, notify.notified()).await;
     patiently(&started).await.expect("it has started");
     let cancel =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
@@ -671,7 +672,7 @@ async fn a_call_that_is_cancelled_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_source_keeps_the_first_list_for_a_few_seconds_only() {
+async fn silent_source_delays_the_first_list_by_seconds_only() {
     let (sender, publisher) = oneshot::channel();
     let server = Server::builder()
         .source(Puppet(sender))

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 /// Far longer than any step here; only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const HANG_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Client ends of two pipes, and the server between them.
 struct Client {
@@ -67,7 +67,7 @@ impl Client {
     /// Closes the input, and waits for the server to end by itself.
     async fn finish(mut self) -> Server {
         self.input = None;
-        let ended = tokio::time::timeout(PATIENCE, self.serving)
+        let ended = tokio::time::timeout(HANG_TIMEOUT, self.serving)
             .await
             .expect("the server ends");
         ended.expect("no panic").expect("no error");
@@ -82,7 +82,7 @@ fn call(id: u32, name: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_line_without_an_end_is_answered_after_the_input_has_ended() {
+async fn last_line_without_newline_is_answered() {
     let mut client = Client::start(Options::default());
     client.send(call(1, "greet").as_bytes());
     client.input = None;
@@ -106,7 +106,7 @@ async fn line_ends_of_any_kind_and_empty_lines_are_tolerated() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_line_that_is_too_long_is_refused_and_the_next_one_read() {
+async fn line_too_long_is_rejected_and_the_next_one_read() {
     let mut options = Options::default();
     options.max_message = 1 << 20;
     let mut client = Client::start(options);
@@ -118,7 +118,7 @@ async fn a_line_that_is_too_long_is_refused_and_the_next_one_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_line_that_is_too_long_is_refused_though_its_end_comes_with_it() {
+async fn line_too_long_is_rejected_with_its_end_in_the_buffer() {
     let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}";
     let mut options = Options::default();
     options.max_message = ping.len();
@@ -134,7 +134,7 @@ async fn a_line_that_is_too_long_is_refused_though_its_end_comes_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_line_that_is_no_message_is_an_ordinary_error() {
+async fn long_line_that_is_no_message_is_an_ordinary_error() {
     let mut client = Client::start(Options::default());
     let mut line = vec![b'x'; 5_000_000];
     line.push(b'\n');
@@ -178,7 +178,7 @@ async fn many_requests_at_once_are_each_answered_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_the_input_ends_so_do_the_runs_and_their_calls_are_told() {
+async fn end_of_input_ends_runs_and_answers_their_calls() {
     let mut options = Options::default();
     options.linger = Duration::from_millis(100);
     let mut client = Client::start(options);
@@ -228,7 +228,7 @@ async fn session_client_that_leaves_is_not_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_lingers_for_a_closed_output() {
+async fn closed_output_ends_the_linger_time() {
     let mut options = Options::default();
     options.linger = Duration::from_secs(3600);
     let closed = options.output_closed.clone();
@@ -240,7 +240,7 @@ async fn nothing_lingers_for_a_closed_output() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_to_stop_waits_while_requests_linger() {
+async fn stop_waits_while_requests_linger() {
     let mut options = Options::default();
     options.linger = Duration::from_millis(500);
     let (stop, ended) = (options.stop.clone(), options.input_ended.clone());
@@ -257,12 +257,12 @@ async fn a_request_to_stop_waits_while_requests_linger() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_to_stop_ends_a_conversation_that_goes_on() {
+async fn stop_ends_an_open_conversation() {
     let options = Options::default();
     let stop = options.stop.clone();
     let client = waiting_with(options);
     stop.cancel();
-    let ended = tokio::time::timeout(PATIENCE, client.serving).await;
+    let ended = tokio::time::timeout(HANG_TIMEOUT, client.serving).await;
     ended
         .expect("it ends")
         .expect("no panic")
@@ -290,13 +290,13 @@ async fn nothing_runs(server: &Server) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, ended)
+    tokio::time::timeout(HANG_TIMEOUT, ended)
         .await
         .expect("the script ends");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancelled_call_is_not_answered_and_its_script_ends() {
+async fn cancelled_call_is_not_answered_and_its_script_ends() {
     let mut client = waiting();
     client.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}\n");
     client.send(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
@@ -306,7 +306,7 @@ async fn a_cancelled_call_is_not_answered_and_its_script_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_is_not_served_any_more_has_nothing_run_and_is_not_answered() {
+async fn requests_after_the_end_run_nothing_and_get_no_response() {
     let mut client = waiting();
     client.serving.abort();
     nothing_runs(&client.server).await;
@@ -321,7 +321,7 @@ async fn whoever_is_not_served_any_more_has_nothing_run_and_is_not_answered() {
 
 /// The blocked reader thread must not keep the server from removing its files.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_stops_is_gone_though_its_input_stays_open() {
+async fn stopped_server_is_gone_with_its_input_open() {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Nothing {}
 
@@ -349,7 +349,7 @@ async fn a_server_that_stops_is_gone_though_its_input_stays_open() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let gone = tokio::time::timeout(PATIENCE, gone).await;
+    let gone = tokio::time::timeout(HANG_TIMEOUT, gone).await;
     gone.expect("nobody holds the server");
 }
 
@@ -373,13 +373,13 @@ async fn serve_in_vain(fault: ErrorKind) -> Result<(), Error> {
     let waiting = call(1, "wait").replace(r#"{"name":"x"}"#, "{}");
     let input = Cursor::new(waiting + "\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
     let served = stdio::serve(&server, input, Broken(fault), Options::default());
-    let served = tokio::time::timeout(PATIENCE, served).await;
+    let served = tokio::time::timeout(HANG_TIMEOUT, served).await;
     server.shutdown().await;
     served.expect("the server ends")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_is_lost_at_the_end_is_an_error_unless_its_client_is_gone() {
+async fn lost_response_at_the_end_is_an_error_unless_the_client_is_gone() {
     // Either end may be noticed first, input or output.
     for _ in 0..10 {
         let lost = serve_in_vain(ErrorKind::StorageFull).await;
@@ -392,7 +392,7 @@ async fn an_answer_that_is_lost_at_the_end_is_an_error_unless_its_client_is_gone
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_stops_reading_is_gone() {
+async fn client_that_stops_reading_is_disconnected() {
     let client = Client::start(Options::default());
     let Client {
         input,
@@ -409,7 +409,7 @@ async fn a_client_that_stops_reading_is_gone() {
             std::thread::sleep(Duration::from_millis(10));
         }
     });
-    let ended = tokio::time::timeout(PATIENCE, serving)
+    let ended = tokio::time::timeout(HANG_TIMEOUT, serving)
         .await
         .expect("the server ends");
     ended.expect("no panic").expect("no error");
@@ -428,7 +428,7 @@ fn asked_for_much(options: Options) -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_reads_slowly_is_not_given_up() {
+async fn slow_reader_is_not_disconnected() {
     let mut options = Options::default();
     options.write_timeout = Duration::from_millis(200);
     let mut client = asked_for_much(options);
@@ -444,7 +444,7 @@ async fn a_client_that_reads_slowly_is_not_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_is_read_late_is_whole_though_the_input_has_ended() {
+async fn response_read_late_is_complete_after_the_input_ends() {
     let mut options = Options::default();
     options.linger = Duration::from_millis(100);
     let mut client = asked_for_much(options);
@@ -456,7 +456,7 @@ async fn an_answer_that_is_read_late_is_whole_though_the_input_has_ended() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_waits_for_the_first_scan_is_answered_though_the_input_has_ended() {
+async fn request_waiting_for_the_first_scan_is_answered_after_the_input_ends() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let scripts = tempfile::tempdir().expect("a directory");
@@ -475,7 +475,7 @@ async fn what_waits_for_the_first_scan_is_answered_though_the_input_has_ended() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_leaves_everything_unread_is_given_up() {
+async fn client_that_reads_nothing_is_disconnected() {
     let mut options = Options::default();
     options.write_timeout = Duration::from_millis(100);
     let client = Client::start(options);
@@ -492,11 +492,11 @@ async fn a_client_that_leaves_everything_unread_is_given_up() {
         while input.write_all(&ping).is_ok() {}
         refused.send(()).ok();
     });
-    let ended = tokio::time::timeout(PATIENCE, serving)
+    let ended = tokio::time::timeout(HANG_TIMEOUT, serving)
         .await
         .expect("the server gives up");
     assert!(ended.expect("no panic").is_err());
     stopped
-        .recv_timeout(PATIENCE)
+        .recv_timeout(HANG_TIMEOUT)
         .expect("the server stops reading");
 }

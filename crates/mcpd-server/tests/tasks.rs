@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 /// Far longer than any step here; only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const HANG_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Directory with a database, and a gate that scripts wait for.
 struct Place(TempDir);
@@ -88,7 +88,7 @@ impl Client {
     async fn ask_raw(&self, message: &str) -> Value {
         let answer = match self.connection.receive(message.as_bytes()) {
             Reply::Ready(answer) => Some(answer),
-            Reply::Pending(answer) => timeout(PATIENCE, answer).await.expect("an answer"),
+            Reply::Pending(answer) => timeout(HANG_TIMEOUT, answer).await.expect("an answer"),
             Reply::Nothing => None,
         };
         serde_json::from_slice(&answer.expect("an answer")).unwrap()
@@ -136,7 +136,7 @@ impl Client {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        match timeout(PATIENCE, reached).await {
+        match timeout(HANG_TIMEOUT, reached).await {
             Ok(task) => task,
             Err(_) => panic!("not {status}: {}", self.get(task).await),
         }
@@ -160,7 +160,7 @@ fn knows_tasks() -> Value {
 }
 
 #[tokio::test]
-async fn what_a_call_says_is_heard_though_it_never_becomes_a_task() {
+async fn messages_of_a_call_are_forwarded_without_a_task() {
     let place = Place::new();
     let mut client = place.serve().await;
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "quick", "_meta": {
@@ -175,7 +175,7 @@ async fn what_a_call_says_is_heard_though_it_never_becomes_a_task() {
 }
 
 #[tokio::test]
-async fn a_call_goes_on_as_a_task_and_ends_with_its_result() {
+async fn slow_call_becomes_a_task_and_ends_with_its_result() {
     let place = Place::new();
     let client = place.serve().await;
     let created = client.call("gated", place.gate()).await;
@@ -201,7 +201,7 @@ async fn a_call_goes_on_as_a_task_and_ends_with_its_result() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_over_soon_becomes_no_task() {
+async fn fast_call_becomes_no_task() {
     let place = Place::new();
     let client = place.serve().await;
     let result = client.call("quick", json!({})).await;
@@ -213,7 +213,7 @@ async fn a_call_that_is_over_soon_becomes_no_task() {
 }
 
 #[tokio::test]
-async fn a_client_that_knows_no_tasks_waits_or_is_refused() {
+async fn client_without_task_support_waits_or_is_rejected() {
     let place = Place::new();
     let client = place.serve().await;
     place.open_gate();
@@ -251,7 +251,7 @@ async fn a_client_that_knows_no_tasks_waits_or_is_refused() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_refused_is_no_task() {
+async fn rejected_call_is_no_task() {
     let place = Place::new();
     let client = place.serve().await;
     let params = json!({"name": "gated", "arguments": place.gate(), "requestState": "forged"});
@@ -262,7 +262,7 @@ async fn a_call_that_is_refused_is_no_task() {
 }
 
 #[tokio::test]
-async fn without_a_database_nothing_is_promised() {
+async fn server_without_a_database_has_no_tasks() {
     let place = Place::new();
     let client = Client::of(&scripts().start().unwrap()).await;
     place.open_gate();
@@ -282,7 +282,7 @@ async fn without_a_database_nothing_is_promised() {
 }
 
 #[tokio::test]
-async fn where_a_task_can_not_be_written_down_the_caller_waits() {
+async fn caller_waits_if_its_task_cannot_be_stored() {
     let place = Place::new();
     fs::create_dir(place.database()).unwrap();
     let client = place.serve().await;
@@ -329,7 +329,9 @@ async fn questions_are_asked_and_answered_through_the_task() {
             }
         }
     };
-    timeout(PATIENCE, again).await.expect("the second question");
+    timeout(HANG_TIMEOUT, again)
+        .await
+        .expect("the second question");
     client.request("tasks/update", update(answer("a#2"))).await;
     let task = client.until(&id, "completed").await;
     let text = task["result"]["content"][0]["text"].as_str().unwrap();
@@ -337,7 +339,7 @@ async fn questions_are_asked_and_answered_through_the_task() {
 }
 
 #[tokio::test]
-async fn a_script_that_wants_its_state_back_without_end_is_stopped() {
+async fn input_rounds_of_a_task_are_bounded() {
     let place = Place::new();
     let client = place.serve().await;
     let id = client.begin("restless", json!({})).await;
@@ -347,7 +349,7 @@ async fn a_script_that_wants_its_state_back_without_end_is_stopped() {
 }
 
 #[tokio::test]
-async fn what_is_asked_at_once_is_asked_before_there_is_a_task() {
+async fn immediate_questions_need_no_task() {
     let place = Place::new();
     let client = place.serve().await;
     let asked = client.call("early", place.gate()).await;
@@ -365,7 +367,7 @@ async fn what_is_asked_at_once_is_asked_before_there_is_a_task() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_cancelled_ends_and_stays_so() {
+async fn cancelled_task_ends_and_stays_cancelled() {
     let place = Place::new();
     let client = place.serve().await;
     for (tool, arguments, status) in [
@@ -382,11 +384,13 @@ async fn a_task_that_is_cancelled_ends_and_stays_so() {
         }
     }
     // Nothing is running any more.
-    timeout(PATIENCE, client.server.shutdown()).await.unwrap();
+    timeout(HANG_TIMEOUT, client.server.shutdown())
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
-async fn a_failure_of_the_tool_is_a_result_and_an_error_of_the_protocol_is_none() {
+async fn tool_failure_is_a_result_and_protocol_error_a_failed_task() {
     let place = Place::new();
     let client = place.serve().await;
     let id = client.begin("failing", json!({})).await;
@@ -400,7 +404,7 @@ async fn a_failure_of_the_tool_is_a_result_and_an_error_of_the_protocol_is_none(
 }
 
 #[tokio::test]
-async fn a_result_that_is_too_large_to_keep_is_told_as_such() {
+async fn result_too_large_to_store_is_reported() {
     let place = Place::new();
     let client = place.serve().await;
     let id = client.begin("huge", json!({})).await;
@@ -411,7 +415,7 @@ async fn a_result_that_is_too_large_to_keep_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn a_task_is_for_who_has_begun_it() {
+async fn task_is_visible_to_its_owner_only() {
     let place = Place::new();
     let client = place.serve().await;
     let id = client.begin("gated", place.gate()).await;
@@ -440,7 +444,7 @@ async fn a_task_is_for_who_has_begun_it() {
 }
 
 #[tokio::test]
-async fn a_restart_keeps_what_is_over_and_says_what_is_lost() {
+async fn restart_keeps_finished_tasks_and_fails_lost_ones() {
     let place = Place::new();
     let first = place.serve().await;
     let over = first.begin("failing", json!({})).await;
@@ -459,7 +463,7 @@ async fn a_restart_keeps_what_is_over_and_says_what_is_lost() {
 }
 
 #[tokio::test]
-async fn servers_that_share_a_database_leave_each_others_tasks_alone() {
+async fn servers_with_one_database_leave_each_others_tasks_alone() {
     let place = Place::new();
     let (first, second) = (place.serve().await, place.serve().await);
     let id = first.begin("asking", json!({})).await;
@@ -477,13 +481,13 @@ async fn servers_that_share_a_database_leave_each_others_tasks_alone() {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(PATIENCE, again).await.expect("it goes on");
+    timeout(HANG_TIMEOUT, again).await.expect("it goes on");
     second.request("tasks/cancel", json!({"taskId": id})).await;
     first.until(&id, "cancelled").await;
 }
 
 #[tokio::test]
-async fn a_listener_hears_of_its_tasks_alone() {
+async fn listener_is_notified_of_its_own_tasks_only() {
     let place = Place::new();
     let mut client = place.serve().await;
     let id = client.begin("gated", place.gate()).await;
@@ -502,7 +506,7 @@ async fn a_listener_hears_of_its_tasks_alone() {
     };
     let listening = tokio::spawn(listening);
     let mut heard = async || -> Value {
-        let message = timeout(PATIENCE, client.messages.recv()).await;
+        let message = timeout(HANG_TIMEOUT, client.messages.recv()).await;
         serde_json::from_slice(&message.expect("in time").expect("open")).unwrap()
     };
     let acknowledged = heard().await;
@@ -529,7 +533,7 @@ async fn a_listener_hears_of_its_tasks_alone() {
 }
 
 #[tokio::test]
-async fn a_run_gets_its_arguments_as_they_were_sent() {
+async fn background_run_gets_its_arguments_as_sent() {
     let place = Place::new();
     let client = place.serve().await;
     let arguments = r#"{"numbers":[12345678901234567890.12345,1.10,1e2],"note":"\u0061"}"#;
@@ -553,7 +557,7 @@ async fn a_run_gets_its_arguments_as_they_were_sent() {
 }
 
 #[tokio::test]
-async fn a_client_that_knows_no_tasks_has_tools_for_the_same() {
+async fn background_tools_serve_clients_without_task_support() {
     let place = Place::new();
     let client = place.serve().await;
     let start = json!({"tool": "gated", "arguments": place.gate()});
@@ -569,7 +573,7 @@ async fn a_client_that_knows_no_tasks_has_tools_for_the_same() {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    let printed = timeout(PATIENCE, printed)
+    let printed = timeout(HANG_TIMEOUT, printed)
         .await
         .expect("what it has printed");
     assert!(printed.starts_with("The run is not over."), "{printed}");
@@ -596,7 +600,7 @@ async fn a_client_that_knows_no_tasks_has_tools_for_the_same() {
 }
 
 #[tokio::test]
-async fn a_run_that_asks_has_nobody_to_answer() {
+async fn background_run_that_asks_fails() {
     let place = Place::new();
     let client = place.serve().await;
     let started = client
@@ -613,7 +617,7 @@ async fn a_run_that_asks_has_nobody_to_answer() {
 }
 
 #[tokio::test]
-async fn the_audit_log_has_a_task_when_it_is_over_and_no_secrets_of_a_run() {
+async fn audit_log_records_finished_tasks_without_secrets() {
     let place = Place::new();
     let log = place.0.path().join("audit.jsonl");
     let mut options = Options::default();
@@ -645,7 +649,7 @@ async fn the_audit_log_has_a_task_when_it_is_over_and_no_secrets_of_a_run() {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    let log = timeout(PATIENCE, log)
+    let log = timeout(HANG_TIMEOUT, log)
         .await
         .expect("the records of three ends");
     // Neither before a run nor after it.

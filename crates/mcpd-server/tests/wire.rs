@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// Far longer than any step here; only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const HANG_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[test]
 fn conversations() {
@@ -31,7 +31,7 @@ fn conversations() {
             .build()
             .unwrap();
         let transcript =
-            runtime.block_on(async { tokio::time::timeout(PATIENCE, play(&session)).await });
+            runtime.block_on(async { tokio::time::timeout(HANG_TIMEOUT, play(&session)).await });
         let transcript = transcript.unwrap_or_else(|_| panic!("{} hangs", path.display()));
         insta::with_settings!({omit_expression => true, prepend_module_to_snapshot => false}, {
             insta::assert_snapshot!(transcript);
@@ -301,7 +301,7 @@ fn check_over_pipes(session: &str, transcript: &str) {
     let (output, server_output) = std::io::pipe().expect("a pipe");
     let mut input = Some(input);
     let mut options = stdio::Options::default();
-    options.linger = PATIENCE;
+    options.linger = HANG_TIMEOUT;
     let server = runtime.block_on(async { start(session) });
     let serving = runtime
         .spawn(async move { stdio::serve(&server, server_input, server_output, options).await });
@@ -329,7 +329,7 @@ fn check_over_pipes(session: &str, transcript: &str) {
             .iter()
             .map(|_| {
                 lines
-                    .recv_timeout(PATIENCE)
+                    .recv_timeout(HANG_TIMEOUT)
                     .unwrap_or_else(|_| panic!("no answer to {said}"))
             })
             .map(|line| words.received(line.as_bytes()).1)
@@ -338,13 +338,13 @@ fn check_over_pipes(session: &str, transcript: &str) {
         came.sort_unstable();
         assert_eq!(came, expected, "after {said}");
     }
-    let ended = runtime.block_on(async { tokio::time::timeout(PATIENCE, serving).await });
+    let ended = runtime.block_on(async { tokio::time::timeout(HANG_TIMEOUT, serving).await });
     ended
         .expect("it ends")
         .expect("no panic")
         .expect("no error");
     assert_eq!(
-        lines.recv_timeout(PATIENCE).ok(),
+        lines.recv_timeout(HANG_TIMEOUT).ok(),
         None,
         "more than was asked for"
     );

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_holds_any_key() {
+    fn cursor_holds_any_key() {
         for key in ["", "math/add", "größe", "mcpd://a/state"] {
             assert_eq!(decode(b't', &encode(b't', key)).unwrap(), key);
         }

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_hold_every_entry_once_and_in_order() {
+    fn list_pages_hold_every_entry_once_and_in_order() {
         check("", "", 2, &[""]);
         check("dcba", "dcba", 2, &["ab", "cd"]);
         check("abcde", "abcde", 2, &["ab", "cd", "e"]);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_skipped_or_repeated_when_entries_come_and_go() {
+    fn list_pages_skip_and_repeat_nothing_after_changes() {
         check("bcde", "abcde", 2, &["bc", "d", "e"]);
         check("bcdfg", "bcdefg", 2, &["bc", "de", "fg"]);
         check("abcd", "acd", 2, &["ab", "c", "d"]);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_encoded_once() {
+    fn list_page_is_encoded_once() {
         let list = list("abcd", 2);
         let (_, cursor) = read(&page(&list, None));
         for cursor in [None, cursor.as_deref()] {

@@ -465,7 +465,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_file_that_could_not_be_seen_has_not_gone() {
+    async fn unreadable_file_is_not_treated_as_gone() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         let resources = root.join("resources");
@@ -494,7 +494,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn who_has_answered_is_asked_again_under_another_policy() {
+    async fn changed_policy_repeats_all_probes() {
         use std::os::unix::fs::PermissionsExt as _;
         use std::time::Duration;
 

@@ -205,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_everything_is_run() {
+    fn command_rules_allow_everything_by_default() {
         check(&rules(&[], &[]), "rm -rf / 'x", true);
     }
 
     #[test]
-    fn what_is_allowed_is_run_and_nothing_else() {
+    fn allow_rule_admits_matching_commands_only() {
         let rules = rules(&["git *", "ls", "cargo test", "make [a-z]*"], &[]);
         for command in [
             "git",
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_an_allow_list_what_cant_be_judged_is_not_run() {
+    fn allow_rule_rejects_unjudgeable_commands() {
         let rules = rules(&["git *", "echo *", "eval *", "cat"], &[]);
         check(&rules, "git log $X", true);
         for command in [
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_denied_is_not_run_wherever_it_stands() {
+    fn deny_rule_applies_to_every_command_of_a_text() {
         let rules = rules(&[], &["rm *", "git push *"]);
         for command in [
             "ls",
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn deny_rule_looks_through_programs_that_run_others() {
+    fn deny_rule_applies_to_indirect_commands() {
         let rules = rules(&[], &["rm *", "git push *"]);
         for command in [
             "env rm x",
@@ -450,14 +450,14 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_goes_before_a_permission() {
+    fn deny_rule_takes_precedence_over_allow_rule() {
         let rules = rules(&["git *"], &["git push *"]);
         check(&rules, "git log", true);
         check(&rules, "git push origin", false);
     }
 
     #[test]
-    fn the_reason_is_said() {
+    fn rejection_states_its_reason() {
         let rules = rules(&["git *", "ls"], &["git push *"]);
         assert_eq!(
             rules.judge("rm x").unwrap_err(),
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_names_no_path() {
+    fn deny_rule_rejects_a_program_path() {
         let mut rules = Rules::default();
         let error = rules.deny("/bin/rm *").unwrap_err().to_string();
         assert!(error.contains("by its name alone"), "{error}");
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn one_character_is_one_of_ascii() {
+    fn question_mark_matches_one_ascii_character() {
         let rules = rules(&["a ?", "b [äö]", "c {ä,ö}", "d *"], &[]);
         for command in ["a x", "c ö", "d ä"] {
             check(&rules, command, true);
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_says_nothing_is_refused() {
+    fn empty_pattern_is_rejected() {
         assert!(Pattern::new(" ").is_err());
         assert!(Pattern::new("[").is_err());
         assert!(Pattern::new("*").is_ok());

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn default_that_its_format_forbids_is_removed() {
+    fn forbidden_default_is_removed() {
         check("date", &json!(""), false);
         check("date", &json!("2026-02-30"), false);
         check("date", &json!("2026-02-28"), true);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn value_that_looks_like_a_schema_stays() {
+    fn schema_like_value_is_kept() {
         let declared = json!({"default": {"format": "date", "default": ""}, "enum": [{"format": "date", "default": ""}]});
         let mut schema = declared.clone();
         assert!(remove_forbidden_defaults(&mut schema).is_empty());

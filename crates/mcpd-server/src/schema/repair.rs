@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn null_for_what_may_be_left_out_is_left_out() {
+    fn repair_omits_null_for_optional_values() {
         check(r#"{"limit": 5, "deep": null}"#, Some(r#"{"limit":5}"#));
         check(
             r#"{"limit": 5, "where": {"city": "Bern", "floor": null}}"#,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_read_where_the_schema_wants_its_value() {
+    fn repair_parses_strings_where_the_schema_expects_their_value() {
         check(r#"{"limit": "5"}"#, Some(r#"{"limit":5}"#));
         check(
             r#"{"limit": 1, "deep": "true"}"#,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_refused_stays_as_it_was_sent() {
+    fn repair_leaves_accepted_values_unchanged() {
         check(
             r#"{"limit": "5", "note": "5", "big": 12345678901234567890123.10}"#,
             Some(r#"{"limit":5,"note":"5","big":12345678901234567890123.10}"#),

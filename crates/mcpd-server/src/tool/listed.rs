@@ -50,7 +50,7 @@ impl ListedForm {
             .renamed
             .iter()
             .flat_map(|renamed| renamed.names.iter());
-        let renamed: Vec<_> = renamed.map(of_name).collect();
+        let renamed: Vec<_> = renamed.map(describe_renaming).collect();
         listed.remarks.extend(renamed);
         listed
     }
@@ -101,7 +101,7 @@ pub(crate) fn of_default(place: &str) -> String {
     format!("at `{place}`: the default is not listed, because it does not have its `format`")
 }
 
-fn of_name((name, spelling): (&str, &str)) -> (Code, String) {
+fn describe_renaming((name, spelling): (&str, &str)) -> (Code, String) {
     let name = excerpt(name, MAX_QUOTED);
     let message = format!("some models refuse the name `{name}`, so it is listed as `{spelling}`");
     (Code::UnportableOptionName, message)

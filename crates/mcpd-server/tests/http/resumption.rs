@@ -86,7 +86,7 @@ impl Fixture {
     /// Returns everything after an event, to the end of its stream.
     async fn resume(&self, last: &str) -> String {
         let request = self.get(Some(last));
-        let response = tokio::time::timeout(PATIENCE, exchange(self.port, &request)).await;
+        let response = tokio::time::timeout(HANG_TIMEOUT, exchange(self.port, &request)).await;
         response.expect("the stream ends")
     }
 
@@ -146,7 +146,7 @@ async fn broken_call_is_answered_after_its_last_event() {
 }
 
 #[tokio::test]
-async fn resumed_stream_goes_on_with_what_happens_then() {
+async fn resumed_stream_continues_with_later_events() {
     let fixture = Fixture::new("2025-11-25", options()).await;
     let before = fixture.leave_call(4).await;
     let mut stream = send(fixture.port, &fixture.get(Some(&ids(&before)[0]))).await;
@@ -168,7 +168,7 @@ async fn connection_that_resumes_takes_over_from_one_that_is_stuck() {
     let mut stream = send(fixture.port, &fixture.get(Some(&last_id(&before)))).await;
     read_until(&mut stream, "text/event-stream").await;
     let mut rest = Vec::new();
-    let ended = tokio::time::timeout(PATIENCE, stuck.read_to_end(&mut rest)).await;
+    let ended = tokio::time::timeout(HANG_TIMEOUT, stuck.read_to_end(&mut rest)).await;
     ended.expect("the first stream ends").expect("readable");
     fixture.open_gate();
     read_until(&mut stream, r#""id":7,"result""#).await;
@@ -206,7 +206,7 @@ async fn silent_call_gets_an_id_before_its_answer() {
     // A stream that ended without a response cannot be resumed.
     let last = last_id(&before);
     let is_over = async { while !fixture.resume(&last).await.starts_with("HTTP/1.1 405") {} };
-    tokio::time::timeout(PATIENCE, is_over)
+    tokio::time::timeout(HANG_TIMEOUT, is_over)
         .await
         .expect("the stream ends");
 }

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_from_libraries_objects_and_data() {
+    fn programs_differ_from_libraries_objects_and_data() {
         let elf = |endian: u8, kind: [u8; 2]| {
             let mut head = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
             head[5] = endian;

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_become_a_pipe_is_not_waited_for() {
+    fn file_replaced_by_a_pipe_does_not_block() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();

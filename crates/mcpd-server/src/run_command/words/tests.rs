@@ -30,7 +30,7 @@ fn check_doubt(text: &str, expected: &str, doubt: &str) {
 }
 
 #[test]
-fn every_command_of_pipelines_and_lists_counts() {
+fn parser_finds_every_command_of_pipelines_and_lists() {
     check("git log", "[git|log]");
     check("a|b||c&&d;e&f\ng", "[a][b][c][d][e][f][g]");
     check("(a; b) && { c; }", "[a][b][c]");
@@ -45,7 +45,7 @@ fn every_command_of_pipelines_and_lists_counts() {
 }
 
 #[test]
-fn words_are_what_the_shell_makes_of_them() {
+fn words_are_unquoted_like_in_the_shell() {
     check(r#"'r'm "a b" c\ d \"e"#, r#"[rm|a b|c d|"e]"#);
     check(r#"echo "a\b \$x" '$x `y`' a$"#, r"[echo|a\b $x|$x `y`|a$]");
     check(
@@ -67,7 +67,7 @@ fn redirections_are_no_words() {
 }
 
 #[test]
-fn what_only_a_shell_can_judge_is_said() {
+fn doubtful_constructs_are_reported() {
     check_doubt("a $(b; c) d", "[b][c][a|?$(…)|d]", "a substitution");
     check_doubt("a \"x`b c`y\"", "[b|c][a|?x`…`y]", "a substitution");
     check_doubt("a <(b)", "[b][a]", "a substitution");
@@ -98,7 +98,7 @@ fn what_only_a_shell_can_judge_is_said() {
 }
 
 #[test]
-fn what_is_no_command_is_refused() {
+fn invalid_command_is_rejected() {
     for text in ["a 'b", "a \"b", "a $(b", "a `b", "(a", "a ${b", "a $((b"] {
         assert!(parse(text).is_err(), "{text}");
     }
@@ -109,7 +109,7 @@ fn what_is_no_command_is_refused() {
 }
 
 #[test]
-fn lines_are_joined_only_where_the_shell_joins_them() {
+fn lines_are_joined_where_the_shell_joins_them() {
     check("a\\\nb \"c\\\nd\" 'e\\\nf'", "[ab|cd|e\\\nf]");
     check("a &\\\n& b >\\\n& c", "[a][b]");
     check("a \\\\\nb", "[a|\\][b]");
@@ -128,7 +128,7 @@ fn redirections_take_one_word_and_no_more() {
 }
 
 #[test]
-fn commands_in_constructs_count() {
+fn parser_finds_commands_in_constructs() {
     let doubt = "`for`, `case` or the like";
     check_doubt("for x do a; done", "[a]", doubt);
     check_doubt("function f { a b; }; f", "[a|b][f]", doubt);
@@ -138,7 +138,7 @@ fn commands_in_constructs_count() {
 }
 
 #[test]
-fn what_words_of_the_shell_start_counts() {
+fn parser_finds_commands_behind_builtins() {
     let started = |text: &str| {
         let parsed = parse(text).unwrap();
         let words =
@@ -157,14 +157,14 @@ fn what_words_of_the_shell_start_counts() {
 }
 
 #[test]
-fn words_that_are_not_the_same_to_every_shell_are_refused() {
+fn words_that_differ_between_shells_are_rejected() {
     for text in ["alias a=b", "coproc a", "time alias", "eval 'coproc a'"] {
         assert!(parse(text).is_err(), "{text}");
     }
 }
 
 #[test]
-fn here_documents_end_where_they_end() {
+fn here_documents_end_at_their_last_line() {
     let doubt = "a here-document";
     check_doubt("a <<E\n\tE\n'\nE\nb #'", "[a][b]", doubt);
     check_doubt("a <<-E\n\tE\nb", "[a][b]", doubt);
@@ -183,7 +183,7 @@ fn here_documents_end_where_they_end() {
 }
 
 #[test]
-fn substitutions_are_read_as_the_shell_reads_them() {
+fn substitutions_are_parsed_like_in_the_shell() {
     let doubt = "a substitution";
     check_doubt("a `b \\`c\\``", "[c][b|?`…`][a|?`…`]", doubt);
     check_doubt("a `#`; b", "[a|?`…`][b]", doubt);
@@ -198,7 +198,7 @@ fn substitutions_are_read_as_the_shell_reads_them() {
 }
 
 #[test]
-fn what_shells_read_in_different_ways_is_refused() {
+fn constructs_that_differ_between_shells_are_rejected() {
     for text in [
         "((a))",
         "a $((b) | c)",
