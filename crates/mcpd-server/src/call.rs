@@ -190,9 +190,9 @@ pub(crate) fn start_tool_call(
     match ScriptCall::new(server, script, named, arguments, context) {
         Ok(call) => CallStart::Started(Box::pin(tool_result(call, resumption))),
         Err(CallRejection::Arguments(faults)) => {
-            CallStart::refused(Ok(invalid_arguments(&faults).into()))
+            CallStart::reject(Ok(invalid_arguments(&faults).into()))
         }
-        Err(CallRejection::Capability(error)) => CallStart::refused(match context.version.wire() {
+        Err(CallRejection::Capability(error)) => CallStart::reject(match context.version.wire() {
             Wire::Stateless => Err(error),
             // The stateful wire has no such error; the model can at least report it to its user.
             Wire::Stateful => Ok(CallToolResult::error(error.message).into()),

@@ -226,7 +226,7 @@ impl NativeTool {
                         Ok(function(arguments, context).await.into_tool_result().into())
                     }) as CallFuture
                 }
-                Err(error) => refused(&without_position(&error)),
+                Err(error) => reject_arguments(&without_position(&error)),
             },
         );
         Ok((
@@ -244,7 +244,7 @@ impl NativeTool {
             Ok(repaired) => {
                 (self.start)(arguments_text(repaired.as_deref().or(arguments)), context)
             }
-            Err(faults) => refused(&faults),
+            Err(faults) => reject_arguments(&faults),
         }
     }
 }
@@ -255,6 +255,6 @@ impl fmt::Debug for NativeTool {
     }
 }
 
-fn refused(faults: &str) -> CallFuture {
+fn reject_arguments(faults: &str) -> CallFuture {
     Box::pin(std::future::ready(Ok(invalid_arguments(faults).into())))
 }

@@ -10,10 +10,10 @@ use mcpd_exec::Sandbox;
 use crate::policy::{PatternError, Profile};
 
 mod rules;
+mod shell_parser;
 mod tool;
-mod words;
 
-use rules::Rules;
+use rules::CommandRules;
 pub(crate) use tool::CommandTool;
 
 /// Name of the tool.
@@ -46,7 +46,7 @@ pub struct RunCommand {
     timeout: Option<Duration>,
     max_timeout: Option<Duration>,
     shell: Vec<String>,
-    rules: Rules,
+    rules: CommandRules,
 }
 
 impl Default for RunCommand {
@@ -63,7 +63,7 @@ impl Default for RunCommand {
             timeout: None,
             max_timeout: None,
             shell: shell.map(str::to_owned).to_vec(),
-            rules: Rules::default(),
+            rules: CommandRules::default(),
         }
     }
 }

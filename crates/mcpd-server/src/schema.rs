@@ -94,7 +94,7 @@ impl Schema {
             .offline()
             .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN))
             .build(schema)
-            .map_err(|error| message(&error))?;
+            .map_err(|error| format_message(&error))?;
         let outline = Outline::of(schema)?;
         Ok(Self { validator, outline })
     }
@@ -137,7 +137,7 @@ impl Schema {
     fn check_as(
         &self,
         value: &Value,
-        told: impl Fn(&ValidationError<'_>) -> Vec<String>,
+        format: impl Fn(&ValidationError<'_>) -> Vec<String>,
     ) -> Result<(), String> {
         if !self.admits(value) {
             return Err(TOO_MUCH.to_owned());
@@ -145,7 +145,7 @@ impl Schema {
         let faults: Vec<_> = self
             .validator
             .iter_errors(value)
-            .flat_map(|error| told(&error))
+            .flat_map(|error| format(&error))
             .take(MAX_TOLD)
             .collect();
         if faults.is_empty() {
@@ -205,8 +205,8 @@ fn measure(value: &Value, depth: usize, objects: &mut usize) -> bool {
 /// Formats a fault with its place in the value.
 fn format_fault_at(error: &ValidationError<'_>) -> String {
     match error.instance_path().as_str().trim_start_matches('/') {
-        "" => message(error),
-        path => format!("`{}`: {}", excerpt(path, MAX_VALUE), message(error)),
+        "" => format_message(error),
+        path => format!("`{}`: {}", excerpt(path, MAX_VALUE), format_message(error)),
     }
 }
 
@@ -239,13 +239,13 @@ fn format_option_fault(error: &ValidationError<'_>) -> Vec<String> {
                 JsonType::Array | JsonType::Integer | JsonType::Object => "an",
                 _ => "a",
             };
-            let got = shortened(error.instance(), MAX_VALUE);
+            let got = shorten(error.instance(), MAX_VALUE);
             vec![option(
                 path,
                 &format!("expected {article} {kind}, got {got}"),
             )]
         }
-        _ => vec![option(path, &message(error))],
+        _ => vec![option(path, &format_message(error))],
     }
 }
 
@@ -257,12 +257,12 @@ fn option(path: &str, fault: &str) -> String {
 }
 
 /// Formats a fault with a bounded part of the value.
-fn message(error: &ValidationError<'_>) -> String {
-    let value = shortened(error.instance(), MAX_VALUE);
-    shortened(&error.masked_with(value), MAX_MESSAGE)
+fn format_message(error: &ValidationError<'_>) -> String {
+    let value = shorten(error.instance(), MAX_VALUE);
+    shorten(&error.masked_with(value), MAX_MESSAGE)
 }
 
-fn shortened(value: &impl fmt::Display, max: usize) -> String {
+fn shorten(value: &impl fmt::Display, max: usize) -> String {
     // Longest size in bytes, so that no more of a large value is written than could be quoted.
     let mut text = Limited::new(4 * max + 4);
     // An error means that the value is longer, which `excerpt` marks as well.

@@ -49,7 +49,7 @@ pub(crate) enum CallStart {
 }
 
 impl CallStart {
-    pub(crate) fn refused(ended: CallEnding) -> Self {
+    pub(crate) fn reject(ended: CallEnding) -> Self {
         Self::Refused(Box::new(ended))
     }
 
@@ -360,7 +360,7 @@ impl Tool {
     ) -> CallStart {
         let spec = self.script().map(|script| &script.spec);
         if let Err(reason) = context.judge(&self.path, arguments, spec, || self.defaults()) {
-            return CallStart::refused(Ok(CallToolResult::error(reason).into()));
+            return CallStart::reject(Ok(CallToolResult::error(reason).into()));
         }
         match &self.body {
             ToolBody::Script(script) => {

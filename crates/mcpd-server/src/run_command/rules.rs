@@ -5,7 +5,7 @@
 use globset::{Glob, GlobMatcher};
 use mcpd_scriptspec::excerpt;
 
-use super::words::{self, Word};
+use super::shell_parser::{self, Word};
 use crate::policy::PatternError;
 
 /// Maximum number of characters of a command that a message quotes.
@@ -13,28 +13,28 @@ const MAX_QUOTED_CHARS: usize = 200;
 
 /// Allowed commands, if not all are, and denied ones.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Rules {
-    allow: Vec<Pattern>,
-    deny: Vec<Pattern>,
+pub(super) struct CommandRules {
+    allow: Vec<CommandPattern>,
+    deny: Vec<CommandPattern>,
 }
 
 /// Words of a command: a name and arguments. The last may match any number of them.
 #[derive(Debug, Clone)]
-struct Pattern {
+struct CommandPattern {
     text: String,
     words: Vec<GlobMatcher>,
     is_open: bool,
 }
 
-impl PartialEq for Pattern {
+impl PartialEq for CommandPattern {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
 }
 
-impl Rules {
+impl CommandRules {
     pub(super) fn allow(&mut self, pattern: &str) -> Result<(), PatternError> {
-        self.allow.push(Pattern::new(pattern)?);
+        self.allow.push(CommandPattern::new(pattern)?);
         Ok(())
     }
 
@@ -44,7 +44,7 @@ impl Rules {
             let reason = "a program is denied by its name alone, under whatever path";
             return Err(PatternError::new(pattern, reason));
         }
-        self.deny.push(Pattern::new(pattern)?);
+        self.deny.push(CommandPattern::new(pattern)?);
         Ok(())
     }
 
@@ -61,11 +61,11 @@ impl Rules {
         if self.is_empty() {
             return Ok(());
         }
-        let parsed = words::parse(command).map_err(|fault| {
+        let parsed = shell_parser::parse(command).map_err(|fault| {
             format!("The command was not run, because it can't be read: {fault}.")
         })?;
-        for command in parsed.commands.iter().chain(&parsed.started) {
-            if let Some(pattern) = self.deny.iter().find(|pattern| pattern.may_be(command)) {
+        for command in parsed.commands.iter().chain(&parsed.indirect_commands) {
+            if let Some(pattern) = self.deny.iter().find(|pattern| pattern.may_match(command)) {
                 return Err(format!(
                     "The command was not run: `{}` is denied by the rule `{}`.",
                     quote_command(command),
@@ -84,22 +84,25 @@ impl Rules {
         if let Some(doubt) = parsed.doubt {
             return Err(format!(
                 "The command was not run: it has {doubt} in it, and what that does can't be known beforehand. {}",
-                self.allowed()
+                self.allowed_patterns()
             ));
         }
-        let is_allowed =
-            |command: &&Vec<Word>| self.allow.iter().any(|pattern| pattern.is(command));
+        let is_allowed = |command: &&Vec<Word>| {
+            self.allow
+                .iter()
+                .any(|pattern| pattern.matches_certainly(command))
+        };
         match parsed.commands.iter().find(|command| !is_allowed(command)) {
             Some(command) => Err(format!(
                 "The command was not run: `{}` is not allowed. {}",
                 quote_command(command),
-                self.allowed()
+                self.allowed_patterns()
             )),
             None => Ok(()),
         }
     }
 
-    fn allowed(&self) -> String {
+    fn allowed_patterns(&self) -> String {
         let patterns: Vec<_> = self
             .allow
             .iter()
@@ -109,7 +112,7 @@ impl Rules {
     }
 }
 
-impl Pattern {
+impl CommandPattern {
     fn new(text: &str) -> Result<Self, PatternError> {
         let wrong = |reason: &str| PatternError::new(text, reason);
         let mut patterns: Vec<_> = text.split_whitespace().collect();
@@ -132,7 +135,7 @@ impl Pattern {
     }
 
     /// Returns whether a command certainly matches.
-    fn is(&self, command: &[Word]) -> bool {
+    fn matches_certainly(&self, command: &[Word]) -> bool {
         self.matches(command, |pattern, word| match word {
             Word::Known(word) => pattern.is_match(word),
             Word::Unknown(_) => false,
@@ -141,7 +144,7 @@ impl Pattern {
 
     /// Returns whether a command may match: a program under any path, and any word known only to
     /// the shell.
-    fn may_be(&self, command: &[Word]) -> bool {
+    fn may_match(&self, command: &[Word]) -> bool {
         let Some((Word::Known(program), arguments)) = command.split_first() else {
             return true;
         };
@@ -188,8 +191,8 @@ fn quote_command(command: &[Word]) -> String {
 mod tests {
     use super::*;
 
-    fn rules(allow: &[&str], deny: &[&str]) -> Rules {
-        let mut rules = Rules::default();
+    fn rules(allow: &[&str], deny: &[&str]) -> CommandRules {
+        let mut rules = CommandRules::default();
         for pattern in allow {
             rules.allow(pattern).unwrap();
         }
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(rules: &Rules, command: &str, is_run: bool) {
+    fn check(rules: &CommandRules, command: &str, is_run: bool) {
         assert_eq!(rules.judge(command).is_ok(), is_run, "{command}");
     }
 
@@ -475,7 +478,7 @@ mod tests {
 
     #[test]
     fn deny_rule_rejects_a_program_path() {
-        let mut rules = Rules::default();
+        let mut rules = CommandRules::default();
         let error = rules.deny("/bin/rm *").unwrap_err().to_string();
         assert!(error.contains("by its name alone"), "{error}");
         assert!(rules.deny("rm /tmp/*").is_ok());
@@ -496,8 +499,8 @@ mod tests {
 
     #[test]
     fn empty_pattern_is_rejected() {
-        assert!(Pattern::new(" ").is_err());
-        assert!(Pattern::new("[").is_err());
-        assert!(Pattern::new("*").is_ok());
+        assert!(CommandPattern::new(" ").is_err());
+        assert!(CommandPattern::new("[").is_err());
+        assert!(CommandPattern::new("*").is_ok());
     }
 }

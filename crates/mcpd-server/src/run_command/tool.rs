@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::rules::Rules;
+use super::rules::CommandRules;
 use super::{MAX_TIMEOUT, NAME, RunCommand};
 use crate::archive::Shelf;
 use crate::audit::request_log::RequestRecord;
@@ -43,14 +43,14 @@ pub(crate) struct CommandTool {
     /// Maximum timeout that a call may request.
     max_timeout: Duration,
     shell: Vec<String>,
-    rules: Rules,
+    rules: CommandRules,
     directory: PathBuf,
     /// Working directory, if it is to be deleted.
     _temporary: Option<LockedDirectory>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
+struct CommandArguments {
     command: String,
     workdir: Option<PathBuf>,
     stdin: Option<String>,
@@ -159,26 +159,26 @@ impl CommandTool {
         context: &Context,
     ) -> CallStart {
         let (tool, server, context) = (Arc::clone(self), server.clone(), context.clone());
-        match self.read(arguments, &context.record) {
+        match self.validate(arguments, &context.record) {
             Ok(arguments) => CallStart::Started(Box::pin(async move {
                 Ok(tool.run(&server, arguments, &context).await?.into())
             })),
-            Err(refusal) => CallStart::refused(Ok((*refusal).into())),
+            Err(refusal) => CallStart::reject(Ok((*refusal).into())),
         }
     }
 
     /// Returns the arguments, if they are valid and the rules allow the command.
-    fn read(
+    fn validate(
         &self,
         arguments: Option<&RawValue>,
         record: &RequestRecord,
-    ) -> Result<Arguments, Box<CallToolResult>> {
+    ) -> Result<CommandArguments, Box<CallToolResult>> {
         let known = self.policy.drop_ignored(&self.spec, arguments);
         let invocation = self
             .spec
             .invocation(known.as_deref().or(arguments))
             .map_err(|faults| Box::new(invalid_arguments(&describe_faults(&faults))))?;
-        let arguments: Arguments = serde_json::from_slice(&invocation.stdin)
+        let arguments: CommandArguments = serde_json::from_slice(&invocation.stdin)
             .map_err(|error| Box::new(invalid_arguments(&error.to_string())))?;
         if arguments.command.trim().is_empty() {
             let fault = "option `command`: expected a command, got a blank string";
@@ -194,7 +194,7 @@ impl CommandTool {
     async fn run(
         &self,
         server: &Server,
-        arguments: Arguments,
+        arguments: CommandArguments,
         context: &Context,
     ) -> Result<CallToolResult, ErrorObject> {
         let call_id = random_id::new();
@@ -219,7 +219,7 @@ impl CommandTool {
         }
     }
 
-    fn command(&self, arguments: Arguments) -> Command {
+    fn command(&self, arguments: CommandArguments) -> Command {
         let mut limits = self.policy.limits().clone();
         if let Some(timeout) = arguments.timeout_ms {
             limits.wall = Duration::from_millis(timeout);
@@ -264,7 +264,7 @@ impl CommandTool {
 }
 
 /// Checks that there is a shell, and that the rules can parse its syntax.
-pub(super) fn check_shell(shell: &[String], rules: &Rules) -> Result<(), String> {
+pub(super) fn check_shell(shell: &[String], rules: &CommandRules) -> Result<(), String> {
     let Some(program) = shell.first() else {
         return Err("its shell has no name".to_owned());
     };
@@ -306,7 +306,7 @@ fn spec(max_timeout: Duration, description: &str) -> ScriptSpec {
         false,
         "Optional, how long the command may run, in milliseconds",
     );
-    timeout["size"] = json!({"min": 1, "max": millis(max_timeout)});
+    timeout["size"] = json!({"min": 1, "max": to_json_millis(max_timeout)});
     let options: Value = json!({
         "command": option("string", true, "Command with args"),
         "workdir": option("string", false, "Optional, current working directory"),
@@ -322,7 +322,7 @@ fn spec(max_timeout: Duration, description: &str) -> ScriptSpec {
 }
 
 /// Milliseconds, up to the largest number that JSON represents exactly.
-fn millis(time: Duration) -> u64 {
+fn to_json_millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis())
         .unwrap_or(u64::MAX)
         .clamp(1, 1 << 53)

@@ -9,14 +9,14 @@ use serde_json::Value;
 /// Maximum number of steps of a validation, and additional steps per value: a fraction of a
 /// second.
 const MAX_STEPS: usize = 500_000;
-const STEPS_EACH: usize = 8;
+const STEPS_PER_VALUE: usize = 8;
 /// Maximum number of steps for one value without its members.
 const MAX_EXPANDED: usize = 10_000;
 /// Maximum nesting of schemas, by reference or by members of a value. Each level uses stack.
 const MAX_NESTED: usize = 500;
 
 /// Keywords that apply further schemas to the same value.
-const AGAIN: &[&str] = &[
+const REAPPLYING_KEYWORDS: &[&str] = &[
     "$ref",
     "$dynamicRef",
     "$recursiveRef",
@@ -30,7 +30,7 @@ const AGAIN: &[&str] = &[
 ];
 
 /// Address of a schema without an `$id`.
-const NOWHERE: &str = "json-schema:///";
+const BASE_URI: &str = "json-schema:///";
 
 /// Schema with its references, to be followed step by step.
 #[derive(Debug)]
@@ -52,14 +52,14 @@ impl Outline {
     ///
     /// Returns the reason why it is unusable, as a fragment.
     pub(super) fn of(schema: &Value) -> Result<Option<Self>, String> {
-        if !looks_again(schema) {
+        if !reapplies_schemas(schema) {
             return Ok(None);
         }
         let schema = Arc::new(schema.clone());
         let draft = Draft::default().detect(&schema);
         let registry = Registry::new()
             .draft(draft)
-            .add(NOWHERE, Arc::clone(&schema))
+            .add(BASE_URI, Arc::clone(&schema))
             .and_then(referencing::RegistryBuilder::prepare)
             .map_err(|error| error.to_string())?;
         let outline = Self {
@@ -81,14 +81,14 @@ impl Outline {
         let Ok(resolver) = self.resolver() else {
             return false;
         };
-        let mut walk = Walk::new(self.draft, MAX_STEPS + STEPS_EACH * size(value));
+        let mut walk = Walk::new(self.draft, MAX_STEPS + STEPS_PER_VALUE * value_count(value));
         walk.visit(&self.schema, Some(value), &resolver).is_ok()
     }
 
     fn resolver(&self) -> Result<Resolver<'_>, String> {
-        let base = uri::from_str(NOWHERE).map_err(|error| error.to_string())?;
+        let base = uri::from_str(BASE_URI).map_err(|error| error.to_string())?;
         let resolver = self.registry.resolver(base);
-        within(&resolver, self.draft, &self.schema).map_err(|error| error.to_string())
+        resolver_within(&resolver, self.draft, &self.schema).map_err(|error| error.to_string())
     }
 
     /// Checks that `schema`, and each schema in it, expands to a bounded number when references
@@ -96,34 +96,34 @@ impl Outline {
     fn check_expanded(&self, schema: &Value, resolver: &Resolver<'_>) -> Result<(), TooMuch> {
         Walk::new(self.draft, MAX_EXPANDED).visit(schema, None, resolver)?;
         self.draft.subresources_of(schema).try_for_each(|inner| {
-            let resolver = within(resolver, self.draft, inner).map_err(|_| TooMuch)?;
+            let resolver = resolver_within(resolver, self.draft, inner).map_err(|_| TooMuch)?;
             self.check_expanded(inner, &resolver)
         })
     }
 }
 
 /// Returns whether a keyword in `schema` may have one value visited more than once.
-fn looks_again(schema: &Value) -> bool {
+fn reapplies_schemas(schema: &Value) -> bool {
     match schema {
-        Value::Object(members) => members
-            .iter()
-            .any(|(name, inner)| AGAIN.contains(&name.as_str()) || looks_again(inner)),
-        Value::Array(elements) => elements.iter().any(looks_again),
+        Value::Object(members) => members.iter().any(|(name, inner)| {
+            REAPPLYING_KEYWORDS.contains(&name.as_str()) || reapplies_schemas(inner)
+        }),
+        Value::Array(elements) => elements.iter().any(reapplies_schemas),
         _ => false,
     }
 }
 
 /// Number of values in one, itself included.
-fn size(value: &Value) -> usize {
+fn value_count(value: &Value) -> usize {
     1 + match value {
-        Value::Array(elements) => elements.iter().map(size).sum(),
-        Value::Object(members) => members.values().map(size).sum(),
+        Value::Array(elements) => elements.iter().map(value_count).sum(),
+        Value::Object(members) => members.values().map(value_count).sum(),
         _ => 0,
     }
 }
 
 /// Returns the resolver of references in `schema`, which may have an address of its own.
-fn within<'r>(
+fn resolver_within<'r>(
     resolver: &Resolver<'r>,
     draft: Draft,
     schema: &Value,
@@ -168,7 +168,7 @@ impl Walk {
             return Err(TooMuch);
         }
         self.nested += 1;
-        let resolver = within(resolver, self.draft, schema).map_err(|_| TooMuch)?;
+        let resolver = resolver_within(resolver, self.draft, schema).map_err(|_| TooMuch)?;
         for (keyword, operand) in keywords {
             self.take(weight(operand))?;
             self.follow(keyword, operand, value, &resolver)?;

@@ -69,7 +69,7 @@ fn find_repairs(error: &ValidationError<'_>, depth: usize, repairs: &mut Repairs
     if !place.is_empty() && !repairs.contains_key(place) {
         let repair = match &**error.instance() {
             Value::Null => Some(Repair::Omit),
-            Value::String(text) => read(text).map(Repair::Read),
+            Value::String(text) => parse_json_text(text).map(Repair::Read),
             _ => None,
         };
         repairs.extend(repair.map(|repair| (place.to_owned(), repair)));
@@ -87,7 +87,7 @@ fn find_repairs(error: &ValidationError<'_>, depth: usize, repairs: &mut Repairs
 }
 
 /// Returns the number, boolean, array or object in a string.
-fn read(text: &str) -> Option<Box<RawValue>> {
+fn parse_json_text(text: &str) -> Option<Box<RawValue>> {
     if !text.starts_with(|char: char| "-0123456789tf[{".contains(char)) {
         return None;
     }

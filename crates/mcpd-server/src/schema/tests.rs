@@ -154,7 +154,7 @@ fn chain(links: usize, link: impl Fn(Value) -> Value, last: Value) -> Value {
     json!({"$defs": definitions, "$ref": "#/$defs/0"})
 }
 
-fn nested(depth: usize, innermost: Value) -> Value {
+fn nest(depth: usize, innermost: Value) -> Value {
     (0..depth).fold(innermost, |value, _| json!([value]))
 }
 
@@ -174,8 +174,8 @@ fn validation_steps_are_bounded() {
         {"type": "array", "items": {"$ref": "#"}, "minItems": 0},
         {"type": "array", "items": {"$ref": "#"}, "maxItems": 99},
     ]});
-    check(&tree, &nested(8, json!([])), &[]);
-    check(&tree, &nested(100, json!(1)), &[TOO_MUCH]);
+    check(&tree, &nest(8, json!([])), &[]);
+    check(&tree, &nest(100, json!(1)), &[TOO_MUCH]);
     let wide = json!({"items": {"allOf": vec![json!({"minLength": 1}); 100]}});
     check(&wide, &json!(vec!["a"; 1000]), &[]);
     check(&wide, &json!(vec!["a"; 10_000]), &[TOO_MUCH]);
@@ -187,12 +187,8 @@ fn validation_steps_are_bounded() {
 fn validation_depth_is_bounded() {
     let same = |next: Value| next;
     let again = json!({"items": {"$ref": "#"}});
-    check(&chain(5, same, again.clone()), &nested(60, json!([])), &[]);
-    check(
-        &chain(100, same, again),
-        &nested(120, json!([])),
-        &[TOO_MUCH],
-    );
+    check(&chain(5, same, again.clone()), &nest(60, json!([])), &[]);
+    check(&chain(100, same, again), &nest(120, json!([])), &[TOO_MUCH]);
 }
 
 #[test]

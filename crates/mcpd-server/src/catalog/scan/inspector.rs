@@ -192,7 +192,7 @@ impl Inspector {
         if !self.is_static && FileActivity::of(&candidate, quiet_time).is_some() {
             return Err(Box::new(candidate));
         }
-        Ok(self.read(candidate, cached.was_tool))
+        Ok(self.inspect_contents(candidate, cached.was_tool))
     }
 
     /// Examines a file that is still being written, without waiting any longer.
@@ -202,7 +202,7 @@ impl Inspector {
         was_tool: bool,
         activity: FileActivity,
     ) -> InspectedFile {
-        let inspected = match self.read(candidate, was_tool) {
+        let inspected = match self.inspect_contents(candidate, was_tool) {
             Inspection::Done(inspected) => inspected,
             Inspection::NeedsProbe(script) if script.concerns_operator => {
                 let fault = Diagnostic::help_not_started(activity.reason());
@@ -221,7 +221,7 @@ impl Inspector {
     }
 
     /// Examines the contents of a file.
-    fn read(&self, candidate: Candidate, was_tool: bool) -> Inspection {
+    fn inspect_contents(&self, candidate: Candidate, was_tool: bool) -> Inspection {
         // A panic of the parser on one file must not affect the others.
         let reading = panic::catch_unwind(|| reading::read(&candidate));
         let fault = match reading {

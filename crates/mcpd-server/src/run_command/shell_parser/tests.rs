@@ -3,7 +3,7 @@
 use super::*;
 
 /// Formats the commands in brackets, with a question mark before unknown words.
-fn shown(parsed: &Parsed) -> String {
+fn format_parsed(parsed: &Parsed) -> String {
     let word = |word: &Word| match word {
         Word::Known(word) => word.clone(),
         Word::Unknown(word) => format!("?{word}"),
@@ -18,14 +18,14 @@ fn shown(parsed: &Parsed) -> String {
 #[track_caller]
 fn check(text: &str, expected: &str) {
     let parsed = parse(text).unwrap();
-    assert_eq!(shown(&parsed), expected, "{text}");
+    assert_eq!(format_parsed(&parsed), expected, "{text}");
     assert_eq!(parsed.doubt, None, "{text}");
 }
 
 #[track_caller]
 fn check_doubt(text: &str, expected: &str, doubt: &str) {
     let parsed = parse(text).unwrap();
-    assert_eq!(shown(&parsed), expected, "{text}");
+    assert_eq!(format_parsed(&parsed), expected, "{text}");
     assert_eq!(parsed.doubt, Some(doubt), "{text}");
 }
 
@@ -143,7 +143,11 @@ fn parser_finds_commands_behind_builtins() {
         let parsed = parse(text).unwrap();
         let words =
             |command: &Vec<Word>| command.iter().map(Word::text).collect::<Vec<_>>().join(" ");
-        parsed.started.iter().map(words).collect::<Vec<_>>()
+        parsed
+            .indirect_commands
+            .iter()
+            .map(words)
+            .collect::<Vec<_>>()
     };
     assert_eq!(started("time -p a b | command c"), ["a b", "c"]);
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Static parser of POSIX shell commands: the words of every simple command, wherever it stands,
 //! and the parts that only the shell can interpret. Expands nothing and runs nothing.
 
-mod started;
+mod indirect;
 mod text;
 
 use text::Text;
@@ -55,7 +55,7 @@ pub(super) struct Parsed {
     pub(super) commands: Vec<Vec<Word>>,
     /// Commands that the shell or other programs run for these, such as the one behind `time` or
     /// `env`.
-    pub(super) started: Vec<Vec<Word>>,
+    pub(super) indirect_commands: Vec<Vec<Word>>,
     /// First construct that may run commands beyond these.
     pub(super) unreadable: Option<&'static str>,
     /// First construct other than simple commands, pipelines and lists.
@@ -70,7 +70,7 @@ pub(super) struct Parsed {
 /// different shells.
 pub(super) fn parse(text: &str) -> Result<Parsed, &'static str> {
     let mut parser = Parser::new(text);
-    parser.list(false)?;
+    parser.parse_list(false)?;
     Ok(parser.parsed)
 }
 
@@ -78,12 +78,12 @@ struct Parser {
     rest: Text,
     parsed: Parsed,
     /// Here-documents whose bodies begin after the next newline.
-    documents: Vec<Document>,
+    documents: Vec<HereDocument>,
     depth: usize,
 }
 
 /// Here-document whose operator was read.
-struct Document {
+struct HereDocument {
     last_line: String,
     /// The body is plain text.
     is_quoted: bool,
@@ -93,7 +93,7 @@ struct Document {
 
 /// Word under construction.
 #[derive(Default)]
-struct Draft {
+struct WordDraft {
     /// Value, if it is known.
     value: String,
     /// Source text, approximately.
@@ -102,13 +102,13 @@ struct Draft {
     is_quoted: bool,
 }
 
-impl Draft {
+impl WordDraft {
     fn push(&mut self, char: char) {
         self.value.push(char);
         self.written.push(char);
     }
 
-    fn unknown(&mut self, written: &str) {
+    fn push_unknown(&mut self, written: &str) {
         self.written.push_str(written);
         self.is_unknown = true;
     }
@@ -119,8 +119,8 @@ impl Draft {
     }
 }
 
-impl From<Draft> for Word {
-    fn from(draft: Draft) -> Self {
+impl From<WordDraft> for Word {
+    fn from(draft: WordDraft) -> Self {
         // These stand for themselves as words of their own.
         let is_plain = !draft.is_quoted && ["[", "[[", "{", "{}"].contains(&&*draft.written);
         match draft.is_unknown && !is_plain {
@@ -143,7 +143,7 @@ impl Parser {
     }
 
     /// Parses one level deeper.
-    fn nested<T>(
+    fn parse_nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, &'static str>,
     ) -> Result<T, &'static str> {
@@ -157,19 +157,19 @@ impl Parser {
     }
 
     /// Parses another text in place of the rest of this one.
-    fn within<T>(
+    fn parse_text<T>(
         &mut self,
         text: &str,
         read: impl FnOnce(&mut Self) -> Result<T, &'static str>,
     ) -> Result<T, &'static str> {
         let rest = std::mem::replace(&mut self.rest, text.into());
-        let read = self.nested(read)?;
+        let read = self.parse_nested(read)?;
         self.rest = rest;
         Ok(read)
     }
 
     /// Parses commands up to the end of the text, or up to the `)` that closes a `group`.
-    fn list(&mut self, is_group: bool) -> Result<(), &'static str> {
+    fn parse_list(&mut self, is_group: bool) -> Result<(), &'static str> {
         let announced = self.documents.len();
         let mut command = Vec::new();
         loop {
@@ -187,12 +187,12 @@ impl Parser {
                 Some('\n') if announced > 0 => return Err(STRAY_DOCUMENT),
                 Some('\n') => {
                     self.rest.next();
-                    self.finish(&mut command)?;
+                    self.record_command(&mut command)?;
                     self.skip_documents()?;
                 }
                 Some(';' | '&' | '|') => {
                     self.rest.next();
-                    self.finish(&mut command)?;
+                    self.record_command(&mut command)?;
                 }
                 // Ends a pattern of `case`, which is no command. If it is a mistake, the shell
                 // runs nothing.
@@ -203,16 +203,16 @@ impl Parser {
                 Some('(') => {
                     self.rest.next();
                     if !command.is_empty() {
-                        self.doubt("the definition of a function");
+                        self.note_doubt("the definition of a function");
                     }
-                    self.finish(&mut command)?;
-                    self.group()?;
+                    self.record_command(&mut command)?;
+                    self.parse_group()?;
                 }
-                Some('<' | '>') => self.redirection()?,
-                Some(_) => self.command_word(&mut command, is_group)?,
+                Some('<' | '>') => self.parse_redirection()?,
+                Some(_) => self.parse_command_word(&mut command, is_group)?,
             }
         }
-        self.finish(&mut command)?;
+        self.record_command(&mut command)?;
         match self.documents.len() > announced {
             true => Err(STRAY_DOCUMENT),
             false => Ok(()),
@@ -220,20 +220,20 @@ impl Parser {
     }
 
     /// Parses commands in parentheses, after the opening one.
-    fn group(&mut self) -> Result<(), &'static str> {
+    fn parse_group(&mut self) -> Result<(), &'static str> {
         if self.rest.peek() == Some('(') {
             return Err("`((` is arithmetic to one shell and two groups to another");
         }
-        self.nested(|parser| parser.list(true))
+        self.parse_nested(|parser| parser.parse_list(true))
     }
 
     /// Parses a word, and adds it to a command unless it belongs to the grammar.
-    fn command_word(
+    fn parse_command_word(
         &mut self,
         command: &mut Vec<Word>,
         is_in_group: bool,
     ) -> Result<(), &'static str> {
-        let draft = self.word()?;
+        let draft = self.parse_word()?;
         if draft.is_number() && matches!(self.rest.peek(), Some('<' | '>')) {
             return Ok(());
         }
@@ -247,11 +247,11 @@ impl Parser {
         } else if is_in_group && begins(&["case"]) {
             return Err("`case` is in parentheses, and has some of its own");
         } else if begins(&CONSTRUCTS) {
-            self.doubt("`for`, `case` or the like");
+            self.note_doubt("`for`, `case` or the like");
             command.push(word);
         } else if is_assignment(&word) {
-            self.doubt("an assignment");
-            self.follow_assignment(&word);
+            self.note_doubt("an assignment");
+            self.record_assignment(&word);
         } else if !begins(&PREFIXES) && !begins(&SUFFIXES) {
             command.push(word);
         }
@@ -259,17 +259,17 @@ impl Parser {
     }
 
     /// Records a complete command, and the commands that it has the shell run.
-    fn finish(&mut self, command: &mut Vec<Word>) -> Result<(), &'static str> {
+    fn record_command(&mut self, command: &mut Vec<Word>) -> Result<(), &'static str> {
         let command = std::mem::take(command);
         if !command.is_empty() && !is_construct(&command) {
-            self.look_into(&command)?;
+            self.record_builtin(&command)?;
             self.parsed.commands.push(command);
         }
         Ok(())
     }
 
     /// Records the commands that a builtin of the shell runs.
-    fn look_into(&mut self, command: &[Word]) -> Result<(), &'static str> {
+    fn record_builtin(&mut self, command: &[Word]) -> Result<(), &'static str> {
         let Some((Word::Known(name), arguments)) = command.split_first() else {
             return Ok(());
         };
@@ -278,33 +278,33 @@ impl Parser {
             "coproc" => {
                 Err("`coproc` is a word of the language to one shell and a program to another")
             }
-            "eval" => self.evaluated(without_options(arguments)),
+            "eval" => self.parse_evaluated(without_options(arguments)),
             "trap" => {
                 let action = without_options(arguments).first();
-                self.evaluated(action.map_or(&[], std::slice::from_ref))
+                self.parse_evaluated(action.map_or(&[], std::slice::from_ref))
             }
-            _ => self.follow(command),
+            _ => self.record_indirect(command),
         }
     }
 
     /// Parses the words that `eval` or `trap` joins to commands.
-    fn evaluated(&mut self, words: &[Word]) -> Result<(), &'static str> {
-        self.doubt("`eval` or `trap`");
+    fn parse_evaluated(&mut self, words: &[Word]) -> Result<(), &'static str> {
+        self.note_doubt("`eval` or `trap`");
         let is_known = |word: &Word| matches!(word, Word::Known(_));
         let texts = words.iter().map(Word::text).collect::<Vec<_>>().join(" ");
         if words.iter().all(is_known) {
-            return self.within(&texts, |parser| parser.list(false));
+            return self.parse_text(&texts, |parser| parser.parse_list(false));
         }
         self.parsed.commands.push(vec![Word::Unknown(texts)]);
         Ok(())
     }
 
-    fn doubt(&mut self, what: &'static str) {
+    fn note_doubt(&mut self, what: &'static str) {
         self.parsed.doubt.get_or_insert(what);
     }
 
     /// Parses `> file`, `2>&1`, `<< END` and the like.
-    fn redirection(&mut self) -> Result<(), &'static str> {
+    fn parse_redirection(&mut self) -> Result<(), &'static str> {
         let mut operator = String::new();
         let is_operator = |text: &str| REDIRECTIONS.iter().any(|known| known.starts_with(text));
         while let Some(char) = self
@@ -314,24 +314,24 @@ impl Parser {
             operator.push(char);
         }
         if self.rest.take('(') {
-            self.doubt("a substitution");
-            return self.group();
+            self.note_doubt("a substitution");
+            return self.parse_group();
         }
         while self.rest.next_if(|char| " \t".contains(char)).is_some() {}
         // An operator at this place is a mistake that the shell reports.
         if self.rest.peek().is_none_or(is_operator_of_list) {
             return Ok(());
         }
-        let target = self.word()?;
+        let target = self.parse_word()?;
         if operator.ends_with('&') && target.value.len() > 1 && target.value.starts_with('-') {
             return Err("what follows `&-` is a word of its own to some shells");
         }
         if operator == "<<" || operator == "<<-" {
-            self.doubt("a here-document");
+            self.note_doubt("a here-document");
             if target.is_unknown {
                 return Err("the end of a here-document is no plain word");
             }
-            self.documents.push(Document {
+            self.documents.push(HereDocument {
                 last_line: target.value,
                 is_quoted: target.is_quoted,
                 is_indented: operator == "<<-",
@@ -356,22 +356,22 @@ impl Parser {
                 text.push('\n');
             }
             if !document.is_quoted {
-                self.within(&text, Self::document)?;
+                self.parse_text(&text, Self::parse_document)?;
             }
         }
         Ok(())
     }
 
     /// Parses the substitutions in a here-document.
-    fn document(&mut self) -> Result<(), &'static str> {
-        let mut text = Draft::default();
+    fn parse_document(&mut self) -> Result<(), &'static str> {
+        let mut text = WordDraft::default();
         while let Some(char) = self.rest.next() {
             match char {
                 '\\' => {
                     self.rest.next_written();
                 }
-                '$' => self.dollar(&mut text, true)?,
-                '`' => self.backquoted(&mut text, true)?,
+                '$' => self.parse_expansion(&mut text, true)?,
+                '`' => self.parse_backquoted(&mut text, true)?,
                 _ => {}
             }
         }
@@ -379,8 +379,8 @@ impl Parser {
     }
 
     /// Parses one word.
-    fn word(&mut self) -> Result<Draft, &'static str> {
-        let mut word = Draft::default();
+    fn parse_word(&mut self) -> Result<WordDraft, &'static str> {
+        let mut word = WordDraft::default();
         while let Some(char) = self
             .rest
             .next_if(|char| !" \t".contains(char) && !is_operator_of_list(char))
@@ -390,10 +390,10 @@ impl Parser {
                     word.is_quoted = true;
                     word.push(self.rest.next_written().unwrap_or('\\'));
                 }
-                '\'' => self.single_quoted(&mut word)?,
-                '"' => self.double_quoted(&mut word)?,
-                '$' => self.dollar(&mut word, false)?,
-                '`' => self.backquoted(&mut word, false)?,
+                '\'' => self.parse_single_quoted(&mut word)?,
+                '"' => self.parse_double_quoted(&mut word)?,
+                '$' => self.parse_expansion(&mut word, false)?,
+                '`' => self.parse_backquoted(&mut word, false)?,
                 '*' | '?' | '[' | '{' | '~' => {
                     word.push(char);
                     word.is_unknown = true;
@@ -404,7 +404,7 @@ impl Parser {
         Ok(word)
     }
 
-    fn single_quoted(&mut self, word: &mut Draft) -> Result<(), &'static str> {
+    fn parse_single_quoted(&mut self, word: &mut WordDraft) -> Result<(), &'static str> {
         word.is_quoted = true;
         loop {
             match self.rest.next_written() {
@@ -415,7 +415,7 @@ impl Parser {
         }
     }
 
-    fn double_quoted(&mut self, word: &mut Draft) -> Result<(), &'static str> {
+    fn parse_double_quoted(&mut self, word: &mut WordDraft) -> Result<(), &'static str> {
         word.is_quoted = true;
         loop {
             match self.rest.next() {
@@ -428,8 +428,8 @@ impl Parser {
                     }
                     None => return Err(QUOTE_NOT_CLOSED),
                 },
-                Some('$') => self.dollar(word, true)?,
-                Some('`') => self.backquoted(word, true)?,
+                Some('$') => self.parse_expansion(word, true)?,
+                Some('`') => self.parse_backquoted(word, true)?,
                 Some(char) => word.push(char),
                 None => return Err(QUOTE_NOT_CLOSED),
             }
@@ -437,29 +437,33 @@ impl Parser {
     }
 
     /// Parses an expansion after a dollar sign.
-    fn dollar(&mut self, word: &mut Draft, is_quoted: bool) -> Result<(), &'static str> {
+    fn parse_expansion(
+        &mut self,
+        word: &mut WordDraft,
+        is_quoted: bool,
+    ) -> Result<(), &'static str> {
         match self.rest.peek() {
             Some('(') => {
                 self.rest.next();
-                self.doubt("a substitution");
-                word.unknown("$(…)");
+                self.note_doubt("a substitution");
+                word.push_unknown("$(…)");
                 if self.rest.take('(') {
-                    self.nested(|parser| parser.arithmetic(word))?;
+                    self.parse_nested(|parser| parser.parse_arithmetic(word))?;
                 } else {
-                    self.nested(|parser| parser.list(true))?;
+                    self.parse_nested(|parser| parser.parse_list(true))?;
                 }
             }
             Some('{') => {
                 self.rest.next();
-                word.unknown("${");
-                self.nested(|parser| parser.braced(word, is_quoted))?;
+                word.push_unknown("${");
+                self.parse_nested(|parser| parser.parse_braced(word, is_quoted))?;
             }
             Some('[') if !is_quoted => {
                 return Err("`$[` is arithmetic to one shell and a pattern to another");
             }
-            Some('\'' | '"') if !is_quoted => self.dollar_quote(word)?,
+            Some('\'' | '"') if !is_quoted => self.parse_dollar_quote(word)?,
             Some(char) if char.is_ascii_alphanumeric() || "_@*#?-$![".contains(char) => {
-                word.unknown("$");
+                word.push_unknown("$");
             }
             _ => word.push('$'),
         }
@@ -467,11 +471,11 @@ impl Parser {
     }
 
     /// Parses `$'…'`, and the beginning of `$"…"`, which some shells treat as ordinary quotes.
-    fn dollar_quote(&mut self, word: &mut Draft) -> Result<(), &'static str> {
-        self.doubt("`$` before a quote");
-        word.unknown("$");
+    fn parse_dollar_quote(&mut self, word: &mut WordDraft) -> Result<(), &'static str> {
+        self.note_doubt("`$` before a quote");
+        word.push_unknown("$");
         if self.rest.take('\'') {
-            self.single_quoted(word)?;
+            self.parse_single_quoted(word)?;
             if word.written.ends_with('\\') {
                 return Err("a quote after `$` is closed for one shell and open for another");
             }
@@ -480,7 +484,7 @@ impl Parser {
     }
 
     /// Parses the rest of `$((…))`.
-    fn arithmetic(&mut self, word: &mut Draft) -> Result<(), &'static str> {
+    fn parse_arithmetic(&mut self, word: &mut WordDraft) -> Result<(), &'static str> {
         let mut open = 2;
         while open > 0 {
             match self.rest.next() {
@@ -489,8 +493,8 @@ impl Parser {
                     return Err("`$((` begins something that is no arithmetic");
                 }
                 Some(')') => open -= 1,
-                Some('$') => self.dollar(word, true)?,
-                Some('`') => self.backquoted(word, true)?,
+                Some('$') => self.parse_expansion(word, true)?,
+                Some('`') => self.parse_backquoted(word, true)?,
                 Some('\'' | '"' | '\\') => return Err("a quote is in arithmetic"),
                 Some(_) => {}
                 None => return Err(NOT_CLOSED),
@@ -501,7 +505,7 @@ impl Parser {
 
     /// Parses the rest of `${…}`. Only a plain name is safe; other forms can run commands or set
     /// variables.
-    fn braced(&mut self, word: &mut Draft, is_quoted: bool) -> Result<(), &'static str> {
+    fn parse_braced(&mut self, word: &mut WordDraft, is_quoted: bool) -> Result<(), &'static str> {
         loop {
             match self.rest.next() {
                 Some('}') => {
@@ -509,18 +513,18 @@ impl Parser {
                     return Ok(());
                 }
                 Some('$') => {
-                    self.doubt("an expansion in an expansion");
-                    self.dollar(word, is_quoted)?;
+                    self.note_doubt("an expansion in an expansion");
+                    self.parse_expansion(word, is_quoted)?;
                 }
-                Some('`') => self.backquoted(word, is_quoted)?,
+                Some('`') => self.parse_backquoted(word, is_quoted)?,
                 Some('\'' | '"') if is_quoted => {
                     return Err("a quote is in an expansion that is quoted itself");
                 }
-                Some('\'') => self.single_quoted(word)?,
-                Some('"') => self.double_quoted(word)?,
+                Some('\'') => self.parse_single_quoted(word)?,
+                Some('"') => self.parse_double_quoted(word)?,
                 Some(char) => {
                     if !char.is_ascii_alphanumeric() && char != '_' {
-                        self.doubt("an expansion that is more than a name");
+                        self.note_doubt("an expansion that is more than a name");
                     }
                     word.written.push(char);
                     if char == '\\' {
@@ -533,13 +537,17 @@ impl Parser {
     }
 
     /// Parses the rest of a substitution in backquotes, where backslashes are processed first.
-    fn backquoted(&mut self, word: &mut Draft, is_quoted: bool) -> Result<(), &'static str> {
-        self.doubt("a substitution");
-        word.unknown("`…`");
+    fn parse_backquoted(
+        &mut self,
+        word: &mut WordDraft,
+        is_quoted: bool,
+    ) -> Result<(), &'static str> {
+        self.note_doubt("a substitution");
+        word.push_unknown("`…`");
         let mut command = String::new();
         loop {
             match self.rest.next_written() {
-                Some('`') => return self.within(&command, |parser| parser.list(false)),
+                Some('`') => return self.parse_text(&command, |parser| parser.parse_list(false)),
                 Some('\\') => match self.rest.next_written() {
                     Some(char @ ('$' | '`' | '\\')) => command.push(char),
                     Some('"') if is_quoted => command.push('"'),

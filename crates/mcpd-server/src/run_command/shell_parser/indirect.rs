@@ -192,16 +192,16 @@ const SUBSTITUTION_IN_VALUE: &str = "a value that is a substitution where it is 
 
 impl Parser {
     /// Records the commands that a program runs.
-    pub(super) fn follow(&mut self, command: &[Word]) -> Result<(), &'static str> {
+    pub(super) fn record_indirect(&mut self, command: &[Word]) -> Result<(), &'static str> {
         let Some((Word::Known(program), arguments)) = command.split_first() else {
             return Ok(());
         };
         let name = program.rsplit('/').next().unwrap_or(program);
         if POSIX_SHELLS.contains(&name) || OTHER_SHELLS.contains(&name) {
-            return self.follow_shell(name, arguments);
+            return self.record_shell(name, arguments);
         }
         match name {
-            "command" if asks_where(arguments) => Ok(()),
+            "command" if only_reports(arguments) => Ok(()),
             "." | "source" => {
                 let file = arguments.iter().find(|word| !word.is_option());
                 if file.is_none_or(|file| !is_file(file)) {
@@ -209,7 +209,7 @@ impl Parser {
                 }
                 Ok(())
             }
-            "find" | "fd" | "fdfind" => self.follow_find(arguments),
+            "find" | "fd" | "fdfind" => self.record_find_actions(arguments),
             _ if runs_text(program, arguments) => {
                 self.mark_unreadable(EVALUATED);
                 Ok(())
@@ -218,14 +218,14 @@ impl Parser {
                 .iter()
                 .find(|wrapper| wrapper.names.contains(&name))
             {
-                Some(wrapper) => self.follow_wrapper(wrapper, arguments),
+                Some(wrapper) => self.record_wrapped(wrapper, arguments),
                 None => Ok(()),
             },
         }
     }
 
     /// Records the assignment of a value to a variable.
-    pub(super) fn follow_assignment(&mut self, word: &Word) {
+    pub(super) fn record_assignment(&mut self, word: &Word) {
         let (name, value) = word.text().split_once('=').unwrap_or_default();
         if RUN_VARIABLES.contains(&name.trim_end_matches('+')) {
             self.mark_unreadable(RUN_VALUE);
@@ -234,7 +234,7 @@ impl Parser {
         }
     }
 
-    fn follow_wrapper(
+    fn record_wrapped(
         &mut self,
         wrapper: &Wrapper,
         arguments: &[Word],
@@ -246,7 +246,7 @@ impl Parser {
             {
                 let text = Word::Known(text.to_owned());
                 let is_next = text.text().is_empty();
-                self.follow_text(if is_next {
+                self.record_text(if is_next {
                     arguments.get(place + 1)
                 } else {
                     Some(&text)
@@ -261,7 +261,7 @@ impl Parser {
             if wrapper.reads_words {
                 command.push(Word::Unknown("…".to_owned()));
             }
-            self.start(command)?;
+            self.record_started(command)?;
         }
         Ok(())
     }
@@ -288,7 +288,7 @@ impl Parser {
         while let Some(word) = arguments.get(next)
             && (is_assignment(word) || is_prefix(word))
         {
-            self.follow_assignment(word);
+            self.record_assignment(word);
             next += 1;
         }
         let operands = arguments.iter().skip(next).take(wrapper.operands);
@@ -304,19 +304,19 @@ impl Parser {
     }
 
     /// Records an indirect command, and the commands that it runs in turn.
-    fn start(&mut self, command: Vec<Word>) -> Result<(), &'static str> {
+    fn record_started(&mut self, command: Vec<Word>) -> Result<(), &'static str> {
         if let Some(Word::Known(text)) = command.first()
             && text.contains(char::is_whitespace)
         {
             // `sudo -s` and `watch` pass it to a shell.
-            self.follow_text(command.first());
+            self.record_text(command.first());
         }
-        self.nested(|parser| parser.look_into(&command))?;
-        self.parsed.started.push(command);
+        self.parse_nested(|parser| parser.record_builtin(&command))?;
+        self.parsed.indirect_commands.push(command);
         Ok(())
     }
 
-    fn follow_shell(&mut self, name: &str, arguments: &[Word]) -> Result<(), &'static str> {
+    fn record_shell(&mut self, name: &str, arguments: &[Word]) -> Result<(), &'static str> {
         let (mut next, mut is_text) = (0, false);
         while let Some(Word::Known(option)) = arguments.get(next)
             && option.len() > 1
@@ -338,7 +338,7 @@ impl Parser {
             Some(Word::Known(_)) if is_text && OTHER_SHELLS.contains(&name) => {
                 self.mark_unreadable(UNREADABLE_TEXT);
             }
-            text if is_text => self.follow_text(text),
+            text if is_text => self.record_text(text),
             Some(file) if is_file(file) => {}
             _ => self.mark_unreadable(FROM_INPUT),
         }
@@ -346,7 +346,7 @@ impl Parser {
     }
 
     /// Records the commands in a text for a shell.
-    fn follow_text(&mut self, text: Option<&Word>) {
+    fn record_text(&mut self, text: Option<&Word>) {
         let text = match text {
             Some(Word::Known(text)) => text,
             Some(Word::Unknown(_)) => return self.mark_unreadable(UNREADABLE_TEXT),
@@ -356,19 +356,19 @@ impl Parser {
             depth: self.depth + 1,
             ..Self::new(text)
         };
-        if parser.list(false).is_err() {
+        if parser.parse_list(false).is_err() {
             return self.mark_unreadable(UNREADABLE_TEXT);
         }
         let read = parser.parsed;
-        self.parsed.started.extend(read.commands);
-        self.parsed.started.extend(read.started);
+        self.parsed.indirect_commands.extend(read.commands);
+        self.parsed.indirect_commands.extend(read.indirect_commands);
         if let Some(unreadable) = read.unreadable {
             self.mark_unreadable(unreadable);
         }
     }
 
     /// Records the commands of `-exec` and similar actions.
-    fn follow_find(&mut self, arguments: &[Word]) -> Result<(), &'static str> {
+    fn record_find_actions(&mut self, arguments: &[Word]) -> Result<(), &'static str> {
         const ACTIONS: [&str; 8] = [
             "-exec",
             "-execdir",
@@ -390,7 +390,7 @@ impl Parser {
                 true => Word::Unknown(word.text().to_owned()),
                 false => word.clone(),
             };
-            self.start(command.iter().map(found).collect())?;
+            self.record_started(command.iter().map(found).collect())?;
         }
         Ok(())
     }
@@ -447,7 +447,7 @@ impl Wrapper {
 }
 
 /// Returns whether `command` only reports what it would run.
-fn asks_where(arguments: &[Word]) -> bool {
+fn only_reports(arguments: &[Word]) -> bool {
     matches!(arguments.first(), Some(Word::Known(option)) if option == "-v" || option == "-V")
 }
 
