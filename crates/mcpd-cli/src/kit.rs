@@ -133,7 +133,7 @@ impl Kit {
             })?;
         }
         if self.is_shown.swap(show, Ordering::Relaxed) != show {
-            server.resource_updated(STATE);
+            server.notify_resource_updated(STATE);
         }
         Ok(if show {
             "Window shown"

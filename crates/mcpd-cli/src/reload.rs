@@ -103,7 +103,7 @@ impl Reloading<'_> {
             .reload(changes.settings)
             .context("use the configuration")?;
         auth.replace(&changes.auth);
-        server.access_changed();
+        server.notify_access_changed();
         self.filter.set(filter);
         if let (Some(audit), Some((path, options))) = (server.audit(), changes.audit) {
             audit.continue_in(path, options);

@@ -143,7 +143,7 @@ impl Server {
 
     /// Notifies the subscribers of the resource at `uri` that it may have changed: for native
     /// resources, whose changes only the program knows.
-    pub fn resource_updated(&self, uri: &str) {
+    pub fn notify_resource_updated(&self, uri: &str) {
         self.inner
             .subscribers
             .publish(&Event::ResourceUpdated(uri.to_owned()));
@@ -151,7 +151,7 @@ impl Server {
 
     /// Notifies all listeners that the lists may have changed: for programs that change the
     /// permissions of callers.
-    pub fn access_changed(&self) {
+    pub fn notify_access_changed(&self) {
         for event in [
             Event::ToolsChanged,
             Event::PromptsChanged,

@@ -169,7 +169,7 @@ impl Fixture {
     }
 
     /// Waits until `words` are in the log.
-    async fn recorded(&self, words: &str) {
+    async fn wait_for_record(&self, words: &str) {
         let recorded = async {
             while !fs::read_to_string(&self.log).is_ok_and(|text| text.contains(words)) {
                 tokio::task::yield_now().await;
@@ -200,7 +200,7 @@ fn write(file: &Path, text: &str) {
 }
 
 /// Returns the record without fields that differ from run to run.
-fn stable(record: &Value) -> String {
+fn without_volatile_fields(record: &Value) -> String {
     let mut record = record.clone();
     let fields = record.as_object_mut().expect("an object");
     for field in ["timestamp", "duration_ms", "pid", "seq", "prev", "hash"] {
@@ -220,7 +220,7 @@ fn stable(record: &Value) -> String {
 }
 
 /// Values of one field in all records.
-fn column(records: &[Value], field: &str) -> Value {
+fn field_values(records: &[Value], field: &str) -> Value {
     let values = records.iter().map(|record| record[field].clone());
     values.collect()
 }
@@ -257,7 +257,12 @@ async fn audit_log_records_the_outcome_of_requests() {
     ] {
         fixture.ask(method, params).await;
     }
-    let records: Vec<_> = fixture.records().await.iter().map(stable).collect();
+    let records: Vec<_> = fixture
+        .records()
+        .await
+        .iter()
+        .map(without_volatile_fields)
+        .collect();
     insta::assert_snapshot!(records.join("\n"));
 }
 
@@ -340,7 +345,7 @@ echo '{"password": {"description": "How.", "value_type": "string", "default_valu
     fixture.call("login", login.clone()).await;
 
     let records = fixture.records().await;
-    let seen = |field| column(&records, field);
+    let seen = |field| field_values(&records, field);
     assert_eq!(
         seen("tool"),
         json!(["login", "login", "runs_start", "riddle", "login"])
@@ -362,14 +367,14 @@ async fn background_call_has_one_record_without_its_secrets() {
     let root = tempfile::tempdir().expect("a directory");
     let log = root.path().join("audit.jsonl");
     let database = Database::new(root.path().join("tasks.db"));
-    let fixture = Fixture::with(root, log, required(), |server| {
+    let fixture = Fixture::with(root, log, required_options(), |server| {
         server.tasks(database).background_tools()
     })
     .await;
     let arguments = json!({"user": "ada", "password": "hunter2", "code": 4});
     let start = json!({"tool": "login", "arguments": arguments});
     fixture.call("runs_start", start).await;
-    fixture.recorded("not-found").await;
+    fixture.wait_for_record("not-found").await;
     let records = fixture.records().await;
     assert!(!Value::from(records.clone()).to_string().contains("hunter2"));
     let ended: Vec<_> = records
@@ -385,7 +390,10 @@ async fn background_call_has_one_record_without_its_secrets() {
 async fn rejected_start_keeps_the_secrets_of_its_tool() {
     let root = tempfile::tempdir().expect("a directory");
     let log = root.path().join("audit.jsonl");
-    let fixture = Fixture::with(root, log, required(), |server| server.background_tools()).await;
+    let fixture = Fixture::with(root, log, required_options(), |server| {
+        server.background_tools()
+    })
+    .await;
     for named in [
         r#""tool":"login""#,
         r#""tool":"login","tool":"login""#,
@@ -409,7 +417,7 @@ async fn rejected_start_keeps_the_secrets_of_its_tool() {
 #[tokio::test]
 #[cfg(target_os = "linux")]
 async fn health_reports_whether_calls_are_recorded() {
-    for (options, status) in [(Options::default(), 200), (required(), 503)] {
+    for (options, status) in [(Options::default(), 200), (required_options(), 503)] {
         let root = tempfile::tempdir().expect("a directory");
         let fixture = Fixture::with(root, "/dev/full", options, |server| server).await;
         fixture.call("native", json!({})).await;
@@ -484,7 +492,7 @@ async fn event_stream_call_of_an_unknown_tool_is_recorded_and_counted() {
     }
     served.abort();
     served.await.ok();
-    fixture.recorded("unknown-tool").await;
+    fixture.wait_for_record("unknown-tool").await;
     let records = fixture.records().await;
     let outcomes: Vec<_> = records.iter().map(|record| &record["outcome"]).collect();
     assert_eq!(outcomes, ["denied", "unknown-tool"]);
@@ -546,13 +554,13 @@ async fn call_before_the_first_scan_is_recorded_from_its_arrival() {
     let answer = send(1);
     let sent = Instant::now();
     drop(send(2));
-    fixture.recorded("cancelled").await;
+    fixture.wait_for_record("cancelled").await;
     let waited = sent.elapsed();
     write(&scripts.join("go"), "");
     let answer = tokio::time::timeout(HANG_TIMEOUT, answer).await;
     answer.expect("in time").expect("an answer");
     let records = fixture.records().await;
-    let seen = |field| column(&records, field);
+    let seen = |field| field_values(&records, field);
     assert_eq!(seen("outcome"), json!(["cancelled", "success"]));
     let arguments = &records[0]["params"]["arguments"];
     assert_eq!(arguments, &json!(["user", "password"]));
@@ -637,7 +645,7 @@ async fn uri_of_a_template_is_recorded_as_an_argument() {
         (fixture.connection, _) = Connection::open_for(nobody, &fixture.server, ToolNames::Path);
         read(&fixture, "far://days/ada").await;
         let records = fixture.records().await;
-        let seen = |field| column(&records, field);
+        let seen = |field| field_values(&records, field);
         assert_eq!(seen("outcome"), json!(["success", "success", "denied"]));
         assert_eq!(seen("params"), expected);
     }
@@ -668,7 +676,7 @@ async fn secrets_of_all_tools_stay_out_of_the_audit_log() {
     assert!(!text.contains("0123456789"), "{text}");
 }
 
-fn required() -> Options {
+fn required_options() -> Options {
     let mut options = Options::default();
     options.mode = Mode::Require;
     options
@@ -683,7 +691,7 @@ async fn required_record_is_written_before_anything_runs() {
         log.display()
     );
     write(&root.path().join("scripts/look"), &script);
-    let fixture = Fixture::with(root, log, required(), |server| server).await;
+    let fixture = Fixture::with(root, log, required_options(), |server| server).await;
     let answer = fixture.call("look", json!({})).await;
     let seen = answer["result"]["content"][0]["text"].as_str();
     let seen: Value = serde_json::from_str(seen.expect("a text")).expect("a record");
@@ -702,7 +710,7 @@ async fn required_record_is_written_before_anything_runs() {
 #[cfg(target_os = "linux")]
 async fn required_record_that_fails_prevents_the_run() {
     let root = tempfile::tempdir().expect("a directory");
-    let fixture = Fixture::with(root, "/dev/full", required(), |server| server).await;
+    let fixture = Fixture::with(root, "/dev/full", required_options(), |server| server).await;
     let login = json!({"name": "login", "arguments": {"user": "ada", "password": "hunter2"}});
     let tea = json!({"name": "summary", "arguments": {"topic": "tea"}});
     for (method, params) in [

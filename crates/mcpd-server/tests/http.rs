@@ -56,11 +56,11 @@ async fn listen(server: Server) -> u16 {
 }
 
 fn options() -> Options {
-    let guest = Principal::new("guest").with_access(guest().expect("patterns"));
+    let guest = Principal::new("guest").with_access(guest_access().expect("patterns"));
     let mut options = Options::new(Auth::tokens([
         Token::new("secret", Principal::new("agent")),
         Token::new("of-guest", guest),
-        Token::new("of-hasty", hasty()),
+        Token::new("of-hasty", rate_limited_principal()),
     ]));
     options.max_message = 1 << 20;
     options.http_sse = true;
@@ -68,7 +68,7 @@ fn options() -> Options {
 }
 
 /// Access to greet people whose names begin with an A, and to the tools below `math`.
-fn guest() -> Result<Access, PatternError> {
+fn guest_access() -> Result<Access, PatternError> {
     let greetings = CallPattern::default()
         .tool("greet")?
         .argument("name", "A*")?;
@@ -79,7 +79,7 @@ fn guest() -> Result<Access, PatternError> {
 }
 
 /// Principal with a rate limit of one call in half an hour.
-fn hasty() -> Principal {
+fn rate_limited_principal() -> Principal {
     let mut quota = Quota::default();
     quota.rate = RateLimit::new(1.0 / 1800.0, NonZeroU32::MIN);
     Principal::new("hasty").with_quota(quota)
@@ -105,8 +105,9 @@ fn exchanges() {
             .unwrap();
         let script = std::fs::read_to_string(path).unwrap();
         let transcript = runtime.block_on(async {
-            let scripts = setting(&script, "scripts").unwrap_or("scripts");
-            let capture = setting(&script, "capture").map(|bytes| bytes.parse().expect("a number"));
+            let scripts = comment_setting(&script, "scripts").unwrap_or("scripts");
+            let capture =
+                comment_setting(&script, "capture").map(|bytes| bytes.parse().expect("a number"));
             let (server, port) = serve_scripts(scripts, capture).await;
             server.catalog_ready().await;
             tokio::time::timeout(HANG_TIMEOUT, play(&server, port, &script)).await
@@ -118,7 +119,7 @@ fn exchanges() {
 }
 
 /// Returns a setting in the comments of a script or of one of its requests: `# NAME: VALUE`.
-fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+fn comment_setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut remarks = text.lines().filter_map(|line| line.strip_prefix("# "));
     remarks.find_map(|remark| remark.strip_prefix(name)?.strip_prefix(": "))
 }
@@ -135,11 +136,11 @@ async fn play(server: &Server, port: u16, script: &str) -> String {
     let mut run = String::new();
     for request in script.split("---\n") {
         let message = request.replace("{session}", &session);
-        let message = complete(&message.replace("{run}", &run));
-        let response = if let Some(text) = setting(request, "hang up after") {
+        let message = with_usual_headers(&message.replace("{run}", &run));
+        let response = if let Some(text) = comment_setting(request, "hang up after") {
             let mut stream = send(port, &message).await;
             read_until(&mut stream, text).await
-        } else if setting(request, "hang up").is_some() {
+        } else if comment_setting(request, "hang up").is_some() {
             let _stream = send(port, &message).await;
             assert!(until(|| server.executor().running() > 0).await, "no script");
             String::new()
@@ -149,7 +150,7 @@ async fn play(server: &Server, port: u16, script: &str) -> String {
         if let Some(id) = header(&response, "mcp-session-id") {
             session = id.to_owned();
         }
-        let mut shown = shown(&response);
+        let mut shown = format_response(&response);
         if !session.is_empty() {
             shown = shown.replace(&session, "SESSION");
         }
@@ -164,7 +165,7 @@ async fn play(server: &Server, port: u16, script: &str) -> String {
             shown = shown.replace(stream, "STREAM");
         }
         transcript.push_str(&format!("{}\n{shown}\n", request.trim_end()));
-        if let Some(number) = setting(request, "still running") {
+        if let Some(number) = comment_setting(request, "still running") {
             let number: usize = number.parse().expect("a number");
             assert!(
                 until(|| server.executor().running() == number).await,
@@ -185,7 +186,7 @@ fn last_event(shown: &str) -> Option<String> {
 }
 
 /// Adds the usual headers to a request, unless it sets them; `Name: -` omits a header.
-fn complete(request: &str) -> String {
+fn with_usual_headers(request: &str) -> String {
     let lines: Vec<&str> = request
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -243,7 +244,7 @@ async fn exchange(port: u16, request: &str) -> String {
 }
 
 /// Formats the stable parts of a response.
-fn shown(response: &str) -> String {
+fn format_response(response: &str) -> String {
     let (head, body) = response.split_once("\r\n\r\n").unwrap_or(("nothing", ""));
     let mut shown = format!("< {}\n", head.lines().next().unwrap_or_default());
     for name in [
@@ -263,7 +264,7 @@ fn shown(response: &str) -> String {
         }
     }
     let body = if header(response, "transfer-encoding") == Some("chunked") {
-        unchunked(body)
+        join_chunks(body)
     } else {
         body.to_owned()
     };
@@ -285,7 +286,7 @@ fn header<'a>(response: &'a str, name: &str) -> Option<&'a str> {
         .map(|(_, v)| v)
 }
 
-fn unchunked(mut body: &str) -> String {
+fn join_chunks(mut body: &str) -> String {
     let mut text = String::new();
     while let Some((size, rest)) = body.split_once("\r\n") {
         let size = usize::from_str_radix(size, 16).expect("a chunk size");
@@ -317,9 +318,9 @@ async fn stopping_the_server_ends_runs_and_streams() {
     let (server, port) = serve().await;
     let head = "MCP-Protocol-Version: 2026-07-28\nMcp-Method: subscriptions/listen";
     let body = r#"{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["mcpd://counter/state"]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-    let request = complete(&format!("POST /mcp\n{head}\n\n{body}"));
+    let request = with_usual_headers(&format!("POST /mcp\n{head}\n\n{body}"));
     let listening = tokio::spawn(async move { exchange(port, &request).await });
-    let counter = complete(
+    let counter = with_usual_headers(
         "POST /mcp\nMCP-Protocol-Version: 2026-07-28\nMcp-Method: tools/call\nMcp-Name: counter\n\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"counter\",\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}}}",
     );
     server.catalog_ready().await;
@@ -329,7 +330,7 @@ async fn stopping_the_server_ends_runs_and_streams() {
         .await
         .expect("the stream ends")
         .unwrap();
-    let events: Vec<_> = shown(&response)
+    let events: Vec<_> = format_response(&response)
         .lines()
         .filter(|line| line.contains("data:"))
         .map(str::to_owned)
@@ -357,7 +358,7 @@ async fn read_until(stream: &mut TcpStream, text: &str) -> String {
 
 /// Opens the stream of 2024-11-05, and returns the path for its posts.
 async fn open_sse(port: u16) -> (TcpStream, String) {
-    let open = complete("GET /sse\nConnection: keep-alive");
+    let open = with_usual_headers("GET /sse\nConnection: keep-alive");
     let mut stream = send(port, &open).await;
     let opened = read_until(&mut stream, "\n\n\r\n").await;
     let address = opened.split("data: ").nth(1);
@@ -369,8 +370,13 @@ async fn open_sse(port: u16) -> (TcpStream, String) {
 async fn sse_paths_of_2024_11_05_are_one_connection() {
     let (server, port) = serve().await;
     let (mut stream, address) = open_sse(port).await;
-    let post =
-        async |body: &str| exchange(port, &complete(&format!("POST {address}\n\n{body}"))).await;
+    let post = async |body: &str| {
+        exchange(
+            port,
+            &with_usual_headers(&format!("POST {address}\n\n{body}")),
+        )
+        .await
+    };
     let accepted = post(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#).await;
     assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
     read_until(&mut stream, "\"protocolVersion\":\"2024-11-05\"").await;
@@ -405,7 +411,7 @@ async fn message_to_an_open_stream_is_judged_by_the_current_rules() {
     let greet = async |id| {
         let call = r#""method":"tools/call","params":{"name":"greet","arguments":{"name":"Ada"}}"#;
         let call = format!(r#"{{"jsonrpc":"2.0","id":{id},{call}}}"#);
-        let request = complete(&format!("POST {address}\n\n{call}"));
+        let request = with_usual_headers(&format!("POST {address}\n\n{call}"));
         let accepted = exchange(port, &request).await;
         assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
     };
@@ -421,7 +427,7 @@ async fn message_to_an_open_stream_is_judged_by_the_current_rules() {
 async fn sse_paths_of_2024_11_05_reject_requests_of_2026_07_28() {
     let (_server, port) = serve().await;
     let (mut stream, address) = open_sse(port).await;
-    let request = stateless("tools/call", "talk", r#""name":"greet""#);
+    let request = stateless_request("tools/call", "talk", r#""name":"greet""#);
     let request = request.replace("POST /mcp", &format!("POST {address}"));
     let accepted = exchange(port, &request).await;
     assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
@@ -430,9 +436,9 @@ async fn sse_paths_of_2024_11_05_reject_requests_of_2026_07_28() {
 }
 
 /// Builds a raw request of the newest revision.
-fn stateless(method: &str, name: &str, params: &str) -> String {
+fn stateless_request(method: &str, name: &str, params: &str) -> String {
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"debug","progressToken":1}"#;
-    complete(&format!(
+    with_usual_headers(&format!(
         "POST /mcp\nMCP-Protocol-Version: 2026-07-28\nMcp-Method: {method}\nMcp-Name: {name}\n\n{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{{{params},{meta}}}}}"
     ))
 }
@@ -453,16 +459,24 @@ async fn change_is_announced_once_on_each_wire() {
     let port = listen(server.clone()).await;
     server.catalog_ready().await;
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
-    let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
+    let response = exchange(
+        port,
+        &with_usual_headers(&format!("POST /mcp\n\n{initialize}")),
+    )
+    .await;
     let session = header(&response, "mcp-session-id").expect("a session");
     let mut stateful = send(
         port,
-        &complete(&format!("GET /mcp\nMcp-Session-Id: {session}")),
+        &with_usual_headers(&format!("GET /mcp\nMcp-Session-Id: {session}")),
     )
     .await;
     read_until(&mut stateful, "text/event-stream").await;
     let filter = r#""notifications":{"toolsListChanged":true,"promptsListChanged":true}"#;
-    let mut listening = send(port, &stateless("subscriptions/listen", "-", filter)).await;
+    let mut listening = send(
+        port,
+        &stateless_request("subscriptions/listen", "-", filter),
+    )
+    .await;
     read_until(&mut listening, "acknowledged").await;
 
     let script = |kind: &str| format!("#!/bin/sh\necho '{{\"kind\": \"{kind}\"}}'\n");
@@ -535,8 +549,8 @@ async fn health_reports_the_first_scan_and_faults() {
         .start()
         .expect("starts");
     let port = listen(server.clone()).await;
-    let health = async || exchange(port, &complete("GET /health")).await;
-    let ready = async || exchange(port, &complete("GET /ready")).await;
+    let health = async || exchange(port, &with_usual_headers("GET /health")).await;
+    let ready = async || exchange(port, &with_usual_headers("GET /ready")).await;
     let starting = health().await;
     assert!(starting.starts_with("HTTP/1.1 200"), "{starting}");
     assert!(ready().await.starts_with("HTTP/1.1 503"));
@@ -556,7 +570,7 @@ async fn health_reports_the_first_scan_and_faults() {
 async fn disconnect_with_unread_requests_ends_the_run() {
     let (server, port) = serve().await;
     server.catalog_ready().await;
-    let wait = stateless("tools/call", "wait", "\"name\":\"wait\"");
+    let wait = stateless_request("tools/call", "wait", "\"name\":\"wait\"");
     // Without events nothing is written that could fail.
     let requests = wait
         .replace(", text/event-stream", "")
@@ -607,8 +621,8 @@ async fn serve_chatty(scripts: &Path, wall: Duration, options: Options) -> (Serv
 }
 
 /// Checks that the run ends for a client that calls `chatty` and reads nothing.
-async fn check_deaf(server: &Server, port: u16) {
-    let call = stateless("tools/call", "chatty", "\"name\":\"chatty\"");
+async fn check_unread_call(server: &Server, port: u16) {
+    let call = stateless_request("tools/call", "chatty", "\"name\":\"chatty\"");
     let deaf = send(port, &call).await;
     assert!(
         until(|| server.executor().running() == 1).await,
@@ -626,7 +640,7 @@ async fn client_that_does_not_read_delays_its_own_run_until_the_limit() {
     let scripts = tempfile::tempdir().expect("a directory");
     let wall = Duration::from_secs(1);
     let (server, port) = serve_chatty(scripts.path(), wall, options()).await;
-    check_deaf(&server, port).await;
+    check_unread_call(&server, port).await;
 }
 
 #[tokio::test]
@@ -635,13 +649,14 @@ async fn client_that_reads_nothing_is_disconnected() {
     let mut options = options();
     options.write_timeout = Duration::from_millis(100);
     let (server, port) = serve_chatty(scripts.path(), 2 * HANG_TIMEOUT, options).await;
-    check_deaf(&server, port).await;
+    check_unread_call(&server, port).await;
 }
 
 /// Checks that a listener that reads nothing is disconnected once the buffers are full.
-async fn check_deaf_listener(server: &Server, uris: &[String], listener: &TcpStream) {
+async fn check_unread_listener(server: &Server, uris: &[String], listener: &TcpStream) {
     let is_given_up = || {
-        uris.iter().for_each(|uri| server.resource_updated(uri));
+        uris.iter()
+            .for_each(|uri| server.notify_resource_updated(uri));
         // The peer of a closed connection refuses data.
         let written = listener.try_write(b"\n");
         written.is_err_and(|error| error.kind() != std::io::ErrorKind::WouldBlock)
@@ -661,18 +676,22 @@ async fn listener_that_reads_nothing_is_disconnected_on_either_wire() {
         .map(|number| format!("file:///{number}/{padding}"))
         .collect();
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
-    let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
+    let response = exchange(
+        port,
+        &with_usual_headers(&format!("POST /mcp\n\n{initialize}")),
+    )
+    .await;
     let session = header(&response, "mcp-session-id").expect("a session");
     for uri in &uris {
         let subscribe = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}"#
         );
         let post = format!("POST /mcp\nMcp-Session-Id: {session}\n\n{subscribe}");
-        exchange(port, &complete(&post)).await;
+        exchange(port, &with_usual_headers(&post)).await;
     }
-    let get = complete(&format!("GET /mcp\nMcp-Session-Id: {session}"));
+    let get = with_usual_headers(&format!("GET /mcp\nMcp-Session-Id: {session}"));
     let filter = serde_json::json!({"resourceSubscriptions": uris});
-    let listen = stateless(
+    let listen = stateless_request(
         "subscriptions/listen",
         "-",
         &format!(r#""notifications":{filter}"#),
@@ -680,12 +699,12 @@ async fn listener_that_reads_nothing_is_disconnected_on_either_wire() {
     for request in [&get, &listen] {
         let mut deaf = send(port, request).await;
         read_until(&mut deaf, "text/event-stream").await;
-        check_deaf_listener(&server, &uris, &deaf).await;
+        check_unread_listener(&server, &uris, &deaf).await;
     }
     // A client that reads gets them all the same, even from the abandoned session.
     let mut reader = send(port, &get).await;
     read_until(&mut reader, "text/event-stream").await;
-    server.resource_updated(&uris[0]);
+    server.notify_resource_updated(&uris[0]);
     read_until(&mut reader, "resources/updated").await;
 }
 
@@ -706,7 +725,7 @@ exec sleep 60
     let (server, port) = serve_script(&scripts.path().join("wait"), body, options).await;
     let text = "x".repeat(68 * 1024);
     let arguments = format!(r#""name":"wait","arguments":{{"text":"{text}"}}"#);
-    let call = stateless("tools/call", "wait", &arguments);
+    let call = stateless_request("tools/call", "wait", &arguments);
     let mut calls = Vec::new();
     for _ in 0..17 {
         calls.push(send(port, &call).await);
@@ -721,7 +740,7 @@ exec sleep 60
         "{told}"
     );
     let ping = "POST /mcp\n\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}";
-    let small = exchange(port, &complete(ping)).await;
+    let small = exchange(port, &with_usual_headers(ping)).await;
     assert!(small.starts_with("HTTP/1.1 200"), "{small}");
     drop(calls);
     assert!(until(|| server.executor().running() == 0).await);
@@ -775,7 +794,7 @@ async fn kept_client_metadata_is_bounded() {
     };
     let initialize = |size: usize| {
         let padding = "a".repeat(size);
-        complete(&format!(
+        with_usual_headers(&format!(
             r#"POST /mcp
 
 {{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{"experimental":{{"a":"{padding}"}}}},"clientInfo":{{"name":"{padding}","version":"0"}}}}}}"#
@@ -786,7 +805,7 @@ async fn kept_client_metadata_is_bounded() {
     check(&initialize(8192), refusal).await;
 
     let subscribe = |uri: &str| {
-        complete(&format!(
+        with_usual_headers(&format!(
             r#"POST /mcp
 
 {{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}"#
@@ -794,7 +813,7 @@ async fn kept_client_metadata_is_bounded() {
     };
     let listen = |uri: &str| {
         let filter = format!(r#""notifications":{{"resourceSubscriptions":["a:b","{uri}"]}}"#);
-        stateless("subscriptions/listen", "-", &filter)
+        stateless_request("subscriptions/listen", "-", &filter)
     };
     let long = format!("file:///{}", "a".repeat(8184));
     check(&subscribe(&long), r#""result":{}"#).await;
@@ -808,8 +827,8 @@ async fn kept_client_metadata_is_bounded() {
 async fn client_without_a_session_gets_its_response_after_a_notification() {
     let (_server, port) = serve().await;
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"talk","_meta":{"progressToken":7}}}"#;
-    let response = exchange(port, &complete(&format!("POST /mcp\n\n{body}"))).await;
-    let shown = shown(&response);
+    let response = exchange(port, &with_usual_headers(&format!("POST /mcp\n\n{body}"))).await;
+    let shown = format_response(&response);
     assert!(
         shown.contains("notifications/progress") && shown.contains("\"text\":\"done\""),
         "{shown}"
@@ -830,8 +849,12 @@ printf '"%s",\n' $(seq 5000)
 printf '0]\n'
 "#;
     let (_server, port) = serve_script(&scripts.path().join("print"), script, options()).await;
-    let response = exchange(port, &stateless("tools/call", "print", r#""name":"print""#)).await;
-    let events = unchunked(response.split_once("\r\n\r\n").expect("a body").1);
+    let response = exchange(
+        port,
+        &stateless_request("tools/call", "print", r#""name":"print""#),
+    )
+    .await;
+    let events = join_chunks(response.split_once("\r\n\r\n").expect("a body").1);
     assert!(events.contains("here it comes"), "{events}");
     let answer = events.lines().rfind(|line| line.starts_with("data: "));
     let answer = answer.and_then(|line| line.strip_prefix("data: "));
@@ -843,7 +866,11 @@ printf '0]\n'
 async fn ended_session_ends_its_stream_and_runs() {
     let (server, port) = serve().await;
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
-    let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
+    let response = exchange(
+        port,
+        &with_usual_headers(&format!("POST /mcp\n\n{initialize}")),
+    )
+    .await;
     let session = format!(
         "Mcp-Session-Id: {}",
         header(&response, "mcp-session-id").expect("a session")
@@ -852,12 +879,12 @@ async fn ended_session_ends_its_stream_and_runs() {
         .await
         .expect("the server listens");
     stream
-        .write_all(complete(&format!("GET /mcp\n{session}")).as_bytes())
+        .write_all(with_usual_headers(&format!("GET /mcp\n{session}")).as_bytes())
         .await
         .expect("sent");
     read_until(&mut stream, "text/event-stream").await;
     server.catalog_ready().await;
-    let post = |body: &str| complete(&format!("POST /mcp\n{session}\n\n{body}"));
+    let post = |body: &str| with_usual_headers(&format!("POST /mcp\n{session}\n\n{body}"));
     let wait = |id| {
         let call = r#""method":"tools/call","params":{"name":"wait"}"#;
         post(&format!(r#"{{"jsonrpc":"2.0","id":{id},{call}}}"#))
@@ -872,7 +899,11 @@ async fn ended_session_ends_its_stream_and_runs() {
     exchange(port, &post(level)).await;
     let mut telling = send(port, &wait(2)).await;
     read_until(&mut telling, "waiting").await;
-    exchange(port, &complete(&format!("DELETE /mcp\n{session}"))).await;
+    exchange(
+        port,
+        &with_usual_headers(&format!("DELETE /mcp\n{session}")),
+    )
+    .await;
     let mut rest = Vec::new();
     let ended = tokio::time::timeout(HANG_TIMEOUT, stream.read_to_end(&mut rest)).await;
     assert!(ended.is_ok(), "the stream goes on");
@@ -893,13 +924,17 @@ async fn cancelled_call_gets_no_response() {
     let (server, port) = serve().await;
     server.catalog_ready().await;
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
-    let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
+    let response = exchange(
+        port,
+        &with_usual_headers(&format!("POST /mcp\n\n{initialize}")),
+    )
+    .await;
     let session = header(&response, "mcp-session-id").expect("a session");
     let wait = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}"#;
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     let post = |accept: &str, body: &str| {
         let headers = format!("Mcp-Session-Id: {session}\nAccept: {accept}");
-        complete(&format!("POST /mcp\n{headers}\n\n{body}"))
+        with_usual_headers(&format!("POST /mcp\n{headers}\n\n{body}"))
     };
     for (accept, expected) in [
         (
@@ -915,7 +950,7 @@ async fn cancelled_call_gets_no_response() {
         exchange(port, &post(accept, cancel)).await;
         let cancelled = tokio::time::timeout(HANG_TIMEOUT, waiting).await;
         let cancelled = cancelled.expect("it ends").expect("no panic");
-        assert_eq!(shown(&cancelled), expected, "{accept}");
+        assert_eq!(format_response(&cancelled), expected, "{accept}");
         assert!(
             until(|| server.executor().running() == 0).await,
             "it runs on"
@@ -928,18 +963,22 @@ async fn session_in_use_is_not_evicted() {
     let (server, port) = serve().await;
     server.catalog_ready().await;
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
-    let initialize = complete(&format!("POST /mcp\n\n{initialize}"));
+    let initialize = with_usual_headers(&format!("POST /mcp\n\n{initialize}"));
     let open = async || {
         let response = exchange(port, &initialize).await;
         let session = header(&response, "mcp-session-id").expect("a session");
         format!("Mcp-Session-Id: {session}")
     };
     let (streaming, calling) = (open().await, open().await);
-    let get = complete(&format!("GET /mcp\n{streaming}"));
+    let get = with_usual_headers(&format!("GET /mcp\n{streaming}"));
     let mut stream = send(port, &get).await;
     read_until(&mut stream, "text/event-stream").await;
     let wait = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}"#;
-    let _call = send(port, &complete(&format!("POST /mcp\n{calling}\n\n{wait}"))).await;
+    let _call = send(
+        port,
+        &with_usual_headers(&format!("POST /mcp\n{calling}\n\n{wait}")),
+    )
+    .await;
     let is_running = || server.executor().running() == 1;
     assert!(until(is_running).await, "the script starts");
     for _ in 0..1024 {
@@ -947,7 +986,7 @@ async fn session_in_use_is_not_evicted() {
     }
     let ping = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
     for session in [streaming, calling] {
-        let ping = complete(&format!("POST /mcp\n{session}\n\n{ping}"));
+        let ping = with_usual_headers(&format!("POST /mcp\n{session}\n\n{ping}"));
         let answer = exchange(port, &ping).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
@@ -1008,14 +1047,14 @@ async fn unix_socket_is_served_beside_tcp() {
     let listener = Listener::from(in_network).and(in_files);
     let serving = server.clone();
     let served = tokio::spawn(async move { http::serve(&serving, listener, options()).await });
-    let health = complete("GET /health");
+    let health = with_usual_headers("GET /health");
     let over_network = exchange(address.port(), &health).await;
     let mut stream = UnixStream::connect(&path).await.expect("it listens");
     stream.write_all(health.as_bytes()).await.expect("it reads");
     let mut over_files = String::new();
     stream.read_to_string(&mut over_files).await.expect("text");
     assert!(over_files.starts_with("HTTP/1.1 200"), "{over_files}");
-    assert_eq!(shown(&over_files), shown(&over_network));
+    assert_eq!(format_response(&over_files), format_response(&over_network));
     server.shutdown().await;
     served.await.expect("no panic").expect("it ends well");
 }
@@ -1024,7 +1063,9 @@ async fn unix_socket_is_served_beside_tcp() {
 async fn batch_is_bounded() {
     let (_server, port) = serve().await;
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    let batch = |count: usize| complete(&format!("POST /mcp\n\n[{}]", vec![ping; count].join(",")));
+    let batch = |count: usize| {
+        with_usual_headers(&format!("POST /mcp\n\n[{}]", vec![ping; count].join(",")))
+    };
     assert!(exchange(port, &batch(50)).await.starts_with("HTTP/1.1 200"));
     let refused = exchange(port, &batch(51)).await;
     assert!(
@@ -1035,7 +1076,7 @@ async fn batch_is_bounded() {
 
 /// Checks the response to a call that comes half an hour too soon.
 #[track_caller]
-fn check_hasty(response: &str, id: u8) {
+fn check_rate_limited(response: &str, id: u8) {
     assert!(response.starts_with("HTTP/1.1 429 "), "{response}");
     let seconds = header(response, "retry-after").and_then(|wait| wait.parse().ok());
     let body = response.split("\r\n\r\n").nth(1).unwrap_or_default();
@@ -1057,21 +1098,21 @@ async fn rate_limit_rejects_with_retry_after() {
     server.catalog_ready().await;
     let post = async |message: &str| {
         let request = format!("POST /rpc\nAuthorization: Bearer of-hasty\n\n{message}");
-        exchange(port, &complete(&request)).await
+        exchange(port, &with_usual_headers(&request)).await
     };
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{"name":"Ada"}}}"#;
     let served = post(call).await;
     assert!(served.contains("Hello"), "{served}");
-    check_hasty(&post(call).await, 1);
+    check_rate_limited(&post(call).await, 1);
     let read = r#"{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"mcpd://counter/state"}}"#;
-    check_hasty(&post(read).await, 2);
-    let stateless = stateless(
+    check_rate_limited(&post(read).await, 2);
+    let stateless = stateless_request(
         "tools/call",
         "greet",
         r#""name":"greet","arguments":{"name":"Ada"}"#,
     );
     let stateless = stateless.replace("Bearer secret", "Bearer of-hasty");
-    check_hasty(&exchange(port, &stateless).await, 1);
+    check_rate_limited(&exchange(port, &stateless).await, 1);
     // A list is no call.
     let listed = post(r#"{"jsonrpc":"2.0","id":3,"method":"tools/list"}"#).await;
     assert!(listed.starts_with("HTTP/1.1 200 "), "{listed}");
@@ -1098,7 +1139,7 @@ async fn busy_shared_executor_rejects_with_retry_after() {
 
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{"name":"Ada"}}}"#;
     let request = format!("POST /rpc\nAuthorization: Bearer secret\n\n{call}");
-    let refused = exchange(port, &complete(&request)).await;
+    let refused = exchange(port, &with_usual_headers(&request)).await;
     assert!(refused.starts_with("HTTP/1.1 429 "), "{refused}");
     assert!(refused.contains("\"retryAfterMs\":1"), "{refused}");
     assert!(header(&refused, "retry-after").is_some(), "{refused}");

@@ -29,10 +29,10 @@ fn write(path: &Path, body: &str) {
 }
 
 fn script(description: &str, run: &str) -> String {
-    described(&json!({"description": description}), run)
+    describe(&json!({"description": description}), run)
 }
 
-fn described(metadata: &Value, run: &str) -> String {
+fn describe(metadata: &Value, run: &str) -> String {
     format!("#!/bin/sh\nif [ \"$1\" = --help ]; then\n  echo '{metadata}'\n  exit 0\nfi\n{run}\n")
 }
 
@@ -183,11 +183,11 @@ async fn change_of_each_list_is_announced_separately() {
     let at = |name: &str| served.root.path().join(name);
     let (first, page, notes) = (at("first"), at("page"), at("notes"));
     let prompt = json!({"kind": "prompt", "description": "asks"});
-    write(&page, &described(&prompt, "echo"));
+    write(&page, &describe(&prompt, "echo"));
     served.expect_events(&["prompts/list_changed"]).await;
     assert_eq!(served.list_of("prompts").await, ["page: asks"]);
 
-    write(&first, &described(&prompt, "echo"));
+    write(&first, &describe(&prompt, "echo"));
     served
         .expect_events(&["tools/list_changed", "prompts/list_changed"])
         .await;
@@ -198,14 +198,13 @@ async fn change_of_each_list_is_announced_separately() {
     assert!(served.list().await.is_empty());
 
     let resource = json!({"kind": "resource", "uri": "notes://today", "description": "of today"});
-    write(&notes, &described(&resource, "echo"));
+    write(&notes, &describe(&resource, "echo"));
     served.expect_events(&["resources/list_changed"]).await;
     assert_eq!(served.list_of("resources").await, ["notes: of today"]);
     let template =
         json!({"kind": "resource", "uri_template": "notes://{day}", "description": "of a day"});
     let options = r#"echo '{"day": {"description": "Which", "required": true}}' >&2"#;
-    let script =
-        described(&template, "echo").replace("  exit 0", &format!("  {options}\n  exit 0"));
+    let script = describe(&template, "echo").replace("  exit 0", &format!("  {options}\n  exit 0"));
     write(&notes, &script);
     served.expect_events(&["resources/list_changed"]).await;
     assert!(served.list_of("resources").await.is_empty());
@@ -299,7 +298,7 @@ async fn listener_is_notified_of_prompts_if_subscribed() {
         acknowledged["params"]["notifications"],
         json!({"promptsListChanged": true})
     );
-    let prompt = described(&json!({"kind": "prompt", "description": "asks"}), "echo");
+    let prompt = describe(&json!({"kind": "prompt", "description": "asks"}), "echo");
     write(&served.root.path().join("page"), &prompt);
     // The session of the same client gets it too; the listener's copy has its subscription id.
     let messages = [served.message().await, served.message().await];
@@ -319,7 +318,7 @@ async fn listener_is_notified_of_prompts_if_subscribed() {
 #[tokio::test]
 async fn state_subscriber_is_notified_of_cancelled_calls() {
     let mut served = Fixture::new().await;
-    let keeper = described(
+    let keeper = describe(
         &json!({"description": "keeps", "state": true}),
         "touch started; exec sleep 60",
     );
@@ -345,7 +344,7 @@ async fn state_subscriber_is_notified_of_cancelled_calls() {
 #[tokio::test]
 async fn failing_state_is_an_error_with_the_exit_code() {
     let mut served = Fixture::new().await;
-    let closed = described(
+    let closed = describe(
         &json!({"description": "keeps", "state": true}),
         "echo why >&2; exit 3",
     );
@@ -362,7 +361,7 @@ async fn failing_state_is_an_error_with_the_exit_code() {
 #[tokio::test]
 async fn access_change_is_announced() {
     let mut served = Fixture::new().await;
-    served.server.access_changed();
+    served.server.notify_access_changed();
     served
         .expect_events(&[
             "tools/list_changed",
@@ -565,7 +564,7 @@ async fn uri_conflict_serves_the_first() {
     let other = tempfile::tempdir().expect("a directory");
     let resource = |uri: &str, name: &str| {
         let metadata = json!({"kind": "resource", "uri": uri, "description": name});
-        described(&metadata, &format!("echo {name}"))
+        describe(&metadata, &format!("echo {name}"))
     };
     write(&root.path().join("a"), &resource("x://1", "a"));
     write(&root.path().join("b"), &resource("x://1", "b"));
@@ -754,7 +753,7 @@ async fn file_under_two_roots_is_two_scripts() {
 }
 
 /// Script that describes itself only once the file `answer` exists.
-fn silent(description: &str) -> String {
+fn script_without_answer(description: &str) -> String {
     let answer = script(description, "");
     answer.replace(
         "--help ]; then",
@@ -767,8 +766,8 @@ async fn unanswered_probe_delays_no_other_script() {
     let mut served = Fixture::new().await;
     let at = |name: &str| served.root.path().join(name);
     let [first, second, new, answer] = ["first", "second", "new", "answer"].map(at);
-    write(&new, &silent("new"));
-    write(&first, &silent("edited"));
+    write(&new, &script_without_answer("new"));
+    write(&first, &script_without_answer("edited"));
     write(&second, &script("added", "echo 2"));
     // One keeps its previous entry, and the other is unknown so far.
     served.expect(&["first: one", "second: added"]).await;
@@ -786,8 +785,8 @@ async fn script_changed_during_its_probe_is_probed_again() {
     let mut served = Fixture::new().await;
     let at = |name: &str| served.root.path().join(name);
     let [first, second, gone, answer] = ["first", "second", "gone", "answer"].map(at);
-    write(&first, &silent("two"));
-    write(&gone, &silent("gone"));
+    write(&first, &script_without_answer("two"));
+    write(&gone, &script_without_answer("gone"));
     write(&second, &script("added", "echo 2"));
     served.expect(&["first: one", "second: added"]).await;
     fs::remove_file(&gone).expect("removed");

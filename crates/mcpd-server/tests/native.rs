@@ -198,11 +198,11 @@ async fn check_hidden(meta: Value, method: &str, params: impl Fn(&str) -> Value)
         }
     }
     for uri in ["lamp://vault", "lamp://hall"] {
-        server.resource_updated(uri);
+        server.notify_resource_updated(uri);
     }
     assert!(heard().await.contains("lamp://hall"));
     for uri in ["lamp://vault", "lamp://yard"] {
-        server.resource_updated(uri);
+        server.notify_resource_updated(uri);
     }
     assert!(heard().await.contains("lamp://yard"));
 }

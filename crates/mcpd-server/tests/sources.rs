@@ -31,30 +31,30 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(20);
 const SCRIPT: &str = "#!/bin/sh\necho '{\"description\": \"a script\"}'\n";
 
 /// Source controlled by a test.
-struct Puppet(oneshot::Sender<Publisher>);
+struct TestSource(oneshot::Sender<Publisher>);
 
-impl fmt::Display for Puppet {
+impl fmt::Display for TestSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the puppet")
     }
 }
 
-impl Source for Puppet {
+impl Source for TestSource {
     async fn run(self, publisher: Publisher) {
         self.0.send(publisher).expect("a test that waits for it");
     }
 }
 
 /// Source that panics before it becomes a task.
-struct Stillborn(&'static str);
+struct PanickingSource(&'static str);
 
-impl fmt::Display for Stillborn {
+impl fmt::Display for PanickingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
 }
 
-impl Source for Stillborn {
+impl Source for PanickingSource {
     fn run(self, _: Publisher) -> impl Future<Output = ()> + Send {
         assert!(self.0.is_empty(), "it can't be started");
         ready(())
@@ -84,7 +84,7 @@ impl Fixture {
         let (sender, publisher) = oneshot::channel();
         let server = builder
             .scripts(root.path())
-            .source(Puppet(sender))
+            .source(TestSource(sender))
             .start()
             .expect("starts");
         let publisher = publisher.await.expect("started");
@@ -129,7 +129,7 @@ impl Fixture {
     /// Applies other settings, and waits until a source in them is served.
     async fn reload(&mut self, settings: Settings, path: &str) {
         let (sender, publisher) = oneshot::channel();
-        let settings = settings.source(Puppet(sender));
+        let settings = settings.source(TestSource(sender));
         self.server.reload(settings).expect("is read");
         self.publisher = publisher.await.expect("started");
         self.publish(|offer| echo(offer, path));
@@ -308,24 +308,24 @@ async fn unservable_entry_is_a_fault_and_the_rest_is_served() {
 #[tokio::test]
 async fn source_that_panics_at_its_start_does_not_block_the_list() {
     let mut fixture = Fixture::new(|offer| echo(offer, "echo")).await;
-    let settings = Settings::default().source(Stillborn("stillborn"));
+    let settings = Settings::default().source(PanickingSource("stillborn"));
     fixture.server.reload(settings).expect("is read");
     fixture.expect(&["script"]).await;
 }
 
 /// Source with a constant fingerprint.
-struct Same {
+struct ConstantSource {
     starts: Arc<AtomicUsize>,
     follows_policy: bool,
 }
 
-impl fmt::Display for Same {
+impl fmt::Display for ConstantSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the same")
     }
 }
 
-impl Source for Same {
+impl Source for ConstantSource {
     async fn run(self, publisher: Publisher) {
         self.starts.fetch_add(1, Ordering::Relaxed);
         publisher.publish(publisher.offer());
@@ -349,7 +349,7 @@ async fn source_survives_a_reload_unless_its_policy_changes() {
         limits.wall = Duration::from_secs(seconds);
         let settings = Settings::default().policy(Policy::default().limits(limits));
         let add = |settings: Settings, (follows_policy, starts): &(bool, Arc<AtomicUsize>)| {
-            settings.source(Same {
+            settings.source(ConstantSource {
                 starts: Arc::clone(starts),
                 follows_policy: *follows_policy,
             })
@@ -363,7 +363,7 @@ async fn source_survives_a_reload_unless_its_policy_changes() {
         (settings(20), [1, 2]),
     ] {
         let (sender, last) = oneshot::channel();
-        let settings = settings.source(Puppet(sender));
+        let settings = settings.source(TestSource(sender));
         fixture.server.reload(settings).expect("is read");
         last.await.expect("started after the others");
         let counted = [&starts[0].1, &starts[1].1].map(|starts| starts.load(Ordering::Relaxed));
@@ -675,7 +675,7 @@ async fn cancelled_remote_call_is_dropped() {
 async fn silent_source_delays_the_first_list_by_seconds_only() {
     let (sender, publisher) = oneshot::channel();
     let server = Server::builder()
-        .source(Puppet(sender))
+        .source(TestSource(sender))
         .start()
         .expect("starts");
     let began = Instant::now();

@@ -232,11 +232,11 @@ async fn closed_output_ends_the_linger_time() {
     let mut options = Options::default();
     options.linger = Duration::from_secs(3600);
     let closed = options.output_closed.clone();
-    let mut client = waiting_with(options);
+    let mut client = client_with_running_script_and(options);
     client.input = None;
     closed.cancel();
     let server = client.finish().await;
-    nothing_runs(&server).await;
+    wait_until_idle(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -244,7 +244,7 @@ async fn stop_waits_while_requests_linger() {
     let mut options = Options::default();
     options.linger = Duration::from_millis(500);
     let (stop, ended) = (options.stop.clone(), options.input_ended.clone());
-    let mut client = waiting_with(options);
+    let mut client = client_with_running_script_and(options);
     client.input = None;
     ended.cancelled().await;
     // The catalog was ready before: from here on the linger time runs.
@@ -260,22 +260,22 @@ async fn stop_waits_while_requests_linger() {
 async fn stop_ends_an_open_conversation() {
     let options = Options::default();
     let stop = options.stop.clone();
-    let client = waiting_with(options);
+    let client = client_with_running_script_and(options);
     stop.cancel();
     let ended = tokio::time::timeout(HANG_TIMEOUT, client.serving).await;
     ended
         .expect("it ends")
         .expect("no panic")
         .expect("no error");
-    nothing_runs(&client.server).await;
+    wait_until_idle(&client.server).await;
 }
 
 /// Client with a running script.
-fn waiting() -> Client {
-    waiting_with(Options::default())
+fn client_with_running_script() -> Client {
+    client_with_running_script_and(Options::default())
 }
 
-fn waiting_with(options: Options) -> Client {
+fn client_with_running_script_and(options: Options) -> Client {
     let mut client = Client::start(options);
     client.send(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"logging/setLevel\",\"params\":{\"level\":\"info\"}}\n");
     client.receive();
@@ -284,7 +284,7 @@ fn waiting_with(options: Options) -> Client {
     client
 }
 
-async fn nothing_runs(server: &Server) {
+async fn wait_until_idle(server: &Server) {
     let ended = async {
         while server.executor().running() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -297,19 +297,19 @@ async fn nothing_runs(server: &Server) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cancelled_call_is_not_answered_and_its_script_ends() {
-    let mut client = waiting();
+    let mut client = client_with_running_script();
     client.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}\n");
     client.send(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
     assert_eq!(client.receive()["id"], 2);
     let server = client.finish().await;
-    nothing_runs(&server).await;
+    wait_until_idle(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_after_the_end_run_nothing_and_get_no_response() {
-    let mut client = waiting();
+    let mut client = client_with_running_script();
     client.serving.abort();
-    nothing_runs(&client.server).await;
+    wait_until_idle(&client.server).await;
     client.send(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
     let mut rest = String::new();
     client
@@ -416,9 +416,9 @@ async fn client_that_stops_reading_is_disconnected() {
 }
 
 /// Client that requests more than a pipe holds.
-fn asked_for_much(options: Options) -> Client {
-    const MUCH: usize = 1 << 20;
-    let text = async |_| "x".repeat(MUCH);
+fn client_with_large_request(options: Options) -> Client {
+    const LARGE: usize = 1 << 20;
+    let text = async |_| "x".repeat(LARGE);
     let server = Server::builder().resource("much://", "much", "Much.", text);
     let mut client = Client::of(server.start().expect("starts"), options);
     client
@@ -431,7 +431,7 @@ fn asked_for_much(options: Options) -> Client {
 async fn slow_reader_is_not_disconnected() {
     let mut options = Options::default();
     options.write_timeout = Duration::from_millis(200);
-    let mut client = asked_for_much(options);
+    let mut client = client_with_large_request(options);
     let mut line = Vec::new();
     while line.last() != Some(&b'\n') {
         let mut part = [0; 64 * 1024];
@@ -447,7 +447,7 @@ async fn slow_reader_is_not_disconnected() {
 async fn response_read_late_is_complete_after_the_input_ends() {
     let mut options = Options::default();
     options.linger = Duration::from_millis(100);
-    let mut client = asked_for_much(options);
+    let mut client = client_with_large_request(options);
     client.input = None;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(client.receive()["id"], 1);

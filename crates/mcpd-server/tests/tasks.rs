@@ -104,7 +104,7 @@ impl Client {
         Self::result(self.ask_as(knows_tasks(), method, params).await)
     }
 
-    async fn refused(&self, method: &str, params: Value) -> i64 {
+    async fn check_rejected(&self, method: &str, params: Value) -> i64 {
         let answer = self.ask_as(knows_tasks(), method, params).await;
         answer["error"]["code"].as_i64().unwrap_or_default()
     }
@@ -255,7 +255,7 @@ async fn rejected_call_is_no_task() {
     let place = Place::new();
     let client = place.serve().await;
     let params = json!({"name": "gated", "arguments": place.gate(), "requestState": "forged"});
-    assert_eq!(client.refused("tools/call", params).await, -32602);
+    assert_eq!(client.check_rejected("tools/call", params).await, -32602);
     let result = client.call("gated", json!({"gate": 1})).await;
     assert_eq!(result["resultType"], "complete", "{result}");
     assert_eq!(result["isError"], true, "{result}");
@@ -276,7 +276,9 @@ async fn server_without_a_database_has_no_tasks() {
         assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
     }
     assert_eq!(
-        client.refused("tasks/get", json!({"taskId": "x"})).await,
+        client
+            .check_rejected("tasks/get", json!({"taskId": "x"}))
+            .await,
         -32601
     );
 }
@@ -307,7 +309,10 @@ async fn questions_are_asked_and_answered_through_the_task() {
 
     for malformed in [json!({"x": 1}), json!({"roots": []})] {
         let malformed = update(json!({"a": malformed}));
-        assert_eq!(client.refused("tasks/update", malformed).await, -32602);
+        assert_eq!(
+            client.check_rejected("tasks/update", malformed).await,
+            -32602
+        );
     }
     let stranger = update(json!({"c": {"x": 1}}));
     assert_eq!(
@@ -432,9 +437,9 @@ async fn task_is_visible_to_its_owner_only() {
         ("tasks/cancel", &*id),
     ] {
         let params = json!({"taskId": id, "inputResponses": {}});
-        assert_eq!(other.refused(method, params.clone()).await, -32602);
+        assert_eq!(other.check_rejected(method, params.clone()).await, -32602);
         let params = json!({"taskId": "nobody's", "inputResponses": {}});
-        assert_eq!(client.refused(method, params).await, -32602);
+        assert_eq!(client.check_rejected(method, params).await, -32602);
     }
     assert_eq!(
         other.old_json("runs_list", json!({})).await["runs"],

@@ -47,12 +47,12 @@ struct Switch {
 }
 
 /// Adds a built-in lamp, with a resource of each kind.
-fn with_lamp(server: ServerBuilder) -> ServerBuilder {
+fn add_lamp(server: ServerBuilder) -> ServerBuilder {
     let is_on = Arc::new(AtomicBool::new(false));
     let lamp = Arc::clone(&is_on);
     let switch = move |switch: Switch, context: CallContext| {
         is_on.store(switch.on, Ordering::SeqCst);
-        context.server().resource_updated("lamp://state");
+        context.server().notify_resource_updated("lamp://state");
         async { "switched" }
     };
     let state = move |_| {
@@ -106,7 +106,7 @@ fn start(session: &str) -> Server {
     }
     limits.keep = setting("keep").map_or(DEFAULT_KEEP, |keep| keep.parse().expect("a number"));
     let server = match setting("built in") {
-        Some(_) => with_lamp(Server::builder()),
+        Some(_) => add_lamp(Server::builder()),
         None => Server::builder(),
     };
     server
@@ -137,7 +137,7 @@ struct Words {
 }
 
 impl Words {
-    fn sent(&self, line: &str) -> String {
+    fn to_sent(&self, line: &str) -> String {
         let mut line = line.to_owned();
         for (name, value) in [("$STATE", &self.state), ("$RUN", &self.run)] {
             if let Some(value) = value {
@@ -147,7 +147,7 @@ impl Words {
         line
     }
 
-    fn received(&mut self, message: &[u8]) -> (Value, String) {
+    fn to_received(&mut self, message: &[u8]) -> (Value, String) {
         let message: Value = serde_json::from_slice(message).expect("the server sends JSON");
         let mut shown = message.to_string();
         shown = shown.replace(env!("CARGO_PKG_VERSION"), "VERSION");
@@ -215,7 +215,7 @@ impl Client {
         let (line, goes_on) = line
             .strip_prefix("& ")
             .map_or((line, false), |line| (line, true));
-        let line = self.words.sent(line);
+        let line = self.words.to_sent(line);
         let answer = match self.connection.receive(line.as_bytes()) {
             Reply::Ready(answer) => Some(answer),
             Reply::Nothing => self.answer().await,
@@ -277,7 +277,7 @@ impl Client {
     }
 
     fn note_message(&mut self, message: &[u8]) -> Value {
-        let (message, shown) = self.words.received(message);
+        let (message, shown) = self.words.to_received(message);
         self.note("< ", &shown);
         message
     }
@@ -319,7 +319,7 @@ fn check_over_pipes(session: &str, transcript: &str) {
         let said = said.strip_prefix("> ").unwrap_or(said);
         let said = said.strip_prefix("& ").unwrap_or(said);
         let pipe = input.as_mut().expect("still open");
-        writeln!(pipe, "{}", words.sent(said)).expect("the server reads");
+        writeln!(pipe, "{}", words.to_sent(said)).expect("the server reads");
         if steps.peek().is_none() {
             // Requests beside the others end with the input.
             input = None;
@@ -332,7 +332,7 @@ fn check_over_pipes(session: &str, transcript: &str) {
                     .recv_timeout(HANG_TIMEOUT)
                     .unwrap_or_else(|_| panic!("no answer to {said}"))
             })
-            .map(|line| words.received(line.as_bytes()).1)
+            .map(|line| words.to_received(line.as_bytes()).1)
             .collect();
         expected.sort_unstable();
         came.sort_unstable();

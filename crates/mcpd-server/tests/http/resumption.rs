@@ -48,7 +48,7 @@ impl Fixture {
 
     fn request(&self, message: &str) -> String {
         let session = &self.session;
-        complete(&format!(
+        with_usual_headers(&format!(
             "POST /mcp\nMcp-Session-Id: {session}\n\n{message}"
         ))
     }
@@ -80,7 +80,7 @@ impl Fixture {
     fn get(&self, last: Option<&str>) -> String {
         let last = last.map_or(String::new(), |last| format!("\nLast-Event-ID: {last}"));
         let session = &self.session;
-        complete(&format!("GET /mcp\nMcp-Session-Id: {session}{last}"))
+        with_usual_headers(&format!("GET /mcp\nMcp-Session-Id: {session}{last}"))
     }
 
     /// Returns everything after an event, to the end of its stream.
@@ -99,7 +99,11 @@ async fn open_session(port: u16, version: &str) -> String {
     let initialize = format!(
         r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{version}","capabilities":{{}},"clientInfo":{{"name":"test","version":"0"}}}}}}"#
     );
-    let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
+    let response = exchange(
+        port,
+        &with_usual_headers(&format!("POST /mcp\n\n{initialize}")),
+    )
+    .await;
     header(&response, "mcp-session-id")
         .expect("a session")
         .to_owned()
@@ -269,7 +273,7 @@ async fn event_of_another_session_is_refused() {
 async fn stream_to_listen_on_goes_on_after_its_last_event() {
     let fixture = Fixture::new("2025-11-25", options()).await;
     let uri = "mcpd://scripts/gate";
-    let publish = || fixture.server.resource_updated(uri);
+    let publish = || fixture.server.notify_resource_updated(uri);
     let subscribe = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}"#
     );
@@ -292,7 +296,7 @@ async fn session_that_is_ended_has_no_events() {
     let session = &fixture.session;
     exchange(
         fixture.port,
-        &complete(&format!("DELETE /mcp\nMcp-Session-Id: {session}")),
+        &with_usual_headers(&format!("DELETE /mcp\nMcp-Session-Id: {session}")),
     )
     .await;
     let refused = fixture.resume(&last_id(&before)).await;
