@@ -88,8 +88,9 @@ impl Schema {
     /// Returns the reason why it is unusable, as a fragment.
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
         check_size(schema)?;
-        // "Implementations MUST NOT automatically dereference `$ref` values that resolve to a network
-        // URI" -- 2026-07-28/basic/index#json-schema-usage. Local files are out of reach as well.
+        // "Implementations MUST NOT automatically dereference `$ref` values that resolve to a
+        // network URI" -- 2026-07-28/basic/index#json-schema-usage. Local files are out of reach
+        // as well.
         let validator = jsonschema::options()
             .offline()
             .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN))

@@ -165,8 +165,8 @@ impl ServerBuilder {
     /// name `name`, which may be a path such as `kit/state`.
     ///
     /// The return type determines the content: text, bytes, or JSON. Each read is a task of the
-    /// runtime, as calls of tools are. [`Server::notify_resource_updated`] notifies subscribers when the
-    /// resource changes.
+    /// runtime, as calls of tools are. [`Server::notify_resource_updated`] notifies subscribers
+    /// when the resource changes.
     pub fn resource<F, R, O>(
         mut self,
         uri: impl Into<String>,
