@@ -2,9 +2,9 @@
 //! for its records in the audit log, for the metrics and for its span.
 //!
 //! ```text
-//! new ─► set_tool ─► set_params ─► commit_begin ─► add_run … ─► set_result ─► finish ─► last drop
-//!                                  │                                                  │
-//!   in mode `require`: waits until ┘ the record `begin` is written                    └► record `end`
+//! new ─► set_tool ─► set_params ─► commit_begin ─► add_run … ─► set_result ─► finish ─► drop
+//!                                  │                                                     │
+//!  mode `require`: waits for       ┘ the record `begin`                    record `end` ◄┘
 //! ```
 
 use std::fmt;
