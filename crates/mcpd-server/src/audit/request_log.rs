@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! new ─► set_tool ─► set_params ─► commit_begin ─► add_run … ─► set_result ─► finish ─► drop
-//!                                  │                                                     │
-//!  mode `require`: waits for       ┘ the record `begin`                    record `end` ◄┘
+//!                                  │                                                    │
+//!   mode `require`: waits until    ┘ the record `begin` is written        record `end` ◄┘
 //! ```
 
 use std::fmt;
