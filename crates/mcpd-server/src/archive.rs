@@ -21,7 +21,7 @@ use crate::session::Session;
 use crate::sync::lock;
 
 /// Time for which an output can be read.
-pub(crate) const LIFETIME: Duration = Duration::from_secs(15 * 60);
+pub(crate) const OUTPUT_LIFETIME: Duration = Duration::from_secs(15 * 60);
 /// Maximum number of outputs.
 const MAX_OUTPUTS: usize = 64;
 /// Maximum size of all outputs together, in bytes.
@@ -65,7 +65,7 @@ impl Archive {
             uri,
             reader,
             output,
-            expires: Instant::now() + LIFETIME,
+            expires: Instant::now() + OUTPUT_LIFETIME,
         });
         state.tidy();
         if !mem::replace(&mut state.is_tidied, true) {
@@ -352,16 +352,16 @@ mod tests {
         let archive = Arc::new(Archive::default());
         let len = || lock(&archive.state).entries.len();
         put(&archive, "0", None, &Bytes::new());
-        tokio::time::sleep(LIFETIME / 2).await;
+        tokio::time::sleep(OUTPUT_LIFETIME / 2).await;
         put(&archive, "1", None, &Bytes::new());
         assert_eq!(len(), 2);
-        tokio::time::sleep(LIFETIME / 2 + Duration::from_millis(1)).await;
+        tokio::time::sleep(OUTPUT_LIFETIME / 2 + Duration::from_millis(1)).await;
         assert_eq!(len(), 1);
-        tokio::time::sleep(LIFETIME / 2).await;
+        tokio::time::sleep(OUTPUT_LIFETIME / 2).await;
         assert_eq!(len(), 0);
         // The task starts again with the next entry.
         put(&archive, "2", None, &Bytes::new());
-        tokio::time::sleep(LIFETIME + Duration::from_millis(1)).await;
+        tokio::time::sleep(OUTPUT_LIFETIME + Duration::from_millis(1)).await;
         assert_eq!(len(), 0);
     }
 }

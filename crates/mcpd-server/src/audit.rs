@@ -32,7 +32,7 @@ pub use reader::{Fault, FaultKind, Line, Records, Verified, verify};
 use writer::{Entry, State};
 
 /// Longest time the last handle waits for the records that are still to be written.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Values of `outcome` in addition to the outcomes of the script contract.
 const OTHER_OUTCOMES: [&str; 21] = [
@@ -265,7 +265,7 @@ impl Drop for Ending {
     fn drop(&mut self) {
         // Nothing is ever sent: the thread drops its end, or fails to in time.
         if let Ok(ended) = self.0.get_mut() {
-            ended.recv_timeout(PATIENCE).ok();
+            ended.recv_timeout(WRITE_TIMEOUT).ok();
         }
     }
 }

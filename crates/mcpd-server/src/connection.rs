@@ -32,11 +32,11 @@ use crate::trace::TraceContext;
 use crate::wire::{PeerContext, StatelessEnvelope, Transport};
 
 /// Revision assumed for a client that never sends `initialize`: most likely a person with `echo`.
-const UNANNOUNCED: ProtocolVersion = ProtocolVersion::LATEST_STATEFUL;
+const VERSION_WITHOUT_INITIALIZE: ProtocolVersion = ProtocolVersion::LATEST_STATEFUL;
 
 /// Maximum number of answers on their way to the outbox. Slightly above the limit of open
 /// requests, so that only answers that are never fetched use it up.
-const PLACES: usize = MAX_OPEN + 64;
+const MAX_PENDING_ANSWERS: usize = MAX_OPEN + 64;
 
 /// Result of receiving one message.
 #[expect(
@@ -60,7 +60,7 @@ pub struct Connection {
     peer: PeerContext,
     inflight: Arc<Inflight>,
     conversation: Mutex<Option<Conversation>>,
-    places: Arc<Semaphore>,
+    answer_slots: Arc<Semaphore>,
     is_introduced: AtomicBool,
     _close_on_drop: DropGuard,
 }
@@ -139,7 +139,7 @@ impl Connection {
             },
             inflight: Arc::default(),
             conversation: Mutex::new(None),
-            places: Arc::new(Semaphore::new(PLACES)),
+            answer_slots: Arc::new(Semaphore::new(MAX_PENDING_ANSWERS)),
             is_introduced: AtomicBool::new(false),
         }
     }
@@ -206,14 +206,14 @@ impl Connection {
             Reply::Pending(answer) => answer,
             Reply::Nothing => return Ok(()),
         };
-        let place = Arc::clone(&self.places).acquire_owned().await;
+        let slot = Arc::clone(&self.answer_slots).acquire_owned().await;
         // Not the connection: pending answers must not keep it alive after its client is gone.
         let outbox = self.peer.outbox.clone();
         tokio::spawn(async move {
             if let Some(answer) = answer.await {
                 outbox.send(answer).await.ok();
             }
-            drop(place);
+            drop(slot);
         });
         Ok(())
     }
@@ -366,7 +366,7 @@ impl Connection {
 
     fn conversation(&self, peer: &PeerContext) -> Conversation {
         let conversation = lock(&self.conversation).clone();
-        conversation.unwrap_or_else(|| self.begin(Introduction::none(UNANNOUNCED), peer))
+        conversation.unwrap_or_else(|| self.begin(Introduction::none(VERSION_WITHOUT_INITIALIZE), peer))
     }
 }
 

@@ -25,7 +25,7 @@ use crate::memory_budget;
 
 /// Methods for which a script may run: they are recorded, and count against the rate limit of the
 /// caller.
-pub(crate) const CALLS: [&str; 3] = [
+pub(crate) const CALL_METHODS: [&str; 3] = [
     CallToolRequest::NAME,
     GetPromptRequest::NAME,
     ReadResourceRequest::NAME,
@@ -55,7 +55,7 @@ const METHODS: [&str; 18] = [
 
 /// Method name in metrics and spans for an unknown method: a client chooses that name freely, and
 /// must not create labels.
-pub(crate) const OTHER: &str = "_OTHER";
+pub(crate) const OTHER_METHOD: &str = "_OTHER";
 
 /// Encoded result of a method, or the error.
 pub(crate) type MethodResult = Result<Bytes, ErrorObject>;
@@ -93,14 +93,14 @@ pub(crate) fn dispatch(
 ) -> Handled {
     // The rate limit comes before the record: a caller that exceeds it must not push the calls of
     // others out of the audit log.
-    if CALLS.contains(&&*request.method)
+    if CALL_METHODS.contains(&&*request.method)
         && let Err(error) = server.admission().rate_limiter.admit(&context.principal)
     {
         server.metrics().count_refusal(Rejection::Rate);
         return Handled::Now(Err(error));
     }
     let known = METHODS.into_iter().find(|known| *known == request.method);
-    let record = RequestRecord::new(server, known.unwrap_or(OTHER), &request.id, &context);
+    let record = RequestRecord::new(server, known.unwrap_or(OTHER_METHOD), &request.id, &context);
     context.trace = record.span().continue_trace(context.trace);
     context.record = record;
     if needs_catalog(&request.method) && !server.catalog_is_ready() {
@@ -166,7 +166,7 @@ pub(crate) fn answer(
     context: Context,
 ) -> Result<Answer, ErrorObject> {
     // The check comes before the request is recorded or counts against the rate limit.
-    if CALLS.contains(&&*request.method) {
+    if CALL_METHODS.contains(&&*request.method) {
         inflight.check(&request.id)?;
     }
     match dispatch(server, request, params, context) {

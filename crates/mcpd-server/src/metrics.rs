@@ -17,7 +17,7 @@ use prometheus::{
 
 use crate::Server;
 use crate::admission::Rejection;
-use crate::dispatch::{MethodResult, OTHER};
+use crate::dispatch::{MethodResult, OTHER_METHOD};
 use crate::output::Exit;
 use crate::run::RunError;
 use crate::sync::lock;
@@ -186,7 +186,7 @@ impl Metrics {
             return Arc::clone(name);
         }
         if names.len() >= MAX_LABELS {
-            return OTHER.into();
+            return OTHER_METHOD.into();
         }
         let name: Arc<str> = path.into();
         names.insert(Arc::clone(&name));
@@ -393,7 +393,7 @@ fn error_type(code: ErrorCode) -> &'static str {
         -32021 => "-32021",
         -32020 => "-32020",
         -32002 => "-32002",
-        _ => OTHER,
+        _ => OTHER_METHOD,
     }
 }
 
@@ -445,7 +445,7 @@ mod tests {
         drop(call("tools/call"));
         call("prompts/get").finish(&Ok("{}".into()));
         call("resources/read").finish(&Ok("{}".into()));
-        call(OTHER).finish(&failed(-32601));
+        call(OTHER_METHOD).finish(&failed(-32601));
         for error in ["", "tool_error", "-32602", "_OTHER", "cancelled"] {
             check(&metrics, ["tools/call", "math/add", "", error], 1);
         }
@@ -471,7 +471,7 @@ mod tests {
         for name in 0..MAX_LABELS {
             assert_eq!(*metrics.label_for(&name.to_string()), *name.to_string());
         }
-        assert_eq!(&*metrics.label_for("another"), OTHER);
+        assert_eq!(&*metrics.label_for("another"), OTHER_METHOD);
         assert_eq!(&*metrics.label_for("0"), "0");
     }
 }

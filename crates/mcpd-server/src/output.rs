@@ -74,7 +74,7 @@ async fn interpret<R: Send + 'static>(
     outcome: Outcome,
     read: impl FnOnce(&Script, &Outcome) -> RunResult<R> + Send + 'static,
 ) -> RunResult<R> {
-    if script.spec.output == OutputFormat::Text && outcome.stdout.head.len() <= text::KEPT {
+    if script.spec.output == OutputFormat::Text && outcome.stdout.head.len() <= text::MAX_TEXT_END {
         return read(&script, &outcome);
     }
     tokio::task::spawn_blocking(move || read(&script, &outcome))

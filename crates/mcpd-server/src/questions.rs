@@ -16,7 +16,7 @@ use crate::outbox::Outbox;
 use crate::sync::lock;
 
 /// Time for a person to answer.
-const PATIENCE: Duration = Duration::from_secs(600);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Response of a client: a result, or the error of a refusal.
 type Answer = Result<Box<RawValue>, ErrorObject>;
@@ -103,10 +103,10 @@ impl Questions {
         jsonrpc::replace_nul(&mut message);
         let gone = || Unanswered::NotAsked("the client does not listen");
         outbox.send(message.into()).await.map_err(|_| gone())?;
-        match tokio::time::timeout(PATIENCE, answer).await {
+        match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
             Ok(answer) => answer.map_err(|_| gone())?.map_err(Unanswered::Declined),
             Err(_) => Err(Unanswered::Declined(ErrorObject::internal_error(format!(
-                "the client did not answer within {PATIENCE:?}"
+                "the client did not answer within {ANSWER_TIMEOUT:?}"
             )))),
         }
     }

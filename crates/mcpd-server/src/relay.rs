@@ -30,14 +30,14 @@ use crate::sync::lock;
 
 /// Delay after the first printed line before any is sent: a run that ends within it sends only
 /// its result.
-const QUIET: Duration = Duration::from_millis(250);
+const FIRST_LINES_DELAY: Duration = Duration::from_millis(250);
 /// Maximum number of printed lines sent in a [`WINDOW`]; of more, the last.
-const LINES: usize = 20;
+const MAX_LINES_PER_WINDOW: usize = 20;
 const WINDOW: Duration = Duration::from_secs(1);
 /// Maximum length of a line that is sent, in bytes.
-const LENGTH: usize = 1024;
+const MAX_LINE_LENGTH: usize = 1024;
 /// Longest time without progress for a caller that wants it. Many give up after 60 s of silence.
-const HEARTBEAT: Duration = Duration::from_secs(10);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 /// Progress per line of a script: so small that numbers of the script still increase after a
 /// million lines.
 const SCRIPT_STEP: f64 = 1e-6;
@@ -209,7 +209,7 @@ impl<'a> Relay<'a> {
         if !self.is_wanted {
             return run.await;
         }
-        let mut timer = pin!(sleep_until(Instant::now() + HEARTBEAT));
+        let mut timer = pin!(sleep_until(Instant::now() + HEARTBEAT_INTERVAL));
         poll_fn(|cx| {
             if let Poll::Ready(ended) = run.as_mut().poll(cx) {
                 self.tell();
@@ -247,7 +247,7 @@ impl<'a> Relay<'a> {
     /// before them.
     fn tell_lines(&self, state: &mut State, now: Instant) {
         state.told.retain(|at| now < *at + WINDOW);
-        let places = LINES - state.told.len();
+        let places = MAX_LINES_PER_WINDOW - state.told.len();
         while state.queue.len() > places {
             state.queue.pop_front();
             state.left_out += 1;
@@ -294,12 +294,12 @@ impl<'a> Relay<'a> {
 impl State {
     fn print(&mut self, stream: Stream, bytes: &[u8], continues: bool) {
         self.quiet_until
-            .get_or_insert_with(|| Instant::now() + QUIET);
-        if self.queue.len() == LINES {
+            .get_or_insert_with(|| Instant::now() + FIRST_LINES_DELAY);
+        if self.queue.len() == MAX_LINES_PER_WINDOW {
             self.queue.pop_front();
             self.left_out += 1;
         }
-        let kept = &bytes[..bytes.len().min(LENGTH)];
+        let kept = &bytes[..bytes.len().min(MAX_LINE_LENGTH)];
         self.queue.push_back(Printed {
             stream,
             bytes: kept.to_vec(),
@@ -317,13 +317,13 @@ impl State {
 
     fn lines_due(&self) -> Option<Instant> {
         let quiet = self.quiet_until.filter(|_| !self.queue.is_empty())?;
-        let is_full = self.told.len() == LINES;
+        let is_full = self.told.len() == MAX_LINES_PER_WINDOW;
         let place = self.told.front().filter(|_| is_full).map(|at| *at + WINDOW);
         Some(place.map_or(quiet, |place| place.max(quiet)))
     }
 
     fn heartbeat_due(&self) -> Option<Instant> {
-        self.side.wants_progress().then(|| self.heard + HEARTBEAT)
+        self.side.wants_progress().then(|| self.heard + HEARTBEAT_INTERVAL)
     }
 }
 

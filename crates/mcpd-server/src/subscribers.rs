@@ -94,7 +94,7 @@ impl Load {
 }
 
 /// Maximum load of one caller: its listeners, and the bytes of their subscriptions.
-const MOST: Load = Load {
+const MAX_LOAD: Load = Load {
     listeners: 4096,
     bytes: 16 * 1024 * 1024,
 };
@@ -133,7 +133,7 @@ impl Members {
             listeners: load.listeners + more.listeners,
             bytes: load.bytes + more.bytes,
         };
-        let is_admitted = load.listeners <= MOST.listeners && load.bytes <= MOST.bytes;
+        let is_admitted = load.listeners <= MAX_LOAD.listeners && load.bytes <= MAX_LOAD.bytes;
         if is_admitted {
             self.counted.insert(Arc::clone(caller), load);
         }
@@ -324,7 +324,7 @@ mod tests {
     fn a_caller_has_so_many_listeners_at_most() {
         let subscribers = Arc::new(Subscribers::default());
         let (ada, bob) = ("ada".into(), "bob".into());
-        let uri = "x".repeat(MOST.bytes / 2);
+        let uri = "x".repeat(MAX_LOAD.bytes / 2);
         let wanting = |uri: &str| Filter {
             uris: BTreeMap::from([(uri.to_owned(), uri.to_owned())]),
             ..Filter::default()
@@ -336,7 +336,7 @@ mod tests {
         assert!(subscribers.subscribe_for(&bob, wanting("a")).is_some());
         drop((first, second));
         let lists = || subscribers.subscribe_for(&ada, lists());
-        let all: Vec<_> = (0..MOST.listeners).map(|_| lists().unwrap()).collect();
+        let all: Vec<_> = (0..MAX_LOAD.listeners).map(|_| lists().unwrap()).collect();
         assert!(lists().is_none());
         drop(all);
         assert!(lists().is_some());
@@ -365,7 +365,7 @@ mod tests {
         let subscribers = Arc::new(Subscribers::default());
         let (ada, bob) = ("ada".into(), "bob".into());
         let session = |caller| subscribers.subscribe(caller, Filter::default());
-        let uri = "x".repeat(MOST.bytes);
+        let uri = "x".repeat(MAX_LOAD.bytes);
         let (first, second, other) = (session(&ada), session(&ada), session(&bob));
         assert!(first.want(&uri) && first.want(&uri));
         assert!(!second.want("a") && other.want("a"));

@@ -5,9 +5,9 @@
 use mcpd_protocol::meta::RequestMeta;
 
 /// Length of `tracestate` that every participant must pass on -- W3C Trace Context, 3.3.
-const STATE: usize = 512;
+const MAX_STATE_LENGTH: usize = 512;
 /// Length of `baggage` that every participant must pass on -- W3C Baggage, 3.3.2.
-const BAGGAGE: usize = 8192;
+const MAX_BAGGAGE_LENGTH: usize = 8192;
 
 /// Trace that a request is part of, if its caller or this server keeps one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,9 +32,9 @@ impl TraceContext {
         Self {
             // "If the vendor failed to parse `traceparent`, it MUST NOT attempt to parse
             // `tracestate`" -- W3C Trace Context, 3.3.
-            state: valid(state, |state| is_printable(state, STATE)).filter(|_| parent.is_some()),
+            state: valid(state, |state| is_printable(state, MAX_STATE_LENGTH)).filter(|_| parent.is_some()),
             parent,
-            baggage: valid(baggage, |baggage| is_printable(baggage, BAGGAGE)),
+            baggage: valid(baggage, |baggage| is_printable(baggage, MAX_BAGGAGE_LENGTH)),
         }
     }
 
@@ -79,8 +79,8 @@ fn is_parent(text: &str) -> bool {
     lengths.eq([2, 32, 16, 2]) && text.split('-').all(is_hex)
 }
 
-fn is_printable(text: &str, longest: usize) -> bool {
-    text.len() <= longest && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+fn is_printable(text: &str, max_length: usize) -> bool {
+    text.len() <= max_length && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use sha2::{Digest as _, Sha256};
 use crate::random_id;
 
 /// Previous hash of the very first record.
-const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+const FIRST_PREV_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// Maximum length of a line that is a record, in bytes. All records are far shorter.
-pub(super) const MAX_LINE: u64 = 1024 * 1024;
+pub(super) const MAX_LINE_LENGTH: u64 = 1024 * 1024;
 
 /// Maximum length that the chain adds to a record, in bytes.
-const PLACE: usize = 192;
+const MAX_POSITION_LENGTH: usize = 192;
 
 /// Maximum sequence number: every reader of JSON represents it exactly, and no log ever reaches
 /// it.
@@ -35,7 +35,7 @@ impl Default for Link {
     fn default() -> Self {
         Self {
             seq: 0,
-            hash: NOTHING.to_owned(),
+            hash: FIRST_PREV_HASH.to_owned(),
         }
     }
 }
@@ -43,7 +43,7 @@ impl Default for Link {
 impl Link {
     /// Appends the line for `record`, a JSON object, to `lines`, and moves the link to it.
     pub(super) fn append(&mut self, record: &str, lines: &mut String) {
-        lines.reserve(record.len() + PLACE);
+        lines.reserve(record.len() + MAX_POSITION_LENGTH);
         let start = lines.len();
         self.seq += 1;
         let record = record.strip_suffix('}').unwrap_or(record);
@@ -62,7 +62,7 @@ impl Link {
 
 /// Position in the chain that a line claims.
 #[derive(Debug, Deserialize)]
-pub(super) struct Place {
+pub(super) struct ChainPosition {
     pub(super) seq: u64,
     pub(super) prev: String,
     pub(super) hash: String,
@@ -71,7 +71,7 @@ pub(super) struct Place {
     pub(super) is_intact: bool,
 }
 
-impl Place {
+impl ChainPosition {
     /// Reads a line; `None` if it is not a record.
     pub(super) fn read(line: &str) -> Option<Self> {
         let place: Option<Self> = serde_json::from_str(line).ok();
@@ -119,7 +119,7 @@ mod tests {
     #[track_caller]
     fn check(damage: impl Fn(&str) -> String, is_intact: Option<bool>) {
         let line = line(&mut Link::default(), r#"{"a":1}"#);
-        let place = Place::read(&damage(line.trim_end()));
+        let place = ChainPosition::read(&damage(line.trim_end()));
         assert_eq!(place.map(|place| place.is_intact), is_intact);
     }
 
@@ -149,7 +149,7 @@ mod tests {
         let first = line(&mut link, "{\"a\":1}");
         let after_first = link.clone();
         let second = line(&mut link, "{\"a\":2}");
-        let read = |line: &str| Place::read(line.trim_end()).unwrap();
+        let read = |line: &str| ChainPosition::read(line.trim_end()).unwrap();
         assert!(read(&first).follows(&Link::default()));
         assert!(read(&second).follows(&after_first));
         assert!(!read(&second).follows(&Link::default()));
@@ -162,7 +162,7 @@ mod tests {
         let forged = "{\"a\":[1,\n{\"seq\":9}\n]}";
         let line = line(&mut Link::default(), forged);
         assert_eq!(line.lines().count(), 1);
-        let place = Place::read(line.trim_end()).unwrap();
+        let place = ChainPosition::read(line.trim_end()).unwrap();
         assert!(place.is_intact && place.follows(&Link::default()));
     }
 

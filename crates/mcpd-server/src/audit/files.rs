@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 use same_file::Handle;
 use serde_json::json;
 
-use super::chain::{Link, MAX_LINE, Place};
+use super::chain::{Link, MAX_LINE_LENGTH, ChainPosition};
 use super::record;
 use crate::own_files::regain;
 use crate::regular_file;
 
 /// Sizes of the end of a file that are read in search of its last record, in bytes: the second if
 /// the first does not contain it.
-const ENDS: [u64; 2] = [64 * 1024, MAX_LINE];
+const TAIL_SIZES: [u64; 2] = [64 * 1024, MAX_LINE_LENGTH];
 
 /// First bytes of every record.
-const OPENING: &[u8] = br#"{"timestamp":""#;
+const RECORD_START: &[u8] = br#"{"timestamp":""#;
 
 /// A log from the writer's point of view.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ pub(super) struct Files {
 
 /// Newest file as this writer left it.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct WrittenState {
     file: File,
     /// Length of the file.
     length: u64,
@@ -78,8 +78,8 @@ impl Files {
     pub(super) fn append(
         &self,
         records: &[String],
-        written: Option<Written>,
-    ) -> io::Result<Written> {
+        written: Option<WrittenState>,
+    ) -> io::Result<WrittenState> {
         let mut notes = self.regain();
         let unchanged = written.and_then(|written| self.reopen(written));
         let (mut file, whole, mut link) = match unchanged {
@@ -101,7 +101,7 @@ impl Files {
         // Closing the file would release the lock, except while a process being started holds a
         // copy of the descriptor.
         file.unlock().ok();
-        result.map(|()| Written {
+        result.map(|()| WrittenState {
             length: whole + lines.len() as u64,
             file,
             link,
@@ -124,7 +124,7 @@ impl Files {
 
     /// Does what [`open`](Self::open) does, without reading the file, if it is unchanged. The
     /// length shows that, as every writer appends.
-    fn reopen(&self, Written { file, length, link }: Written) -> Option<(File, u64, Link)> {
+    fn reopen(&self, WrittenState { file, length, link }: WrittenState) -> Option<(File, u64, Link)> {
         file.lock().ok()?;
         let is_unchanged =
             length < self.max_size && file.metadata().is_ok_and(|file| file.len() == length);
@@ -241,7 +241,7 @@ impl Files {
 
 impl End {
     fn of(file: &mut File, length: u64) -> io::Result<Self> {
-        for size in ENDS {
+        for size in TAIL_SIZES {
             let start = length.saturating_sub(size);
             let mut bytes = Vec::new();
             file.seek(SeekFrom::Start(start))?;
@@ -258,7 +258,7 @@ impl End {
                 .rev()
             {
                 let text = str::from_utf8(&line[..line.len() - 1]);
-                if let Some(place) = text.ok().and_then(Place::read) {
+                if let Some(place) = text.ok().and_then(ChainPosition::read) {
                     return Ok(Self::Record(Last {
                         link: place.link(),
                         damaged: (whole - end) as u64,
@@ -268,7 +268,7 @@ impl End {
                 end -= line.len();
             }
             // A torn first record has no line end, but begins like every record.
-            let is_ours = || bytes.iter().zip(OPENING).all(|(byte, ours)| byte == ours);
+            let is_ours = || bytes.iter().zip(RECORD_START).all(|(byte, ours)| byte == ours);
             if start == 0 {
                 return Ok(if whole == 0 && is_ours() {
                     Self::Beginning

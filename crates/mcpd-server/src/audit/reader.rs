@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use same_file::Handle;
 
-use super::chain::{Link, MAX_LINE, Place};
+use super::chain::{Link, MAX_LINE_LENGTH, ChainPosition};
 use super::files::readable;
 
 /// Maximum number of reported faults.
@@ -146,7 +146,7 @@ impl Source {
     /// ends there.
     fn part(&mut self) -> io::Result<(Vec<u8>, bool)> {
         let mut bytes = Vec::new();
-        let mut bounded = (&mut self.bytes).take(MAX_LINE);
+        let mut bounded = (&mut self.bytes).take(MAX_LINE_LENGTH);
         bounded.read_until(b'\n', &mut bytes)?;
         let is_end = bytes.pop_if(|byte| *byte == b'\n').is_some();
         Ok((bytes, is_end))
@@ -256,7 +256,7 @@ pub fn verify(file: &Path) -> io::Result<Verified> {
     for line in Records::open(file)? {
         let line = line?;
         // The altered or shortened text could pass for a valid record.
-        let place = Place::read(&line.text).filter(|_| line.is_verbatim);
+        let place = ChainPosition::read(&line.text).filter(|_| line.is_verbatim);
         let kind = match place {
             _ if !line.is_whole => Some(FaultKind::Torn { bytes: line.length }),
             None => {
@@ -282,7 +282,7 @@ pub fn verify(file: &Path) -> io::Result<Verified> {
 }
 
 impl Verified {
-    fn count(&mut self, place: &Place) {
+    fn count(&mut self, place: &ChainPosition) {
         if self.records == 0 {
             self.first = place.seq;
         }
@@ -293,7 +293,7 @@ impl Verified {
 }
 
 /// Returns the fault of a record that comes after `before`, and makes it the new `before`.
-fn fault(place: Place, before: &mut Option<Link>) -> Option<FaultKind> {
+fn fault(place: ChainPosition, before: &mut Option<Link>) -> Option<FaultKind> {
     let expected = match before.take() {
         Some(before) => before,
         None if place.seq <= 1 => Link::default(),

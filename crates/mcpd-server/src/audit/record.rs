@@ -13,10 +13,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::own_files::Regained;
 
 /// White space of JSON other than the space.
-const BREAKS: [char; 3] = ['\n', '\r', '\t'];
+const LINE_BREAKS: [char; 3] = ['\n', '\r', '\t'];
 
 /// Initial capacity in bytes, enough for most records.
-const USUAL: usize = 512;
+const INITIAL_CAPACITY: usize = 512;
 
 /// Fields of a record, in the order of the file.
 #[derive(Debug, Serialize)]
@@ -112,7 +112,7 @@ impl<'a> Record<'a> {
 
     /// Encodes the record on one line. Nothing in it controls a terminal or hides from a reader.
     pub(super) fn encode(&self) -> String {
-        let mut json = Vec::with_capacity(USUAL);
+        let mut json = Vec::with_capacity(INITIAL_CAPACITY);
         serde_json::to_writer(&mut json, self).expect("a record has string keys only");
         let mut json = String::from_utf8(json).expect("JSON is text");
         // A loop without an early exit is vectorised; nearly all records are plain.
@@ -122,8 +122,8 @@ impl<'a> Record<'a> {
         }
         // A request sent over several lines must not look like several records. Such white space
         // can only stand between tokens.
-        if json.contains(BREAKS) {
-            json = json.replace(BREAKS, " ");
+        if json.contains(LINE_BREAKS) {
+            json = json.replace(LINE_BREAKS, " ");
         }
         if !json.contains(is_hidden) {
             return json;

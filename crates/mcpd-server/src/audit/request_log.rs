@@ -26,11 +26,11 @@ use tokio::sync::{mpsc, oneshot};
 use super::arguments::Recorder;
 use super::record::{Caller, Details, Event, Record, RunDetails, this_process};
 use super::writer::Entry;
-use super::{Arguments, Audit, Mode, Options, PATIENCE, outcomes};
+use super::{Arguments, Audit, Mode, Options, WRITE_TIMEOUT, outcomes};
 use crate::Server;
 use crate::call::INVALID_ARGUMENTS;
 use crate::context::Context;
-use crate::dispatch::{CALLS, MethodResult};
+use crate::dispatch::{CALL_METHODS, MethodResult};
 use crate::metrics::Operation;
 use crate::output::Exit;
 use crate::policy::{Policy, Redactor};
@@ -127,7 +127,7 @@ impl RequestRecord {
         method: &'static str,
         context: &Context,
     ) -> Option<Arc<AuditedRequest>> {
-        let auditor = auditor.filter(|_| CALLS.contains(&method))?;
+        let auditor = auditor.filter(|_| CALL_METHODS.contains(&method))?;
         Some(Arc::new(AuditedRequest {
             place: auditor.audit.reserve(),
             options: auditor.audit.options(),
@@ -263,7 +263,7 @@ impl RequestRecord {
         };
         let queue = &request.auditor.audit.inner.queue;
         let is_queued = request.place.is_some() && queue.try_send(entry).is_ok();
-        if is_queued && let Ok(Ok(())) = tokio::time::timeout(PATIENCE, is_written).await {
+        if is_queued && let Ok(Ok(())) = tokio::time::timeout(WRITE_TIMEOUT, is_written).await {
             return Ok(());
         }
         self.set_outcome("not-recorded");

@@ -19,20 +19,20 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::files::{Files, Written};
+use super::files::{Files, WrittenState};
 use super::record;
 use crate::sync::lock;
 
 /// Maximum number of queued records, including places reserved by open requests.
-const QUEUE: usize = 4096;
+const MAX_QUEUED_RECORDS: usize = 4096;
 /// Maximum number of records in one batch.
-const BATCH: usize = 256;
+const MAX_BATCH: usize = 256;
 
 /// Delay that collects a batch of records for which no request waits.
-const TOGETHER: Duration = Duration::from_millis(2);
+const BATCH_DELAY: Duration = Duration::from_millis(2);
 
 /// Interval of attempts while writing fails.
-const RETRY: Duration = Duration::from_millis(250);
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Record on its way to the file.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(super) struct State {
 
 struct Writer {
     files: Files,
-    written: Option<Written>,
+    written: Option<WrittenState>,
     state: Arc<State>,
     /// Number of lost records that the log reports.
     told: u64,
@@ -72,7 +72,7 @@ pub(super) fn start(
     files: Files,
     state: Arc<State>,
 ) -> io::Result<(mpsc::Sender<Entry>, std_mpsc::Receiver<()>)> {
-    let (queue, entries) = mpsc::channel(QUEUE);
+    let (queue, entries) = mpsc::channel(MAX_QUEUED_RECORDS);
     let (ending, ended) = std_mpsc::channel();
     let writer = Writer {
         files,
@@ -92,17 +92,17 @@ pub(super) fn start(
 impl Writer {
     fn run(mut self, mut entries: mpsc::Receiver<Entry>) {
         let mut batch = Vec::new();
-        while entries.blocking_recv_many(&mut batch, BATCH) > 0 {
+        while entries.blocking_recv_many(&mut batch, MAX_BATCH) > 0 {
             let is_awaited = batch.iter().any(|entry| entry.written.is_some());
-            let is_full = batch.len() == BATCH;
+            let is_full = batch.len() == MAX_BATCH;
             self.write(batch.drain(..));
             if !is_awaited && !is_full && !entries.is_closed() {
-                thread::sleep(TOGETHER);
+                thread::sleep(BATCH_DELAY);
             }
             // While writing fails, calls may be refused and no record may arrive: the end of the
             // failure must be detected without one.
             while self.is_failing() && entries.is_empty() && !entries.is_closed() {
-                thread::sleep(RETRY);
+                thread::sleep(RETRY_INTERVAL);
                 self.write(std::iter::empty());
             }
         }

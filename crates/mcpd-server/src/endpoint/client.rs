@@ -18,11 +18,11 @@ use crate::source::NO_SOURCES;
 /// Message for the caller if the failure contains nothing useful to it.
 const NO_ANSWER: &str = "The endpoint gave no valid answer. The log says why.";
 /// Maximum length of an endpoint's message that is repeated, in characters.
-const MAX_SAID: usize = 400;
+const MAX_MESSAGE_CHARS: usize = 400;
 /// Maximum length of an invalid answer that is repeated, in characters.
-const MAX_SHOWN: usize = 80;
+const MAX_EXCERPT_CHARS: usize = 80;
 /// Maximum number of lines of stderr that are logged; of more, the last.
-const MAX_LINES: usize = 20;
+const MAX_LOGGED_LINES: usize = 20;
 
 /// Configuration for running an endpoint.
 #[derive(Debug)]
@@ -112,8 +112,8 @@ impl Client {
     pub(super) fn answer(&self, outcome: &Outcome) -> Result<Answer, Unanswered> {
         let said = output::tail(&outcome.stderr);
         let lines: Vec<_> = said.lines().collect();
-        for line in &lines[lines.len().saturating_sub(MAX_LINES)..] {
-            tracing::info!("{} says: {}", self.name, excerpt(line, MAX_SAID));
+        for line in &lines[lines.len().saturating_sub(MAX_LOGGED_LINES)..] {
+            tracing::info!("{} says: {}", self.name, excerpt(line, MAX_MESSAGE_CHARS));
         }
         read(&outcome.stdout, &outcome.stderr, outcome.ending)
     }
@@ -159,7 +159,10 @@ fn refused(answer: &Answer) -> Unanswered {
     let message = message.unwrap_or("it did not say why");
     Unanswered {
         told: CallFailure::NoResult(message.to_owned()),
-        reason: format!("it answered with an error: {}", excerpt(message, MAX_SAID)),
+        reason: format!(
+            "it answered with an error: {}",
+            excerpt(message, MAX_MESSAGE_CHARS)
+        ),
     }
 }
 
@@ -169,7 +172,7 @@ fn printed(stdout: &Captured) -> String {
         total if stdout.omitted_bytes > 0 => format!("{total} bytes"),
         _ => {
             let text = stdout.to_text_lossy();
-            format!("`{}`", excerpt(text.trim_end(), MAX_SHOWN))
+            format!("`{}`", excerpt(text.trim_end(), MAX_EXCERPT_CHARS))
         }
     }
 }

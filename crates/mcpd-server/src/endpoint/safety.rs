@@ -5,7 +5,7 @@
 use mcpd_protocol::ToolAnnotations;
 
 /// Text for a tool without hints.
-const UNKNOWN: &str = "Unknown.";
+const UNKNOWN_SAFETY: &str = "Unknown.";
 
 type Hint = fn(&mut ToolAnnotations) -> &mut Option<bool>;
 
@@ -41,7 +41,7 @@ pub(super) fn of(annotations: Option<&ToolAnnotations>) -> String {
     });
     let words: Vec<_> = words.collect();
     match words.is_empty() {
-        true => UNKNOWN.to_owned(),
+        true => UNKNOWN_SAFETY.to_owned(),
         false => words.join(" "),
     }
 }

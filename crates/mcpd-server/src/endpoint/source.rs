@@ -25,13 +25,13 @@ use crate::run;
 use crate::source::{Publisher, Source, below};
 
 /// Default interval of polls.
-const REFRESH: Duration = Duration::from_secs(60);
+const DEFAULT_REFRESH: Duration = Duration::from_secs(60);
 /// Timeout of a poll.
-const LIST_TIME: Duration = Duration::from_secs(10);
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// First delay after a failure; each further failure doubles it.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum length of the command in a message, in characters.
-const MAX_COMMAND: usize = 80;
+const MAX_COMMAND_CHARS: usize = 80;
 const LIST_TOOLS: &str = "list_tools";
 
 /// Action endpoint whose tools are served. See
@@ -68,7 +68,7 @@ impl Endpoint {
             command: command.into_iter().map(Into::into).collect(),
             directory: directory.into(),
             prefix: String::new(),
-            refresh: REFRESH,
+            refresh: DEFAULT_REFRESH,
             rule: Rule::for_all(),
         }
     }
@@ -105,7 +105,7 @@ impl Endpoint {
         let policy = client.policy_for(&path.parse().map_err(wrong)?);
         let mut limits = policy.limits().clone();
         // The limit of a call does not apply to the list, without which there are no calls.
-        limits.wall = LIST_TIME;
+        limits.wall = LIST_TIMEOUT;
         let asked = Asked {
             action: LIST_TOOLS,
             tool: None,
@@ -134,7 +134,7 @@ impl Source for Endpoint {
             policy: host.policy.clone().default_rule(self.rule.clone()),
         });
         let mut known: Option<Box<RawValue>> = None;
-        let mut pause = FIRST_PAUSE;
+        let mut retry_delay = FIRST_RETRY_DELAY;
         loop {
             let wait = match self.list(&client, &host.probes).await {
                 Ok(list) => {
@@ -142,14 +142,14 @@ impl Source for Endpoint {
                         publish(&publisher, &client, &self.prefix, list.clone()).await;
                     }
                     known = Some(list);
-                    pause = FIRST_PAUSE;
+                    retry_delay = FIRST_RETRY_DELAY;
                     self.refresh
                 }
                 Err(fault) => {
                     publisher.fail(fault);
                     known = None;
-                    let wait = pause;
-                    pause = self.refresh.min(pause * 2);
+                    let wait = retry_delay;
+                    retry_delay = self.refresh.min(retry_delay * 2);
                     wait
                 }
             };
@@ -195,7 +195,7 @@ async fn publish(publisher: &Publisher, client: &Arc<Client>, prefix: &str, list
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let command = excerpt(&self.command.join(" "), MAX_COMMAND);
+        let command = excerpt(&self.command.join(" "), MAX_COMMAND_CHARS);
         write!(f, "the endpoint `{command}`")
     }
 }

@@ -26,7 +26,7 @@ use crate::session::Introduction;
 
 /// Maximum size of the capabilities and the name that a client sends in `initialize`, in bytes:
 /// they are kept as long as the session.
-const MAX_INTRODUCTION: usize = 16 * 1024;
+const MAX_INTRODUCTION_BYTES: usize = 16 * 1024;
 
 /// Answers `server/discover`.
 pub(crate) fn discover(server: Server, context: Context) -> Handled {
@@ -90,11 +90,11 @@ fn check_length(params: &Params<'_>) -> Result<(), ErrorObject> {
     }
     let kept: Kept<'_> = params.parse()?;
     let kept = kept.capabilities.into_iter().chain(kept.client_info);
-    if kept.map(|value| value.get().len()).sum::<usize>() <= MAX_INTRODUCTION {
+    if kept.map(|value| value.get().len()).sum::<usize>() <= MAX_INTRODUCTION_BYTES {
         return Ok(());
     }
     Err(ErrorObject::invalid_params(format!(
-        "`capabilities` and `clientInfo` have {MAX_INTRODUCTION} bytes at most, together"
+        "`capabilities` and `clientInfo` have {MAX_INTRODUCTION_BYTES} bytes at most, together"
     )))
 }
 

@@ -27,7 +27,7 @@ use crate::source::{self, EntryBody, RemoteResource};
 use crate::tool::{Script, raw};
 
 /// Maximum size of a state, in bytes: a truncated state would be a different one.
-const MAX_STATE: usize = 16 << 20;
+const MAX_STATE_BYTES: usize = 16 << 20;
 
 /// Reads a resource, listed or made from a template.
 pub(crate) fn read(
@@ -173,7 +173,7 @@ async fn ask_state(
     context: &Context,
 ) -> Result<String, ErrorObject> {
     let mut limits = script.policy.limits().clone();
-    limits.capture_head = limits.capture_head.max(MAX_STATE);
+    limits.capture_head = limits.capture_head.max(MAX_STATE_BYTES);
     let command = script.state_command().limits(limits);
     let ended = execute((server, context), Job::of(script), command, |_| {}).await;
     context.record.add_run(&ended, Exit::of);

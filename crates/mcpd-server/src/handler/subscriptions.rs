@@ -37,10 +37,10 @@ use crate::tasks;
 /// Maximum number of resources that one client may subscribe to, and of tasks.
 const MAX_URIS: usize = 256;
 /// Maximum length of a subscribed URI or task id, in bytes: they are kept.
-const MAX_URI: usize = 8 * 1024;
+const MAX_URI_LENGTH: usize = 8 * 1024;
 
 /// Error for a caller that exceeds its load of subscriptions.
-const CROWDED: &str = "too many subscriptions";
+const TOO_MANY_SUBSCRIPTIONS: &str = "too many subscriptions";
 
 /// Sends changes to the client until it disconnects or cancels, or the server stops.
 pub(crate) fn listen(
@@ -68,7 +68,8 @@ pub(crate) fn listen(
         // two.
         let caller = context.principal.shared_name();
         let subscription = server.subscribers().subscribe_for(caller, filter);
-        let subscription = subscription.ok_or_else(|| quota::overload_error(CROWDED))?;
+        let subscription =
+            subscription.ok_or_else(|| quota::overload_error(TOO_MANY_SUBSCRIPTIONS))?;
         let outbox = &context.side.outbox;
         send(outbox, acknowledgement).await;
         let forward = async {
@@ -143,7 +144,7 @@ pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult 
         return Err(too_many());
     }
     if !session.subscription.want(&params.uri) {
-        return Err(quota::overload_error(CROWDED));
+        return Err(quota::overload_error(TOO_MANY_SUBSCRIPTIONS));
     }
     Ok(lifecycle::empty())
 }
@@ -274,11 +275,11 @@ fn check(wanted: &[String]) -> Result<(), ErrorObject> {
 }
 
 fn check_length(uri: &str) -> Result<(), ErrorObject> {
-    if uri.len() <= MAX_URI {
+    if uri.len() <= MAX_URI_LENGTH {
         return Ok(());
     }
     Err(ErrorObject::invalid_params(format!(
-        "the URI of a resource to subscribe to, or the id of a task, has {MAX_URI} bytes at most"
+        "the URI of a resource to subscribe to, or the id of a task, has {MAX_URI_LENGTH} bytes at most"
     )))
 }
 

@@ -12,7 +12,7 @@ use mcpd_protocol::{ResourceBody, ResourceContents};
 const READABLE_IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// Type of unknown bytes.
-pub(super) const UNKNOWN: &str = "application/octet-stream";
+pub(super) const UNKNOWN_TYPE: &str = "application/octet-stream";
 
 /// Returns whether models read images of this type.
 pub(super) fn is_readable(image_type: &str) -> bool {
@@ -54,7 +54,7 @@ pub(crate) fn contents(uri: &str, listed: Option<&str>, bytes: Vec<u8>) -> Resou
     let image_type = type_of(&bytes, "image/");
     let (body, guess) = match text_of(bytes) {
         Ok(text) => (ResourceBody::Text(text), "text/plain"),
-        Err(bytes) => (ResourceBody::Blob(STANDARD.encode(bytes)), UNKNOWN),
+        Err(bytes) => (ResourceBody::Blob(STANDARD.encode(bytes)), UNKNOWN_TYPE),
     };
     let is_image = |listed: &&str| listed.starts_with("image/");
     let mime_type = match (listed, image_type) {
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn content_with_nul_is_a_blob() {
         check(Some("text/plain"), b"a\0b", "text/plain", false);
-        check(None, b"a\0b", UNKNOWN, false);
+        check(None, b"a\0b", UNKNOWN_TYPE, false);
         check(None, b"ab\r\n", "text/plain", true);
     }
 

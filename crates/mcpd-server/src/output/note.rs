@@ -10,14 +10,14 @@ use super::exit::{Exit, describe_ending};
 use super::text::tail;
 
 /// Member of a block's `_meta` that marks it as a note.
-const MARK: &str = "mcpd/note";
+const NOTE_KEY: &str = "mcpd/note";
 
 /// Returns a note.
 fn note(text: impl Into<String>) -> ContentBlock {
     let mut block = ContentBlock::text(text);
     if let ContentBlock::Text(content) = &mut block {
         let mut meta = Meta::new();
-        meta.insert(MARK.to_owned(), json!(true));
+        meta.insert(NOTE_KEY.to_owned(), json!(true));
         content.meta = Some(meta);
     }
     block
@@ -29,7 +29,7 @@ pub(crate) fn is_note(block: &ContentBlock) -> bool {
         return false;
     };
     let meta = content.meta.as_ref();
-    meta.is_some_and(|meta| meta.contains_key(MARK))
+    meta.is_some_and(|meta| meta.contains_key(NOTE_KEY))
 }
 
 /// Describes a failed run, with the end of its stderr and with `subject` as the subject.

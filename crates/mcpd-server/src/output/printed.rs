@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::media::is_text;
 
 /// Maximum length of a faulty piece in a message, in characters.
-const EXCERPT: usize = 120;
+const MAX_EXCERPT_CHARS: usize = 120;
 
 /// Reason why an output does not fit its format, as a fragment.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Fault {
     fn at(place: impl fmt::Display, what: impl fmt::Display, piece: &str) -> Self {
         Self(format!(
             "`{place}`: {what}, in `{}`",
-            excerpt(piece, EXCERPT)
+            excerpt(piece, MAX_EXCERPT_CHARS)
         ))
     }
 }
@@ -96,7 +96,7 @@ impl<'a> Object<'a> {
         let members = serde_json::from_str(value.get()).map_err(|_| {
             Fault(format!(
                 "expected a JSON object, found `{}`",
-                excerpt(value.get(), EXCERPT)
+                excerpt(value.get(), MAX_EXCERPT_CHARS)
             ))
         })?;
         Ok(Self { members })
@@ -166,7 +166,7 @@ pub(super) fn plain(message: &str) -> String {
             "sequence" => "an array".to_owned(),
             "map" => "an object".to_owned(),
             "null" => "`null`".to_owned(),
-            other => format!("the {}", excerpt(other, EXCERPT)),
+            other => format!("the {}", excerpt(other, MAX_EXCERPT_CHARS)),
         };
         return format!("expected {expected}, found {found}");
     }

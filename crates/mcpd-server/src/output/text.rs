@@ -13,7 +13,7 @@ use crate::archive::Shelf;
 
 /// Maximum length of each end of an output that is given as text although it should be JSON, in
 /// bytes.
-pub(super) const KEPT: usize = 64 * 1024;
+pub(super) const MAX_TEXT_END: usize = 64 * 1024;
 
 /// Length of the end of stderr that the result of a failed run repeats, in bytes.
 const STDERR_TAIL: usize = 4096;
@@ -87,10 +87,10 @@ pub(super) fn mark_failure(result: &mut CallToolResult, exit: &Exit) {
 pub(super) fn shortened(stdout: &Captured) -> Captured {
     let mut shortened = stdout.terminal_view().clone();
     let (head, tail) = (&mut shortened.head, &mut shortened.tail);
-    if head.len() > 2 * KEPT {
-        let mut rest = head.split_off(KEPT);
+    if head.len() > 2 * MAX_TEXT_END {
+        let mut rest = head.split_off(MAX_TEXT_END);
         if tail.is_empty() {
-            *tail = rest.split_off(rest.len() - KEPT);
+            *tail = rest.split_off(rest.len() - MAX_TEXT_END);
         }
         shortened.omitted_bytes += rest.len() as u64;
     }

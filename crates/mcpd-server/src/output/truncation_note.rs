@@ -3,7 +3,7 @@
 use mcpd_exec::{Captured, Stream};
 use mcpd_protocol::{ContentBlock, Resource};
 
-use crate::archive::{LIFETIME, Shelf};
+use crate::archive::{OUTPUT_LIFETIME, Shelf};
 
 /// Returns the note and the link to the whole of `output`; empty if it is not kept.
 pub(super) fn content(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<ContentBlock> {
@@ -19,7 +19,7 @@ pub(super) fn content(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<C
         0 => "All of them".to_owned(),
         _ => format!("The first {} of them", kept.size()),
     };
-    let minutes = LIFETIME.as_secs() / 60;
+    let minutes = OUTPUT_LIFETIME.as_secs() / 60;
     let note = format!(
         "The text above is only a part of the {total} bytes that were printed on {stream}. {readable} can be read for {minutes} minutes as the resource {uri}"
     );

@@ -59,7 +59,7 @@ async fn lines_of_a_command_are_told_while_it_runs() {
     let run = async {
         sleep(Duration::from_secs(1)).await;
         out(&relay, "one");
-        sleep(QUIET + MILLIS_100).await;
+        sleep(FIRST_LINES_DELAY + MILLIS_100).await;
         assert_eq!(heard(&mut messages), ["info one", "1 one"]);
         err(&relay, "two\r");
         out(&relay, "");
@@ -91,9 +91,9 @@ async fn of_many_lines_the_last_are_told_and_the_others_counted() {
         for line in 1..=1000 {
             out(&relay, &line.to_string());
         }
-        sleep(QUIET + MILLIS_100).await;
+        sleep(FIRST_LINES_DELAY + MILLIS_100).await;
         let first = heard(&mut messages);
-        assert_eq!(first.len(), 2 * LINES);
+        assert_eq!(first.len(), 2 * MAX_LINES_PER_WINDOW);
         assert_eq!(first[0], "info [… 980 lines] 981");
         assert_eq!(first[39], "20 1000");
         for line in 1001..=1100 {
@@ -103,7 +103,7 @@ async fn of_many_lines_the_last_are_told_and_the_others_counted() {
         assert_eq!(heard(&mut messages), [""; 0]);
         sleep(WINDOW / 2).await;
         let second = heard(&mut messages);
-        assert_eq!(second.len(), 2 * LINES);
+        assert_eq!(second.len(), 2 * MAX_LINES_PER_WINDOW);
         assert_eq!(second[1], "21 [… 80 lines] 1081");
     };
     relay.during(pin!(run)).await;
@@ -114,7 +114,7 @@ async fn a_script_that_counts_keeps_its_own_numbers() {
     let (relay, mut messages) = relay(Speaker::TextScript);
     let run = async {
         out(&relay, "begin");
-        sleep(QUIET + MILLIS_100).await;
+        sleep(FIRST_LINES_DELAY + MILLIS_100).await;
         err(&relay, "PROGRESS 1/3 first");
         err(&relay, "WARNING look");
         out(&relay, "printed");
@@ -139,7 +139,7 @@ async fn what_makes_sense_as_a_whole_only_is_not_told_line_by_line() {
     let run = async {
         out(&relay, "{");
         err(&relay, "reading");
-        sleep(QUIET + MILLIS_100).await;
+        sleep(FIRST_LINES_DELAY + MILLIS_100).await;
     };
     relay.during(pin!(run)).await;
     assert_eq!(heard(&mut messages), ["info reading"]);
@@ -197,13 +197,13 @@ fn a_long_line_of_a_script_is_one_message() {
 async fn a_long_line_is_cut() {
     let (relay, mut messages) = relay(Speaker::Command);
     let run = async {
-        relay.hear(Stream::Stdout, &[b'x'; 2 * LENGTH], true);
+        relay.hear(Stream::Stdout, &[b'x'; 2 * MAX_LINE_LENGTH], true);
         relay.hear(Stream::Stdout, b"its end", false);
         out(&relay, "next");
-        sleep(QUIET).await;
+        sleep(FIRST_LINES_DELAY).await;
     };
     relay.during(pin!(run)).await;
-    let cut = "x".repeat(LENGTH) + "…";
+    let cut = "x".repeat(MAX_LINE_LENGTH) + "…";
     let expected = [
         format!("info {cut}"),
         format!("1 {cut}"),

@@ -113,7 +113,7 @@ fn a_torn_first_record_is_removed_too() {
 
 #[test]
 fn lines_that_are_no_records_stay_where_they_are() {
-    for lines in ["a letter\n", "{}\n\n", &"x\n".repeat(ENDS[0] as usize)] {
+    for lines in ["a letter\n", "{}\n\n", &"x\n".repeat(TAIL_SIZES[0] as usize)] {
         let (_directory, files) = log(u64::MAX, 1);
         append(&files, 1..=2);
         append_raw(&files, lines);
@@ -158,7 +158,7 @@ fn what_is_no_log_is_put_aside_unharmed_and_takes_no_place() {
 fn a_long_record_is_found_at_the_end() {
     let (_directory, files) = log(u64::MAX, 1);
     append(&files, [1]);
-    let long = record(2).replace('2', &"x".repeat(3 * ENDS[0] as usize));
+    let long = record(2).replace('2', &"x".repeat(3 * TAIL_SIZES[0] as usize));
     files.append(&[long], None).unwrap();
     append(&files, [3]);
     check(&files, 1, 3);

@@ -111,7 +111,7 @@ fn a_record_that_was_written_anew_is_found() {
     // The hash fits: a forger who knows the format computes it.
     check(
         |lines| {
-            let mut link = Place::read(lines[1].trim_end()).unwrap().link();
+            let mut link = ChainPosition::read(lines[1].trim_end()).unwrap().link();
             lines[2].clear();
             link.append(r#"{"method":"x"}"#, &mut lines[2]);
         },
@@ -124,7 +124,7 @@ fn a_number_that_no_record_has_is_found() {
     // The hash fits, and the records after it are linked.
     check(
         |lines| {
-            let mut link = Place::read(lines[1].trim_end()).unwrap().link();
+            let mut link = ChainPosition::read(lines[1].trim_end()).unwrap().link();
             link.seq = u64::MAX - 1;
             lines.truncate(2);
             for name in ["x", "y"] {
@@ -181,7 +181,7 @@ fn what_is_too_long_for_a_record_is_none_and_is_not_read_whole() {
         let (start, end) = line.split_at(1);
         start.to_owned() + &" ".repeat(length - line.len()) + end
     };
-    for length in [MAX_LINE as usize + 1, 3 * MAX_LINE as usize] {
+    for length in [MAX_LINE_LENGTH as usize + 1, 3 * MAX_LINE_LENGTH as usize] {
         let (_directory, files) = log();
         let text = fs::read_to_string(&files.path).unwrap();
         let third = text.split_inclusive('\n').nth(2).unwrap();
@@ -190,13 +190,13 @@ fn what_is_too_long_for_a_record_is_none_and_is_not_read_whole() {
         let mut lines = Records::open(&files.path).unwrap().map(Result::unwrap);
         let line = lines.by_ref().nth(2).unwrap();
         assert_eq!(line.length, length as u64 - 1);
-        assert!(line.text.len() as u64 <= MAX_LINE && line.is_whole);
+        assert!(line.text.len() as u64 <= MAX_LINE_LENGTH && line.is_whole);
         assert_eq!(lines.next().unwrap().number, 4);
         let verified = verify(&files.path).unwrap();
         assert_eq!(verified.records, 4 + u64::from(line.is_verbatim));
         assert_eq!(verified.faults[0].line, 3);
     }
-    let torn = "x".repeat(2 * MAX_LINE as usize);
+    let torn = "x".repeat(2 * MAX_LINE_LENGTH as usize);
     check(
         |lines| lines.push(torn),
         &[(6, "the record is torn after 2097152 bytes")],
