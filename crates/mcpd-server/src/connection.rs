@@ -366,7 +366,8 @@ impl Connection {
 
     fn conversation(&self, peer: &PeerContext) -> Conversation {
         let conversation = lock(&self.conversation).clone();
-        conversation.unwrap_or_else(|| self.begin(Introduction::none(VERSION_WITHOUT_INITIALIZE), peer))
+        conversation
+            .unwrap_or_else(|| self.begin(Introduction::none(VERSION_WITHOUT_INITIALIZE), peer))
     }
 }
 

@@ -323,7 +323,9 @@ impl State {
     }
 
     fn heartbeat_due(&self) -> Option<Instant> {
-        self.side.wants_progress().then(|| self.heard + HEARTBEAT_INTERVAL)
+        self.side
+            .wants_progress()
+            .then(|| self.heard + HEARTBEAT_INTERVAL)
     }
 }
 

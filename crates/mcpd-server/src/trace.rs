@@ -32,7 +32,8 @@ impl TraceContext {
         Self {
             // "If the vendor failed to parse `traceparent`, it MUST NOT attempt to parse
             // `tracestate`" -- W3C Trace Context, 3.3.
-            state: valid(state, |state| is_printable(state, MAX_STATE_LENGTH)).filter(|_| parent.is_some()),
+            state: valid(state, |state| is_printable(state, MAX_STATE_LENGTH))
+                .filter(|_| parent.is_some()),
             parent,
             baggage: valid(baggage, |baggage| is_printable(baggage, MAX_BAGGAGE_LENGTH)),
         }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use same_file::Handle;
 use serde_json::json;
 
-use super::chain::{Link, MAX_LINE_LENGTH, ChainPosition};
+use super::chain::{ChainPosition, Link, MAX_LINE_LENGTH};
 use super::record;
 use crate::own_files::regain;
 use crate::regular_file;
@@ -124,7 +124,10 @@ impl Files {
 
     /// Does what [`open`](Self::open) does, without reading the file, if it is unchanged. The
     /// length shows that, as every writer appends.
-    fn reopen(&self, WrittenState { file, length, link }: WrittenState) -> Option<(File, u64, Link)> {
+    fn reopen(
+        &self,
+        WrittenState { file, length, link }: WrittenState,
+    ) -> Option<(File, u64, Link)> {
         file.lock().ok()?;
         let is_unchanged =
             length < self.max_size && file.metadata().is_ok_and(|file| file.len() == length);
@@ -268,7 +271,12 @@ impl End {
                 end -= line.len();
             }
             // A torn first record has no line end, but begins like every record.
-            let is_ours = || bytes.iter().zip(RECORD_START).all(|(byte, ours)| byte == ours);
+            let is_ours = || {
+                bytes
+                    .iter()
+                    .zip(RECORD_START)
+                    .all(|(byte, ours)| byte == ours)
+            };
             if start == 0 {
                 return Ok(if whole == 0 && is_ours() {
                     Self::Beginning

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use same_file::Handle;
 
-use super::chain::{Link, MAX_LINE_LENGTH, ChainPosition};
+use super::chain::{ChainPosition, Link, MAX_LINE_LENGTH};
 use super::files::readable;
 
 /// Maximum number of reported faults.

@@ -94,17 +94,17 @@ pub const DEFAULT_MAX_CONNECTIONS: usize = 16 * 1024;
 /// Default size of the events that each session keeps for clients that reconnect, in bytes.
 pub const DEFAULT_RESUME_BUFFER: usize = 1024 * 1024;
 /// Time for a new connection to send its first request.
-const FIRST: Duration = Duration::from_secs(10);
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Idle timeout: time for which a connection without an open request is kept.
-const IDLE: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval of the HTTP/2 keep-alive pings on a quiet connection.
-const PING: Duration = Duration::from_secs(15);
+const PING_INTERVAL: Duration = Duration::from_secs(15);
 /// Maximum number of open requests on an HTTP/2 connection.
 const MAX_STREAMS: u32 = 256;
 /// Time for which connections may continue when the server stops.
-const DRAIN: Duration = Duration::from_secs(3);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 /// Delay after a failed accept, for instance without a free descriptor.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// HTTP/1 and HTTP/2, detected by the first bytes; shared, as connections would have a copy each.
 static PROTOCOLS: LazyLock<Builder<Carrier>> = LazyLock::new(protocols);
@@ -221,13 +221,13 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
                     tracing::warn!(%error, "failed to accept a connection");
                 }
                 is_failing = true;
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
     drop(listener);
     let drained = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(DRAIN, drained).await.is_err() {
+    if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {
         tracing::warn!("connections that did not end in time are closed");
     }
     Ok(())
@@ -236,7 +236,7 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
 /// Serves one connection, from its first byte to its end.
 async fn connection(client: Accepted, router: Arc<Router>) {
     let begin = Instant::now();
-    let activity = Activity::new(begin, FIRST);
+    let activity = Activity::new(begin, FIRST_REQUEST_TIMEOUT);
     let peer = client.peer;
     let mut stream = TimeoutStream::new(peer.clone());
     stream.set_write_timeout(Some(router.write_timeout));
@@ -265,7 +265,7 @@ async fn encrypted(
     activity: Activity,
 ) {
     let address = peer.address();
-    match tokio::time::timeout_at(begin + FIRST, tls.accept(stream)).await {
+    match tokio::time::timeout_at(begin + FIRST_REQUEST_TIMEOUT, tls.accept(stream)).await {
         Ok(Ok(stream)) => {
             let peer = peer.encrypted(tls::certificate(&stream));
             requests(stream, &PROTOCOLS, peer, router, activity).await;
@@ -291,7 +291,7 @@ async fn requests(
     let seen = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let peer = peer.clone().speaking(request.version());
-        let (router, open) = (Arc::clone(&router), seen.begin(IDLE));
+        let (router, open) = (Arc::clone(&router), seen.begin(IDLE_TIMEOUT));
         // The watch starts first: the client's end of stream may have come with the request.
         let awaited = peer.await_answer();
         // A boxed future lives as long as the request, and not as long as the connection.
@@ -310,7 +310,7 @@ async fn requests(
             // Open requests continue, and an HTTP/2 client learns that it has to reconnect for
             // more.
             connection.as_mut().graceful_shutdown();
-            activity.limit(DRAIN);
+            activity.limit(DRAIN_TIMEOUT);
             tokio::select! {
                 ended = connection => ended,
                 () = activity.ceased() => Ok(()),
@@ -333,6 +333,6 @@ fn protocols() -> Builder<Carrier> {
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
-        .keep_alive_interval(PING);
+        .keep_alive_interval(PING_INTERVAL);
     builder
 }

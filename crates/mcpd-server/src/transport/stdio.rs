@@ -28,7 +28,7 @@ use crate::wire::Transport;
 use crate::{Error, Principal, Server};
 
 /// Maximum size of one read or write on a pipe, in bytes.
-const CHUNK: usize = 64 * 1024;
+const CHUNK_SIZE: usize = 64 * 1024;
 
 /// Options for serving a client on pipes.
 #[derive(Debug, Clone)]
@@ -272,8 +272,8 @@ impl Reader {
     /// Reads until the input ends or the outbox is closed.
     fn run(self, input: impl Read) -> io::Result<()> {
         // The reader zeroes its buffer once, and not before every read.
-        let mut input = BufReader::with_capacity(CHUNK, input);
-        let mut buffer = Vec::with_capacity(CHUNK);
+        let mut input = BufReader::with_capacity(CHUNK_SIZE, input);
+        let mut buffer = Vec::with_capacity(CHUNK_SIZE);
         let mut skipping = false;
         loop {
             let searched = buffer.len();
@@ -360,7 +360,7 @@ fn read_some(input: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<usize
 /// Writer thread: writes messages as they arrive, all queued ones at once.
 fn write_all(mut messages: mpsc::Receiver<Bytes>, output: impl Write) -> io::Result<()> {
     let mut waiting = Vec::new();
-    let mut output = BufWriter::with_capacity(CHUNK, output);
+    let mut output = BufWriter::with_capacity(CHUNK_SIZE, output);
     while messages.blocking_recv_many(&mut waiting, 256) > 0 {
         for message in waiting.drain(..) {
             output.write_all(&message)?;
@@ -427,7 +427,7 @@ impl<W: Write> Write for Watched<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.progress.writes.fetch_add(1, Ordering::Relaxed);
         // Each write is one chunk at most: a pipe may accept everything before any of it is read.
-        let written = self.output.write(&bytes[..bytes.len().min(CHUNK)]);
+        let written = self.output.write(&bytes[..bytes.len().min(CHUNK_SIZE)]);
         self.progress.writes.fetch_add(1, Ordering::Relaxed);
         written
     }

@@ -113,7 +113,11 @@ fn a_torn_first_record_is_removed_too() {
 
 #[test]
 fn lines_that_are_no_records_stay_where_they_are() {
-    for lines in ["a letter\n", "{}\n\n", &"x\n".repeat(TAIL_SIZES[0] as usize)] {
+    for lines in [
+        "a letter\n",
+        "{}\n\n",
+        &"x\n".repeat(TAIL_SIZES[0] as usize),
+    ] {
         let (_directory, files) = log(u64::MAX, 1);
         append(&files, 1..=2);
         append_raw(&files, lines);

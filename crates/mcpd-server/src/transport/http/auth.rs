@@ -303,9 +303,9 @@ fn owner(tokens: &[Token], shown: &[u8]) -> Option<Principal> {
     owner
 }
 
-/// Rate limit: maximum number of wrong tokens per address in [`WINDOW`] before it has to wait.
+/// Rate limit: maximum number of wrong tokens per address in [`FAILURE_WINDOW`] before it has to wait.
 const MAX_FAILURES: u32 = 10;
-const WINDOW: Duration = Duration::from_secs(60);
+const FAILURE_WINDOW: Duration = Duration::from_secs(60);
 /// Maximum number of addresses remembered.
 const MAX_ADDRESSES: usize = 1024;
 
@@ -321,18 +321,18 @@ impl Failures {
         let now = Instant::now();
         let mut failures = lock(&self.by_address);
         if failures.len() >= MAX_ADDRESSES && !failures.contains_key(&address) {
-            failures.retain(|_, (since, _)| now.duration_since(*since) < WINDOW);
+            failures.retain(|_, (since, _)| now.duration_since(*since) < FAILURE_WINDOW);
             // A client with that many addresses is not stopped by counting them.
             if failures.len() >= MAX_ADDRESSES {
                 failures.pop_first();
             }
         }
         let (since, count) = failures.entry(address).or_insert((now, 0));
-        if now.duration_since(*since) >= WINDOW {
+        if now.duration_since(*since) >= FAILURE_WINDOW {
             (*since, *count) = (now, 0);
         }
         *count = count.saturating_add(1);
-        (*count > MAX_FAILURES).then(|| WINDOW.saturating_sub(now.duration_since(*since)))
+        (*count > MAX_FAILURES).then(|| FAILURE_WINDOW.saturating_sub(now.duration_since(*since)))
     }
 }
 
@@ -426,7 +426,7 @@ mod tests {
         assert!(
             failures
                 .count(address(1))
-                .is_some_and(|wait| wait <= WINDOW)
+                .is_some_and(|wait| wait <= FAILURE_WINDOW)
         );
         assert_eq!(failures.count(address(2)), None);
         for number in 0..2 * MAX_ADDRESSES as u32 {

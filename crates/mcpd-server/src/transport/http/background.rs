@@ -14,7 +14,7 @@ use super::{Options, serve};
 use crate::{Error, Server, ServerBuilder, Settings};
 
 /// Time for which uninterruptible work may continue after the server has stopped.
-const LEFTOVERS: Duration = Duration::from_secs(1);
+const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Server on a separate thread. Dropped, it stops at once, without waiting.
 ///
@@ -67,7 +67,7 @@ impl Background {
                 started.send(server.clone()).ok();
                 until_stopped(&server, listener, options, stopped).await
             });
-            runtime.shutdown_timeout(LEFTOVERS);
+            runtime.shutdown_timeout(BLOCKING_TIMEOUT);
             served
         };
         let thread = thread::Builder::new().name("mcpd".to_owned()).spawn(run);

@@ -12,9 +12,9 @@ use hyper::{Method, Response, StatusCode};
 use super::reply::{self, Body};
 
 /// Cache lifetime of a preflight response, in seconds.
-const REMEMBERED: HeaderValue = HeaderValue::from_static("600");
+const PREFLIGHT_MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 /// Headers that a page may read.
-const READABLE: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
 
 /// Answers a preflight request, which has no token yet. An allowed page may send any header:
 /// `Mcp-Param-*` cannot be listed.
@@ -28,7 +28,7 @@ pub(super) fn preflight(parts: &Parts) -> Option<Response<Body>> {
         let allowed = response.headers_mut();
         let methods = HeaderValue::from_static("GET, POST, DELETE");
         allowed.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
-        allowed.insert(ACCESS_CONTROL_MAX_AGE, REMEMBERED);
+        allowed.insert(ACCESS_CONTROL_MAX_AGE, PREFLIGHT_MAX_AGE);
         if let Some(wanted) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
             allowed.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
         }
@@ -40,6 +40,6 @@ pub(super) fn preflight(parts: &Parts) -> Option<Response<Body>> {
 pub(super) fn allow(response: &mut Response<Body>, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, READABLE);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
     headers.insert(VARY, HeaderValue::from_static("Origin"));
 }

@@ -18,7 +18,7 @@ use super::peer::Peer;
 /// Keep-alive interval: time between comments on a quiet stream, and time after which a silent
 /// call becomes a stream. Proxies give up a response after 15 s of silence or more, depending on
 /// their settings, and clients after some minutes.
-pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(10);
+pub(super) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Comment line of an event stream, which only shows that the server is alive.
 pub(super) const COMMENT: Bytes = Bytes::from_static(b":\r\n\r\n");
@@ -63,7 +63,10 @@ impl Events {
         notifications: mpsc::Receiver<Bytes>,
         answer: Answer,
     ) -> Self {
-        let mut keep_alive = interval_at(tokio::time::Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+        let mut keep_alive = interval_at(
+            tokio::time::Instant::now() + KEEP_ALIVE_INTERVAL,
+            KEEP_ALIVE_INTERVAL,
+        );
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             first: None,

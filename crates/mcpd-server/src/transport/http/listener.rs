@@ -16,10 +16,10 @@ use super::peer::Peer;
 use super::tls::Tls;
 
 /// Time without traffic after which the system probes the other side (TCP keep-alive).
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_TIME: Duration = Duration::from_secs(15);
 /// Time after which the system drops a connection whose data is not acknowledged.
 #[cfg(target_os = "linux")]
-const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Listening sockets of one service.
 ///
@@ -166,11 +166,11 @@ impl Kind {
 fn watch(listener: &TcpListener) -> io::Result<()> {
     let socket = SockRef::from(listener);
     let keep_alive = TcpKeepalive::new()
-        .with_time(KEEP_ALIVE)
-        .with_interval(KEEP_ALIVE / 3);
+        .with_time(KEEP_ALIVE_TIME)
+        .with_interval(KEEP_ALIVE_TIME / 3);
     socket.set_tcp_keepalive(&keep_alive)?;
     #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
+    socket.set_tcp_user_timeout(Some(ACKNOWLEDGEMENT_TIMEOUT))?;
     Ok(())
 }
 
@@ -188,7 +188,10 @@ mod tests {
         let (accepted, _) = listener.accept().await.unwrap();
         let socket = SockRef::from(&accepted);
         assert!(socket.keepalive().unwrap());
-        assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEP_ALIVE);
-        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(UNACKNOWLEDGED));
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEP_ALIVE_TIME);
+        assert_eq!(
+            socket.tcp_user_timeout().unwrap(),
+            Some(ACKNOWLEDGEMENT_TIMEOUT)
+        );
     }
 }

@@ -40,7 +40,7 @@ pub async fn serve_metrics(
 /// Responds with the current metrics.
 pub(super) fn answer(server: &Server, method: &Method) -> Response<Body> {
     if !reply::is_read(method) {
-        return reply::not_allowed(reply::READ);
+        return reply::not_allowed(reply::READ_METHODS);
     }
     let mut response = reply::json(StatusCode::OK, server.metrics_text());
     response.headers_mut().insert(

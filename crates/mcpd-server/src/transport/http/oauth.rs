@@ -24,9 +24,9 @@ use token::Claims;
 use verified::Verified;
 
 /// Maximum length of a token, in bytes.
-const MAX_TOKEN: usize = 8 << 10;
+const MAX_TOKEN_BYTES: usize = 8 << 10;
 /// Maximum number of cached combinations of scopes.
-const MAX_ACCESSES: usize = 64;
+const MAX_CACHED_ACCESSES: usize = 64;
 
 /// Error in the configuration of OAuth.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,7 +206,7 @@ impl OAuth {
     }
 
     async fn claims(&self, token: &[u8], url: &str) -> Result<Claims, Unidentified> {
-        if token.len() > MAX_TOKEN {
+        if token.len() > MAX_TOKEN_BYTES {
             return Err(Unidentified::InvalidToken("the token is too long"));
         }
         // The claims of an unverified token serve only to find the issuer that may have made it.
@@ -248,7 +248,7 @@ impl OAuth {
             .map(|access| Access::clone(access))
             .unwrap_or_default();
         let access = Arc::new(self.with_scopes(access, &key.1));
-        if accesses.len() >= MAX_ACCESSES {
+        if accesses.len() >= MAX_CACHED_ACCESSES {
             accesses.clear();
         }
         accesses.insert(key, Arc::clone(&access));

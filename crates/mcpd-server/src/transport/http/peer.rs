@@ -34,10 +34,10 @@ use tokio::net::UnixStream;
 use super::auth::Hash;
 
 /// Interval of checks for a disconnect.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// First bytes of a connection that speaks HTTP/2 (RFC 9113 §3.4), and of no HTTP/1 request.
-const HTTP2: &[u8] = b"PRI";
+const HTTP2_PREFACE: &[u8] = b"PRI";
 
 /// Client of a connection. All clones share the socket, and are small: each connection has
 /// several.
@@ -222,13 +222,13 @@ impl Peer {
     /// The bytes are only peeked at: read and prepended to the stream they would form a separate
     /// piece, for which hyper doubles its buffer.
     pub(super) async fn speaks_http1(&self) -> bool {
-        let mut first = [0; HTTP2.len()];
+        let mut first = [0; HTTP2_PREFACE.len()];
         let found = match &self.socket.stream {
             Stream::Tcp(socket) => socket.peek(&mut first).await,
             #[cfg(unix)]
             Stream::Unix(_) => Ok(0),
         };
-        found.is_ok_and(|count| !HTTP2.starts_with(&first[..count]))
+        found.is_ok_and(|count| !HTTP2_PREFACE.starts_with(&first[..count]))
     }
 
     /// Waits until the client is gone, even if it has sent bytes before that are still unread. A
@@ -269,7 +269,7 @@ impl Peer {
     async fn wait_for(&self, is_so: impl Fn(Ready) -> bool) {
         let every = Interest::READABLE | Interest::WRITABLE | Interest::ERROR;
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             // The readiness is polled: unread bytes would end an ordinary wait at once, again and
             // again.
             let ready = self.socket.stream.ready(every).now_or_never();

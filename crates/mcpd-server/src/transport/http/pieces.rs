@@ -13,7 +13,7 @@ use crate::memory_budget;
 
 /// Size from which a result is sent without a copy, in bytes. It may be the list of a thousand
 /// tools, which all clients share.
-const LARGE: usize = 16 * 1024;
+const MIN_UNCOPIED: usize = 16 * 1024;
 
 /// Body in at most three pieces, some of them empty.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Pieces([Bytes; 3]);
 impl Pieces {
     /// Builds the response with this result, which is not copied if it is large.
     pub(super) fn response(id: &RequestId, result: Bytes) -> Self {
-        if result.len() < LARGE {
+        if result.len() < MIN_UNCOPIED {
             return Bytes::from(jsonrpc::response_raw(id, &result)).into();
         }
         let (before, after) = jsonrpc::response_around(id);
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn joined_it_is_one_line_however_large() {
-        for size in [16, LARGE] {
+        for size in [16, MIN_UNCOPIED] {
             let result = format!("{{\r\n\"text\":\"{}\"}}", "x".repeat(size));
             let response = Pieces::response(&RequestId::from(7), result.into());
             assert!(
@@ -112,11 +112,11 @@ mod tests {
 
     #[test]
     fn a_small_result_is_sent_in_one_piece() {
-        check(LARGE - 1, 1);
+        check(MIN_UNCOPIED - 1, 1);
     }
 
     #[test]
     fn a_large_result_is_sent_from_where_it_is_kept() {
-        check(LARGE, 3);
+        check(MIN_UNCOPIED, 3);
     }
 }

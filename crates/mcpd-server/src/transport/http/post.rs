@@ -45,7 +45,7 @@ use crate::wire::{PeerContext, StatelessEnvelope, Transport};
 
 /// Revision of a request without the header: "the server SHOULD assume protocol version
 /// `2025-03-26`" -- 2025-11-25/basic/transports#protocol-version-header
-const UNANNOUNCED: ProtocolVersion = ProtocolVersion::V2025_03_26;
+const VERSION_WITHOUT_HEADER: ProtocolVersion = ProtocolVersion::V2025_03_26;
 
 /// Time after which a silent call becomes a stream, if the stream begins with an id: from then on
 /// the answer survives the connection.
@@ -458,7 +458,7 @@ fn is_stateless(headers: &HeaderMap, meta: &RequestMeta<'_>) -> bool {
 /// The revision is not supported.
 fn announced(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject> {
     let Some(version) = headers::single(headers, &PROTOCOL_VERSION)? else {
-        return Ok(UNANNOUNCED);
+        return Ok(VERSION_WITHOUT_HEADER);
     };
     version
         .parse()
@@ -484,7 +484,7 @@ async fn respond(ongoing: Ongoing, takes_events: bool, peer: Option<&Peer>) -> R
     };
     let silence = match &resumable {
         Some(resumable) if resumable.is_primed() => PRIMING_DELAY,
-        _ => events::KEEP_ALIVE,
+        _ => events::KEEP_ALIVE_INTERVAL,
     };
     let first = tokio::select! {
         biased;
@@ -682,7 +682,7 @@ mod tests {
     async fn silent_call_becomes_an_event_stream() {
         let begun = Instant::now();
         let response = respond(ongoing(answer_after(25)), true, None).await;
-        assert_eq!(begun.elapsed(), events::KEEP_ALIVE);
+        assert_eq!(begun.elapsed(), events::KEEP_ALIVE_INTERVAL);
         check_response(&response, "text/event-stream");
         let body = response.into_body().collect().await.expect("infallible");
         let expected = ":\r\n\r\n:\r\n\r\nevent: message\ndata: {}\n\n";

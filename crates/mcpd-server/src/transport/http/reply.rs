@@ -148,7 +148,7 @@ pub(super) fn accepted() -> Response<Body> {
 }
 
 /// Methods that read.
-pub(super) const READ: &str = "GET, HEAD";
+pub(super) const READ_METHODS: &str = "GET, HEAD";
 
 /// Returns whether the method reads.
 pub(super) fn is_read(method: &Method) -> bool {

@@ -30,7 +30,7 @@ use crate::principal::Principal;
 
 /// Time for which a client waits for permission to send its body (`Expect: 100-continue`), at
 /// least.
-const ASKING: Duration = Duration::from_millis(500);
+const EXPECT_WAIT: Duration = Duration::from_millis(500);
 
 /// Sender of a request, and its connection.
 #[derive(Debug)]
@@ -99,9 +99,9 @@ impl Router {
         let is_asking = parts.headers.contains_key(EXPECT)
             && sent.is_some()
             && sent == body.size_hint().exact()
-            && begun.elapsed() < ASKING;
+            && begun.elapsed() < EXPECT_WAIT;
         if !is_asking {
-            take_in(body).await;
+            discard_rest(body).await;
         }
         match (&parts.method, parts.version) {
             (&Method::HEAD, Version::HTTP_2) => reply::without_body(response),
@@ -168,10 +168,10 @@ impl Router {
                 self.event_stream(parts, body, &client).await
             }
             path => match &self.streams {
-                Some(streams) if path == sse::STREAM => {
+                Some(streams) if path == sse::STREAM_PATH => {
                     self.open_stream(streams, &parts.method, client.principal)
                 }
-                Some(streams) if path == sse::MESSAGES => {
+                Some(streams) if path == sse::MESSAGES_PATH => {
                     streams
                         .post(parts, body, &client.principal, &self.intake)
                         .await
@@ -222,7 +222,7 @@ impl Router {
     /// further.
     fn metadata(&self, method: &Method, path: &str) -> Response<Body> {
         match self.guard.metadata(path) {
-            Some(_) if !reply::is_read(method) => reply::not_allowed(reply::READ),
+            Some(_) if !reply::is_read(method) => reply::not_allowed(reply::READ_METHODS),
             Some(metadata) => reply::json(StatusCode::OK, metadata.to_string()),
             None => reply::text(StatusCode::NOT_FOUND, "there is nothing of that kind"),
         }
@@ -232,7 +232,7 @@ impl Router {
     /// stopping.
     fn ready(&self, method: &Method) -> Response<Body> {
         if !reply::is_read(method) {
-            return reply::not_allowed(reply::READ);
+            return reply::not_allowed(reply::READ_METHODS);
         }
         let obstacle = if self.server.stopping().is_cancelled() {
             "the server ends"
@@ -250,7 +250,7 @@ impl Router {
     /// needs no credentials.
     fn health(&self, method: &Method) -> Response<Body> {
         if !reply::is_read(method) {
-            return reply::not_allowed(reply::READ);
+            return reply::not_allowed(reply::READ_METHODS);
         }
         if !self.server.catalog_is_ready() {
             let body = json!({"status": "starting"});
@@ -284,13 +284,13 @@ pub(super) fn without_last_slash(path: &str) -> &str {
 /// Reads the rest of a request that is answered already. An answer before the end of its request
 /// resets the connection, or its HTTP/2 stream, and most clients read no answer before they have
 /// sent everything.
-async fn take_in(body: Incoming) {
-    const MOST: usize = 64 * 1024 * 1024;
-    const PATIENCE: Duration = Duration::from_secs(2);
+async fn discard_rest(body: Incoming) {
+    const MAX_DISCARDED_BYTES: usize = 64 * 1024 * 1024;
+    const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
     if !body.is_end_stream() {
-        let mut rest = Limited::new(body, MOST);
+        let mut rest = Limited::new(body, MAX_DISCARDED_BYTES);
         // The response stays the same, so the result is ignored.
-        let taken_in = async { while let Some(Ok(_)) = rest.frame().await {} };
-        tokio::time::timeout(PATIENCE, taken_in).await.ok();
+        let discarded = async { while let Some(Ok(_)) = rest.frame().await {} };
+        tokio::time::timeout(DISCARD_TIMEOUT, discarded).await.ok();
     }
 }

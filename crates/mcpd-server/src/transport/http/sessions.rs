@@ -17,7 +17,7 @@ use crate::sync::lock;
 /// Maximum number of sessions.
 pub(super) const MAX_SESSIONS: usize = 1024;
 /// Idle timeout of a session.
-const IDLE: Duration = Duration::from_secs(3600);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Sessions of one listener.
 #[derive(Debug, Default)]
@@ -163,7 +163,7 @@ impl Usage {
 
     /// Returns whether the idle timeout has expired.
     fn is_over(&self, now: Instant) -> bool {
-        !self.is_in_use() && now.duration_since(self.since) >= IDLE
+        !self.is_in_use() && now.duration_since(self.since) >= IDLE_TIMEOUT
     }
 }
 
@@ -288,7 +288,7 @@ mod tests {
         let is_over = || {
             let sessions = lock(&sessions.by_id);
             let usage = lock(&sessions[&id].usage);
-            usage.is_over(usage.since + IDLE)
+            usage.is_over(usage.since + IDLE_TIMEOUT)
         };
         let before = lock(&lock(&sessions.by_id)[&id].usage).since;
         assert!(is_over());

@@ -20,9 +20,9 @@ use crate::sync::lock;
 use crate::wire::Transport;
 
 /// Path for opening a stream.
-pub(super) const STREAM: &str = "/sse";
+pub(super) const STREAM_PATH: &str = "/sse";
 /// Path for posting messages.
-pub(super) const MESSAGES: &str = "/messages";
+pub(super) const MESSAGES_PATH: &str = "/messages";
 
 /// Maximum number of open streams.
 const MAX_STREAMS: usize = 1024;
@@ -50,7 +50,7 @@ impl Streams {
         if streams.len() >= MAX_STREAMS {
             return reply::text(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open");
         }
-        let endpoint = format!("event: endpoint\ndata: {MESSAGES}?sessionId={id}\n\n");
+        let endpoint = format!("event: endpoint\ndata: {MESSAGES_PATH}?sessionId={id}\n\n");
         streams.insert(id, Arc::downgrade(&connection));
         let stopping = server.stopping().clone();
         // The connection lives as long as its stream, which only the client or the server ends.

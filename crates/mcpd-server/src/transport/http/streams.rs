@@ -24,7 +24,7 @@ tokio::task_local! {
 
 /// Maximum size of one body frame, in bytes: a client that reads that much within the timeout is
 /// only slow.
-const PART: usize = 64 * 1024;
+const MAX_FRAME: usize = 64 * 1024;
 
 /// Executor that runs each stream in a task.
 #[derive(Debug, Clone, Copy)]
@@ -136,7 +136,7 @@ impl<B: Body<Data = Bytes> + Unpin> Answering<B> {
                 None => return Poll::Ready(None),
             }
         }
-        let part = self.rest.split_to(self.rest.len().min(PART));
+        let part = self.rest.split_to(self.rest.len().min(MAX_FRAME));
         Poll::Ready(Some(Ok(Frame::data(part))))
     }
 }
@@ -216,11 +216,11 @@ mod tests {
         assert!(answer.frame().now_or_never().is_none());
         goes_on().await;
         sender
-            .send(vec![0; 2 * PART + 1].into())
+            .send(vec![0; 2 * MAX_FRAME + 1].into())
             .await
             .expect("room");
         drop(sender);
-        for part in [PART, PART, 1] {
+        for part in [MAX_FRAME, MAX_FRAME, 1] {
             let frame = answer.frame().await.expect("more").expect("infallible");
             assert_eq!(frame.into_data().expect("data").len(), part);
             ceases_in(60).await;

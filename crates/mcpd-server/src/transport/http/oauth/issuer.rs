@@ -22,11 +22,11 @@ use super::{OAuthError, address, crypto};
 use crate::transport::http::auth::Unidentified;
 
 /// Timeout for fetching the keys of an issuer.
-const DEADLINE: Duration = Duration::from_secs(5);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Minimum interval between fetches for an unknown key.
-const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(60);
+const UNKNOWN_KEY_INTERVAL: Duration = Duration::from_secs(60);
 /// Delay after a failed fetch.
-const FAILURE_PAUSE: Duration = Duration::from_secs(10);
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// Maximum time that keys stay in use after their lifetime, while new ones are unavailable.
 const MAX_OVERDUE: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -91,7 +91,7 @@ impl Issuer {
         if parsed.query().is_some() {
             return Err(OAuthError::Url(url.to_owned(), "it has a query"));
         }
-        let fetcher = Fetcher::new(&parsed, DEADLINE)?;
+        let fetcher = Fetcher::new(&parsed, FETCH_TIMEOUT)?;
         Ok(Self::with(url, Source::Metadata(fetcher), None))
     }
 
@@ -102,7 +102,7 @@ impl Issuer {
     /// Nothing can be fetched there.
     pub fn keys_at(self, keys: &str) -> Result<Self, OAuthError> {
         let keys = address::fetched(keys)?;
-        let fetcher = Fetcher::new(&keys, DEADLINE)?;
+        let fetcher = Fetcher::new(&keys, FETCH_TIMEOUT)?;
         Ok(Self::with(self.url(), Source::Address(fetcher, keys), None))
     }
 
@@ -178,7 +178,7 @@ impl Issuer {
         }
         self.renew(known, Reason::Due).await?;
         let renewed = self.0.set.load_full();
-        renewed.ok_or(Unidentified::Unavailable(FAILURE_PAUSE))
+        renewed.ok_or(Unidentified::Unavailable(RETRY_DELAY))
     }
 
     /// Fetches the keys again, unless another task has done so since they were `seen`.
@@ -193,7 +193,7 @@ impl Issuer {
         let renewing = tokio::spawn(async move { inner.renew(seen.as_ref(), reason).await });
         renewing
             .await
-            .unwrap_or(Err(Unidentified::Unavailable(FAILURE_PAUSE)))
+            .unwrap_or(Err(Unidentified::Unavailable(RETRY_DELAY)))
     }
 }
 
@@ -229,14 +229,14 @@ impl Inner {
         let left = |since: Option<Instant>, pause: Duration| {
             since.and_then(|since| pause.checked_sub(since.elapsed()))
         };
-        if let Some(left) = left(attempts.failed, FAILURE_PAUSE) {
+        if let Some(left) = left(attempts.failed, RETRY_DELAY) {
             return Err(Unidentified::Unavailable(left));
         }
-        let was_asked = left(attempts.for_unknown_key, UNKNOWN_KEY_PAUSE).is_some();
+        let was_asked = left(attempts.for_unknown_key, UNKNOWN_KEY_INTERVAL).is_some();
         if reason == Reason::UnknownKey && was_asked {
             return Ok(());
         }
-        let fetched = tokio::time::timeout(DEADLINE, self.fetch()).await;
+        let fetched = tokio::time::timeout(FETCH_TIMEOUT, self.fetch()).await;
         match fetched.unwrap_or_else(|_| Err("it does not answer in time".to_owned())) {
             Ok(set) => {
                 attempts.failed = None;
@@ -252,7 +252,7 @@ impl Inner {
                     "failed to fetch the keys of an issuer: {why}"
                 );
                 attempts.failed = Some(Instant::now());
-                Err(Unidentified::Unavailable(FAILURE_PAUSE))
+                Err(Unidentified::Unavailable(RETRY_DELAY))
             }
         }
     }

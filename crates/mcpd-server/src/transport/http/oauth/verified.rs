@@ -12,7 +12,7 @@ use crate::sync::lock;
 /// Maximum number of cached tokens.
 const MAX_TOKENS: usize = 1024;
 /// Lifetime of an entry; a key that its issuer has withdrawn stays valid for as long.
-const KEPT: Duration = Duration::from_secs(60);
+const ENTRY_LIFETIME: Duration = Duration::from_secs(60);
 
 type Hash = [u8; 32];
 
@@ -33,7 +33,7 @@ struct Entry {
 impl Entry {
     fn is_valid(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        self.since.elapsed() < KEPT && now.is_ok_and(|now| now < self.expires)
+        self.since.elapsed() < ENTRY_LIFETIME && now.is_ok_and(|now| now < self.expires)
     }
 }
 
