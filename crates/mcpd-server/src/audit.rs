@@ -27,9 +27,9 @@ pub(crate) mod request_log;
 mod writer;
 
 pub(crate) use arguments::{has_secrets, is_secret};
-use files::Files;
+use files::LogFiles;
 pub use reader::{Fault, FaultKind, Line, Records, Verified, verify};
-use writer::{Entry, State};
+use writer::{QueuedRecord, WriterState};
 
 /// Longest time the last handle waits for the records that are still to be written.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -96,7 +96,7 @@ const MAX_NAMED: u32 = 1024;
 /// Paths of the newest file of the log at `log`, and of up to `keep` older ones; of very many,
 /// the newest.
 pub fn files(log: &Path, keep: NonZeroU32) -> impl Iterator<Item = PathBuf> {
-    let older = (1..=keep.get().min(MAX_NAMED)).map(|number| files::numbered(log, number));
+    let older = (1..=keep.get().min(MAX_NAMED)).map(|number| files::numbered_path(log, number));
     iter::once(log.to_owned()).chain(older)
 }
 
@@ -129,15 +129,15 @@ pub enum Mode {
 /// Dropping the last one waits until everything is written, a few seconds at most.
 #[derive(Clone)]
 pub struct Audit {
-    inner: Arc<Inner>,
+    inner: Arc<SharedAudit>,
 }
 
-struct Inner {
+struct SharedAudit {
     target: ArcSwap<Target>,
-    state: Arc<State>,
+    state: Arc<WriterState>,
     // Dropped before `_ending`, which waits for the end: without a sender the thread ends.
-    queue: mpsc::Sender<Entry>,
-    _ending: Ending,
+    queue: mpsc::Sender<QueuedRecord>,
+    _ending: ThreadEnd,
 }
 
 /// File and settings of a log.
@@ -148,7 +148,7 @@ struct Target {
 }
 
 /// Waits for the end of the thread when dropped.
-struct Ending(Mutex<std_mpsc::Receiver<()>>);
+struct ThreadEnd(Mutex<std_mpsc::Receiver<()>>);
 
 impl Audit {
     /// Opens the log in `file`, which is created with the first record; older files have the same
@@ -160,13 +160,13 @@ impl Audit {
     pub fn new(file: impl Into<PathBuf>, options: Options) -> io::Result<Self> {
         let file = file.into();
         let target = Target { file, options };
-        let state = Arc::new(State::default());
+        let state = Arc::new(WriterState::default());
         let (queue, ended) = writer::start(target.files(), Arc::clone(&state))?;
-        let inner = Inner {
+        let inner = SharedAudit {
             target: ArcSwap::from_pointee(target),
             state,
             queue,
-            _ending: Ending(Mutex::new(ended)),
+            _ending: ThreadEnd(Mutex::new(ended)),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -204,7 +204,7 @@ impl Audit {
 
     /// Number of records that could not be written.
     #[must_use]
-    pub fn lost(&self) -> u64 {
+    pub fn lost_records(&self) -> u64 {
         self.inner.state.lost.load(Ordering::Relaxed)
     }
 
@@ -221,30 +221,30 @@ impl Audit {
     }
 
     /// Reserves a place in the queue, if one is left.
-    fn reserve(&self) -> Option<mpsc::OwnedPermit<Entry>> {
+    fn reserve(&self) -> Option<mpsc::OwnedPermit<QueuedRecord>> {
         self.inner.queue.clone().try_reserve_owned().ok()
     }
 
     /// Records that the server has restored its permissions on one of its files.
     pub(crate) fn note_regained(&self, regained: &Regained) {
         match self.reserve() {
-            Some(place) => drop(place.send(Entry {
-                record: record::regained(regained),
+            Some(slot) => drop(slot.send(QueuedRecord {
+                record: record::encode_regained(regained),
                 written: None,
             })),
-            None => self.lose(),
+            None => self.count_lost(),
         }
     }
 
     /// Counts a record for which there was no place.
-    fn lose(&self) {
+    fn count_lost(&self) {
         self.inner.state.lost.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Target {
-    fn files(&self) -> Files {
-        Files {
+    fn files(&self) -> LogFiles {
+        LogFiles {
             path: self.file.clone(),
             max_size: self.options.max_size,
             keep: self.options.keep,
@@ -261,7 +261,7 @@ impl fmt::Debug for Audit {
     }
 }
 
-impl Drop for Ending {
+impl Drop for ThreadEnd {
     fn drop(&mut self) {
         // Nothing is ever sent: the thread drops its end, or fails to in time.
         if let Ok(ended) = self.0.get_mut() {

@@ -239,7 +239,7 @@ impl Scraped {
         let catalog = server.catalog();
         self.tools.set(integer(catalog.tools().len()));
         self.faulty.set(integer(catalog.scan().faulty().count()));
-        self.count_lost(server.audit().map_or(0, crate::Audit::lost));
+        self.count_lost(server.audit().map_or(0, crate::Audit::lost_records));
     }
 
     /// Counts failures up to the total `lost`. Scrapes may run at the same time; each failure is

@@ -742,7 +742,7 @@ async fn optional_record_that_fails_is_counted() {
         assert_eq!(answer["result"]["isError"], false, "{answer}");
     }
     let counted = async {
-        while fixture.audit.lost() < 3 {
+        while fixture.audit.lost_records() < 3 {
             tokio::task::yield_now().await;
         }
     };

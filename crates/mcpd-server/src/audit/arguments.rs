@@ -31,7 +31,7 @@ pub(super) struct Recorder<'a> {
 
 /// Members worth recording in the parameters of the three methods.
 #[derive(Default, Deserialize)]
-struct Asked<'a> {
+struct CallParams<'a> {
     name: Option<String>,
     uri: Option<String>,
     #[serde(borrow)]
@@ -86,7 +86,7 @@ impl Recorded {
     }
 
     /// Replaces the value by its digest, however short it is.
-    fn hashed(self) -> Self {
+    fn into_digest(self) -> Self {
         match self {
             Self::Text(text) => Self::digest(&text),
             Self::Json(value) => Self::digest(value.get()),
@@ -97,7 +97,7 @@ impl Recorded {
 
 impl Recorder<'_> {
     /// Restricts the recorder for parameters of an unknown tool, whose secrets are unknown too.
-    pub(super) fn of_something_unknown(mut self) -> Self {
+    pub(super) fn for_unknown_tool(mut self) -> Self {
         if self.arguments != Arguments::None {
             self.arguments = Arguments::Names;
         }
@@ -110,22 +110,22 @@ impl Recorder<'_> {
         self,
         params: &Params<'_>,
         spec: Option<&ScriptSpec>,
-        is_made: bool,
+        is_uri_made: bool,
     ) -> Box<RawValue> {
-        let asked: Asked<'_> = params.parse().unwrap_or_default();
+        let given: CallParams<'_> = params.parse().unwrap_or_default();
         let recorded = RecordedParams {
-            name: asked
+            name: given
                 .name
-                .map(|name| Recorded::text(self.redacted_text(&name))),
-            uri: asked.uri.and_then(|uri| self.uri(&uri, spec, is_made)),
-            arguments: asked.arguments.and_then(|all| self.arguments(all, spec)),
+                .map(|name| Recorded::text(self.redact_text(&name))),
+            uri: given.uri.and_then(|uri| self.uri(&uri, spec, is_uri_made)),
+            arguments: given.arguments.and_then(|all| self.arguments(all, spec)),
         };
         to_raw_value(&recorded).expect("its keys are strings")
     }
 
     /// Redacts and shortens a message about a request, which may repeat any of its arguments.
     pub(super) fn message(self, message: &str) -> String {
-        let mut message = self.redacted_text(message);
+        let mut message = self.redact_text(message);
         let end = message.floor_char_boundary(MAX_VALUE);
         if end < message.len() {
             message.truncate(end);
@@ -135,15 +135,15 @@ impl Recorder<'_> {
     }
 
     /// Records a URI; one that contains arguments is treated like an argument.
-    fn uri(self, uri: &str, spec: Option<&ScriptSpec>, is_made: bool) -> Option<Recorded> {
-        let recorded = Recorded::text(self.redacted_text(uri));
-        if !is_made {
+    fn uri(self, uri: &str, spec: Option<&ScriptSpec>, is_uri_made: bool) -> Option<Recorded> {
+        let recorded = Recorded::text(self.redact_text(uri));
+        if !is_uri_made {
             return Some(recorded);
         }
         match self.arguments {
             Arguments::None | Arguments::Names => None,
             _ if spec.is_some_and(has_secrets) => Some(Recorded::Text(REDACTED.to_owned())),
-            Arguments::Hash => Some(recorded.hashed()),
+            Arguments::Hash => Some(recorded.into_digest()),
             Arguments::Full => Some(recorded),
         }
     }
@@ -152,7 +152,7 @@ impl Recorder<'_> {
         if self.arguments == Arguments::None {
             return None;
         }
-        let json = self.redacted_json(arguments.get());
+        let json = self.redact_json(arguments.get());
         let recorded = match serde_json::from_str::<IndexMap<String, Box<RawValue>>>(&json) {
             Err(_) => Recorded::digest(&json),
             Ok(values) if self.arguments == Arguments::Names => {
@@ -182,12 +182,12 @@ impl Recorder<'_> {
         }
         let recorded = Recorded::json(value);
         match self.arguments {
-            Arguments::Hash => recorded.hashed(),
+            Arguments::Hash => recorded.into_digest(),
             _ => recorded,
         }
     }
 
-    fn redacted_text(self, text: &str) -> String {
+    fn redact_text(self, text: &str) -> String {
         let redacted = self
             .redactor
             .map(|redactor| redactor.redact_piece(text.as_bytes(), false, false));
@@ -197,7 +197,7 @@ impl Recorder<'_> {
         )
     }
 
-    fn redacted_json(self, json: &str) -> Cow<'_, str> {
+    fn redact_json(self, json: &str) -> Cow<'_, str> {
         let redacted = self
             .redactor
             .map(|redactor| redactor.redact_json_text(json.as_bytes()));
@@ -253,15 +253,15 @@ mod tests {
         )
     }
 
-    fn recorded(how: Arguments, params: &Value, spec: Option<&ScriptSpec>) -> String {
-        recorded_as(how, params, spec, false)
+    fn encode(how: Arguments, params: &Value, spec: Option<&ScriptSpec>) -> String {
+        encode_with(how, params, spec, false)
     }
 
-    fn recorded_as(
+    fn encode_with(
         how: Arguments,
         params: &Value,
         spec: Option<&ScriptSpec>,
-        is_made: bool,
+        is_uri_made: bool,
     ) -> String {
         let redactor = Redactor::new([("API_KEY", "0123456789")].into_iter()).unwrap();
         let recorder = Recorder {
@@ -273,7 +273,7 @@ mod tests {
             .params(
                 &Params::read(Some(&params)).unwrap_or_default(),
                 spec,
-                is_made,
+                is_uri_made,
             )
             .get()
             .to_owned()
@@ -287,7 +287,7 @@ mod tests {
             "_meta": {"progressToken": 1},
             "requestState": "state",
         });
-        assert_eq!(recorded(how, &params, Some(&tool())), expected);
+        assert_eq!(encode(how, &params, Some(&tool())), expected);
     }
 
     #[test]
@@ -308,7 +308,7 @@ mod tests {
     }
 
     /// Returns the record of parameters given as text.
-    fn recorded_text(params: &str) -> String {
+    fn encode_text(params: &str) -> String {
         let recorder = Recorder {
             arguments: Arguments::Full,
             redactor: None,
@@ -322,7 +322,7 @@ mod tests {
     fn values_stay_as_they_were_sent() {
         let params = r#"{"arguments": {"b": 1.50, "a": 12345678901234567890123, "c": [ 1, {} ]}, "name": "x"}"#;
         assert_eq!(
-            recorded_text(params),
+            encode_text(params),
             r#"{"name":"x","arguments":{"b":1.50,"a":12345678901234567890123,"c":[ 1, {} ]}}"#
         );
     }
@@ -337,13 +337,13 @@ mod tests {
             &nested(125),
             &nested(300),
         ] {
-            let recorded = recorded_text(&format!(r#"{{"arguments":{{"a":{value}}}}}"#));
+            let recorded = encode_text(&format!(r#"{{"arguments":{{"a":{value}}}}}"#));
             let record = format!(r#"{{"params":{recorded}}}"#);
             let read = serde_json::from_str::<Value>(&record);
             assert!(read.is_ok(), "{record}");
         }
         let depth = nested(124);
-        let recorded = recorded_text(&format!(r#"{{"arguments":{{"a":{depth}}}}}"#));
+        let recorded = encode_text(&format!(r#"{{"arguments":{{"a":{depth}}}}}"#));
         assert!(recorded.contains(&depth));
     }
 
@@ -351,7 +351,7 @@ mod tests {
     fn a_secret_that_mcpd_knows_is_found_anywhere() {
         let params = json!({"name": "a0123456789", "arguments": {"b": ["0123456789"], "0123456789": "\u{30}123456789"}});
         assert_eq!(
-            recorded(Arguments::Full, &params, None),
+            encode(Arguments::Full, &params, None),
             r#"{"name":"a[redacted API_KEY]","arguments":{"b":["[redacted API_KEY]"],"[redacted API_KEY]":"[redacted API_KEY]"}}"#
         );
     }
@@ -360,7 +360,7 @@ mod tests {
     fn what_is_long_is_recorded_as_its_length_and_hash() {
         let params =
             json!({"name": "x", "arguments": {"a": "x".repeat(1024), "b": "x".repeat(1025)}});
-        let recorded_params = recorded(Arguments::Full, &params, None);
+        let recorded_params = encode(Arguments::Full, &params, None);
         let expected = format!(
             r#""b":{{"bytes":1025,"sha256":"{}"}}"#,
             random_id::hex(&Sha256::digest("x".repeat(1025)))
@@ -372,10 +372,10 @@ mod tests {
             .map(|n| (format!("option{n}"), json!(n)))
             .collect();
         for how in [Arguments::Names, Arguments::Hash, Arguments::Full] {
-            let recorded = recorded(how, &json!({"name": "x", "arguments": many}), None);
+            let recorded = encode(how, &json!({"name": "x", "arguments": many}), None);
             assert!(recorded.contains(r#""arguments":{"bytes":"#), "{how:?}");
         }
-        let name = recorded(Arguments::None, &json!({"name": "x".repeat(9999)}), None);
+        let name = encode(Arguments::None, &json!({"name": "x".repeat(9999)}), None);
         assert!(name.starts_with(r#"{"name":{"bytes":9999,"#), "{name}");
     }
 
@@ -386,11 +386,11 @@ mod tests {
             &json!({"page": {"description": "Which.", "value_type": "string", "required": true, "secret": secret}}),
         );
         let params = json!({"uri": "wiki://start"});
-        let of_script = recorded_as(how, &params, Some(&template), true);
+        let of_script = encode_with(how, &params, Some(&template), true);
         assert_eq!(of_script, expected);
         if !secret {
             // Nothing more is known of a URI that comes from another server.
-            assert_eq!(recorded_as(how, &params, None, true), expected);
+            assert_eq!(encode_with(how, &params, None, true), expected);
         }
     }
 
@@ -401,16 +401,16 @@ mod tests {
         check_uri(Arguments::Full, false, r#"{"uri":"wiki://start"}"#);
         check_uri(Arguments::Full, true, r#"{"uri":"[redacted]"}"#);
         check_uri(Arguments::Hash, true, r#"{"uri":"[redacted]"}"#);
-        let fixed = recorded(Arguments::None, &json!({"uri": "wiki://start"}), None);
+        let fixed = encode(Arguments::None, &json!({"uri": "wiki://start"}), None);
         assert_eq!(fixed, r#"{"uri":"wiki://start"}"#);
     }
 
     #[test]
     fn parameters_that_are_none_are_recorded_as_none() {
         for params in [json!([1]), json!({"name": 1}), json!("x")] {
-            assert_eq!(recorded(Arguments::Full, &params, None), "{}");
+            assert_eq!(encode(Arguments::Full, &params, None), "{}");
         }
-        let odd = recorded(
+        let odd = encode(
             Arguments::Full,
             &json!({"name": "x", "arguments": [1]}),
             None,

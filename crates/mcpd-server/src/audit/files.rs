@@ -26,7 +26,7 @@ const RECORD_START: &[u8] = br#"{"timestamp":""#;
 
 /// A log from the writer's point of view.
 #[derive(Debug, Clone)]
-pub(super) struct Files {
+pub(super) struct LogFiles {
     /// Newest file.
     pub(super) path: PathBuf,
     /// Size in bytes at which a file is full.
@@ -49,7 +49,7 @@ pub(super) struct WrittenState {
 
 /// Content at the end of a file.
 #[derive(Debug, PartialEq, Eq)]
-enum End {
+enum FileEnd {
     /// A record, perhaps followed by damaged lines or a torn one.
     Record(Last),
     /// At most a part of the first record.
@@ -68,7 +68,7 @@ struct Last {
     whole: u64,
 }
 
-impl Files {
+impl LogFiles {
     /// Appends `records`, each a JSON object, all of them or none; `written` is the state after
     /// the previous call, if any.
     ///
@@ -118,7 +118,7 @@ impl Files {
         let file = regain(&self.path, 0o600);
         let regained = directory.into_iter().chain(file);
         regained
-            .map(|regained| record::regained(&regained))
+            .map(|regained| record::encode_regained(&regained))
             .collect()
     }
 
@@ -144,10 +144,10 @@ impl Files {
         loop {
             let mut file = self.lock()?;
             let length = file.metadata()?.len();
-            let (whole, damaged, link) = match End::of(&mut file, length)? {
-                End::Record(last) => (last.whole, last.damaged, Some(last.link)),
-                End::Beginning => (0, 0, None),
-                End::Unknown => {
+            let (whole, damaged, link) = match FileEnd::of(&mut file, length)? {
+                FileEnd::Record(last) => (last.whole, last.damaged, Some(last.link)),
+                FileEnd::Beginning => (0, 0, None),
+                FileEnd::Unknown => {
                     notes.push(self.put_aside()?);
                     continue;
                 }
@@ -197,7 +197,7 @@ impl Files {
 
     /// Returns the link for the first record of a file: the last record of the file before it.
     fn link_before(&self) -> io::Result<Link> {
-        let file = match regular_file::open(&numbered(&self.path, 1)) {
+        let file = match regular_file::open(&numbered_path(&self.path, 1)) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             file => file?,
         };
@@ -205,9 +205,9 @@ impl Files {
             return Ok(Link::default());
         };
         let length = file.metadata()?.len();
-        Ok(match End::of(&mut file, length)? {
-            End::Record(last) => last.link,
-            End::Beginning | End::Unknown => Link::default(),
+        Ok(match FileEnd::of(&mut file, length)? {
+            FileEnd::Record(last) => last.link,
+            FileEnd::Beginning | FileEnd::Unknown => Link::default(),
         })
     }
 
@@ -216,7 +216,7 @@ impl Files {
     fn put_aside(&self) -> io::Result<String> {
         let mut beside = self.path.clone().into_os_string();
         beside.push(".aside");
-        let mut places = (1..=u32::MAX).map(|number| numbered(Path::new(&beside), number));
+        let mut places = (1..=u32::MAX).map(|number| numbered_path(Path::new(&beside), number));
         let aside = places.find(|place| !place.exists());
         let aside = aside.ok_or(ErrorKind::AlreadyExists)?;
         tracing::warn!(file = %self.path.display(), aside = %aside.display(), "what is there is no audit log: it is put aside, and a new file begun");
@@ -228,21 +228,21 @@ impl Files {
     /// Rotates the files: the newest becomes number 1, each other one gets the next number, and
     /// the last is deleted.
     fn rotate(&self) -> io::Result<()> {
-        let exists = |number: &u32| numbered(&self.path, *number).exists();
+        let exists = |number: &u32| numbered_path(&self.path, *number).exists();
         let keep = self.keep.get();
         // A gap remains where a process was killed during a rotation, and leaves enough space.
         let free = (1..keep).find(|number| !exists(number)).unwrap_or(keep);
         for number in (1..free).rev() {
             fs::rename(
-                numbered(&self.path, number),
-                numbered(&self.path, number + 1),
+                numbered_path(&self.path, number),
+                numbered_path(&self.path, number + 1),
             )?;
         }
-        fs::rename(&self.path, numbered(&self.path, 1))
+        fs::rename(&self.path, numbered_path(&self.path, 1))
     }
 }
 
-impl End {
+impl FileEnd {
     fn of(file: &mut File, length: u64) -> io::Result<Self> {
         for size in TAIL_SIZES {
             let start = length.saturating_sub(size);
@@ -324,7 +324,7 @@ fn older(path: &Path) -> io::Result<Vec<(PathBuf, File)>> {
     let number = |name: &OsStr| -> Option<u32> {
         let (_, number) = name.to_str()?.rsplit_once('.')?;
         let number = number.parse().ok()?;
-        let is_ours = numbered(path, number).file_name() == Some(name);
+        let is_ours = numbered_path(path, number).file_name() == Some(name);
         is_ours.then_some(number)
     };
     let mut numbers = Vec::new();
@@ -334,7 +334,7 @@ fn older(path: &Path) -> io::Result<Vec<(PathBuf, File)>> {
     numbers.sort_unstable_by_key(|number| Reverse(*number));
     let mut files = Vec::new();
     for number in numbers {
-        let path = numbered(path, number);
+        let path = numbered_path(path, number);
         // A log is never written to anything but a regular file.
         if let Some(file) = regular_file::open(&path)? {
             files.push((path, file));
@@ -352,7 +352,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-pub(super) fn numbered(path: &Path, number: u32) -> PathBuf {
+pub(super) fn numbered_path(path: &Path, number: u32) -> PathBuf {
     let mut numbered = path.as_os_str().to_owned();
     numbered.push(format!(".{number}"));
     numbered.into()

@@ -20,12 +20,12 @@ const MAX_FAULTS: usize = 100;
 pub struct Records {
     log: PathBuf,
     /// Files not read to their ends, and the newest.
-    sources: VecDeque<Source>,
+    sources: VecDeque<LogFile>,
 }
 
 /// One file of a log.
 #[derive(Debug)]
-struct Source {
+struct LogFile {
     path: PathBuf,
     handle: Handle,
     bytes: BufReader<Take<File>>,
@@ -77,8 +77,8 @@ impl Records {
         let files = readable(&self.log)?;
         let sources = files
             .into_iter()
-            .map(|(path, file)| Source::new(path, file));
-        let mut sources: VecDeque<Source> = sources.collect::<io::Result<_>>()?;
+            .map(|(path, file)| LogFile::new(path, file));
+        let mut sources: VecDeque<LogFile> = sources.collect::<io::Result<_>>()?;
         if let Some(read) = self.sources.pop_back()
             && let Some(known) = sources
                 .iter()
@@ -92,7 +92,7 @@ impl Records {
     }
 }
 
-impl Source {
+impl LogFile {
     fn new(path: PathBuf, file: Take<File>) -> io::Result<Self> {
         Ok(Self {
             path,

@@ -157,7 +157,7 @@ pub(super) fn note(method: &str, params: &serde_json::Value) -> String {
 }
 
 /// Encodes the note on a file whose permissions the server has restored.
-pub(super) fn regained(Regained { path, mode }: &Regained) -> String {
+pub(super) fn encode_regained(Regained { path, mode }: &Regained) -> String {
     let mode = format!("{mode:04o}");
     note(
         "audit/access-restored",

@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::arguments::Recorder;
 use super::record::{Caller, Details, Event, Record, RunDetails, this_process};
-use super::writer::Entry;
+use super::writer::QueuedRecord;
 use super::{Arguments, Audit, Mode, Options, WRITE_TIMEOUT, outcomes};
 use crate::Server;
 use crate::call::INVALID_ARGUMENTS;
@@ -85,7 +85,7 @@ struct AuditedRequest {
     version: ProtocolVersion,
     notes: Mutex<Notes>,
     /// Reserved for the record of the end. Without a place that record is lost.
-    place: Option<mpsc::OwnedPermit<Entry>>,
+    slot: Option<mpsc::OwnedPermit<QueuedRecord>>,
 }
 
 #[derive(Default)]
@@ -129,7 +129,7 @@ impl RequestRecord {
     ) -> Option<Arc<AuditedRequest>> {
         let auditor = auditor.filter(|_| CALL_METHODS.contains(&method))?;
         Some(Arc::new(AuditedRequest {
-            place: auditor.audit.reserve(),
+            slot: auditor.audit.reserve(),
             options: auditor.audit.options(),
             redactor: auditor.redactor.load_full(),
             auditor: Arc::clone(auditor),
@@ -185,7 +185,7 @@ impl RequestRecord {
             let is_known = notes.tool.is_some() && !notes.is_for_unknown;
             let recorder = match is_known {
                 true => request.recorder(),
-                false => request.recorder().of_something_unknown(),
+                false => request.recorder().for_unknown_tool(),
             };
             notes.params = recorder.params(params, spec, is_uri_made);
         }
@@ -257,12 +257,12 @@ impl RequestRecord {
             return Ok(());
         };
         let (written, is_written) = oneshot::channel();
-        let entry = Entry {
+        let entry = QueuedRecord {
             record: request.encode(Event::Begin),
             written: Some(written),
         };
         let queue = &request.auditor.audit.inner.queue;
-        let is_queued = request.place.is_some() && queue.try_send(entry).is_ok();
+        let is_queued = request.slot.is_some() && queue.try_send(entry).is_ok();
         if is_queued && let Ok(Ok(())) = tokio::time::timeout(WRITE_TIMEOUT, is_written).await {
             return Ok(());
         }
@@ -375,15 +375,15 @@ impl Drop for AuditedRequest {
         if !self.is_wanted() {
             return;
         }
-        match self.place.take() {
-            Some(place) => {
+        match self.slot.take() {
+            Some(slot) => {
                 let record = self.encode(Event::End);
-                place.send(Entry {
+                slot.send(QueuedRecord {
                     record,
                     written: None,
                 });
             }
-            None => self.auditor.audit.lose(),
+            None => self.auditor.audit.count_lost(),
         }
     }
 }

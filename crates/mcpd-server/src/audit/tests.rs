@@ -21,7 +21,7 @@ fn send(audit: &Audit) {
             record: record::note("test", &serde_json::json!({})),
             written: None,
         })),
-        None => audit.lose(),
+        None => audit.count_lost(),
     }
 }
 
@@ -51,7 +51,7 @@ fn what_is_lost_is_counted_and_the_log_says_so_later() {
     // Nothing can be written to a directory.
     fs::create_dir(audit.file()).unwrap();
     (0..3).for_each(|_| send(&audit));
-    eventually(|| audit.lost() == 3);
+    eventually(|| audit.lost_records() == 3);
     assert!(audit.is_failing());
     fs::remove_dir(audit.file()).unwrap();
     eventually(|| !audit.is_failing());
@@ -73,7 +73,7 @@ fn nobody_waits_for_a_file_that_another_process_keeps_locked() {
     file.lock().unwrap();
     // These exceed the queue, the batch in the hands of the thread, and some more.
     (0..6000).for_each(|_| send(&audit));
-    let lost = audit.lost();
+    let lost = audit.lost_records();
     assert!(lost > 1000, "{lost}");
     file.unlock().unwrap();
     let path = audit.file();

@@ -19,7 +19,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::files::{Files, WrittenState};
+use super::files::{LogFiles, WrittenState};
 use super::record;
 use crate::sync::lock;
 
@@ -36,7 +36,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Record on its way to the file.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct QueuedRecord {
     /// JSON object.
     pub(super) record: String,
     /// Receives a message when the record is in the file; dropped if it cannot be written.
@@ -45,21 +45,21 @@ pub(super) struct Entry {
 
 /// State of the writer, shared with the handles.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct WriterState {
     /// Number of records that are in no file, and never will be.
     pub(super) lost: AtomicU64,
     /// The last attempt to write failed.
     pub(super) is_failing: AtomicBool,
     /// Files to continue in.
-    pub(super) next: Mutex<Option<Files>>,
+    pub(super) next: Mutex<Option<LogFiles>>,
 }
 
 struct Writer {
-    files: Files,
+    files: LogFiles,
     written: Option<WrittenState>,
-    state: Arc<State>,
+    state: Arc<WriterState>,
     /// Number of lost records that the log reports.
-    told: u64,
+    reported: u64,
 }
 
 /// Starts the thread, which ends when every sender is gone and everything is written; then the
@@ -69,16 +69,16 @@ struct Writer {
 ///
 /// The system refuses a thread.
 pub(super) fn start(
-    files: Files,
-    state: Arc<State>,
-) -> io::Result<(mpsc::Sender<Entry>, std_mpsc::Receiver<()>)> {
+    files: LogFiles,
+    state: Arc<WriterState>,
+) -> io::Result<(mpsc::Sender<QueuedRecord>, std_mpsc::Receiver<()>)> {
     let (queue, entries) = mpsc::channel(MAX_QUEUED_RECORDS);
     let (ending, ended) = std_mpsc::channel();
     let writer = Writer {
         files,
         written: None,
         state,
-        told: 0,
+        reported: 0,
     };
     thread::Builder::new()
         .name("mcpd-audit".to_owned())
@@ -90,7 +90,7 @@ pub(super) fn start(
 }
 
 impl Writer {
-    fn run(mut self, mut entries: mpsc::Receiver<Entry>) {
+    fn run(mut self, mut entries: mpsc::Receiver<QueuedRecord>) {
         let mut batch = Vec::new();
         while entries.blocking_recv_many(&mut batch, MAX_BATCH) > 0 {
             let is_awaited = batch.iter().any(|entry| entry.written.is_some());
@@ -112,13 +112,14 @@ impl Writer {
         self.state.is_failing.load(Ordering::Relaxed)
     }
 
-    fn write(&mut self, batch: impl Iterator<Item = Entry>) {
+    fn write(&mut self, batch: impl Iterator<Item = QueuedRecord>) {
         if let Some(files) = lock(&self.state.next).take() {
             (self.files, self.written) = (files, None);
         }
         let lost = self.state.lost.load(Ordering::Relaxed);
-        let untold = lost - self.told;
-        let note = (untold > 0).then(|| record::note("audit/lost", &json!({"records": untold})));
+        let unreported = lost - self.reported;
+        let note =
+            (unreported > 0).then(|| record::note("audit/lost", &json!({"records": unreported})));
         let mut records: Vec<_> = note.into_iter().collect();
         let mut waiting = Vec::new();
         for entry in batch {
@@ -128,10 +129,10 @@ impl Writer {
         match self.files.append(&records, self.written.take()) {
             Ok(written) => {
                 self.written = Some(written);
-                if untold > 0 {
-                    tracing::warn!(records = untold, "records are missing in the audit log");
+                if unreported > 0 {
+                    tracing::warn!(records = unreported, "records are missing in the audit log");
                 }
-                self.told = lost;
+                self.reported = lost;
                 self.state.is_failing.store(false, Ordering::Relaxed);
                 for written in waiting.into_iter().flatten() {
                     written.send(()).ok();

@@ -9,9 +9,9 @@ use super::*;
 use crate::audit::{FaultKind, verify};
 
 /// Creates a log in a new directory, with files of about `max_size` bytes.
-fn log(max_size: u64, keep: u32) -> (TempDir, Files) {
+fn log(max_size: u64, keep: u32) -> (TempDir, LogFiles) {
     let directory = tempfile::tempdir().unwrap();
-    let files = Files {
+    let files = LogFiles {
         path: directory.path().join("logs/audit.jsonl"),
         max_size,
         keep: keep.try_into().unwrap(),
@@ -24,21 +24,21 @@ fn record(number: usize) -> String {
     format!(r#"{{"timestamp":"2026-11-22T10:00:00.000Z","method":"{number}"}}"#)
 }
 
-fn append(files: &Files, numbers: impl IntoIterator<Item = usize>) {
+fn append(files: &LogFiles, numbers: impl IntoIterator<Item = usize>) {
     let records: Vec<_> = numbers.into_iter().map(record).collect();
     files.append(&records, None).unwrap();
 }
 
 /// Checks that the log has no fault, and records with these numbers.
 #[track_caller]
-fn check(files: &Files, first: u64, last: u64) {
+fn check(files: &LogFiles, first: u64, last: u64) {
     let verified = verify(&files.path).unwrap();
     assert_eq!(verified.faults, []);
     assert_eq!((verified.first, verified.last), (first, last));
     assert_eq!(verified.records, last + 1 - first);
 }
 
-fn text(files: &Files) -> String {
+fn text(files: &LogFiles) -> String {
     fs::read_to_string(&files.path).unwrap()
 }
 
@@ -96,7 +96,7 @@ fn a_torn_record_is_removed_and_noted() {
     }
 }
 
-fn append_raw(files: &Files, text: &str) {
+fn append_raw(files: &LogFiles, text: &str) {
     let mut file = create(&files.path).unwrap();
     file.write_all(text.as_bytes()).unwrap();
 }
@@ -176,7 +176,7 @@ fn full_files_give_way_and_the_chain_goes_on() {
     }
     // Two records make a file full.
     check(&files, 5, 9);
-    assert!(!numbered(&files.path, 3).exists());
+    assert!(!numbered_path(&files.path, 3).exists());
 }
 
 #[test]
@@ -193,9 +193,9 @@ fn a_gap_that_was_left_between_files_is_room_enough() {
         append(&files, [number]);
     }
     check(&files, 1, 9);
-    fs::rename(numbered(&files.path, 4), numbered(&files.path, 5)).unwrap();
-    fs::rename(numbered(&files.path, 3), numbered(&files.path, 4)).unwrap();
-    fs::remove_file(numbered(&files.path, 5)).unwrap();
+    fs::rename(numbered_path(&files.path, 4), numbered_path(&files.path, 5)).unwrap();
+    fs::rename(numbered_path(&files.path, 3), numbered_path(&files.path, 4)).unwrap();
+    fs::remove_file(numbered_path(&files.path, 5)).unwrap();
     append(&files, 10..=11);
     check(&files, 3, 11);
     append(&files, [12]);
@@ -217,7 +217,7 @@ fn many_writers_make_one_chain() {
         }
     });
     check(&files, 1, 800);
-    assert!(numbered(&files.path, 2).exists());
+    assert!(numbered_path(&files.path, 2).exists());
 }
 
 #[test]

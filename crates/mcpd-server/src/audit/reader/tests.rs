@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::*;
-use crate::audit::files::Files;
+use crate::audit::files::LogFiles;
 
 /// Creates a log of five records.
-fn log() -> (TempDir, Files) {
+fn log() -> (TempDir, LogFiles) {
     let directory = tempfile::tempdir().unwrap();
     let files = log_in(directory.path());
     append(&files, "abcde");
     (directory, files)
 }
 
-fn log_in(directory: &Path) -> Files {
-    Files {
+fn log_in(directory: &Path) -> LogFiles {
+    LogFiles {
         path: directory.join("audit.jsonl"),
         max_size: u64::MAX,
         keep: 3.try_into().unwrap(),
@@ -25,7 +25,7 @@ fn log_in(directory: &Path) -> Files {
     }
 }
 
-fn append(files: &Files, names: &str) {
+fn append(files: &LogFiles, names: &str) {
     let records: Vec<_> = names
         .chars()
         .map(|name| format!(r#"{{"timestamp":"","method":"{name}"}}"#))

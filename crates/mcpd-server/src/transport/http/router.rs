@@ -270,7 +270,7 @@ impl Router {
             "faultySources": sources.filter(|source| source.is_faulty()).count(),
         });
         if let Some(audit) = self.server.audit() {
-            body["audit"] = json!({"failing": audit.is_failing(), "lost": audit.lost()});
+            body["audit"] = json!({"failing": audit.is_failing(), "lost": audit.lost_records()});
         }
         reply::json(StatusCode::OK, body.to_string())
     }
