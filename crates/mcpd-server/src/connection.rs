@@ -258,7 +258,7 @@ impl Connection {
     ///
     /// May be dropped and called again at any time.
     pub async fn idle(&self) {
-        self.inflight.empty().await;
+        self.inflight.wait_until_empty().await;
     }
 
     /// Principal of the client.
@@ -276,12 +276,12 @@ impl Connection {
         match message {
             Message::Request(request) => Reply::to(&request.id, self.request_with(&request, peer)),
             Message::Notification(notification) => {
-                self.inflight.notified(&notification);
+                self.inflight.apply_notification(&notification);
                 Reply::Nothing
             }
             Message::Response(response) => {
                 if let Some(conversation) = &*lock(&self.conversation) {
-                    conversation.session.questions.answered(response);
+                    conversation.session.questions.accept_response(response);
                 }
                 Reply::Nothing
             }

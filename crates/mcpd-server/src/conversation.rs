@@ -96,11 +96,11 @@ impl Conversation {
                 Reply::to(&request.id, answer)
             }
             Message::Notification(notification) => {
-                self.inflight.notified(&notification);
+                self.inflight.apply_notification(&notification);
                 Reply::Nothing
             }
             Message::Response(response) => {
-                self.session.questions.answered(response);
+                self.session.questions.accept_response(response);
                 Reply::Nothing
             }
         }

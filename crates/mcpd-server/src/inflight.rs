@@ -18,12 +18,12 @@ pub(crate) const MAX_OPEN: usize = 512;
 /// Open requests of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Inflight {
-    state: Mutex<State>,
+    state: Mutex<OpenRequests>,
     closed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OpenRequests {
     open: BTreeMap<RequestId, CancellationToken>,
     /// The client is gone.
     is_over: bool,
@@ -36,7 +36,7 @@ impl Inflight {
     /// # Errors
     ///
     /// The id is in use, or too many requests are open.
-    pub(crate) fn begin(self: &Arc<Self>, id: &RequestId) -> Result<Open, ErrorObject> {
+    pub(crate) fn begin(self: &Arc<Self>, id: &RequestId) -> Result<OpenRequest, ErrorObject> {
         let mut state = lock(&self.state);
         check(&state.open, id)?;
         let cancelled = CancellationToken::new();
@@ -45,7 +45,7 @@ impl Inflight {
         } else {
             state.open.insert(id.clone(), cancelled.clone());
         }
-        Ok(Open {
+        Ok(OpenRequest {
             id: id.clone(),
             cancelled,
             inflight: Arc::clone(self),
@@ -70,7 +70,7 @@ impl Inflight {
     }
 
     /// Applies a notification that cancels a request, and ignores any other.
-    pub(crate) fn notified(&self, notification: &Notification<'_>) {
+    pub(crate) fn apply_notification(&self, notification: &Notification<'_>) {
         if notification.method == CancelledNotification::NAME
             && let Ok(params) = notification.parse_params::<CancelledNotificationParams>()
         {
@@ -96,7 +96,7 @@ impl Inflight {
     }
 
     /// Waits until no request is open.
-    pub(crate) async fn empty(&self) {
+    pub(crate) async fn wait_until_empty(&self) {
         loop {
             let closed = self.closed.notified();
             if self.is_empty() {
@@ -122,13 +122,13 @@ fn check(open: &BTreeMap<RequestId, CancellationToken>, id: &RequestId) -> Resul
 
 /// Guard of one open request.
 #[derive(Debug)]
-pub(crate) struct Open {
+pub(crate) struct OpenRequest {
     id: RequestId,
     cancelled: CancellationToken,
     inflight: Arc<Inflight>,
 }
 
-impl Open {
+impl OpenRequest {
     /// Returns whether the request was cancelled and gets no response.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.is_cancelled()
@@ -155,7 +155,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.close();
         self.inflight.closed.notify_waiters();

@@ -19,7 +19,7 @@ use crate::sync::lock;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Response of a client: a result, or the error of a refusal.
-type Answer = Result<Box<RawValue>, ErrorObject>;
+type ClientAnswer = Result<Box<RawValue>, ErrorObject>;
 
 /// Reason why a question has no answer.
 #[derive(Debug)]
@@ -33,13 +33,13 @@ pub(crate) enum Unanswered {
 /// Questions that one client has not answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
-    open: Mutex<Open>,
+    open: Mutex<OpenQuestions>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
-    asked: i64,
-    waiting: BTreeMap<RequestId, oneshot::Sender<Answer>>,
+struct OpenQuestions {
+    last_id: i64,
+    waiting: BTreeMap<RequestId, oneshot::Sender<ClientAnswer>>,
     /// No more questions are allowed: the client has begun another session, and the ids continue
     /// there.
     is_over: bool,
@@ -47,13 +47,13 @@ struct Open {
 
 /// One open question. Dropping it cancels the question: "the sender SHOULD issue a cancellation
 /// notification for that request" -- 2025-11-25/basic/lifecycle#timeouts
-struct Asked<'a> {
+struct OpenQuestion<'a> {
     id: RequestId,
     questions: &'a Questions,
     outbox: &'a Outbox,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         let unanswered = lock(&self.questions.open).waiting.remove(&self.id);
         if unanswered.is_some() {
@@ -84,20 +84,20 @@ impl Questions {
             if open.is_over {
                 return Err(Unanswered::NotAsked("the client has begun another session"));
             }
-            open.asked += 1;
-            let id = RequestId::from(open.asked);
+            open.last_id += 1;
+            let id = RequestId::from(open.last_id);
             open.waiting.insert(id.clone(), answered);
             id
         };
-        let asked = Asked {
+        let question = OpenQuestion {
             id,
             questions: self,
             outbox,
         };
         let method = request.method.name();
         let mut message = match &request.params {
-            Some(params) => jsonrpc::request(&asked.id, method, params),
-            None => jsonrpc::request(&asked.id, method, &JsonObject::new()),
+            Some(params) => jsonrpc::request(&question.id, method, params),
+            None => jsonrpc::request(&question.id, method, &JsonObject::new()),
         }
         .map_err(|_| Unanswered::NotAsked("it could not be encoded"))?;
         jsonrpc::replace_nul(&mut message);
@@ -117,11 +117,11 @@ impl Questions {
         let mut before = lock(&before.open);
         before.is_over = true;
         before.waiting.clear();
-        lock(&self.open).asked = before.asked;
+        lock(&self.open).last_id = before.last_id;
     }
 
     /// Accepts a response of the client. A response with an unknown id is ignored.
-    pub(crate) fn answered(&self, response: Response<'_>) {
+    pub(crate) fn accept_response(&self, response: Response<'_>) {
         let waiting = response
             .id
             .and_then(|id| lock(&self.open).waiting.remove(&id));

@@ -17,7 +17,7 @@ fn audit(directory: &Path, mode: Mode) -> Audit {
 
 fn send(audit: &Audit) {
     match audit.reserve() {
-        Some(place) => drop(place.send(Entry {
+        Some(slot) => drop(slot.send(QueuedRecord {
             record: record::note("test", &serde_json::json!({})),
             written: None,
         })),

@@ -299,7 +299,7 @@ impl Router {
     fn notification(&self, head: &Head<'_>, notification: &Notification<'_>) -> Response<Body> {
         match self.conversation(head) {
             Ok(visit) => {
-                visit.inflight.notified(notification);
+                visit.inflight.apply_notification(notification);
                 reply::accepted()
             }
             Err(response) => *response,
@@ -310,7 +310,7 @@ impl Router {
     fn response(&self, head: &Head<'_>, response: RpcResponse<'_>) -> Response<Body> {
         match self.named(head.headers, &head.client.principal) {
             Ok(Some(visit)) => {
-                visit.session.questions.answered(response);
+                visit.session.questions.accept_response(response);
                 reply::accepted()
             }
             Ok(None) => reply::error(
