@@ -18,7 +18,7 @@ use crate::Server;
 use crate::access::NeededScope;
 use crate::catalog::ToolNames;
 use crate::conversation::Conversation;
-use crate::dispatch::{self, Answer, encode};
+use crate::dispatch::{self, CancellableAnswer, encode};
 use crate::handler::{lifecycle, subscriptions};
 use crate::inflight::{Inflight, MAX_OPEN};
 use crate::memory_budget;
@@ -298,7 +298,7 @@ impl Connection {
         &self,
         request: &Request<'_>,
         reservation: SharedReservation,
-    ) -> Result<Answer, ErrorObject> {
+    ) -> Result<CancellableAnswer, ErrorObject> {
         let peer = PeerContext {
             reservation,
             ..self.peer.clone()
@@ -310,7 +310,7 @@ impl Connection {
         &self,
         request: &Request<'_>,
         peer: &PeerContext,
-    ) -> Result<Answer, ErrorObject> {
+    ) -> Result<CancellableAnswer, ErrorObject> {
         let params = Params::read(request.params)?;
         if params.meta.is_stateless() {
             peer.transport.check_stateless()?;
@@ -331,7 +331,7 @@ impl Connection {
         id: &RequestId,
         params: &Params<'_>,
         peer: &PeerContext,
-    ) -> Result<Answer, ErrorObject> {
+    ) -> Result<CancellableAnswer, ErrorObject> {
         let introduction = lifecycle::introduce(&self.server, params)?;
         let (server, principal) = (self.server.clone(), peer.principal.clone());
         let result = lifecycle::initialize(server, introduction.version, principal);
@@ -379,10 +379,10 @@ impl Drop for Connection {
 
 impl Reply {
     /// Wraps the answer to the request `id`.
-    pub(crate) fn to(id: &RequestId, answer: Result<Answer, ErrorObject>) -> Self {
-        match answer.unwrap_or_else(|error| Answer::Now(Err(error))) {
-            Answer::Now(result) => Self::Ready(encode(id, result)),
-            Answer::Later(result) => {
+    pub(crate) fn to(id: &RequestId, answer: Result<CancellableAnswer, ErrorObject>) -> Self {
+        match answer.unwrap_or_else(|error| CancellableAnswer::Now(Err(error))) {
+            CancellableAnswer::Now(result) => Self::Ready(encode(id, result)),
+            CancellableAnswer::Later(result) => {
                 let id = id.clone();
                 Self::Pending(Box::pin(async move { Some(encode(&id, result.await?)) }))
             }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::Server;
 use crate::connection::Reply;
-use crate::dispatch::{self, Answer};
+use crate::dispatch::{self, CancellableAnswer};
 use crate::inflight::Inflight;
 use crate::session::Session;
 use crate::wire::{self, PeerContext};
@@ -44,7 +44,7 @@ impl Conversation {
         request: &Request<'_>,
         params: &Params<'_>,
         peer: PeerContext,
-    ) -> Result<Answer, ErrorObject> {
+    ) -> Result<CancellableAnswer, ErrorObject> {
         let context =
             wire::stateful_context(server, &params.meta, Arc::clone(&self.session), peer)?;
         dispatch::answer(server, &self.inflight, request, params, context)

@@ -70,7 +70,7 @@ pub(crate) enum Handled {
 pub(crate) type Later = Pin<Box<dyn Future<Output = MethodResult> + Send>>;
 
 /// Answer to a request that can be cancelled by its id: now, or later unless it is cancelled.
-pub(crate) enum Answer {
+pub(crate) enum CancellableAnswer {
     Now(MethodResult),
     Later(Pin<Box<dyn Future<Output = Option<MethodResult>> + Send>>),
 }
@@ -108,11 +108,11 @@ pub(crate) fn dispatch(
         context.record.set_params(params);
         return wait_for_catalog(server.clone(), request, context);
     }
-    recorded(server, request, params, context)
+    answer_recorded(server, request, params, context)
 }
 
 /// Answers `request`, and reports it to the audit log, the metrics and the spans.
-fn recorded(
+fn answer_recorded(
     server: &Server,
     request: &Request<'_>,
     params: &Params<'_>,
@@ -120,7 +120,7 @@ fn recorded(
 ) -> Handled {
     let record = context.record.clone();
     let handled = catch_unwind(AssertUnwindSafe(|| {
-        handle(server, request, params, context)
+        run_handler(server, request, params, context)
     }));
     let handled = unless_panicked(handled).unwrap_or_else(|error| Handled::Now(Err(error)));
     record.set_params(params);
@@ -164,13 +164,13 @@ pub(crate) fn answer(
     request: &Request<'_>,
     params: &Params<'_>,
     context: Context,
-) -> Result<Answer, ErrorObject> {
+) -> Result<CancellableAnswer, ErrorObject> {
     // The check comes before the request is recorded or counts against the rate limit.
     if CALL_METHODS.contains(&&*request.method) {
         inflight.check(&request.id)?;
     }
     match dispatch(server, request, params, context) {
-        Handled::Now(result) => Ok(Answer::Now(result)),
+        Handled::Now(result) => Ok(CancellableAnswer::Now(result)),
         Handled::Later(result) => answer_later(inflight, &request.id, result),
     }
 }
@@ -184,7 +184,7 @@ pub(crate) fn answer_later(
     inflight: &Arc<Inflight>,
     id: &RequestId,
     mut result: Later,
-) -> Result<Answer, ErrorObject> {
+) -> Result<CancellableAnswer, ErrorObject> {
     let open = inflight.begin(id)?;
     let over = if open.is_cancelled() {
         None
@@ -192,8 +192,8 @@ pub(crate) fn answer_later(
         begin(&mut result)
     };
     Ok(match over {
-        Some(result) => Answer::Now(result),
-        None => Answer::Later(Box::pin(open.unless_cancelled(result))),
+        Some(result) => CancellableAnswer::Now(result),
+        None => CancellableAnswer::Later(Box::pin(open.unless_cancelled(result))),
     })
 }
 
@@ -214,7 +214,7 @@ pub(crate) fn encode(id: &RequestId, result: MethodResult) -> Bytes {
     }
 }
 
-fn handle(
+fn run_handler(
     server: &Server,
     request: &Request<'_>,
     params: &Params<'_>,
@@ -270,7 +270,7 @@ fn wait_for_catalog(server: Server, request: &Request<'_>, context: Context) -> 
         // The request outlives its bytes here, so it is rebuilt from owned parts.
         let request = Request::new(id, method, params.as_deref());
         let params = Params::read(request.params)?;
-        match recorded(&server, &request, &params, context) {
+        match answer_recorded(&server, &request, &params, context) {
             Handled::Now(result) => result,
             Handled::Later(result) => result.await,
         }

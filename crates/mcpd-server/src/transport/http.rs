@@ -85,7 +85,7 @@ pub use oauth::{Issuer, OAuth, OAuthError, Scope};
 use peer::Peer;
 use reply::WithoutEnd;
 use router::Router;
-use streams::{Answering, Carrier};
+use streams::{GuardedBody, StreamExecutor};
 #[cfg(feature = "tls")]
 pub use tls::{ClientCertificates, Identity, Tls};
 
@@ -107,10 +107,10 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// HTTP/1 and HTTP/2, detected by the first bytes; shared, as connections would have a copy each.
-static PROTOCOLS: LazyLock<Builder<Carrier>> = LazyLock::new(protocols);
+static PROTOCOLS: LazyLock<Builder<StreamExecutor>> = LazyLock::new(build_protocols);
 
 /// HTTP/1 alone, if that is known beforehand: such a connection takes less memory.
-static HTTP1: LazyLock<Builder<Carrier>> = LazyLock::new(|| protocols().http1_only());
+static HTTP1: LazyLock<Builder<StreamExecutor>> = LazyLock::new(|| build_protocols().http1_only());
 
 /// Options for serving clients over HTTP.
 #[derive(Debug, Clone)]
@@ -209,7 +209,7 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
                 let open = router.server.metrics().open_connection();
                 connections.spawn(async move {
                     let (_place, _open) = (place, open);
-                    connection(accepted, router).await;
+                    serve_connection(accepted, router).await;
                 });
             }
             (_, Err(error)) => {
@@ -234,7 +234,7 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
 }
 
 /// Serves one connection, from its first byte to its end.
-async fn connection(client: Accepted, router: Arc<Router>) {
+async fn serve_connection(client: Accepted, router: Arc<Router>) {
     let begin = Instant::now();
     let activity = Activity::new(begin, FIRST_REQUEST_TIMEOUT);
     let peer = client.peer;
@@ -244,19 +244,19 @@ async fn connection(client: Accepted, router: Arc<Router>) {
     #[cfg(feature = "tls")]
     if let Some(tls) = client.tls {
         // The future is boxed, so that connections without TLS do not take up its memory.
-        return Box::pin(encrypted(&tls, stream, begin, peer, router, activity)).await;
+        return Box::pin(serve_encrypted(&tls, stream, begin, peer, router, activity)).await;
     }
     let protocols = tokio::select! {
         is_http1 = peer.speaks_http1() => if is_http1 { &HTTP1 } else { &PROTOCOLS },
-        () = activity.ceased() => return,
+        () = activity.wait_until_idle() => return,
         () = router.server.stopping().cancelled() => return,
     };
-    requests(stream, protocols, peer, router, activity).await;
+    serve_requests(stream, protocols, peer, router, activity).await;
 }
 
 /// Serves the requests on `stream` after a TLS handshake.
 #[cfg(feature = "tls")]
-async fn encrypted(
+async fn serve_encrypted(
     tls: &Tls,
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     begin: Instant,
@@ -267,8 +267,8 @@ async fn encrypted(
     let address = peer.address();
     match tokio::time::timeout_at(begin + FIRST_REQUEST_TIMEOUT, tls.accept(stream)).await {
         Ok(Ok(stream)) => {
-            let peer = peer.encrypted(tls::certificate(&stream));
-            requests(stream, &PROTOCOLS, peer, router, activity).await;
+            let peer = peer.with_tls(tls::certificate(&stream));
+            serve_requests(stream, &PROTOCOLS, peer, router, activity).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, %address, "failed to agree on TLS"),
         Err(_) => tracing::debug!(%address, "did not agree on TLS in time"),
@@ -277,9 +277,9 @@ async fn encrypted(
 
 /// Serves the requests on `stream`, until the client closes it, the idle timeout expires or the
 /// server stops.
-async fn requests(
+async fn serve_requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    protocols: &Builder<Carrier>,
+    protocols: &Builder<StreamExecutor>,
     peer: Peer,
     router: Arc<Router>,
     activity: Activity,
@@ -290,30 +290,30 @@ async fn requests(
     let stopping = router.server.stopping().child_token();
     let seen = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let peer = peer.clone().speaking(request.version());
+        let peer = peer.clone().with_version(request.version());
         let (router, open) = (Arc::clone(&router), seen.begin(IDLE_TIMEOUT));
         // The watch starts first: the client's end of stream may have come with the request.
-        let awaited = peer.await_answer();
+        let answer_guard = peer.await_answer();
         // A boxed future lives as long as the request, and not as long as the connection.
         Box::pin(async move {
             let response = router.route(request, &peer).await;
             let is_endless = response.extensions().get::<WithoutEnd>().is_some();
-            let awaited = awaited.filter(|_| !is_endless);
-            let take = |body| Answering::new(body, open, awaited, router.write_timeout);
+            let answer_guard = answer_guard.filter(|_| !is_endless);
+            let take = |body| GuardedBody::new(body, open, answer_guard, router.write_timeout);
             Ok::<_, Infallible>(response.map(take))
         })
     });
     let mut connection = pin!(protocols.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = async { tokio::select! { () = activity.ceased() => {}, () = stopping.cancelled() => {} } } => {
+        () = async { tokio::select! { () = activity.wait_until_idle() => {}, () = stopping.cancelled() => {} } } => {
             // Open requests continue, and an HTTP/2 client learns that it has to reconnect for
             // more.
             connection.as_mut().graceful_shutdown();
             activity.limit(DRAIN_TIMEOUT);
             tokio::select! {
                 ended = connection => ended,
-                () = activity.ceased() => Ok(()),
+                () = activity.wait_until_idle() => Ok(()),
             }
         }
     };
@@ -322,8 +322,8 @@ async fn requests(
     }
 }
 
-fn protocols() -> Builder<Carrier> {
-    let mut builder = Builder::new(Carrier);
+fn build_protocols() -> Builder<StreamExecutor> {
+    let mut builder = Builder::new(StreamExecutor);
     // The idle timeout of the connection covers slow headers as well.
     builder
         .http1()

@@ -10,10 +10,10 @@ use crate::sync::lock;
 
 /// Open requests of one connection. All clones share them.
 #[derive(Debug, Clone)]
-pub(super) struct Activity(Arc<Mutex<State>>);
+pub(super) struct Activity(Arc<Mutex<IdleState>>);
 
 #[derive(Debug)]
-struct State {
+struct IdleState {
     open: usize,
     /// Time since which no request is open, if none is.
     since: Instant,
@@ -25,7 +25,7 @@ impl Activity {
     /// Creates the activity of a connection that began at `start` and must send its first request
     /// within `limit`.
     pub(super) fn new(start: Instant, limit: Duration) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(IdleState {
             open: 0,
             since: start,
             limit,
@@ -34,11 +34,11 @@ impl Activity {
 
     /// Counts a request as open until the result is dropped. The next one must come within
     /// `limit` after that.
-    pub(super) fn begin(&self, limit: Duration) -> Open {
+    pub(super) fn begin(&self, limit: Duration) -> ActiveRequest {
         let mut state = lock(&self.0);
         state.open += 1;
         state.limit = limit;
-        Open(self.clone())
+        ActiveRequest(self.clone())
     }
 
     /// Restarts the idle time, with a new `limit`.
@@ -49,7 +49,7 @@ impl Activity {
     }
 
     /// Waits until no request has been open for the limit.
-    pub(super) async fn ceased(&self) {
+    pub(super) async fn wait_until_idle(&self) {
         loop {
             let deadline = {
                 let state = lock(&self.0);
@@ -72,9 +72,9 @@ impl Activity {
 
 /// Guard of an open request.
 #[derive(Debug)]
-pub(super) struct Open(Activity);
+pub(super) struct ActiveRequest(Activity);
 
-impl Drop for Open {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let mut state = lock(&self.0.0);
         state.open -= 1;
@@ -92,7 +92,7 @@ mod tests {
     async fn a_connection_ceases_when_no_request_has_been_open_for_too_long() {
         let start = Instant::now();
         let activity = Activity::new(start, 10 * SECOND);
-        activity.ceased().await;
+        activity.wait_until_idle().await;
         assert_eq!(start.elapsed(), 10 * SECOND);
 
         let (one, other) = (activity.begin(30 * SECOND), activity.begin(30 * SECOND));
@@ -101,11 +101,11 @@ mod tests {
             tokio::time::sleep(100 * SECOND).await;
             drop(other);
         };
-        tokio::join!(activity.ceased(), ending);
+        tokio::join!(activity.wait_until_idle(), ending);
         assert_eq!(start.elapsed(), 140 * SECOND);
 
         activity.limit(SECOND);
-        activity.ceased().await;
+        activity.wait_until_idle().await;
         assert_eq!(start.elapsed(), 141 * SECOND);
     }
 }

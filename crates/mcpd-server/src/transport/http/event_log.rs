@@ -252,7 +252,7 @@ impl EventLog {
                 if stream.is_answer_lost && cursor.sequence < stream.last =>
             {
                 cursor.sequence = stream.last;
-                Next::Event(events::numbered(*cursor, &lost_answer(request)))
+                Next::Event(events::event_with_id(*cursor, &lost_answer(request)))
             }
             _ => Next::End,
         }

@@ -24,7 +24,7 @@ use super::reply::{self, Body};
 use super::router::{self, Client, Router};
 use crate::catalog::ToolNames;
 use crate::connection::Connection;
-use crate::dispatch::{Answer, encode};
+use crate::dispatch::{CancellableAnswer, encode};
 use crate::input_rounds;
 use crate::quota;
 use crate::tool::raw;
@@ -73,28 +73,29 @@ impl Router {
             &RpcRequest::new(id.clone(), "tools/call", Some(&params)),
             reservation,
         );
-        let answer: events::Answer = match called.unwrap_or_else(|error| Answer::Now(Err(error))) {
-            Answer::Now(Err(error)) => {
-                let refused = self.refused(&error, &name, &connection, client);
-                return refused.unwrap_or_else(|| {
-                    let answer = Box::pin(ready(Some(encode(&id, Err(error)))));
-                    reply::events(Events::written_by(
-                        |message| write(&message),
-                        messages,
-                        answer,
-                    ))
-                });
-            }
-            Answer::Now(result) => Box::pin(ready(Some(encode(&id, result)))),
-            Answer::Later(result) => {
-                let answer = async move {
-                    // The connection carries the messages until the answer is there.
-                    let _connection = connection;
-                    Some(encode(&id, result.await?))
-                };
-                post::attached(answer, client.peer, true)
-            }
-        };
+        let answer: events::PendingResponse =
+            match called.unwrap_or_else(|error| CancellableAnswer::Now(Err(error))) {
+                CancellableAnswer::Now(Err(error)) => {
+                    let refused = self.refused(&error, &name, &connection, client);
+                    return refused.unwrap_or_else(|| {
+                        let answer = Box::pin(ready(Some(encode(&id, Err(error)))));
+                        reply::events(Events::written_by(
+                            |message| write(&message),
+                            messages,
+                            answer,
+                        ))
+                    });
+                }
+                CancellableAnswer::Now(result) => Box::pin(ready(Some(encode(&id, result)))),
+                CancellableAnswer::Later(result) => {
+                    let answer = async move {
+                        // The connection carries the messages until the answer is there.
+                        let _connection = connection;
+                        Some(encode(&id, result.await?))
+                    };
+                    post::attached(answer, client.peer, true)
+                }
+            };
         let events = Events::written_by(|message| write(&message), messages, answer);
         reply::events(events.probing(client.peer))
     }
@@ -168,11 +169,7 @@ fn write(message: &[u8]) -> Option<Bytes> {
                 if let Some(wait) = wait {
                     failed["retryAfterMs"] = json!(wait.as_millis());
                 }
-                [
-                    event("error", &failed),
-                    event("complete", &json!({"success": false})),
-                ]
-                .concat()
+                [event("error", &failed), event("complete", &json!({"success": false}))].concat()
             }
         }),
         Message::Request(_) => None,

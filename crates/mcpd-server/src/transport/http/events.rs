@@ -24,14 +24,14 @@ pub(super) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 pub(super) const COMMENT: Bytes = Bytes::from_static(b":\r\n\r\n");
 
 /// Response to a request; `None` if the request was cancelled.
-pub(super) type Answer = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
+pub(super) type PendingResponse = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
 
 /// Event stream of one response.
 pub(super) struct Events {
     first: Option<Frame<Bytes>>,
     write: Write,
     notifications: mpsc::Receiver<Bytes>,
-    answer: State,
+    answer: AnswerState,
     keep_alive: Interval,
     /// Time of the next comment that tests whether a half-closed client is still there.
     probe: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -40,8 +40,8 @@ pub(super) struct Events {
 /// Conversion of a message to an event, or to none.
 type Write = fn(Bytes) -> Option<Bytes>;
 
-enum State {
-    Pending(Answer),
+enum AnswerState {
+    Pending(PendingResponse),
     /// Known, but notifications sent before it go first.
     Known(Option<Bytes>),
 }
@@ -52,16 +52,17 @@ impl Events {
     pub(super) fn new(
         first: Option<Bytes>,
         notifications: mpsc::Receiver<Bytes>,
-        answer: Answer,
+        answer: PendingResponse,
     ) -> Self {
-        Self::written_by(event, notifications, answer).beginning_with(first.and_then(event))
+        Self::written_by(plain_event, notifications, answer)
+            .beginning_with(first.and_then(plain_event))
     }
 
     /// Creates a stream of the events that `write` makes of `notifications`, then of `answer`.
     pub(super) fn written_by(
         write: Write,
         notifications: mpsc::Receiver<Bytes>,
-        answer: Answer,
+        answer: PendingResponse,
     ) -> Self {
         let mut keep_alive = interval_at(
             tokio::time::Instant::now() + KEEP_ALIVE_INTERVAL,
@@ -72,14 +73,14 @@ impl Events {
             first: None,
             write,
             notifications,
-            answer: State::Pending(answer),
+            answer: AnswerState::Pending(answer),
             keep_alive,
             probe: None,
         }
     }
 
     /// Creates a stream of finished `events`, until `end`.
-    pub(super) fn of_events(events: mpsc::Receiver<Bytes>, end: Answer) -> Self {
+    pub(super) fn of_events(events: mpsc::Receiver<Bytes>, end: PendingResponse) -> Self {
         Self::written_by(Some, events, end)
     }
 
@@ -92,22 +93,22 @@ impl Events {
     /// Sends a comment as soon as `peer` has closed its sending side.
     pub(super) fn probing(mut self, peer: &Peer) -> Self {
         let peer = peer.clone();
-        self.probe = Some(Box::pin(async move { peer.half_closed().await }));
+        self.probe = Some(Box::pin(async move { peer.wait_until_half_closed().await }));
         self
     }
 }
 
 impl Events {
     /// Takes the next queued notification.
-    fn queued(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
+    fn next_queued(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
         match self.answer {
-            State::Pending(_) => match self.notifications.poll_recv(cx) {
+            AnswerState::Pending(_) => match self.notifications.poll_recv(cx) {
                 Poll::Ready(notification) => notification,
                 Poll::Pending => None,
             },
             // All notifications are queued by now. `poll_recv` could return pending despite that,
             // once this task has used up its cooperative budget.
-            State::Known(_) => self.notifications.try_recv().ok(),
+            AnswerState::Known(_) => self.notifications.try_recv().ok(),
         }
     }
 }
@@ -126,17 +127,17 @@ impl Body for Events {
         }
         // The answer is polled before the queue: everything it sends is queued before it is
         // ready.
-        if let State::Pending(answer) = &mut this.answer
+        if let AnswerState::Pending(answer) = &mut this.answer
             && let Poll::Ready(known) = answer.as_mut().poll(cx)
         {
-            this.answer = State::Known(known);
+            this.answer = AnswerState::Known(known);
         }
-        while let Some(notification) = this.queued(cx) {
+        while let Some(notification) = this.next_queued(cx) {
             if let Some(written) = (this.write)(notification) {
                 return Poll::Ready(Some(Ok(Frame::data(written))));
             }
         }
-        if let State::Known(answer) = &mut this.answer {
+        if let AnswerState::Known(answer) = &mut this.answer {
             let written = answer.take().and_then(this.write);
             return Poll::Ready(written.map(|written| Ok(Frame::data(written))));
         }
@@ -152,19 +153,19 @@ impl Body for Events {
 }
 
 /// Formats a message as an event.
-fn event(message: Bytes) -> Option<Bytes> {
+fn plain_event(message: Bytes) -> Option<Bytes> {
     let written = [b"event: message\ndata: ", &*message, b"\n\n"].concat();
     Some(written.into())
 }
 
 /// Formats a message as an event with an id.
-pub(super) fn numbered(id: EventId, message: &[u8]) -> Bytes {
+pub(super) fn event_with_id(id: EventId, message: &[u8]) -> Bytes {
     let head = format!("id: {id}\nevent: message\ndata: ");
     [head.as_bytes(), message, b"\n\n"].concat().into()
 }
 
 /// Formats an event without data, which gives the client an id for reconnecting.
-pub(super) fn priming(id: EventId) -> Bytes {
+pub(super) fn priming_event(id: EventId) -> Bytes {
     format!("id: {id}\ndata:\n\n").into()
 }
 

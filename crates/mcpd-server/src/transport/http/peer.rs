@@ -43,7 +43,7 @@ const HTTP2_PREFACE: &[u8] = b"PRI";
 /// several.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
-    socket: Arc<Socket>,
+    socket: Arc<SharedSocket>,
     certificate: Option<Arc<Hash>>,
     is_encrypted: bool,
     /// Several requests share the connection, which is over when the client closes its side.
@@ -51,12 +51,12 @@ pub(super) struct Peer {
 }
 
 #[derive(Debug)]
-struct Socket {
-    stream: Stream,
+struct SharedSocket {
+    stream: SocketStream,
     address: IpAddr,
     local_address: Option<IpAddr>,
     /// Number of pending answers during which hyper does not learn of the end of input.
-    awaited: AtomicUsize,
+    pending_answers: AtomicUsize,
     /// Waker of the reader that waits behind the hidden end.
     reader: AtomicWaker,
 }
@@ -64,11 +64,11 @@ struct Socket {
 /// Guard of an answer that a client may read after it has closed its sending side. Until it is
 /// dropped, the end of input is hidden from hyper, which would close the connection.
 #[derive(Debug)]
-pub(super) struct Awaited(Arc<Socket>);
+pub(super) struct AnswerGuard(Arc<SharedSocket>);
 
-impl Drop for Awaited {
+impl Drop for AnswerGuard {
     fn drop(&mut self) {
-        self.0.awaited.fetch_sub(1, Ordering::AcqRel);
+        self.0.pending_answers.fetch_sub(1, Ordering::AcqRel);
         self.0.reader.wake();
     }
 }
@@ -83,7 +83,7 @@ pub(super) struct LocalSide {
 }
 
 #[derive(Debug)]
-enum Stream {
+enum SocketStream {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(UnixStream),
@@ -93,14 +93,14 @@ enum Stream {
 macro_rules! on {
     ($stream:expr, $socket:ident => $call:expr) => {
         match $stream {
-            Stream::Tcp($socket) => $call,
+            SocketStream::Tcp($socket) => $call,
             #[cfg(unix)]
-            Stream::Unix($socket) => $call,
+            SocketStream::Unix($socket) => $call,
         }
     };
 }
 
-impl Stream {
+impl SocketStream {
     fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         on!(self, socket => socket.poll_read_ready(cx))
     }
@@ -149,21 +149,21 @@ impl Peer {
             .local_addr()
             .ok()
             .map(|local| local.ip().to_canonical());
-        Self::new(Stream::Tcp(stream), address.ip(), local_address)
+        Self::new(SocketStream::Tcp(stream), address.ip(), local_address)
     }
 
     /// Creates the peer of a client on a socket in the file system, and so on this machine.
     #[cfg(unix)]
     pub(super) fn unix(stream: UnixStream) -> Self {
-        Self::new(Stream::Unix(stream), Ipv4Addr::LOCALHOST.into(), None)
+        Self::new(SocketStream::Unix(stream), Ipv4Addr::LOCALHOST.into(), None)
     }
 
-    fn new(stream: Stream, address: IpAddr, local_address: Option<IpAddr>) -> Self {
-        let socket = Socket {
+    fn new(stream: SocketStream, address: IpAddr, local_address: Option<IpAddr>) -> Self {
+        let socket = SharedSocket {
             stream,
             address,
             local_address,
-            awaited: AtomicUsize::new(0),
+            pending_answers: AtomicUsize::new(0),
             reader: AtomicWaker::new(),
         };
         Self {
@@ -175,25 +175,25 @@ impl Peer {
     }
 
     /// Sets the HTTP version of a request on the connection.
-    pub(super) fn speaking(mut self, version: Version) -> Self {
+    pub(super) fn with_version(mut self, version: Version) -> Self {
         self.is_multiplexed = version == Version::HTTP_2;
         self
     }
 
     /// Keeps the connection open for an answer, even if the client sends no more. `None` where
     /// several requests share the connection.
-    pub(super) fn await_answer(&self) -> Option<Awaited> {
+    pub(super) fn await_answer(&self) -> Option<AnswerGuard> {
         if self.is_multiplexed {
             return None;
         }
-        self.socket.awaited.fetch_add(1, Ordering::AcqRel);
-        Some(Awaited(Arc::clone(&self.socket)))
+        self.socket.pending_answers.fetch_add(1, Ordering::AcqRel);
+        Some(AnswerGuard(Arc::clone(&self.socket)))
     }
 
     /// Marks the connection as encrypted, with the hash of the client certificate, if one was
     /// presented.
     #[cfg(feature = "tls")]
-    pub(super) fn encrypted(mut self, certificate: Option<Hash>) -> Self {
+    pub(super) fn with_tls(mut self, certificate: Option<Hash>) -> Self {
         self.certificate = certificate.map(Arc::new);
         self.is_encrypted = true;
         self
@@ -224,9 +224,9 @@ impl Peer {
     pub(super) async fn speaks_http1(&self) -> bool {
         let mut first = [0; HTTP2_PREFACE.len()];
         let found = match &self.socket.stream {
-            Stream::Tcp(socket) => socket.peek(&mut first).await,
+            SocketStream::Tcp(socket) => socket.peek(&mut first).await,
             #[cfg(unix)]
-            Stream::Unix(_) => Ok(0),
+            SocketStream::Unix(_) => Ok(0),
         };
         found.is_ok_and(|count| !HTTP2_PREFACE.starts_with(&first[..count]))
     }
@@ -238,11 +238,11 @@ impl Peer {
     /// # Cancel safety
     ///
     /// May be dropped and called again at any time.
-    pub(super) async fn hung_up(&self, takes_events: bool) {
+    pub(super) async fn wait_until_gone(&self, takes_events: bool) {
         let tells_half_close = match &self.socket.stream {
-            Stream::Tcp(_) => takes_events,
+            SocketStream::Tcp(_) => takes_events,
             #[cfg(unix)]
-            Stream::Unix(_) => true,
+            SocketStream::Unix(_) => true,
         };
         let may_be_half_closed = tells_half_close && !self.is_multiplexed;
         self.wait_for(|ready| {
@@ -259,7 +259,7 @@ impl Peer {
     /// # Cancel safety
     ///
     /// May be dropped and called again at any time.
-    pub(super) async fn half_closed(&self) {
+    pub(super) async fn wait_until_half_closed(&self) {
         if self.is_multiplexed {
             return pending().await;
         }
@@ -283,13 +283,13 @@ impl Peer {
     /// afterwards.
     fn hides_end(&self, cx: &Context<'_>) -> bool {
         self.socket.reader.register(cx.waker());
-        self.socket.awaited.load(Ordering::Acquire) > 0
+        self.socket.pending_answers.load(Ordering::Acquire) > 0
     }
 
     fn poll_write_with(
         &self,
         cx: &mut Context<'_>,
-        mut write: impl FnMut(&Stream) -> io::Result<usize>,
+        mut write: impl FnMut(&SocketStream) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.socket.stream.poll_write_ready(cx))?;

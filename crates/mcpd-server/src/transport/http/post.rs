@@ -34,7 +34,7 @@ use super::sessions::{MAX_SESSIONS, Visit};
 use crate::access::NeededScope;
 use crate::catalog::ToolNames;
 use crate::connection::Reply;
-use crate::dispatch::{self, Answer, Handled, MethodResult};
+use crate::dispatch::{self, CancellableAnswer, Handled, MethodResult};
 use crate::handler::lifecycle;
 use crate::memory_budget::SharedReservation;
 use crate::outbox::Outbox;
@@ -265,9 +265,11 @@ impl Router {
         let id = request.id.clone();
         let resumable = Resumable::new(&visit, Some(id.clone()));
         let always_ok = |_: &ErrorObject| StatusCode::OK;
-        let answer: WholeAnswer = match answer.unwrap_or_else(|error| Answer::Now(Err(error))) {
-            Answer::Now(result) => Box::pin(ready(Some(whole(&id, result, always_ok)))),
-            Answer::Later(result) => detached(
+        let answer: WholeAnswer = match answer
+            .unwrap_or_else(|error| CancellableAnswer::Now(Err(error)))
+        {
+            CancellableAnswer::Now(result) => Box::pin(ready(Some(whole(&id, result, always_ok)))),
+            CancellableAnswer::Later(result) => detached(
                 Some(id.clone()),
                 async move { Some(whole(&id, result.await?, always_ok)) },
                 visit,
@@ -478,7 +480,7 @@ async fn respond(ongoing: Ongoing, takes_events: bool, peer: Option<&Peer>) -> R
     } = ongoing;
     let half_closed = async {
         match peer {
-            Some(peer) => peer.half_closed().await,
+            Some(peer) => peer.wait_until_half_closed().await,
             None => pending().await,
         }
     };
@@ -513,7 +515,7 @@ async fn respond(ongoing: Ongoing, takes_events: bool, peer: Option<&Peer>) -> R
 fn stream(
     first: Option<Bytes>,
     notifications: mpsc::Receiver<Bytes>,
-    answer: events::Answer,
+    answer: events::PendingResponse,
     resumable: Option<Resumable>,
 ) -> Events {
     match (resumable, first) {
@@ -566,7 +568,7 @@ pub(super) fn attached<T: Send + 'static>(
     Box::pin(async move {
         tokio::select! {
             answer = outcome(running) => answer,
-            () = peer.hung_up(takes_events) => None,
+            () = peer.wait_until_gone(takes_events) => None,
         }
     })
 }

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::event_log::{EventId, EventLog, Found, Next, Purpose, Reader};
-use super::events::{self, Answer, Events};
+use super::events::{self, Events, PendingResponse};
 use super::post::accepts_events;
 use super::reply::{self, Body};
 use super::router::Router;
@@ -63,12 +63,12 @@ impl Resumable {
         self,
         first: Option<Bytes>,
         notifications: mpsc::Receiver<Bytes>,
-        answer: Answer,
+        answer: PendingResponse,
     ) -> Events {
         let writer = Writer::open(self.log, self.purpose);
         let (events, _) = writer.read();
         let prelude = match self.is_primed {
-            true => Some(events::priming(writer.last)),
+            true => Some(events::priming_event(writer.last)),
             // The first message shows that the stream has begun, or else a comment does.
             false => first.is_none().then_some(events::COMMENT),
         };
@@ -111,7 +111,7 @@ impl Router {
             return reply::without_end(reply::events(Events::new(None, notifications, forward)));
         };
         let writer = Writer::open(Arc::clone(log), Purpose::Listening);
-        let prelude = is_primed(&visit).then(|| events::priming(writer.last));
+        let prelude = is_primed(&visit).then(|| events::priming_event(writer.last));
         let (events, reader) = writer.read();
         let (notifications, forward) = self.forward(visit, caller);
         tokio::spawn(writer.listen(reader, notifications, forward));
@@ -147,7 +147,11 @@ impl Router {
     }
 
     /// Returns the notifications of the session, and the future that forwards them.
-    fn forward(&self, visit: Visit, caller: &Principal) -> (mpsc::Receiver<Bytes>, Answer) {
+    fn forward(
+        &self,
+        visit: Visit,
+        caller: &Principal,
+    ) -> (mpsc::Receiver<Bytes>, PendingResponse) {
         let (outbox, notifications) = Outbox::new();
         let stopping = self.server.stopping().clone();
         let forward = subscriptions::forward(
@@ -221,7 +225,7 @@ impl Writer {
         mut self,
         first: Option<Bytes>,
         mut notifications: mpsc::Receiver<Bytes>,
-        mut answer: Answer,
+        mut answer: PendingResponse,
     ) {
         if let Some(first) = first {
             self.write(first, false).await;
@@ -245,7 +249,7 @@ impl Writer {
         mut self,
         mut reader: Reader,
         mut notifications: mpsc::Receiver<Bytes>,
-        mut forward: Answer,
+        mut forward: PendingResponse,
     ) {
         loop {
             tokio::select! {
@@ -274,7 +278,7 @@ impl Writer {
     /// taken it.
     async fn write(&mut self, message: Bytes, is_answer: bool) {
         self.last.sequence += 1;
-        let event = events::numbered(self.last, &message);
+        let event = events::event_with_id(self.last, &message);
         let reader = self.log.append(self.last, event.clone(), is_answer);
         if let Some(reader) = reader {
             tokio::select! {

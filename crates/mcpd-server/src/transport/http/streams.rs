@@ -13,13 +13,13 @@ use hyper::rt::Executor;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::activity::Open;
-use super::peer::Awaited;
+use super::activity::ActiveRequest;
+use super::peer::AnswerGuard;
 use crate::sync::lock;
 
 tokio::task_local! {
     /// Progress of the stream that a task carries.
-    static TAKING: Taking;
+    static READ_PROGRESS: ReadProgress;
 }
 
 /// Maximum size of one body frame, in bytes: a client that reads that much within the timeout is
@@ -28,19 +28,19 @@ const MAX_FRAME: usize = 64 * 1024;
 
 /// Executor that runs each stream in a task.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Carrier;
+pub(super) struct StreamExecutor;
 
-impl<F> Executor<F> for Carrier
+impl<F> Executor<F> for StreamExecutor
 where
     F: Future<Output: Send> + Send + 'static,
 {
     fn execute(&self, stream: F) {
-        let taking = Taking::default();
-        let carried = TAKING.scope(taking.clone(), stream);
+        let progress = ReadProgress::default();
+        let carried = READ_PROGRESS.scope(progress.clone(), stream);
         tokio::spawn(async move {
             tokio::select! {
                 _ = carried => {}
-                () = taking.ceased() => tracing::debug!("a client has not taken an answer in time"),
+                () = progress.wait_until_stalled() => tracing::debug!("a client has not taken an answer in time"),
             }
         });
     }
@@ -48,39 +48,39 @@ where
 
 /// Read progress of a client. All clones share it.
 #[derive(Debug, Clone, Default)]
-struct Taking(Arc<Answer>);
+struct ReadProgress(Arc<ProgressCell>);
 
 #[derive(Debug, Default)]
-struct Answer {
-    state: Mutex<State>,
+struct ProgressCell {
+    state: Mutex<UnreadSince>,
     begun: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct UnreadSince {
     /// Time since which data waits to be read, if any does.
-    untaken: Option<Instant>,
+    since: Option<Instant>,
     /// Maximum length of that time.
-    patience: Duration,
+    timeout: Duration,
 }
 
-impl Taking {
-    fn begin(&self, patience: Duration) {
-        *lock(&self.0.state) = State {
-            untaken: Some(Instant::now()),
-            patience,
+impl ReadProgress {
+    fn start(&self, timeout: Duration) {
+        *lock(&self.0.state) = UnreadSince {
+            since: Some(Instant::now()),
+            timeout,
         };
         self.0.begun.notify_one();
     }
 
     /// Waits until a response was not read for too long.
-    async fn ceased(&self) {
+    async fn wait_until_stalled(&self) {
         self.0.begun.notified().await;
         loop {
             let now = Instant::now();
             let deadline = {
                 let state = lock(&self.0.state);
-                state.untaken.unwrap_or(now) + state.patience
+                state.since.unwrap_or(now) + state.timeout
             };
             if deadline <= now {
                 return;
@@ -94,38 +94,38 @@ impl Taking {
 /// HTTP/2; over HTTP/1 the connection has that timeout itself, as it carries one response at a
 /// time.
 #[derive(Debug)]
-pub(super) struct Answering<B> {
+pub(super) struct GuardedBody<B> {
     body: B,
-    _request: Open,
-    _awaited: Option<Awaited>,
+    _request: ActiveRequest,
+    _answer_guard: Option<AnswerGuard>,
     /// Rest of a frame after the part that was handed over.
     rest: Bytes,
-    taking: Option<Taking>,
+    progress: Option<ReadProgress>,
 }
 
-impl<B> Answering<B> {
+impl<B> GuardedBody<B> {
     /// Creates a body of which each part must be read within `patience`.
     pub(super) fn new(
         body: B,
-        request: Open,
-        awaited: Option<Awaited>,
-        patience: Duration,
+        request: ActiveRequest,
+        answer_guard: Option<AnswerGuard>,
+        timeout: Duration,
     ) -> Self {
-        let taking = TAKING.try_with(Taking::clone).ok();
-        if let Some(taking) = &taking {
-            taking.begin(patience);
+        let progress = READ_PROGRESS.try_with(ReadProgress::clone).ok();
+        if let Some(progress) = &progress {
+            progress.start(timeout);
         }
         Self {
             body,
             _request: request,
-            _awaited: awaited,
+            _answer_guard: answer_guard,
             rest: Bytes::new(),
-            taking,
+            progress,
         }
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Answering<B> {
+impl<B: Body<Data = Bytes> + Unpin> GuardedBody<B> {
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         if self.rest.is_empty() {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
@@ -141,7 +141,7 @@ impl<B: Body<Data = Bytes> + Unpin> Answering<B> {
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Answering<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for GuardedBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -149,14 +149,14 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Answering<B> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let part = match self.taking {
+        let part = match self.progress {
             Some(_) => self.poll_part(cx),
             None => Pin::new(&mut self.body).poll_frame(cx),
         };
-        if let Some(taking) = &self.taking {
+        if let Some(progress) = &self.progress {
             // A poll for more means that the previous part was read.
             let is_given = matches!(part, Poll::Ready(Some(_)));
-            lock(&taking.0.state).untaken = is_given.then(Instant::now);
+            lock(&progress.0.state).since = is_given.then(Instant::now);
         }
         part
     }
@@ -191,25 +191,26 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_given_up_when_it_is_not_taken() {
-        let taking = Taking::default();
+        let progress = ReadProgress::default();
         let (sender, mut parts) = mpsc::channel::<Bytes>(1);
         let frames = futures_util::stream::poll_fn(move |cx| {
             let part = parts.poll_recv(cx);
             part.map(|part| Some(Ok::<_, Infallible>(Frame::data(part?))))
         });
         let request = Activity::new(Instant::now(), SECOND).begin(SECOND);
-        let body = async { Answering::new(StreamBody::new(frames), request, None, 60 * SECOND) };
-        let mut answer = TAKING.scope(taking.clone(), body).await;
+        let body = async { GuardedBody::new(StreamBody::new(frames), request, None, 60 * SECOND) };
+        let mut answer = READ_PROGRESS.scope(progress.clone(), body).await;
         let ceases_in = async |seconds| {
             let before = Instant::now();
-            taking.0.begun.notify_one();
-            taking.ceased().await;
+            progress.0.begun.notify_one();
+            progress.wait_until_stalled().await;
             assert_eq!(before.elapsed(), seconds * SECOND);
         };
         let goes_on = async || {
-            taking.0.begun.notify_one();
-            let ceased = tokio::time::timeout(100 * SECOND, taking.ceased());
-            assert!(ceased.await.is_err());
+            progress.0.begun.notify_one();
+            let wait_until_stalled =
+                tokio::time::timeout(100 * SECOND, progress.wait_until_stalled());
+            assert!(wait_until_stalled.await.is_err());
         };
         ceases_in(60).await;
         // Waiting for more data is not a fault of the client, however long it lasts.
