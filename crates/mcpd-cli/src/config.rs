@@ -398,7 +398,7 @@ pub(crate) fn limits(options: &RunLimits) -> Limits {
 fn authentication(file: &File, args: &Serve) -> anyhow::Result<(Auth, Option<PathBuf>)> {
     if args.no_auth {
         let anybody = clients::principal(file, clients::ANONYMOUS, None)?;
-        return Ok((Auth::anybody(anybody), None));
+        return Ok((Auth::without_credentials(anybody), None));
     }
     let token_file = match &args.token_file {
         Some(file) => file.clone(),

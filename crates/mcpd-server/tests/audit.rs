@@ -432,7 +432,7 @@ async fn health_reports_whether_calls_are_recorded() {
         let address = listener.local_addr().expect("bound");
         let (server, options) = (
             fixture.server.clone(),
-            http::Options::new(http::Auth::anybody(Principal::anonymous())),
+            http::Options::new(http::Auth::without_credentials(Principal::anonymous())),
         );
         tokio::spawn(async move { http::serve(&server, listener, options).await });
         let ready = get(address, "/ready").await;
@@ -475,7 +475,7 @@ async fn event_stream_call_of_an_unknown_tool_is_recorded_and_counted() {
     let mut quota = Quota::default();
     quota.rate = RateLimit::new(0.001, two);
     let anybody = Principal::anonymous().with_access(Access::default().allow_only([count]));
-    let options = http::Options::new(http::Auth::anybody(anybody.with_quota(quota)));
+    let options = http::Options::new(http::Auth::without_credentials(anybody.with_quota(quota)));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
     let server = fixture.server.clone();

@@ -81,7 +81,7 @@ fn background_server_serves_until_it_is_stopped_without_leaks() {
 #[test]
 fn background_server_reports_start_errors() {
     let missing = Server::builder().scripts("/no/such/directory");
-    let options = Options::new(Auth::anybody(Principal::new("anybody")));
+    let options = Options::new(Auth::without_credentials(Principal::new("anybody")));
     let error = Background::start(missing, "127.0.0.1:0", options).unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -97,19 +97,19 @@ fn unhex(hex: &str) -> Option<Hash> {
 /// use.
 #[derive(Debug, Clone)]
 pub struct Auth {
-    accepted: Arc<ArcSwap<Accepted>>,
+    accepted: Arc<ArcSwap<AcceptedCredentials>>,
 }
 
 #[derive(Debug, Clone)]
-enum Accepted {
+enum AcceptedCredentials {
     /// Every client is this principal.
-    Anybody(Principal),
+    NotRequired(Principal),
     /// Clients with one of these credentials.
-    Known(Known),
+    Listed(KnownCredentials),
 }
 
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct KnownCredentials {
     tokens: Vec<Token>,
     certificates: Vec<Certificate>,
     /// Access tokens of issuers.
@@ -118,7 +118,7 @@ struct Known {
 
 /// Credentials of a request.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Shown<'a> {
+pub(super) enum Credentials<'a> {
     /// None, or none of use.
     Nothing,
     Token(&'a [u8]),
@@ -158,16 +158,16 @@ pub(super) enum Problem<'a> {
 impl Auth {
     /// Accepts every client as `principal`, for listeners that only trusted programs can reach.
     #[must_use]
-    pub fn anybody(principal: Principal) -> Self {
-        Self::new(Accepted::Anybody(principal))
+    pub fn without_credentials(principal: Principal) -> Self {
+        Self::new(AcceptedCredentials::NotRequired(principal))
     }
 
     /// Accepts these bearer tokens.
     #[must_use]
     pub fn tokens(tokens: impl IntoIterator<Item = Token>) -> Self {
-        Self::new(Accepted::Known(Known {
+        Self::new(AcceptedCredentials::Listed(KnownCredentials {
             tokens: tokens.into_iter().collect(),
-            ..Known::default()
+            ..KnownCredentials::default()
         }))
     }
 
@@ -175,25 +175,25 @@ impl Auth {
     /// effect if every client is accepted.
     #[must_use]
     pub fn certificates(self, certificates: impl IntoIterator<Item = Certificate>) -> Self {
-        self.or(|known| known.certificates = certificates.into_iter().collect())
+        self.with_known(|known| known.certificates = certificates.into_iter().collect())
     }
 
     /// Also accepts access tokens of issuers. No effect if every client is accepted.
     #[cfg(feature = "oauth")]
     #[must_use]
     pub fn oauth(self, oauth: OAuth) -> Self {
-        self.or(|known| known.oauth = Some(Arc::new(oauth)))
+        self.with_known(|known| known.oauth = Some(Arc::new(oauth)))
     }
 
-    fn or(self, add: impl FnOnce(&mut Known)) -> Self {
-        let mut accepted = Accepted::clone(&self.accepted.load());
-        if let Accepted::Known(known) = &mut accepted {
+    fn with_known(self, add: impl FnOnce(&mut KnownCredentials)) -> Self {
+        let mut accepted = AcceptedCredentials::clone(&self.accepted.load());
+        if let AcceptedCredentials::Listed(known) = &mut accepted {
             add(known);
         }
         Self::new(accepted)
     }
 
-    fn new(accepted: Accepted) -> Self {
+    fn new(accepted: AcceptedCredentials) -> Self {
         Self {
             accepted: Arc::new(ArcSwap::from_pointee(accepted)),
         }
@@ -217,8 +217,8 @@ impl Auth {
             return false;
         }
         self.accepted.rcu(|accepted| {
-            let mut accepted = Accepted::clone(accepted);
-            if let Accepted::Known(known) = &mut accepted {
+            let mut accepted = AcceptedCredentials::clone(accepted);
+            if let AcceptedCredentials::Listed(known) = &mut accepted {
                 let old = known.tokens.iter_mut().filter(|token| is_old(token));
                 old.for_each(|token| token.hash = hash);
             }
@@ -230,23 +230,23 @@ impl Auth {
     /// Identifies the principal with these credentials, at a server with `url`.
     pub(super) async fn principal(
         &self,
-        shown: Shown<'_>,
+        credentials: Credentials<'_>,
         url: &str,
     ) -> Result<Principal, Unidentified> {
         let accepted = self.accepted.load_full();
         let known = match &*accepted {
-            Accepted::Anybody(principal) => return Ok(principal.clone()),
-            Accepted::Known(known) => known,
+            AcceptedCredentials::NotRequired(principal) => return Ok(principal.clone()),
+            AcceptedCredentials::Listed(known) => known,
         };
-        match shown {
-            Shown::Nothing => Err(Unidentified::NoToken),
-            Shown::Certificate(hash) => {
+        match credentials {
+            Credentials::Nothing => Err(Unidentified::NoToken),
+            Credentials::Certificate(hash) => {
                 let mut certificates = known.certificates.iter();
                 let certificate = certificates.find(|certificate| certificate.hash == *hash);
                 let certificate = certificate.ok_or(Unidentified::NoToken)?;
                 Ok(certificate.owner.clone())
             }
-            Shown::Token(token) => match (owner(&known.tokens, token), &known.oauth) {
+            Credentials::Token(token) => match (owner(&known.tokens, token), &known.oauth) {
                 (Some(owner), _) => Ok(owner),
                 (None, Some(oauth)) => oauth.principal(token, url).await,
                 (None, None) => Err(Unidentified::UnknownToken),
@@ -273,31 +273,31 @@ impl Auth {
     }
 }
 
-impl Accepted {
+impl AcceptedCredentials {
     fn tokens(&self) -> &[Token] {
         match self {
-            Self::Anybody(_) => &[],
-            Self::Known(known) => &known.tokens,
+            Self::NotRequired(_) => &[],
+            Self::Listed(known) => &known.tokens,
         }
     }
 
     /// Resource server for tokens of issuers, if there is one.
     fn oauth(&self) -> Option<&OAuth> {
         match self {
-            Self::Anybody(_) => None,
-            Self::Known(known) => known.oauth.as_deref(),
+            Self::NotRequired(_) => None,
+            Self::Listed(known) => known.oauth.as_deref(),
         }
     }
 }
 
 /// Finds the owner of a token. The comparison takes constant time: its duration reveals only the
 /// number of tokens.
-fn owner(tokens: &[Token], shown: &[u8]) -> Option<Principal> {
-    let shown: Hash = Sha256::digest(shown).into();
+fn owner(tokens: &[Token], token: &[u8]) -> Option<Principal> {
+    let hash: Hash = Sha256::digest(token).into();
     let mut owner = None;
-    for token in tokens {
-        if bool::from(token.hash.ct_eq(&shown)) {
-            owner = Some(token.owner.clone());
+    for known in tokens {
+        if bool::from(known.hash.ct_eq(&hash)) {
+            owner = Some(known.owner.clone());
         }
     }
     owner
@@ -346,13 +346,15 @@ mod tests {
     fn each_token_is_somebodys_until_it_is_replaced() {
         let token = |secret, name| Token::new(secret, Principal::new(name));
         let auth = Auth::tokens([token("one", "alice"), token("two", "bob")]);
-        let identify = |shown: Option<&str>| {
-            let shown = shown.map_or(Shown::Nothing, |token| Shown::Token(token.as_bytes()));
-            let principal = auth.principal(shown, "http://localhost/mcp");
+        let identify = |credentials: Option<&str>| {
+            let credentials = credentials.map_or(Credentials::Nothing, |token| {
+                Credentials::Token(token.as_bytes())
+            });
+            let principal = auth.principal(credentials, "http://localhost/mcp");
             let principal = principal.now_or_never().expect("nobody is asked");
             principal.map(|principal| principal.name().to_owned())
         };
-        let owner = |shown| identify(Some(shown));
+        let owner = |credentials| identify(Some(credentials));
         assert_eq!(owner("one").as_deref(), Ok("alice"));
         assert_eq!(owner("two").as_deref(), Ok("bob"));
         for wrong in ["", "on", "onee", "ONE", "a.b.c"] {
@@ -379,7 +381,7 @@ mod tests {
             .replace(&Auth::tokens([token("three", "alice")]));
         assert_eq!(owner("one"), Err(Unidentified::UnknownToken));
         assert_eq!(owner("three").as_deref(), Ok("alice"));
-        auth.replace(&Auth::anybody(Principal::anonymous()));
+        auth.replace(&Auth::without_credentials(Principal::anonymous()));
         assert_eq!(identify(None).as_deref(), Ok("anonymous"));
     }
 
@@ -394,24 +396,27 @@ mod tests {
         for hex in [hex.clone(), with_colons.join(":").to_uppercase()] {
             let certificate = Certificate::from_hash(&hex, Principal::new("alice")).unwrap();
             let auth = Auth::tokens([]).certificates([certificate]);
-            let identify = |shown| {
+            let identify = |credentials| {
                 let principal = auth
-                    .principal(shown, "https://localhost/mcp")
+                    .principal(credentials, "https://localhost/mcp")
                     .now_or_never();
                 let principal = principal.expect("nobody is asked");
                 principal.map(|principal| principal.name().to_owned())
             };
-            assert_eq!(identify(Shown::Certificate(&hash)).as_deref(), Ok("alice"));
+            assert_eq!(
+                identify(Credentials::Certificate(&hash)).as_deref(),
+                Ok("alice")
+            );
             let other = Hash::default();
             assert_eq!(
-                identify(Shown::Certificate(&other)),
+                identify(Credentials::Certificate(&other)),
                 Err(Unidentified::NoToken)
             );
             assert_eq!(
-                identify(Shown::Token(&hash)),
+                identify(Credentials::Token(&hash)),
                 Err(Unidentified::UnknownToken)
             );
-            assert_eq!(identify(Shown::Nothing), Err(Unidentified::NoToken));
+            assert_eq!(identify(Credentials::Nothing), Err(Unidentified::NoToken));
         }
         assert!(Certificate::from_hash(&hex[1..], Principal::new("alice")).is_none());
     }

@@ -9,7 +9,7 @@ use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use serde_json::Value;
 
-use super::auth::{Auth, Failures, Hash, Problem, Shown, Unidentified};
+use super::auth::{Auth, Credentials, Failures, Hash, Problem, Unidentified};
 use super::peer::LocalSide;
 use crate::Principal;
 
@@ -28,7 +28,7 @@ pub(super) struct Guard {
 
 /// Refusal of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct GuardRefusal {
     pub(super) status: StatusCode,
     pub(super) reason: &'static str,
     /// Time to wait, if a retry helps.
@@ -37,7 +37,7 @@ pub(super) struct Refusal {
     pub(super) challenge: Option<HeaderValue>,
 }
 
-impl Refusal {
+impl GuardRefusal {
     fn new(status: StatusCode, reason: &'static str) -> Self {
         Self {
             status,
@@ -83,8 +83,8 @@ impl Guard {
     ///
     /// "Servers MUST validate the `Origin` header on all incoming connections"
     /// -- 2026-07-28/basic/transports/streamable-http#security
-    pub(super) fn check_source(&self, parts: &Parts, local: LocalSide) -> Result<(), Refusal> {
-        let refused = |status, reason| Err(Refusal::new(status, reason));
+    pub(super) fn check_source(&self, parts: &Parts, local: LocalSide) -> Result<(), GuardRefusal> {
+        let refused = |status, reason| Err(GuardRefusal::new(status, reason));
         let Some(authority) = authority(parts) else {
             return refused(StatusCode::BAD_REQUEST, "exactly one Host is needed");
         };
@@ -120,10 +120,10 @@ impl Guard {
     /// Identifies the sender of a request from `address` by its credentials.
     pub(super) async fn identify(
         &self,
-        shown: Shown<'_>,
+        credentials: Credentials<'_>,
         address: IpAddr,
-    ) -> Result<Principal, Refusal> {
-        let unidentified = match self.auth.principal(shown, &self.url).await {
+    ) -> Result<Principal, GuardRefusal> {
+        let unidentified = match self.auth.principal(credentials, &self.url).await {
             Ok(principal) => return Ok(principal),
             Err(unidentified) => unidentified,
         };
@@ -135,13 +135,17 @@ impl Guard {
                 // on this machine.
                 if let Some(wait) = self.failures.count(address) {
                     let reason = "too many wrong tokens; see where the server says the token is";
-                    return Err(Refusal::later(StatusCode::TOO_MANY_REQUESTS, reason, wait));
+                    return Err(GuardRefusal::later(
+                        StatusCode::TOO_MANY_REQUESTS,
+                        reason,
+                        wait,
+                    ));
                 }
                 Problem::InvalidToken("the token is unknown")
             }
             Unidentified::Unavailable(wait) => {
                 let reason = "whoever has made the token can't be asked at the moment";
-                return Err(Refusal::later(
+                return Err(GuardRefusal::later(
                     StatusCode::SERVICE_UNAVAILABLE,
                     reason,
                     wait,
@@ -156,9 +160,9 @@ impl Guard {
                 "unauthorized: send the header `Authorization: Bearer TOKEN`; the server printed where the token is"
             }
         };
-        Err(Refusal {
+        Err(GuardRefusal {
             challenge: Some(self.auth.challenge(problem, &self.url)),
-            ..Refusal::new(StatusCode::UNAUTHORIZED, reason)
+            ..GuardRefusal::new(StatusCode::UNAUTHORIZED, reason)
         })
     }
 
@@ -211,13 +215,16 @@ enum AllowedHost {
 
 /// Returns the credentials of a request, on a connection with this certificate. A header takes
 /// precedence over the certificate, even if it is invalid: it belongs to this request.
-pub(super) fn shown<'a>(headers: &'a HeaderMap, certificate: Option<&'a Hash>) -> Shown<'a> {
+pub(super) fn credentials<'a>(
+    headers: &'a HeaderMap,
+    certificate: Option<&'a Hash>,
+) -> Credentials<'a> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     // With two headers, two readers could see different tokens.
     match (given.next(), given.next()) {
-        (None, _) => certificate.map_or(Shown::Nothing, Shown::Certificate),
-        (Some(header), None) => bearer(header).map_or(Shown::Nothing, Shown::Token),
-        (Some(_), Some(_)) => Shown::Nothing,
+        (None, _) => certificate.map_or(Credentials::Nothing, Credentials::Certificate),
+        (Some(header), None) => bearer(header).map_or(Credentials::Nothing, Credentials::Token),
+        (Some(_), Some(_)) => Credentials::Nothing,
     }
 }
 
@@ -418,14 +425,14 @@ mod tests {
 
     /// Checks the credentials found in these headers.
     #[track_caller]
-    fn check_shown(values: &[&str], certificate: Option<&Hash>, expected: Option<&str>) {
+    fn check_credentials(values: &[&str], certificate: Option<&Hash>, expected: Option<&str>) {
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(AUTHORIZATION, value.parse().unwrap());
         }
         let guard = guard();
-        let shown = shown(&headers, certificate);
-        let identified = guard.identify(shown, [127, 0, 0, 1].into());
+        let credentials = credentials(&headers, certificate);
+        let identified = guard.identify(credentials, [127, 0, 0, 1].into());
         let identified = identified.now_or_never().expect("nobody is asked");
         let name = identified.as_ref().ok().map(Principal::name);
         assert_eq!(name, expected, "{values:?} {certificate:?}");
@@ -435,7 +442,7 @@ mod tests {
     fn the_token_must_be_exact() {
         #[track_caller]
         fn check(values: &[&str], allowed: bool) {
-            check_shown(values, None, allowed.then_some("agent"));
+            check_credentials(values, None, allowed.then_some("agent"));
         }
         check(&["Bearer secret"], true);
         check(&["bearer  secret"], true);
@@ -457,11 +464,11 @@ mod tests {
 
     #[test]
     fn a_certificate_counts_where_no_token_is_shown() {
-        check_shown(&[], Some(&CERTIFICATE), Some("robot"));
-        check_shown(&[], Some(&[8; 32]), None);
-        check_shown(&["Bearer secret"], Some(&CERTIFICATE), Some("agent"));
-        check_shown(&["Bearer wrong"], Some(&CERTIFICATE), None);
-        check_shown(&["Basic secret"], Some(&CERTIFICATE), None);
-        check_shown(&["Bearer secret"; 2], Some(&CERTIFICATE), None);
+        check_credentials(&[], Some(&CERTIFICATE), Some("robot"));
+        check_credentials(&[], Some(&[8; 32]), None);
+        check_credentials(&["Bearer secret"], Some(&CERTIFICATE), Some("agent"));
+        check_credentials(&["Bearer wrong"], Some(&CERTIFICATE), None);
+        check_credentials(&["Basic secret"], Some(&CERTIFICATE), None);
+        check_credentials(&["Bearer secret"; 2], Some(&CERTIFICATE), None);
     }
 }

@@ -30,7 +30,7 @@ pub async fn serve_metrics(
     allowed_hosts: Vec<String>,
 ) -> Result<(), Error> {
     let listener = listener.into();
-    let mut options = Options::new(Auth::anybody(Principal::anonymous()));
+    let mut options = Options::new(Auth::without_credentials(Principal::anonymous()));
     options.allowed_hosts = allowed_hosts;
     options.max_connections = MAX_CONNECTIONS;
     let router = Router::new(server.clone(), &options, &listener);

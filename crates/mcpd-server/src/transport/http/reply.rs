@@ -12,7 +12,7 @@ use hyper::{Method, Response, StatusCode};
 use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId};
 
 use super::events::Events;
-use super::guard::Refusal;
+use super::guard::GuardRefusal;
 use super::pieces::Pieces;
 use crate::quota;
 
@@ -170,7 +170,7 @@ pub(super) fn not_allowed_as(allowed: &'static str, reason: &'static str) -> Res
 }
 
 /// Responds with a refusal of the guard.
-pub(super) fn refused(refusal: Refusal) -> Response<Body> {
+pub(super) fn guard_refusal(refusal: GuardRefusal) -> Response<Body> {
     let mut response = text(refusal.status, refusal.reason);
     if let Some(challenge) = refusal.challenge {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);

@@ -11,7 +11,7 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use serde_json::json;
 
 use super::Options;
-use super::guard::{self, Guard, Refusal};
+use super::guard::{self, Guard, GuardRefusal};
 use super::intake::Intake;
 use super::listener::Listener;
 #[cfg(feature = "metrics")]
@@ -118,7 +118,7 @@ impl Router {
         let is_in_chunks = parts.headers.contains_key(TRANSFER_ENCODING);
         let mut response = match cors::preflight(parts) {
             Some(response) => response,
-            None => self.admitted(parts, body, peer).await,
+            None => self.answer_admitted(parts, body, peer).await,
         };
         if let Some(origin) = origin {
             cors::allow(&mut response, origin);
@@ -132,7 +132,12 @@ impl Router {
         response
     }
 
-    async fn admitted(&self, parts: &Parts, body: &mut Incoming, peer: &Peer) -> Response<Body> {
+    async fn answer_admitted(
+        &self,
+        parts: &Parts,
+        body: &mut Incoming,
+        peer: &Peer,
+    ) -> Response<Body> {
         let path = without_last_slash(parts.uri.path());
         match path {
             #[cfg(feature = "metrics")]
@@ -149,8 +154,8 @@ impl Router {
             }
             _ => {}
         }
-        let shown = guard::shown(&parts.headers, peer.certificate());
-        let principal = match self.guard.identify(shown, peer.address()).await {
+        let credentials = guard::credentials(&parts.headers, peer.certificate());
+        let principal = match self.guard.identify(credentials, peer.address()).await {
             Ok(principal) => principal,
             Err(refusal) => return self.refuse(Rejection::Token, refusal, peer),
         };
@@ -183,10 +188,10 @@ impl Router {
 
     /// Responds with a refusal. Clients without credentials can cause any number of these, so
     /// they are logged at debug level only.
-    fn refuse(&self, what: Rejection, refusal: Refusal, peer: &Peer) -> Response<Body> {
+    fn refuse(&self, what: Rejection, refusal: GuardRefusal, peer: &Peer) -> Response<Body> {
         self.server.metrics().count_refusal(what);
         tracing::debug!(address = %peer.address(), "a client was turned away: {}", refusal.reason);
-        reply::refused(refusal)
+        reply::guard_refusal(refusal)
     }
 
     async fn endpoint(

@@ -208,9 +208,8 @@ mod tests {
         };
         let goes_on = async || {
             progress.0.begun.notify_one();
-            let wait_until_stalled =
-                tokio::time::timeout(100 * SECOND, progress.wait_until_stalled());
-            assert!(wait_until_stalled.await.is_err());
+            let stalled = tokio::time::timeout(100 * SECOND, progress.wait_until_stalled());
+            assert!(stalled.await.is_err());
         };
         ceases_in(60).await;
         // Waiting for more data is not a fault of the client, however long it lasts.
