@@ -56,7 +56,7 @@ impl Router {
             Ok(read) => read,
             Err(response) => return *response,
         };
-        let Some(params) = call(&name, &body, &headers::trace(&parts.headers)) else {
+        let Some(params) = call_params(&name, &body, &headers::trace(&parts.headers)) else {
             let reason = "the body must be a JSON object, the arguments of the tool";
             return reply::text(StatusCode::BAD_REQUEST, reason);
         };
@@ -76,7 +76,7 @@ impl Router {
         let answer: events::PendingResponse =
             match called.unwrap_or_else(|error| CancellableAnswer::Now(Err(error))) {
                 CancellableAnswer::Now(Err(error)) => {
-                    let refused = self.refused(&error, &name, &connection, client);
+                    let refused = self.refusal(&error, &name, &connection, client);
                     return refused.unwrap_or_else(|| {
                         let answer = Box::pin(ready(Some(encode(&id, Err(error)))));
                         reply::events(Events::written_by(
@@ -93,7 +93,7 @@ impl Router {
                         let _connection = connection;
                         Some(encode(&id, result.await?))
                     };
-                    post::attached(answer, client.peer, true)
+                    post::run_attached(answer, client.peer, true)
                 }
             };
         let events = Events::written_by(|message| write(&message), messages, answer);
@@ -101,7 +101,7 @@ impl Router {
     }
 
     /// Returns the refusal of a rate-limited call, or of a tool that the client may not use.
-    fn refused(
+    fn refusal(
         &self,
         error: &ErrorObject,
         name: &str,
@@ -123,7 +123,7 @@ impl Router {
 }
 
 /// Builds the equivalent parameters of `tools/call`, if `body` is an object.
-fn call(name: &str, body: &[u8], trace: &TraceContext) -> Option<Box<RawValue>> {
+fn call_params(name: &str, body: &[u8], trace: &TraceContext) -> Option<Box<RawValue>> {
     let body = match body.trim_ascii() {
         [] => b"{}",
         body => body,
@@ -141,7 +141,7 @@ fn call(name: &str, body: &[u8], trace: &TraceContext) -> Option<Box<RawValue>> 
     for (name, value) in trace.members() {
         meta[name] = json!(value);
     }
-    let params = Params {
+    let params = CallParams {
         name,
         arguments,
         meta,
@@ -150,7 +150,7 @@ fn call(name: &str, body: &[u8], trace: &TraceContext) -> Option<Box<RawValue>> 
 }
 
 #[derive(serde::Serialize)]
-struct Params<'a> {
+struct CallParams<'a> {
     name: &'a str,
     arguments: &'a RawValue,
     #[serde(rename = "_meta")]
@@ -160,9 +160,9 @@ struct Params<'a> {
 /// Converts a message of MCP to events, or to none if it has no equivalent.
 fn write(message: &[u8]) -> Option<Bytes> {
     match Message::decode(message).ok()? {
-        Message::Notification(notification) => notified(&notification),
+        Message::Notification(notification) => notification_event(&notification),
         Message::Response(response) => Some(match response.outcome {
-            Ok(result) => completed(result),
+            Ok(result) => completion_events(result),
             Err(error) => {
                 let (code, wait) = (error.code, quota::suggested_delay(&error));
                 let mut failed = json!({"message": input_rounds::message_without_capabilities(error), "code": code});
@@ -180,7 +180,7 @@ fn write(message: &[u8]) -> Option<Bytes> {
 /// Members of a result that become events. The result itself is passed on unchanged.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Ended {
+struct ResultMembers {
     #[serde(default)]
     is_error: bool,
     #[serde(default)]
@@ -198,12 +198,12 @@ struct Complete<'a> {
     result: &'a RawValue,
 }
 
-fn completed(result: &RawValue) -> Vec<u8> {
+fn completion_events(result: &RawValue) -> Vec<u8> {
     let failed = match serde_json::from_str(result.get()) {
-        Ok(Ended {
+        Ok(ResultMembers {
             is_error: false, ..
         }) => None,
-        Ok(Ended { content, .. }) => {
+        Ok(ResultMembers { content, .. }) => {
             let texts: Vec<_> = content.into_iter().filter_map(|block| block.text).collect();
             Some(texts.join("\n"))
         }
@@ -218,7 +218,7 @@ fn completed(result: &RawValue) -> Vec<u8> {
 }
 
 #[derive(Deserialize)]
-struct Progress {
+struct ProgressParams {
     progress: f64,
     total: Option<f64>,
     message: Option<String>,
@@ -227,18 +227,18 @@ struct Progress {
 }
 
 #[derive(Deserialize)]
-struct Logged {
+struct LogParams {
     level: Value,
     data: Value,
     #[serde(default, rename = "_meta")]
     meta: Value,
 }
 
-fn notified(notification: &Notification<'_>) -> Option<Vec<u8>> {
+fn notification_event(notification: &Notification<'_>) -> Option<Vec<u8>> {
     let params = notification.params?.get();
     match &*notification.method {
         "notifications/progress" => {
-            let Progress {
+            let ProgressParams {
                 progress,
                 total,
                 message,
@@ -258,7 +258,7 @@ fn notified(notification: &Notification<'_>) -> Option<Vec<u8>> {
             Some(event("progress", &data))
         }
         "notifications/message" => {
-            let Logged { level, data, meta } = serde_json::from_str(params).ok()?;
+            let LogParams { level, data, meta } = serde_json::from_str(params).ok()?;
             let data = match meta.get("mcpd/stream") {
                 Some(stream) => json!({"text": data, "stream": stream}),
                 None => json!({"text": data, "level": level}),
@@ -391,7 +391,7 @@ mod tests {
     fn arguments_are_an_object_and_sent_as_they_are() {
         let call = |body| call("a", body, &TraceContext::default());
         assert!(call(b"[]").is_none() && call(b"{").is_none());
-        let sent = call(b" {\"n\": 1.50} ").unwrap();
+        let sent = call_params(b" {\"n\": 1.50} ").unwrap();
         assert!(sent.get().contains("\"arguments\":{\"n\": 1.50}"));
         assert!(call(b"").unwrap().get().contains("\"arguments\":{}"));
     }

@@ -10,7 +10,7 @@ use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 
-use super::reply::{self, Refused};
+use super::reply::{self, RefusedResponse};
 use crate::admission;
 use crate::memory_budget::{
     MAX_UNRESERVED, MemoryBudget, RESERVATION_TIMEOUT, Reservation, SharedReservation,
@@ -55,7 +55,7 @@ impl Intake {
         client: &Principal,
         headers: &HeaderMap,
         body: &mut Incoming,
-    ) -> Result<(Bytes, SharedReservation), Refused> {
+    ) -> Result<(Bytes, SharedReservation), RefusedResponse> {
         let refused = |status, reason: &'static str| Err(Box::new(reply::text(status, reason)));
         // An empty body needs no type.
         if !is_json(headers) && !body.is_end_stream() {
@@ -78,7 +78,7 @@ impl Intake {
         &self,
         client: &Principal,
         body: &mut Incoming,
-    ) -> Result<(Bytes, SharedReservation), Refused> {
+    ) -> Result<(Bytes, SharedReservation), RefusedResponse> {
         let announced = body.size_hint().exact();
         // The reservation is made in one step: readers that hold a part and wait for the rest
         // would wait for each other (deadlock).
@@ -129,7 +129,7 @@ impl Intake {
         &self,
         client: &Principal,
         bytes: usize,
-    ) -> Result<Option<Reservation>, Refused> {
+    ) -> Result<Option<Reservation>, RefusedResponse> {
         self.budget.reserve(client, bytes).await.map_err(|_| {
             self.metrics.count_refusal(admission::Rejection::Busy);
             let reason = "too much is being sent to this server at once";
@@ -137,7 +137,7 @@ impl Intake {
         })
     }
 
-    fn too_large(&self) -> Refused {
+    fn too_large(&self) -> RefusedResponse {
         let limit = self.limit;
         let reason = format!("the body is larger than {limit} bytes, the most that is read here");
         Box::new(reply::text(StatusCode::PAYLOAD_TOO_LARGE, reason))

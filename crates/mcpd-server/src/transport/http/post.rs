@@ -27,7 +27,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::events::{self, Events};
 use super::headers::{self, PROTOCOL_VERSION, SESSION_ID};
 use super::peer::Peer;
-use super::reply::{self, Body, Refused, Whole};
+use super::reply::{self, Body, RefusedResponse, WholeResponse};
 use super::resumption::Resumable;
 use super::router::{Client, Router};
 use super::sessions::{MAX_SESSIONS, Visit};
@@ -55,7 +55,7 @@ const PRIMING_DELAY: Duration = Duration::from_secs(2);
 const NO_SESSION: &str = "there is no such session; initialize again";
 
 /// Answer that may be the whole response; `None` if the request was cancelled.
-type WholeAnswer = Pin<Box<dyn Future<Output = Option<Whole>> + Send>>;
+type WholeAnswer = Pin<Box<dyn Future<Output = Option<WholeResponse>> + Send>>;
 
 /// Request that is being answered.
 struct Ongoing {
@@ -66,7 +66,7 @@ struct Ongoing {
 }
 
 /// Properties of a POST that apply to all messages in its body.
-struct Head<'a> {
+struct PostHead<'a> {
     headers: &'a HeaderMap,
     names: ToolNames,
     wants_events: bool,
@@ -77,7 +77,7 @@ struct Head<'a> {
     needed_scope: NeededScope,
 }
 
-impl Head<'_> {
+impl PostHead<'_> {
     async fn respond(
         &self,
         notifications: Option<mpsc::Receiver<Bytes>>,
@@ -111,7 +111,7 @@ impl Router {
             Err(response) => return *response,
         };
         let wants_events = accepts_events(&parts.headers);
-        let head = Head {
+        let head = PostHead {
             headers: &parts.headers,
             names,
             wants_events,
@@ -138,7 +138,7 @@ impl Router {
 
     /// Ends a session at the request of its client.
     pub(super) fn end_session(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
-        if let Err(response) = self.named(headers, caller) {
+        if let Err(response) = self.find_conversation(headers, caller) {
             return *response;
         }
         match headers.get(&SESSION_ID).map(HeaderValue::to_str) {
@@ -154,34 +154,35 @@ impl Router {
         }
     }
 
-    async fn request(&self, head: &Head<'_>, request: &Request<'_>) -> Response<Body> {
+    async fn request(&self, head: &PostHead<'_>, request: &Request<'_>) -> Response<Body> {
         let params = match Params::read(request.params) {
             Ok(params) => params,
             Err(error) => return bad_request(request, &error),
         };
         if is_stateless(head.headers, &params.meta) {
-            self.stateless(head, request, &params).await
+            self.answer_stateless(head, request, &params).await
         } else if request.method == "initialize" {
             self.initialize(head, &request.id, &params).await
         } else {
-            self.stateful(head, request, &params).await
+            self.answer_stateful(head, request, &params).await
         }
     }
 
     /// Answers a stateless request, which ends when its client disconnects.
-    async fn stateless(
+    async fn answer_stateless(
         &self,
-        head: &Head<'_>,
+        head: &PostHead<'_>,
         request: &Request<'_>,
         params: &Params<'_>,
     ) -> Response<Body> {
-        let hears = params.meta.wants_notifications() || request.method == "subscriptions/listen";
-        let (peer_context, notifications) = self.peer_context(head, hears);
+        let wants_notifications =
+            params.meta.wants_notifications() || request.method == "subscriptions/listen";
+        let (peer_context, notifications) = self.peer_context(head, wants_notifications);
         let known = match params.meta.is_stateless() {
             true => Ok(()),
             // A client of an unknown revision need not know `_meta`, so the revision is checked
             // first.
-            false => announced(head.headers).map(drop),
+            false => version_in_header(head.headers).map(drop),
         };
         let envelope = known.and_then(|()| StatelessEnvelope::new(&params.meta));
         let context = envelope.and_then(|envelope| {
@@ -201,13 +202,13 @@ impl Router {
         }
         let id = request.id.clone();
         let mut result = match dispatch::dispatch(&self.server, request, params, context) {
-            Handled::Now(result) => return whole(&id, result, status).into(),
+            Handled::Now(result) => return whole_response(&id, result, error_status).into(),
             Handled::Later(result) => result,
         };
         let answer = match dispatch::begin(&mut result) {
-            Some(result) => Box::pin(ready(Some(whole(&id, result, status)))),
-            None => attached(
-                async move { Some(whole(&id, result.await, status)) },
+            Some(result) => Box::pin(ready(Some(whole_response(&id, result, error_status)))),
+            None => run_attached(
+                async move { Some(whole_response(&id, result.await, error_status)) },
                 head.client.peer,
                 head.wants_events,
             ),
@@ -222,7 +223,7 @@ impl Router {
 
     async fn initialize(
         &self,
-        head: &Head<'_>,
+        head: &PostHead<'_>,
         id: &RequestId,
         params: &Params<'_>,
     ) -> Response<Body> {
@@ -240,7 +241,7 @@ impl Router {
             let error = quota::overload_error(&reason);
             return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
         };
-        let mut response = Response::from(whole(id, result, status));
+        let mut response = Response::from(whole_response(id, result, error_status));
         if let Ok(session) = HeaderValue::try_from(session) {
             response.headers_mut().insert(&SESSION_ID, session);
         }
@@ -250,9 +251,9 @@ impl Router {
     /// Answers a request in a session, or of a client that never opened one. "Disconnection
     /// SHOULD NOT be interpreted as the client cancelling its request"
     /// -- 2025-11-25/basic/transports#sending-messages-to-the-server
-    async fn stateful(
+    async fn answer_stateful(
         &self,
-        head: &Head<'_>,
+        head: &PostHead<'_>,
         request: &Request<'_>,
         params: &Params<'_>,
     ) -> Response<Body> {
@@ -265,21 +266,22 @@ impl Router {
         let id = request.id.clone();
         let resumable = Resumable::new(&visit, Some(id.clone()));
         let always_ok = |_: &ErrorObject| StatusCode::OK;
-        let answer: WholeAnswer = match answer
-            .unwrap_or_else(|error| CancellableAnswer::Now(Err(error)))
-        {
-            CancellableAnswer::Now(result) => Box::pin(ready(Some(whole(&id, result, always_ok)))),
-            CancellableAnswer::Later(result) => detached(
-                Some(id.clone()),
-                async move { Some(whole(&id, result.await?, always_ok)) },
-                visit,
-            ),
-        };
+        let answer: WholeAnswer =
+            match answer.unwrap_or_else(|error| CancellableAnswer::Now(Err(error))) {
+                CancellableAnswer::Now(result) => {
+                    Box::pin(ready(Some(whole_response(&id, result, always_ok))))
+                }
+                CancellableAnswer::Later(result) => run_detached(
+                    Some(id.clone()),
+                    async move { Some(whole_response(&id, result.await?, always_ok)) },
+                    visit,
+                ),
+            };
         head.respond(notifications, answer, resumable).await
     }
 
     /// Answers a batch of 2025-03-26.
-    async fn batch(&self, head: &Head<'_>, elements: &[&RawValue]) -> Response<Body> {
+    async fn batch(&self, head: &PostHead<'_>, elements: &[&RawValue]) -> Response<Body> {
         let visit = match self.conversation(head) {
             Ok(visit) => visit,
             Err(response) => return *response,
@@ -288,17 +290,17 @@ impl Router {
         match visit.batch(&self.server, elements, &peer_context) {
             Ok(Reply::Pending(answers)) => {
                 let resumable = Resumable::new(&visit, None);
-                let answer = async move { Some(Whole::ok(answers.await?)) };
-                let answer = detached(None, answer, visit);
+                let answer = async move { Some(WholeResponse::ok(answers.await?)) };
+                let answer = run_detached(None, answer, visit);
                 head.respond(notifications, answer, resumable).await
             }
-            Ok(Reply::Ready(answers)) => Whole::ok(answers).into(),
+            Ok(Reply::Ready(answers)) => WholeResponse::ok(answers).into(),
             Ok(Reply::Nothing) => reply::accepted(),
             Err(error) => reply::error(StatusCode::BAD_REQUEST, None, &error),
         }
     }
 
-    fn notification(&self, head: &Head<'_>, notification: &Notification<'_>) -> Response<Body> {
+    fn notification(&self, head: &PostHead<'_>, notification: &Notification<'_>) -> Response<Body> {
         match self.conversation(head) {
             Ok(visit) => {
                 visit.inflight.apply_notification(notification);
@@ -309,8 +311,8 @@ impl Router {
     }
 
     /// Accepts the answer to a question that was asked on the stream of another request.
-    fn response(&self, head: &Head<'_>, response: RpcResponse<'_>) -> Response<Body> {
-        match self.named(head.headers, &head.client.principal) {
+    fn response(&self, head: &PostHead<'_>, response: RpcResponse<'_>) -> Response<Body> {
+        match self.find_conversation(head.headers, &head.client.principal) {
             Ok(Some(visit)) => {
                 visit.session.questions.accept_response(response);
                 reply::accepted()
@@ -331,11 +333,11 @@ impl Router {
     /// # Errors
     ///
     /// The response for an unknown session, or one in another revision than the header names.
-    pub(super) fn named(
+    pub(super) fn find_conversation(
         &self,
         headers: &HeaderMap,
         caller: &Principal,
-    ) -> Result<Option<Visit>, Refused> {
+    ) -> Result<Option<Visit>, RefusedResponse> {
         let Some(id) = headers.get(&SESSION_ID) else {
             return Ok(None);
         };
@@ -364,11 +366,11 @@ impl Router {
     /// # Errors
     ///
     /// See [`named`](Self::named), and the response for an unknown revision.
-    fn conversation(&self, head: &Head<'_>) -> Result<Visit, Refused> {
-        if let Some(visit) = self.named(head.headers, &head.client.principal)? {
+    fn conversation(&self, head: &PostHead<'_>) -> Result<Visit, RefusedResponse> {
+        if let Some(visit) = self.find_conversation(head.headers, &head.client.principal)? {
             return Ok(visit);
         }
-        let version = announced(head.headers)
+        let version = version_in_header(head.headers)
             .map_err(|error| Box::new(reply::error(StatusCode::BAD_REQUEST, None, &error)))?;
         let session = Session::new(
             Introduction::none(version),
@@ -381,10 +383,10 @@ impl Router {
     /// Returns the context of a peer, and the queue of notifications for its response.
     fn peer_context(
         &self,
-        head: &Head<'_>,
-        hears: bool,
+        head: &PostHead<'_>,
+        wants_notifications: bool,
     ) -> (PeerContext, Option<mpsc::Receiver<Bytes>>) {
-        let (outbox, notifications) = if hears && head.wants_events {
+        let (outbox, notifications) = if wants_notifications && head.wants_events {
             let (outbox, notifications) = Outbox::new();
             (outbox, Some(notifications))
         } else {
@@ -415,7 +417,7 @@ pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
     let ranges = values
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','));
-    let accepted: Vec<_> = ranges.filter_map(accepted).collect();
+    let accepted: Vec<_> = ranges.filter_map(parse_media_range).collect();
     let said_of = |kind: &str| {
         let mut accepted = accepted.iter();
         accepted.find(|(range, _)| range.eq_ignore_ascii_case(kind))
@@ -427,7 +429,7 @@ pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
 }
 
 /// Parses a media range, and whether its weight accepts it -- RFC 9110, 12.4.2 and 12.5.1
-fn accepted(range: &str) -> Option<(&str, bool)> {
+fn parse_media_range(range: &str) -> Option<(&str, bool)> {
     let mut parts = range.split(';').map(str::trim);
     let kind = parts.next().filter(|kind| !kind.is_empty())?;
     let weight = parts
@@ -458,7 +460,7 @@ fn is_stateless(headers: &HeaderMap, meta: &RequestMeta<'_>) -> bool {
 /// # Errors
 ///
 /// The revision is not supported.
-fn announced(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject> {
+fn version_in_header(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject> {
     let Some(version) = headers::single(headers, &PROTOCOL_VERSION)? else {
         return Ok(VERSION_WITHOUT_HEADER);
     };
@@ -490,7 +492,7 @@ async fn respond(ongoing: Ongoing, takes_events: bool, peer: Option<&Peer>) -> R
     };
     let first = tokio::select! {
         biased;
-        first = next(&mut notifications) => Some(first),
+        first = next_notification(&mut notifications) => Some(first),
         answer = &mut answer => match notifications {
             Some(notifications) => return respond_with(answer, notifications, resumable),
             // A client that accepts no events gets an empty response for a cancelled call.
@@ -528,7 +530,7 @@ fn stream(
 }
 
 /// Waits for the next notification, for ever if there will be none.
-async fn next(notifications: &mut Option<mpsc::Receiver<Bytes>>) -> Bytes {
+async fn next_notification(notifications: &mut Option<mpsc::Receiver<Bytes>>) -> Bytes {
     let first = match notifications {
         Some(notifications) => notifications.recv().await,
         None => None,
@@ -541,7 +543,7 @@ async fn next(notifications: &mut Option<mpsc::Receiver<Bytes>>) -> Bytes {
 
 /// Responds with a finished answer, after a notification that was queued in the same poll.
 fn respond_with(
-    answer: Option<Whole>,
+    answer: Option<WholeResponse>,
     mut notifications: mpsc::Receiver<Bytes>,
     resumable: Option<Resumable>,
 ) -> Response<Body> {
@@ -558,7 +560,7 @@ fn respond_with(
 
 /// Runs a request that ends when its client disconnects. It has a separate task all the same: a
 /// run must meet its limits whether or not its client reads.
-pub(super) fn attached<T: Send + 'static>(
+pub(super) fn run_attached<T: Send + 'static>(
     answer: impl Future<Output = Option<T>> + Send + 'static,
     peer: &Peer,
     takes_events: bool,
@@ -567,7 +569,7 @@ pub(super) fn attached<T: Send + 'static>(
     let peer = peer.clone();
     Box::pin(async move {
         tokio::select! {
-            answer = outcome(running) => answer,
+            answer = task_output(running) => answer,
             () = peer.wait_until_gone(takes_events) => None,
         }
     })
@@ -575,9 +577,9 @@ pub(super) fn attached<T: Send + 'static>(
 
 /// Runs a request that continues when its client disconnects, with the session it belongs to. If
 /// the session ends meanwhile, the answer is an error.
-fn detached(
+fn run_detached(
     id: Option<RequestId>,
-    answer: impl Future<Output = Option<Whole>> + Send + 'static,
+    answer: impl Future<Output = Option<WholeResponse>> + Send + 'static,
     visit: Visit,
 ) -> WholeAnswer {
     let running = tokio::spawn(async move {
@@ -585,15 +587,15 @@ fn detached(
         answer.or_else(|| {
             let error = ErrorObject::invalid_request(NO_SESSION);
             let is_ended = visit.session.ended().is_cancelled();
-            is_ended.then(|| Whole::error(StatusCode::NOT_FOUND, id.as_ref(), &error))
+            is_ended.then(|| WholeResponse::error(StatusCode::NOT_FOUND, id.as_ref(), &error))
         })
     });
-    Box::pin(outcome(running))
+    Box::pin(task_output(running))
 }
 
 /// Returns the output of a task. A cancelled task stays pending, because it must not look like a
 /// request without an answer: it ends with the runtime. A panic continues here.
-async fn outcome<T>(task: impl Future<Output = Result<T, JoinError>>) -> T {
+async fn task_output<T>(task: impl Future<Output = Result<T, JoinError>>) -> T {
     match task.await {
         Ok(outcome) => outcome,
         Err(error) => match error.try_into_panic() {
@@ -609,16 +611,20 @@ fn bad_request(request: &Request<'_>, error: &ErrorObject) -> Response<Body> {
 }
 
 /// Builds the response to a request, with the status that an error has on its wire.
-fn whole(id: &RequestId, result: MethodResult, status: fn(&ErrorObject) -> StatusCode) -> Whole {
+fn whole_response(
+    id: &RequestId,
+    result: MethodResult,
+    status_of: fn(&ErrorObject) -> StatusCode,
+) -> WholeResponse {
     match result {
-        Ok(result) => Whole::result(id, result),
-        Err(error) => Whole::error(status(&error), Some(id), &error),
+        Ok(result) => WholeResponse::result(id, result),
+        Err(error) => WholeResponse::error(status_of(&error), Some(id), &error),
     }
 }
 
 /// Returns the status of an error on the stateless wire.
 /// -- 2026-07-28/basic/transports/streamable-http#error-responses
-fn status(error: &ErrorObject) -> StatusCode {
+fn error_status(error: &ErrorObject) -> StatusCode {
     match error.code {
         ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
         ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => {
@@ -661,7 +667,7 @@ mod tests {
     fn answer_after(seconds: u64) -> WholeAnswer {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
-            Some(Whole::ok(Bytes::from_static(b"{}")))
+            Some(WholeResponse::ok(Bytes::from_static(b"{}")))
         })
     }
 
@@ -703,7 +709,7 @@ mod tests {
     #[test]
     fn what_goes_with_the_runtime_is_not_taken_for_answered() {
         let runtime = Runtime::new().expect("a runtime");
-        let mut outcome = Box::pin(outcome(runtime.spawn(pending::<()>())));
+        let mut outcome = Box::pin(task_output(runtime.spawn(pending::<()>())));
         drop(runtime);
         assert_eq!((&mut outcome).now_or_never(), None);
     }

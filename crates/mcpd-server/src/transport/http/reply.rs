@@ -21,14 +21,14 @@ pub(super) type Body = Either<Pieces, Events>;
 
 /// JSON-RPC response, and the HTTP status for the case that it is the whole response.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct WholeResponse {
     pub(super) message: Pieces,
     status: StatusCode,
     /// Time to wait before a retry.
     wait: Option<Duration>,
 }
 
-impl Whole {
+impl WholeResponse {
     pub(super) fn ok(message: impl Into<Pieces>) -> Self {
         Self {
             message: message.into(),
@@ -53,8 +53,8 @@ impl Whole {
     }
 }
 
-impl From<Whole> for Response<Body> {
-    fn from(whole: Whole) -> Self {
+impl From<WholeResponse> for Response<Body> {
+    fn from(whole: WholeResponse) -> Self {
         let mut response = json(whole.status, whole.message);
         if let Some(wait) = whole.wait {
             retry_after(&mut response, wait);
@@ -79,7 +79,7 @@ pub(super) fn error(
     id: Option<&RequestId>,
     error: &ErrorObject,
 ) -> Response<Body> {
-    Whole::error(status, id, error).into()
+    WholeResponse::error(status, id, error).into()
 }
 
 fn retry_after(response: &mut Response<Body>, wait: Duration) {
@@ -109,7 +109,7 @@ pub(super) fn without_end(mut response: Response<Body>) -> Response<Body> {
 }
 
 /// Response to a request that is refused before it is dispatched.
-pub(super) type Refused = Box<Response<Body>>;
+pub(super) type RefusedResponse = Box<Response<Body>>;
 
 /// Responds with a status and a reason for people.
 pub(super) fn text(status: StatusCode, reason: impl Into<Bytes>) -> Response<Body> {

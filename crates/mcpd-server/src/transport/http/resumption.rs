@@ -65,7 +65,7 @@ impl Resumable {
         notifications: mpsc::Receiver<Bytes>,
         answer: PendingResponse,
     ) -> Events {
-        let writer = Writer::open(self.log, self.purpose);
+        let writer = StreamWriter::open(self.log, self.purpose);
         let (events, _) = writer.read();
         let prelude = match self.is_primed {
             true => Some(events::priming_event(writer.last)),
@@ -90,7 +90,7 @@ impl Router {
     /// return HTTP 405 Method Not Allowed"
     /// -- 2025-11-25/basic/transports#listening-for-messages-from-the-server
     pub(super) fn stream(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
-        let visit = match self.named(headers, caller) {
+        let visit = match self.find_conversation(headers, caller) {
             Ok(Some(visit)) if accepts_events(headers) => visit,
             Ok(Some(_)) => {
                 let reason = "the stream of a session is text/event-stream; accept that";
@@ -110,7 +110,7 @@ impl Router {
             let (notifications, forward) = self.forward(visit, caller);
             return reply::without_end(reply::events(Events::new(None, notifications, forward)));
         };
-        let writer = Writer::open(Arc::clone(log), Purpose::Listening);
+        let writer = StreamWriter::open(Arc::clone(log), Purpose::Listening);
         let prelude = is_primed(&visit).then(|| events::priming_event(writer.last));
         let (events, reader) = writer.read();
         let (notifications, forward) = self.forward(visit, caller);
@@ -140,7 +140,7 @@ impl Router {
                 let (events, reader) = follow(Arc::clone(&log), last, None);
                 let last = EventId { sequence, ..last };
                 let (notifications, forward) = self.forward(visit, caller);
-                tokio::spawn(Writer { log, last }.listen(reader, notifications, forward));
+                tokio::spawn(StreamWriter { log, last }.listen(reader, notifications, forward));
                 reply::without_end(reply::events(events))
             }
         }
@@ -200,12 +200,12 @@ fn follow(log: Arc<EventLog>, mut cursor: EventId, visit: Option<Visit>) -> (Eve
 
 /// Only writer of a stream. Dropping it ends the stream.
 #[derive(Debug)]
-struct Writer {
+struct StreamWriter {
     log: Arc<EventLog>,
     last: EventId,
 }
 
-impl Writer {
+impl StreamWriter {
     fn open(log: Arc<EventLog>, purpose: Purpose) -> Self {
         let stream = log.open(purpose);
         let last = EventId {
@@ -290,7 +290,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for StreamWriter {
     fn drop(&mut self) {
         self.log.close(self.last.stream);
     }
