@@ -59,7 +59,7 @@ impl FromStr for EventId {
 
 /// Kind of messages that a stream carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum StreamKind {
     /// Messages of a POST and its response at the end; with the id of the request, if it is a
     /// single one.
     Answer(Option<RequestId>),
@@ -69,7 +69,7 @@ pub(super) enum Purpose {
 
 /// Response that delivers a stream to the client.
 #[derive(Debug, Clone)]
-pub(super) struct Reader {
+pub(super) struct StreamReader {
     pub(super) events: mpsc::Sender<Bytes>,
     /// Cancelled when nothing more will be sent to this reader.
     pub(super) ended: CancellationToken,
@@ -77,7 +77,7 @@ pub(super) struct Reader {
 
 /// Next item at a position in a stream.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum NextEvent {
     Event(Bytes),
     /// No event yet: the reader is attached, and receives the following events as they occur.
     Attached,
@@ -87,7 +87,7 @@ pub(super) enum Next {
 
 /// State of a stream that a client wants to resume.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum StreamState {
     Unknown,
     /// The stream has ended, and the client has received all of it.
     Finished,
@@ -104,44 +104,44 @@ pub(super) enum Found {
 /// Recent events of one session.
 #[derive(Debug)]
 pub(super) struct EventLog {
-    state: Mutex<State>,
+    state: Mutex<LogState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct LogState {
     /// Maximum size in bytes; 0 after the session.
     limit: usize,
     bytes: usize,
     /// Events, the oldest first.
-    events: VecDeque<Kept>,
-    streams: BTreeMap<u64, Stream>,
+    events: VecDeque<StoredEvent>,
+    streams: BTreeMap<u64, EventStream>,
     /// Streams without a writer, the longest ended first.
     ended: VecDeque<u64>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredEvent {
     id: EventId,
     event: Bytes,
     is_answer: bool,
 }
 
 #[derive(Debug)]
-struct Stream {
-    purpose: Purpose,
+struct EventStream {
+    kind: StreamKind,
     /// Position of the last written event.
     last: u64,
     /// More may be written.
     is_open: bool,
     is_answer_lost: bool,
-    reader: Option<Reader>,
+    reader: Option<StreamReader>,
 }
 
 impl EventLog {
     /// Creates an empty log of at most `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(LogState {
                 limit,
                 bytes: 0,
                 events: VecDeque::new(),
@@ -152,16 +152,16 @@ impl EventLog {
     }
 
     /// Opens a stream, whose writer is the caller.
-    pub(super) fn open(&self, purpose: Purpose) -> u64 {
-        let purpose = match purpose {
-            Purpose::Answer(Some(id)) if id.to_string().len() > MAX_REQUEST_ID => {
-                Purpose::Answer(None)
+    pub(super) fn open(&self, kind: StreamKind) -> u64 {
+        let kind = match kind {
+            StreamKind::Answer(Some(id)) if id.to_string().len() > MAX_REQUEST_ID => {
+                StreamKind::Answer(None)
             }
-            purpose => purpose,
+            kind => kind,
         };
         let stream = getrandom::u64().expect("a system that starts processes has randomness");
-        let opened = Stream {
-            purpose,
+        let opened = EventStream {
+            kind,
             last: 0,
             is_open: true,
             is_answer_lost: false,
@@ -172,12 +172,17 @@ impl EventLog {
     }
 
     /// Adds an event as the last of its stream, and returns the reader, if one is attached.
-    pub(super) fn append(&self, id: EventId, event: Bytes, is_answer: bool) -> Option<Reader> {
+    pub(super) fn append(
+        &self,
+        id: EventId,
+        event: Bytes,
+        is_answer: bool,
+    ) -> Option<StreamReader> {
         let mut state = lock(&self.state);
         let stream = state.streams.get_mut(&id.stream)?;
         stream.last = id.sequence;
         let reader = stream.reader.clone();
-        state.keep(Kept {
+        state.store(StoredEvent {
             id,
             event,
             is_answer,
@@ -191,7 +196,7 @@ impl EventLog {
     }
 
     /// Closes a stream unless a client reads it; in that case returns the reader.
-    pub(super) fn close_unless_read(&self, stream: u64) -> Option<Reader> {
+    pub(super) fn close_unless_read(&self, stream: u64) -> Option<StreamReader> {
         let mut state = lock(&self.state);
         let reader = state.streams.get(&stream)?.reader.clone();
         let reader = reader.filter(|reader| !reader.events.is_closed());
@@ -202,59 +207,59 @@ impl EventLog {
     }
 
     /// Looks up the stream of the last event that a client has received.
-    pub(super) fn find(&self, id: EventId) -> Found {
+    pub(super) fn find(&self, id: EventId) -> StreamState {
         let mut state = lock(&self.state);
-        let has_more = state.following(id).is_some();
+        let has_more = state.event_after(id).is_some();
         let Some(stream) = state.streams.get_mut(&id.stream) else {
-            return Found::Unknown;
+            return StreamState::Unknown;
         };
         if id.sequence > stream.last {
-            return Found::Unknown;
+            return StreamState::Unknown;
         }
-        match &stream.purpose {
-            _ if stream.is_open || has_more => Found::Readable,
-            Purpose::Answer(request) if stream.is_answer_lost && id.sequence < stream.last => {
+        match &stream.kind {
+            _ if stream.is_open || has_more => StreamState::Readable,
+            StreamKind::Answer(request) if stream.is_answer_lost && id.sequence < stream.last => {
                 match request {
-                    Some(_) => Found::Readable,
-                    None => Found::Lost,
+                    Some(_) => StreamState::Readable,
+                    None => StreamState::Lost,
                 }
             }
-            Purpose::Answer(_) => Found::Finished,
-            Purpose::Listening => {
+            StreamKind::Answer(_) => StreamState::Finished,
+            StreamKind::Listening => {
                 stream.is_open = true;
                 let last = stream.last;
                 state.ended.retain(|ended| *ended != id.stream);
-                Found::Reopened { last }
+                StreamState::Reopened { last }
             }
         }
     }
 
     /// Returns the item after `cursor`, and advances the cursor. If no event is available,
     /// attaches `reader` in place of an earlier one.
-    pub(super) fn next(&self, cursor: &mut EventId, reader: &Reader) -> Next {
+    pub(super) fn next(&self, cursor: &mut EventId, reader: &StreamReader) -> NextEvent {
         let mut state = lock(&self.state);
-        if let Some(kept) = state.following(*cursor) {
-            cursor.sequence = kept.id.sequence;
-            return Next::Event(kept.event.clone());
+        if let Some(stored) = state.event_after(*cursor) {
+            cursor.sequence = stored.id.sequence;
+            return NextEvent::Event(stored.event.clone());
         }
         let Some(stream) = state.streams.get_mut(&cursor.stream) else {
-            return Next::End;
+            return NextEvent::End;
         };
         // The reader is attached under the lock of the lookup, so that no event falls between.
         if stream.is_open {
             if let Some(replaced) = stream.reader.replace(reader.clone()) {
                 replaced.ended.cancel();
             }
-            return Next::Attached;
+            return NextEvent::Attached;
         }
-        match &stream.purpose {
-            Purpose::Answer(Some(request))
+        match &stream.kind {
+            StreamKind::Answer(Some(request))
                 if stream.is_answer_lost && cursor.sequence < stream.last =>
             {
                 cursor.sequence = stream.last;
-                Next::Event(events::event_with_id(*cursor, &lost_answer(request)))
+                NextEvent::Event(events::event_with_id(*cursor, &lost_answer(request)))
             }
-            _ => Next::End,
+            _ => NextEvent::End,
         }
     }
 
@@ -266,30 +271,30 @@ impl EventLog {
     }
 }
 
-impl State {
-    fn following(&self, id: EventId) -> Option<&Kept> {
+impl LogState {
+    fn event_after(&self, id: EventId) -> Option<&StoredEvent> {
         let mut events = self.events.iter();
-        events.find(|kept| kept.id.stream == id.stream && kept.id.sequence > id.sequence)
+        events.find(|stored| stored.id.stream == id.stream && stored.id.sequence > id.sequence)
     }
 
-    fn keep(&mut self, kept: Kept) {
-        let size = kept.size();
+    fn store(&mut self, stored: StoredEvent) {
+        let size = stored.size();
         if size > self.limit {
-            return self.lose(&kept);
+            return self.mark_lost(&stored);
         }
         self.bytes += size;
-        self.events.push_back(kept);
+        self.events.push_back(stored);
         while self.bytes > self.limit {
             let Some(oldest) = self.events.pop_front() else {
                 break;
             };
             self.bytes -= oldest.size();
-            self.lose(&oldest);
+            self.mark_lost(&oldest);
         }
     }
 
     /// Records that an event cannot be read again.
-    fn lose(&mut self, event: &Kept) {
+    fn mark_lost(&mut self, event: &StoredEvent) {
         if event.is_answer
             && let Some(stream) = self.streams.get_mut(&event.id.stream)
         {
@@ -314,7 +319,7 @@ impl State {
     }
 }
 
-impl Kept {
+impl StoredEvent {
     fn size(&self) -> usize {
         self.event.len() + EVENT_OVERHEAD
     }
@@ -336,10 +341,10 @@ mod tests {
 
     const SMALL: Bytes = Bytes::from_static(b"0123456789");
 
-    fn reader() -> (Reader, mpsc::Receiver<Bytes>) {
+    fn reader() -> (StreamReader, mpsc::Receiver<Bytes>) {
         let (events, receiver) = mpsc::channel(1);
         let ended = CancellationToken::new();
-        (Reader { events, ended }, receiver)
+        (StreamReader { events, ended }, receiver)
     }
 
     fn write(log: &EventLog, stream: u64, sequence: u64, event: Bytes, is_answer: bool) {
@@ -347,13 +352,13 @@ mod tests {
     }
 
     /// Reads all events after `sequence`, and the item that follows.
-    fn read(log: &EventLog, stream: u64, sequence: u64) -> (Vec<Bytes>, Next) {
+    fn read(log: &EventLog, stream: u64, sequence: u64) -> (Vec<Bytes>, NextEvent) {
         let (reader, _receiver) = reader();
         let mut cursor = EventId { stream, sequence };
         let mut events = Vec::new();
         loop {
             match log.next(&mut cursor, &reader) {
-                Next::Event(event) => events.push(event),
+                NextEvent::Event(event) => events.push(event),
                 next => return (events, next),
             }
         }
@@ -384,15 +389,15 @@ mod tests {
     fn stream_is_read_after_any_of_its_events() {
         let log = EventLog::new(1000);
         let (one, other) = (
-            log.open(Purpose::Listening),
-            log.open(Purpose::Answer(None)),
+            log.open(StreamKind::Listening),
+            log.open(StreamKind::Answer(None)),
         );
         write(&log, one, 1, Bytes::from_static(b"a"), false);
         write(&log, other, 1, Bytes::from_static(b"x"), false);
         write(&log, one, 2, Bytes::from_static(b"b"), false);
         let (events, next) = read(&log, one, 0);
         assert_eq!(events, ["a", "b"]);
-        assert!(matches!(next, Next::Attached));
+        assert!(matches!(next, NextEvent::Attached));
         assert_eq!(read(&log, one, 1).0, ["b"]);
         assert!(read(&log, one, 2).0.is_empty());
     }
@@ -400,7 +405,7 @@ mod tests {
     #[test]
     fn oldest_events_give_way_to_new_ones() {
         let log = EventLog::new(3 * (EVENT_OVERHEAD + SMALL.len()));
-        let stream = log.open(Purpose::Listening);
+        let stream = log.open(StreamKind::Listening);
         for sequence in 1..=5 {
             write(&log, stream, sequence, SMALL, false);
         }
@@ -413,51 +418,51 @@ mod tests {
         let log = EventLog::new(EVENT_OVERHEAD + SMALL.len());
         let request = RequestId::from(9);
         let too_large = Bytes::from(vec![b'x'; 2 * SMALL.len()]);
-        let evicted = log.open(Purpose::Answer(Some(request.clone())));
+        let evicted = log.open(StreamKind::Answer(Some(request.clone())));
         write(&log, evicted, 1, SMALL, true);
-        let large = log.open(Purpose::Answer(Some(request)));
+        let large = log.open(StreamKind::Answer(Some(request)));
         write(&log, large, 1, too_large, true);
-        let batch = log.open(Purpose::Answer(None));
+        let batch = log.open(StreamKind::Answer(None));
         write(&log, batch, 1, SMALL, true);
-        let last = log.open(Purpose::Listening);
+        let last = log.open(StreamKind::Listening);
         write(&log, last, 1, SMALL, false);
         for stream in [evicted, large, batch] {
             log.close(stream);
         }
         let at = |stream, sequence| EventId { stream, sequence };
         for stream in [evicted, large] {
-            assert_eq!(log.find(at(stream, 0)), Found::Readable);
+            assert_eq!(log.find(at(stream, 0)), StreamState::Readable);
             let (events, next) = read(&log, stream, 0);
             let event = String::from_utf8_lossy(&events[0]).into_owned();
             assert!(event.contains(r#""id":9,"error""#), "{event}");
             assert!(event.starts_with(&format!("id: {}\n", at(stream, 1))));
-            assert!(matches!(next, Next::End));
-            assert_eq!(log.find(at(stream, 1)), Found::Finished);
+            assert!(matches!(next, NextEvent::End));
+            assert_eq!(log.find(at(stream, 1)), StreamState::Finished);
         }
-        assert_eq!(log.find(at(batch, 0)), Found::Lost);
+        assert_eq!(log.find(at(batch, 0)), StreamState::Lost);
     }
 
     #[test]
     fn stream_that_was_read_to_its_end_is_finished() {
         let log = EventLog::new(1000);
-        let stream = log.open(Purpose::Answer(None));
+        let stream = log.open(StreamKind::Answer(None));
         write(&log, stream, 1, SMALL, true);
         log.close(stream);
         let find = |sequence| log.find(EventId { stream, sequence });
-        assert_eq!(find(0), Found::Readable);
-        assert_eq!(find(1), Found::Finished);
-        assert_eq!(find(2), Found::Unknown);
+        assert_eq!(find(0), StreamState::Readable);
+        assert_eq!(find(1), StreamState::Finished);
+        assert_eq!(find(2), StreamState::Unknown);
         let unknown = EventId {
             stream: stream ^ 1,
             sequence: 0,
         };
-        assert_eq!(log.find(unknown), Found::Unknown);
+        assert_eq!(log.find(unknown), StreamState::Unknown);
     }
 
     #[test]
     fn stream_to_listen_on_is_opened_again_where_it_ended() {
         let log = EventLog::new(1000);
-        let stream = log.open(Purpose::Listening);
+        let stream = log.open(StreamKind::Listening);
         let (first, receiver) = reader();
         let mut cursor = EventId {
             stream,
@@ -467,14 +472,14 @@ mod tests {
         assert!(log.close_unless_read(stream).is_some());
         drop(receiver);
         assert!(log.close_unless_read(stream).is_none() && first.ended.is_cancelled());
-        assert_eq!(log.find(cursor), Found::Reopened { last: 0 });
-        assert_eq!(log.find(cursor), Found::Readable);
+        assert_eq!(log.find(cursor), StreamState::Reopened { last: 0 });
+        assert_eq!(log.find(cursor), StreamState::Readable);
     }
 
     #[test]
     fn reader_gives_way_to_the_next() {
         let log = EventLog::new(1000);
-        let stream = log.open(Purpose::Answer(None));
+        let stream = log.open(StreamKind::Answer(None));
         let (first, _) = reader();
         let (second, _) = reader();
         let mut cursor = EventId {
@@ -492,7 +497,7 @@ mod tests {
     fn streams_are_forgotten_some_time_after_their_end() {
         let log = EventLog::new(1 << 20);
         let streams: Vec<_> = (0..=MAX_ENDED_STREAMS)
-            .map(|_| log.open(Purpose::Answer(None)))
+            .map(|_| log.open(StreamKind::Answer(None)))
             .collect();
         for stream in &streams {
             log.close(*stream);
@@ -503,15 +508,15 @@ mod tests {
                 sequence: 0,
             })
         };
-        assert_eq!(find(streams[0]), Found::Unknown);
-        assert_eq!(find(streams[1]), Found::Finished);
+        assert_eq!(find(streams[0]), StreamState::Unknown);
+        assert_eq!(find(streams[1]), StreamState::Finished);
         assert_eq!(lock(&log.state).streams.len(), MAX_ENDED_STREAMS);
     }
 
     #[test]
     fn log_of_an_ended_session_keeps_nothing() {
         let log = EventLog::new(1000);
-        let stream = log.open(Purpose::Listening);
+        let stream = log.open(StreamKind::Listening);
         write(&log, stream, 1, SMALL, false);
         log.end();
         write(&log, stream, 2, SMALL, false);

@@ -377,7 +377,7 @@ impl Router {
             &head.client.principal,
             self.server.subscribers(),
         );
-        Ok(Visit::alone(session))
+        Ok(Visit::unstored(session))
     }
 
     /// Returns the context of a peer, and the queue of notifications for its response.

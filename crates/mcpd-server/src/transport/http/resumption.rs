@@ -20,7 +20,7 @@ use mcpd_protocol::jsonrpc::RequestId;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::event_log::{EventId, EventLog, Found, Next, Purpose, Reader};
+use super::event_log::{EventId, EventLog, NextEvent, StreamKind, StreamReader, StreamState};
 use super::events::{self, Events, PendingResponse};
 use super::post::accepts_events;
 use super::reply::{self, Body};
@@ -37,7 +37,7 @@ static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 #[derive(Debug)]
 pub(super) struct Resumable {
     log: Arc<EventLog>,
-    purpose: Purpose,
+    kind: StreamKind,
     is_primed: bool,
 }
 
@@ -47,7 +47,7 @@ impl Resumable {
     pub(super) fn new(visit: &Visit, request: Option<RequestId>) -> Option<Self> {
         Some(Self {
             log: Arc::clone(visit.event_log()?),
-            purpose: Purpose::Answer(request),
+            kind: StreamKind::Answer(request),
             is_primed: is_primed(visit),
         })
     }
@@ -65,7 +65,7 @@ impl Resumable {
         notifications: mpsc::Receiver<Bytes>,
         answer: PendingResponse,
     ) -> Events {
-        let writer = StreamWriter::open(self.log, self.purpose);
+        let writer = StreamWriter::open(self.log, self.kind);
         let (events, _) = writer.read();
         let prelude = match self.is_primed {
             true => Some(events::priming_event(writer.last)),
@@ -89,7 +89,7 @@ impl Router {
     /// either return `Content-Type: text/event-stream` in response to this HTTP GET, or else
     /// return HTTP 405 Method Not Allowed"
     /// -- 2025-11-25/basic/transports#listening-for-messages-from-the-server
-    pub(super) fn stream(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
+    pub(super) fn open_listening(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
         let visit = match self.find_conversation(headers, caller) {
             Ok(Some(visit)) if accepts_events(headers) => visit,
             Ok(Some(_)) => {
@@ -104,42 +104,49 @@ impl Router {
         };
         if let Some(last) = headers.get(&LAST_EVENT_ID) {
             let last = last.to_str().ok().and_then(|last| last.parse().ok());
-            return self.resume(visit, last, caller);
+            return self.resume_stream(visit, last, caller);
         }
         let Some(log) = visit.event_log() else {
-            let (notifications, forward) = self.forward(visit, caller);
+            let (notifications, forward) = self.forward_events(visit, caller);
             return reply::without_end(reply::events(Events::new(None, notifications, forward)));
         };
-        let writer = StreamWriter::open(Arc::clone(log), Purpose::Listening);
+        let writer = StreamWriter::open(Arc::clone(log), StreamKind::Listening);
         let prelude = is_primed(&visit).then(|| events::priming_event(writer.last));
         let (events, reader) = writer.read();
-        let (notifications, forward) = self.forward(visit, caller);
+        let (notifications, forward) = self.forward_events(visit, caller);
         tokio::spawn(writer.listen(reader, notifications, forward));
         reply::without_end(reply::events(events.beginning_with(prelude)))
     }
 
     /// Returns the rest of a stream after an event. A finished or unknown stream is refused: an
     /// empty one would make the client reconnect without end.
-    fn resume(&self, visit: Visit, last: Option<EventId>, caller: &Principal) -> Response<Body> {
+    fn resume_stream(
+        &self,
+        visit: Visit,
+        last: Option<EventId>,
+        caller: &Principal,
+    ) -> Response<Body> {
         let log = visit.event_log().map(Arc::clone);
         let (Some(log), Some(last)) = (log, last) else {
             return reply::text(StatusCode::BAD_REQUEST, UNKNOWN_EVENT);
         };
         match log.find(last) {
-            Found::Unknown => reply::text(StatusCode::BAD_REQUEST, UNKNOWN_EVENT),
-            Found::Lost => reply::text(
+            StreamState::Unknown => reply::text(StatusCode::BAD_REQUEST, UNKNOWN_EVENT),
+            StreamState::Lost => reply::text(
                 StatusCode::BAD_REQUEST,
                 "what followed this event is no longer kept",
             ),
-            Found::Finished => reply::not_allowed_as("POST", "the stream ended with this event"),
-            Found::Readable => {
+            StreamState::Finished => {
+                reply::not_allowed_as("POST", "the stream ended with this event")
+            }
+            StreamState::Readable => {
                 let (events, _) = follow(log, last, Some(visit));
                 reply::without_end(reply::events(events))
             }
-            Found::Reopened { last: sequence } => {
+            StreamState::Reopened { last: sequence } => {
                 let (events, reader) = follow(Arc::clone(&log), last, None);
                 let last = EventId { sequence, ..last };
-                let (notifications, forward) = self.forward(visit, caller);
+                let (notifications, forward) = self.forward_events(visit, caller);
                 tokio::spawn(StreamWriter { log, last }.listen(reader, notifications, forward));
                 reply::without_end(reply::events(events))
             }
@@ -147,7 +154,7 @@ impl Router {
     }
 
     /// Returns the notifications of the session, and the future that forwards them.
-    fn forward(
+    fn forward_events(
         &self,
         visit: Visit,
         caller: &Principal,
@@ -174,10 +181,10 @@ const UNKNOWN_EVENT: &str = "the session has no stream with the event that `Last
 
 /// Returns the events of a stream after `cursor`, including future ones, and their reader. The
 /// session is in use as long as they are read.
-fn follow(log: Arc<EventLog>, mut cursor: EventId, visit: Option<Visit>) -> (Events, Reader) {
+fn follow(log: Arc<EventLog>, mut cursor: EventId, visit: Option<Visit>) -> (Events, StreamReader) {
     let (events, receiver) = mpsc::channel(1);
     let ended = CancellationToken::new();
-    let reader = Reader { events, ended };
+    let reader = StreamReader { events, ended };
     let followed = reader.clone();
     // The first lookup happens here, before anything else is written: it either finds events or
     // attaches the reader, so that none is lost between.
@@ -186,9 +193,9 @@ fn follow(log: Arc<EventLog>, mut cursor: EventId, visit: Option<Visit>) -> (Eve
         let _visit = visit;
         loop {
             match next {
-                Next::Event(event) => reader.events.send(event).await.ok()?,
-                Next::Attached => break,
-                Next::End => return None,
+                NextEvent::Event(event) => reader.events.send(event).await.ok()?,
+                NextEvent::Attached => break,
+                NextEvent::End => return None,
             }
             next = log.next(&mut cursor, &reader);
         }
@@ -206,8 +213,8 @@ struct StreamWriter {
 }
 
 impl StreamWriter {
-    fn open(log: Arc<EventLog>, purpose: Purpose) -> Self {
-        let stream = log.open(purpose);
+    fn open(log: Arc<EventLog>, kind: StreamKind) -> Self {
+        let stream = log.open(kind);
         let last = EventId {
             stream,
             sequence: 0,
@@ -216,7 +223,7 @@ impl StreamWriter {
     }
 
     /// Creates the first response that reads the stream.
-    fn read(&self) -> (Events, Reader) {
+    fn read(&self) -> (Events, StreamReader) {
         follow(Arc::clone(&self.log), self.last, None)
     }
 
@@ -247,7 +254,7 @@ impl StreamWriter {
     /// to the next stream.
     async fn listen(
         mut self,
-        mut reader: Reader,
+        mut reader: StreamReader,
         mut notifications: mpsc::Receiver<Bytes>,
         mut forward: PendingResponse,
     ) {
@@ -311,7 +318,7 @@ mod tests {
     fn endless(log: &Arc<EventLog>, notifications: mpsc::Receiver<Bytes>) -> Events {
         let resumable = Resumable {
             log: Arc::clone(log),
-            purpose: Purpose::Answer(None),
+            kind: StreamKind::Answer(None),
             is_primed: false,
         };
         resumable.stream(Some(MESSAGE), notifications, Box::pin(pending()))

@@ -204,7 +204,7 @@ impl Router {
         let names = self.names.unwrap_or(names);
         match parts.method {
             Method::POST => self.post(parts, body, names, client).await,
-            Method::GET => self.stream(&parts.headers, &client.principal),
+            Method::GET => self.open_listening(&parts.headers, &client.principal),
             Method::DELETE => self.end_session(&parts.headers, &client.principal),
             _ => reply::not_allowed("POST, GET, DELETE"),
         }

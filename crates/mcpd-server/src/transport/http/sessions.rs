@@ -22,7 +22,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
 /// Sessions of one listener.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    by_id: Mutex<BTreeMap<String, Kept>>,
+    by_id: Mutex<BTreeMap<String, StoredSession>>,
     /// Size of the events that each session keeps for clients that reconnect, in bytes; 0 for
     /// none.
     resume_buffer: usize,
@@ -30,7 +30,7 @@ pub(super) struct Sessions {
 
 /// Session with its owner and its usage.
 #[derive(Debug)]
-struct Kept {
+struct StoredSession {
     owner: Principal,
     usage: Arc<Mutex<Usage>>,
     conversation: Conversation,
@@ -76,20 +76,20 @@ impl Sessions {
         session.id = Some(id.clone());
         let usage = Usage::new();
         let mut sessions = lock(&self.by_id);
-        sessions.retain(|_, kept| {
-            let keep = !lock(&kept.usage).is_over(usage.since);
+        sessions.retain(|_, stored| {
+            let keep = !lock(&stored.usage).is_over(usage.since);
             if !keep {
-                kept.end();
+                stored.end();
             }
             keep
         });
         if sessions.len() >= MAX_SESSIONS {
-            let abandoned = expendable(&sessions, &owner)?;
+            let abandoned = choose_evicted(&sessions, &owner)?;
             if let Some(abandoned) = sessions.remove(&abandoned) {
                 abandoned.end();
             }
         }
-        let kept = Kept {
+        let stored = StoredSession {
             owner,
             usage: Arc::new(Mutex::new(usage)),
             conversation: Conversation::new(session, Arc::default()),
@@ -97,26 +97,28 @@ impl Sessions {
                 .then(|| Arc::new(EventLog::new(self.resume_buffer))),
             _open: metrics.open_session(),
         };
-        sessions.insert(id.clone(), kept);
+        sessions.insert(id.clone(), stored);
         Some(id)
     }
 
     /// Visits the session with this id, if it belongs to the caller.
     pub(super) fn get(&self, id: &str, caller: &Principal) -> Option<Visit> {
         let mut sessions = lock(&self.by_id);
-        let kept = sessions.get(id).filter(|kept| kept.owner == *caller)?;
-        if lock(&kept.usage).is_over(Instant::now()) {
-            kept.end();
+        let stored = sessions.get(id).filter(|stored| stored.owner == *caller)?;
+        if lock(&stored.usage).is_over(Instant::now()) {
+            stored.end();
             sessions.remove(id);
             return None;
         }
-        Some(kept.visit())
+        Some(stored.visit())
     }
 
     /// Ends a session of this caller. Returns whether it existed.
     pub(super) fn remove(&self, id: &str, caller: &Principal) -> bool {
         let mut sessions = lock(&self.by_id);
-        let is_theirs = sessions.get(id).is_some_and(|kept| kept.owner == *caller);
+        let is_theirs = sessions
+            .get(id)
+            .is_some_and(|stored| stored.owner == *caller);
         if is_theirs && let Some(removed) = sessions.remove(id) {
             removed.end();
         }
@@ -124,7 +126,7 @@ impl Sessions {
     }
 }
 
-impl Kept {
+impl StoredSession {
     fn visit(&self) -> Visit {
         lock(&self.usage).count(|visits| visits + 1);
         Visit {
@@ -169,7 +171,7 @@ impl Usage {
 
 impl Visit {
     /// Creates a visit to a conversation for one request alone.
-    pub(super) fn alone(session: Session) -> Self {
+    pub(super) fn unstored(session: Session) -> Self {
         Self {
             conversation: Conversation::new(session, Arc::default()),
             usage: None,
@@ -202,17 +204,20 @@ impl Drop for Visit {
 /// Chooses the session to evict: the longest unused one of the owner with the most sessions, so
 /// that no owner loses one because another opens many. A session in use is evicted only for a
 /// newcomer of another name.
-fn expendable(sessions: &BTreeMap<String, Kept>, newcomer: &Principal) -> Option<String> {
+fn choose_evicted(
+    sessions: &BTreeMap<String, StoredSession>,
+    newcomer: &Principal,
+) -> Option<String> {
     let mut counts = BTreeMap::new();
-    for kept in sessions.values() {
-        *counts.entry(kept.owner.name()).or_insert(0) += 1;
+    for stored in sessions.values() {
+        *counts.entry(stored.owner.name()).or_insert(0) += 1;
     }
     let (owner, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
     let theirs = sessions
         .iter()
-        .filter(|(_, kept)| kept.owner.name() == owner);
-    let used = theirs.map(|(id, kept)| {
-        let usage = lock(&kept.usage);
+        .filter(|(_, stored)| stored.owner.name() == owner);
+    let used = theirs.map(|(id, stored)| {
+        let usage = lock(&stored.usage);
         (usage.is_in_use(), usage.since, id)
     });
     let (is_in_use, _, id) = used.min()?;
