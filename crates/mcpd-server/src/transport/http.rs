@@ -42,6 +42,7 @@ use crate::{DEFAULT_MAX_MESSAGE, Error, Server};
 mod activity;
 mod auth;
 mod background;
+mod body_reader;
 mod connection_peak;
 mod cors;
 mod event_log;
@@ -49,7 +50,6 @@ mod event_stream;
 mod events;
 mod guard;
 mod headers;
-mod intake;
 mod listener;
 #[cfg(feature = "metrics")]
 mod metrics;

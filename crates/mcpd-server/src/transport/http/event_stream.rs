@@ -49,7 +49,7 @@ impl Router {
         let name = percent_decode_str(path.strip_prefix(PREFIX).unwrap_or_default());
         let name = name.decode_utf8_lossy().into_owned();
         let (body, reservation) = match self
-            .intake
+            .body_reader
             .read(&client.principal, &parts.headers, body)
             .await
         {

@@ -103,7 +103,7 @@ impl Router {
         client: &Client<'_>,
     ) -> Response<Body> {
         let (body, reservation) = match self
-            .intake
+            .body_reader
             .read(&client.principal, &parts.headers, body)
             .await
         {

@@ -11,8 +11,8 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use serde_json::json;
 
 use super::Options;
+use super::body_reader::BodyReader;
 use super::guard::{self, Guard, GuardRefusal};
-use super::intake::Intake;
 use super::listener::Listener;
 #[cfg(feature = "metrics")]
 use super::metrics;
@@ -44,7 +44,7 @@ pub(super) struct Client<'a> {
 pub(super) struct Router {
     pub(super) server: Server,
     pub(super) sessions: Sessions,
-    pub(super) intake: Intake,
+    pub(super) body_reader: BodyReader,
     pub(super) max_connections: usize,
     pub(super) write_timeout: Duration,
     /// Outbox for requests whose senders want no notifications.
@@ -64,7 +64,7 @@ impl Router {
         let local: Vec<_> = listener.addresses().collect();
         let metrics = Arc::clone(server.metrics());
         Self {
-            intake: Intake::new(options.max_message, metrics),
+            body_reader: BodyReader::new(options.max_message, metrics),
             server,
             sessions: Sessions::new(options.resume_buffer),
             max_connections: options.max_connections,
@@ -178,7 +178,7 @@ impl Router {
                 }
                 Some(streams) if path == sse::MESSAGES_PATH => {
                     streams
-                        .post(parts, body, &client.principal, &self.intake)
+                        .post(parts, body, &client.principal, &self.body_reader)
                         .await
                 }
                 _ => reply::text(StatusCode::NOT_FOUND, "the MCP endpoint is /mcp"),

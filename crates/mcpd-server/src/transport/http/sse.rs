@@ -8,8 +8,8 @@ use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 
+use super::body_reader::BodyReader;
 use super::events::Events;
-use super::intake::Intake;
 use super::reply::{self, Body};
 use crate::Server;
 use crate::catalog::ToolNames;
@@ -69,13 +69,13 @@ impl Streams {
         parts: &Parts,
         body: &mut Incoming,
         principal: &Principal,
-        intake: &Intake,
+        body_reader: &BodyReader,
     ) -> Response<Body> {
         let connection = self.connection(parts.uri.query().unwrap_or_default());
         let Some(connection) = connection.filter(|found| found.principal() == principal) else {
             return gone();
         };
-        let (body, reservation) = match intake.read(principal, &parts.headers, body).await {
+        let (body, reservation) = match body_reader.read(principal, &parts.headers, body).await {
             Ok(read) => read,
             Err(response) => return *response,
         };

@@ -26,14 +26,14 @@ const MAX_LARGE_BODIES_PER_CLIENT: usize = 16;
 
 /// Body reader of one listener.
 #[derive(Debug)]
-pub(super) struct Intake {
+pub(super) struct BodyReader {
     /// Maximum size of a body, in bytes.
     limit: usize,
     budget: MemoryBudget,
     metrics: Arc<Metrics>,
 }
 
-impl Intake {
+impl BodyReader {
     /// Creates a reader of bodies of at most `limit` bytes.
     pub(super) fn new(limit: usize, metrics: Arc<Metrics>) -> Self {
         Self {
