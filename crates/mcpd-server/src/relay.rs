@@ -44,7 +44,7 @@ const SCRIPT_STEP: f64 = 1e-6;
 
 /// Kind of program whose output is relayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Speaker {
+pub(crate) enum ProgramKind {
     /// Script: a line of stderr is a log message or progress; stdout is meaningful only as a
     /// whole.
     Script,
@@ -57,16 +57,16 @@ pub(crate) enum Speaker {
 /// Relay from one run to its caller.
 #[derive(Debug)]
 pub(crate) struct Relay<'a> {
-    speaker: Speaker,
+    kind: ProgramKind,
     logger: &'a str,
     redactor: Option<&'a Arc<Redactor>>,
     keeps_escapes: bool,
     is_wanted: bool,
-    state: Mutex<State>,
+    state: Mutex<RelayState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct RelayState {
     side: SideStream,
     began: Instant,
     /// Time from which printed lines may be sent, once there has been one.
@@ -74,26 +74,26 @@ struct State {
     /// The last line of stdout, and that of stderr, was the first part of a longer line.
     continued: [bool; 2],
     /// Printed lines not yet sent.
-    queue: VecDeque<Printed>,
+    queue: VecDeque<QueuedLine>,
     /// Number of lines dropped before these.
-    left_out: u64,
+    dropped_lines: u64,
     /// Times at which the last lines were sent.
-    told: VecDeque<Instant>,
+    sent: VecDeque<Instant>,
     /// Time of the last progress.
-    heard: Instant,
+    last_progress: Instant,
     /// Last progress reported by the script itself, if any.
-    own: Option<Own>,
+    script_progress: Option<ScriptProgress>,
 }
 
 #[derive(Debug)]
-struct Own {
+struct ScriptProgress {
     total: Option<f64>,
     text: Option<String>,
 }
 
 /// Beginning of a line.
 #[derive(Debug)]
-struct Printed {
+struct QueuedLine {
     stream: Stream,
     bytes: Vec<u8>,
     is_cut: bool,
@@ -101,52 +101,52 @@ struct Printed {
 
 impl<'a> Relay<'a> {
     pub(crate) fn new(
-        speaker: Speaker,
+        kind: ProgramKind,
         path: &'a ScriptPath,
         policy: &'a EffectivePolicy,
         side: SideStream,
     ) -> Self {
         Self {
             keeps_escapes: policy.keeps_escapes(),
-            ..Self::with_redactor(speaker, path.as_str(), policy.redactor(), side)
+            ..Self::with_redactor(kind, path.as_str(), policy.redactor(), side)
         }
     }
 
     fn with_redactor(
-        speaker: Speaker,
+        kind: ProgramKind,
         logger: &'a str,
         redactor: Option<&'a Arc<Redactor>>,
         side: SideStream,
     ) -> Self {
         let now = Instant::now();
         Self {
-            speaker,
+            kind,
             logger,
             redactor,
             keeps_escapes: false,
             is_wanted: side.is_wanted(),
-            state: Mutex::new(State {
+            state: Mutex::new(RelayState {
                 side,
                 began: now,
                 quiet_until: None,
                 continued: [false; 2],
                 queue: VecDeque::new(),
-                left_out: 0,
-                told: VecDeque::new(),
-                heard: now,
-                own: None,
+                dropped_lines: 0,
+                sent: VecDeque::new(),
+                last_progress: now,
+                script_progress: None,
             }),
         }
     }
 
     /// Accepts a line that the run has written.
-    pub(crate) fn line(&self, line: Line<'_>) {
+    pub(crate) fn accept_line(&self, line: Line<'_>) {
         if self.is_wanted {
-            self.hear(line.stream, line.bytes, line.continues);
+            self.relay_line(line.stream, line.bytes, line.continues);
         }
     }
 
-    fn hear(&self, stream: Stream, bytes: &[u8], continues: bool) {
+    fn relay_line(&self, stream: Stream, bytes: &[u8], continues: bool) {
         let shown = match self.keeps_escapes {
             true => Cow::Borrowed(bytes),
             false => mcpd_exec::terminal_text(bytes),
@@ -155,8 +155,8 @@ impl<'a> Relay<'a> {
         let mut state = lock(&self.state);
         let place = &mut state.continued[usize::from(stream == Stream::Stderr)];
         let continued = mem::replace(place, continues);
-        match (self.speaker, stream) {
-            (Speaker::Script | Speaker::TextScript, Stream::Stderr) => {
+        match (self.kind, stream) {
+            (ProgramKind::Script | ProgramKind::TextScript, Stream::Stderr) => {
                 let bytes = match self.redactor {
                     Some(redactor) => redactor.redact_piece(bytes, continued, continues),
                     None => Cow::Borrowed(bytes),
@@ -166,30 +166,30 @@ impl<'a> Relay<'a> {
                 if continues && !continued {
                     // The last character may be incomplete.
                     let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
-                    self.said(&mut state, &format!("{whole}…"));
+                    self.relay_stderr(&mut state, &format!("{whole}…"));
                 } else if !continued {
-                    self.said(&mut state, &text);
+                    self.relay_stderr(&mut state, &text);
                 }
             }
-            (Speaker::Script, Stream::Stdout) => {}
-            (Speaker::TextScript | Speaker::Command, _) => {
+            (ProgramKind::Script, Stream::Stdout) => {}
+            (ProgramKind::TextScript | ProgramKind::Command, _) => {
                 // The beginning of a line stands for all of it.
                 if !continued && !bytes.trim_ascii().is_empty() {
-                    state.print(stream, bytes, continues);
+                    state.enqueue(stream, bytes, continues);
                 }
             }
         }
     }
 
     /// Relays a line of stderr: progress or a log message.
-    fn said(&self, state: &mut State, text: &str) {
+    fn relay_stderr(&self, state: &mut RelayState, text: &str) {
         if let Some(line) = progress_line(text) {
             // A number that is not higher than the last is not sent, and does not count as a sign
             // of life.
             if state.side.progress(line.progress, line.total, line.text) {
-                state.heard = Instant::now();
+                state.last_progress = Instant::now();
             }
-            state.own = Some(Own {
+            state.script_progress = Some(ScriptProgress {
                 total: line.total,
                 text: line.text.map(str::to_owned),
             });
@@ -205,14 +205,14 @@ impl<'a> Relay<'a> {
     /// # Cancel safety
     ///
     /// Dropping the future drops the run.
-    pub(crate) async fn during<T>(&self, mut run: Pin<&mut impl Future<Output = T>>) -> T {
+    pub(crate) async fn relay_while<T>(&self, mut run: Pin<&mut impl Future<Output = T>>) -> T {
         if !self.is_wanted {
             return run.await;
         }
         let mut timer = pin!(sleep_until(Instant::now() + HEARTBEAT_INTERVAL));
         poll_fn(|cx| {
             if let Poll::Ready(ended) = run.as_mut().poll(cx) {
-                self.tell();
+                self.send_due();
                 return Poll::Ready(ended);
             }
             // Lines arrive while the run is polled, so the deadline may have become earlier.
@@ -225,82 +225,88 @@ impl<'a> Relay<'a> {
                     timer.as_mut().reset(due);
                 }
                 ready!(timer.as_mut().poll(cx));
-                self.tell();
+                self.send_due();
             }
         })
         .await
     }
 
     /// Sends everything that is due.
-    fn tell(&self) {
+    fn send_due(&self) {
         let now = Instant::now();
         let mut state = lock(&self.state);
         if state.lines_due().is_some_and(|due| due <= now) {
-            self.tell_lines(&mut state, now);
+            self.send_lines(&mut state, now);
         }
         if state.heartbeat_due().is_some_and(|due| due <= now) {
-            self.beat(&mut state, now);
+            self.send_heartbeat(&mut state, now);
         }
     }
 
     /// Sends as many of the last lines as the rate allows, with the number of lines dropped
     /// before them.
-    fn tell_lines(&self, state: &mut State, now: Instant) {
-        state.told.retain(|at| now < *at + WINDOW);
-        let places = MAX_LINES_PER_WINDOW - state.told.len();
+    fn send_lines(&self, state: &mut RelayState, now: Instant) {
+        state.sent.retain(|at| now < *at + WINDOW);
+        let places = MAX_LINES_PER_WINDOW - state.sent.len();
         while state.queue.len() > places {
             state.queue.pop_front();
-            state.left_out += 1;
+            state.dropped_lines += 1;
         }
         for line in mem::take(&mut state.queue) {
-            let text = line.text(self.redactor, mem::take(&mut state.left_out));
-            let meta = beside("mcpd/stream", name(line.stream));
+            let text = line.text(self.redactor, mem::take(&mut state.dropped_lines));
+            let meta = meta_with("mcpd/stream", stream_name(line.stream));
             state
                 .side
                 .log_with(LoggingLevel::Info, self.logger, &text, Some(&meta));
             // Progress of the script itself is not mixed with that of its lines.
-            if state.own.is_none() {
-                state.side.advance(self.step(), None, Some(&text), &meta);
-                state.heard = now;
+            if state.script_progress.is_none() {
+                state
+                    .side
+                    .advance(self.progress_step(), None, Some(&text), &meta);
+                state.last_progress = now;
             }
-            state.told.push_back(now);
+            state.sent.push_back(now);
         }
     }
 
     /// Sends the heartbeat.
-    fn beat(&self, state: &mut State, now: Instant) {
-        let meta = beside("mcpd/heartbeat", json!(true));
-        match &state.own {
-            Some(own) => {
-                let text = own.text.as_deref();
-                state.side.advance(self.step(), own.total, text, &meta);
+    fn send_heartbeat(&self, state: &mut RelayState, now: Instant) {
+        let meta = meta_with("mcpd/heartbeat", json!(true));
+        match &state.script_progress {
+            Some(script_progress) => {
+                let text = script_progress.text.as_deref();
+                state
+                    .side
+                    .advance(self.progress_step(), script_progress.total, text, &meta);
             }
             None => {
                 let text = format!("still running after {} s", (now - state.began).as_secs());
-                state.side.advance(self.step(), None, Some(&text), &meta);
+                state
+                    .side
+                    .advance(self.progress_step(), None, Some(&text), &meta);
             }
         }
-        state.heard = now;
+        state.last_progress = now;
     }
 
-    fn step(&self) -> f64 {
-        match self.speaker {
-            Speaker::Command => 1.0,
-            Speaker::Script | Speaker::TextScript => SCRIPT_STEP,
+    fn progress_step(&self) -> f64 {
+        match self.kind {
+            ProgramKind::Command => 1.0,
+            ProgramKind::Script | ProgramKind::TextScript => SCRIPT_STEP,
         }
     }
 }
 
-impl State {
-    fn print(&mut self, stream: Stream, bytes: &[u8], continues: bool) {
+impl RelayState {
+    fn enqueue(&mut self, stream: Stream, bytes: &[u8], continues: bool) {
         self.quiet_until
             .get_or_insert_with(|| Instant::now() + FIRST_LINES_DELAY);
         if self.queue.len() == MAX_LINES_PER_WINDOW {
             self.queue.pop_front();
-            self.left_out += 1;
+            self.dropped_lines += 1;
         }
         let kept = &bytes[..bytes.len().min(MAX_LINE_LENGTH)];
-        self.queue.push_back(Printed {
+        self.queue.push_back(QueuedLine {
             stream,
             bytes: kept.to_vec(),
             is_cut: continues || kept.len() < bytes.len(),
@@ -317,21 +323,21 @@ impl State {
 
     fn lines_due(&self) -> Option<Instant> {
         let quiet = self.quiet_until.filter(|_| !self.queue.is_empty())?;
-        let is_full = self.told.len() == MAX_LINES_PER_WINDOW;
-        let place = self.told.front().filter(|_| is_full).map(|at| *at + WINDOW);
+        let is_full = self.sent.len() == MAX_LINES_PER_WINDOW;
+        let place = self.sent.front().filter(|_| is_full).map(|at| *at + WINDOW);
         Some(place.map_or(quiet, |place| place.max(quiet)))
     }
 
     fn heartbeat_due(&self) -> Option<Instant> {
         self.side
             .wants_progress()
-            .then(|| self.heard + HEARTBEAT_INTERVAL)
+            .then(|| self.last_progress + HEARTBEAT_INTERVAL)
     }
 }
 
-impl Printed {
+impl QueuedLine {
     /// Text sent for the line, without secrets, after `left_out` dropped lines.
-    fn text(&self, redactor: Option<&Arc<Redactor>>, left_out: u64) -> String {
+    fn text(&self, redactor: Option<&Arc<Redactor>>, dropped_lines: u64) -> String {
         let bytes = match redactor {
             Some(redactor) => redactor.redact_piece(&self.bytes, false, self.is_cut),
             None => Cow::Borrowed(&self.bytes[..]),
@@ -339,20 +345,20 @@ impl Printed {
         let line = String::from_utf8_lossy(&bytes);
         let line = line.trim_end_matches(['\r', char::REPLACEMENT_CHARACTER]);
         let end = if self.is_cut { "…" } else { "" };
-        match left_out {
+        match dropped_lines {
             0 => format!("{line}{end}"),
             _ => format!("[… {left_out} lines] {line}{end}"),
         }
     }
 }
 
-fn beside(key: &str, value: Value) -> Meta {
+fn meta_with(key: &str, value: Value) -> Meta {
     let mut meta = Meta::new();
     meta.insert(key.to_owned(), value);
     meta
 }
 
-fn name(stream: Stream) -> Value {
+fn stream_name(stream: Stream) -> Value {
     match stream {
         Stream::Stdout => json!("stdout"),
         Stream::Stderr => json!("stderr"),

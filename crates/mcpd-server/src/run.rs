@@ -29,7 +29,7 @@ use crate::input_rounds::RoundInput;
 use crate::output::Exit;
 use crate::policy::EffectivePolicy;
 use crate::private_dir;
-use crate::relay::{Relay, Speaker};
+use crate::relay::{ProgramKind, Relay};
 use crate::run_queue::Busy;
 use crate::subscribers::{Event, Subscribers};
 use crate::sync;
@@ -125,9 +125,9 @@ pub(crate) async fn run(
     if let Some(files) = &files {
         command = files.add_to(command);
     }
-    let speaker = match script.spec.output {
-        OutputFormat::Text if purpose.method == CallToolRequest::NAME => Speaker::TextScript,
-        _ => Speaker::Script,
+    let kind = match script.spec.output {
+        OutputFormat::Text if purpose.method == CallToolRequest::NAME => ProgramKind::TextScript,
+        _ => ProgramKind::Script,
     };
     // A failed or cancelled run may have changed the state before.
     let _publish_on_drop = script.spec.state.then(|| {
@@ -137,14 +137,14 @@ pub(crate) async fn run(
             Event::ResourceUpdated(uri),
         )
     });
-    let relay = Relay::new(speaker, &script.path, &script.policy, context.side.clone());
+    let relay = Relay::new(kind, &script.path, &script.policy, context.side.clone());
     let run = pin!(execute(
         (server, context),
         Job::of(script),
         command,
-        |line| relay.line(line)
+        |line| relay.accept_line(line)
     ));
-    let ended = relay.during(run).await;
+    let ended = relay.relay_while(run).await;
     context.record.add_run(&ended, Exit::of);
     ended
 }

@@ -20,7 +20,7 @@ use crate::input_rounds::CallFailure;
 use crate::native::CallContext;
 use crate::output::exit_result;
 use crate::policy::EffectivePolicy;
-use crate::relay::{Relay, Speaker};
+use crate::relay::{ProgramKind, Relay};
 use crate::run::{self, Job};
 use crate::schema::Schema;
 use crate::source::{Offer, below};
@@ -154,7 +154,7 @@ impl EndpointTool {
         };
         let command = self.client.command(&self.policy, &asked);
         let relay = Relay::new(
-            Speaker::Script,
+            ProgramKind::Script,
             &self.path,
             &self.policy,
             request.side.clone(),
@@ -168,9 +168,9 @@ impl EndpointTool {
             (context.server(), request),
             job,
             command,
-            |line| relay.line(line)
+            |line| relay.accept_line(line)
         ));
-        self.client.answer(&relay.during(run).await?)
+        self.client.answer(&relay.relay_while(run).await?)
     }
 }
 

@@ -15,12 +15,12 @@ use crate::outbox::Outbox;
 const MILLIS_100: Duration = Duration::from_millis(100);
 
 /// Creates a relay to a caller that wants all messages.
-fn relay(speaker: Speaker) -> (Relay<'static>, mpsc::Receiver<Bytes>) {
+fn relay(kind: ProgramKind) -> (Relay<'static>, mpsc::Receiver<Bytes>) {
     let (outbox, messages) = Outbox::new();
     let level = Some(LoggingLevel::Debug);
     let token = Some(ProgressToken::from(RequestId::from(1)));
     let side = SideStream::new(outbox, ProtocolVersion::LATEST, level, token);
-    (Relay::with_redactor(speaker, "tool", None, side), messages)
+    (Relay::with_redactor(kind, "tool", None, side), messages)
 }
 
 fn out(relay: &Relay<'_>, line: &str) {
@@ -32,13 +32,13 @@ fn err(relay: &Relay<'_>, line: &str) {
 }
 
 /// Received messages: `LEVEL text` of the log, `NUMBER/TOTAL text` of progress.
-fn heard(messages: &mut mpsc::Receiver<Bytes>) -> Vec<String> {
-    let mut heard = Vec::new();
+fn last_progress(messages: &mut mpsc::Receiver<Bytes>) -> Vec<String> {
+    let mut last_progress = Vec::new();
     while let Ok(message) = messages.try_recv() {
         let message: Value = serde_json::from_slice(&message).unwrap();
         let params = &message["params"];
         let text = |key: &str| params[key].as_str().unwrap_or_default().to_owned();
-        heard.push(match params.get("progress") {
+        last_progress.push(match params.get("progress") {
             Some(progress) => {
                 let total = params.get("total").map(|total| format!("/{total}"));
                 format!(
@@ -50,30 +50,30 @@ fn heard(messages: &mut mpsc::Receiver<Bytes>) -> Vec<String> {
             None => format!("{} {}", text("level"), text("data")),
         });
     }
-    heard
+    last_progress
 }
 
 #[tokio::test(start_paused = true)]
 async fn lines_of_a_command_are_told_while_it_runs() {
-    let (relay, mut messages) = relay(Speaker::Command);
+    let (relay, mut messages) = relay(ProgramKind::Command);
     let run = async {
         sleep(Duration::from_secs(1)).await;
         out(&relay, "one");
         sleep(FIRST_LINES_DELAY + MILLIS_100).await;
-        assert_eq!(heard(&mut messages), ["info one", "1 one"]);
+        assert_eq!(last_progress(&mut messages), ["info one", "1 one"]);
         err(&relay, "two\r");
         out(&relay, "");
         sleep(MILLIS_100).await;
-        assert_eq!(heard(&mut messages), ["info two", "2 two"]);
+        assert_eq!(last_progress(&mut messages), ["info two", "2 two"]);
         out(&relay, "three");
     };
-    relay.during(pin!(run)).await;
-    assert_eq!(heard(&mut messages), ["info three", "3 three"]);
+    relay.relay_while(pin!(run)).await;
+    assert_eq!(last_progress(&mut messages), ["info three", "3 three"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_over_soon_is_its_own_news() {
-    let (relay, mut messages) = relay(Speaker::Command);
+    let (relay, mut messages) = relay(ProgramKind::Command);
     relay
         .during(pin!(async {
             sleep(Duration::from_secs(1)).await;
@@ -81,18 +81,18 @@ async fn a_run_that_is_over_soon_is_its_own_news() {
             sleep(MILLIS_100).await;
         }))
         .await;
-    assert_eq!(heard(&mut messages), [""; 0]);
+    assert_eq!(last_progress(&mut messages), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_many_lines_the_last_are_told_and_the_others_counted() {
-    let (relay, mut messages) = relay(Speaker::Command);
+    let (relay, mut messages) = relay(ProgramKind::Command);
     let run = async {
         for line in 1..=1000 {
             out(&relay, &line.to_string());
         }
         sleep(FIRST_LINES_DELAY + MILLIS_100).await;
-        let first = heard(&mut messages);
+        let first = last_progress(&mut messages);
         assert_eq!(first.len(), 2 * MAX_LINES_PER_WINDOW);
         assert_eq!(first[0], "info [… 980 lines] 981");
         assert_eq!(first[39], "20 1000");
@@ -100,18 +100,18 @@ async fn of_many_lines_the_last_are_told_and_the_others_counted() {
             out(&relay, &line.to_string());
         }
         sleep(WINDOW / 2).await;
-        assert_eq!(heard(&mut messages), [""; 0]);
+        assert_eq!(last_progress(&mut messages), [""; 0]);
         sleep(WINDOW / 2).await;
-        let second = heard(&mut messages);
+        let second = last_progress(&mut messages);
         assert_eq!(second.len(), 2 * MAX_LINES_PER_WINDOW);
         assert_eq!(second[1], "21 [… 80 lines] 1081");
     };
-    relay.during(pin!(run)).await;
+    relay.relay_while(pin!(run)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_script_that_counts_keeps_its_own_numbers() {
-    let (relay, mut messages) = relay(Speaker::TextScript);
+    let (relay, mut messages) = relay(ProgramKind::TextScript);
     let run = async {
         out(&relay, "begin");
         sleep(FIRST_LINES_DELAY + MILLIS_100).await;
@@ -121,7 +121,7 @@ async fn a_script_that_counts_keeps_its_own_numbers() {
         sleep(MILLIS_100).await;
         err(&relay, "PROGRESS 2/3");
     };
-    relay.during(pin!(run)).await;
+    relay.relay_while(pin!(run)).await;
     let expected = [
         "info begin",
         "1e-6 begin",
@@ -130,58 +130,64 @@ async fn a_script_that_counts_keeps_its_own_numbers() {
         "info printed",
         "2/3 ",
     ];
-    assert_eq!(heard(&mut messages), expected);
+    assert_eq!(last_progress(&mut messages), expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_makes_sense_as_a_whole_only_is_not_told_line_by_line() {
-    let (relay, mut messages) = relay(Speaker::Script);
+    let (relay, mut messages) = relay(ProgramKind::Script);
     let run = async {
         out(&relay, "{");
         err(&relay, "reading");
         sleep(FIRST_LINES_DELAY + MILLIS_100).await;
     };
-    relay.during(pin!(run)).await;
-    assert_eq!(heard(&mut messages), ["info reading"]);
+    relay.relay_while(pin!(run)).await;
+    assert_eq!(last_progress(&mut messages), ["info reading"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_broken_before_a_caller_gives_up() {
-    let (relay, mut messages) = relay(Speaker::Script);
+    let (relay, mut messages) = relay(ProgramKind::Script);
     let run = async {
         sleep(Duration::from_secs(25)).await;
         let beats = [
             "1e-6 still running after 10 s",
             "2e-6 still running after 20 s",
         ];
-        assert_eq!(heard(&mut messages), beats);
+        assert_eq!(last_progress(&mut messages), beats);
         err(&relay, "PROGRESS 3/10 third");
         sleep(Duration::from_secs(11)).await;
-        assert_eq!(heard(&mut messages), ["3/10 third", "3.000001/10 third"]);
+        assert_eq!(
+            last_progress(&mut messages),
+            ["3/10 third", "3.000001/10 third"]
+        );
         err(&relay, "PROGRESS 4/10");
     };
-    relay.during(pin!(run)).await;
-    assert_eq!(heard(&mut messages), ["4/10 "]);
+    relay.relay_while(pin!(run)).await;
+    assert_eq!(last_progress(&mut messages), ["4/10 "]);
 }
 
 /// Covers a script that restarts its numbers, and one that repeats a number.
 #[tokio::test(start_paused = true)]
 async fn progress_that_does_not_rise_breaks_no_silence() {
-    let (relay, mut messages) = relay(Speaker::Script);
+    let (relay, mut messages) = relay(ProgramKind::Script);
     let run = async {
         err(&relay, "PROGRESS 3/10 waiting");
         for _ in 0..4 {
             sleep(Duration::from_secs(4)).await;
             err(&relay, "PROGRESS 1/5 again");
         }
-        assert_eq!(heard(&mut messages), ["3/10 waiting", "3.000001/5 again"]);
+        assert_eq!(
+            last_progress(&mut messages),
+            ["3/10 waiting", "3.000001/5 again"]
+        );
     };
-    relay.during(pin!(run)).await;
+    relay.relay_while(pin!(run)).await;
 }
 
 #[test]
 fn a_long_line_of_a_script_is_one_message() {
-    let (relay, mut messages) = relay(Speaker::Script);
+    let (relay, mut messages) = relay(ProgramKind::Script);
     relay.hear(
         Stream::Stderr,
         "WARN begin ä".as_bytes().split_last().unwrap().1,
@@ -190,19 +196,22 @@ fn a_long_line_of_a_script_is_one_message() {
     relay.hear(Stream::Stderr, b"PROGRESS 5", true);
     err(&relay, "ERROR end");
     err(&relay, "next");
-    assert_eq!(heard(&mut messages), ["warning begin …", "info next"]);
+    assert_eq!(
+        last_progress(&mut messages),
+        ["warning begin …", "info next"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_long_line_is_cut() {
-    let (relay, mut messages) = relay(Speaker::Command);
+    let (relay, mut messages) = relay(ProgramKind::Command);
     let run = async {
         relay.hear(Stream::Stdout, &[b'x'; 2 * MAX_LINE_LENGTH], true);
         relay.hear(Stream::Stdout, b"its end", false);
         out(&relay, "next");
         sleep(FIRST_LINES_DELAY).await;
     };
-    relay.during(pin!(run)).await;
+    relay.relay_while(pin!(run)).await;
     let cut = "x".repeat(MAX_LINE_LENGTH) + "…";
     let expected = [
         format!("info {cut}"),
@@ -210,5 +219,5 @@ async fn a_long_line_is_cut() {
         "info next".to_owned(),
         "2 next".to_owned(),
     ];
-    assert_eq!(heard(&mut messages), expected);
+    assert_eq!(last_progress(&mut messages), expected);
 }

@@ -24,7 +24,7 @@ use crate::input_rounds::CallFailure;
 use crate::output::Exit;
 use crate::policy::{EffectivePolicy, Policy};
 use crate::private_dir::LockedDirectory;
-use crate::relay::{Relay, Speaker};
+use crate::relay::{ProgramKind, Relay};
 use crate::run::{self, Job, RunError};
 use crate::start_command::temporary_variables;
 use crate::tool::{CallStart, raw};
@@ -201,16 +201,21 @@ impl CommandTool {
         context.record.set_call_id(&call_id);
         let command = run::with_call_id(self.command(arguments), &call_id);
         let policy = &self.policy;
-        let relay = Relay::new(Speaker::Command, &self.path, policy, context.side.clone());
+        let relay = Relay::new(
+            ProgramKind::Command,
+            &self.path,
+            policy,
+            context.side.clone(),
+        );
         let job = Job {
             path: &self.path,
             policy,
             format: OutputFormat::Text,
         };
         let run = pin!(run::execute((server, context), job, command, |line| {
-            relay.line(line);
+            relay.accept_line(line);
         }));
-        let ended = relay.during(run).await;
+        let ended = relay.relay_while(run).await;
         context.record.add_run(&ended, Exit::of_any_program);
         let shelf = Shelf::new(server, context, policy, call_id);
         match ended {
