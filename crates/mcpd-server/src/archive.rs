@@ -30,28 +30,28 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Outputs of all calls.
 #[derive(Debug, Default)]
 pub(crate) struct Archive {
-    state: Mutex<State>,
+    state: Mutex<ArchiveState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ArchiveState {
     /// Entries, the oldest first.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<ArchiveEntry>,
     /// A task is scheduled to remove the oldest entry when it expires.
-    is_tidied: bool,
+    is_cleanup_scheduled: bool,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ArchiveEntry {
     uri: String,
-    reader: Reader,
-    output: Output,
+    reader: OutputReader,
+    output: ArchivedOutput,
     expires: Instant,
 }
 
 /// Reader of an output: the caller of the run, who must also know the URI.
 #[derive(Debug, Clone)]
-struct Reader {
+struct OutputReader {
     principal: Principal,
     /// The only session that may read it, if the call was made in one.
     session: Option<Weak<Session>>,
@@ -59,17 +59,17 @@ struct Reader {
 
 impl Archive {
     /// Adds an output. Must be called on a tokio runtime.
-    fn put(self: &Arc<Self>, uri: String, reader: Reader, output: Output) {
+    fn put(self: &Arc<Self>, uri: String, reader: OutputReader, output: ArchivedOutput) {
         let mut state = lock(&self.state);
-        state.entries.push_back(Entry {
+        state.entries.push_back(ArchiveEntry {
             uri,
             reader,
             output,
             expires: Instant::now() + OUTPUT_LIFETIME,
         });
-        state.tidy();
-        if !mem::replace(&mut state.is_tidied, true) {
-            tokio::spawn(tidy(Arc::downgrade(self)));
+        state.remove_stale();
+        if !mem::replace(&mut state.is_cleanup_scheduled, true) {
+            tokio::spawn(remove_stale(Arc::downgrade(self)));
         }
     }
 
@@ -79,23 +79,23 @@ impl Archive {
         uri: &str,
         principal: &Principal,
         session: Option<&Arc<Session>>,
-    ) -> Option<Output> {
+    ) -> Option<ArchivedOutput> {
         let mut state = lock(&self.state);
-        state.tidy();
+        state.remove_stale();
         let entry = state.entries.iter().find(|entry| entry.uri == uri)?;
-        let is_theirs = entry.reader.is(principal, session);
+        let is_theirs = entry.reader.matches(principal, session);
         is_theirs.then(|| entry.output.clone())
     }
 }
 
 /// Removes outputs when they expire, as long as there are any.
-async fn tidy(archive: Weak<Archive>) {
+async fn remove_stale(archive: Weak<Archive>) {
     let next = || {
         let archive = archive.upgrade()?;
         let mut state = lock(&archive.state);
-        state.tidy();
+        state.remove_stale();
         let oldest = state.entries.front().map(|entry| entry.expires);
-        state.is_tidied = oldest.is_some();
+        state.is_cleanup_scheduled = oldest.is_some();
         oldest
     };
     while let Some(oldest) = next() {
@@ -103,13 +103,13 @@ async fn tidy(archive: Weak<Archive>) {
     }
 }
 
-impl State {
+impl ArchiveState {
     /// Removes entries that are expired, beyond the limits, or without a living reader.
-    fn tidy(&mut self) {
+    fn remove_stale(&mut self) {
         let now = Instant::now();
         self.entries
             .retain(|entry| now < entry.expires && !entry.reader.is_gone());
-        let size = |entry: &Entry| entry.output.size();
+        let size = |entry: &ArchiveEntry| entry.output.size();
         let mut bytes: u64 = self.entries.iter().map(size).sum();
         while self.entries.len() > MAX_OUTPUTS || bytes > MAX_BYTES {
             bytes -= self.entries.pop_front().as_ref().map_or(bytes, size);
@@ -117,7 +117,7 @@ impl State {
     }
 }
 
-impl Reader {
+impl OutputReader {
     fn new(principal: &Principal, session: Option<&Arc<Session>>) -> Self {
         Self {
             principal: principal.clone(),
@@ -125,7 +125,7 @@ impl Reader {
         }
     }
 
-    fn is(&self, principal: &Principal, session: Option<&Arc<Session>>) -> bool {
+    fn matches(&self, principal: &Principal, session: Option<&Arc<Session>>) -> bool {
         let is_session = |own: &Weak<Session>| {
             session.is_some_and(|session| own.as_ptr() == Arc::as_ptr(session))
         };
@@ -141,24 +141,24 @@ impl Reader {
 
 /// Output that can be read.
 #[derive(Debug, Clone)]
-pub(crate) struct Output {
-    body: Body,
+pub(crate) struct ArchivedOutput {
+    body: OutputBody,
     /// Removes the secrets.
     redactor: Option<Arc<Redactor>>,
     keeps_escapes: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Body {
+enum OutputBody {
     Memory(Bytes),
     Disk(SpillFile),
 }
 
-impl Output {
+impl ArchivedOutput {
     fn new(captured: &Captured, policy: &EffectivePolicy) -> Option<Self> {
         let body = match captured.whole() {
-            Some(whole) => Body::Memory(whole),
-            None => Body::Disk(captured.file.clone()?),
+            Some(whole) => OutputBody::Memory(whole),
+            None => OutputBody::Disk(captured.file.clone()?),
         };
         Some(Self {
             body,
@@ -170,16 +170,16 @@ impl Output {
     /// Number of kept bytes.
     pub(crate) fn size(&self) -> u64 {
         match &self.body {
-            Body::Memory(bytes) => bytes.len() as u64,
-            Body::Disk(spill) => spill.size(),
+            OutputBody::Memory(bytes) => bytes.len() as u64,
+            OutputBody::Disk(spill) => spill.size(),
         }
     }
 
     /// Number of bytes after these, which are lost.
-    pub(crate) fn omitted(&self) -> u64 {
+    pub(crate) fn omitted_bytes(&self) -> u64 {
         match &self.body {
-            Body::Memory(_) => 0,
-            Body::Disk(spill) => spill.omitted_bytes(),
+            OutputBody::Memory(_) => 0,
+            OutputBody::Disk(spill) => spill.omitted_bytes(),
         }
     }
 
@@ -191,8 +191,8 @@ impl Output {
     /// The file cannot be read.
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         let (bytes, is_redacted) = match &self.body {
-            Body::Memory(bytes) => (bytes.to_vec(), true),
-            Body::Disk(spill) => (spill.read()?, false),
+            OutputBody::Memory(bytes) => (bytes.to_vec(), true),
+            OutputBody::Disk(spill) => (spill.read()?, false),
         };
         let is_shown = !self.keeps_escapes && is_text(&bytes);
         let (bytes, is_redacted) = match mcpd_exec::terminal_text(&bytes) {
@@ -200,7 +200,9 @@ impl Output {
             _ => (bytes, is_redacted),
         };
         Ok(match &self.redactor {
-            Some(redactor) if !is_redacted => redactor.redact_bytes(bytes, self.omitted() > 0),
+            Some(redactor) if !is_redacted => {
+                redactor.redact_bytes(bytes, self.omitted_bytes() > 0)
+            }
             _ => bytes,
         })
     }
@@ -208,9 +210,9 @@ impl Output {
 
 /// Place in the archive for the outputs of one call whose result shows only a part of them.
 #[derive(Debug, Clone)]
-pub(crate) struct Shelf {
+pub(crate) struct CallArchive {
     archive: Arc<Archive>,
-    reader: Reader,
+    reader: OutputReader,
     /// Policy of the called tool.
     policy: Arc<EffectivePolicy>,
     /// Part of the URIs that cannot be guessed.
@@ -219,8 +221,8 @@ pub(crate) struct Shelf {
     pub(crate) links: bool,
 }
 
-impl Shelf {
-    /// Creates the shelf for one call in this request, whose tool runs under `terms`.
+impl CallArchive {
+    /// Creates the archive handle of one call in this request, whose tool runs under `terms`.
     pub(crate) fn new(
         server: &Server,
         context: &Context,
@@ -229,7 +231,7 @@ impl Shelf {
     ) -> Self {
         Self {
             archive: Arc::clone(server.archive()),
-            reader: Reader::new(&context.principal, context.introduced_session()),
+            reader: OutputReader::new(&context.principal, context.introduced_session()),
             policy: Arc::clone(policy),
             call_id,
             links: context.version.has_resource_links(),
@@ -240,11 +242,15 @@ impl Shelf {
     /// not be.
     ///
     /// Must be called on a tokio runtime.
-    pub(crate) fn put(&self, stream: &str, captured: &Captured) -> Option<(String, Output)> {
+    pub(crate) fn keep(
+        &self,
+        stream: &str,
+        captured: &Captured,
+    ) -> Option<(String, ArchivedOutput)> {
         if self.policy.limits().keep == 0 {
             return None;
         }
-        let Some(output) = Output::new(captured, &self.policy) else {
+        let Some(output) = ArchivedOutput::new(captured, &self.policy) else {
             tracing::warn!(
                 call = self.call_id,
                 stream,
@@ -277,12 +283,12 @@ mod tests {
     }
 
     fn put(archive: &Arc<Archive>, uri: &str, session: Option<&Arc<Session>>, bytes: &Bytes) {
-        let output = Output {
-            body: Body::Memory(bytes.clone()),
+        let output = ArchivedOutput {
+            body: OutputBody::Memory(bytes.clone()),
             redactor: None,
             keeps_escapes: false,
         };
-        let reader = Reader::new(&Principal::new("ada"), session);
+        let reader = OutputReader::new(&Principal::new("ada"), session);
         archive.put(uri.to_owned(), reader, output);
     }
 

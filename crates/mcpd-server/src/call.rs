@@ -11,7 +11,7 @@ use mcpd_scriptspec::{ArgumentFault, ScriptPath};
 use serde_json::value::RawValue;
 
 use crate::Server;
-use crate::archive::Shelf;
+use crate::archive::CallArchive;
 use crate::context::Context;
 use crate::error::chain;
 use crate::input_rounds::{self, Binding, CallFailure, Resumption, RunResult};
@@ -132,9 +132,9 @@ impl ScriptCall {
     }
 
     /// Archive for long outputs of the script.
-    fn shelf(&self) -> Shelf {
+    fn archive(&self) -> CallArchive {
         let policy = &self.script.policy;
-        Shelf::new(&self.server, &self.context, policy, self.id.clone())
+        CallArchive::new(&self.server, &self.context, policy, self.id.clone())
     }
 
     /// Runs the script until there is a result, which `interpret` extracts from its output.
@@ -204,8 +204,8 @@ async fn tool_result(
     call: ScriptCall,
     resumption: Resumption,
 ) -> Result<Interactive<CallToolResult>, ErrorObject> {
-    let shelf = call.shelf();
-    let interpret = |script, outcome| output::tool_result(script, outcome, shelf.clone());
+    let archive = call.archive();
+    let interpret = |script, outcome| output::tool_result(script, outcome, archive.clone());
     match call.run_to_result(resumption, interpret).await {
         Ok(result) => Ok(result),
         Err(failure) => failure.into_tool_result().map(Interactive::from),

@@ -10,7 +10,7 @@ use mcpd_protocol::{ReadResourceResult, ResourceBody, ResourceContents, Role, Wi
 use mcpd_scriptspec::{self as scriptspec, OutputFormat};
 use serde_json::value::RawValue;
 
-use crate::archive::Shelf;
+use crate::archive::CallArchive;
 use crate::input_rounds::RunResult;
 use crate::tool::Script;
 
@@ -39,10 +39,10 @@ pub(crate) use text::{exit_result, note_totals, replace_nul, tail};
 pub(crate) async fn tool_result(
     script: Arc<Script>,
     outcome: Outcome,
-    shelf: Shelf,
+    archive: CallArchive,
 ) -> RunResult<CallToolResult> {
     interpret(script, outcome, move |script, outcome| {
-        tool(script, outcome, &shelf)
+        tool(script, outcome, &archive)
     })
     .await
 }
@@ -85,14 +85,14 @@ async fn interpret<R: Send + 'static>(
         })
 }
 
-fn tool(script: &Script, outcome: &Outcome, shelf: &Shelf) -> RunResult<CallToolResult> {
+fn tool(script: &Script, outcome: &Outcome, archive: &CallArchive) -> RunResult<CallToolResult> {
     let read = match script.spec.output {
         OutputFormat::Mcp => read_mcp(script, outcome, mcp::tool),
         OutputFormat::Json => read_json(outcome, structured),
         _ => Ok(RunResult::Complete(text::result(
             outcome,
             &outcome.stdout,
-            shelf,
+            archive,
         ))),
     };
     let mut run_result = match (read, outcome.ending) {
@@ -107,11 +107,11 @@ fn tool(script: &Script, outcome: &Outcome, shelf: &Shelf) -> RunResult<CallTool
         // A failed run has no questions, and the output of a stopped one may be incomplete.
         _ => {
             let shown = text::shortened(&outcome.stdout);
-            RunResult::Complete(text::result(outcome, &shown, shelf))
+            RunResult::Complete(text::result(outcome, &shown, archive))
         }
     };
     if let RunResult::Complete(result) = &mut run_result {
-        text::conclude(result, outcome, shelf);
+        text::conclude(result, outcome, archive);
     }
     run_result
 }

@@ -336,7 +336,7 @@ impl RelayState {
 }
 
 impl QueuedLine {
-    /// Text sent for the line, without secrets, after `left_out` dropped lines.
+    /// Text sent for the line, without secrets, after `dropped_lines` dropped lines.
     fn text(&self, redactor: Option<&Arc<Redactor>>, dropped_lines: u64) -> String {
         let bytes = match redactor {
             Some(redactor) => redactor.redact_piece(&self.bytes, false, self.is_cut),
@@ -347,7 +347,7 @@ impl QueuedLine {
         let end = if self.is_cut { "…" } else { "" };
         match dropped_lines {
             0 => format!("{line}{end}"),
-            _ => format!("[… {left_out} lines] {line}{end}"),
+            _ => format!("[… {dropped_lines} lines] {line}{end}"),
         }
     }
 }

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::Server;
 use crate::access::Defaults;
 use crate::admission;
-use crate::archive::Output;
+use crate::archive::ArchivedOutput;
 use crate::call::{self, ScriptCall};
 use crate::catalog::{Catalog, ContentSource, ReadError, StaticFile};
 use crate::context::Context;
@@ -202,12 +202,12 @@ fn unreadable(script: &Script, reason: &str) -> ErrorObject {
 }
 
 /// Reads an archived output of a script.
-fn read_output(server: &Server, output: Output, uri: String, context: Context) -> Handled {
+fn read_output(server: &Server, output: ArchivedOutput, uri: String, context: Context) -> Handled {
     let server = server.clone();
     Handled::later(async move {
         let reservation =
             admission::reserve_memory(&server, &context.principal, output.size()).await?;
-        let (size, omitted) = (output.size(), output.omitted());
+        let (size, omitted) = (output.size(), output.omitted_bytes());
         let bytes = tokio::task::spawn_blocking(move || output.read())
             .await
             .map_err(io::Error::other)

@@ -5,17 +5,17 @@ use mcpd_protocol::{CallToolResult, ContentBlock};
 
 use super::exit::{Exit, describe_ending, lack};
 use super::{note, text, truncation_note};
-use crate::archive::Shelf;
+use crate::archive::CallArchive;
 
 /// Makes the result of a command that has run.
 ///
 /// Must be called on a tokio runtime.
-pub(crate) fn command_result(outcome: &Outcome, shelf: &Shelf) -> CallToolResult {
+pub(crate) fn command_result(outcome: &Outcome, archive: &CallArchive) -> CallToolResult {
     let exit = Exit::of_any_program(outcome);
     let message = message(outcome, &exit).map(ContentBlock::text);
     let mut content: Vec<_> = message.into_iter().collect();
-    content.extend(printed(Stream::Stdout, &outcome.stdout, shelf));
-    content.extend(printed(Stream::Stderr, &outcome.stderr, shelf));
+    content.extend(printed(Stream::Stdout, &outcome.stdout, archive));
+    content.extend(printed(Stream::Stderr, &outcome.stderr, archive));
     content.extend(note::leftovers("The command", outcome));
     content.extend(lack(outcome).map(ContentBlock::text));
     let mut result = CallToolResult::new(content);
@@ -43,13 +43,13 @@ fn message(outcome: &Outcome, exit: &Exit) -> Option<String> {
 }
 
 /// Returns the content of one stream, and a link to its rest; empty if nothing was printed there.
-fn printed(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<ContentBlock> {
+fn printed(stream: Stream, output: &Captured, archive: &CallArchive) -> Vec<ContentBlock> {
     if output.total_bytes == 0 {
         return Vec::new();
     }
     let mut content = vec![ContentBlock::text(text::of(output))];
     if output.terminal_view().omitted_bytes > 0 {
-        content.extend(truncation_note::content(stream, output, shelf));
+        content.extend(truncation_note::content(stream, output, archive));
     }
     content
 }

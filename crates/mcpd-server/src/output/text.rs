@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::exit::{Exit, describe_exit, lack};
 use super::{note, truncation_note};
-use crate::archive::Shelf;
+use crate::archive::CallArchive;
 
 /// Maximum length of each end of an output that is given as text although it should be JSON, in
 /// bytes.
@@ -19,11 +19,15 @@ pub(super) const MAX_TEXT_END: usize = 64 * 1024;
 const STDERR_TAIL: usize = 4096;
 
 /// Makes the result of a run whose output is text and that shows `stdout`.
-pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> CallToolResult {
+pub(super) fn result(
+    outcome: &Outcome,
+    stdout: &Captured,
+    archive: &CallArchive,
+) -> CallToolResult {
     let mut result = CallToolResult::text(of(stdout));
     let omitted = stdout.terminal_view().omitted_bytes;
     if omitted > 0 {
-        let rest = truncation_note::content(Stream::Stdout, &outcome.stdout, shelf);
+        let rest = truncation_note::content(Stream::Stdout, &outcome.stdout, archive);
         result.content.extend(rest);
     }
     if outcome.success() {
@@ -35,7 +39,7 @@ pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> Cal
 
 /// Completes the result of a run with notes: its failure with the end of its stderr, and the
 /// processes it left behind.
-pub(super) fn conclude(result: &mut CallToolResult, outcome: &Outcome, shelf: &Shelf) {
+pub(super) fn conclude(result: &mut CallToolResult, outcome: &Outcome, archive: &CallArchive) {
     if !outcome.success() {
         let exit = Exit::of(outcome);
         mark_failure(result, &exit);
@@ -43,7 +47,7 @@ pub(super) fn conclude(result: &mut CallToolResult, outcome: &Outcome, shelf: &S
         let stderr = outcome.stderr.terminal_view();
         let captured = stderr.head.len() + stderr.tail.len();
         if captured > STDERR_TAIL || stderr.omitted_bytes > 0 {
-            let rest = truncation_note::content(Stream::Stderr, &outcome.stderr, shelf);
+            let rest = truncation_note::content(Stream::Stderr, &outcome.stderr, archive);
             result.content.extend(rest);
         }
         result.content.extend(lack(outcome).map(ContentBlock::text));

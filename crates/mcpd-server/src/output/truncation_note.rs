@@ -3,19 +3,23 @@
 use mcpd_exec::{Captured, Stream};
 use mcpd_protocol::{ContentBlock, Resource};
 
-use crate::archive::{OUTPUT_LIFETIME, Shelf};
+use crate::archive::{CallArchive, OUTPUT_LIFETIME};
 
 /// Returns the note and the link to the whole of `output`; empty if it is not kept.
-pub(super) fn content(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<ContentBlock> {
+pub(super) fn content(
+    stream: Stream,
+    output: &Captured,
+    archive: &CallArchive,
+) -> Vec<ContentBlock> {
     let stream = match stream {
         Stream::Stdout => "stdout",
         Stream::Stderr => "stderr",
     };
-    let Some((uri, kept)) = shelf.put(stream, output) else {
+    let Some((uri, kept)) = archive.keep(stream, output) else {
         return Vec::new();
     };
     let total = output.total_bytes;
-    let readable = match kept.omitted() {
+    let readable = match kept.omitted_bytes() {
         0 => "All of them".to_owned(),
         _ => format!("The first {} of them", kept.size()),
     };
@@ -24,7 +28,7 @@ pub(super) fn content(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<C
         "The text above is only a part of the {total} bytes that were printed on {stream}. {readable} can be read for {minutes} minutes as the resource {uri}"
     );
     let mut content = vec![ContentBlock::text(note)];
-    if shelf.links {
+    if archive.links {
         let mime_type = match output.is_utf8() {
             true => "text/plain",
             false => "application/octet-stream",

@@ -24,21 +24,21 @@ fn relay(kind: ProgramKind) -> (Relay<'static>, mpsc::Receiver<Bytes>) {
 }
 
 fn out(relay: &Relay<'_>, line: &str) {
-    relay.hear(Stream::Stdout, line.as_bytes(), false);
+    relay.relay_line(Stream::Stdout, line.as_bytes(), false);
 }
 
 fn err(relay: &Relay<'_>, line: &str) {
-    relay.hear(Stream::Stderr, line.as_bytes(), false);
+    relay.relay_line(Stream::Stderr, line.as_bytes(), false);
 }
 
 /// Received messages: `LEVEL text` of the log, `NUMBER/TOTAL text` of progress.
-fn last_progress(messages: &mut mpsc::Receiver<Bytes>) -> Vec<String> {
-    let mut last_progress = Vec::new();
+fn received(messages: &mut mpsc::Receiver<Bytes>) -> Vec<String> {
+    let mut received = Vec::new();
     while let Ok(message) = messages.try_recv() {
         let message: Value = serde_json::from_slice(&message).unwrap();
         let params = &message["params"];
         let text = |key: &str| params[key].as_str().unwrap_or_default().to_owned();
-        last_progress.push(match params.get("progress") {
+        received.push(match params.get("progress") {
             Some(progress) => {
                 let total = params.get("total").map(|total| format!("/{total}"));
                 format!(
@@ -50,7 +50,7 @@ fn last_progress(messages: &mut mpsc::Receiver<Bytes>) -> Vec<String> {
             None => format!("{} {}", text("level"), text("data")),
         });
     }
-    last_progress
+    received
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,15 +60,15 @@ async fn lines_of_a_command_are_told_while_it_runs() {
         sleep(Duration::from_secs(1)).await;
         out(&relay, "one");
         sleep(FIRST_LINES_DELAY + MILLIS_100).await;
-        assert_eq!(last_progress(&mut messages), ["info one", "1 one"]);
+        assert_eq!(received(&mut messages), ["info one", "1 one"]);
         err(&relay, "two\r");
         out(&relay, "");
         sleep(MILLIS_100).await;
-        assert_eq!(last_progress(&mut messages), ["info two", "2 two"]);
+        assert_eq!(received(&mut messages), ["info two", "2 two"]);
         out(&relay, "three");
     };
     relay.relay_while(pin!(run)).await;
-    assert_eq!(last_progress(&mut messages), ["info three", "3 three"]);
+    assert_eq!(received(&mut messages), ["info three", "3 three"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +81,7 @@ async fn a_run_that_is_over_soon_is_its_own_news() {
             sleep(MILLIS_100).await;
         }))
         .await;
-    assert_eq!(last_progress(&mut messages), [""; 0]);
+    assert_eq!(received(&mut messages), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +92,7 @@ async fn of_many_lines_the_last_are_told_and_the_others_counted() {
             out(&relay, &line.to_string());
         }
         sleep(FIRST_LINES_DELAY + MILLIS_100).await;
-        let first = last_progress(&mut messages);
+        let first = received(&mut messages);
         assert_eq!(first.len(), 2 * MAX_LINES_PER_WINDOW);
         assert_eq!(first[0], "info [… 980 lines] 981");
         assert_eq!(first[39], "20 1000");
@@ -100,9 +100,9 @@ async fn of_many_lines_the_last_are_told_and_the_others_counted() {
             out(&relay, &line.to_string());
         }
         sleep(WINDOW / 2).await;
-        assert_eq!(last_progress(&mut messages), [""; 0]);
+        assert_eq!(received(&mut messages), [""; 0]);
         sleep(WINDOW / 2).await;
-        let second = last_progress(&mut messages);
+        let second = received(&mut messages);
         assert_eq!(second.len(), 2 * MAX_LINES_PER_WINDOW);
         assert_eq!(second[1], "21 [… 80 lines] 1081");
     };
@@ -130,7 +130,7 @@ async fn a_script_that_counts_keeps_its_own_numbers() {
         "info printed",
         "2/3 ",
     ];
-    assert_eq!(last_progress(&mut messages), expected);
+    assert_eq!(received(&mut messages), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,7 +142,7 @@ async fn what_makes_sense_as_a_whole_only_is_not_told_line_by_line() {
         sleep(FIRST_LINES_DELAY + MILLIS_100).await;
     };
     relay.relay_while(pin!(run)).await;
-    assert_eq!(last_progress(&mut messages), ["info reading"]);
+    assert_eq!(received(&mut messages), ["info reading"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,17 +154,17 @@ async fn silence_is_broken_before_a_caller_gives_up() {
             "1e-6 still running after 10 s",
             "2e-6 still running after 20 s",
         ];
-        assert_eq!(last_progress(&mut messages), beats);
+        assert_eq!(received(&mut messages), beats);
         err(&relay, "PROGRESS 3/10 third");
         sleep(Duration::from_secs(11)).await;
         assert_eq!(
-            last_progress(&mut messages),
+            received(&mut messages),
             ["3/10 third", "3.000001/10 third"]
         );
         err(&relay, "PROGRESS 4/10");
     };
     relay.relay_while(pin!(run)).await;
-    assert_eq!(last_progress(&mut messages), ["4/10 "]);
+    assert_eq!(received(&mut messages), ["4/10 "]);
 }
 
 /// Covers a script that restarts its numbers, and one that repeats a number.
@@ -178,7 +178,7 @@ async fn progress_that_does_not_rise_breaks_no_silence() {
             err(&relay, "PROGRESS 1/5 again");
         }
         assert_eq!(
-            last_progress(&mut messages),
+            received(&mut messages),
             ["3/10 waiting", "3.000001/5 again"]
         );
     };
@@ -188,16 +188,16 @@ async fn progress_that_does_not_rise_breaks_no_silence() {
 #[test]
 fn a_long_line_of_a_script_is_one_message() {
     let (relay, mut messages) = relay(ProgramKind::Script);
-    relay.hear(
+    relay.relay_line(
         Stream::Stderr,
         "WARN begin ä".as_bytes().split_last().unwrap().1,
         true,
     );
-    relay.hear(Stream::Stderr, b"PROGRESS 5", true);
+    relay.relay_line(Stream::Stderr, b"PROGRESS 5", true);
     err(&relay, "ERROR end");
     err(&relay, "next");
     assert_eq!(
-        last_progress(&mut messages),
+        received(&mut messages),
         ["warning begin …", "info next"]
     );
 }
@@ -206,8 +206,8 @@ fn a_long_line_of_a_script_is_one_message() {
 async fn a_long_line_is_cut() {
     let (relay, mut messages) = relay(ProgramKind::Command);
     let run = async {
-        relay.hear(Stream::Stdout, &[b'x'; 2 * MAX_LINE_LENGTH], true);
-        relay.hear(Stream::Stdout, b"its end", false);
+        relay.relay_line(Stream::Stdout, &[b'x'; 2 * MAX_LINE_LENGTH], true);
+        relay.relay_line(Stream::Stdout, b"its end", false);
         out(&relay, "next");
         sleep(FIRST_LINES_DELAY).await;
     };
@@ -219,5 +219,5 @@ async fn a_long_line_is_cut() {
         "info next".to_owned(),
         "2 next".to_owned(),
     ];
-    assert_eq!(last_progress(&mut messages), expected);
+    assert_eq!(received(&mut messages), expected);
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::rules::CommandRules;
 use super::{MAX_TIMEOUT, NAME, RunCommand};
-use crate::archive::Shelf;
+use crate::archive::CallArchive;
 use crate::audit::request_log::RequestRecord;
 use crate::call::{describe_faults, invalid_arguments, log_not_run};
 use crate::context::Context;
@@ -217,9 +217,9 @@ impl CommandTool {
         }));
         let ended = relay.relay_while(run).await;
         context.record.add_run(&ended, Exit::of_any_program);
-        let shelf = Shelf::new(server, context, policy, call_id);
+        let archive = CallArchive::new(server, context, policy, call_id);
         match ended {
-            Ok(outcome) => Ok(output::command_result(&outcome, &shelf)),
+            Ok(outcome) => Ok(output::command_result(&outcome, &archive)),
             Err(error) => self.failure(&error).into_tool_result(),
         }
     }
