@@ -39,7 +39,7 @@ pub(crate) struct Filter {
 
 impl Event {
     /// Returns the event with its URI normalized.
-    fn in_one_normalize_uri(&self) -> Cow<'_, Self> {
+    fn with_normalized_uri(&self) -> Cow<'_, Self> {
         match self {
             Self::ResourceUpdated(uri) => {
                 Cow::Owned(Self::ResourceUpdated(normalize_uri(uri).into()))
@@ -115,10 +115,10 @@ struct MailboxState {
 
 impl MailboxState {
     /// Takes the first event that is still wanted.
-    fn next(&mut self) -> Option<Event> {
+    fn take_next(&mut self) -> Option<Event> {
         loop {
             let event = self.pending.pop_first()?;
-            if self.filter.wants(&event.in_one_normalize_uri()) {
+            if self.filter.wants(&event.with_normalized_uri()) {
                 return Some(event);
             }
         }
@@ -199,7 +199,7 @@ impl Subscribers {
 
     /// Adds `event` to the mailbox of every subscriber that wants it.
     pub(crate) fn publish(&self, event: &Event) {
-        let key = event.in_one_normalize_uri();
+        let key = event.with_normalized_uri();
         for mailbox in lock(&self.members).by_number.values() {
             let mut state = lock(&mailbox.state);
             if state.filter.wants(&key) && state.pending.insert(event.clone()) {
@@ -235,7 +235,7 @@ impl Subscription {
     /// An event is taken only by the call that returns it.
     pub(crate) async fn next(&self) -> Event {
         loop {
-            if let Some(event) = lock(&self.mailbox.state).next() {
+            if let Some(event) = lock(&self.mailbox.state).take_next() {
                 return event;
             }
             self.mailbox.filled.notified().await;
@@ -243,7 +243,7 @@ impl Subscription {
     }
 
     /// Returns the event with its URI in the listener's spelling.
-    pub(crate) fn as_wanted(&self, event: Event) -> Event {
+    pub(crate) fn respell(&self, event: Event) -> Event {
         let Event::ResourceUpdated(uri) = event else {
             return event;
         };
@@ -253,12 +253,12 @@ impl Subscription {
     }
 
     /// Number of subscribed resources.
-    pub(crate) fn resources(&self) -> usize {
+    pub(crate) fn resource_count(&self) -> usize {
         lock(&self.mailbox.state).filter.uris.len()
     }
 
     /// Subscribes to a resource as well. Returns false if that exceeds the caller's maximum load.
-    pub(crate) fn want(&self, uri: &str) -> bool {
+    pub(crate) fn add_resource(&self, uri: &str) -> bool {
         let mut members = lock(&self.subscribers.members);
         let uris = &mut lock(&self.mailbox.state).filter.uris;
         let key = normalize_uri(uri);
@@ -274,7 +274,7 @@ impl Subscription {
     }
 
     /// Unsubscribes from a resource.
-    pub(crate) fn want_no_longer(&self, uri: &str) {
+    pub(crate) fn remove_resource(&self, uri: &str) {
         let mut members = lock(&self.subscribers.members);
         let key = normalize_uri(uri);
         let wanted = lock(&self.mailbox.state).filter.uris.remove(&*key);
@@ -349,14 +349,14 @@ mod tests {
         let listener = subscribers.subscribe(&"ada".into(), Filter::default());
         // The second is not a path as it stands, but an embedding program may serve such a URI.
         for (wanted, published) in [("mcpd://%61/b", "mcpd://a/b"), ("mcpd://c?d", "mcpd://c?d")] {
-            assert!(listener.want(wanted));
+            assert!(listener.add_resource(wanted));
             subscribers.publish(&Event::ResourceUpdated(published.to_owned()));
             let event = listener.next().await;
             assert_eq!(event, Event::ResourceUpdated(published.to_owned()));
-            let told = listener.as_wanted(event);
+            let told = listener.respell(event);
             assert_eq!(told, Event::ResourceUpdated(wanted.to_owned()));
         }
-        listener.want_no_longer("mcpd://a/%62");
+        listener.remove_resource("mcpd://a/%62");
         assert_eq!(listener.resources(), 1);
     }
 
@@ -367,12 +367,12 @@ mod tests {
         let session = |caller| subscribers.subscribe(caller, Filter::default());
         let uri = "x".repeat(MAX_LOAD.bytes);
         let (first, second, other) = (session(&ada), session(&ada), session(&bob));
-        assert!(first.want(&uri) && first.want(&uri));
-        assert!(!second.want("a") && other.want("a"));
-        first.want_no_longer(&uri);
-        assert!(second.want(&uri));
+        assert!(first.add_resource(&uri) && first.add_resource(&uri));
+        assert!(!second.add_resource("a") && other.add_resource("a"));
+        first.remove_resource(&uri);
+        assert!(second.add_resource(&uri));
         drop(second);
-        assert!(first.want(&uri));
+        assert!(first.add_resource(&uri));
         drop((first, other));
         assert!(lock(&subscribers.members).counted.is_empty());
     }
@@ -382,12 +382,12 @@ mod tests {
         let subscribers = Arc::new(Subscribers::default());
         let listener = subscribers.subscribe(&"ada".into(), lists());
         subscribers.publish(&Event::ToolsChanged);
-        listener.want("mcpd://a");
+        listener.add_resource("mcpd://a");
         for uri in ["mcpd://a", "mcpd://b"] {
-            listener.want(uri);
+            listener.add_resource(uri);
             subscribers.publish(&Event::ResourceUpdated(uri.to_owned()));
         }
-        listener.want_no_longer("mcpd://a");
+        listener.remove_resource("mcpd://a");
         assert_eq!(listener.next().await, Event::ToolsChanged);
         let next = listener.next().await;
         assert_eq!(next, Event::ResourceUpdated("mcpd://b".to_owned()));
@@ -410,7 +410,7 @@ mod tests {
     async fn a_filter_can_grow_and_a_dropped_listener_is_forgotten() {
         let subscribers = Arc::new(Subscribers::default());
         let listener = subscribers.subscribe(&"ada".into(), Filter::default());
-        assert!(listener.want("mcpd://a/state"));
+        assert!(listener.add_resource("mcpd://a/state"));
         subscribers.publish(&Event::ResourceUpdated("mcpd://b/state".to_owned()));
         subscribers.publish(&Event::ResourceUpdated("mcpd://a/state".to_owned()));
         assert_eq!(

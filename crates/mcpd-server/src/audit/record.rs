@@ -28,7 +28,7 @@ pub(super) struct Record<'a> {
     pub(super) duration_ms: u64,
     pub(super) success: bool,
     pub(super) error: Option<&'a str>,
-    pub(super) event: Event,
+    pub(super) event: RecordKind,
     #[serde(flatten)]
     pub(super) caller: Option<Caller<'a>>,
     #[serde(flatten)]
@@ -39,7 +39,7 @@ pub(super) struct Record<'a> {
 /// Kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Event {
+pub(super) enum RecordKind {
     /// Start of a request that is about to be carried out.
     Begin,
     /// End of a request.
@@ -103,7 +103,7 @@ impl<'a> Record<'a> {
             duration_ms: 0,
             success: true,
             error: None,
-            event: Event::Note,
+            event: RecordKind::Note,
             caller: None,
             details: Details::default(),
             pid: this_process(),

@@ -24,7 +24,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::arguments::Recorder;
-use super::record::{Caller, Details, Event, Record, RunDetails, this_process};
+use super::record::{Caller, Details, Record, RecordKind, RunDetails, this_process};
 use super::writer::QueuedRecord;
 use super::{Arguments, Audit, Mode, Options, WRITE_TIMEOUT, outcomes};
 use crate::Server;
@@ -258,7 +258,7 @@ impl RequestRecord {
         };
         let (written, is_written) = oneshot::channel();
         let entry = QueuedRecord {
-            record: request.encode(Event::Begin),
+            record: request.encode(RecordKind::Begin),
             written: Some(written),
         };
         let queue = &request.auditor.audit.inner.queue;
@@ -308,9 +308,9 @@ impl AuditedRequest {
         self.options.mode == Mode::Require && self.is_wanted()
     }
 
-    fn encode(&self, event: Event) -> String {
+    fn encode(&self, event: RecordKind) -> String {
         let notes = lock(&self.notes);
-        let is_over = event == Event::End;
+        let is_over = event == RecordKind::End;
         let client = self.client.as_deref().map(|client| {
             let client = format!("{} {}", client.name, client.version);
             self.recorder().message(&client)
@@ -377,7 +377,7 @@ impl Drop for AuditedRequest {
         }
         match self.slot.take() {
             Some(slot) => {
-                let record = self.encode(Event::End);
+                let record = self.encode(RecordKind::End);
                 slot.send(QueuedRecord {
                     record,
                     written: None,

@@ -61,7 +61,7 @@ pub(crate) fn listen(
             server: &server,
             principal: &context.principal,
         };
-        filter.tasks = watch.known(wanted).await?;
+        filter.tasks = watch.find_known(wanted).await?;
         let acknowledgement = acknowledgement(&filter, &meta);
         let tasks = filter.tasks.clone();
         // The subscription exists before its acknowledgement, so that no change falls between the
@@ -80,8 +80,8 @@ pub(crate) fn listen(
             loop {
                 let message = match subscription.next().await {
                     Event::TaskChanged(id) => watch.message(&id, &meta).await,
-                    event if may_hear(server.live_catalog(), &context.principal, &event) => {
-                        message(subscription.as_wanted(event), Some(&meta))
+                    event if may_receive(server.live_catalog(), &context.principal, &event) => {
+                        message(subscription.respell(event), Some(&meta))
                     }
                     _ => None,
                 };
@@ -107,8 +107,8 @@ pub(crate) fn forward(
     let forward = async move {
         while !outbox.is_closed() {
             let event = subscription.next().await;
-            if may_hear(&catalog, &principal, &event) {
-                send(&outbox, message(subscription.as_wanted(event), None)).await;
+            if may_receive(&catalog, &principal, &event) {
+                send(&outbox, message(subscription.respell(event), None)).await;
             }
         }
     };
@@ -119,7 +119,7 @@ pub(crate) fn forward(
 
 /// Returns whether a client may know of an event: a resource that it may not read looks like one
 /// that does not exist.
-fn may_hear(catalog: &LiveCatalog, principal: &Principal, event: &Event) -> bool {
+fn may_receive(catalog: &LiveCatalog, principal: &Principal, event: &Event) -> bool {
     let (Event::ResourceUpdated(uri), Some(access)) = (event, principal.access()) else {
         return true;
     };
@@ -140,10 +140,10 @@ pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult 
     let Some(session) = &context.session else {
         return Ok(lifecycle::empty());
     };
-    if session.subscription.resources() >= MAX_URIS {
+    if session.subscription.resource_count() >= MAX_URIS {
         return Err(too_many());
     }
-    if !session.subscription.want(&params.uri) {
+    if !session.subscription.add_resource(&params.uri) {
         return Err(quota::overload_error(TOO_MANY_SUBSCRIPTIONS));
     }
     Ok(lifecycle::empty())
@@ -153,7 +153,7 @@ pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult 
 pub(crate) fn unsubscribe(params: &Params<'_>, context: &Context) -> MethodResult {
     let params: ResourceRequestParams = params.parse()?;
     if let Some(session) = &context.session {
-        session.subscription.want_no_longer(&params.uri);
+        session.subscription.remove_resource(&params.uri);
     }
     Ok(lifecycle::empty())
 }
@@ -196,7 +196,7 @@ struct TaskWatch<'a> {
 
 impl TaskWatch<'_> {
     /// Returns those of the ids that exist.
-    async fn known(&self, ids: Vec<String>) -> Result<BTreeSet<String>, ErrorObject> {
+    async fn find_known(&self, ids: Vec<String>) -> Result<BTreeSet<String>, ErrorObject> {
         let mut known = BTreeSet::new();
         if let Some(tasks) = self.server.tasks() {
             for id in ids {
@@ -220,19 +220,20 @@ impl TaskWatch<'_> {
 
 fn acknowledgement(filter: &Filter, meta: &Meta) -> Option<Bytes> {
     let acknowledged =
-        SubscriptionsAcknowledgedNotificationParams::new(honoured(filter), meta.clone());
+        SubscriptionsAcknowledgedNotificationParams::new(acknowledged_filter(filter), meta.clone());
     notification::<SubscriptionsAcknowledgedNotification>(&acknowledged)
 }
 
-fn honoured(filter: &Filter) -> SubscriptionFilter {
-    let mut honoured = SubscriptionFilter::default();
-    honoured.tools_list_changed = filter.tools.then_some(true);
-    honoured.prompts_list_changed = filter.prompts.then_some(true);
-    honoured.resources_list_changed = filter.resources.then_some(true);
-    honoured.resource_subscriptions =
+fn acknowledged_filter(filter: &Filter) -> SubscriptionFilter {
+    let mut acknowledged_filter = SubscriptionFilter::default();
+    acknowledged_filter.tools_list_changed = filter.tools.then_some(true);
+    acknowledged_filter.prompts_list_changed = filter.prompts.then_some(true);
+    acknowledged_filter.resources_list_changed = filter.resources.then_some(true);
+    acknowledged_filter.resource_subscriptions =
         (!filter.uris.is_empty()).then(|| filter.uris.values().cloned().collect());
-    honoured.task_ids = (!filter.tasks.is_empty()).then(|| filter.tasks.iter().cloned().collect());
-    honoured
+    acknowledged_filter.task_ids =
+        (!filter.tasks.is_empty()).then(|| filter.tasks.iter().cloned().collect());
+    acknowledged_filter
 }
 
 fn message(event: Event, meta: Option<&Meta>) -> Option<Bytes> {

@@ -157,10 +157,7 @@ async fn silence_is_broken_before_a_caller_gives_up() {
         assert_eq!(received(&mut messages), beats);
         err(&relay, "PROGRESS 3/10 third");
         sleep(Duration::from_secs(11)).await;
-        assert_eq!(
-            received(&mut messages),
-            ["3/10 third", "3.000001/10 third"]
-        );
+        assert_eq!(received(&mut messages), ["3/10 third", "3.000001/10 third"]);
         err(&relay, "PROGRESS 4/10");
     };
     relay.relay_while(pin!(run)).await;
@@ -196,10 +193,7 @@ fn a_long_line_of_a_script_is_one_message() {
     relay.relay_line(Stream::Stderr, b"PROGRESS 5", true);
     err(&relay, "ERROR end");
     err(&relay, "next");
-    assert_eq!(
-        received(&mut messages),
-        ["warning begin …", "info next"]
-    );
+    assert_eq!(received(&mut messages), ["warning begin …", "info next"]);
 }
 
 #[tokio::test(start_paused = true)]
