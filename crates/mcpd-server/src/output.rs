@@ -27,12 +27,12 @@ mod truncation_note;
 
 pub(crate) use command::command_result;
 pub(crate) use downgrade::{Downgrade, downgrade_annotations};
-pub(crate) use exit::{CONTRACT, Exit, lack};
-use files::Files;
+pub(crate) use exit::{CONTRACT, Exit, describe_hidden_paths};
+use files::EmbeddedFiles;
 pub(crate) use media::{contents as media_contents, is_text};
 pub(crate) use note::{describe_failure_alone, is_note};
 pub(crate) use printed::without_position;
-use printed::{Fault, Object};
+use printed::{OutputError, OutputObject};
 pub(crate) use text::{exit_result, note_totals, replace_nul, tail};
 
 /// Makes the result of a tool.
@@ -87,8 +87,8 @@ async fn interpret<R: Send + 'static>(
 
 fn tool(script: &Script, outcome: &Outcome, archive: &CallArchive) -> RunResult<CallToolResult> {
     let read = match script.spec.output {
-        OutputFormat::Mcp => read_mcp(script, outcome, mcp::tool),
-        OutputFormat::Json => read_json(outcome, structured),
+        OutputFormat::Mcp => parse_mcp(script, outcome, mcp::tool),
+        OutputFormat::Json => parse_json(outcome, structured_result),
         _ => Ok(RunResult::Complete(text::result(
             outcome,
             &outcome.stdout,
@@ -97,26 +97,26 @@ fn tool(script: &Script, outcome: &Outcome, archive: &CallArchive) -> RunResult<
     };
     let mut run_result = match (read, outcome.ending) {
         (read, _) if outcome.success() => read
-            .and_then(|run_result| conforming(script, run_result))
+            .and_then(|run_result| check_output_schema(script, run_result))
             .unwrap_or_else(|fault| {
-                RunResult::Complete(CallToolResult::error(invalid(script, &fault)))
+                RunResult::Complete(CallToolResult::error(describe_invalid(script, &fault)))
             }),
         (Ok(run_result @ (RunResult::Complete(_) | RunResult::Refused(_))), Ending::Exited(_)) => {
             run_result
         }
         // A failed run has no questions, and the output of a stopped one may be incomplete.
         _ => {
-            let shown = text::shortened(&outcome.stdout);
+            let shown = text::truncate(&outcome.stdout);
             RunResult::Complete(text::result(outcome, &shown, archive))
         }
     };
     if let RunResult::Complete(result) = &mut run_result {
-        text::conclude(result, outcome, archive);
+        text::add_notes(result, outcome, archive);
     }
     run_result
 }
 
-fn structured(value: &RawValue) -> CallToolResult {
+fn structured_result(value: &RawValue) -> CallToolResult {
     let mut result = CallToolResult::text(value.get());
     result.structured_content = Some(value.to_owned());
     result
@@ -124,10 +124,10 @@ fn structured(value: &RawValue) -> CallToolResult {
 
 /// Checks the structured content. "Servers MUST provide structured results that conform to this
 /// schema." -- 2026-07-28/server/tools#output-schema
-fn conforming(
+fn check_output_schema(
     script: &Script,
     run_result: RunResult<CallToolResult>,
-) -> Result<RunResult<CallToolResult>, Fault> {
+) -> Result<RunResult<CallToolResult>, OutputError> {
     if let RunResult::Complete(result) = &run_result
         && let Some(schema) = &script.schemas.output
         && result.is_error != Some(true)
@@ -135,11 +135,11 @@ fn conforming(
         let content = result
             .structured_content
             .as_ref()
-            .ok_or_else(|| Fault::new("its `output_schema` demands `structuredContent`"))?;
+            .ok_or_else(|| OutputError::new("its `output_schema` demands `structuredContent`"))?;
         let content = serde_json::from_str(content.get())
-            .map_err(|error| Fault::new(format!("`structuredContent`: {error}")))?;
+            .map_err(|error| OutputError::new(format!("`structuredContent`: {error}")))?;
         schema.check(&content).map_err(|faults| {
-            Fault::new(format!("it does not fit the `output_schema`: {faults}"))
+            OutputError::new(format!("it does not fit the `output_schema`: {faults}"))
         })?;
     }
     Ok(run_result)
@@ -147,11 +147,11 @@ fn conforming(
 
 fn prompt(script: &Script, outcome: &Outcome) -> RunResult<GetPromptResult> {
     let read = match script.spec.output {
-        OutputFormat::Mcp => read_mcp(script, outcome, mcp::prompt),
-        OutputFormat::Json => read_json(outcome, |value| message(value.get())),
-        _ => Ok(RunResult::Complete(message(text::of(&outcome.stdout)))),
+        OutputFormat::Mcp => parse_mcp(script, outcome, mcp::prompt),
+        OutputFormat::Json => parse_json(outcome, |value| message(value.get())),
+        _ => Ok(RunResult::Complete(message(text::to_text(&outcome.stdout)))),
     };
-    or_refused(script, outcome, read, || failed(script, outcome))
+    or_error(script, outcome, read, || failure_error(script, outcome))
 }
 
 fn message(text: impl Into<String>) -> GetPromptResult {
@@ -171,15 +171,15 @@ fn resource(
     };
     let contents = |bytes: &[u8]| ReadResourceResult::new(vec![contents(uri, mime_type, bytes)]);
     let read = match script.spec.output {
-        OutputFormat::Mcp => read_mcp(script, outcome, |object, files| {
+        OutputFormat::Mcp => parse_mcp(script, outcome, |object, files| {
             mcp::resource(object, files, uri)
         }),
-        OutputFormat::Json => read_json(outcome, |value| contents(value.get().as_bytes())),
+        OutputFormat::Json => parse_json(outcome, |value| contents(value.get().as_bytes())),
         _ => printed::readable(&outcome.stdout).map(|bytes| RunResult::Complete(contents(&bytes))),
     };
-    or_refused(script, outcome, read, || match outcome.ending {
+    or_error(script, outcome, read, || match outcome.ending {
         Ending::Exited(exit::NOT_FOUND) => ErrorObject::resource_not_found(uri, wire),
-        _ => failed(script, outcome),
+        _ => failure_error(script, outcome),
     })
 }
 
@@ -197,13 +197,13 @@ pub(crate) fn contents(uri: &str, mime_type: Option<&str>, bytes: &[u8]) -> Reso
     contents
 }
 
-fn read_mcp<R>(
+fn parse_mcp<R>(
     script: &Script,
     outcome: &Outcome,
-    result: impl FnOnce(&Object<'_>, &mut Files<'_>) -> Result<R, Fault>,
-) -> Result<RunResult<R>, Fault> {
-    let whole = printed::some(outcome)?;
-    let mut files = Files::new(&script.directory).under(&script.policy);
+    result: impl FnOnce(&OutputObject<'_>, &mut EmbeddedFiles<'_>) -> Result<R, OutputError>,
+) -> Result<RunResult<R>, OutputError> {
+    let whole = printed::require_output(outcome)?;
+    let mut files = EmbeddedFiles::new(&script.directory).with_terms(&script.policy);
     let read = mcp::read(&whole, |object| result(object, &mut files));
     for remark in files.remarks() {
         tracing::warn!(script = %script.path, "{remark}");
@@ -211,31 +211,33 @@ fn read_mcp<R>(
     read
 }
 
-fn read_json<R>(
+fn parse_json<R>(
     outcome: &Outcome,
     result: impl FnOnce(&RawValue) -> R,
-) -> Result<RunResult<R>, Fault> {
-    let whole = printed::some(outcome)?;
-    printed::value(&whole).map(|value| RunResult::Complete(result(value)))
+) -> Result<RunResult<R>, OutputError> {
+    let whole = printed::require_output(outcome)?;
+    printed::parse_value(&whole).map(|value| RunResult::Complete(result(value)))
 }
 
 /// Turns a failure into an error, for a method whose results cannot express failures.
-fn or_refused<R>(
+fn or_error<R>(
     script: &Script,
     outcome: &Outcome,
-    read: Result<RunResult<R>, Fault>,
+    read: Result<RunResult<R>, OutputError>,
     failure: impl FnOnce() -> ErrorObject,
 ) -> RunResult<R> {
     match read {
         Ok(RunResult::Refused(error)) => RunResult::Refused(error),
         _ if !outcome.success() => RunResult::Refused(failure()),
         Ok(run_result) => run_result,
-        Err(fault) => RunResult::Refused(ErrorObject::internal_error(invalid(script, &fault))),
+        Err(fault) => RunResult::Refused(ErrorObject::internal_error(describe_invalid(
+            script, &fault,
+        ))),
     }
 }
 
 /// Describes an invalid output to its reader, and logs it for the operator.
-fn invalid(script: &Script, fault: &Fault) -> String {
+fn describe_invalid(script: &Script, fault: &OutputError) -> String {
     tracing::warn!(script = %script.path, "the output is not valid: {fault}");
     format!(
         "The output of the script `{}` is not valid: {fault}",
@@ -244,7 +246,7 @@ fn invalid(script: &Script, fault: &Fault) -> String {
 }
 
 /// Returns the error for a failed run, with the reason that the script gave.
-fn failed(script: &Script, outcome: &Outcome) -> ErrorObject {
+fn failure_error(script: &Script, outcome: &Outcome) -> ErrorObject {
     let exit = Exit::of(outcome);
     let how = exit.with_last_words(outcome);
     tracing::warn!(script = %script.path, "the script failed with {how}");

@@ -3,7 +3,7 @@
 use mcpd_exec::{Captured, Ending, Outcome, Stream};
 use mcpd_protocol::{CallToolResult, ContentBlock};
 
-use super::exit::{Exit, describe_ending, lack};
+use super::exit::{Exit, describe_ending, describe_hidden_paths};
 use super::{note, text, truncation_note};
 use crate::archive::CallArchive;
 
@@ -12,12 +12,12 @@ use crate::archive::CallArchive;
 /// Must be called on a tokio runtime.
 pub(crate) fn command_result(outcome: &Outcome, archive: &CallArchive) -> CallToolResult {
     let exit = Exit::of_any_program(outcome);
-    let message = message(outcome, &exit).map(ContentBlock::text);
+    let message = ending_message(outcome, &exit).map(ContentBlock::text);
     let mut content: Vec<_> = message.into_iter().collect();
-    content.extend(printed(Stream::Stdout, &outcome.stdout, archive));
-    content.extend(printed(Stream::Stderr, &outcome.stderr, archive));
+    content.extend(stream_content(Stream::Stdout, &outcome.stdout, archive));
+    content.extend(stream_content(Stream::Stderr, &outcome.stderr, archive));
     content.extend(note::leftovers("The command", outcome));
-    content.extend(lack(outcome).map(ContentBlock::text));
+    content.extend(describe_hidden_paths(outcome).map(ContentBlock::text));
     let mut result = CallToolResult::new(content);
     if !outcome.success() {
         text::mark_failure(&mut result, &exit);
@@ -29,7 +29,7 @@ pub(crate) fn command_result(outcome: &Outcome, archive: &CallArchive) -> CallTo
 }
 
 /// Returns the message to put before the output.
-fn message(outcome: &Outcome, exit: &Exit) -> Option<String> {
+fn ending_message(outcome: &Outcome, exit: &Exit) -> Option<String> {
     let is_silent = outcome.stdout.total_bytes + outcome.stderr.total_bytes == 0;
     if outcome.success() {
         return is_silent.then(|| note::describe_silence("The command"));
@@ -43,11 +43,11 @@ fn message(outcome: &Outcome, exit: &Exit) -> Option<String> {
 }
 
 /// Returns the content of one stream, and a link to its rest; empty if nothing was printed there.
-fn printed(stream: Stream, output: &Captured, archive: &CallArchive) -> Vec<ContentBlock> {
+fn stream_content(stream: Stream, output: &Captured, archive: &CallArchive) -> Vec<ContentBlock> {
     if output.total_bytes == 0 {
         return Vec::new();
     }
-    let mut content = vec![ContentBlock::text(text::of(output))];
+    let mut content = vec![ContentBlock::text(text::to_text(output))];
     if output.terminal_view().omitted_bytes > 0 {
         content.extend(truncation_note::content(stream, output, archive));
     }

@@ -38,7 +38,7 @@ pub(crate) struct Exit {
 
 /// Names the configuration key that gives a run access to the hidden paths it failed on, if there
 /// are any.
-pub(crate) fn lack(outcome: &Outcome) -> Option<String> {
+pub(crate) fn describe_hidden_paths(outcome: &Outcome) -> Option<String> {
     let paths = outcome.hidden.iter();
     let paths: Vec<_> = paths
         .map(|path| format!("\"{}\"", path.display()))
@@ -172,7 +172,7 @@ fn status_code(outcome: &Outcome) -> i32 {
     let status = outcome.status;
     status
         .and_then(|s| s.code().or_else(|| s.signal().map(|signal| 128 + signal)))
-        .map_or(-1, failed)
+        .map_or(-1, failure_code)
 }
 
 #[cfg(not(unix))]
@@ -180,12 +180,12 @@ fn status_code(outcome: &Outcome) -> i32 {
     outcome
         .status
         .and_then(|status| status.code())
-        .map_or(-1, failed)
+        .map_or(-1, failure_code)
 }
 
 /// Maps the code of a stopped run: it has not succeeded, even if it exits with 0; then it counts
 /// as ended by SIGTERM.
-fn failed(code: i32) -> i32 {
+fn failure_code(code: i32) -> i32 {
     match code {
         0 => 128 + 15,
         code => code,
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_was_stopped_has_not_succeeded() {
-        assert_eq!([0, 3, 137].map(failed), [143, 3, 137]);
+        assert_eq!([0, 3, 137].map(failure_code), [143, 3, 137]);
     }
 
     #[tokio::test]

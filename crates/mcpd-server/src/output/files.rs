@@ -20,30 +20,30 @@ use crate::regular_file;
 const MAX_BYTES: u64 = 16 << 20;
 
 /// Files of one result.
-pub(super) struct Files<'a> {
+pub(super) struct EmbeddedFiles<'a> {
     directory: &'a Path,
     /// Permissions of the script that names the files; unrestricted without them.
     policy: Option<&'a EffectivePolicy>,
-    room: u64,
+    remaining: u64,
     /// Number of images that became resources.
     resources: usize,
     remarks: Vec<String>,
 }
 
-impl<'a> Files<'a> {
+impl<'a> EmbeddedFiles<'a> {
     /// Creates an unrestricted reader; relative paths are below `directory`.
     pub(super) fn new(directory: &'a Path) -> Self {
         Self {
             directory,
             policy: None,
-            room: MAX_BYTES,
+            remaining: MAX_BYTES,
             resources: 0,
             remarks: Vec::new(),
         }
     }
 
     /// Restricts the files to those that a script under `terms` may read.
-    pub(super) fn under(mut self, policy: &'a EffectivePolicy) -> Self {
+    pub(super) fn with_terms(mut self, policy: &'a EffectivePolicy) -> Self {
         self.policy = Some(policy);
         self
     }
@@ -109,13 +109,11 @@ impl<'a> Files<'a> {
             || "none that is known".to_owned(),
             |found| format!("`{found}`"),
         );
-        self.remarks.push(format!(
-            "{shown} is passed on as a resource: models read PNG, JPEG, GIF and WebP alone, and the type that its bytes show is {found}"
-        ));
+        self.remarks.push(format!("{shown} is passed on as a resource: models read PNG, JPEG, GIF and WebP alone, and the type that its bytes show is {found}"));
         self.resources += 1;
         let uri = format!("mcpd://content/{}", self.resources);
         let bytes = match path {
-            Some(_) => self.redacted(bytes),
+            Some(_) => self.redact(bytes),
             None => bytes,
         };
         // A type that models read contradicts these bytes.
@@ -160,7 +158,7 @@ impl<'a> Files<'a> {
     }
 
     /// Returns the bytes without secrets.
-    fn redacted(&self, bytes: Vec<u8>) -> Vec<u8> {
+    fn redact(&self, bytes: Vec<u8>) -> Vec<u8> {
         match self.policy.and_then(EffectivePolicy::redactor) {
             Some(redactor) => redactor.redact_bytes(bytes, false),
             None => bytes,
@@ -172,7 +170,7 @@ impl<'a> Files<'a> {
             return Err("both `path` and a `text` or `blob`".to_owned());
         }
         let bytes = self.read(path)?;
-        let bytes = self.redacted(bytes);
+        let bytes = self.redact(bytes);
         let found = media::type_of(&bytes, "image/");
         let (name, value) = match media::text_of(bytes) {
             Ok(text) => ("text", text),
@@ -191,13 +189,9 @@ impl<'a> Files<'a> {
             self.policy
                 .is_none_or(|policy| policy.may_read_for_script(file, real, self.directory))
         };
-        let bytes = read_at_most(&file, self.room, may_read)
+        let bytes = read_at_most(&file, self.remaining, may_read)
             .map_err(|error| format!("the file `{path}` can't be read: {error}"))?;
-        self.room = self.room.checked_sub(bytes.len() as u64).ok_or_else(|| {
-            format!(
-                "with the file `{path}` the files of one result are larger than {MAX_BYTES} bytes"
-            )
-        })?;
+        self.remaining = self.remaining.checked_sub(bytes.len() as u64).ok_or_else(|| format!("with the file `{path}` the files of one result are larger than {MAX_BYTES} bytes"))?;
         Ok(bytes)
     }
 }

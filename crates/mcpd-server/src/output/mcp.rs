@@ -8,8 +8,8 @@ use mcpd_protocol::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::files::Files;
-use super::printed::{Fault, Object, plain};
+use super::files::EmbeddedFiles;
+use super::printed::{OutputError, OutputObject, json_terms};
 use crate::input_rounds::{InputQuestions, RunResult};
 
 pub(super) mod check;
@@ -17,23 +17,23 @@ pub(super) mod check;
 /// Parses the output of a script; `result` parses the shape of the method's result.
 pub(super) fn read<R>(
     output: &[u8],
-    result: impl FnOnce(&Object<'_>) -> Result<R, Fault>,
-) -> Result<RunResult<R>, Fault> {
-    let object = Object::read(output)?;
+    result: impl FnOnce(&OutputObject<'_>) -> Result<R, OutputError>,
+) -> Result<RunResult<R>, OutputError> {
+    let object = OutputObject::read(output)?;
     if let Some(error) = object.member("error")? {
-        return permitted(error).map(RunResult::Refused);
+        return check_error(error).map(RunResult::Refused);
     }
     if object.has("inputRequests") || object.has("requestState") {
-        return question(&object).map(RunResult::Ask);
+        return parse_question(&object).map(RunResult::Ask);
     }
     result(&object).map(RunResult::Complete)
 }
 
-fn permitted(error: ErrorObject) -> Result<ErrorObject, Fault> {
+fn check_error(error: ErrorObject) -> Result<ErrorObject, OutputError> {
     if error.code.is_free() {
         return Ok(error);
     }
-    Err(Fault::new(format!(
+    Err(OutputError::new(format!(
         "`error.code`: {} is reserved; use {} for arguments, {} for failures, or a number of your own outside of {} to {}",
         error.code,
         ErrorCode::INVALID_PARAMS,
@@ -43,22 +43,28 @@ fn permitted(error: ErrorObject) -> Result<ErrorObject, Fault> {
     )))
 }
 
-fn question(object: &Object<'_>) -> Result<InputQuestions, Fault> {
+fn parse_question(object: &OutputObject<'_>) -> Result<InputQuestions, OutputError> {
     let requests: InputRequests = object.member("inputRequests")?.unwrap_or_default();
     let state = object.member::<Box<RawValue>>("requestState")?;
     if requests.is_empty() && state.is_none() {
-        return Err(Fault::new("`inputRequests`: nothing is asked"));
+        return Err(OutputError::new("`inputRequests`: nothing is asked"));
     }
     for (key, request) in &requests {
         request.check().map_err(|reason| {
-            Fault::new(format!("`inputRequests.{key}.params`: {}", plain(&reason)))
+            OutputError::new(format!(
+                "`inputRequests.{key}.params`: {}",
+                json_terms(&reason)
+            ))
         })?;
     }
     Ok(InputQuestions { requests, state })
 }
 
 /// Parses the shape of `CallToolResult`.
-pub(super) fn tool(object: &Object<'_>, files: &mut Files<'_>) -> Result<CallToolResult, Fault> {
+pub(super) fn tool(
+    object: &OutputObject<'_>,
+    files: &mut EmbeddedFiles<'_>,
+) -> Result<CallToolResult, OutputError> {
     let content = object.elements("content", |block| files.embed(block), check::block)?;
     let structured: Option<Box<RawValue>> = object.member("structuredContent")?;
     let mut result = match (content, &structured) {
@@ -68,7 +74,7 @@ pub(super) fn tool(object: &Object<'_>, files: &mut Files<'_>) -> Result<CallToo
         // TextContent block" -- 2026-07-28/server/tools#structured-content
         (_, Some(structured)) => CallToolResult::text(structured.get()),
         (None, None) => {
-            return Err(Fault::new(
+            return Err(OutputError::new(
                 "expected `content`, `structuredContent`, `error` or `inputRequests`",
             ));
         }
@@ -80,14 +86,17 @@ pub(super) fn tool(object: &Object<'_>, files: &mut Files<'_>) -> Result<CallToo
 }
 
 /// Parses the shape of `GetPromptResult`.
-pub(super) fn prompt(object: &Object<'_>, files: &mut Files<'_>) -> Result<GetPromptResult, Fault> {
+pub(super) fn prompt(
+    object: &OutputObject<'_>,
+    files: &mut EmbeddedFiles<'_>,
+) -> Result<GetPromptResult, OutputError> {
     let messages = object
         .elements(
             "messages",
             |message| files.embed(message),
             |message: &PromptMessage| check::block(&message.content),
         )?
-        .ok_or_else(|| Fault::new("expected `messages`, `error` or `inputRequests`"))?;
+        .ok_or_else(|| OutputError::new("expected `messages`, `error` or `inputRequests`"))?;
     let mut result = GetPromptResult::new(messages);
     result.description = object.member("description")?;
     result.meta = object.member("_meta")?.unwrap_or_default();
@@ -96,10 +105,10 @@ pub(super) fn prompt(object: &Object<'_>, files: &mut Files<'_>) -> Result<GetPr
 
 /// Parses the shape of `ReadResourceResult`; contents without a URI get the requested one.
 pub(super) fn resource(
-    object: &Object<'_>,
-    files: &mut Files<'_>,
+    object: &OutputObject<'_>,
+    files: &mut EmbeddedFiles<'_>,
     uri: &str,
-) -> Result<ReadResourceResult, Fault> {
+) -> Result<ReadResourceResult, OutputError> {
     let prepare = |contents: &mut Value| {
         if let Some(members) = contents.as_object_mut() {
             members.entry("uri").or_insert_with(|| uri.into());
@@ -110,7 +119,9 @@ pub(super) fn resource(
         .elements("contents", prepare, check::contents)?
         .filter(|contents: &Vec<_>| !contents.is_empty())
         .ok_or_else(|| {
-            Fault::new("expected `contents` with at least one element, `error` or `inputRequests`")
+            OutputError::new(
+                "expected `contents` with at least one element, `error` or `inputRequests`",
+            )
         })?;
     let mut result = ReadResourceResult::new(contents);
     result.ttl_ms = object.member("ttlMs")?;

@@ -18,9 +18,9 @@ const MAX_EXCERPT_CHARS: usize = 120;
 
 /// Reason why an output does not fit its format, as a fragment.
 #[derive(Debug)]
-pub(super) struct Fault(String);
+pub(super) struct OutputError(String);
 
-impl Fault {
+impl OutputError {
     pub(super) fn new(what: impl Into<String>) -> Self {
         Self(what.into())
     }
@@ -34,24 +34,24 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for OutputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl From<OutputFault> for Fault {
+impl From<OutputFault> for OutputError {
     fn from(fault: OutputFault) -> Self {
         Self(fault.to_string())
     }
 }
 
 /// Returns the complete output; a part of it would mean nothing.
-pub(super) fn whole(output: &Captured) -> Result<Bytes, Fault> {
+pub(super) fn whole(output: &Captured) -> Result<Bytes, OutputError> {
     output.whole().ok_or_else(|| {
         let total = output.total_bytes;
         let omitted = output.omitted_bytes;
-        Fault(format!(
+        OutputError(format!(
             "it is {total} bytes long, of which {omitted} had to be left out"
         ))
     })
@@ -59,7 +59,7 @@ pub(super) fn whole(output: &Captured) -> Result<Bytes, Fault> {
 
 /// Returns the complete output: of a text the characters that a terminal would show, and any
 /// other bytes unchanged.
-pub(super) fn readable(output: &Captured) -> Result<Bytes, Fault> {
+pub(super) fn readable(output: &Captured) -> Result<Bytes, OutputError> {
     let bytes = whole(output)?;
     match output.terminal_view().whole() {
         Some(shown) if is_text(&bytes) => Ok(shown),
@@ -68,33 +68,33 @@ pub(super) fn readable(output: &Captured) -> Result<Bytes, Fault> {
 }
 
 /// Returns the complete output of a run that must print something.
-pub(super) fn some(outcome: &Outcome) -> Result<Bytes, Fault> {
+pub(super) fn require_output(outcome: &Outcome) -> Result<Bytes, OutputError> {
     let whole = whole(&outcome.stdout)?;
     if !whole.trim_ascii().is_empty() {
         return Ok(whole);
     }
-    Err(Fault(match outcome.stderr.total_bytes {
+    Err(OutputError(match outcome.stderr.total_bytes {
         0 => "there is nothing on stdout".to_owned(),
         bytes => format!("there is nothing on stdout, and {bytes} bytes are on stderr"),
     }))
 }
 
 /// Parses an output that is one JSON value.
-pub(super) fn value(output: &[u8]) -> Result<&RawValue, Fault> {
+pub(super) fn parse_value(output: &[u8]) -> Result<&RawValue, OutputError> {
     let text = json_output(output)?;
-    serde_json::from_str(text).map_err(|error| Fault(error.to_string()))
+    serde_json::from_str(text).map_err(|error| OutputError(error.to_string()))
 }
 
 /// Output that is one JSON object.
-pub(super) struct Object<'a> {
+pub(super) struct OutputObject<'a> {
     members: BTreeMap<Cow<'a, str>, &'a RawValue>,
 }
 
-impl<'a> Object<'a> {
-    pub(super) fn read(output: &'a [u8]) -> Result<Self, Fault> {
-        let value = value(output)?;
+impl<'a> OutputObject<'a> {
+    pub(super) fn read(output: &'a [u8]) -> Result<Self, OutputError> {
+        let value = parse_value(output)?;
         let members = serde_json::from_str(value.get()).map_err(|_| {
-            Fault(format!(
+            OutputError(format!(
                 "expected a JSON object, found `{}`",
                 excerpt(value.get(), MAX_EXCERPT_CHARS)
             ))
@@ -107,13 +107,13 @@ impl<'a> Object<'a> {
     }
 
     /// Parses the member `name`, if it is present.
-    pub(super) fn member<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, Fault> {
+    pub(super) fn member<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, OutputError> {
         let Some(raw) = self.members.get(name) else {
             return Ok(None);
         };
         serde_json::from_str(raw.get())
             .map(Some)
-            .map_err(|error| Fault::at(name, plain(&without_position(&error)), raw.get()))
+            .map_err(|error| OutputError::at(name, json_terms(&without_position(&error)), raw.get()))
     }
 
     /// Parses the elements of the member `name`; `prepare` changes each before, `check` checks it
@@ -123,16 +123,16 @@ impl<'a> Object<'a> {
         name: &str,
         mut prepare: impl FnMut(&mut Value) -> Result<(), String>,
         check: impl Fn(&T) -> Result<(), String>,
-    ) -> Result<Option<Vec<T>>, Fault> {
+    ) -> Result<Option<Vec<T>>, OutputError> {
         let Some(elements) = self.member::<Vec<Value>>(name)? else {
             return Ok(None);
         };
         let read = |(index, mut element): (usize, Value)| {
             prepare(&mut element)
-                .and_then(|()| T::deserialize(&element).map_err(|error| plain(&error.to_string())))
+                .and_then(|()| T::deserialize(&element).map_err(|error| json_terms(&error.to_string())))
                 .and_then(|read| check(&read).map(|()| read))
                 .map_err(|what| {
-                    Fault::at(format_args!("{name}[{index}]"), what, &element.to_string())
+                    OutputError::at(format_args!("{name}[{index}]"), what, &element.to_string())
                 })
         };
         elements
@@ -153,7 +153,7 @@ pub(crate) fn without_position(error: &serde_json::Error) -> String {
 }
 
 /// Translates a message of serde from Rust's terms into those of JSON.
-pub(super) fn plain(message: &str) -> String {
+pub(super) fn json_terms(message: &str) -> String {
     if let Some(rest) = message.strip_prefix("invalid type: ")
         && let Some((found, expected)) = rest.rsplit_once(", expected ")
     {
@@ -205,7 +205,7 @@ mod tests {
             ),
             ("missing field `text`", "missing field `text`"),
         ] {
-            assert_eq!(plain(said), expected);
+            assert_eq!(json_terms(said), expected);
         }
     }
 }

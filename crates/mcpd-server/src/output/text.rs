@@ -7,7 +7,7 @@ use mcpd_protocol::meta::ResultMeta;
 use mcpd_protocol::{CallToolResult, ContentBlock};
 use serde_json::json;
 
-use super::exit::{Exit, describe_exit, lack};
+use super::exit::{Exit, describe_exit, describe_hidden_paths};
 use super::{note, truncation_note};
 use crate::archive::CallArchive;
 
@@ -24,7 +24,7 @@ pub(super) fn result(
     stdout: &Captured,
     archive: &CallArchive,
 ) -> CallToolResult {
-    let mut result = CallToolResult::text(of(stdout));
+    let mut result = CallToolResult::text(to_text(stdout));
     let omitted = stdout.terminal_view().omitted_bytes;
     if omitted > 0 {
         let rest = truncation_note::content(Stream::Stdout, &outcome.stdout, archive);
@@ -39,7 +39,7 @@ pub(super) fn result(
 
 /// Completes the result of a run with notes: its failure with the end of its stderr, and the
 /// processes it left behind.
-pub(super) fn conclude(result: &mut CallToolResult, outcome: &Outcome, archive: &CallArchive) {
+pub(super) fn add_notes(result: &mut CallToolResult, outcome: &Outcome, archive: &CallArchive) {
     if !outcome.success() {
         let exit = Exit::of(outcome);
         mark_failure(result, &exit);
@@ -50,7 +50,9 @@ pub(super) fn conclude(result: &mut CallToolResult, outcome: &Outcome, archive: 
             let rest = truncation_note::content(Stream::Stderr, &outcome.stderr, archive);
             result.content.extend(rest);
         }
-        result.content.extend(lack(outcome).map(ContentBlock::text));
+        result
+            .content
+            .extend(describe_hidden_paths(outcome).map(ContentBlock::text));
     }
     result
         .content
@@ -88,21 +90,21 @@ pub(super) fn mark_failure(result: &mut CallToolResult, exit: &Exit) {
 }
 
 /// Truncates the output to the length given as text.
-pub(super) fn shortened(stdout: &Captured) -> Captured {
-    let mut shortened = stdout.terminal_view().clone();
-    let (head, tail) = (&mut shortened.head, &mut shortened.tail);
+pub(super) fn truncate(stdout: &Captured) -> Captured {
+    let mut truncated = stdout.terminal_view().clone();
+    let (head, tail) = (&mut truncated.head, &mut truncated.tail);
     if head.len() > 2 * MAX_TEXT_END {
         let mut rest = head.split_off(MAX_TEXT_END);
         if tail.is_empty() {
             *tail = rest.split_off(rest.len() - MAX_TEXT_END);
         }
-        shortened.omitted_bytes += rest.len() as u64;
+        truncated.omitted_bytes += rest.len() as u64;
     }
-    shortened
+    truncated
 }
 
 /// Returns an output as text.
-pub(super) fn of(output: &Captured) -> String {
+pub(super) fn to_text(output: &Captured) -> String {
     let mut text = output.terminal_view().to_text_lossy();
     text.truncate(without_line_end(&text).len());
     text
@@ -131,8 +133,8 @@ pub(crate) fn tail(stream: &Captured) -> String {
 
 /// Returns whole lines from the end of a text, at most `most` bytes, or a part of the last line
 /// if that is longer.
-fn last_lines(text: &str, most: usize) -> &str {
-    let start = text.ceil_char_boundary(text.len().saturating_sub(most));
+fn last_lines(text: &str, max_bytes: usize) -> &str {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(max_bytes));
     let (before, end) = text.split_at(start);
     match end.split_once('\n') {
         Some((_, lines)) if !before.is_empty() && !before.ends_with('\n') => lines,
@@ -146,14 +148,14 @@ mod tests {
 
     #[test]
     fn the_end_of_a_text_begins_with_a_line() {
-        for (most, end) in [
+        for (max_bytes, end) in [
             (100, "one\ntwo\nthree"),
             (9, "two\nthree"),
             (8, "three"),
             (5, "three"),
             (3, "ree"),
         ] {
-            assert_eq!(last_lines("one\ntwo\nthree", most), end, "{most}");
+            assert_eq!(last_lines("one\ntwo\nthree", max_bytes), end, "{most}");
         }
     }
 

@@ -45,7 +45,7 @@ impl HiddenFileSearch {
         };
         // Without an answer the result is merely less detailed.
         outcome.hidden = tokio::task::spawn_blocking(find).await.unwrap_or_default();
-        if let Some(lack) = output::lack(outcome) {
+        if let Some(lack) = output::describe_hidden_paths(outcome) {
             tracing::warn!(script = %path, "{lack}");
         }
     }

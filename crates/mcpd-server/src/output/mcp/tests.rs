@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn shown<R: Serialize>(read: Result<RunResult<R>, Fault>) -> String {
+fn shown<R: Serialize>(read: Result<RunResult<R>, OutputError>) -> String {
     match read {
         Ok(RunResult::Complete(result)) => serde_json::to_string(&result).unwrap(),
         Ok(RunResult::Refused(error)) => {
@@ -38,7 +38,7 @@ fn directory() -> TempDir {
 #[track_caller]
 fn check_tool(output: &str, expected: &str) {
     let directory = directory();
-    let mut files = Files::new(directory.path());
+    let mut files = EmbeddedFiles::new(directory.path());
     assert_eq!(
         shown(read(output.as_bytes(), |object| tool(object, &mut files))),
         expected
@@ -48,7 +48,7 @@ fn check_tool(output: &str, expected: &str) {
 #[track_caller]
 fn check_prompt(output: &str, expected: &str) {
     let directory = directory();
-    let mut files = Files::new(directory.path());
+    let mut files = EmbeddedFiles::new(directory.path());
     assert_eq!(
         shown(read(output.as_bytes(), |object| prompt(object, &mut files))),
         expected
@@ -58,7 +58,7 @@ fn check_prompt(output: &str, expected: &str) {
 #[track_caller]
 fn check_resource(output: &str, expected: &str) {
     let directory = directory();
-    let mut files = Files::new(directory.path());
+    let mut files = EmbeddedFiles::new(directory.path());
     assert_eq!(
         shown(read(output.as_bytes(), |object| resource(
             object,
@@ -239,7 +239,7 @@ fn files_of_one_result_have_a_bound_together() {
     let directory = tempfile::tempdir().unwrap();
     let most = 9 << 20;
     fs::write(directory.path().join("a.png"), vec![0; most]).unwrap();
-    let mut files = Files::new(directory.path());
+    let mut files = EmbeddedFiles::new(directory.path());
     let mut block = || files.embed(&mut serde_json::json!({"type": "image", "path": "a.png"}));
     assert_eq!(block(), Ok(()));
     assert_eq!(
