@@ -22,7 +22,7 @@ pub(crate) struct Introduction {
     /// The client sent it; otherwise it is assumed.
     pub(crate) is_given: bool,
     /// The server has promised notifications of changed lists in return.
-    pub(crate) hears_of_lists: bool,
+    pub(crate) has_list_changes: bool,
 }
 
 /// One `initialize` and the state that follows.
@@ -55,7 +55,7 @@ impl Introduction {
             capabilities: ClientCapabilities::default(),
             client: None,
             is_given: false,
-            hears_of_lists: false,
+            has_list_changes: false,
         }
     }
 }
@@ -68,9 +68,9 @@ impl Session {
         subscribers: &Arc<Subscribers>,
     ) -> Self {
         let lists = Filter {
-            tools: introduction.hears_of_lists,
-            prompts: introduction.hears_of_lists,
-            resources: introduction.hears_of_lists,
+            tools: introduction.has_list_changes,
+            prompts: introduction.has_list_changes,
+            resources: introduction.has_list_changes,
             ..Filter::default()
         };
         Self {
@@ -89,7 +89,7 @@ impl Session {
 
     /// Token that is cancelled at the end of the session: closed by its client, replaced or
     /// expired.
-    pub(crate) fn ended(&self) -> CancellationToken {
+    pub(crate) fn end_token(&self) -> CancellationToken {
         self.ended.clone()
     }
 

@@ -55,13 +55,13 @@ fn values(value_type: &ValueType, typed: &str) -> Vec<String> {
     let typed = typed.to_lowercase();
     let begins = |value: &&str| value.to_lowercase().starts_with(&typed);
     match value_type {
-        ValueType::Enum { values, .. } => owned(values.iter().map(String::as_str).filter(begins)),
-        ValueType::Boolean => owned(["true", "false"].into_iter().filter(begins)),
+        ValueType::Enum { values, .. } => to_strings(values.iter().map(String::as_str).filter(begins)),
+        ValueType::Boolean => to_strings(["true", "false"].into_iter().filter(begins)),
         _ => Vec::new(),
     }
 }
 
-fn owned<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
+fn to_strings<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
     values.map(str::to_owned).collect()
 }
 

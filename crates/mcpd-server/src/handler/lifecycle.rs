@@ -59,10 +59,10 @@ pub(crate) fn introduce(server: &Server, params: &Params<'_>) -> Result<Introduc
     tracing::debug!(client = params.client_info.name, version = params.client_info.version, %version, "initialize");
     Ok(Introduction {
         version,
-        capabilities: known(params.capabilities, version),
+        capabilities: adjust_capabilities(params.capabilities, version),
         client: Some(params.client_info),
         is_given: true,
-        hears_of_lists: server.is_watching(),
+        has_list_changes: server.is_watching(),
     })
 }
 
@@ -82,13 +82,13 @@ pub(crate) async fn initialize(
 
 fn check_length(params: &Params<'_>) -> Result<(), ErrorObject> {
     #[derive(Deserialize)]
-    struct Kept<'a> {
+    struct KeptParams<'a> {
         #[serde(borrow)]
         capabilities: Option<&'a RawValue>,
         #[serde(borrow, rename = "clientInfo")]
         client_info: Option<&'a RawValue>,
     }
-    let kept: Kept<'_> = params.parse()?;
+    let kept: KeptParams<'_> = params.parse()?;
     let kept = kept.capabilities.into_iter().chain(kept.client_info);
     if kept.map(|value| value.get().len()).sum::<usize>() <= MAX_INTRODUCTION_BYTES {
         return Ok(());
@@ -101,7 +101,7 @@ fn check_length(params: &Params<'_>) -> Result<(), ErrorObject> {
 /// Adjusts the declared capabilities to the revision: removes those that it does not know, since
 /// the server could not use them, and adds those that every client of the revision has
 /// undeclared.
-fn known(mut declared: ClientCapabilities, version: ProtocolVersion) -> ClientCapabilities {
+fn adjust_capabilities(mut declared: ClientCapabilities, version: ProtocolVersion) -> ClientCapabilities {
     declared.elicitation = declared
         .elicitation
         .filter(|_| version.has_elicitation())

@@ -63,7 +63,7 @@ pub(crate) fn read(
         let wire = context.version.wire();
         let unknown = ErrorObject::resource_not_found(&params.uri, wire);
         let whole = server.catalog();
-        return Err(match maker_of(&whole, &params.uri) {
+        return Err(match producer_of(&whole, &params.uri) {
             Some((path, spec)) => {
                 context.record.set_tool(path, spec);
                 if whole.resource(&params.uri).is_none() {
@@ -94,7 +94,7 @@ pub(crate) fn read(
 
 /// Returns the producer of the resource at `uri`, unless it is static: a script with its spec, or
 /// a source.
-fn maker_of<'a>(
+fn producer_of<'a>(
     catalog: &'a Catalog,
     uri: &str,
 ) -> Option<(&'a ScriptPath, Option<&'a Arc<ScriptSpec>>)> {
@@ -183,18 +183,18 @@ async fn ask_state(
         let how = exit.with_last_words(&outcome);
         tracing::warn!(script = %script.path, "`--state` failed with {how}");
         let reason = output::describe_failure_alone("`--state`", &outcome, &exit);
-        return Err(unreadable(script, &reason));
+        return Err(state_error(script, &reason));
     }
     let whole = outcome
         .stdout
         .terminal_view()
         .whole()
-        .ok_or_else(|| unreadable(script, "it is too large"))?;
+        .ok_or_else(|| state_error(script, "it is too large"))?;
     Ok(String::from_utf8_lossy(&whole).into_owned())
 }
 
 /// Returns the error for a state that cannot be read.
-fn unreadable(script: &Script, reason: &str) -> ErrorObject {
+fn state_error(script: &Script, reason: &str) -> ErrorObject {
     ErrorObject::internal_error(format!(
         "the state of `{}` can't be read: {reason}",
         script.path
@@ -241,7 +241,7 @@ fn read_file(
             .map_err(|_| ErrorObject::internal_error("the file could not be read"))?
             .map_err(|error| {
                 tracing::warn!(%file, "not read: {error}");
-                not_read(&error, &uri, context.version.wire())
+                read_error(&error, &uri, context.version.wire())
             })?;
         let contents = output::media_contents(&uri, mime_type.as_deref(), bytes);
         let result = context.encode_content(ReadResourceResult::new(vec![contents]))?;
@@ -281,7 +281,7 @@ fn read_remote(server: &Server, remote: &RemoteResource, uri: String, context: C
 
 /// Returns the error for a file that was not read. One that is gone or replaced is reported as
 /// not found.
-fn not_read(error: &ReadError, uri: &str, wire: Wire) -> ErrorObject {
+fn read_error(error: &ReadError, uri: &str, wire: Wire) -> ErrorObject {
     match error {
         ReadError::NotThere(_) => ErrorObject::resource_not_found(uri, wire),
         ReadError::TooLarge => {

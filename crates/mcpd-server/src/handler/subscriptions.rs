@@ -103,7 +103,7 @@ pub(crate) fn forward(
     outbox: Outbox,
 ) -> impl Future<Output = ()> + Send + 'static {
     // The session itself is not held: it ends with its last owner, and this task with it.
-    let (subscription, ended) = (Arc::clone(&session.subscription), session.ended());
+    let (subscription, ended) = (Arc::clone(&session.subscription), session.end_token());
     let forward = async move {
         while !outbox.is_closed() {
             let event = subscription.next().await;

@@ -19,7 +19,7 @@ pub(crate) fn get(
     params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let tasks = served(server, GetTaskRequest::NAME, &context)?;
+    let tasks = require_tasks(server, GetTaskRequest::NAME, &context)?;
     let params: TaskRequestParams = params.parse()?;
     Ok(Handled::later(async move {
         let task = tasks.get(&params.task_id, &context.principal).await?;
@@ -33,7 +33,7 @@ pub(crate) fn update(
     params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let tasks = served(server, UpdateTaskRequest::NAME, &context)?;
+    let tasks = require_tasks(server, UpdateTaskRequest::NAME, &context)?;
     let params: UpdateTaskRequestParams = params.parse()?;
     Ok(Handled::later(async move {
         let (id, responses) = (params.task_id, params.input_responses);
@@ -48,7 +48,7 @@ pub(crate) fn cancel(
     params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let tasks = served(server, CancelTaskRequest::NAME, &context)?;
+    let tasks = require_tasks(server, CancelTaskRequest::NAME, &context)?;
     let params: TaskRequestParams = params.parse()?;
     Ok(Handled::later(async move {
         tasks.cancel(&params.task_id, &context.principal).await?;
@@ -61,7 +61,7 @@ pub(crate) fn cancel(
 /// # Errors
 ///
 /// `-32601` or `-32021`.
-fn served(server: &Server, method: &str, context: &Context) -> Result<Arc<Tasks>, ErrorObject> {
+fn require_tasks(server: &Server, method: &str, context: &Context) -> Result<Arc<Tasks>, ErrorObject> {
     let tasks = server.tasks().cloned();
     let tasks = tasks.ok_or_else(|| ErrorObject::method_not_found(method))?;
     input_rounds::require_capabilities(&context.capabilities, &tasks::capability())?;

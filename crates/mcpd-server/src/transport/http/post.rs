@@ -586,7 +586,7 @@ fn run_detached(
         let answer = answer.await;
         answer.or_else(|| {
             let error = ErrorObject::invalid_request(NO_SESSION);
-            let is_ended = visit.session.ended().is_cancelled();
+            let is_ended = visit.session.end_token().is_cancelled();
             is_ended.then(|| WholeResponse::error(StatusCode::NOT_FOUND, id.as_ref(), &error))
         })
     });

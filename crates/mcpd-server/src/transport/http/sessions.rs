@@ -255,7 +255,7 @@ mod tests {
         let last = open();
         let is_there = |id: &str| sessions.get(id, &owner).is_some();
         assert!(is_there(&first) && is_there(&last) && !is_there(&second));
-        assert!(unused.session.ended().is_cancelled() && !used.session.ended().is_cancelled());
+        assert!(unused.session.end_token().is_cancelled() && !used.session.end_token().is_cancelled());
     }
 
     #[test]
@@ -273,11 +273,11 @@ mod tests {
         for _ in 0..2 * MAX_SESSIONS {
             open(&bob);
         }
-        assert!(!oldest.session.ended().is_cancelled());
+        assert!(!oldest.session.end_token().is_cancelled());
         let mut visits: Vec<_> = (1..MAX_SESSIONS).map(|_| visit(open(&bob))).collect();
         assert_eq!(open(&bob), None);
         assert!(open(&alice).is_some());
-        assert!(oldest.session.ended().is_cancelled());
+        assert!(oldest.session.end_token().is_cancelled());
         assert_eq!(open(&bob), None);
         visits.pop();
         assert!(open(&bob).is_some());
