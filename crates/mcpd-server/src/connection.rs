@@ -225,14 +225,14 @@ impl Connection {
     }
 
     /// Ends everything, even while other owners exist: no reader fetches responses any more.
-    pub(crate) fn hang_up(&self) {
+    pub(crate) fn close_all(&self) {
         self.close();
         self.inflight.cancel_all();
         self.peer.outbox.close();
     }
 
     /// Ends the open requests with this error, and returns their number.
-    pub(crate) async fn give_up(&self, error: &ErrorObject) -> usize {
+    pub(crate) async fn fail_requests(&self, error: &ErrorObject) -> usize {
         let open = self.inflight.cancel_all();
         for id in &open {
             let answer = jsonrpc::error_response(Some(id), error);
@@ -257,7 +257,7 @@ impl Connection {
     /// # Cancel safety
     ///
     /// May be dropped and called again at any time.
-    pub async fn idle(&self) {
+    pub async fn wait_until_idle(&self) {
         self.inflight.wait_until_empty().await;
     }
 

@@ -177,13 +177,13 @@ pub(crate) fn notify<N: NotificationMethod>(outbox: &Outbox, params: &N::Params)
 pub(crate) struct SideStream {
     pub(crate) outbox: Outbox,
     log_level: Option<LoggingLevel>,
-    progress: Option<Progress>,
+    progress: Option<ProgressState>,
     with_progress_message: bool,
 }
 
 /// Progress token and last value sent: all runs of one request continue from there.
 #[derive(Debug, Clone)]
-struct Progress {
+struct ProgressState {
     token: ProgressToken,
     last: Arc<Mutex<f64>>,
 }
@@ -195,7 +195,7 @@ impl SideStream {
         log_level: Option<LoggingLevel>,
         progress_token: Option<ProgressToken>,
     ) -> Self {
-        let progress = progress_token.map(|token| Progress {
+        let progress = progress_token.map(|token| ProgressState {
             token,
             last: Arc::new(Mutex::new(f64::NEG_INFINITY)),
         });
@@ -291,7 +291,7 @@ impl SideStream {
         message: Option<&str>,
         meta: Option<&Meta>,
     ) -> bool {
-        let Some(Progress { token, last }) = &self.progress else {
+        let Some(ProgressState { token, last }) = &self.progress else {
             return false;
         };
         // The lock is held until the notification is queued: another run may send progress at the

@@ -55,7 +55,9 @@ fn values(value_type: &ValueType, typed: &str) -> Vec<String> {
     let typed = typed.to_lowercase();
     let begins = |value: &&str| value.to_lowercase().starts_with(&typed);
     match value_type {
-        ValueType::Enum { values, .. } => to_strings(values.iter().map(String::as_str).filter(begins)),
+        ValueType::Enum { values, .. } => {
+            to_strings(values.iter().map(String::as_str).filter(begins))
+        }
         ValueType::Boolean => to_strings(["true", "false"].into_iter().filter(begins)),
         _ => Vec::new(),
     }

@@ -101,7 +101,10 @@ fn check_length(params: &Params<'_>) -> Result<(), ErrorObject> {
 /// Adjusts the declared capabilities to the revision: removes those that it does not know, since
 /// the server could not use them, and adds those that every client of the revision has
 /// undeclared.
-fn adjust_capabilities(mut declared: ClientCapabilities, version: ProtocolVersion) -> ClientCapabilities {
+fn adjust_capabilities(
+    mut declared: ClientCapabilities,
+    version: ProtocolVersion,
+) -> ClientCapabilities {
     declared.elicitation = declared
         .elicitation
         .filter(|_| version.has_elicitation())

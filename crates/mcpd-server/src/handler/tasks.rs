@@ -61,7 +61,11 @@ pub(crate) fn cancel(
 /// # Errors
 ///
 /// `-32601` or `-32021`.
-fn require_tasks(server: &Server, method: &str, context: &Context) -> Result<Arc<Tasks>, ErrorObject> {
+fn require_tasks(
+    server: &Server,
+    method: &str,
+    context: &Context,
+) -> Result<Arc<Tasks>, ErrorObject> {
     let tasks = server.tasks().cloned();
     let tasks = tasks.ok_or_else(|| ErrorObject::method_not_found(method))?;
     input_rounds::require_capabilities(&context.capabilities, &tasks::capability())?;

@@ -111,9 +111,9 @@ impl<'a> OutputObject<'a> {
         let Some(raw) = self.members.get(name) else {
             return Ok(None);
         };
-        serde_json::from_str(raw.get())
-            .map(Some)
-            .map_err(|error| OutputError::at(name, json_terms(&without_position(&error)), raw.get()))
+        serde_json::from_str(raw.get()).map(Some).map_err(|error| {
+            OutputError::at(name, json_terms(&without_position(&error)), raw.get())
+        })
     }
 
     /// Parses the elements of the member `name`; `prepare` changes each before, `check` checks it
@@ -129,7 +129,9 @@ impl<'a> OutputObject<'a> {
         };
         let read = |(index, mut element): (usize, Value)| {
             prepare(&mut element)
-                .and_then(|()| T::deserialize(&element).map_err(|error| json_terms(&error.to_string())))
+                .and_then(|()| {
+                    T::deserialize(&element).map_err(|error| json_terms(&error.to_string()))
+                })
                 .and_then(|read| check(&read).map(|()| read))
                 .map_err(|what| {
                     OutputError::at(format_args!("{name}[{index}]"), what, &element.to_string())

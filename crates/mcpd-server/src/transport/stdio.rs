@@ -95,17 +95,17 @@ pub async fn serve(
     let (connection, messages) =
         Connection::open_over(Transport::Stdio, options.principal, server, options.names);
     let connection = Arc::new(connection);
-    let guard = HangUp(Arc::clone(&connection));
+    let guard = CloseOnDrop(Arc::clone(&connection));
     let (read_end, mut read_ended) = oneshot::channel();
     let (write_end, mut write_ended) = oneshot::channel();
-    let progress = Arc::new(Progress::default());
-    let reader = Reader {
+    let progress = Arc::new(OutputProgress::default());
+    let reader = LineReader {
         connection: Arc::downgrade(&connection),
         runtime: Handle::current(),
         max_message: options.max_message,
         progress: Arc::clone(&progress),
     };
-    let output = Watched {
+    let output = ProgressWriter {
         output,
         progress: Arc::clone(&progress),
     };
@@ -121,7 +121,7 @@ pub async fn serve(
         }
     };
     let is_unread = async {
-        progress.stall(options.write_timeout).await;
+        progress.wait_until_stalled(options.write_timeout).await;
         Err(io::Error::new(
             io::ErrorKind::TimedOut,
             "the client does not read",
@@ -135,7 +135,7 @@ pub async fn serve(
         () = is_stopped => return Ok(()),
     };
     options.input_ended.cancel();
-    let farewell = Farewell {
+    let final_phase = FinalPhase {
         server,
         connection,
         guard,
@@ -145,28 +145,28 @@ pub async fn serve(
         output_closed: options.output_closed,
         stop: options.stop,
     };
-    farewell.say(ended, write_ended).await
+    final_phase.run(ended, write_ended).await
 }
 
 /// Last phase of a conversation, after the end of input.
-struct Farewell<'a> {
+struct FinalPhase<'a> {
     server: &'a Server,
     connection: Arc<Connection>,
-    guard: HangUp,
-    progress: Arc<Progress>,
+    guard: CloseOnDrop,
+    progress: Arc<OutputProgress>,
     linger: Duration,
     write_timeout: Duration,
     output_closed: CancellationToken,
     stop: CancellationToken,
 }
 
-impl Farewell<'_> {
+impl FinalPhase<'_> {
     /// Writes the last responses, as long as something reads them.
     ///
     /// # Errors
     ///
     /// The error of the input, `ended`, or that of the output, unless the client is gone.
-    async fn say(
+    async fn run(
         self,
         ended: io::Result<()>,
         mut write_ended: oneshot::Receiver<io::Result<()>>,
@@ -175,7 +175,7 @@ impl Farewell<'_> {
         let mut written = None;
         // Some responses wait for the catalog, which may take long.
         tokio::select! {
-            () = self.connection.idle() => {}
+            () = self.connection.wait_until_idle() => {}
             () = self.server.catalog_ready() => {}
             ended = &mut write_ended => written = Some(ended),
             () = self.output_closed.cancelled() => return unless_gone(ended),
@@ -184,7 +184,7 @@ impl Farewell<'_> {
         }
         if written.is_none() {
             tokio::select! {
-                () = self.connection.idle() => {}
+                () = self.connection.wait_until_idle() => {}
                 () = tokio::time::sleep(self.linger) => {}
                 ended = &mut write_ended => written = Some(ended),
                 () = self.output_closed.cancelled() => return unless_gone(ended),
@@ -206,8 +206,8 @@ impl Farewell<'_> {
         };
         let written = tokio::select! {
             written = last => written.unwrap_or(Ok(())),
-            () = self.progress.rest(self.linger) => Ok(()),
-            () = self.progress.stall(self.write_timeout) => Ok(()),
+            () = self.progress.wait_until_quiet(self.linger) => Ok(()),
+            () = self.progress.wait_until_stalled(self.write_timeout) => Ok(()),
             () = self.output_closed.cancelled() => Ok(()),
             () = self.server.stopping().cancelled() => Ok(()),
             () = self.stop.cancelled() => Ok(()),
@@ -222,7 +222,7 @@ impl Farewell<'_> {
         let is_leaving = self.connection.has_session() && self.progress.has_conversed();
         let open = match is_leaving {
             true => self.connection.abandon_requests(),
-            false => self.connection.give_up(&too_late()).await,
+            false => self.connection.fail_requests(&too_late()).await,
         };
         if open > 0 {
             tracing::info!(
@@ -241,11 +241,11 @@ fn too_late() -> ErrorObject {
 
 /// Guard that closes the connection when dropped: responses that wait for space hold the outbox,
 /// too.
-struct HangUp(Arc<Connection>);
+struct CloseOnDrop(Arc<Connection>);
 
-impl Drop for HangUp {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
-        self.0.hang_up();
+        self.0.close_all();
     }
 }
 
@@ -260,15 +260,15 @@ fn spawn<T>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> Result<(),
 }
 
 /// Reader thread: splits the input into lines and passes each to the connection.
-struct Reader {
+struct LineReader {
     /// Weak: the thread may block on its input for ever, and must not keep the server alive.
     connection: Weak<Connection>,
     runtime: Handle,
     max_message: usize,
-    progress: Arc<Progress>,
+    progress: Arc<OutputProgress>,
 }
 
-impl Reader {
+impl LineReader {
     /// Reads until the input ends or the outbox is closed.
     fn run(self, input: impl Read) -> io::Result<()> {
         // The reader zeroes its buffer once, and not before every read.
@@ -373,13 +373,13 @@ fn write_all(mut messages: mpsc::Receiver<Bytes>, output: impl Write) -> io::Res
 
 /// Progress of the output, and of the input as far as it depends on that.
 #[derive(Debug, Default)]
-struct Progress {
+struct OutputProgress {
     /// Number of starts and ends of writes: odd while a write is under way.
     writes: AtomicU64,
     has_conversed: AtomicBool,
 }
 
-impl Progress {
+impl OutputProgress {
     /// Records that something was read.
     fn note_read(&self) {
         if self.writes.load(Ordering::Relaxed) > 0 {
@@ -394,17 +394,17 @@ impl Progress {
     }
 
     /// Waits until nothing was to be written for all of `time`.
-    async fn rest(&self, time: Duration) {
-        self.stay(time, 0).await;
+    async fn wait_until_quiet(&self, time: Duration) {
+        self.wait_unchanged(time, 0).await;
     }
 
     /// Waits until one write has taken all of `timeout`.
-    async fn stall(&self, timeout: Duration) {
-        self.stay(timeout, 1).await;
+    async fn wait_until_stalled(&self, timeout: Duration) {
+        self.wait_unchanged(timeout, 1).await;
     }
 
     /// Waits until the counter has kept its value, of this `parity`, for all of `time`.
-    async fn stay(&self, time: Duration, parity: u64) {
+    async fn wait_unchanged(&self, time: Duration, parity: u64) {
         let mut before = None;
         loop {
             let now = self.writes.load(Ordering::Relaxed);
@@ -418,12 +418,12 @@ impl Progress {
 }
 
 /// Output that reports its progress.
-struct Watched<W> {
+struct ProgressWriter<W> {
     output: W,
-    progress: Arc<Progress>,
+    progress: Arc<OutputProgress>,
 }
 
-impl<W: Write> Write for Watched<W> {
+impl<W: Write> Write for ProgressWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.progress.writes.fetch_add(1, Ordering::Relaxed);
         // Each write is one chunk at most: a pipe may accept everything before any of it is read.

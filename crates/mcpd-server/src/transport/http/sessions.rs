@@ -255,7 +255,9 @@ mod tests {
         let last = open();
         let is_there = |id: &str| sessions.get(id, &owner).is_some();
         assert!(is_there(&first) && is_there(&last) && !is_there(&second));
-        assert!(unused.session.end_token().is_cancelled() && !used.session.end_token().is_cancelled());
+        assert!(
+            unused.session.end_token().is_cancelled() && !used.session.end_token().is_cancelled()
+        );
     }
 
     #[test]
