@@ -43,7 +43,7 @@ pub enum Request {
 
 /// Request in JSON.
 #[derive(Deserialize)]
-struct Written {
+struct RequestJson {
     action: String,
     tool: Option<String>,
     arguments: Option<Box<RawValue>>,
@@ -60,18 +60,18 @@ impl Request {
         if !text.trim_start().starts_with('{') {
             return Err(Fault::usage("the request is no JSON object"));
         }
-        let written: Written = serde_json::from_str(text)
+        let json: RequestJson = serde_json::from_str(text)
             .map_err(|error| Fault::usage(format!("the request is not valid: {error}")))?;
         let tool = || {
-            let missing = || Fault::usage(format!("`{}` needs a `tool`", written.action));
-            written.tool.clone().ok_or_else(missing)
+            let missing = || Fault::usage(format!("`{}` needs a `tool`", json.action));
+            json.tool.clone().ok_or_else(missing)
         };
-        match written.action.as_str() {
+        match json.action.as_str() {
             "list_tools" => Ok(Self::ListTools),
             "describe_tool" => Ok(Self::DescribeTool { tool: tool()? }),
             "call_tool" => Ok(Self::CallTool {
                 tool: tool()?,
-                arguments: object(written.arguments)?,
+                arguments: object(json.arguments)?,
             }),
             other => Err(Fault::usage(format!(
                 "there is no action `{}`; there are `list_tools`, `describe_tool` and `call_tool`",
@@ -219,7 +219,7 @@ impl Answer {
     /// # Errors
     ///
     /// The tool failed before it ran.
-    pub fn called(tool: impl Into<String>, result: &CallToolResult) -> Result<Self, Fault> {
+    pub fn call_result(tool: impl Into<String>, result: &CallToolResult) -> Result<Self, Fault> {
         Ok(Self::Result(Outcome::Called {
             tool: tool.into(),
             result: Returned::of(result)?,

@@ -93,7 +93,7 @@ async fn answer(
             // An unknown tool is called as well, so that the request for it is recorded.
             let called = call_tool(server, principal, &params).await;
             let path = path.ok_or_else(|| unknown_tool(&tool))?;
-            Answer::called(path, &called?)
+            Answer::call_result(path, &called?)
         }
         _ => Err(Fault::usage("there is no such action")),
     }

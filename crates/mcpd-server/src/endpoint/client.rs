@@ -26,7 +26,7 @@ const MAX_LOGGED_LINES: usize = 20;
 
 /// Configuration for running an endpoint.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct EndpointClient {
     /// Name for people.
     pub(super) name: String,
     /// Program and its arguments.
@@ -37,7 +37,7 @@ pub(super) struct Client {
 
 /// Request in JSON.
 #[derive(Debug, Serialize)]
-pub(super) struct Asked<'a> {
+pub(super) struct EndpointRequest<'a> {
     pub(super) action: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool: Option<&'a str>,
@@ -47,44 +47,44 @@ pub(super) struct Asked<'a> {
 
 /// Members of an answer.
 #[derive(Debug, Deserialize)]
-pub(super) struct Answer {
+pub(super) struct EndpointAnswer {
     r#type: String,
-    error: Option<Told>,
+    error: Option<AnswerError>,
     pub(super) tools: Option<Box<RawValue>>,
     pub(super) result: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Told {
+struct AnswerError {
     message: String,
 }
 
 /// Reason why there is no answer.
 #[derive(Debug)]
-pub(super) struct Unanswered {
+pub(super) struct NoAnswer {
     /// Message for the caller.
-    pub(super) told: CallFailure,
+    pub(super) failure: CallFailure,
     /// Reason for the operator.
     pub(super) reason: String,
 }
 
-impl Unanswered {
-    pub(super) fn because(reason: String) -> Self {
-        let told = CallFailure::NoResult(NO_ANSWER.to_owned());
-        Self { told, reason }
+impl NoAnswer {
+    pub(super) fn new(reason: String) -> Self {
+        let failure = CallFailure::NoResult(NO_ANSWER.to_owned());
+        Self { failure, reason }
     }
 }
 
-impl From<RunError> for Unanswered {
+impl From<RunError> for NoAnswer {
     fn from(error: RunError) -> Self {
         Self {
-            told: describe_not_run("The endpoint", &error),
+            failure: describe_not_run("The endpoint", &error),
             reason: format!("failed to {error}"),
         }
     }
 }
 
-impl Client {
+impl EndpointClient {
     /// Returns the policy for the tool at `path`.
     pub(super) fn policy_for(&self, path: &ScriptPath) -> EffectivePolicy {
         let mut spec = ScriptSpec::default();
@@ -94,7 +94,11 @@ impl Client {
     }
 
     /// Builds the command that sends a request under these terms.
-    pub(super) fn command(&self, policy: &EffectivePolicy, asked: &Asked<'_>) -> Command {
+    pub(super) fn command(
+        &self,
+        policy: &EffectivePolicy,
+        request: &EndpointRequest<'_>,
+    ) -> Command {
         let mut words = self.command.iter();
         let program = words.next().map_or("", String::as_str);
         let command = match program.contains('/') {
@@ -102,14 +106,14 @@ impl Client {
             false => Command::new(program),
         };
         let command = command.args(words).current_dir(&self.directory);
-        let mut request = serde_json::to_vec(asked).expect("a request has string keys only");
+        let mut line = serde_json::to_vec(request).expect("a request has string keys only");
         // The line end is for a shell that reads a line.
-        request.push(b'\n');
-        policy.apply(command).env(NO_SOURCES, "1").stdin(request)
+        line.push(b'\n');
+        policy.apply(command).env(NO_SOURCES, "1").stdin(line)
     }
 
     /// Reads the answer in the output, and logs stderr.
-    pub(super) fn answer(&self, outcome: &Outcome) -> Result<Answer, Unanswered> {
+    pub(super) fn answer(&self, outcome: &Outcome) -> Result<EndpointAnswer, NoAnswer> {
         let said = output::tail(&outcome.stderr);
         let lines: Vec<_> = said.lines().collect();
         for line in &lines[lines.len().saturating_sub(MAX_LOGGED_LINES)..] {
@@ -121,29 +125,29 @@ impl Client {
 
 /// Finds the one object of the output: on stdout, or an error on stderr, perhaps after other
 /// lines.
-fn read(stdout: &Captured, stderr: &Captured, ending: Ending) -> Result<Answer, Unanswered> {
+fn read(stdout: &Captured, stderr: &Captured, ending: Ending) -> Result<EndpointAnswer, NoAnswer> {
     let answer = stdout.whole().and_then(|text| object(&text));
     let said = stderr.whole().unwrap_or_default();
-    let is_error = |answer: &&Answer| answer.r#type == "error";
+    let is_error = |answer: &&EndpointAnswer| answer.r#type == "error";
     let on_stderr = || object(&said).or_else(|| object(last_line(&said)));
     if let Some(error) = answer.as_ref().filter(is_error) {
-        return Err(refused(error));
+        return Err(error_answer(error));
     }
     if let Some(error) = on_stderr().as_ref().filter(is_error) {
-        return Err(refused(error));
+        return Err(error_answer(error));
     }
     match answer.filter(|answer| answer.r#type == "result") {
-        _ if ending != Ending::Exited(0) => Err(ended(ending)),
+        _ if ending != Ending::Exited(0) => Err(no_answer_after(ending)),
         Some(answer) => Ok(answer),
-        None => Err(Unanswered::because(format!(
+        None => Err(NoAnswer::new(format!(
             "it printed no object of the type `result`, but {}",
-            printed(stdout)
+            describe_output(stdout)
         ))),
     }
 }
 
 /// Parses an answer, which must be an object. (Serde would accept an array as well.)
-fn object(text: &[u8]) -> Option<Answer> {
+fn object(text: &[u8]) -> Option<EndpointAnswer> {
     let text = text.trim_ascii();
     let answer = text.starts_with(b"{").then(|| serde_json::from_slice(text));
     answer?.ok()
@@ -154,11 +158,11 @@ fn last_line(text: &[u8]) -> &[u8] {
     lines.next().unwrap_or_default()
 }
 
-fn refused(answer: &Answer) -> Unanswered {
+fn error_answer(answer: &EndpointAnswer) -> NoAnswer {
     let message = answer.error.as_ref().map(|error| error.message.as_str());
     let message = message.unwrap_or("it did not say why");
-    Unanswered {
-        told: CallFailure::NoResult(message.to_owned()),
+    NoAnswer {
+        failure: CallFailure::NoResult(message.to_owned()),
         reason: format!(
             "it answered with an error: {}",
             excerpt(message, MAX_MESSAGE_CHARS)
@@ -166,7 +170,7 @@ fn refused(answer: &Answer) -> Unanswered {
     }
 }
 
-fn printed(stdout: &Captured) -> String {
+fn describe_output(stdout: &Captured) -> String {
     match stdout.total_bytes {
         0 => "nothing".to_owned(),
         total if stdout.omitted_bytes > 0 => format!("{total} bytes"),
@@ -179,21 +183,21 @@ fn printed(stdout: &Captured) -> String {
 
 /// Describes an ending without an answer. The caller learns of a timeout too: another call may
 /// take less.
-fn ended(ending: Ending) -> Unanswered {
-    let unanswered = Unanswered::because(reason(ending));
+fn no_answer_after(ending: Ending) -> NoAnswer {
+    let no_answer = NoAnswer::new(describe_ending(ending));
     match ending {
-        Ending::TimedOut { limit, .. } => Unanswered {
-            told: CallFailure::NoResult(format!(
+        Ending::TimedOut { limit, .. } => NoAnswer {
+            failure: CallFailure::NoResult(format!(
                 "The endpoint was stopped because it ran longer than its limit of {} s.",
                 limit.as_secs_f64()
             )),
-            ..unanswered
+            ..no_answer
         },
-        _ => unanswered,
+        _ => no_answer,
     }
 }
 
-fn reason(ending: Ending) -> String {
+fn describe_ending(ending: Ending) -> String {
     match ending {
         Ending::Exited(code) => format!("it ended with exit code {code}"),
         Ending::Signaled { signal, .. } => format!("it was ended by signal {signal}"),
@@ -220,7 +224,7 @@ mod tests {
     fn check(stdout: &str, stderr: &str, code: i32, expected: Result<&str, &str>) {
         let read = read(&captured(stdout), &captured(stderr), Ending::Exited(code));
         let result = read.map(|answer| answer.result.map(|result| result.get().to_owned()));
-        let result = result.map_err(|unanswered| unanswered.reason);
+        let result = result.map_err(|no_answer| no_answer.reason);
         assert_eq!(
             result,
             expected

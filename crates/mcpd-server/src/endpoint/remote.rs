@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::OWN_OBJECT;
-use super::client::{Answer, Asked, Client, Unanswered};
+use super::client::{EndpointAnswer, EndpointClient, EndpointRequest, NoAnswer};
 use super::descriptor::{COMMAND, RESULT_SCHEMA, SAFETY};
 use super::safety;
 use crate::call::invalid_arguments;
@@ -28,7 +28,7 @@ use crate::tool::raw;
 
 /// Descriptor from an endpoint. Only the name is required.
 #[derive(Debug, Deserialize)]
-struct Described {
+struct RemoteDescriptor {
     name: String,
     description: Option<String>,
     command: Option<String>,
@@ -40,7 +40,7 @@ struct Described {
 /// Tool of an endpoint.
 #[derive(Debug)]
 struct EndpointTool {
-    client: Arc<Client>,
+    client: Arc<EndpointClient>,
     /// Name at the endpoint.
     name: String,
     path: ScriptPath,
@@ -51,14 +51,14 @@ struct EndpointTool {
 /// Result of an endpoint that runs commands, as mcpd's own does.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Printed {
+struct CommandResult {
     stdout: String,
     exit_code: f64,
 }
 
 /// Adds the tools of a list to `offer`, below `prefix`. An unusable entry is a fault; the others
 /// are served.
-pub(super) fn fill(offer: &mut Offer, client: &Arc<Client>, prefix: &str, list: &RawValue) {
+pub(super) fn fill(offer: &mut Offer, client: &Arc<EndpointClient>, prefix: &str, list: &RawValue) {
     let entries: Vec<&RawValue> = match serde_json::from_str(list.get()) {
         Ok(entries) => entries,
         Err(_) => return offer.fault("gave a list of tools that is no array"),
@@ -71,7 +71,7 @@ pub(super) fn fill(offer: &mut Offer, client: &Arc<Client>, prefix: &str, list: 
     }
 }
 
-fn add(offer: &mut Offer, client: &Arc<Client>, prefix: &str, described: Described) {
+fn add(offer: &mut Offer, client: &Arc<EndpointClient>, prefix: &str, described: RemoteDescriptor) {
     let path = below(prefix, &described.name);
     let schema = described.input_schema.as_ref();
     let schema = schema.cloned().unwrap_or_else(|| json!({"type": "object"}));
@@ -91,7 +91,7 @@ fn add(offer: &mut Offer, client: &Arc<Client>, prefix: &str, described: Describ
     }
 }
 
-fn definition(described: Described, schema: &Value) -> protocol::Tool {
+fn definition(described: RemoteDescriptor, schema: &Value) -> protocol::Tool {
     let mut definition = protocol::Tool::new(described.name, raw(schema));
     definition.description = described.description;
     definition.annotations = described.safety.as_deref().and_then(safety::read);
@@ -110,7 +110,12 @@ fn definition(described: Described, schema: &Value) -> protocol::Tool {
 }
 
 impl EndpointTool {
-    fn new(client: &Arc<Client>, name: &str, path: &str, schema: &Value) -> Result<Self, String> {
+    fn new(
+        client: &Arc<EndpointClient>,
+        name: &str,
+        path: &str,
+        schema: &Value,
+    ) -> Result<Self, String> {
         let path: ScriptPath = path.parse().map_err(|error: PathError| error.to_string())?;
         let wrong = |reason| format!("its `input_schema`: {reason}");
         Ok(Self {
@@ -136,23 +141,27 @@ impl EndpointTool {
         let arguments = repaired.as_deref().unwrap_or(arguments);
         let answer = self.ask(arguments, context).await;
         let readable = |text| self.policy.redact_for_terminal(text);
-        answer.and_then(|answer| result(answer, readable)).or_else(|unanswered| {
-            let Unanswered { told, reason } = unanswered;
-            if let CallFailure::NoResult(_) = told {
+        answer.and_then(|answer| result(answer, readable)).or_else(|no_answer| {
+            let NoAnswer { failure, reason } = no_answer;
+            if let CallFailure::NoResult(_) = failure {
                 tracing::warn!(tool = %self.path, "{} gave no result: {reason}", self.client.name);
             }
-            told.into_tool_result()
+            failure.into_tool_result()
         })
     }
 
-    async fn ask(&self, arguments: &RawValue, context: CallContext) -> Result<Answer, Unanswered> {
+    async fn ask(
+        &self,
+        arguments: &RawValue,
+        context: CallContext,
+    ) -> Result<EndpointAnswer, NoAnswer> {
         let request = context.request();
-        let asked = Asked {
+        let message = EndpointRequest {
             action: "call_tool",
             tool: Some(&self.name),
             arguments: Some(arguments),
         };
-        let command = self.client.command(&self.policy, &asked);
+        let command = self.client.command(&self.policy, &message);
         let relay = Relay::new(
             ProgramKind::Script,
             &self.path,
@@ -177,13 +186,12 @@ impl EndpointTool {
 /// Converts the answer for the caller: the output of a command becomes text; any other object is
 /// also passed on unchanged.
 fn result(
-    answer: Answer,
+    answer: EndpointAnswer,
     readable: impl FnOnce(String) -> String,
-) -> Result<CallToolResult, Unanswered> {
+) -> Result<CallToolResult, NoAnswer> {
     let result = answer.result.filter(|result| result.get().starts_with('{'));
-    let result =
-        result.ok_or_else(|| Unanswered::because("its `result` is no object".to_owned()))?;
-    if let Ok(Printed { stdout, exit_code }) = serde_json::from_str(result.get()) {
+    let result = result.ok_or_else(|| NoAnswer::new("its `result` is no object".to_owned()))?;
+    if let Ok(CommandResult { stdout, exit_code }) = serde_json::from_str(result.get()) {
         return Ok(exit_result(readable(stdout), process_code(exit_code)));
     }
     let mut shown = CallToolResult::text(result.get());

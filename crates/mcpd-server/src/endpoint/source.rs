@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::client::{Asked, Client, Unanswered};
+use super::client::{EndpointClient, EndpointRequest, NoAnswer};
 use super::remote;
 use crate::policy::Rule;
 use crate::run;
@@ -98,7 +98,11 @@ impl Endpoint {
     }
 
     /// Requests the list of tools.
-    async fn list(&self, client: &Client, executor: &Executor) -> Result<Box<RawValue>, String> {
+    async fn list(
+        &self,
+        client: &EndpointClient,
+        executor: &Executor,
+    ) -> Result<Box<RawValue>, String> {
         let path = below(&self.prefix, LIST_TOOLS);
         let wrong = |error: PathError| format!("has a prefix that can't be one: {error}");
         // Policy rules match paths, so the request has one too.
@@ -106,17 +110,17 @@ impl Endpoint {
         let mut limits = policy.limits().clone();
         // The limit of a call does not apply to the list, without which there are no calls.
         limits.wall = LIST_TIMEOUT;
-        let asked = Asked {
+        let request = EndpointRequest {
             action: LIST_TOOLS,
             tool: None,
             arguments: None,
         };
-        let command = client.command(&policy, &asked).limits(limits);
+        let command = client.command(&policy, &request).limits(limits);
         let run = run::run_redacted(executor, &policy, OutputFormat::Json, command, |_| {});
-        let outcome = run.await.map_err(Unanswered::from);
+        let outcome = run.await.map_err(NoAnswer::from);
         let answer = outcome.and_then(|outcome| client.answer(&outcome));
         let wrong = |reason: &str| format!("did not list its tools: {reason}");
-        let answer = answer.map_err(|unanswered| wrong(&unanswered.reason))?;
+        let answer = answer.map_err(|no_answer| wrong(&no_answer.reason))?;
         answer
             .tools
             .ok_or_else(|| wrong("its answer has no `tools`"))
@@ -127,7 +131,7 @@ impl Source for Endpoint {
     async fn run(self, publisher: Publisher) {
         let host = publisher.host();
         self.rule.warn_of_short_secrets();
-        let client = Arc::new(Client {
+        let client = Arc::new(EndpointClient {
             name: self.to_string(),
             command: self.command.clone(),
             directory: self.directory.clone(),
@@ -181,7 +185,12 @@ impl Source for Endpoint {
 
 /// Publishes the tools of a list. A long list is processed on a blocking thread, so that it
 /// delays no other task.
-async fn publish(publisher: &Publisher, client: &Arc<Client>, prefix: &str, list: Box<RawValue>) {
+async fn publish(
+    publisher: &Publisher,
+    client: &Arc<EndpointClient>,
+    prefix: &str,
+    list: Box<RawValue>,
+) {
     let mut offer = publisher.offer();
     let (client, prefix) = (Arc::clone(client), prefix.to_owned());
     let fill = move || {
