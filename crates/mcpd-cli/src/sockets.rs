@@ -119,7 +119,7 @@ fn add_tls(socket: Socket, config: &Http) -> anyhow::Result<Socket> {
         return Ok(socket);
     };
     Ok(Socket {
-        listener: socket.listener.encrypted(certificates.tls()),
+        listener: socket.listener.with_tls(certificates.tls()),
         address: Address::Network {
             address,
             is_encrypted: true,

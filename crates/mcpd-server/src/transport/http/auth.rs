@@ -203,7 +203,7 @@ impl Auth {
     pub fn replace(&self, other: &Self) {
         let new = other.accepted.load_full();
         if let (Some(old), Some(new)) = (self.accepted.load().oauth(), new.oauth()) {
-            new.succeed(old);
+            new.inherit_keys(old);
         }
         self.accepted.store(new);
     }

@@ -79,7 +79,7 @@ impl Background {
                 stop,
                 thread,
             }),
-            Err(_) => Err(ended(thread).err().unwrap_or_else(died)),
+            Err(_) => Err(join_thread(thread).err().unwrap_or_else(panic_error)),
         }
     }
 
@@ -114,7 +114,7 @@ impl Background {
         // An error means that the thread has ended already; its result says why.
         self.stop.send(deadline).ok();
         drop(self.server);
-        ended(self.thread)
+        join_thread(self.thread)
     }
 }
 
@@ -137,10 +137,10 @@ async fn until_stopped(
     }
 }
 
-fn ended(thread: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
-    thread.join().unwrap_or_else(|_| Err(died()))
+fn join_thread(thread: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
+    thread.join().unwrap_or_else(|_| Err(panic_error()))
 }
 
-fn died() -> Error {
+fn panic_error() -> Error {
     Error::Transport(std::io::Error::other("its thread has panicked"))
 }

@@ -30,7 +30,7 @@ static BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 ///
 /// `-32020` if they differ.
 pub(crate) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), ErrorObject> {
-    let header = required(headers, &PROTOCOL_VERSION)?;
+    let header = require_single(headers, &PROTOCOL_VERSION)?;
     agree("MCP-Protocol-Version", header, version)
 }
 
@@ -45,11 +45,11 @@ pub(crate) fn check(
     method: &str,
     params: &Params<'_>,
 ) -> Result<(), ErrorObject> {
-    agree("Mcp-Method", required(headers, &METHOD)?, method)?;
+    agree("Mcp-Method", require_single(headers, &METHOD)?, method)?;
     if let Some(name) = name(method, params) {
         agree(
             "Mcp-Name",
-            &decode("Mcp-Name", required(headers, &NAME)?)?,
+            &decode("Mcp-Name", require_single(headers, &NAME)?)?,
             &name,
         )?;
     }
@@ -91,7 +91,7 @@ pub(super) fn trace(headers: &HeaderMap) -> TraceContext {
     }
 }
 
-fn required<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<&'a str, ErrorObject> {
+fn require_single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<&'a str, ErrorObject> {
     single(headers, name)?
         .ok_or_else(|| ErrorObject::header_mismatch(format!("the header `{name}` is missing")))
 }

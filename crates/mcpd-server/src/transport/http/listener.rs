@@ -32,13 +32,13 @@ pub struct Listener {
 
 #[derive(Debug)]
 struct Socket {
-    kind: Kind,
+    kind: ListeningSocket,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum ListeningSocket {
     Tcp(TcpListener),
     #[cfg(unix)]
     Unix(UnixListener),
@@ -55,22 +55,22 @@ pub(super) struct Accepted {
 
 impl From<TcpListener> for Listener {
     fn from(listener: TcpListener) -> Self {
-        if let Err(error) = watch(&listener) {
+        if let Err(error) = enable_keep_alive(&listener) {
             tracing::debug!(%error, "clients that vanish are noticed late");
         }
-        Kind::Tcp(listener).into()
+        ListeningSocket::Tcp(listener).into()
     }
 }
 
 #[cfg(unix)]
 impl From<UnixListener> for Listener {
     fn from(listener: UnixListener) -> Self {
-        Kind::Unix(listener).into()
+        ListeningSocket::Unix(listener).into()
     }
 }
 
-impl From<Kind> for Listener {
-    fn from(kind: Kind) -> Self {
+impl From<ListeningSocket> for Listener {
+    fn from(kind: ListeningSocket) -> Self {
         let socket = Socket {
             kind,
             #[cfg(feature = "tls")]
@@ -93,7 +93,7 @@ impl Listener {
     /// Requires TLS on all sockets.
     #[cfg(feature = "tls")]
     #[must_use]
-    pub fn encrypted(mut self, tls: &Tls) -> Self {
+    pub fn with_tls(mut self, tls: &Tls) -> Self {
         for socket in &mut self.sockets {
             socket.tls = Some(tls.clone());
         }
@@ -103,9 +103,9 @@ impl Listener {
     /// Addresses of the TCP sockets.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.sockets.iter().filter_map(|socket| match &socket.kind {
-            Kind::Tcp(listener) => listener.local_addr().ok(),
+            ListeningSocket::Tcp(listener) => listener.local_addr().ok(),
             #[cfg(unix)]
-            Kind::Unix(_) => None,
+            ListeningSocket::Unix(_) => None,
         })
     }
 
@@ -147,7 +147,7 @@ impl Socket {
     }
 }
 
-impl Kind {
+impl ListeningSocket {
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Peer>> {
         match self {
             Self::Tcp(listener) => listener
@@ -163,7 +163,7 @@ impl Kind {
 
 /// Enables TCP keep-alive, so that the system notices a client that vanished. Accepted sockets
 /// inherit it.
-fn watch(listener: &TcpListener) -> io::Result<()> {
+fn enable_keep_alive(listener: &TcpListener) -> io::Result<()> {
     let socket = SockRef::from(listener);
     let keep_alive = TcpKeepalive::new()
         .with_time(KEEP_ALIVE_TIME)
@@ -182,7 +182,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_accepted_is_watched() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        watch(&listener).unwrap();
+        enable_keep_alive(&listener).unwrap();
         let address = listener.local_addr().unwrap();
         let _client = tokio::net::TcpStream::connect(address).await.unwrap();
         let (accepted, _) = listener.accept().await.unwrap();

@@ -16,7 +16,7 @@ impl OAuth {
         match *self {}
     }
 
-    pub(super) fn succeed(&self, _: &Self) {
+    pub(super) fn inherit_keys(&self, _: &Self) {
         match *self {}
     }
 

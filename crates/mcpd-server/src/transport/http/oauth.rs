@@ -21,7 +21,7 @@ mod verified;
 
 pub use issuer::Issuer;
 use token::Claims;
-use verified::Verified;
+use verified::VerifiedTokens;
 
 /// Maximum length of a token, in bytes.
 const MAX_TOKEN_BYTES: usize = 8 << 10;
@@ -117,7 +117,7 @@ pub struct OAuth {
     clients: BTreeMap<String, Principal>,
     others: Principal,
     accesses: Mutex<BTreeMap<AccessKey, Arc<Access>>>,
-    verified: Verified,
+    verified: VerifiedTokens,
 }
 
 /// Name of a separately configured principal, if it is one, and indices of the granted scopes.
@@ -135,7 +135,7 @@ impl OAuth {
             clients: BTreeMap::new(),
             others: Principal::new(""),
             accesses: Mutex::default(),
-            verified: Verified::default(),
+            verified: VerifiedTokens::default(),
         }
     }
 
@@ -146,7 +146,7 @@ impl OAuth {
     ///
     /// `url` is not of `http` or `https`, or has a query or a fragment.
     pub fn resource(mut self, url: &str) -> Result<Self, OAuthError> {
-        address::resource(url)?;
+        address::parse_resource_url(url)?;
         self.resource = Some(url.to_owned());
         Ok(self)
     }
@@ -182,9 +182,9 @@ impl OAuth {
     }
 
     /// Takes over the cached keys of `old`: an issuer may be down.
-    pub(super) fn succeed(&self, old: &Self) {
+    pub(super) fn inherit_keys(&self, old: &Self) {
         for issuer in &self.issuers {
-            old.issuers.iter().for_each(|old| issuer.succeed(old));
+            old.issuers.iter().for_each(|old| issuer.inherit_keys(old));
         }
     }
 
@@ -197,7 +197,7 @@ impl OAuth {
         if let Some(principal) = self.verified.find(token) {
             return Ok(principal);
         }
-        let claims = self.claims(token, url).await?;
+        let claims = self.verify_claims(token, url).await?;
         let principal = self.principal_of(&claims);
         tracing::debug!(%principal, client = claims.client(), "accepted a token");
         self.verified
@@ -205,7 +205,7 @@ impl OAuth {
         Ok(principal)
     }
 
-    async fn claims(&self, token: &[u8], url: &str) -> Result<Claims, Unidentified> {
+    async fn verify_claims(&self, token: &[u8], url: &str) -> Result<Claims, Unidentified> {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(Unidentified::InvalidToken("the token is too long"));
         }

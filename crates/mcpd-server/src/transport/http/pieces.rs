@@ -30,7 +30,7 @@ impl Pieces {
     }
 
     /// Joins the pieces on one line, as an event stream requires.
-    pub(super) fn joined(self) -> Bytes {
+    pub(super) fn join(self) -> Bytes {
         match self.0 {
             [whole, rest, _] if rest.is_empty() => whole,
             pieces => {
@@ -89,7 +89,7 @@ mod tests {
         let result = format!(r#"{{"text":"{}"}}"#, "x".repeat(size - 11));
         let whole = jsonrpc::response_raw(&id, result.as_bytes());
         let response = || Pieces::response(&id, result.clone().into());
-        assert_eq!(response().joined(), whole);
+        assert_eq!(response().join(), whole);
         assert_eq!(response().size_hint().exact(), Some(whole.len() as u64));
         let parts = response().0.into_iter().filter(|piece| !piece.is_empty());
         assert_eq!(parts.count(), pieces);
@@ -103,10 +103,7 @@ mod tests {
         for size in [16, MIN_UNCOPIED] {
             let result = format!("{{\r\n\"text\":\"{}\"}}", "x".repeat(size));
             let response = Pieces::response(&RequestId::from(7), result.into());
-            assert!(
-                !response.joined().iter().any(u8::is_ascii_control),
-                "{size}"
-            );
+            assert!(!response.join().iter().any(u8::is_ascii_control), "{size}");
         }
     }
 

@@ -503,7 +503,7 @@ async fn respond(ongoing: Ongoing, takes_events: bool, peer: Option<&Peer>) -> R
         () = half_closed, if takes_events => None,
     };
     // A stream has its status before its answer.
-    let answer = Box::pin(async { Some(answer.await?.message.joined()) });
+    let answer = Box::pin(async { Some(answer.await?.message.join()) });
     let notifications = notifications.unwrap_or_else(|| mpsc::channel(1).1);
     let events = stream(first, notifications, answer, resumable);
     reply::events(match peer {
@@ -551,7 +551,7 @@ fn respond_with(
     match (first, answer) {
         (None, Some(answer)) => answer.into(),
         (Some(first), answer) => {
-            let answer = Box::pin(ready(answer.map(|answer| answer.message.joined())));
+            let answer = Box::pin(ready(answer.map(|answer| answer.message.join())));
             reply::events(stream(Some(first), notifications, answer, resumable))
         }
         (None, None) => reply::events(Events::new(None, notifications, Box::pin(ready(None)))),

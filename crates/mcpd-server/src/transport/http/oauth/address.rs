@@ -13,7 +13,7 @@ use super::OAuthError;
 /// # Errors
 ///
 /// Clients cannot reach such a URL.
-pub(super) fn resource(url: &str) -> Result<Url, OAuthError> {
+pub(super) fn parse_resource_url(url: &str) -> Result<Url, OAuthError> {
     let wrong = |why| OAuthError::Url(url.to_owned(), why);
     let parsed = Url::parse(url).map_err(|_| wrong("it is none"))?;
     if !matches!(parsed.scheme(), "http" | "https") || !parsed.has_host() {
@@ -36,7 +36,7 @@ pub(super) fn resource(url: &str) -> Result<Url, OAuthError> {
 /// # Errors
 ///
 /// Fetching from there is not allowed.
-pub(super) fn fetched(url: &str) -> Result<Url, OAuthError> {
+pub(super) fn parse_fetch_url(url: &str) -> Result<Url, OAuthError> {
     let wrong = |why| OAuthError::Url(url.to_owned(), why);
     let parsed = Url::parse(url).map_err(|_| wrong("it is none"))?;
     let is_safe = match parsed.scheme() {
@@ -160,7 +160,7 @@ mod tests {
     #[track_caller]
     fn check(url: &str, expected: bool) {
         let other = Url::parse("https://named.example.com/").unwrap();
-        let found = fetched(url).is_ok_and(|url| Resolver::new(&other).allows(&url));
+        let found = parse_fetch_url(url).is_ok_and(|url| Resolver::new(&other).allows(&url));
         assert_eq!(found, expected, "{url}");
     }
 
@@ -221,7 +221,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_is_found_only_where_it_may_be() {
         let resolve = async |named: &str, name: &str| {
-            let resolver = Resolver::new(&fetched(named).unwrap());
+            let resolver = Resolver::new(&parse_fetch_url(named).unwrap());
             resolver.resolve(name.parse().unwrap()).await.is_ok()
         };
         assert!(resolve("https://auth.example.com/", "localhost").await);

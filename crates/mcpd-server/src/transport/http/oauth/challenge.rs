@@ -62,14 +62,14 @@ impl OAuth {
 
 /// Returns the path of a URL as in the metadata, without a trailing slash.
 fn path_of(resource: &str) -> String {
-    let url = address::resource(resource);
+    let url = address::parse_resource_url(resource);
     url.map(|url| url.path().trim_end_matches('/').to_owned())
         .unwrap_or_default()
 }
 
 /// Returns the public URL of the metadata of a resource -- RFC 9728, 3.1
 fn metadata_url(resource: &str) -> String {
-    match address::resource(resource) {
+    match address::parse_resource_url(resource) {
         Ok(mut url) => {
             url.set_path(&format!("{WELL_KNOWN}{}", path_of(resource)));
             url.into()

@@ -8,7 +8,7 @@ use ring::signature::{UnparsedPublicKey, VerificationAlgorithm};
 use signature::Verifier;
 
 static PROVIDER: CryptoProvider = CryptoProvider {
-    signer_factory: |_, _| unsupported(),
+    signer_factory: |_, _| unsupported_error(),
     verifier_factory: |algorithm, key| {
         Ok(Box::new(Signature {
             algorithm: *algorithm,
@@ -16,11 +16,11 @@ static PROVIDER: CryptoProvider = CryptoProvider {
         }))
     },
     key_utils: KeyUtils {
-        rsa_pub_components_from_private_key: |_| unsupported(),
-        rsa_pub_components_from_public_key: |_| unsupported(),
-        ec_pub_components_from_private_key: |_, _| unsupported(),
-        ed_pub_components_from_private_key: |_, _| unsupported(),
-        compute_digest: |_, _| unsupported(),
+        rsa_pub_components_from_private_key: |_| unsupported_error(),
+        rsa_pub_components_from_public_key: |_| unsupported_error(),
+        ec_pub_components_from_private_key: |_, _| unsupported_error(),
+        ed_pub_components_from_private_key: |_, _| unsupported_error(),
+        compute_digest: |_, _| unsupported_error(),
     },
 };
 
@@ -30,7 +30,7 @@ pub(super) fn install() {
     PROVIDER.install_default().ok();
 }
 
-fn unsupported<T>() -> Result<T, Error> {
+fn unsupported_error<T>() -> Result<T, Error> {
     Err(ErrorKind::UnsupportedAlgorithm.into())
 }
 

@@ -121,7 +121,7 @@ impl Fetcher {
 fn places(issuer: &str) -> Result<Vec<Url>, OAuthError> {
     const OAUTH: &str = "/.well-known/oauth-authorization-server";
     const OPENID: &str = "/.well-known/openid-configuration";
-    let url = address::fetched(issuer)?;
+    let url = address::parse_fetch_url(issuer)?;
     let path = url.path().trim_end_matches('/');
     let mut paths = vec![format!("{OAUTH}{path}"), format!("{OPENID}{path}")];
     if !path.is_empty() {
@@ -146,7 +146,7 @@ fn keys_of(issuer: &str, metadata: &[u8]) -> Result<Url, String> {
     if metadata.issuer != issuer {
         return Err("its metadata is that of another issuer".to_owned());
     }
-    address::fetched(&metadata.jwks_uri).map_err(|error| error.to_string())
+    address::parse_fetch_url(&metadata.jwks_uri).map_err(|error| error.to_string())
 }
 
 /// Returns the lifetime given by `Cache-Control`.

@@ -32,19 +32,19 @@ const MAX_OVERDUE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Authorization server whose tokens are accepted. All clones share the keys.
 #[derive(Debug, Clone)]
-pub struct Issuer(Arc<Inner>);
+pub struct Issuer(Arc<IssuerState>);
 
 #[derive(Debug)]
-struct Inner {
+struct IssuerState {
     url: String,
-    source: Source,
-    set: ArcSwapOption<Set>,
+    source: KeySource,
+    set: ArcSwapOption<KeySet>,
     attempts: Mutex<Attempts>,
 }
 
 /// Source of the keys.
 #[derive(Debug)]
-enum Source {
+enum KeySource {
     /// URL named by the issuer's metadata.
     Metadata(Fetcher),
     Address(Fetcher, Url),
@@ -54,7 +54,7 @@ enum Source {
 
 /// Keys at one point in time.
 #[derive(Debug)]
-struct Set {
+struct KeySet {
     keys: Keys,
     fetched: Instant,
     age: Duration,
@@ -69,7 +69,7 @@ struct Attempts {
 
 /// Reason for a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reason {
+enum FetchReason {
     /// The keys are missing or overdue.
     Due,
     /// A token names a key that is not among them.
@@ -87,12 +87,12 @@ impl Issuer {
     ///
     /// Nothing can be fetched there: it is not a URL of `https`, or of `http` on this machine.
     pub fn new(url: &str) -> Result<Self, OAuthError> {
-        let parsed = address::fetched(url)?;
+        let parsed = address::parse_fetch_url(url)?;
         if parsed.query().is_some() {
             return Err(OAuthError::Url(url.to_owned(), "it has a query"));
         }
         let fetcher = Fetcher::new(&parsed, FETCH_TIMEOUT)?;
-        Ok(Self::with(url, Source::Metadata(fetcher), None))
+        Ok(Self::with(url, KeySource::Metadata(fetcher), None))
     }
 
     /// Sets the URL of the key set, `keys`.
@@ -101,9 +101,13 @@ impl Issuer {
     ///
     /// Nothing can be fetched there.
     pub fn keys_at(self, keys: &str) -> Result<Self, OAuthError> {
-        let keys = address::fetched(keys)?;
+        let keys = address::parse_fetch_url(keys)?;
         let fetcher = Fetcher::new(&keys, FETCH_TIMEOUT)?;
-        Ok(Self::with(self.url(), Source::Address(fetcher, keys), None))
+        Ok(Self::with(
+            self.url(),
+            KeySource::Address(fetcher, keys),
+            None,
+        ))
     }
 
     /// Sets the keys, a JSON Web Key Set.
@@ -116,13 +120,13 @@ impl Issuer {
         if keys.is_empty() {
             return Err(OAuthError::Keys("none of them can be used".to_owned()));
         }
-        let set = Set::new(keys, Duration::MAX);
-        Ok(Self::with(self.url(), Source::Given, Some(set)))
+        let set = KeySet::new(keys, Duration::MAX);
+        Ok(Self::with(self.url(), KeySource::Given, Some(set)))
     }
 
-    fn with(url: &str, source: Source, set: Option<Set>) -> Self {
+    fn with(url: &str, source: KeySource, set: Option<KeySet>) -> Self {
         crypto::install();
-        Self(Arc::new(Inner {
+        Self(Arc::new(IssuerState {
             url: url.to_owned(),
             source,
             set: ArcSwapOption::from_pointee(set),
@@ -137,10 +141,10 @@ impl Issuer {
     }
 
     /// Takes over the keys of `old`, if they come from the same source.
-    pub(super) fn succeed(&self, old: &Self) {
+    pub(super) fn inherit_keys(&self, old: &Self) {
         let is_same = match (&self.0.source, &old.0.source) {
-            (Source::Metadata(_), Source::Metadata(_)) => self.url() == old.url(),
-            (Source::Address(_, place), Source::Address(_, old)) => place == old,
+            (KeySource::Metadata(_), KeySource::Metadata(_)) => self.url() == old.url(),
+            (KeySource::Address(_, place), KeySource::Address(_, old)) => place == old,
             _ => false,
         };
         if is_same {
@@ -155,7 +159,7 @@ impl Issuer {
             Ok(key) => Ok(key.clone()),
             Err(NoKey::Unfit(why)) => Err(Unidentified::InvalidToken(why)),
             Err(NoKey::Unknown) => {
-                self.renew(Some(set), Reason::UnknownKey).await?;
+                self.renew(Some(set), FetchReason::UnknownKey).await?;
                 let set = self.0.set.load_full();
                 let key = set.as_ref().and_then(|set| set.keys.find(header).ok());
                 key.cloned().ok_or(Unidentified::InvalidToken(
@@ -166,17 +170,17 @@ impl Issuer {
     }
 
     /// Returns the cached keys, without waiting if they may still be used.
-    async fn current(&self) -> Result<Arc<Set>, Unidentified> {
+    async fn current(&self) -> Result<Arc<KeySet>, Unidentified> {
         let known = self.0.set.load_full();
         if let Some(set) = known.as_ref().filter(|set| set.overdue() <= MAX_OVERDUE) {
-            let somebody_is_at_it = self.0.attempts.try_lock().is_err();
-            if !set.overdue().is_zero() && !somebody_is_at_it {
+            let is_renewing = self.0.attempts.try_lock().is_err();
+            if !set.overdue().is_zero() && !is_renewing {
                 let (this, set) = (self.clone(), Arc::clone(set));
-                tokio::spawn(async move { this.renew(Some(set), Reason::Due).await.ok() });
+                tokio::spawn(async move { this.renew(Some(set), FetchReason::Due).await.ok() });
             }
             return Ok(Arc::clone(set));
         }
-        self.renew(known, Reason::Due).await?;
+        self.renew(known, FetchReason::Due).await?;
         let renewed = self.0.set.load_full();
         renewed.ok_or(Unidentified::Unavailable(RETRY_DELAY))
     }
@@ -186,7 +190,11 @@ impl Issuer {
     /// # Errors
     ///
     /// No other keys are available at the moment.
-    async fn renew(&self, seen: Option<Arc<Set>>, reason: Reason) -> Result<(), Unidentified> {
+    async fn renew(
+        &self,
+        seen: Option<Arc<KeySet>>,
+        reason: FetchReason,
+    ) -> Result<(), Unidentified> {
         let inner = Arc::clone(&self.0);
         // A separate task, because the client whose request started the fetch for all may
         // disconnect.
@@ -197,7 +205,7 @@ impl Issuer {
     }
 }
 
-impl Set {
+impl KeySet {
     fn new(keys: Keys, age: Duration) -> Self {
         Self {
             keys,
@@ -212,9 +220,13 @@ impl Set {
     }
 }
 
-impl Inner {
-    async fn renew(&self, seen: Option<&Arc<Set>>, reason: Reason) -> Result<(), Unidentified> {
-        if matches!(self.source, Source::Given) {
+impl IssuerState {
+    async fn renew(
+        &self,
+        seen: Option<&Arc<KeySet>>,
+        reason: FetchReason,
+    ) -> Result<(), Unidentified> {
+        if matches!(self.source, KeySource::Given) {
             return Ok(());
         }
         // Concurrent renewals wait here; all but the first find other keys than they had seen.
@@ -233,14 +245,14 @@ impl Inner {
             return Err(Unidentified::Unavailable(left));
         }
         let was_asked = left(attempts.for_unknown_key, UNKNOWN_KEY_INTERVAL).is_some();
-        if reason == Reason::UnknownKey && was_asked {
+        if reason == FetchReason::UnknownKey && was_asked {
             return Ok(());
         }
         let fetched = tokio::time::timeout(FETCH_TIMEOUT, self.fetch()).await;
         match fetched.unwrap_or_else(|_| Err("it does not answer in time".to_owned())) {
             Ok(set) => {
                 attempts.failed = None;
-                if reason == Reason::UnknownKey {
+                if reason == FetchReason::UnknownKey {
                     attempts.for_unknown_key = Some(Instant::now());
                 }
                 self.set.store(Some(Arc::new(set)));
@@ -257,16 +269,16 @@ impl Inner {
         }
     }
 
-    async fn fetch(&self) -> Result<Set, String> {
+    async fn fetch(&self) -> Result<KeySet, String> {
         let Fetched { body, age } = match &self.source {
-            Source::Metadata(fetcher) => {
+            KeySource::Metadata(fetcher) => {
                 let place = fetcher.discover(&self.url).await?;
                 fetcher.get(&place).await?
             }
-            Source::Address(fetcher, place) => fetcher.get(place).await?,
-            Source::Given => return Err("they are given".to_owned()),
+            KeySource::Address(fetcher, place) => fetcher.get(place).await?,
+            KeySource::Given => return Err("they are given".to_owned()),
         };
-        let set = Set::new(Keys::parse(&body)?, age);
+        let set = KeySet::new(Keys::parse(&body)?, age);
         tracing::debug!(issuer = self.url, "fetched the keys of an issuer");
         Ok(set)
     }

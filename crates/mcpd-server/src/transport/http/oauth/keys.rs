@@ -39,10 +39,10 @@ impl Keys {
     /// The text is not a key set, or the set is too large.
     pub(super) fn parse(json: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
-        struct Set {
+        struct KeySetJson {
             keys: Vec<Value>,
         }
-        let set: Set = serde_json::from_slice(json).map_err(|_| "it is no set of keys")?;
+        let set: KeySetJson = serde_json::from_slice(json).map_err(|_| "it is no set of keys")?;
         if set.keys.len() > MAX_KEYS {
             return Err(format!("it has more than {MAX_KEYS} keys"));
         }

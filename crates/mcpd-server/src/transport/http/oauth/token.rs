@@ -28,8 +28,8 @@ pub(super) struct Claims {
     iss: String,
     sub: String,
     exp: f64,
-    scope: Option<List>,
-    scp: Option<List>,
+    scope: Option<ScopeList>,
+    scp: Option<ScopeList>,
     client_id: Option<String>,
     azp: Option<String>,
 }
@@ -37,12 +37,12 @@ pub(super) struct Claims {
 /// Names separated by spaces, or an array of them.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum List {
+enum ScopeList {
     Text(String),
     Array(Vec<String>),
 }
 
-impl List {
+impl ScopeList {
     fn has(&self, name: &str) -> bool {
         match self {
             Self::Text(names) => names.split(' ').any(|given| given == name),
@@ -107,10 +107,10 @@ impl Header {
 /// Returns the issuer that a token claims, unverified.
 pub(super) fn issuer(token: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
-    struct Issuer {
+    struct IssuerClaim {
         iss: String,
     }
-    let claims: Issuer = dangerous::insecure_decode_claims(token).ok()?;
+    let claims: IssuerClaim = dangerous::insecure_decode_claims(token).ok()?;
     Some(claims.iss)
 }
 
@@ -133,7 +133,7 @@ pub(super) fn verify(
     validation.set_issuer(&[issuer]);
     validation.set_audience(audiences);
     let claims: Claims = decode(token, &key.key, &validation)
-        .map_err(|error| told(&error))?
+        .map_err(|error| describe_error(&error))?
         .claims;
     if claims.sub.is_empty()
         || claims.sub.len() > MAX_SUBJECT
@@ -146,7 +146,7 @@ pub(super) fn verify(
 
 /// Describes an error without content of the token, because the message may be read by third
 /// parties.
-fn told(error: &Error) -> &'static str {
+fn describe_error(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::InvalidSignature => "the signature of the token is wrong",
         ErrorKind::ExpiredSignature => "the token has expired",

@@ -18,26 +18,26 @@ type Hash = [u8; 32];
 
 /// Principals of the tokens, by hash.
 #[derive(Debug, Default)]
-pub(super) struct Verified {
-    by_hash: Mutex<BTreeMap<Hash, Entry>>,
+pub(super) struct VerifiedTokens {
+    by_hash: Mutex<BTreeMap<Hash, CachedToken>>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CachedToken {
     principal: Principal,
     /// Expiry of the token, since 1970.
     expires: Duration,
     since: Instant,
 }
 
-impl Entry {
+impl CachedToken {
     fn is_valid(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         self.since.elapsed() < ENTRY_LIFETIME && now.is_ok_and(|now| now < self.expires)
     }
 }
 
-impl Verified {
+impl VerifiedTokens {
     pub(super) fn find(&self, token: &[u8]) -> Option<Principal> {
         let entries = lock(&self.by_hash);
         let entry = entries.get(&hash(token)).filter(|entry| entry.is_valid())?;
@@ -54,7 +54,7 @@ impl Verified {
             entries.pop_first();
         }
         let since = Instant::now();
-        let entry = Entry {
+        let entry = CachedToken {
             principal,
             expires,
             since,
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_token_is_known_until_it_expires_and_never_too_many_are() {
-        let verified = Verified::default();
+        let verified = VerifiedTokens::default();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let insert = |token: &str, expires| {
             verified.insert(token.as_bytes(), Principal::new(token), expires)
