@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_output_is_for_whoever_made_the_call() {
+    async fn archived_output_is_readable_by_its_caller_only() {
         let archive = Arc::new(Archive::default());
         let session = session();
         put(&archive, "0", Some(&session), &Bytes::new());
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_output_is_for_its_session_as_long_as_that_lasts() {
+    async fn archived_output_ends_with_its_session() {
         let archive = Arc::new(Archive::default());
         let (owner, other) = (session(), session());
         put(&archive, "0", Some(&owner), &Bytes::new());
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_too_many_the_oldest_give_way() {
+    async fn oldest_outputs_are_evicted_by_number() {
         let archive = Arc::new(Archive::default());
         for uri in 0..MAX_OUTPUTS + 2 {
             put(&archive, &uri.to_string(), None, &Bytes::new());
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_too_large_ones_too() {
+    async fn oldest_outputs_are_evicted_by_size() {
         let archive = Arc::new(Archive::default());
         let quarter = Bytes::from(vec![0; MAX_BYTES as usize / 4]);
         for uri in 0..4 {
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_their_time_they_are_gone_without_being_asked_for() {
+    async fn outputs_expire_without_an_access() {
         let archive = Arc::new(Archive::default());
         let len = || lock(&archive.state).entries.len();
         put(&archive, "0", None, &Bytes::new());

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn request_that_is_not_an_object_is_refused() {
         check("", "the request is no JSON object");
         check(
             "[\"list_tools\", null, null]",
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_lacks_something_is_told_what() {
+    fn incomplete_request_names_the_missing_field() {
         check(
             "{}",
             "the request is not valid: missing field `action` at line 1 column 2",
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_stay_as_they_are_written() {
+    fn arguments_keep_their_bytes() {
         let request = r#" {"tool": "a", "arguments": {"n": 1.50, "b":9007199254740993}, "action": "call_tool", "id": 1}"#;
         let Ok(Request::CallTool { tool, arguments }) = Request::read(request) else {
             panic!("it is a call");
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_a_result_only_if_something_ran() {
+    fn failure_is_a_result_only_after_a_run() {
         let mut failed = CallToolResult::error("half\n");
         let exit = json!({"code": 4, "name": "not-found"});
         failed.meta.other.insert("mcpd/exit".to_owned(), exit);

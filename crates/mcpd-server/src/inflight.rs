@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_when_its_client_is_gone_is_not_answered() {
+    fn request_of_a_gone_client_is_not_answered() {
         let inflight = Arc::new(Inflight::default());
         let id = RequestId::from(1);
         let before = inflight.begin(&id).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cancelled_does_not_go_on_and_what_is_cancelled_as_it_ends_is_not_answered() {
+    fn cancelled_request_stops_and_is_not_answered() {
         let inflight = Arc::new(Inflight::default());
         let id = RequestId::from(1);
         let open = inflight.begin(&id).unwrap();

@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_is_counted_once_by_how_it_ended() {
+    fn request_is_counted_once_by_its_ending() {
         let metrics = Arc::new(Metrics::new());
         let call = |method| {
             let operation = metrics.start_operation(method);
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_several_look_at_is_counted_once() {
+    fn failures_are_counted_once_by_several_scrapes() {
         let metrics = Metrics::new();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_names() {
+    fn labels_are_bounded() {
         let metrics = Metrics::new();
         for name in 0..MAX_LABELS {
             assert_eq!(*metrics.label_for(&name.to_string()), *name.to_string());

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_bounded_in_bytes_until_they_are_dropped() {
+    fn messages_are_bounded_in_bytes_until_dropped() {
         let (outbox, mut messages) = Outbox::new();
         let half = MAX_QUEUED_BYTES as usize / 2;
         assert!(outbox.try_send(message(half)));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_any_size_goes_through_alone() {
+    fn large_message_is_queued_alone() {
         let (outbox, mut messages) = Outbox::new();
         assert!(outbox.try_send(message(1)));
         let mut large = Box::pin(outbox.send(message(MAX_QUEUED_BYTES as usize + 1)));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_goes_before_what_may_be_dropped() {
+    fn waiting_message_goes_before_droppable_ones() {
         let (outbox, mut messages) = Outbox::new();
         assert!(outbox.try_send(message(MAX_QUEUED_BYTES as usize)));
         let mut answer = Box::pin(outbox.send(message(MAX_QUEUED_BYTES as usize)));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_gets_every_message_as_it_comes() {
+    fn listener_receives_every_message_at_once() {
         let heard = Arc::new(AtomicUsize::new(0));
         let outbox = Outbox::to({
             let heard = Arc::clone(&heard);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_waits_for_a_reader_that_is_gone_or_given_up() {
+    async fn sender_does_not_wait_for_a_gone_or_stalled_reader() {
         let (outbox, messages) = Outbox::new();
         assert!(outbox.try_send(message(MAX_QUEUED_BYTES as usize)));
         let mut waiting = Box::pin(outbox.send(message(1)));

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_begins_anew_is_asked_under_other_numbers() {
+    async fn question_ids_continue_in_the_next_session() {
         let request = json!({"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}});
         let request: InputRequest = serde_json::from_value(request).unwrap();
         let (outbox, mut messages) = Outbox::new();

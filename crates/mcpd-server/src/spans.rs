@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_goes_on_as_what_it_is() {
+    fn trace_context_continues_unchanged() {
         let parent = |flags| format!("00-{TRACE}-{SPAN}-{flags}");
         for flags in ["00", "01"] {
             let parent = parent(flags);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_all_zeros_is_no_trace() {
+    fn all_zero_trace_is_ignored() {
         let (trace, span) = ("0".repeat(32), "0".repeat(16));
         check(&format!("00-{trace}-{SPAN}-01"), "x=1", None);
         check(&format!("00-{TRACE}-{span}-01"), "x=1", None);

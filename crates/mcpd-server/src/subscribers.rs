@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn repeated_events_are_told_once() {
+    async fn repeated_events_are_delivered_once() {
         let subscribers = Arc::new(Subscribers::default());
         let listener = subscribers.subscribe(&"ada".into(), lists());
         subscribers.publish(&Event::ToolsChanged);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_has_so_many_listeners_at_most() {
+    fn listeners_of_a_caller_are_bounded() {
         let subscribers = Arc::new(Subscribers::default());
         let (ada, bob) = ("ada".into(), "bob".into());
         let uri = "x".repeat(MAX_LOAD.bytes / 2);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_uri_is_told_as_it_is_wanted_however_it_is_spelt() {
+    async fn uri_is_reported_in_the_subscribed_spelling() {
         let subscribers = Arc::new(Subscribers::default());
         let listener = subscribers.subscribe(&"ada".into(), Filter::default());
         // The second is not a path as it stands, but an embedding program may serve such a URI.
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_sessions_of_a_caller_want_is_counted_together() {
+    fn subscriptions_of_all_sessions_count_together() {
         let subscribers = Arc::new(Subscribers::default());
         let (ada, bob) = ("ada".into(), "bob".into());
         let session = |caller| subscribers.subscribe(caller, Filter::default());
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_longer_wanted_is_not_told() {
+    async fn removed_subscription_gets_no_event() {
         let subscribers = Arc::new(Subscribers::default());
         let listener = subscribers.subscribe(&"ada".into(), lists());
         subscribers.publish(&Event::ToolsChanged);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_several_who_wait_the_last_is_told() {
+    async fn newest_of_several_waiters_gets_the_event() {
         let subscribers = Arc::new(Subscribers::default());
         let listener = subscribers.subscribe(&"ada".into(), lists());
         let mut first = Box::pin(listener.next());
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_filter_can_grow_and_a_dropped_listener_is_forgotten() {
+    async fn filter_can_grow_and_dropped_listener_is_removed() {
         let subscribers = Arc::new(Subscribers::default());
         let listener = subscribers.subscribe(&"ada".into(), Filter::default());
         assert!(listener.add_resource("mcpd://a/state"));

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_valid_is_passed_on() {
+    fn valid_trace_context_is_passed_on() {
         let (state, baggage) = ("vendor=value,other=1", "user=7");
         check(
             [Some(PARENT), Some(state), Some(baggage)],
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_counts_as_absent() {
+    fn invalid_trace_context_is_absent() {
         for parent in [
             "",
             "00",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_knows_better_than_what_carries_it() {
+    fn trace_of_a_message_takes_precedence_over_headers() {
         let header = || TraceContext::new(Some(PARENT), Some("a=b"), None::<&str>);
         let other = PARENT.replace("-01", "-00");
         let message = TraceContext::new(Some(&other), None::<&str>, None::<&str>);

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_is_recorded_as_is_wanted() {
+    fn arguments_are_recorded_as_configured() {
         check(Arguments::None, r#"{"name":"login"}"#);
         check(
             Arguments::Names,
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stay_as_they_were_sent() {
+    fn recorded_values_keep_their_bytes() {
         let params = r#"{"arguments": {"b": 1.50, "a": 12345678901234567890123, "c": [ 1, {} ]}, "name": "x"}"#;
         assert_eq!(
             encode_text(params),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_hides_its_record_from_a_reader() {
+    fn unreadable_values_are_recorded_as_digests() {
         let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         for value in [
             r#"["\ud800"]"#,
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_mcpd_knows_is_found_anywhere() {
+    fn known_secret_is_redacted_everywhere() {
         let params = json!({"name": "a0123456789", "arguments": {"b": ["0123456789"], "0123456789": "\u{30}123456789"}});
         assert_eq!(
             encode(Arguments::Full, &params, None),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_recorded_as_its_length_and_hash() {
+    fn long_values_are_recorded_as_length_and_hash() {
         let params =
             json!({"name": "x", "arguments": {"a": "x".repeat(1024), "b": "x".repeat(1025)}});
         let recorded_params = encode(Arguments::Full, &params, None);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uri_made_from_arguments_counts_as_one() {
+    fn uri_made_from_arguments_is_treated_as_an_argument() {
         check_uri(Arguments::None, false, "{}");
         check_uri(Arguments::Names, false, "{}");
         check_uri(Arguments::Full, false, r#"{"uri":"wiki://start"}"#);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_are_none_are_recorded_as_none() {
+    fn malformed_parameters_are_recorded_as_empty() {
         for params in [json!([1]), json!({"name": 1}), json!("x")] {
             assert_eq!(encode(Arguments::Full, &params, None), "{}");
         }
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_short_and_has_no_secrets() {
+    fn message_is_truncated_and_redacted() {
         let redactor = Redactor::new([("API_KEY", "0123456789")].into_iter()).unwrap();
         let recorder = Recorder {
             arguments: Arguments::Full,

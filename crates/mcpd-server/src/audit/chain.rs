@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_changed_shows() {
+    fn changed_record_is_detected() {
         check(str::to_owned, Some(true));
         check(|line| line.replace(r#""a":1"#, r#""a":2"#), Some(false));
         check(|line| line.replace(r#""seq":1"#, r#""seq":2"#), Some(false));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_told_from_one() {
+    fn other_lines_are_not_records() {
         check(|_| String::new(), None);
         check(|line| line[..line.len() - 1].to_owned(), None);
         check(|line| line.replace(r#""a":1"#, r#""seq":7"#), None);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_follows_one_other() {
+    fn record_follows_exactly_one_other() {
         let mut link = Link::default();
         let first = line(&mut link, "{\"a\":1}");
         let after_first = link.clone();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_one_line() {
+    fn record_is_one_line() {
         let forged = "{\"a\":[1,\n{\"seq\":9}\n]}";
         let line = line(&mut Link::default(), forged);
         assert_eq!(line.lines().count(), 1);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn anybody_can_compute_a_hash() {
+    fn hash_is_reproducible_with_sha256sum() {
         // printf '{"a":1,"seq":1,"prev":"000…"' | sha256sum
         let line = line(&mut Link::default(), r#"{"a":1}"#);
         let expected = "26137300d696d0ede40738c59a9e2053849aa8efc2e5322008d42d4148dd48a4";

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_hides_in_a_record() {
+    fn record_escapes_hidden_characters() {
         let text = "a\u{1b}[2J\u{202e}\u{9b}\u{e0041}\"é";
         let note = note("audit/lost", &serde_json::json!({ "text": text }));
         assert!(
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_one_line_whatever_was_sent() {
+    fn record_is_one_line_for_any_params() {
         let params = "{\"a\": [1,\r\n\t\"é\u{200b}\\n\"\n]}".to_owned();
         let params = RawValue::from_string(params).unwrap();
         let encoded = Record::note("test", &params).encode();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_of_script_kit_come_first() {
+    fn fields_of_script_kit_come_first() {
         let note = note("audit/lost", &serde_json::json!({"records": 1}));
         let (_, rest) = note.split_once("Z\"").unwrap();
         let expected = r#","method":"audit/lost","params":{"records":1},"duration_ms":0,"success":true,"error":null,"event":"note","pid":"#;

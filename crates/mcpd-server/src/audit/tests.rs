@@ -35,7 +35,7 @@ fn eventually(what: impl Fn() -> bool) {
 }
 
 #[test]
-fn the_last_handle_waits_until_everything_is_written() {
+fn last_handle_waits_until_everything_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let audit = audit(directory.path(), Mode::BestEffort);
     (0..1000).for_each(|_| send(&audit));
@@ -45,7 +45,7 @@ fn the_last_handle_waits_until_everything_is_written() {
 }
 
 #[test]
-fn what_is_lost_is_counted_and_the_log_says_so_later() {
+fn lost_records_are_counted_and_noted_later() {
     let directory = tempfile::tempdir().unwrap();
     let audit = audit(directory.path(), Mode::BestEffort);
     // Nothing can be written to a directory.
@@ -66,7 +66,7 @@ fn what_is_lost_is_counted_and_the_log_says_so_later() {
 }
 
 #[test]
-fn nobody_waits_for_a_file_that_another_process_keeps_locked() {
+fn locked_file_blocks_no_sender() {
     let directory = tempfile::tempdir().unwrap();
     let audit = audit(directory.path(), Mode::BestEffort);
     let file = File::create(audit.file()).unwrap();
@@ -86,7 +86,7 @@ fn nobody_waits_for_a_file_that_another_process_keeps_locked() {
 }
 
 #[test]
-fn a_log_goes_on_in_another_file_and_loses_nothing() {
+fn log_continues_in_another_file_without_loss() {
     let directory = tempfile::tempdir().unwrap();
     let audit = audit(directory.path(), Mode::BestEffort);
     let (first, second) = (audit.file(), directory.path().join("other.jsonl"));
@@ -105,7 +105,7 @@ fn a_log_goes_on_in_another_file_and_loses_nothing() {
 }
 
 #[test]
-fn a_log_goes_on_in_a_file_that_can_be_written() {
+fn log_continues_in_a_writable_file() {
     let directory = tempfile::tempdir().unwrap();
     let audit = audit(directory.path(), Mode::Require);
     fs::create_dir(audit.file()).unwrap();

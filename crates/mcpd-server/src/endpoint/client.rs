@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_taken_as_it_is_printed() {
+    fn result_is_passed_on_unchanged() {
         check(
             " {\"type\": \"result\", \"result\": {\"n\": 1.50}}\n",
             "a line\n",
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_taken_from_either_stream() {
+    fn error_is_read_from_either_stream() {
         let error = r#"{"type": "error", "error": {"name": "n", "category": "fatal", "message": "no\nway"}}"#;
         let expected = Err("it answered with an error: no\\u{a}way");
         check(error, "", 1, expected);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_is_printed_is_no_answer() {
+    fn other_output_is_no_answer() {
         let nothing = |shown| format!("it printed no object of the type `result`, but {shown}");
         for (stdout, shown) in [
             ("", "nothing"),

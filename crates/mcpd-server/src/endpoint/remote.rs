@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_but_0_is_a_failure() {
+    fn nonzero_exit_code_is_a_failure() {
         check("0", None);
         check("0.0", None);
         check("1", Some(1));

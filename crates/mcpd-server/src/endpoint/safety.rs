@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn every_hint_has_its_words() {
+    fn hints_have_their_sentences() {
         check(None, None, "Unknown.");
         check(Some(true), None, "Changes nothing.");
         check(
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_others_make_no_hint() {
+    fn unknown_sentences_make_no_hint() {
         for words in [
             "",
             "Read-only.",

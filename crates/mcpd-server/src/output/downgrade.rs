@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn audio_becomes_a_note_where_there_is_none() {
+    fn audio_becomes_a_note_in_older_revisions() {
         let note = r#"{"type":"text","text":"[audio of type audio/wav, which this client can't be sent]","annotations":{"priority":1}}"#;
         let audio =
             r#"{"type":"audio","data":"AA==","mimeType":"audio/wav","annotations":{"priority":1}}"#;
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_becomes_a_note_and_loses_its_icons() {
+    fn resource_link_becomes_a_note_and_loses_its_icons() {
         let note = r#"{"type":"text","text":"N: a:b\nd"}"#;
         let bare =
             r#"{"type":"resource_link","uri":"a:b","name":"n","title":"N","description":"d"}"#;
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_that_is_left_out_is_told_as_text_once() {
+    fn omitted_structured_content_becomes_text_once() {
         #[track_caller]
         fn check(text: &str, told: &[&str]) {
             let mut result = CallToolResult::text(text);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_and_resources_are_told_likewise() {
+    fn messages_and_resources_are_downgraded_too() {
         let mut prompt: GetPromptResult = serde_json::from_str(
             r#"{"messages":[{"role":"user","content":{"type":"resource_link","uri":"a:b","name":"n"}}]}"#,
         )

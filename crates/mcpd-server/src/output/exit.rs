@@ -200,13 +200,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_stopped_has_not_succeeded() {
+    fn stopped_run_has_not_succeeded() {
         assert_eq!([0, 3, 137].map(failure_code), [143, 3, 137]);
     }
 
     #[tokio::test]
     #[cfg(unix)]
-    async fn what_was_lost_was_not_cancelled() {
+    async fn lost_run_is_not_cancelled() {
         let executor = Executor::new(Config::default()).unwrap();
         let mut outcome = executor.run(Command::new("true")).await.unwrap();
         (outcome.ending, outcome.status) = (Ending::Lost, None);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_contract_names_ten_codes_and_the_shell_two() {
+    fn exit_codes_have_names_of_contract_and_shell() {
         let names: Vec<_> = (0..=10)
             .chain([125, 126, 127, 255])
             .map(code_name)

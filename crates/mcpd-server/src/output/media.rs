@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn image_is_of_the_type_that_its_bytes_show() {
+    fn image_type_follows_its_bytes() {
         check(Some("image/png"), JPEG, "image/jpeg", false);
         check(None, JPEG, "image/jpeg", false);
         check(Some("application/x-own"), JPEG, "application/x-own", false);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn audio_is_called_as_clients_call_it() {
+    fn audio_types_have_their_usual_names() {
         assert_eq!(
             type_of(b"RIFF\0\0\0\0WAVEfmt ", "audio/"),
             Some("audio/wav")

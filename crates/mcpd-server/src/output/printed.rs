@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_json_is_told_in_its_words() {
+    fn json_errors_use_terms_of_json() {
         for (said, expected) in [
             (
                 r#"invalid type: string "a, expected b", expected a sequence"#,

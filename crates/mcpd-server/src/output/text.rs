@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_text_begins_with_a_line() {
+    fn tail_of_a_text_begins_with_a_line() {
         for (max_bytes, end) in [
             (100, "one\ntwo\nthree"),
             (9, "two\nthree"),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn one_newline_is_not_part_of_the_answer() {
+    fn last_newline_is_stripped() {
         for (printed, answer) in [
             ("a\n", "a"),
             ("a\r\n", "a"),

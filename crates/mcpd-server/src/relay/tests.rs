@@ -54,7 +54,7 @@ fn received(messages: &mut mpsc::Receiver<Bytes>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lines_of_a_command_are_told_while_it_runs() {
+async fn command_lines_are_sent_while_it_runs() {
     let (relay, mut messages) = relay(ProgramKind::Command);
     let run = async {
         sleep(Duration::from_secs(1)).await;
@@ -72,7 +72,7 @@ async fn lines_of_a_command_are_told_while_it_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_over_soon_is_its_own_news() {
+async fn short_run_sends_no_lines() {
     let (relay, mut messages) = relay(ProgramKind::Command);
     relay
         .during(pin!(async {
@@ -85,7 +85,7 @@ async fn a_run_that_is_over_soon_is_its_own_news() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_lines_the_last_are_told_and_the_others_counted() {
+async fn line_rate_limit_sends_the_last_and_counts_the_others() {
     let (relay, mut messages) = relay(ProgramKind::Command);
     let run = async {
         for line in 1..=1000 {
@@ -110,7 +110,7 @@ async fn of_many_lines_the_last_are_told_and_the_others_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_script_that_counts_keeps_its_own_numbers() {
+async fn script_progress_keeps_its_numbers() {
     let (relay, mut messages) = relay(ProgramKind::TextScript);
     let run = async {
         out(&relay, "begin");
@@ -134,7 +134,7 @@ async fn a_script_that_counts_keeps_its_own_numbers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_makes_sense_as_a_whole_only_is_not_told_line_by_line() {
+async fn structured_stdout_is_not_sent_by_line() {
     let (relay, mut messages) = relay(ProgramKind::Script);
     let run = async {
         out(&relay, "{");
@@ -146,7 +146,7 @@ async fn what_makes_sense_as_a_whole_only_is_not_told_line_by_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_broken_before_a_caller_gives_up() {
+async fn heartbeat_breaks_long_silence() {
     let (relay, mut messages) = relay(ProgramKind::Script);
     let run = async {
         sleep(Duration::from_secs(25)).await;
@@ -166,7 +166,7 @@ async fn silence_is_broken_before_a_caller_gives_up() {
 
 /// Covers a script that restarts its numbers, and one that repeats a number.
 #[tokio::test(start_paused = true)]
-async fn progress_that_does_not_rise_breaks_no_silence() {
+async fn stagnant_progress_does_not_delay_the_heartbeat() {
     let (relay, mut messages) = relay(ProgramKind::Script);
     let run = async {
         err(&relay, "PROGRESS 3/10 waiting");
@@ -183,7 +183,7 @@ async fn progress_that_does_not_rise_breaks_no_silence() {
 }
 
 #[test]
-fn a_long_line_of_a_script_is_one_message() {
+fn long_stderr_line_is_one_message() {
     let (relay, mut messages) = relay(ProgramKind::Script);
     relay.relay_line(
         Stream::Stderr,
@@ -197,7 +197,7 @@ fn a_long_line_of_a_script_is_one_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_line_is_cut() {
+async fn long_line_is_cut() {
     let (relay, mut messages) = relay(ProgramKind::Command);
     let run = async {
         relay.relay_line(Stream::Stdout, &[b'x'; 2 * MAX_LINE_LENGTH], true);

@@ -43,7 +43,7 @@ fn text(files: &LogFiles) -> String {
 }
 
 #[test]
-fn records_are_appended_by_whoever_has_some() {
+fn records_are_appended_by_several_writers() {
     let (_directory, files) = log(u64::MAX, 1);
     let other = files.clone();
     append(&files, [1, 2]);
@@ -53,7 +53,7 @@ fn records_are_appended_by_whoever_has_some() {
 }
 
 #[test]
-fn whoever_goes_on_sees_what_others_have_done_meanwhile() {
+fn writer_notices_changes_by_other_writers() {
     let (_directory, files) = log(u64::MAX, 2);
     let append = |number, written| files.append(&[record(number)], written).unwrap();
     let first = append(1, None);
@@ -67,7 +67,7 @@ fn whoever_goes_on_sees_what_others_have_done_meanwhile() {
 }
 
 #[test]
-fn a_log_is_for_its_owner_alone() {
+fn log_files_are_private_to_their_owner() {
     let (_directory, files) = log(u64::MAX, 1);
     append(&files, [1]);
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
@@ -76,7 +76,7 @@ fn a_log_is_for_its_owner_alone() {
 }
 
 #[test]
-fn a_torn_record_is_removed_and_noted() {
+fn torn_record_is_removed_and_noted() {
     for kept in [1, 20, 2000] {
         let (_directory, files) = log(u64::MAX, 1);
         append(&files, 1..=3);
@@ -102,7 +102,7 @@ fn append_raw(files: &LogFiles, text: &str) {
 }
 
 #[test]
-fn a_torn_first_record_is_removed_too() {
+fn torn_first_record_is_removed() {
     let (_directory, files) = log(u64::MAX, 1);
     append(&files, [1]);
     File::create(&files.path).unwrap();
@@ -112,7 +112,7 @@ fn a_torn_first_record_is_removed_too() {
 }
 
 #[test]
-fn lines_that_are_no_records_stay_where_they_are() {
+fn damaged_lines_are_kept() {
     for lines in [
         "a letter\n",
         "{}\n\n",
@@ -140,7 +140,7 @@ fn lines_that_are_no_records_stay_where_they_are() {
 }
 
 #[test]
-fn what_is_no_log_is_put_aside_unharmed_and_takes_no_place() {
+fn file_that_is_not_a_log_is_put_aside_unharmed() {
     let foreign = ["a letter\nwithout an end", "a letter\n", "\0\0\0", "{}\n"];
     let (_directory, files) = log(400, 1);
     append(&files, 1..=2);
@@ -159,7 +159,7 @@ fn what_is_no_log_is_put_aside_unharmed_and_takes_no_place() {
 }
 
 #[test]
-fn a_long_record_is_found_at_the_end() {
+fn long_record_is_found_at_the_end() {
     let (_directory, files) = log(u64::MAX, 1);
     append(&files, [1]);
     let long = record(2).replace('2', &"x".repeat(3 * TAIL_SIZES[0] as usize));
@@ -169,7 +169,7 @@ fn a_long_record_is_found_at_the_end() {
 }
 
 #[test]
-fn full_files_give_way_and_the_chain_goes_on() {
+fn full_files_rotate_and_the_chain_continues() {
     let (_directory, files) = log(400, 2);
     for number in 1..=9 {
         append(&files, [number]);
@@ -180,14 +180,14 @@ fn full_files_give_way_and_the_chain_goes_on() {
 }
 
 #[test]
-fn a_file_takes_a_record_at_least() {
+fn file_takes_at_least_one_record() {
     let (_directory, files) = log(0, 2);
     (1..=5).for_each(|number| append(&files, [number]));
     check(&files, 3, 5);
 }
 
 #[test]
-fn a_gap_that_was_left_between_files_is_room_enough() {
+fn gap_between_files_is_used_by_rotation() {
     let (_directory, files) = log(400, 4);
     for number in 1..=9 {
         append(&files, [number]);
@@ -222,7 +222,7 @@ fn many_writers_make_one_chain() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_an_error() {
+fn full_disk_is_an_error() {
     let (_directory, mut files) = log(u64::MAX, 1);
     files.path = "/dev/full".into();
     let error = files.append(&[record(1)], None).unwrap_err();
@@ -231,7 +231,7 @@ fn a_full_disk_is_an_error() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn pipe_is_refused_and_blocks_nothing() {
+fn pipe_is_refused_without_blocking() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     let (_directory, files) = log(u64::MAX, 1);
@@ -244,7 +244,7 @@ fn pipe_is_refused_and_blocks_nothing() {
 
 /// Covers a script that runs as the same user and changes the mode.
 #[test]
-fn mode_that_a_script_has_changed_is_restored_and_recorded() {
+fn mode_changed_by_a_script_is_restored_and_recorded() {
     let (_directory, files) = log(u64::MAX, 1);
     let written = files.append(&[record(1)], None).unwrap();
     let directory = files.path.parent().unwrap();

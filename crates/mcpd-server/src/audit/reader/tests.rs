@@ -51,12 +51,12 @@ fn check(damage: impl FnOnce(&mut Vec<String>), expected: &[(u64, &str)]) {
 }
 
 #[test]
-fn a_log_that_nobody_has_touched_has_no_fault() {
+fn untouched_log_has_no_fault() {
     check(|_| {}, &[]);
 }
 
 #[test]
-fn a_changed_record_is_found() {
+fn changed_record_is_reported() {
     let change = |lines: &mut Vec<String>, from: &str, to: &str| {
         assert!(lines[2].contains(from));
         lines[2] = lines[2].replace(from, to);
@@ -72,7 +72,7 @@ fn a_changed_record_is_found() {
 }
 
 #[test]
-fn a_record_that_is_no_text_any_more_is_found() {
+fn record_with_invalid_utf8_is_reported() {
     let (_directory, files) = log();
     append(&files, "\u{fffd}");
     let text = fs::read_to_string(&files.path).unwrap();
@@ -85,7 +85,7 @@ fn a_record_that_is_no_text_any_more_is_found() {
 }
 
 #[test]
-fn a_file_that_is_only_called_like_one_of_the_log_is_none() {
+fn similarly_named_files_are_ignored() {
     let (directory, files) = log();
     for number in ["007", "+1", "x"] {
         fs::write(directory.path().join(format!("audit.jsonl.{number}")), "x").unwrap();
@@ -95,7 +95,7 @@ fn a_file_that_is_only_called_like_one_of_the_log_is_none() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn what_is_no_file_is_none_of_the_log() {
+fn directories_and_pipes_are_ignored() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     let directory = tempfile::tempdir().unwrap();
     let beside = |number| directory.path().join(format!("audit.jsonl.{number}"));
@@ -107,7 +107,7 @@ fn what_is_no_file_is_none_of_the_log() {
 }
 
 #[test]
-fn a_record_that_was_written_anew_is_found() {
+fn forged_record_is_reported() {
     // The hash fits: a forger who knows the format computes it.
     check(
         |lines| {
@@ -120,7 +120,7 @@ fn a_record_that_was_written_anew_is_found() {
 }
 
 #[test]
-fn a_number_that_no_record_has_is_found() {
+fn impossible_number_is_reported() {
     // The hash fits, and the records after it are linked.
     check(
         |lines| {
@@ -139,7 +139,7 @@ fn a_number_that_no_record_has_is_found() {
 }
 
 #[test]
-fn removed_records_are_found() {
+fn removed_records_are_reported() {
     check(|lines| drop(lines.remove(2)), &[(3, "record 3 is missing")]);
     check(
         |lines| drop(lines.drain(1..4)),
@@ -148,7 +148,7 @@ fn removed_records_are_found() {
 }
 
 #[test]
-fn records_that_were_moved_or_repeated_are_found() {
+fn moved_and_repeated_records_are_reported() {
     check(
         |lines| lines.swap(1, 2),
         &[
@@ -164,7 +164,7 @@ fn records_that_were_moved_or_repeated_are_found() {
 }
 
 #[test]
-fn what_is_no_record_is_found() {
+fn unreadable_line_is_reported() {
     check(
         |lines| lines[2] = "\n".to_owned(),
         &[(3, "this is no record")],
@@ -176,7 +176,7 @@ fn what_is_no_record_is_found() {
 }
 
 #[test]
-fn what_is_too_long_for_a_record_is_none_and_is_not_read_whole() {
+fn overlong_line_is_reported_without_reading_it_whole() {
     let padded = |line: &str, length: usize| {
         let (start, end) = line.split_at(1);
         start.to_owned() + &" ".repeat(length - line.len()) + end
@@ -204,7 +204,7 @@ fn what_is_too_long_for_a_record_is_none_and_is_not_read_whole() {
 }
 
 #[test]
-fn a_torn_record_is_found_and_those_before_it_are_good() {
+fn torn_record_is_reported_and_earlier_ones_are_intact() {
     check(
         |lines| lines[4].truncate(30),
         &[(5, "the record is torn after 30 bytes")],
@@ -217,7 +217,7 @@ fn a_torn_record_is_found_and_those_before_it_are_good() {
 }
 
 #[test]
-fn the_last_hash_is_that_of_the_last_record() {
+fn verified_hash_is_that_of_the_last_record() {
     let (_directory, files) = log();
     let hash = verify(&files.path).unwrap().hash;
     let text = fs::read_to_string(&files.path).unwrap();
@@ -234,7 +234,7 @@ fn names(records: &mut Records) -> String {
 }
 
 #[test]
-fn a_reader_goes_on_with_what_is_written_later() {
+fn reader_continues_with_later_records() {
     let (_directory, mut files) = log();
     files.max_size = 800;
     let mut records = Records::open(&files.path).unwrap();
@@ -250,7 +250,7 @@ fn a_reader_goes_on_with_what_is_written_later() {
 }
 
 #[test]
-fn a_torn_line_is_read_again_when_it_is_whole() {
+fn torn_line_is_read_again_when_complete() {
     let (_directory, files) = log();
     let text = fs::read_to_string(&files.path).unwrap();
     fs::write(&files.path, &text[..text.len() - 10]).unwrap();
@@ -263,7 +263,7 @@ fn a_torn_line_is_read_again_when_it_is_whole() {
 }
 
 #[test]
-fn a_log_that_is_not_there_is_an_error() {
+fn missing_log_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let error = verify(&directory.path().join("audit.jsonl")).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);

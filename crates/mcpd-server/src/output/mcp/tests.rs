@@ -70,7 +70,7 @@ fn check_resource(output: &str, expected: &str) {
 }
 
 #[test]
-fn a_tool_gives_content() {
+fn tool_output_becomes_content() {
     check_tool(
         r#"{"content": [{"type": "text", "text": "a", "annotations": {"priority": 1}}, {"type": "image", "data": "iVBORw==", "mimeType": "image/png"}], "isError": true, "_meta": {"a/b": 1}}"#,
         r#"{"content":[{"type":"text","text":"a","annotations":{"priority":1}},{"type":"image","data":"iVBORw==","mimeType":"image/png"}],"isError":true,"_meta":{"a/b":1}}"#,
@@ -79,7 +79,7 @@ fn a_tool_gives_content() {
 }
 
 #[test]
-fn structured_content_is_kept_to_the_byte_and_told_as_text() {
+fn structured_content_keeps_its_bytes_and_becomes_text() {
     check_tool(
         r#"{"structuredContent": {"n": 1.50, "big": 123456789012345678901234567890}}"#,
         r#"{"content":[{"type":"text","text":"{\"n\": 1.50, \"big\": 123456789012345678901234567890}"}],"structuredContent":{"n": 1.50, "big": 123456789012345678901234567890},"isError":false}"#,
@@ -91,7 +91,7 @@ fn structured_content_is_kept_to_the_byte_and_told_as_text() {
 }
 
 #[test]
-fn a_script_may_refuse_with_a_code_of_its_own() {
+fn script_may_fail_with_its_own_error_code() {
     check_tool(
         r#"{"error": {"code": 17, "message": "no", "data": null}, "content": []}"#,
         r#"refused {"code":17,"message":"no","data":null}"#,
@@ -115,7 +115,7 @@ fn a_script_may_refuse_with_a_code_of_its_own() {
 }
 
 #[test]
-fn a_script_may_ask() {
+fn script_may_ask_for_input() {
     check_tool(
         r#"{"inputRequests": {"name": {"method": "elicitation/create", "params": {"mode": "url", "message": "Go", "url": "a:b"}}, "roots": {"method": "roots/list"}}, "requestState": [1.0]}"#,
         r#"asks {"name":{"method":"elicitation/create","params":{"mode": "url", "message": "Go", "url": "a:b"}},"roots":{"method":"roots/list"}} with [1.0]"#,
@@ -128,7 +128,7 @@ fn a_script_may_ask() {
 }
 
 #[test]
-fn what_can_not_be_asked_is_a_fault() {
+fn invalid_input_request_is_a_fault() {
     check_tool(
         r#"{"inputRequests": {}}"#,
         "fault: `inputRequests`: nothing is asked",
@@ -148,7 +148,7 @@ fn what_can_not_be_asked_is_a_fault() {
 }
 
 #[test]
-fn a_file_takes_the_place_of_data() {
+fn file_replaces_data() {
     check_tool(
         r#"{"content": [{"type": "image", "path": "chart.png"}, {"type": "audio", "path": "data", "mimeType": "audio/wav"}]}"#,
         r#"{"content":[{"type":"image","data":"iVBORw==","mimeType":"image/png"},{"type":"audio","data":"/w==","mimeType":"audio/wav"}],"isError":false}"#,
@@ -168,7 +168,7 @@ fn a_file_takes_the_place_of_data() {
 }
 
 #[test]
-fn image_has_the_type_that_its_bytes_show() {
+fn image_block_type_follows_its_bytes() {
     let jpeg = r#"{"content":[{"type":"image","data":"/9j/4A==","mimeType":"image/jpeg"}],"isError":false}"#;
     for image in [
         r#""path": "photo.png""#,
@@ -182,7 +182,7 @@ fn image_has_the_type_that_its_bytes_show() {
 }
 
 #[test]
-fn image_that_no_model_reads_becomes_a_resource() {
+fn image_unreadable_by_models_becomes_a_resource() {
     check_tool(
         r#"{"content": [{"type": "image", "path": "logo.svg", "annotations": {"priority": 1}}, {"type": "image", "path": "icon.bmp"}, {"type": "image", "data": "/w==", "mimeType": "image/png"}]}"#,
         r#"{"content":[{"type":"resource","resource":{"uri":"mcpd://content/1","mimeType":"image/svg+xml","text":"<svg/>"},"annotations":{"priority":1}},{"type":"resource","resource":{"uri":"mcpd://content/2","mimeType":"image/bmp","blob":"Qk0AAA=="}},{"type":"resource","resource":{"uri":"mcpd://content/3","mimeType":"application/octet-stream","blob":"/w=="}}],"isError":false}"#,
@@ -211,7 +211,7 @@ fn image_without_bytes_or_type_is_a_fault() {
 }
 
 #[test]
-fn a_file_that_can_not_be_taken_is_named() {
+fn unreadable_file_is_named() {
     check_tool(
         r#"{"content": [{"type": "image", "path": "none.png"}]}"#,
         r#"fault: `content[0]`: the file `none.png` can't be read: No such file or directory (os error 2), in `{"type":"image","path":"none.png"}`"#,
@@ -235,7 +235,7 @@ fn a_file_that_can_not_be_taken_is_named() {
 }
 
 #[test]
-fn files_of_one_result_have_a_bound_together() {
+fn files_of_one_result_are_bounded_together() {
     let directory = tempfile::tempdir().unwrap();
     let most = 9 << 20;
     fs::write(directory.path().join("a.png"), vec![0; most]).unwrap();
@@ -249,7 +249,7 @@ fn files_of_one_result_have_a_bound_together() {
 }
 
 #[test]
-fn output_of_another_shape_says_where_and_what() {
+fn output_of_another_shape_names_member_and_fault() {
     check_tool(
         "",
         "fault: line 1, column 1: expected a JSON value, found the end of the text",
@@ -359,7 +359,7 @@ fn content_that_clients_refuse_is_a_fault() {
 }
 
 #[test]
-fn content_at_its_bounds_is_none() {
+fn content_at_its_bounds_is_accepted() {
     for annotations in [
         r#"{"priority":0}"#,
         r#"{"priority":1}"#,
@@ -381,7 +381,7 @@ fn content_at_its_bounds_is_none() {
 }
 
 #[test]
-fn a_prompt_gives_messages() {
+fn prompt_output_becomes_messages() {
     check_prompt(
         r#"{"description": "d", "messages": [{"role": "assistant", "content": {"type": "text", "text": "a"}}]}"#,
         r#"{"description":"d","messages":[{"role":"assistant","content":{"type":"text","text":"a"}}]}"#,
@@ -389,7 +389,7 @@ fn a_prompt_gives_messages() {
 }
 
 #[test]
-fn a_resource_may_say_how_long_it_keeps() {
+fn resource_output_may_set_its_cache_lifetime() {
     check_resource(
         r#"{"contents": [{"text": "a"}], "ttlMs": 1000, "cacheScope": "public"}"#,
         r#"{"contents":[{"uri":"notes://today","text":"a"}],"ttlMs":1000,"cacheScope":"public"}"#,

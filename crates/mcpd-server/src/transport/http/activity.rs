@@ -89,7 +89,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_ceases_when_no_request_has_been_open_for_too_long() {
+    async fn idle_timeout_starts_when_no_request_is_open() {
         let start = Instant::now();
         let activity = Activity::new(start, 10 * SECOND);
         activity.wait_until_idle().await;

@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_token_is_somebodys_until_it_is_replaced() {
+    fn token_belongs_to_its_principal_until_replaced() {
         let token = |secret, name| Token::new(secret, Principal::new(name));
         let auth = Auth::tokens([token("one", "alice"), token("two", "bob")]);
         let identify = |credentials: Option<&str>| {
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_known_by_its_hash() {
+    fn certificate_is_known_by_its_hash() {
         let hash: Hash = Sha256::digest("a certificate").into();
         let hex = random_id::hex(&hash);
         let with_colons: Vec<_> = (0..hex.len())
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_with_too_many_wrong_tokens_has_to_wait() {
+    fn rate_limit_delays_addresses_with_wrong_tokens() {
         let failures = Failures::default();
         let address = |last| IpAddr::from([127, 0, 0, last]);
         for _ in 0..MAX_FAILURES {

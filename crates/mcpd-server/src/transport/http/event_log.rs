@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn event_id_is_read_as_it_is_written() {
+    fn event_id_round_trips() {
         let id = EventId {
             stream: 0xab,
             sequence: 7,
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_is_read_after_any_of_its_events() {
+    fn stream_is_readable_after_any_of_its_events() {
         let log = EventLog::new(1000);
         let (one, other) = (
             log.open(StreamKind::Listening),
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_events_give_way_to_new_ones() {
+    fn oldest_events_are_dropped_first() {
         let log = EventLog::new(3 * (EVENT_OVERHEAD + SMALL.len()));
         let stream = log.open(StreamKind::Listening);
         for sequence in 1..=5 {
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_that_was_read_to_its_end_is_finished() {
+    fn fully_read_stream_is_finished() {
         let log = EventLog::new(1000);
         let stream = log.open(StreamKind::Answer(None));
         write(&log, stream, 1, SMALL, true);
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_to_listen_on_is_opened_again_where_it_ended() {
+    fn listening_stream_is_reopened_at_its_end() {
         let log = EventLog::new(1000);
         let stream = log.open(StreamKind::Listening);
         let (first, receiver) = reader();
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn reader_gives_way_to_the_next() {
+    fn reader_is_replaced_by_the_next() {
         let log = EventLog::new(1000);
         let stream = log.open(StreamKind::Answer(None));
         let (first, _) = reader();

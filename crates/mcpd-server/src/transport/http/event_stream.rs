@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_a_percentage_where_the_whole_is_known() {
+    fn progress_with_total_is_a_percentage() {
         let progress = |params| notification("notifications/progress", &params);
         check(
             &progress(json!({"progressToken": 1, "progress": 3, "total": 6, "message": "working"})),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_and_logged_is_output() {
+    fn printed_and_logged_lines_are_output_events() {
         let log = |params| notification("notifications/message", &params);
         check(
             &log(json!({"level": "warning", "data": "hot"})),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn every_ending_is_complete() {
+    fn every_ending_has_a_complete_event() {
         let result =
             |failed: bool| json!({"content": [{"type": "text", "text": "t"}], "isError": failed});
         check(
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_needs_more_than_there_is_here_is_told_as_such() {
+    fn tool_that_needs_missing_capabilities_is_an_error_event() {
         let check = |required: Value, message: &str| {
             let error = json!({"code": -32021, "message": "no", "data": {"requiredCapabilities": required}});
             let expected = json!({"message": message, "code": -32021});
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_passed_on_as_it_is() {
+    fn result_is_passed_on_byte_for_byte() {
         let written = |failed: bool, value: &str| {
             let result = format!(
                 r#"{{"content":[{{"type":"text","text":"t"}}],"structuredContent":{value},"isError":{failed}}}"#
@@ -388,10 +388,10 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_an_object_and_sent_as_they_are() {
-        let call = |body| call("a", body, &TraceContext::default());
+    fn arguments_are_an_object_and_keep_their_bytes() {
+        let call = |body| call_params("a", body, &TraceContext::default());
         assert!(call(b"[]").is_none() && call(b"{").is_none());
-        let sent = call_params(b" {\"n\": 1.50} ").unwrap();
+        let sent = call(b" {\"n\": 1.50} ").unwrap();
         assert!(sent.get().contains("\"arguments\":{\"n\": 1.50}"));
         assert!(call(b"").unwrap().get().contains("\"arguments\":{}"));
     }

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_answer_overtakes_no_notification() {
+    async fn response_follows_all_notifications() {
         const MANY: usize = 200;
         let (outbox, notifications) = mpsc::channel(MANY);
         for _ in 0..MANY {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_quiet_stream_shows_that_it_is_alive() {
+    async fn keep_alive_comment_is_sent_on_a_quiet_stream() {
         let (_outbox, notifications) = mpsc::channel(1);
         let mut events = Events::new(None, notifications, Box::pin(std::future::pending()));
         let opened = Instant::now();

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_hosts_are_served() {
+    fn hosts_must_be_known() {
         for host in [
             "localhost",
             "LOCALHOST:43210",
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_own_and_listed_origins_are_served() {
+    fn origins_must_be_own_or_listed() {
         check("localhost:43210", Some("http://localhost:43210"), None);
         check("[::1]:43210", Some("http://[::1]:43210"), None);
         check("localhost:43210", Some("https://app.example"), None);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn one_host_is_needed() {
+    fn host_header_must_be_single() {
         let none = Request::builder().uri("/mcp");
         let two = Request::builder()
             .uri("/mcp")
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_must_be_exact() {
+    fn token_must_match_exactly() {
         #[track_caller]
         fn check(values: &[&str], allowed: bool) {
             check_credentials(values, None, allowed.then_some("agent"));
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_counts_where_no_token_is_shown() {
+    fn certificate_counts_without_a_token() {
         check_credentials(&[], Some(&CERTIFICATE), Some("robot"));
         check_credentials(&[], Some(&[8; 32]), None);
         check_credentials(&["Bearer secret"], Some(&CERTIFICATE), Some("agent"));

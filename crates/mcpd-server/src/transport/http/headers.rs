@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_be_encoded() {
+    fn name_header_may_be_encoded() {
         check_name("math/add", "math/add", true);
         check_name(" math/add ", "math/add", true);
         check_name("=?base64?Z3LDvMOfZQ==?=", "grüße", true);

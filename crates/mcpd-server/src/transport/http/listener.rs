@@ -180,7 +180,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn what_is_accepted_is_watched() {
+    async fn accepted_sockets_have_keep_alive() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         enable_keep_alive(&listener).unwrap();
         let address = listener.local_addr().unwrap();

@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn first_bytes_are_looked_at_and_left() {
+    async fn first_bytes_are_peeked_at_only() {
         for (first, is_http1) in [
             ("GET /", true),
             ("POST", true),

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_it_is_one_line_however_large() {
+    fn joined_response_is_one_line() {
         for size in [16, MIN_UNCOPIED] {
             let result = format!("{{\r\n\"text\":\"{}\"}}", "x".repeat(size));
             let response = Pieces::response(&RequestId::from(7), result.into());
@@ -108,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn a_small_result_is_sent_in_one_piece() {
+    fn small_result_is_sent_in_one_piece() {
         check(MIN_UNCOPIED - 1, 1);
     }
 
     #[test]
-    fn a_large_result_is_sent_from_where_it_is_kept() {
+    fn large_result_is_sent_without_a_copy() {
         check(MIN_UNCOPIED, 3);
     }
 }

@@ -645,7 +645,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_for_who_accepts_them() {
+    fn event_stream_requires_the_accept_header() {
         #[track_caller]
         fn check(accept: &[&'static str], expected: bool) {
             let values = accept.iter().map(|value| HeaderValue::from_static(value));
@@ -707,7 +707,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_with_the_runtime_is_not_taken_for_answered() {
+    fn task_cancelled_with_the_runtime_stays_pending() {
         let runtime = Runtime::new().expect("a runtime");
         let mut outcome = Box::pin(task_output(runtime.spawn(pending::<()>())));
         drop(runtime);

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn stream_that_is_not_read_holds_its_writer_back() {
+    async fn backpressure_reaches_the_writer_of_an_unread_stream() {
         let log = Arc::new(EventLog::new(1 << 20));
         let (outbox, notifications) = Outbox::new();
         let mut events = endless(&log, notifications);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn stream_without_a_reader_is_written_all_the_same() {
+    async fn stream_without_a_reader_is_still_written() {
         let log = Arc::new(EventLog::new(1 << 20));
         let (outbox, notifications) = Outbox::new();
         drop(endless(&log, notifications));

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_longest_unused_gives_way() {
+    fn longest_unused_session_is_evicted() {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let owner = Principal::new("owner");
         let open = || {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_use_gives_way_to_nobody_of_the_same_name() {
+    fn session_in_use_is_not_evicted_for_its_owner() {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let metrics = Metrics::new();
         let open = |owner: &Principal| {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_over_when_it_was_not_in_use_for_long() {
+    fn idle_timeout_ends_a_session() {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let owner = Principal::new("owner");
         let session = Session::new(introduction(), &owner, &subscribers);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_loses_one_because_another_opens_many() {
+    fn session_is_evicted_from_the_owner_with_most() {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let metrics = Metrics::new();
         let open = |owner: &Principal| {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_at_the_session_of_another() {
+    fn session_of_another_principal_is_unreachable() {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
         let session = Session::new(introduction(), &alice, &subscribers);

@@ -190,7 +190,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_is_given_up_when_it_is_not_taken() {
+    async fn write_timeout_cancels_an_unread_response() {
         let progress = ReadProgress::default();
         let (sender, mut parts) = mpsc::channel::<Bytes>(1);
         let frames = futures_util::stream::poll_fn(move |cx| {

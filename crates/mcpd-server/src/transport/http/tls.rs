@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_and_its_key_are_needed() {
+    fn certificate_and_key_are_required() {
         let ((certificate, key), (_, other_key)) = (issued(), issued());
         let identity = |certificate: &str, key: &str| Identity::new(certificate, key);
         check(&identity(&certificate, &key), None);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn authorities_of_clients_are_certificates() {
+    fn client_authorities_must_be_certificates() {
         let (certificate, key) = issued();
         let with = |clients| Identity {
             clients,

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_fetched_without_tls_or_from_where_only_the_server_gets() {
+    fn fetch_requires_tls_and_a_public_address() {
         for url in [
             "https://auth.example.com/a?b",
             "https://8.8.8.8/",
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_has_named_may_be_anywhere() {
+    fn configured_host_may_have_any_address() {
         let named = fetched("https://10.1.2.3/").unwrap();
         let resolver = Resolver::new(&named);
         assert!(resolver.allows(&named));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_is_found_only_where_it_may_be() {
+    async fn resolver_filters_addresses() {
         let resolve = async |named: &str, name: &str| {
             let resolver = Resolver::new(&parse_fetch_url(named).unwrap());
             resolver.resolve(name.parse().unwrap()).await.is_ok()

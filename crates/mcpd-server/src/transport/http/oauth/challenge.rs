@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_says_where_to_go_and_what_for() {
+    fn challenge_names_metadata_and_scope() {
         #[track_caller]
         fn check(oauth: &OAuth, problem: Problem<'_>, expected: &str) {
             assert_eq!(oauth.challenge(problem, HERE), expected);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_where_clients_look_for_it() {
+    fn metadata_is_served_at_well_known_paths() {
         let oauth = oauth().resource("https://tools.example/a/mcp").unwrap();
         for path in ["", "/mcp", "/a/mcp"] {
             let metadata = oauth
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_is_a_plain_url() {
+    fn resource_url_must_be_plain() {
         for wrong in [
             "",
             "tools.example",
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_has_a_name_that_fits_in_a_header() {
+    fn scope_name_must_fit_in_a_header() {
         for wrong in ["", "a b", "a\"", "a\\", "é", "a\n"] {
             assert!(
                 Scope::new(wrong, CallPattern::default()).is_err(),

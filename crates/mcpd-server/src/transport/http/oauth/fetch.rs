@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_is_looked_for_where_oauth_and_openid_have_it() {
+    fn metadata_is_searched_at_oauth_and_openid_paths() {
         #[track_caller]
         fn check(issuer: &str, expected: &[&str]) {
             let places = places(issuer).unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_of_the_issuer_and_names_where_keys_may_be() {
+    fn metadata_must_name_the_issuer_and_a_permitted_key_url() {
         let keys = |issuer: &str, keys: &str| {
             let metadata = json!({"issuer": issuer, "jwks_uri": keys}).to_string();
             keys_of("https://auth.example", metadata.as_bytes()).is_ok()
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_metadata_of_the_issuer_is_passed_over() {
+    async fn foreign_metadata_is_skipped() {
         for elsewhere in [
             "<!doctype html>",
             "{}",
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_used_as_long_as_their_issuer_says_within_bounds() {
+    fn key_lifetime_follows_cache_control_within_bounds() {
         assert_eq!(age(""), DEFAULT_AGE);
         assert_eq!(age("public, max-age=300"), Duration::from_secs(300));
         assert_eq!(age("max-age=0"), MIN_AGE);

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_for_the_algorithms_of_its_kind_and_for_those_it_names() {
+    fn key_algorithms_follow_kind_and_declaration() {
         #[track_caller]
         fn check(key: &Value, expected: &[Algorithm]) {
             let keys = set(std::slice::from_ref(key));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_found_by_its_name_or_because_it_is_the_only_one() {
+    fn key_is_found_by_id_or_if_it_is_the_only_one() {
         let keys = set(&[
             json!({"kid": "a"}),
             json!({"kid": "../../etc/passwd", "kty": "RSA"}),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_set_of_keys_is_refused() {
+    fn malformed_key_set_is_refused() {
         for wrong in ["", "[]", "{}", r#"{"keys": 1}"#] {
             assert!(Keys::parse(wrong.as_bytes()).is_err(), "{wrong}");
         }

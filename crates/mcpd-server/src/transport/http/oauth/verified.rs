@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_known_until_it_expires_and_never_too_many_are() {
+    fn verified_tokens_expire_and_are_bounded() {
         let verified = VerifiedTokens::default();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let insert = |token: &str, expires| {
