@@ -293,11 +293,11 @@ mod tests {
     }
 
     /// Returns those of the outputs `0`, `1`, … that the caller can read in this session.
-    fn found(archive: &Archive, session: Option<&Arc<Session>>) -> Vec<usize> {
-        found_by(archive, &Principal::new("ada"), session)
+    fn find_outputs(archive: &Archive, session: Option<&Arc<Session>>) -> Vec<usize> {
+        find_outputs_of(archive, &Principal::new("ada"), session)
     }
 
-    fn found_by(
+    fn find_outputs_of(
         archive: &Archive,
         principal: &Principal,
         session: Option<&Arc<Session>>,
@@ -312,9 +312,9 @@ mod tests {
         let session = session();
         put(&archive, "0", Some(&session), &Bytes::new());
         put(&archive, "1", None, &Bytes::new());
-        let found_by = |name| found_by(&archive, &Principal::new(name), Some(&session));
-        assert_eq!(found_by("ada"), [0, 1]);
-        assert!(found_by("grace").is_empty());
+        let found_by = |name| find_outputs_of(&archive, &Principal::new(name), Some(&session));
+        assert_eq!(find_outputs_of("ada"), [0, 1]);
+        assert!(find_outputs_of("grace").is_empty());
     }
 
     #[tokio::test]
@@ -323,11 +323,11 @@ mod tests {
         let (owner, other) = (session(), session());
         put(&archive, "0", Some(&owner), &Bytes::new());
         put(&archive, "1", None, &Bytes::new());
-        assert_eq!(found(&archive, Some(&owner)), [0, 1]);
-        assert_eq!(found(&archive, Some(&other)), [1]);
-        assert_eq!(found(&archive, None), [1]);
+        assert_eq!(find_outputs(&archive, Some(&owner)), [0, 1]);
+        assert_eq!(find_outputs(&archive, Some(&other)), [1]);
+        assert_eq!(find_outputs(&archive, None), [1]);
         drop(owner);
-        assert_eq!(found(&archive, None), [1]);
+        assert_eq!(find_outputs(&archive, None), [1]);
         assert_eq!(lock(&archive.state).entries.len(), 1);
     }
 
@@ -338,7 +338,7 @@ mod tests {
             put(&archive, &uri.to_string(), None, &Bytes::new());
         }
         let newest: Vec<_> = (2..MAX_OUTPUTS + 2).collect();
-        assert_eq!(found(&archive, None), newest);
+        assert_eq!(find_outputs(&archive, None), newest);
     }
 
     #[tokio::test]
@@ -348,9 +348,9 @@ mod tests {
         for uri in 0..4 {
             put(&archive, &uri.to_string(), None, &quarter);
         }
-        assert_eq!(found(&archive, None), [0, 1, 2, 3]);
+        assert_eq!(find_outputs(&archive, None), [0, 1, 2, 3]);
         put(&archive, "4", None, &Bytes::from_static(b"x"));
-        assert_eq!(found(&archive, None), [1, 2, 3, 4]);
+        assert_eq!(find_outputs(&archive, None), [1, 2, 3, 4]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -212,7 +212,7 @@ fn describe_ending(ending: Ending) -> String {
 mod tests {
     use super::*;
 
-    fn captured(text: &str) -> Captured {
+    fn capture(text: &str) -> Captured {
         let mut captured = Captured::default();
         captured.head = text.to_owned().into();
         captured.total_bytes = text.len() as u64;
@@ -222,7 +222,7 @@ mod tests {
     /// Checks the answer or the reason for these outputs and this exit code.
     #[track_caller]
     fn check(stdout: &str, stderr: &str, code: i32, expected: Result<&str, &str>) {
-        let read = read(&captured(stdout), &captured(stderr), Ending::Exited(code));
+        let read = read(&capture(stdout), &capture(stderr), Ending::Exited(code));
         let result = read.map(|answer| answer.result.map(|result| result.get().to_owned()));
         let result = result.map_err(|no_answer| no_answer.reason);
         assert_eq!(

@@ -12,10 +12,10 @@ use prometheus::{Counter, Gauge};
 const TICKS_PER_SECOND: f64 = 100.0;
 
 pub(super) fn families() -> Vec<MetricFamily> {
-    scraped().unwrap_or_default()
+    read_process().unwrap_or_default()
 }
 
-fn scraped() -> Option<Vec<MetricFamily>> {
+fn read_process() -> Option<Vec<MetricFamily>> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     // The second field is a name that may have spaces; the rest begins with the third.

@@ -32,7 +32,7 @@ fn err(relay: &Relay<'_>, line: &str) {
 }
 
 /// Received messages: `LEVEL text` of the log, `NUMBER/TOTAL text` of progress.
-fn received(messages: &mut mpsc::Receiver<Bytes>) -> Vec<String> {
+fn receive_all(messages: &mut mpsc::Receiver<Bytes>) -> Vec<String> {
     let mut received = Vec::new();
     while let Ok(message) = messages.try_recv() {
         let message: Value = serde_json::from_slice(&message).unwrap();
@@ -60,15 +60,15 @@ async fn command_lines_are_sent_while_it_runs() {
         sleep(Duration::from_secs(1)).await;
         out(&relay, "one");
         sleep(FIRST_LINES_DELAY + MILLIS_100).await;
-        assert_eq!(received(&mut messages), ["info one", "1 one"]);
+        assert_eq!(receive_all(&mut messages), ["info one", "1 one"]);
         err(&relay, "two\r");
         out(&relay, "");
         sleep(MILLIS_100).await;
-        assert_eq!(received(&mut messages), ["info two", "2 two"]);
+        assert_eq!(receive_all(&mut messages), ["info two", "2 two"]);
         out(&relay, "three");
     };
     relay.relay_while(pin!(run)).await;
-    assert_eq!(received(&mut messages), ["info three", "3 three"]);
+    assert_eq!(receive_all(&mut messages), ["info three", "3 three"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +81,7 @@ async fn short_run_sends_no_lines() {
             sleep(MILLIS_100).await;
         }))
         .await;
-    assert_eq!(received(&mut messages), [""; 0]);
+    assert_eq!(receive_all(&mut messages), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +92,7 @@ async fn line_rate_limit_sends_the_last_and_counts_the_others() {
             out(&relay, &line.to_string());
         }
         sleep(FIRST_LINES_DELAY + MILLIS_100).await;
-        let first = received(&mut messages);
+        let first = receive_all(&mut messages);
         assert_eq!(first.len(), 2 * MAX_LINES_PER_WINDOW);
         assert_eq!(first[0], "info [… 980 lines] 981");
         assert_eq!(first[39], "20 1000");
@@ -100,9 +100,9 @@ async fn line_rate_limit_sends_the_last_and_counts_the_others() {
             out(&relay, &line.to_string());
         }
         sleep(WINDOW / 2).await;
-        assert_eq!(received(&mut messages), [""; 0]);
+        assert_eq!(receive_all(&mut messages), [""; 0]);
         sleep(WINDOW / 2).await;
-        let second = received(&mut messages);
+        let second = receive_all(&mut messages);
         assert_eq!(second.len(), 2 * MAX_LINES_PER_WINDOW);
         assert_eq!(second[1], "21 [… 80 lines] 1081");
     };
@@ -130,7 +130,7 @@ async fn script_progress_keeps_its_numbers() {
         "info printed",
         "2/3 ",
     ];
-    assert_eq!(received(&mut messages), expected);
+    assert_eq!(receive_all(&mut messages), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,7 +142,7 @@ async fn structured_stdout_is_not_sent_by_line() {
         sleep(FIRST_LINES_DELAY + MILLIS_100).await;
     };
     relay.relay_while(pin!(run)).await;
-    assert_eq!(received(&mut messages), ["info reading"]);
+    assert_eq!(receive_all(&mut messages), ["info reading"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,14 +154,17 @@ async fn heartbeat_breaks_long_silence() {
             "1e-6 still running after 10 s",
             "2e-6 still running after 20 s",
         ];
-        assert_eq!(received(&mut messages), beats);
+        assert_eq!(receive_all(&mut messages), beats);
         err(&relay, "PROGRESS 3/10 third");
         sleep(Duration::from_secs(11)).await;
-        assert_eq!(received(&mut messages), ["3/10 third", "3.000001/10 third"]);
+        assert_eq!(
+            receive_all(&mut messages),
+            ["3/10 third", "3.000001/10 third"]
+        );
         err(&relay, "PROGRESS 4/10");
     };
     relay.relay_while(pin!(run)).await;
-    assert_eq!(received(&mut messages), ["4/10 "]);
+    assert_eq!(receive_all(&mut messages), ["4/10 "]);
 }
 
 /// Covers a script that restarts its numbers, and one that repeats a number.
@@ -175,7 +178,7 @@ async fn stagnant_progress_does_not_delay_the_heartbeat() {
             err(&relay, "PROGRESS 1/5 again");
         }
         assert_eq!(
-            received(&mut messages),
+            receive_all(&mut messages),
             ["3/10 waiting", "3.000001/5 again"]
         );
     };
@@ -193,7 +196,7 @@ fn long_stderr_line_is_one_message() {
     relay.relay_line(Stream::Stderr, b"PROGRESS 5", true);
     err(&relay, "ERROR end");
     err(&relay, "next");
-    assert_eq!(received(&mut messages), ["warning begin …", "info next"]);
+    assert_eq!(receive_all(&mut messages), ["warning begin …", "info next"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,5 +216,5 @@ async fn long_line_is_cut() {
         "info next".to_owned(),
         "2 next".to_owned(),
     ];
-    assert_eq!(received(&mut messages), expected);
+    assert_eq!(receive_all(&mut messages), expected);
 }

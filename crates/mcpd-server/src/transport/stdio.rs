@@ -320,7 +320,7 @@ impl LineReader {
         };
         self.runtime
             .block_on(connection.deliver(line))
-            .or_else(gone)
+            .or_else(broken_pipe)
     }
 
     fn answer(&self, answer: Bytes) -> io::Result<()> {
@@ -329,7 +329,7 @@ impl LineReader {
         };
         self.runtime
             .block_on(connection.outbox().send(answer))
-            .or_else(gone)
+            .or_else(broken_pipe)
     }
 
     fn too_long(&self) -> Bytes {
@@ -437,7 +437,7 @@ impl<W: Write> Write for ProgressWriter<W> {
     }
 }
 
-fn gone(_: Closed) -> io::Result<()> {
+fn broken_pipe(_: Closed) -> io::Result<()> {
     Err(io::ErrorKind::BrokenPipe.into())
 }
 

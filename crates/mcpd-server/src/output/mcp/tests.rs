@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn shown<R: Serialize>(read: Result<RunResult<R>, OutputError>) -> String {
+fn format_result<R: Serialize>(read: Result<RunResult<R>, OutputError>) -> String {
     match read {
         Ok(RunResult::Complete(result)) => serde_json::to_string(&result).unwrap(),
         Ok(RunResult::Refused(error)) => {
@@ -40,7 +40,7 @@ fn check_tool(output: &str, expected: &str) {
     let directory = directory();
     let mut files = EmbeddedFiles::new(directory.path());
     assert_eq!(
-        shown(read(output.as_bytes(), |object| tool(object, &mut files))),
+        format_result(read(output.as_bytes(), |object| tool(object, &mut files))),
         expected
     );
 }
@@ -50,7 +50,7 @@ fn check_prompt(output: &str, expected: &str) {
     let directory = directory();
     let mut files = EmbeddedFiles::new(directory.path());
     assert_eq!(
-        shown(read(output.as_bytes(), |object| prompt(object, &mut files))),
+        format_result(read(output.as_bytes(), |object| prompt(object, &mut files))),
         expected
     );
 }
@@ -60,7 +60,7 @@ fn check_resource(output: &str, expected: &str) {
     let directory = directory();
     let mut files = EmbeddedFiles::new(directory.path());
     assert_eq!(
-        shown(read(output.as_bytes(), |object| resource(
+        format_result(read(output.as_bytes(), |object| resource(
             object,
             &mut files,
             "notes://today"

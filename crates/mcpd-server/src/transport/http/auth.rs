@@ -303,7 +303,8 @@ fn owner(tokens: &[Token], token: &[u8]) -> Option<Principal> {
     owner
 }
 
-/// Rate limit: maximum number of wrong tokens per address in [`FAILURE_WINDOW`] before it has to wait.
+/// Rate limit: maximum number of wrong tokens per address in [`FAILURE_WINDOW`] before it has to
+/// wait.
 const MAX_FAILURES: u32 = 10;
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
 /// Maximum number of addresses remembered.

@@ -295,7 +295,7 @@ impl Router {
                 head.respond(notifications, answer, resumable).await
             }
             Ok(Reply::Ready(answers)) => WholeResponse::ok(answers).into(),
-            Ok(Reply::Nothing) => reply::accepted(),
+            Ok(Reply::Nothing) => reply::accepted_response(),
             Err(error) => reply::error(StatusCode::BAD_REQUEST, None, &error),
         }
     }
@@ -304,7 +304,7 @@ impl Router {
         match self.conversation(head) {
             Ok(visit) => {
                 visit.inflight.apply_notification(notification);
-                reply::accepted()
+                reply::accepted_response()
             }
             Err(response) => *response,
         }
@@ -315,7 +315,7 @@ impl Router {
         match self.find_conversation(head.headers, &head.client.principal) {
             Ok(Some(visit)) => {
                 visit.session.questions.accept_response(response);
-                reply::accepted()
+                reply::accepted_response()
             }
             Ok(None) => reply::error(
                 StatusCode::BAD_REQUEST,
@@ -365,7 +365,7 @@ impl Router {
     ///
     /// # Errors
     ///
-    /// See [`named`](Self::named), and the response for an unknown revision.
+    /// See [`find_conversation`](Self::find_conversation), and the response for an unknown revision.
     fn conversation(&self, head: &PostHead<'_>) -> Result<Visit, RefusedResponse> {
         if let Some(visit) = self.find_conversation(head.headers, &head.client.principal)? {
             return Ok(visit);
@@ -377,7 +377,7 @@ impl Router {
             &head.client.principal,
             self.server.subscribers(),
         );
-        Ok(Visit::unstored(session))
+        Ok(Visit::for_one_request(session))
     }
 
     /// Returns the context of a peer, and the queue of notifications for its response.

@@ -143,7 +143,7 @@ pub(super) fn without_body(response: Response<Body>) -> Response<Body> {
 }
 
 /// Responds with 202 and no body.
-pub(super) fn accepted() -> Response<Body> {
+pub(super) fn accepted_response() -> Response<Body> {
     text(StatusCode::ACCEPTED, "")
 }
 

@@ -171,7 +171,7 @@ impl Usage {
 
 impl Visit {
     /// Creates a visit to a conversation for one request alone.
-    pub(super) fn unstored(session: Session) -> Self {
+    pub(super) fn for_one_request(session: Session) -> Self {
         Self {
             conversation: Conversation::new(session, Arc::default()),
             usage: None,

@@ -73,15 +73,15 @@ impl Streams {
     ) -> Response<Body> {
         let connection = self.connection(parts.uri.query().unwrap_or_default());
         let Some(connection) = connection.filter(|found| found.principal() == principal) else {
-            return gone();
+            return stream_gone();
         };
         let (body, reservation) = match body_reader.read(principal, &parts.headers, body).await {
             Ok(read) => read,
             Err(response) => return *response,
         };
         match connection.deliver_from(principal, reservation, &body).await {
-            Ok(()) => reply::accepted(),
-            Err(_) => gone(),
+            Ok(()) => reply::accepted_response(),
+            Err(_) => stream_gone(),
         }
     }
 
@@ -93,7 +93,7 @@ impl Streams {
     }
 }
 
-fn gone() -> Response<Body> {
+fn stream_gone() -> Response<Body> {
     reply::text(
         StatusCode::NOT_FOUND,
         "there is no such stream; open one with GET /sse",

@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    fn issued() -> (String, String) {
+    fn issue_certificate() -> (String, String) {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         (cert.pem(), signing_key.serialize_pem())
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn certificate_and_key_are_required() {
-        let ((certificate, key), (_, other_key)) = (issued(), issued());
+        let ((certificate, key), (_, other_key)) = (issue_certificate(), issue_certificate());
         let identity = |certificate: &str, key: &str| Identity::new(certificate, key);
         check(&identity(&certificate, &key), None);
         check(&identity(&format!("{certificate}{key}"), &key), None);
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn client_authorities_must_be_certificates() {
-        let (certificate, key) = issued();
+        let (certificate, key) = issue_certificate();
         let with = |clients| Identity {
             clients,
             ..Identity::new(&*certificate, &*key)
