@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use mcpd_server::transport::http::{ClientCertificates, Identity, Tls};
+use mcpd_server::transport::http::{ClientCertificates, TlsIdentity, Tls};
 
 use crate::args::Certificates as Demand;
 use crate::signals::Reload;
@@ -26,11 +26,11 @@ pub(crate) struct CertificateFiles {
 }
 
 impl CertificateFiles {
-    fn read(&self) -> anyhow::Result<Identity> {
+    fn read(&self) -> anyhow::Result<TlsIdentity> {
         let read = |path: &Path| {
             fs::read(path).with_context(|| format!("read the file `{}`", path.display()))
         };
-        let mut identity = Identity::new(read(&self.certificate)?, read(&self.key)?);
+        let mut identity = TlsIdentity::new(read(&self.certificate)?, read(&self.key)?);
         if let Some((path, demand)) = &self.clients {
             identity.clients = match demand {
                 Demand::Optional => ClientCertificates::Optional(read(path)?),
@@ -40,7 +40,7 @@ impl CertificateFiles {
         Ok(identity)
     }
 
-    fn tls(&self, identity: &Identity) -> anyhow::Result<Tls> {
+    fn tls(&self, identity: &TlsIdentity) -> anyhow::Result<Tls> {
         Tls::new(identity).with_context(|| format!("serve `{}`", self.certificate.display()))
     }
 }
@@ -50,7 +50,7 @@ impl CertificateFiles {
 pub(crate) struct TlsCertificates {
     files: CertificateFiles,
     /// Content of the files at the last poll, valid or not.
-    seen: Option<Identity>,
+    seen: Option<TlsIdentity>,
     tls: Tls,
 }
 
@@ -93,7 +93,7 @@ impl TlsCertificates {
 
     /// Replaces the certificate if the files are valid and new. Reports invalid files once, and on
     /// every explicit reload.
-    fn refresh(&mut self, read: anyhow::Result<Identity>, is_asked: bool) {
+    fn refresh(&mut self, read: anyhow::Result<TlsIdentity>, is_asked: bool) {
         let found = read.as_ref().ok().cloned();
         let is_new = found != self.seen;
         self.seen = found;

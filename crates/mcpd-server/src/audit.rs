@@ -28,7 +28,7 @@ mod writer;
 
 pub(crate) use arguments::{has_secrets, is_secret};
 use files::LogFiles;
-pub use reader::{Fault, FaultKind, Line, Records, Verified, verify};
+pub use reader::{FaultKind, Line, LogFault, Records, Verified, verify};
 use writer::{QueuedRecord, WriterState};
 
 /// Longest time the last handle waits for the records that are still to be written.

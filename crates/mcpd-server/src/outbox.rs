@@ -25,16 +25,16 @@ pub(crate) enum Outbox {
         queue: mpsc::Sender<Bytes>,
         space: Arc<Semaphore>,
     },
-    Listener(Listener),
+    Listener(OutboxListener),
 }
 
 type Listen = dyn Fn(&[u8]) + Send + Sync;
 
 /// Callback that receives each message as it is made.
 #[derive(Clone)]
-pub(crate) struct Listener(Arc<Listen>);
+pub(crate) struct OutboxListener(Arc<Listen>);
 
-impl fmt::Debug for Listener {
+impl fmt::Debug for OutboxListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Listener")
     }
@@ -55,7 +55,7 @@ impl Outbox {
 
     /// Creates an outbox that passes messages to `listener`, each before the next is made.
     pub(crate) fn to(listener: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
-        Self::Listener(Listener(Arc::new(listener)))
+        Self::Listener(OutboxListener(Arc::new(listener)))
     }
 
     /// Creates an outbox that is closed.
@@ -76,7 +76,7 @@ impl Outbox {
     pub(crate) async fn send(&self, message: Bytes) -> Result<(), Closed> {
         let (queue, space) = match self {
             Self::Queue { queue, space } => (queue, space),
-            Self::Listener(Listener(listener)) => {
+            Self::Listener(OutboxListener(listener)) => {
                 listener(&message);
                 return Ok(());
             }
@@ -99,7 +99,7 @@ impl Outbox {
                 let space = Arc::clone(space).try_acquire_many_owned(cost(&message));
                 space.is_ok_and(|space| enqueue(queue, message, space).is_ok())
             }
-            Self::Listener(Listener(listener)) => {
+            Self::Listener(OutboxListener(listener)) => {
                 listener(&message);
                 true
             }

@@ -31,7 +31,7 @@ pub(super) struct Recorder<'a> {
 
 /// Members worth recording in the parameters of the three methods.
 #[derive(Default, Deserialize)]
-struct CallParams<'a> {
+struct ParamsToRecord<'a> {
     name: Option<String>,
     uri: Option<String>,
     #[serde(borrow)]
@@ -112,7 +112,7 @@ impl Recorder<'_> {
         spec: Option<&ScriptSpec>,
         is_uri_made: bool,
     ) -> Box<RawValue> {
-        let given: CallParams<'_> = params.parse().unwrap_or_default();
+        let given: ParamsToRecord<'_> = params.parse().unwrap_or_default();
         let recorded = RecordedParams {
             name: given
                 .name

@@ -182,13 +182,13 @@ pub struct Verified {
     /// unchanged.
     pub hash: String,
     /// Detected faults, 100 at most.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<LogFault>,
 }
 
 /// Fault in a log, with its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Fault {
+pub struct LogFault {
     /// File.
     pub file: PathBuf,
     /// Line number.
@@ -271,7 +271,7 @@ pub fn verify(file: &Path) -> io::Result<Verified> {
         if let Some(kind) = kind
             && verified.faults.len() < MAX_FAULTS
         {
-            verified.faults.push(Fault {
+            verified.faults.push(LogFault {
                 file: line.file,
                 line: line.number,
                 kind,

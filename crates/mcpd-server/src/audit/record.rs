@@ -30,7 +30,7 @@ pub(super) struct Record<'a> {
     pub(super) error: Option<&'a str>,
     pub(super) event: RecordKind,
     #[serde(flatten)]
-    pub(super) caller: Option<Caller<'a>>,
+    pub(super) caller: Option<RecordedCaller<'a>>,
     #[serde(flatten)]
     pub(super) details: Details<'a>,
     pub(super) pid: u32,
@@ -50,7 +50,7 @@ pub(super) enum RecordKind {
 
 /// Sender of a request, and its transport.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Caller<'a> {
+pub(super) struct RecordedCaller<'a> {
     pub(super) principal: &'a str,
     pub(super) transport: &'a str,
     /// Name and version that the client claims.

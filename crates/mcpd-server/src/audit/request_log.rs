@@ -24,7 +24,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::arguments::Recorder;
-use super::record::{Caller, Details, Record, RecordKind, RunDetails, this_process};
+use super::record::{Details, Record, RecordKind, RecordedCaller, RunDetails, this_process};
 use super::writer::QueuedRecord;
 use super::{Arguments, Audit, Mode, Options, WRITE_TIMEOUT, outcomes};
 use crate::Server;
@@ -335,7 +335,7 @@ impl AuditedRequest {
             success: error.is_none(),
             error: error.as_deref(),
             event,
-            caller: Some(Caller {
+            caller: Some(RecordedCaller {
                 principal: self.principal.name(),
                 transport: self.transport.name(),
                 client: client.as_deref(),

@@ -87,7 +87,7 @@ use reply::WithoutEnd;
 use router::Router;
 use streams::{GuardedBody, StreamExecutor};
 #[cfg(feature = "tls")]
-pub use tls::{ClientCertificates, Identity, Tls};
+pub use tls::{ClientCertificates, Tls, TlsIdentity};
 
 /// Default maximum number of open connections.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 16 * 1024;

@@ -9,7 +9,7 @@ use hyper::header::{
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 
-use super::reply::{self, Body};
+use super::reply::{self, ResponseBody};
 
 /// Cache lifetime of a preflight response, in seconds.
 const PREFLIGHT_MAX_AGE: HeaderValue = HeaderValue::from_static("600");
@@ -18,7 +18,7 @@ const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, W
 
 /// Answers a preflight request, which has no token yet. An allowed page may send any header:
 /// `Mcp-Param-*` cannot be listed.
-pub(super) fn preflight(parts: &Parts) -> Option<Response<Body>> {
+pub(super) fn preflight(parts: &Parts) -> Option<Response<ResponseBody>> {
     let headers = &parts.headers;
     let is_preflight = parts.method == Method::OPTIONS
         && headers.contains_key(ORIGIN)
@@ -37,7 +37,7 @@ pub(super) fn preflight(parts: &Parts) -> Option<Response<Body>> {
 }
 
 /// Lets the page at `origin` read a response.
-pub(super) fn allow(response: &mut Response<Body>, origin: HeaderValue) {
+pub(super) fn allow(response: &mut Response<ResponseBody>, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);

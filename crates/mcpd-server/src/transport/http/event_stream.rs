@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::events::{self, Events};
 use super::headers;
 use super::post;
-use super::reply::{self, Body};
+use super::reply::{self, ResponseBody};
 use super::router::{self, Client, Router};
 use crate::catalog::ToolNames;
 use crate::connection::Connection;
@@ -41,7 +41,7 @@ impl Router {
         parts: &Parts,
         body: &mut Incoming,
         client: &Client<'_>,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         if parts.method != Method::POST {
             return reply::not_allowed("POST");
         }
@@ -107,7 +107,7 @@ impl Router {
         name: &str,
         connection: &Connection,
         client: &Client<'_>,
-    ) -> Option<Response<Body>> {
+    ) -> Option<Response<ResponseBody>> {
         if let Some(wait) = quota::suggested_delay(error) {
             return Some(reply::too_many(&error.message, wait));
         }

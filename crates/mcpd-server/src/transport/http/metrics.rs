@@ -4,7 +4,7 @@
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 
-use super::reply::{self, Body};
+use super::reply::{self, ResponseBody};
 use super::router::Router;
 use super::{Auth, Listener, Options};
 use crate::{Error, Principal, Server};
@@ -38,7 +38,7 @@ pub async fn serve_metrics(
 }
 
 /// Responds with the current metrics.
-pub(super) fn answer(server: &Server, method: &Method) -> Response<Body> {
+pub(super) fn answer(server: &Server, method: &Method) -> Response<ResponseBody> {
     if !reply::is_read(method) {
         return reply::not_allowed(reply::READ_METHODS);
     }

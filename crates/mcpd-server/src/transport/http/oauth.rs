@@ -20,7 +20,7 @@ mod token;
 mod verified;
 
 pub use issuer::Issuer;
-use token::Claims;
+use token::TokenClaims;
 use verified::VerifiedTokens;
 
 /// Maximum length of a token, in bytes.
@@ -205,7 +205,7 @@ impl OAuth {
         Ok(principal)
     }
 
-    async fn verify_claims(&self, token: &[u8], url: &str) -> Result<Claims, Unidentified> {
+    async fn verify_claims(&self, token: &[u8], url: &str) -> Result<TokenClaims, Unidentified> {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(Unidentified::InvalidToken("the token is too long"));
         }
@@ -221,7 +221,7 @@ impl OAuth {
         token::verify(token, &key, issuer.url(), &audiences).map_err(Unidentified::InvalidToken)
     }
 
-    fn principal_of(&self, claims: &Claims) -> Principal {
+    fn principal_of(&self, claims: &TokenClaims) -> Principal {
         // An issuer has no fragment, so no two pairs result in the same name.
         let name = format!("{}#{}", claims.issuer(), claims.subject());
         let (principal, own) = match self.clients.get(&name) {

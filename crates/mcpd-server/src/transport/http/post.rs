@@ -27,7 +27,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::events::{self, Events};
 use super::headers::{self, PROTOCOL_VERSION, SESSION_ID};
 use super::peer::Peer;
-use super::reply::{self, Body, RefusedResponse, WholeResponse};
+use super::reply::{self, RefusedResponse, ResponseBody, WholeResponse};
 use super::resumption::Resumable;
 use super::router::{Client, Router};
 use super::sessions::{MAX_SESSIONS, Visit};
@@ -83,7 +83,7 @@ impl PostHead<'_> {
         notifications: Option<mpsc::Receiver<Bytes>>,
         answer: WholeAnswer,
         resumable: Option<Resumable>,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         let ongoing = Ongoing {
             notifications,
             answer,
@@ -101,7 +101,7 @@ impl Router {
         body: &mut Incoming,
         names: ToolNames,
         client: &Client<'_>,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         let (body, reservation) = match self
             .body_reader
             .read(&client.principal, &parts.headers, body)
@@ -137,7 +137,11 @@ impl Router {
     }
 
     /// Ends a session at the request of its client.
-    pub(super) fn end_session(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
+    pub(super) fn end_session(
+        &self,
+        headers: &HeaderMap,
+        caller: &Principal,
+    ) -> Response<ResponseBody> {
         if let Err(response) = self.find_conversation(headers, caller) {
             return *response;
         }
@@ -154,7 +158,7 @@ impl Router {
         }
     }
 
-    async fn request(&self, head: &PostHead<'_>, request: &Request<'_>) -> Response<Body> {
+    async fn request(&self, head: &PostHead<'_>, request: &Request<'_>) -> Response<ResponseBody> {
         let params = match Params::read(request.params) {
             Ok(params) => params,
             Err(error) => return bad_request(request, &error),
@@ -174,7 +178,7 @@ impl Router {
         head: &PostHead<'_>,
         request: &Request<'_>,
         params: &Params<'_>,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         let wants_notifications =
             params.meta.wants_notifications() || request.method == "subscriptions/listen";
         let (peer_context, notifications) = self.peer_context(head, wants_notifications);
@@ -226,7 +230,7 @@ impl Router {
         head: &PostHead<'_>,
         id: &RequestId,
         params: &Params<'_>,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         let introduction = match lifecycle::introduce(&self.server, params) {
             Ok(introduction) => introduction,
             Err(error) => return reply::error(StatusCode::OK, Some(id), &error),
@@ -256,7 +260,7 @@ impl Router {
         head: &PostHead<'_>,
         request: &Request<'_>,
         params: &Params<'_>,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         let visit = match self.conversation(head) {
             Ok(visit) => visit,
             Err(response) => return *response,
@@ -281,7 +285,7 @@ impl Router {
     }
 
     /// Answers a batch of 2025-03-26.
-    async fn batch(&self, head: &PostHead<'_>, elements: &[&RawValue]) -> Response<Body> {
+    async fn batch(&self, head: &PostHead<'_>, elements: &[&RawValue]) -> Response<ResponseBody> {
         let visit = match self.conversation(head) {
             Ok(visit) => visit,
             Err(response) => return *response,
@@ -300,7 +304,11 @@ impl Router {
         }
     }
 
-    fn notification(&self, head: &PostHead<'_>, notification: &Notification<'_>) -> Response<Body> {
+    fn notification(
+        &self,
+        head: &PostHead<'_>,
+        notification: &Notification<'_>,
+    ) -> Response<ResponseBody> {
         match self.conversation(head) {
             Ok(visit) => {
                 visit.inflight.apply_notification(notification);
@@ -311,7 +319,7 @@ impl Router {
     }
 
     /// Accepts the answer to a question that was asked on the stream of another request.
-    fn response(&self, head: &PostHead<'_>, response: RpcResponse<'_>) -> Response<Body> {
+    fn response(&self, head: &PostHead<'_>, response: RpcResponse<'_>) -> Response<ResponseBody> {
         match self.find_conversation(head.headers, &head.client.principal) {
             Ok(Some(visit)) => {
                 visit.session.questions.accept_response(response);
@@ -365,7 +373,8 @@ impl Router {
     ///
     /// # Errors
     ///
-    /// See [`find_conversation`](Self::find_conversation), and the response for an unknown revision.
+    /// See [`find_conversation`](Self::find_conversation), and the response for an unknown
+    /// revision.
     fn conversation(&self, head: &PostHead<'_>) -> Result<Visit, RefusedResponse> {
         if let Some(visit) = self.find_conversation(head.headers, &head.client.principal)? {
             return Ok(visit);
@@ -474,7 +483,11 @@ fn version_in_header(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject
 /// A cancelled request gets a stream without events: "the server MUST either return
 /// `Content-Type: text/event-stream`, to initiate an SSE stream, or `Content-Type:
 /// application/json`" -- 2025-11-25/basic/transports#sending-messages-to-the-server
-async fn respond(ongoing: Ongoing, takes_events: bool, peer: Option<&Peer>) -> Response<Body> {
+async fn respond(
+    ongoing: Ongoing,
+    takes_events: bool,
+    peer: Option<&Peer>,
+) -> Response<ResponseBody> {
     let Ongoing {
         mut notifications,
         mut answer,
@@ -546,7 +559,7 @@ fn respond_with(
     answer: Option<WholeResponse>,
     mut notifications: mpsc::Receiver<Bytes>,
     resumable: Option<Resumable>,
-) -> Response<Body> {
+) -> Response<ResponseBody> {
     let first = notifications.try_recv().ok();
     match (first, answer) {
         (None, Some(answer)) => answer.into(),
@@ -606,7 +619,7 @@ async fn task_output<T>(task: impl Future<Output = Result<T, JoinError>>) -> T {
 }
 
 /// Responds to a fault in the envelope or the headers.
-fn bad_request(request: &Request<'_>, error: &ErrorObject) -> Response<Body> {
+fn bad_request(request: &Request<'_>, error: &ErrorObject) -> Response<ResponseBody> {
     reply::error(StatusCode::BAD_REQUEST, Some(&request.id), error)
 }
 
@@ -681,7 +694,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_response(response: &Response<Body>, content_type: &str) {
+    fn check_response(response: &Response<ResponseBody>, content_type: &str) {
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()[CONTENT_TYPE], content_type);
     }

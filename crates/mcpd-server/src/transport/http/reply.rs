@@ -17,7 +17,7 @@ use super::pieces::Pieces;
 use crate::quota;
 
 /// Body of every response.
-pub(super) type Body = Either<Pieces, Events>;
+pub(super) type ResponseBody = Either<Pieces, Events>;
 
 /// JSON-RPC response, and the HTTP status for the case that it is the whole response.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl WholeResponse {
     }
 }
 
-impl From<WholeResponse> for Response<Body> {
+impl From<WholeResponse> for Response<ResponseBody> {
     fn from(whole: WholeResponse) -> Self {
         let mut response = json(whole.status, whole.message);
         if let Some(wait) = whole.wait {
@@ -64,7 +64,7 @@ impl From<WholeResponse> for Response<Body> {
 }
 
 /// Responds with one JSON value.
-pub(super) fn json(status: StatusCode, body: impl Into<Pieces>) -> Response<Body> {
+pub(super) fn json(status: StatusCode, body: impl Into<Pieces>) -> Response<ResponseBody> {
     let mut response = Response::new(Either::Left(body.into()));
     *response.status_mut() = status;
     response
@@ -78,17 +78,17 @@ pub(super) fn error(
     status: StatusCode,
     id: Option<&RequestId>,
     error: &ErrorObject,
-) -> Response<Body> {
+) -> Response<ResponseBody> {
     WholeResponse::error(status, id, error).into()
 }
 
-fn retry_after(response: &mut Response<Body>, wait: Duration) {
+fn retry_after(response: &mut Response<ResponseBody>, wait: Duration) {
     let seconds = HeaderValue::from(wait.as_secs() + 1);
     response.headers_mut().insert(RETRY_AFTER, seconds);
 }
 
 /// Responds with an event stream.
-pub(super) fn events(events: Events) -> Response<Body> {
+pub(super) fn events(events: Events) -> Response<ResponseBody> {
     let mut response = Response::new(Either::Right(events));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -103,16 +103,16 @@ pub(super) fn events(events: Events) -> Response<Body> {
 pub(super) struct WithoutEnd;
 
 /// Marks a response as one [without an end](WithoutEnd).
-pub(super) fn without_end(mut response: Response<Body>) -> Response<Body> {
+pub(super) fn without_end(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     response.extensions_mut().insert(WithoutEnd);
     response
 }
 
 /// Response to a request that is refused before it is dispatched.
-pub(super) type RefusedResponse = Box<Response<Body>>;
+pub(super) type RefusedResponse = Box<Response<ResponseBody>>;
 
 /// Responds with a status and a reason for people.
-pub(super) fn text(status: StatusCode, reason: impl Into<Bytes>) -> Response<Body> {
+pub(super) fn text(status: StatusCode, reason: impl Into<Bytes>) -> Response<ResponseBody> {
     let reason = Pieces::from(reason);
     let is_empty = reason.is_empty();
     let mut response = Response::new(Either::Left(reason));
@@ -127,14 +127,14 @@ pub(super) fn text(status: StatusCode, reason: impl Into<Bytes>) -> Response<Bod
 }
 
 /// Responds with 429 to a call, for a client without JSON-RPC.
-pub(super) fn too_many(reason: &str, wait: Duration) -> Response<Body> {
+pub(super) fn too_many(reason: &str, wait: Duration) -> Response<ResponseBody> {
     let mut response = text(StatusCode::TOO_MANY_REQUESTS, reason.to_owned());
     retry_after(&mut response, wait);
     response
 }
 
 /// Removes the body and keeps the head, with its length (for `HEAD`).
-pub(super) fn without_body(response: Response<Body>) -> Response<Body> {
+pub(super) fn without_body(response: Response<ResponseBody>) -> Response<ResponseBody> {
     let (mut head, body) = response.into_parts();
     if let Some(length) = body.size_hint().exact() {
         head.headers.insert(CONTENT_LENGTH, length.into());
@@ -143,7 +143,7 @@ pub(super) fn without_body(response: Response<Body>) -> Response<Body> {
 }
 
 /// Responds with 202 and no body.
-pub(super) fn accepted_response() -> Response<Body> {
+pub(super) fn accepted_response() -> Response<ResponseBody> {
     text(StatusCode::ACCEPTED, "")
 }
 
@@ -156,12 +156,15 @@ pub(super) fn is_read(method: &Method) -> bool {
 }
 
 /// Responds to a method that is not allowed.
-pub(super) fn not_allowed(allowed: &'static str) -> Response<Body> {
+pub(super) fn not_allowed(allowed: &'static str) -> Response<ResponseBody> {
     not_allowed_as(allowed, "this method is not allowed here")
 }
 
 /// Responds to a method that is not allowed, with a specific reason.
-pub(super) fn not_allowed_as(allowed: &'static str, reason: &'static str) -> Response<Body> {
+pub(super) fn not_allowed_as(
+    allowed: &'static str,
+    reason: &'static str,
+) -> Response<ResponseBody> {
     let mut response = text(StatusCode::METHOD_NOT_ALLOWED, reason);
     response
         .headers_mut()
@@ -170,7 +173,7 @@ pub(super) fn not_allowed_as(allowed: &'static str, reason: &'static str) -> Res
 }
 
 /// Responds with a refusal of the guard.
-pub(super) fn guard_refusal(refusal: GuardRefusal) -> Response<Body> {
+pub(super) fn guard_refusal(refusal: GuardRefusal) -> Response<ResponseBody> {
     let mut response = text(refusal.status, refusal.reason);
     if let Some(challenge) = refusal.challenge {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::event_log::{EventId, EventLog, NextEvent, StreamKind, StreamReader, StreamState};
 use super::events::{self, Events, PendingResponse};
 use super::post::accepts_events;
-use super::reply::{self, Body};
+use super::reply::{self, ResponseBody};
 use super::router::Router;
 use super::sessions::Visit;
 use crate::handler::subscriptions;
@@ -89,7 +89,11 @@ impl Router {
     /// either return `Content-Type: text/event-stream` in response to this HTTP GET, or else
     /// return HTTP 405 Method Not Allowed"
     /// -- 2025-11-25/basic/transports#listening-for-messages-from-the-server
-    pub(super) fn open_listening(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
+    pub(super) fn open_listening(
+        &self,
+        headers: &HeaderMap,
+        caller: &Principal,
+    ) -> Response<ResponseBody> {
         let visit = match self.find_conversation(headers, caller) {
             Ok(Some(visit)) if accepts_events(headers) => visit,
             Ok(Some(_)) => {
@@ -125,7 +129,7 @@ impl Router {
         visit: Visit,
         last: Option<EventId>,
         caller: &Principal,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         let log = visit.event_log().map(Arc::clone);
         let (Some(log), Some(last)) = (log, last) else {
             return reply::text(StatusCode::BAD_REQUEST, UNKNOWN_EVENT);

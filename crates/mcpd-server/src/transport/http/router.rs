@@ -17,7 +17,7 @@ use super::listener::Listener;
 #[cfg(feature = "metrics")]
 use super::metrics;
 use super::peer::Peer;
-use super::reply::{self, Body};
+use super::reply::{self, ResponseBody};
 use super::sessions::Sessions;
 use super::sse::{self, Streams};
 use super::{cors, event_stream};
@@ -89,7 +89,11 @@ impl Router {
         }
     }
 
-    pub(super) async fn route(&self, request: Request<Incoming>, peer: &Peer) -> Response<Body> {
+    pub(super) async fn route(
+        &self,
+        request: Request<Incoming>,
+        peer: &Peer,
+    ) -> Response<ResponseBody> {
         let begun = Instant::now();
         let (parts, mut body) = request.into_parts();
         let sent = body.size_hint().exact();
@@ -110,7 +114,12 @@ impl Router {
         }
     }
 
-    async fn answer(&self, parts: &Parts, body: &mut Incoming, peer: &Peer) -> Response<Body> {
+    async fn answer(
+        &self,
+        parts: &Parts,
+        body: &mut Incoming,
+        peer: &Peer,
+    ) -> Response<ResponseBody> {
         if let Err(refusal) = self.guard.check_source(parts, peer.local_side()) {
             return self.refuse(Rejection::Source, refusal, peer);
         }
@@ -137,7 +146,7 @@ impl Router {
         parts: &Parts,
         body: &mut Incoming,
         peer: &Peer,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         let path = without_last_slash(parts.uri.path());
         match path {
             #[cfg(feature = "metrics")]
@@ -188,7 +197,12 @@ impl Router {
 
     /// Responds with a refusal. Clients without credentials can cause any number of these, so
     /// they are logged at debug level only.
-    fn refuse(&self, what: Rejection, refusal: GuardRefusal, peer: &Peer) -> Response<Body> {
+    fn refuse(
+        &self,
+        what: Rejection,
+        refusal: GuardRefusal,
+        peer: &Peer,
+    ) -> Response<ResponseBody> {
         self.server.metrics().count_refusal(what);
         tracing::debug!(address = %peer.address(), "a client was turned away: {}", refusal.reason);
         reply::guard_refusal(refusal)
@@ -200,7 +214,7 @@ impl Router {
         body: &mut Incoming,
         names: ToolNames,
         client: &Client<'_>,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         let names = self.names.unwrap_or(names);
         match parts.method {
             Method::POST => self.post(parts, body, names, client).await,
@@ -215,7 +229,7 @@ impl Router {
         streams: &Streams,
         method: &Method,
         principal: Principal,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         if *method != Method::GET {
             return reply::not_allowed("GET");
         }
@@ -225,7 +239,7 @@ impl Router {
 
     /// Responds with the OAuth metadata. Without any, a 404 keeps the client from looking
     /// further.
-    fn metadata(&self, method: &Method, path: &str) -> Response<Body> {
+    fn metadata(&self, method: &Method, path: &str) -> Response<ResponseBody> {
         match self.guard.metadata(path) {
             Some(_) if !reply::is_read(method) => reply::not_allowed(reply::READ_METHODS),
             Some(metadata) => reply::json(StatusCode::OK, metadata.to_string()),
@@ -235,7 +249,7 @@ impl Router {
 
     /// Readiness probe: the catalog is complete, calls can be recorded, and the server is not
     /// stopping.
-    fn ready(&self, method: &Method) -> Response<Body> {
+    fn ready(&self, method: &Method) -> Response<ResponseBody> {
         if !reply::is_read(method) {
             return reply::not_allowed(reply::READ_METHODS);
         }
@@ -253,7 +267,7 @@ impl Router {
 
     /// Health probe: the server is alive, with the numbers of faults. It contains no names, as it
     /// needs no credentials.
-    fn health(&self, method: &Method) -> Response<Body> {
+    fn health(&self, method: &Method) -> Response<ResponseBody> {
         if !reply::is_read(method) {
             return reply::not_allowed(reply::READ_METHODS);
         }

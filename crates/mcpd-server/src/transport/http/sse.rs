@@ -10,7 +10,7 @@ use hyper::{Response, StatusCode};
 
 use super::body_reader::BodyReader;
 use super::events::Events;
-use super::reply::{self, Body};
+use super::reply::{self, ResponseBody};
 use crate::Server;
 use crate::catalog::ToolNames;
 use crate::connection::Connection;
@@ -40,7 +40,7 @@ impl Streams {
         server: &Server,
         names: ToolNames,
         principal: Principal,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         let id = random_id::new();
         let (connection, messages) =
             Connection::open_over(Transport::HttpSse, principal, server, names);
@@ -70,7 +70,7 @@ impl Streams {
         body: &mut Incoming,
         principal: &Principal,
         body_reader: &BodyReader,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         let connection = self.connection(parts.uri.query().unwrap_or_default());
         let Some(connection) = connection.filter(|found| found.principal() == principal) else {
             return stream_gone();
@@ -93,7 +93,7 @@ impl Streams {
     }
 }
 
-fn stream_gone() -> Response<Body> {
+fn stream_gone() -> Response<ResponseBody> {
     reply::text(
         StatusCode::NOT_FOUND,
         "there is no such stream; open one with GET /sse",

@@ -26,7 +26,7 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Identity {
+pub struct TlsIdentity {
     /// Certificate of the server, and the chain to an authority that clients trust.
     pub certificates: Vec<u8>,
     /// Private key of the first certificate.
@@ -48,7 +48,7 @@ pub enum ClientCertificates {
     Required(Vec<u8>),
 }
 
-impl Identity {
+impl TlsIdentity {
     /// Creates an identity without client certificates.
     #[must_use]
     pub fn new(certificates: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
@@ -60,9 +60,9 @@ impl Identity {
     }
 }
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for TlsIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity")
+        f.debug_struct("TlsIdentity")
             .field("clients", &self.clients)
             .finish_non_exhaustive()
     }
@@ -81,7 +81,7 @@ impl Tls {
     /// # Errors
     ///
     /// The certificate or the key is missing, or they do not belong together.
-    pub fn new(identity: &Identity) -> Result<Self, Error> {
+    pub fn new(identity: &TlsIdentity) -> Result<Self, Error> {
         let config = config(identity).map_err(Error::Tls)?;
         Ok(Self {
             config: Arc::new(ArcSwap::from_pointee(config)),
@@ -112,7 +112,7 @@ pub(super) fn certificate<S>(stream: &TlsStream<S>) -> Option<Hash> {
 }
 
 /// Builds the configuration; an error is a fragment.
-fn config(identity: &Identity) -> Result<ServerConfig, String> {
+fn config(identity: &TlsIdentity) -> Result<ServerConfig, String> {
     let certificates = certificates(&identity.certificates)?;
     let key = PrivateKeyDer::from_pem_slice(&identity.key)
         .map_err(|error| format!("there is no usable key: {error}"))?;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(identity: &Identity, refused: Option<&str>) {
+    fn check(identity: &TlsIdentity, refused: Option<&str>) {
         let error = Tls::new(identity).err().map(|error| error.to_string());
         let expected = refused.map(|reason| format!("use the certificate: {reason}"));
         assert_eq!(error, expected);
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn certificate_and_key_are_required() {
         let ((certificate, key), (_, other_key)) = (issue_certificate(), issue_certificate());
-        let identity = |certificate: &str, key: &str| Identity::new(certificate, key);
+        let identity = |certificate: &str, key: &str| TlsIdentity::new(certificate, key);
         check(&identity(&certificate, &key), None);
         check(&identity(&format!("{certificate}{key}"), &key), None);
         let mismatch = "the key belongs to another certificate";
@@ -206,9 +206,9 @@ mod tests {
     #[test]
     fn client_authorities_must_be_certificates() {
         let (certificate, key) = issue_certificate();
-        let with = |clients| Identity {
+        let with = |clients| TlsIdentity {
             clients,
-            ..Identity::new(&*certificate, &*key)
+            ..TlsIdentity::new(&*certificate, &*key)
         };
         let authorities = || certificate.clone().into_bytes();
         check(&with(ClientCertificates::Optional(authorities())), None);

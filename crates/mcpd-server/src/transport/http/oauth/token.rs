@@ -23,7 +23,7 @@ pub(super) struct Header {
 
 /// Claims of a token.
 #[derive(Debug, Deserialize)]
-pub(super) struct Claims {
+pub(super) struct TokenClaims {
     // The JWT library would accept a list of issuers; here a list is invalid.
     iss: String,
     sub: String,
@@ -51,7 +51,7 @@ impl ScopeList {
     }
 }
 
-impl Claims {
+impl TokenClaims {
     pub(super) fn issuer(&self) -> &str {
         &self.iss
     }
@@ -124,7 +124,7 @@ pub(super) fn verify(
     key: &Key,
     issuer: &str,
     audiences: &[&str],
-) -> Result<Claims, &'static str> {
+) -> Result<TokenClaims, &'static str> {
     let mut validation = Validation::default();
     validation.algorithms.clone_from(&key.algorithms);
     validation.leeway = LEEWAY.as_secs();
@@ -132,7 +132,7 @@ pub(super) fn verify(
     validation.set_required_spec_claims(&["iss", "sub", "aud", "exp"]);
     validation.set_issuer(&[issuer]);
     validation.set_audience(audiences);
-    let claims: Claims = decode(token, &key.key, &validation)
+    let claims: TokenClaims = decode(token, &key.key, &validation)
         .map_err(|error| describe_error(&error))?
         .claims;
     if claims.sub.is_empty()
