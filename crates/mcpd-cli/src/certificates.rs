@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use mcpd_server::transport::http::{ClientCertificates, TlsIdentity, Tls};
+use mcpd_server::transport::http::{ClientCertificates, Tls, TlsIdentity};
 
 use crate::args::Certificates as Demand;
 use crate::signals::Reload;

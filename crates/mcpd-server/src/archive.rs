@@ -313,8 +313,8 @@ mod tests {
         put(&archive, "0", Some(&session), &Bytes::new());
         put(&archive, "1", None, &Bytes::new());
         let found_by = |name| find_outputs_of(&archive, &Principal::new(name), Some(&session));
-        assert_eq!(find_outputs_of("ada"), [0, 1]);
-        assert!(find_outputs_of("grace").is_empty());
+        assert_eq!(found_by("ada"), [0, 1]);
+        assert!(found_by("grace").is_empty());
     }
 
     #[tokio::test]

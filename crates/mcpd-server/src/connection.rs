@@ -88,8 +88,8 @@ impl Connection {
         Self::open_over(Transport::Channel, principal, server, names)
     }
 
-    /// Opens a connection that passes each message to `heard` as it is made, so that none is ever
-    /// dropped. The sender of a message continues when `heard` returns.
+    /// Opens a connection that passes each message to `listener` as it is made, so that none is
+    /// ever dropped. The sender of a message continues when `listener` returns.
     ///
     /// Must be called on a tokio runtime, which then carries this connection's notifications.
     #[must_use]
@@ -97,9 +97,9 @@ impl Connection {
         principal: Principal,
         server: &Server,
         names: ToolNames,
-        heard: impl Fn(&[u8]) + Send + Sync + 'static,
+        listener: impl Fn(&[u8]) + Send + Sync + 'static,
     ) -> Self {
-        let outbox = Outbox::to(heard);
+        let outbox = Outbox::to(listener);
         Self::new(Transport::Channel, principal, server, names, outbox)
     }
 

@@ -199,10 +199,10 @@ mod tests {
 
     #[test]
     fn listener_receives_every_message_at_once() {
-        let heard = Arc::new(AtomicUsize::new(0));
+        let listener = Arc::new(AtomicUsize::new(0));
         let outbox = Outbox::to({
-            let heard = Arc::clone(&heard);
-            move |_| _ = heard.fetch_add(1, Ordering::Relaxed)
+            let listener = Arc::clone(&listener);
+            move |_| _ = listener.fetch_add(1, Ordering::Relaxed)
         });
         for _ in 0..=MAX_QUEUED_MESSAGES {
             assert!(outbox.try_send(message(1)));
@@ -210,7 +210,7 @@ mod tests {
         let answer = outbox.send(message(MAX_QUEUED_BYTES as usize));
         assert_eq!(answer.now_or_never(), Some(Ok(())));
         assert_eq!(
-            heard.load(Ordering::Relaxed),
+            listener.load(Ordering::Relaxed),
             MAX_QUEUED_MESSAGES as usize + 2
         );
     }

@@ -18,10 +18,10 @@ mod command;
 mod downgrade;
 mod exit;
 mod files;
+mod json_output;
 mod mcp;
 mod media;
 mod note;
-mod printed;
 mod text;
 mod truncation_note;
 
@@ -29,10 +29,10 @@ pub(crate) use command::command_result;
 pub(crate) use downgrade::{Downgrade, downgrade_annotations};
 pub(crate) use exit::{CONTRACT, Exit, describe_hidden_paths};
 use files::EmbeddedFiles;
+pub(crate) use json_output::without_position;
+use json_output::{OutputError, OutputObject};
 pub(crate) use media::{contents as media_contents, is_text};
 pub(crate) use note::{describe_failure_alone, is_note};
-pub(crate) use printed::without_position;
-use printed::{OutputError, OutputObject};
 pub(crate) use text::{exit_result, note_totals, replace_nul, tail};
 
 /// Makes the result of a tool.
@@ -175,7 +175,8 @@ fn resource(
             mcp::resource(object, files, uri)
         }),
         OutputFormat::Json => parse_json(outcome, |value| contents(value.get().as_bytes())),
-        _ => printed::readable(&outcome.stdout).map(|bytes| RunResult::Complete(contents(&bytes))),
+        _ => json_output::readable(&outcome.stdout)
+            .map(|bytes| RunResult::Complete(contents(&bytes))),
     };
     or_error(script, outcome, read, || match outcome.ending {
         Ending::Exited(exit::NOT_FOUND) => ErrorObject::resource_not_found(uri, wire),
@@ -202,7 +203,7 @@ fn parse_mcp<R>(
     outcome: &Outcome,
     result: impl FnOnce(&OutputObject<'_>, &mut EmbeddedFiles<'_>) -> Result<R, OutputError>,
 ) -> Result<RunResult<R>, OutputError> {
-    let whole = printed::require_output(outcome)?;
+    let whole = json_output::require_output(outcome)?;
     let mut files = EmbeddedFiles::new(&script.directory).with_terms(&script.policy);
     let read = mcp::read(&whole, |object| result(object, &mut files));
     for remark in files.remarks() {
@@ -215,8 +216,8 @@ fn parse_json<R>(
     outcome: &Outcome,
     result: impl FnOnce(&RawValue) -> R,
 ) -> Result<RunResult<R>, OutputError> {
-    let whole = printed::require_output(outcome)?;
-    printed::parse_value(&whole).map(|value| RunResult::Complete(result(value)))
+    let whole = json_output::require_output(outcome)?;
+    json_output::parse_value(&whole).map(|value| RunResult::Complete(result(value)))
 }
 
 /// Turns a failure into an error, for a method whose results cannot express failures.

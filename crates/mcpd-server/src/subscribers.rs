@@ -357,7 +357,7 @@ mod tests {
             assert_eq!(told, Event::ResourceUpdated(wanted.to_owned()));
         }
         listener.remove_resource("mcpd://a/%62");
-        assert_eq!(listener.resources(), 1);
+        assert_eq!(listener.resource_count(), 1);
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Downgrade for CallToolResult {
                 || version.structured_content_is_object_only() && !value.get().starts_with('{')
         });
         if let Some(value) = unknown
-            && !tells(&self.content, &value)
+            && !contains_text(&self.content, &value)
         {
             self.content.push(ContentBlock::text(value.get()));
         }
@@ -53,7 +53,7 @@ impl Downgrade for CallToolResult {
 }
 
 /// Returns whether one of the blocks is `value` as text, in any layout.
-fn tells(content: &[ContentBlock], value: &RawValue) -> bool {
+fn contains_text(content: &[ContentBlock], value: &RawValue) -> bool {
     let read = |json: &str| serde_json::from_str::<Value>(json).ok();
     let (json, value) = (value.get(), read(value.get()));
     content.iter().any(|block| match block {

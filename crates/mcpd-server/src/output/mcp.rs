@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::files::EmbeddedFiles;
-use super::printed::{OutputError, OutputObject, json_terms};
+use super::json_output::{OutputError, OutputObject, json_terms};
 use crate::input_rounds::{InputQuestions, RunResult};
 
 pub(super) mod check;

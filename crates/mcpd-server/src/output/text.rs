@@ -155,7 +155,7 @@ mod tests {
             (5, "three"),
             (3, "ree"),
         ] {
-            assert_eq!(last_lines("one\ntwo\nthree", max_bytes), end, "{most}");
+            assert_eq!(last_lines("one\ntwo\nthree", max_bytes), end, "{max_bytes}");
         }
     }
 

@@ -75,7 +75,7 @@ async fn command_lines_are_sent_while_it_runs() {
 async fn short_run_sends_no_lines() {
     let (relay, mut messages) = relay(ProgramKind::Command);
     relay
-        .during(pin!(async {
+        .relay_while(pin!(async {
             sleep(Duration::from_secs(1)).await;
             out(&relay, "one");
             sleep(MILLIS_100).await;

@@ -46,8 +46,8 @@ mod body_reader;
 mod connection_peak;
 mod cors;
 mod event_log;
-mod event_stream;
 mod events;
+mod events_endpoint;
 mod guard;
 mod headers;
 mod listener;
@@ -66,9 +66,9 @@ mod resumption;
 mod router;
 mod sessions;
 mod sse;
-mod streams;
 #[cfg(feature = "tls")]
 mod tls;
+mod write_timeout;
 
 use activity::Activity;
 pub use auth::{Auth, Certificate, Token};
@@ -85,9 +85,9 @@ pub use oauth::{Issuer, OAuth, OAuthError, Scope};
 use peer::Peer;
 use reply::WithoutEnd;
 use router::Router;
-use streams::{GuardedBody, StreamExecutor};
 #[cfg(feature = "tls")]
 pub use tls::{ClientCertificates, Tls, TlsIdentity};
+use write_timeout::{GuardedBody, StreamExecutor};
 
 /// Default maximum number of open connections.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 16 * 1024;

@@ -509,7 +509,7 @@ async fn respond(
         answer = &mut answer => match notifications {
             Some(notifications) => return respond_with(answer, notifications, resumable),
             // A client that accepts no events gets an empty response for a cancelled call.
-            None => return answer.map_or_else(reply::accepted, Response::from),
+            None => return answer.map_or_else(reply::accepted_response, Response::from),
         },
         () = tokio::time::sleep(silence), if takes_events => None,
         // The first comment of the stream tests whether the client still reads.

@@ -20,7 +20,7 @@ use super::peer::Peer;
 use super::reply::{self, ResponseBody};
 use super::sessions::Sessions;
 use super::sse::{self, Streams};
-use super::{cors, event_stream};
+use super::{cors, events_endpoint};
 use crate::Server;
 use crate::admission::Rejection;
 use crate::audit::Audit;
@@ -178,8 +178,8 @@ impl Router {
             "/rpc" | "/api/mcp" => self.endpoint(parts, body, ToolNames::Path, &client).await,
             #[cfg(feature = "metrics")]
             metrics::PATH if self.metrics => metrics::answer(&self.server, &parts.method),
-            path if path.starts_with(event_stream::PREFIX) => {
-                self.event_stream(parts, body, &client).await
+            path if path.starts_with(events_endpoint::PREFIX) => {
+                self.call_with_events(parts, body, &client).await
             }
             path => match &self.streams {
                 Some(streams) if path == sse::STREAM_PATH => {

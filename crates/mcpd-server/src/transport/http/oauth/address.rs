@@ -209,11 +209,11 @@ mod tests {
 
     #[test]
     fn configured_host_may_have_any_address() {
-        let named = fetched("https://10.1.2.3/").unwrap();
+        let named = parse_fetch_url("https://10.1.2.3/").unwrap();
         let resolver = Resolver::new(&named);
         assert!(resolver.allows(&named));
-        assert!(!resolver.allows(&fetched("https://10.1.2.4/").unwrap()));
-        let loopback = fetched("http://127.0.0.1:1/").unwrap();
+        assert!(!resolver.allows(&parse_fetch_url("https://10.1.2.4/").unwrap()));
+        let loopback = parse_fetch_url("http://127.0.0.1:1/").unwrap();
         assert!(!resolver.allows(&loopback));
         assert!(Resolver::new(&loopback).allows(&loopback));
     }

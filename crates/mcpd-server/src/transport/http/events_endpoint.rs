@@ -36,7 +36,7 @@ pub(super) const PREFIX: &str = "/events/";
 
 impl Router {
     /// Calls the tool named in the path, with the arguments in the body.
-    pub(super) async fn event_stream(
+    pub(super) async fn call_with_events(
         &self,
         parts: &Parts,
         body: &mut Incoming,
