@@ -93,7 +93,7 @@ struct Session {
     arrivals: Arrivals,
 }
 
-async fn over_stdio(wire: Wire) {
+async fn run_over_stdio(wire: Wire) {
     let sandbox = Sandbox::new().with_script("remember", REMEMBER);
     let [examples, scripts] = roots();
     let command = sandbox.command(&["stdio", "scripts", &examples, &scripts]);
@@ -103,7 +103,7 @@ async fn over_stdio(wire: Wire) {
     check(wire, client, arrivals).await;
 }
 
-async fn over_http(wire: Wire) {
+async fn run_over_http(wire: Wire) {
     let sandbox = Sandbox::new().with_script("remember", REMEMBER);
     let daemon = Daemon::start(&sandbox, &roots().each_ref().map(String::as_str));
     let config = StreamableHttpClientTransportConfig::with_uri(daemon.url())
@@ -289,22 +289,22 @@ fn text(result: &CallToolResult) -> &str {
 
 #[tokio::test]
 async fn the_stateful_wire_over_stdio() {
-    over_stdio(Wire::Stateful).await;
+    run_over_stdio(Wire::Stateful).await;
 }
 
 #[tokio::test]
 async fn the_stateful_wire_over_http() {
-    over_http(Wire::Stateful).await;
+    run_over_http(Wire::Stateful).await;
 }
 
 #[tokio::test]
 async fn the_stateless_wire_over_stdio() {
-    over_stdio(Wire::Stateless).await;
+    run_over_stdio(Wire::Stateless).await;
 }
 
 #[tokio::test]
 async fn the_stateless_wire_over_http() {
-    over_http(Wire::Stateless).await;
+    run_over_http(Wire::Stateless).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

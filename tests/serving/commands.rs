@@ -7,7 +7,7 @@ use std::thread;
 use mcpd_tests::{Daemon, Pipes, Sandbox, eventually};
 use serde_json::{Value, json};
 
-use crate::{Server, nothing_left};
+use crate::{Server, wait_until_nothing_left};
 
 /// Serves `run_command` with a working directory and this configuration, over stdio and then over
 /// HTTP.
@@ -120,7 +120,7 @@ fn a_command_leaves_no_process_behind() {
             assert!(said.starts_with("started\n"), "{attempt}: {said}");
             assert!(said.ends_with(" ended with it."), "{attempt}: {said}");
             let server = server.id();
-            nothing_left(sandbox, &[server]);
+            wait_until_nothing_left(sandbox, &[server]);
         }
     });
 }
@@ -132,7 +132,7 @@ fn command_kills_no_foreign_process() {
         let said = run(server, &format!("kill -9 {server_id} || echo refused"));
         assert!(said.contains("refused"), "{said}");
         assert_eq!(run(server, "echo alive"), "alive");
-        nothing_left(sandbox, &[server_id]);
+        wait_until_nothing_left(sandbox, &[server_id]);
     });
 }
 
@@ -146,7 +146,7 @@ fn timeout_kills_a_stubborn_command_and_its_children() {
         assert_eq!(result["content"][1]["text"], "begun");
         assert_eq!(result["_meta"]["mcpd/exit"]["name"], "time-limit");
         let server = server.id();
-        nothing_left(sandbox, &[server]);
+        wait_until_nothing_left(sandbox, &[server]);
     });
 }
 

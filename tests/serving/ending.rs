@@ -9,7 +9,7 @@ use mcpd_tests::{Pipes, Sandbox, binary, eventually, skip};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::{Server as _, call, nothing_left};
+use crate::{Server as _, call, wait_until_nothing_left};
 
 /// Script that ignores SIGTERM, has a child that does too, and reports when it runs.
 const STUBBORN: &str = r#"#!/bin/sh
@@ -42,7 +42,7 @@ fn end_of_input_ends_scripts_and_exits_with_0() {
     let mut client = calling(&sandbox, &[]);
     client.close_input();
     assert_eq!(client.wait(), 0);
-    nothing_left(&sandbox, &[]);
+    wait_until_nothing_left(&sandbox, &[]);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn cancelled_script_can_tidy_up() {
     eventually("tidied up", || witness.exists().then_some(()));
     client.close_input();
     assert_eq!(client.wait(), 0);
-    nothing_left(&sandbox, &[]);
+    wait_until_nothing_left(&sandbox, &[]);
 }
 
 /// Returns a sandbox with a script that reports SIGTERM and then tidies up slowly.
@@ -102,7 +102,7 @@ fn signals_after_the_end_of_input_take_no_grace_from_scripts() {
     assert_eq!(client.wait(), 0);
     assert!(begun.elapsed() < END_LIMIT, "{:?}", begun.elapsed());
     assert!(witness.exists(), "the script was killed");
-    nothing_left(&sandbox, &[]);
+    wait_until_nothing_left(&sandbox, &[]);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn end_of_input_ends_a_stubborn_script_before_clients_send_a_signal() {
     assert!(begun.elapsed() < END_LIMIT, "{:?}", begun.elapsed());
     // The client has abandoned its request, and some clients raise an exception on a late answer.
     assert_eq!(rest, Vec::<serde_json::Value>::new());
-    nothing_left(&sandbox, &[]);
+    wait_until_nothing_left(&sandbox, &[]);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn client_that_dies_ends_its_script_at_once() {
     drop(reader);
     let status = eventually("the end of mcpd", || server.try_wait().unwrap());
     assert!(status.success() && witness.exists());
-    nothing_left(&sandbox, &[]);
+    wait_until_nothing_left(&sandbox, &[]);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn sigterm_ends_scripts_and_exits_with_0() {
     let client = calling(&sandbox, &[]);
     client.signal(Signal::TERM);
     assert_eq!(client.wait(), 0);
-    nothing_left(&sandbox, &[]);
+    wait_until_nothing_left(&sandbox, &[]);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn killed_server_takes_its_scripts_along() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
     let client = calling(&sandbox, &[]);
     client.signal(Signal::KILL);
-    nothing_left(&sandbox, &[]);
+    wait_until_nothing_left(&sandbox, &[]);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn killed_server_takes_confined_scripts_along() {
         }
         let client = calling(&sandbox, &["--sandbox", level]);
         client.signal(Signal::KILL);
-        nothing_left(&sandbox, &[]);
+        wait_until_nothing_left(&sandbox, &[]);
     }
 }
 
@@ -270,7 +270,7 @@ fn directory_of_a_killed_server_is_removed_at_the_next_start() {
     killed.signal(Signal::KILL);
     // The files are in use until the last thread of the killed process is gone.
     drop(killed);
-    nothing_left(&sandbox, &[]);
+    wait_until_nothing_left(&sandbox, &[]);
     assert_eq!(directories(), left);
 
     let _running = start();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use mcpd_tests::{Daemon, Pipes, Sandbox};
 use serde_json::json;
 
-use crate::{Server, nothing_left, scripts};
+use crate::{Server, scripts, wait_until_nothing_left};
 
 /// Default time limit of a probe.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ fn check(start: impl FnOnce(&Sandbox, &[&str]) -> Box<dyn Server>) {
     assert_eq!(names, ["echo", "exit", "variables", "wait"]);
     // One script hangs until its limit; the rest of the list must be quick.
     assert!(took < 2 * PROBE_LIMIT, "the list took {took:?}");
-    nothing_left(&sandbox, &[server.id()]);
+    wait_until_nothing_left(&sandbox, &[server.id()]);
 }
 
 #[test]

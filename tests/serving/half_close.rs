@@ -9,7 +9,7 @@ use std::time::Duration;
 use mcpd_tests::{Daemon, Sandbox, eventually};
 use serde_json::json;
 
-use crate::nothing_left;
+use crate::wait_until_nothing_left;
 
 const QUICK: &str =
     "#!/bin/sh\n[ \"$1\" = --help ] && echo '{\"description\": \"Quick.\"}' && exit\necho done\n";
@@ -111,6 +111,6 @@ fn lost_client_ends_its_stateless_call() {
         let started = sandbox.path().join("scripts/started");
         eventually("the start", || started.exists().then_some(()));
         drop(client);
-        nothing_left(&sandbox, &[daemon.id()]);
+        wait_until_nothing_left(&sandbox, &[daemon.id()]);
     }
 }

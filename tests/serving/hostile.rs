@@ -4,7 +4,7 @@ use mcpd_tests::{Pipes, Sandbox, eventually, peak_memory, processes_of};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::{call, nothing_left, on_each_transport, text};
+use crate::{call, on_each_transport, text, wait_until_nothing_left};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -20,7 +20,7 @@ fn gigabyte_of_output_is_truncated_in_bounded_memory() {
         );
         let growth = peak_memory(server.id()) - before;
         assert!(growth < 16 * MIB, "mcpd grew by {growth} bytes");
-        nothing_left(sandbox, &[server.id()]);
+        wait_until_nothing_left(sandbox, &[server.id()]);
     });
 }
 
@@ -42,7 +42,7 @@ fn unread_log_lines_take_bounded_memory() {
         (processes_of(&sandbox).len() > 2).then_some(())
     });
     // By its time limit the script has logged far more than mcpd may keep.
-    nothing_left(&sandbox, &[client.id()]);
+    wait_until_nothing_left(&sandbox, &[client.id()]);
     let peak = peak_memory(client.id());
     assert!(peak < 48 * MIB, "mcpd took {peak} bytes");
 }
@@ -107,7 +107,7 @@ fn script_that_ignores_its_timeout_is_killed() {
             result["_meta"]["mcpd/exit"]["name"], "time-limit",
             "{result}"
         );
-        nothing_left(sandbox, &[server.id()]);
+        wait_until_nothing_left(sandbox, &[server.id()]);
     });
 }
 

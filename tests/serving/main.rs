@@ -114,7 +114,7 @@ fn text(result: &Value) -> &str {
 
 /// Waits until no process but the named ones has the environment of the sandbox.
 #[track_caller]
-fn nothing_left(sandbox: &Sandbox, but: &[u32]) {
+fn wait_until_nothing_left(sandbox: &Sandbox, but: &[u32]) {
     eventually("the end of all scripts", || {
         (processes_of(sandbox) == but).then_some(())
     });

@@ -287,16 +287,16 @@ fn keys_are_fetched_once_for_concurrent_requests() {
             }
         });
     };
-    assert_eq!(setting.issuer.asked_for_keys(), 0);
+    assert_eq!(setting.issuer.key_requests(), 0);
     let good = |number: usize| setting.token_with(json!({"jti": number.to_string()}));
     ask_at_once(&good, 200);
-    assert_eq!(setting.issuer.asked_for_keys(), 1);
+    assert_eq!(setting.issuer.key_requests(), 1);
     let unknown = |number: usize| {
         let header = json!({"alg": "ES256", "kid": format!("unknown-{number}")});
         setting.token_headed(&header)
     };
     ask_at_once(&unknown, 401);
-    assert_eq!(setting.issuer.asked_for_keys(), 2);
+    assert_eq!(setting.issuer.key_requests(), 2);
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn rotated_keys_are_fetched_and_old_ones_dropped() {
     setting.issuer.rotate("new");
     check_accepted(&setting, &setting.token_with(json!({})), "a new key");
     check_refused(&setting, &kept, "an old key");
-    assert_eq!(setting.issuer.asked_for_keys(), 2);
+    assert_eq!(setting.issuer.key_requests(), 2);
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn missing_keys_are_503_not_401() {
         assert!(head.starts_with("HTTP/1.1 503"), "{conduct:?}: {head}");
         let wait: u64 = header(&head, "retry-after").parse().unwrap();
         assert!((1..=11).contains(&wait), "{wait}");
-        assert_eq!(setting.issuer.asked_for_keys(), 1);
+        assert_eq!(setting.issuer.key_requests(), 1);
         // A client with another token is unaffected by the rate limit.
         assert_eq!(answer(&setting.daemon.client(), LIST).0, 200);
         setting.issuer.conduct(Conduct::Sound);
@@ -662,6 +662,6 @@ fn keys_are_read_from_an_address_or_a_file() {
         let token = issuer.token(&issuer.claims(RESOURCE));
         let client = daemon.client().with_token(Some(&token));
         assert_eq!(answer(&client, LIST).0, 200, "{jwks}");
-        assert_eq!(issuer.asked_for_keys(), asked, "{jwks}");
+        assert_eq!(issuer.key_requests(), asked, "{jwks}");
     }
 }

@@ -45,7 +45,7 @@ pub struct Issuer {
 struct State {
     keys: Vec<(String, Signer)>,
     conduct: Conduct,
-    asked_for_keys: usize,
+    key_requests: usize,
     /// Challenge, resource and scope of each code.
     codes: BTreeMap<String, [String; 3]>,
 }
@@ -65,7 +65,7 @@ impl Issuer {
         let state = State {
             keys: keys.into(),
             conduct: Conduct::Sound,
-            asked_for_keys: 0,
+            key_requests: 0,
             codes: BTreeMap::new(),
         };
         let issuer = Self {
@@ -101,8 +101,8 @@ impl Issuer {
 
     /// Returns the number of requests for its keys.
     #[must_use]
-    pub fn asked_for_keys(&self) -> usize {
-        self.state().asked_for_keys
+    pub fn key_requests(&self) -> usize {
+        self.state().key_requests
     }
 
     /// Returns its keys as published.
@@ -207,7 +207,7 @@ impl Issuer {
     }
 
     fn respond_with_keys(&self) -> Option<String> {
-        self.state().asked_for_keys += 1;
+        self.state().key_requests += 1;
         let conduct = self.state().conduct;
         match conduct {
             Conduct::Sound => Some(ok(&self.keys())),
