@@ -1,4 +1,5 @@
-//! Every rule that a script's description can break: one table, from which the documentation is made.
+//! Every rule that a script's description can break: one table, from which the documentation is
+//! made.
 
 use std::fmt;
 
@@ -14,7 +15,8 @@ pub struct Rule {
     pub severity: Severity,
     /// Why the rule exists.
     pub why: &'static str,
-    /// The dialect of the examples; without one they are what a script does when asked for `--help`, as lines of shell.
+    /// The dialect of the examples; without one they are what a script does when asked for
+    /// `--help`, as lines of shell.
     pub dialect: Option<Dialect>,
     /// How a script breaks the rule.
     pub bad: &'static str,

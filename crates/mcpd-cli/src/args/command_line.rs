@@ -1,5 +1,6 @@
-//! The command line, read twice: first to find out which configuration is meant, then with what that says in the place
-//! of defaults. So a flag goes before its variable, and both go before the file.
+//! The command line, read twice: first to find out which configuration is meant, then with what
+//! that says in the place of defaults. So a flag goes before its variable, and both go before the
+//! file.
 
 use std::any::TypeId;
 use std::env;
@@ -55,7 +56,8 @@ impl CommandLine {
             command,
             matches,
         };
-        // Nothing for clap to find, to which a variable is as good as a flag: either flag goes before that of the other.
+        // Nothing for clap to find, to which a variable is as good as a flag: either flag goes
+        // before that of the other.
         if line.is_given("no_auth") && line.is_given("token_file") {
             let what = "the argument '--no-auth' cannot be used with '--token-file <FILE>'";
             return Err(definition.error(ErrorKind::ArgumentConflict, what));
@@ -200,9 +202,9 @@ fn argument<'a>(definition: &'a Command, command: &[String], name: &str) -> Opti
     arguments.find(|argument| argument.get_id() == name)
 }
 
-/// All commands. None shows the values of variables, some of which are nobody's business. A variable that stands for a
-/// flag without a value may say `1` as well as `true`. In paths `~/` is the home directory: clients start programs
-/// without a shell that would see to that.
+/// All commands. None shows the values of variables, some of which are nobody's business. A
+/// variable that stands for a flag without a value may say `1` as well as `true`. In paths `~/` is
+/// the home directory: clients start programs without a shell that would see to that.
 pub(super) fn commands() -> Command {
     everywhere(Args::command(), &|command| {
         command.mut_args(|argument| {
@@ -219,7 +221,8 @@ pub(super) fn commands() -> Command {
     })
 }
 
-/// All commands as they are read first, when nobody knows yet whether a configuration has roots. It is what prints help.
+/// All commands as they are read first, when nobody knows yet whether a configuration has roots.
+/// It is what prints help.
 pub(super) fn first_reading() -> Command {
     everywhere(commands(), &without_need_of_roots)
 }

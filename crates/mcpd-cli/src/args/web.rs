@@ -1,4 +1,5 @@
-//! Hosts and origins as HTTP clients name them. One that no client ever sends would only look as if it were allowed.
+//! Hosts and origins as HTTP clients name them. One that no client ever sends would only look as
+//! if it were allowed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +15,8 @@ fn is_made_of(text: &str, others: &str) -> bool {
     !text.is_empty() && text.chars().all(is_known)
 }
 
-/// Defines a text that is good for something only if `is_good` says so, the same for flags and for the configuration.
+/// Defines a text that is good for something only if `is_good` says so, the same for flags and for
+/// the configuration.
 macro_rules! text {
     ($(#[$doc:meta])* $name:ident, $is_good:path, $expected:literal, $pattern:literal) => {
         $(#[$doc])*

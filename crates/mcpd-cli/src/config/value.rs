@@ -1,5 +1,5 @@
-//! The values of `mcpd.toml` that TOML has no type for: amounts, times, where a secret comes from, and values that
-//! know their place.
+//! The values of `mcpd.toml` that TOML has no type for: amounts, times, where a secret comes from,
+//! and values that know their place.
 
 use std::borrow::Cow;
 use std::fmt;

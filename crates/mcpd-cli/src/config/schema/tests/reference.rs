@@ -77,8 +77,8 @@ impl Page<'_> {
         })
     }
 
-    /// Adds a table of keys, then the tables inside it. `name` is its key, `heading` its spelling in
-    /// a file.
+    /// Adds a table of keys, then the tables inside it. `name` is its key, `heading` its spelling
+    /// in a file.
     fn add_table(&mut self, name: &str, heading: &str, table: &Value) {
         let table = self.resolve(table).clone();
         let required = table["required"].as_array().cloned().unwrap_or_default();
