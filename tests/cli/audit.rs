@@ -106,7 +106,7 @@ fn log_is_shown_as_text() {
     exit code: 0
     ----- stdout -----
     2 records, 1 to 2
-    hash of the last: HASH
+    hash of the last record: HASH
     ");
     let raw = fs::read(sandbox.path().join(LOG)).unwrap();
     assert_eq!(sandbox.stdout(&["audit", "tail", "--json"]), raw);
@@ -150,7 +150,7 @@ fn records_are_found_by_field() {
     assert_snapshot!(sandbox.run(&["audit", "grep", "--since", "soon"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to understand the time `soon`: expected one such as `2026-11-22`, `2026-11-22T10:30`, `2026-11-22T10:30:00Z` or `2h`
+    mcpd: error: failed to parse the time `soon`: expected a time such as `2026-11-22`, `2026-11-22T10:30`, `2026-11-22T10:30:00Z` or `2h`
     ");
     assert_snapshot!(sandbox.run(&["audit", "grep", "--outcome", "sucess"]), @"
     exit code: 1
@@ -196,7 +196,7 @@ fn tampering_is_detected() {
     ----- stdout -----
     @@ROOT@@/state/mcpd/logs/mcp-audit.jsonl:2: the record was changed
     4 records, 1 to 4
-    hash of the last: HASH
+    hash of the last record: HASH
     ");
     let lines: Vec<_> = text.lines().collect();
     fs::write(&log, format!("{}\n{}\n", lines[0], lines[3])).unwrap();
@@ -205,15 +205,15 @@ fn tampering_is_detected() {
     ----- stdout -----
     @@ROOT@@/state/mcpd/logs/mcp-audit.jsonl:2: records 2 to 3 are missing
     2 records, 1 to 4
-    hash of the last: HASH
+    hash of the last record: HASH
     ");
     fs::write(&log, format!("{}\n", lines[..3].join("\n"))).unwrap();
     assert_snapshot!(stable(&sandbox.run(&["audit", "verify", "--hash", hash])), @"
     exit code: 1
     ----- stdout -----
-    there is no record with that hash
+    no record has this hash
     3 records, 1 to 3
-    hash of the last: HASH
+    hash of the last record: HASH
     ");
     fs::write(&log, &text[..text.len() - 9]).unwrap();
     let torn = sandbox.run(&["audit", "verify", "--json"]);
@@ -242,7 +242,7 @@ fn missing_log_is_reported() {
     assert_snapshot!(Sandbox::new().run(&["audit", "tail"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to read the audit log `@@ROOT@@/state/mcpd/logs/mcp-audit.jsonl`: there is none yet: `mcpd serve` and `mcpd stdio` write it with the first call, and `--file` names another
+    mcpd: error: failed to read the audit log `@@ROOT@@/state/mcpd/logs/mcp-audit.jsonl`: it does not exist yet; `mcpd serve` and `mcpd stdio` create it with the first call, and `--file` selects another log
     ");
 }
 
@@ -305,7 +305,7 @@ fn invalid_setting_is_reported() {
     assert_snapshot!(mistake("args = \"all\""), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:2:8: in [audit]: `args`: unknown value `all`; known are none, names, hash, full
+    mcpd: error: failed to use the configuration: mcpd.toml:2:8: in [audit]: `args`: unknown value `all`; known: none, names, hash, full
     ");
     assert_snapshot!(mistake("mode = \"required\""), @"
     exit code: 1

@@ -67,7 +67,7 @@ fn invalid_parameters_are_a_usage_error() {
     assert_snapshot!(check(ORDER, &[], "[1, 2]"), @"
     exit code: 2
     ----- stderr -----
-    ERROR stdin is no JSON object: invalid type: sequence, expected a map at line 1 column 0
+    ERROR stdin is not a JSON object: invalid type: sequence, expected a map at line 1 column 0
     ");
     assert_snapshot!(check(ORDER, &[], r#"{"customer": "Grace", "amount": 1e300}"#), @"
     exit code: 2
@@ -284,7 +284,7 @@ fn a_program_with_faults_is_not_served() {
     assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
     exit code: 0
     ----- stderr -----
-    not all is as it should be: 2 faulty scripts; `mcpd check scripts` says why
+    the catalog is incomplete: 2 faulty scripts; run `mcpd check scripts` for details
     ");
 }
 

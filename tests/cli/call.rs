@@ -57,7 +57,7 @@ fn other_scripts_are_not_probed() {
     assert_snapshot!(sandbox.run(&["call", "scripts", "failing"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no tool `failing`: the script is faulty; run `mcpd check @@ROOT@@/scripts/failing`
+    mcpd: error: there is no tool `failing`: the script is faulty; run `mcpd check @@ROOT@@/scripts/failing` for the reason
     ");
     assert_snapshot!(sandbox.run(&["call", "scripts", "helo"]), @"
     exit code: 5
@@ -75,7 +75,7 @@ fn truncated_answer_is_reported() {
         .output()
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.ends_with(" of 20000000 bytes left out\n"), "{said}");
+    assert!(said.ends_with(" of 20000000 bytes omitted\n"), "{said}");
 }
 
 #[test]
@@ -367,7 +367,7 @@ echo '{"inputRequests": {"where": {"method": "roots/list"}}}'
     assert_snapshot!(sandbox.run(&["call", "scripts", "ask"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: the tool needs `roots`, which only other clients have
+    mcpd: error: the script requires `roots`, which this command does not support
     ");
 }
 

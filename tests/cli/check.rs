@@ -65,7 +65,7 @@ fn failing_script_is_shown_with_its_stderr() {
     ----- stdout -----
     error[help-failed]: `--help` ended with exit code 3
     --> scripts/broken
-     = note: its reason on stderr: no such module: frobnicate
+     = note: from its stderr: no such module: frobnicate
      = help: print the metadata and exit with 0 when the first argument is `--help`, or describe it in `NAME.mcpd.toml` beside it
 
     1 error in 1 script
@@ -182,7 +182,7 @@ fn a_path_that_is_missing_is_an_error() {
     assert_snapshot!(sandbox.run(&["check", "nowhere"]), @"
     exit code: 1
     ----- stdout -----
-    error[unusable-file]: it can't be read: No such file or directory (os error 2)
+    error[unusable-file]: not readable: No such file or directory (os error 2)
     --> nowhere
 
     1 error in 0 scripts
@@ -200,7 +200,7 @@ fn a_path_that_is_missing_is_an_error() {
     exit code: 1
     ----- stdout -----
     scripts/broken: error[help-failed]: `--help` ended with exit code 3
-    scripts/link: error[unusable-file]: it can't be read: No such file or directory (os error 2)
+    scripts/link: error[unusable-file]: not readable: No such file or directory (os error 2)
     ");
 }
 
@@ -309,7 +309,7 @@ fn static_check_runs_nothing() {
     ----- stdout -----
     no faults in 1 script
     ----- stderr -----
-    1 file can only be asked for `--help`, and is not known without: leave out `--static` for that
+    1 file is not checked, because only `--help` shows what they are; run without `--static` to check them
     ");
     assert!(!sandbox.path().join("scripts/tripped").exists());
     // Proves that the script trips without `--static`.

@@ -54,25 +54,25 @@ fn unknown_key_is_located_with_a_suggestion() {
     assert_snapshot!(mistake("[tools]\n"), @"use the configuration: mcpd.toml:1:2: in [tools]: unknown key `tools`; did you mean `tool`?");
     assert_snapshot!(mistake("# first\n[sandbox.x]\n  levle = \"strict\"\n"), @"use the configuration: mcpd.toml:3:3: in [sandbox.x]: unknown key `levle`; did you mean `level`?");
     assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\n[tool.env]\nA = { fil = \"x\" }\n"), @"use the configuration: mcpd.toml:4:7: in [tool.env]: `A`: unknown key `fil`; did you mean `file`?");
-    assert_snapshot!(mistake("[env]\nkeep = []\n"), @"use the configuration: mcpd.toml:2:1: in [env]: unknown key `keep`; known are pass, drop, set");
+    assert_snapshot!(mistake("[env]\nkeep = []\n"), @"use the configuration: mcpd.toml:2:1: in [env]: unknown key `keep`; known: pass, drop, set");
 }
 
 #[test]
 fn value_of_the_wrong_kind_is_located() {
-    assert_snapshot!(mistake("[sandbox.x]\nlevel = \"tight\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `level`: unknown value `tight`; known are none, guarded, strict");
+    assert_snapshot!(mistake("[sandbox.x]\nlevel = \"tight\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `level`: unknown value `tight`; known: none, guarded, strict");
     assert_snapshot!(mistake("[sandbox.x]\nlevel = \"strikt\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `level`: unknown value `strikt`; did you mean `strict`?");
     assert_snapshot!(mistake("[sandbox.x]\nmemory = \"64MB\"\n"), @r#"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `memory`: `64MB` is no number of bytes; write one such as "64 MiB" (KiB, MiB, GiB, TiB)"#);
     assert_snapshot!(mistake("[sandbox.x]\nmemory = -1\n"), @"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `memory`: a number of bytes is not negative");
-    assert_snapshot!(mistake("timeout = \"5 s\"\n"), @"use the configuration: mcpd.toml:1:11: `timeout`: invalid type: a text, expected a number");
-    assert_snapshot!(mistake("[tool]\nmatch = \"*\"\n"), @"use the configuration: mcpd.toml:1:1: in [tool]: there can be several; write `[[tool]]`");
-    assert_snapshot!(mistake("# first\n[tool.env]\nA = \"b\"\n"), @"use the configuration: mcpd.toml:2:2: in [tool.env]: there can be several; write `[[tool]]`");
-    assert_snapshot!(mistake("[sandbox.x]\nwrite = \"here\"\n"), @r#"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `write`: invalid type: a text, expected an array"#);
-    assert_snapshot!(mistake("[sandbox]\nlevel = \"strict\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox]: `level`: invalid type: a text, expected a table with a name, `[sandbox.NAME]`");
-    assert_snapshot!(mistake("tool = [\"greet\"]\n"), @"use the configuration: mcpd.toml:1:9: `tool`: invalid type: a text, expected tables `[[tool]]`");
+    assert_snapshot!(mistake("timeout = \"5 s\"\n"), @"use the configuration: mcpd.toml:1:11: `timeout`: invalid type: a string, expected a number");
+    assert_snapshot!(mistake("[tool]\nmatch = \"*\"\n"), @"use the configuration: mcpd.toml:1:1: in [tool]: expected an array of tables; write `[[tool]]`");
+    assert_snapshot!(mistake("# first\n[tool.env]\nA = \"b\"\n"), @"use the configuration: mcpd.toml:2:2: in [tool.env]: expected an array of tables; write `[[tool]]`");
+    assert_snapshot!(mistake("[sandbox.x]\nwrite = \"here\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `write`: invalid type: a string, expected an array");
+    assert_snapshot!(mistake("[sandbox]\nlevel = \"strict\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox]: `level`: invalid type: a string, expected a table with a name, `[sandbox.NAME]`");
+    assert_snapshot!(mistake("tool = [\"greet\"]\n"), @"use the configuration: mcpd.toml:1:9: `tool`: invalid type: a string, expected tables `[[tool]]`");
     assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\ntimeout = 0\n"), @"use the configuration: mcpd.toml:3:11: in [[tool]]: `timeout`: expected a number of seconds above 0");
     assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\nconcurrency = 0\n"), @"use the configuration: mcpd.toml:3:15: in [[tool]]: `concurrency`: invalid value: integer `0`, expected a whole number above 0");
     assert_snapshot!(mistake("max_message = 0\n"), @"use the configuration: mcpd.toml:1:15: `max_message`: expected a number of bytes above 0");
-    assert_snapshot!(mistake("allow_hosts = [\"https://a\"]\n"), @"use the configuration: mcpd.toml:1:15: `allow_hosts`: `https://a` can't be used: expected a name such as `tools.example`, without a scheme and a port; an IPv6 address is written in brackets");
+    assert_snapshot!(mistake("allow_hosts = [\"https://a\"]\n"), @"use the configuration: mcpd.toml:1:15: `allow_hosts`: `https://a` is invalid: expected a name such as `tools.example`, without a scheme and a port; an IPv6 address is written in brackets");
     assert_snapshot!(mistake("[[tool]]\nredact = true\n"), @"use the configuration: mcpd.toml:1:1: in [[tool]]: missing field `match`");
     assert_snapshot!(mistake("[sandbox.x\n"), @"use the configuration: mcpd.toml:1:11: unclosed table, expected `]`");
 }
@@ -81,20 +81,20 @@ fn value_of_the_wrong_kind_is_located() {
 fn misplaced_text_is_not_repeated() {
     let misplaced =
         "[[upstream]]\nname = \"up\"\nurl = \"http://a\"\nheaders = \"Bearer \\\"s3cret\"\n";
-    assert_snapshot!(mistake(misplaced), @"use the configuration: mcpd.toml:4:11: in [[upstream]]: `headers`: invalid type: a text, expected a map");
+    assert_snapshot!(mistake(misplaced), @"use the configuration: mcpd.toml:4:11: in [[upstream]]: `headers`: invalid type: a string, expected a map");
 }
 
 #[test]
 fn invalid_value_is_located() {
-    assert_snapshot!(mistake("[sandbox.strict]\nwrite = [\"x\"]\n"), @"use the configuration: mcpd.toml:1:10: in [sandbox.strict]: `strict` is always there; choose another name");
+    assert_snapshot!(mistake("[sandbox.strict]\nwrite = [\"x\"]\n"), @"use the configuration: mcpd.toml:1:10: in [sandbox.strict]: `strict` is built in; choose another name");
     assert_snapshot!(mistake("[sandbox.x]\nlevel = \"none\"\nnetwork = \"off\"\n"), @"use the configuration: mcpd.toml:1:10: in [sandbox.x]: `write`, `read`, `hide`, `network` and `missing` have no effect at the level `none`");
-    assert_snapshot!(mistake("[sandbox.x]\nrun_as = \"no-such-user\"\n"), @"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `run_as`: there is no user `no-such-user`");
-    assert_snapshot!(mistake("[sandbox.reports]\n[[tool]]\nmatch = \"*\"\nsandbox = \"report\"\n"), @r#"use the configuration: mcpd.toml:4:11: in [[tool]]: `sandbox = "report"`: there is none; did you mean `reports`?"#);
+    assert_snapshot!(mistake("[sandbox.x]\nrun_as = \"no-such-user\"\n"), @"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `run_as`: unknown user `no-such-user`");
+    assert_snapshot!(mistake("[sandbox.reports]\n[[tool]]\nmatch = \"*\"\nsandbox = \"report\"\n"), @r#"use the configuration: mcpd.toml:4:11: in [[tool]]: `sandbox = "report"`: no such sandbox; did you mean `reports`?"#);
     let two = "floor = \"x\"\n[sandbox.x]\nrun_as = \"1:1\"\n[sandbox.y]\nrun_as = \"2:2\"\n[[tool]]\nmatch = \"*\"\nsandbox = \"y\"\n";
-    assert_snapshot!(mistake(two), @r#"use the configuration: mcpd.toml:8:11: in [[tool]]: `sandbox = "y"`: it has another `run_as` than the floor"#);
+    assert_snapshot!(mistake(two), @r#"use the configuration: mcpd.toml:8:11: in [[tool]]: `sandbox = "y"`: its `run_as` differs from that of the minimum sandbox"#);
     assert_snapshot!(mistake("[[tool]]\nmatch = \"a[\"\n"), @"use the configuration: mcpd.toml:2:9: in [[tool]]: `match`: failed to read the pattern `a[`: unclosed character class; missing ']'");
-    assert_snapshot!(mistake("[env]\npass = [\"A-B\"]\n"), @"use the configuration: mcpd.toml:2:9: in [env]: `A-B` is no name of a variable");
-    assert_snapshot!(mistake("[env.set]\nMCPD_TOOL = \"x\"\n"), @"use the configuration: mcpd.toml:2:1: in [env.set]: `MCPD_TOOL`: names that begin with `MCPD_` are mcpd's own");
+    assert_snapshot!(mistake("[env]\npass = [\"A-B\"]\n"), @"use the configuration: mcpd.toml:2:9: in [env]: `A-B` is not a valid variable name");
+    assert_snapshot!(mistake("[env.set]\nMCPD_TOOL = \"x\"\n"), @"use the configuration: mcpd.toml:2:1: in [env.set]: `MCPD_TOOL`: names that begin with `MCPD_` are reserved for mcpd");
 }
 
 /// Returns a configuration with this value of a secret.
@@ -104,8 +104,8 @@ fn secret(value: &str) -> String {
 
 #[test]
 fn missing_secret_is_located() {
-    assert_snapshot!(mistake(&secret("{ pass = true }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: mcpd's own environment has no variable `SECRET`");
-    assert_snapshot!(mistake(&secret("{ file = \"missing\" }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: the file `@@ROOT@@/missing` can't be read: No such file or directory (os error 2)");
+    assert_snapshot!(mistake(&secret("{ pass = true }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: the variable `SECRET` is not set in mcpd's own environment");
+    assert_snapshot!(mistake(&secret("{ file = \"missing\" }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: failed to read the file `@@ROOT@@/missing`: No such file or directory (os error 2)");
     assert_snapshot!(mistake(&secret("{ command = [\"sh\", \"-c\", \"echo hidden; exit 3\"] }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: `sh` failed with the exit code 3");
     assert_snapshot!(mistake(&secret("{ command = [\"no-such-program\"] }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: failed to start `no-such-program`: no such file or command");
     assert_snapshot!(mistake(&secret("{ command = [] }")), @r#"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }` or `{ command = ["…"] }`"#);
@@ -187,7 +187,7 @@ fn secret_unfit_for_an_environment_is_located() {
     assert_snapshot!(sandbox.run(&["config", "check"]), @"
     exit code: 1
     ----- stdout -----
-    mcpd.toml:5:10: in [tool.env]: `SECRET`: the value has 200000 bytes, and no program is started with a variable of 128 KiB or more: pass the path of a file
+    mcpd.toml:5:10: in [tool.env]: `SECRET`: the value has 200000 bytes, but programs cannot start with a variable of 128 KiB or more; pass the path of a file instead
     ");
 }
 
@@ -225,7 +225,7 @@ fn a_credential_of_systemd_is_a_secret() {
     assert_snapshot!(printed(), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:6:10: in [tool.env]: `SECRET`: no service manager has handed over `api-key`
+    mcpd: error: failed to use the configuration: mcpd.toml:6:10: in [tool.env]: `SECRET`: the service manager provides no credential `api-key`
     ");
     fs::write(credentials.join("api-key"), "handed-over\n").unwrap();
     assert_snapshot!(printed(), @"
@@ -258,10 +258,10 @@ fn description_names_variables_without_values() {
 
     Knows nothing
 
-    It takes no options.
+    No options.
 
     Sandbox: none
-    Limits: ended after 60s
+    Limits: time limit 60s
     Variables: SECRET
     ");
 }
@@ -404,13 +404,13 @@ fn rules_survive_the_loss_of_the_configuration() {
     assert!(!listed().contains("printer"));
     fs::remove_file(&file).unwrap();
     daemon.signal(Signal::HUP);
-    let said = daemon.wait_for_line("the configuration stays as it was");
-    let expected = "failed to read the configuration `mcpd.toml` again: it is gone; put it back, or start mcpd again to do without it";
+    let said = daemon.wait_for_line("configuration not reloaded");
+    let expected = "failed to reload the configuration `mcpd.toml`: the file no longer exists; restore it, or restart mcpd to run without it";
     assert!(said.ends_with(expected), "{said}");
     assert!(!listed().contains("printer"));
     fs::write(&file, "").unwrap();
     daemon.signal(Signal::HUP);
-    daemon.wait_for_line("the configuration was read again");
+    daemon.wait_for_line("configuration reloaded");
     assert!(listed().contains("printer"));
     // An empty file that vanishes is reported as well.
     fs::remove_file(&file).unwrap();
@@ -431,7 +431,7 @@ fn a_variable_with_a_wrong_value_is_named() {
     assert_snapshot!(mistake("MCPD_TIMEOUT", "1", &["call", "scripts", "hello", "--timeout=abc"]), @"error: invalid value 'abc' for '--timeout <SECONDS>': expected a number of seconds above 0");
     assert_snapshot!(mistake("MCPD_NO_CACHE", "never", &call), @"error: invalid value 'never' for 'MCPD_NO_CACHE': value was not a boolean");
     let serve = ["serve", "scripts"];
-    assert_snapshot!(mistake("MCPD_LISTEN", "foo", &serve), @"mcpd: error: failed to listen where MCPD_LISTEN says: use the address `foo`: expected HOST:PORT, such as 127.0.0.1:43210, or unix:PATH");
+    assert_snapshot!(mistake("MCPD_LISTEN", "foo", &serve), @"mcpd: error: failed to listen at the address of MCPD_LISTEN: use the address `foo`: expected HOST:PORT, such as 127.0.0.1:43210, or unix:PATH");
     assert_snapshot!(mistake("MCP_PORT", "99999", &serve), @"mcpd: error: failed to use the port `99999` of MCP_PORT: expected a number from 0 to 65535");
 }
 
@@ -652,13 +652,13 @@ fn files_read_at_the_start_are_checked() {
     exit code: 1
     ----- stdout -----
     mcpd.toml:4:10: in [log]: `filter`: failed to read the log filter `a=b=c`: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
-    mcpd.toml:2:7: in [tls]: `key`: failed to serve over TLS: it takes a certificate and its key, `--tls-certificate` and `--tls-key` or those of `[tls]`
+    mcpd.toml:2:7: in [tls]: `key`: failed to serve over TLS: both a certificate and its key are required; use `--tls-certificate` and `--tls-key` or the keys of `[tls]`
     "#);
     assert_snapshot!(check("[run_command]\nshell = []\n[metrics]\nlisten = \"0.0.0.0:9464\"\n"), @"
     exit code: 1
     ----- stdout -----
     mcpd.toml:2:9: in [run_command]: `shell`: expected a program and its arguments
-    mcpd.toml:4:10: in [metrics]: `listen`: failed to serve metrics at `0.0.0.0:9464`: they are shown without a token, so that must be a loopback address, such as 127.0.0.1:9464; `--metrics-to-clients` shows them to others
+    mcpd.toml:4:10: in [metrics]: `listen`: failed to serve metrics at `0.0.0.0:9464`: without a token they are served on loopback addresses only, such as 127.0.0.1:9464; use `--metrics-to-clients` to serve them to clients with a token
     ");
     assert_snapshot!(check("[run_command]\nshell = [\"fish\", \"-c\"]\nallow = [\"ls\"]\n[metrics]\nlisten = \"9464\"\n"), @"
     exit code: 1
@@ -676,19 +676,19 @@ fn files_read_at_the_start_are_checked() {
     assert_snapshot!(check("auth = false\nlisten = [\"127.0.0.1:1\", \"0.0.0.0:1\"]\n"), @"
     exit code: 1
     ----- stdout -----
-    mcpd.toml:2:26: `listen`: failed to serve `0.0.0.0:1` without a token: `--no-auth` and `auth = false` need a loopback address, such as 127.0.0.1
+    mcpd.toml:2:26: `listen`: failed to serve on `0.0.0.0:1` without a token: `--no-auth` and `auth = false` require a loopback address, such as 127.0.0.1
     ");
     assert_snapshot!(check("listen = [\"0.0.0.0:1\"]\n[[oauth.issuer]]\nurl = \"https://a.example\"\n"), @"
     exit code: 1
     ----- stdout -----
-    mcpd.toml:2:3: in [[oauth.issuer]]: `resource` is missing: mcpd listens at every address, and does not know which of them clients use
+    mcpd.toml:2:3: in [[oauth.issuer]]: `resource` is missing: mcpd listens on every address and does not know which of them clients use
     ");
     let hash = "0".repeat(64);
     let certificate = format!("[[certificate]]\nname = \"ada\"\nsha256 = \"{hash}\"\n");
     assert_snapshot!(check(&certificate), @"
     exit code: 1
     ----- stdout -----
-    mcpd.toml:2:8: in [[certificate]]: no client is asked for a certificate: it takes the authorities whose they are, `--tls-client-ca` or `client_ca` in `[tls]`
+    mcpd.toml:2:8: in [[certificate]]: no client is asked for a certificate; set the certificate authorities with `--tls-client-ca` or `client_ca` in `[tls]`
     ");
     let right =
         "[run_command]\nshell = [\"fish\", \"-c\"]\n[metrics]\nlisten = \"localhost:9464\"\n";
@@ -719,9 +719,9 @@ fn a_configuration_is_checked_without_being_used() {
     assert_snapshot!(check(wrong, &[]), @r#"
     exit code: 1
     ----- stdout -----
-    mcpd.toml:1:9: `floor = "gaurded"`: there is none; did you mean `guarded`?
-    mcpd.toml:3:1: in [interpreter]: `.py`: write the extension without a dot, `py`
-    mcpd.toml:5:12: in [[rule]]: `clients`: there is no client `reports`; known are agent, anonymous, local
+    mcpd.toml:1:9: `floor = "gaurded"`: no such sandbox; did you mean `guarded`?
+    mcpd.toml:3:1: in [interpreter]: `.py`: write the extension without the dot, `py`
+    mcpd.toml:5:12: in [[rule]]: `clients`: there is no client `reports`; known: agent, anonymous, local
     "#);
     assert_snapshot!(check(wrong, &["--json"]), @r#"
     exit code: 1
@@ -731,19 +731,19 @@ fn a_configuration_is_checked_without_being_used() {
         "file": "mcpd.toml",
         "line": 1,
         "column": 9,
-        "message": "`floor = \"gaurded\"`: there is none; did you mean `guarded`?"
+        "message": "`floor = \"gaurded\"`: no such sandbox; did you mean `guarded`?"
       },
       {
         "file": "mcpd.toml",
         "line": 3,
         "column": 1,
-        "message": "in [interpreter]: `.py`: write the extension without a dot, `py`"
+        "message": "in [interpreter]: `.py`: write the extension without the dot, `py`"
       },
       {
         "file": "mcpd.toml",
         "line": 5,
         "column": 12,
-        "message": "in [[rule]]: `clients`: there is no client `reports`; known are agent, anonymous, local"
+        "message": "in [[rule]]: `clients`: there is no client `reports`; known: agent, anonymous, local"
       }
     ]
     "#);
@@ -787,16 +787,16 @@ fn flag_that_confines_nothing_is_refused() {
     assert_snapshot!(run(&["--sandbox", "gaurded"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the sandbox `gaurded`: there is none; did you mean `guarded`?
+    mcpd: error: failed to use the sandbox `gaurded`: no such sandbox; did you mean `guarded`?
     ");
     assert_snapshot!(run(&["--sandbox", "none", "--no-network"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the sandbox `none`: it confines nothing, so `--allow-read`, `--allow-write` and `--no-network` have no effect
+    mcpd: error: failed to use the sandbox `none`: its level is `none`, so `--allow-read`, `--allow-write` and `--no-network` have no effect
     ");
     assert_snapshot!(run(&["--allow-write", "x"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to confine scripts: `--allow-read`, `--allow-write` and `--no-network` need a `--sandbox`
+    mcpd: error: failed to set up the sandbox: `--allow-read`, `--allow-write` and `--no-network` require `--sandbox`
     ");
 }

@@ -13,7 +13,7 @@ fn a_tool_is_described_for_people() {
     exit code: 0
     ----- stdout -----
     math/calc - Calculator, version 1.0
-    (most clients know it as math_calc)
+    (listed to most clients as math_calc)
 
     Calculates.
     Slowly.
@@ -31,7 +31,7 @@ fn a_tool_is_described_for_people() {
           Whether to be strict
 
     Sandbox: none
-    Limits: ended after 60s
+    Limits: time limit 60s
     "#);
 }
 
@@ -69,11 +69,11 @@ value_type = "string"
     exit code: 0
     ----- stdout -----
     book.sh
-    (most clients know it as book_sh)
+    (listed to most clients as book_sh)
 
     Books a room
 
-    It says of itself: changes something, twice is as good as once
+    Hints: not read-only, idempotent
 
     Tags: travel, hotel
 
@@ -87,7 +87,7 @@ value_type = "string"
               Their name
 
     Sandbox: none
-    Limits: ended after 60s
+    Limits: time limit 60s
     "#);
 }
 
@@ -102,14 +102,14 @@ fn requirements_and_permissions_are_shown() {
     ----- stdout -----
     render
 
-    Needs a client with: sampling
+    Required client capabilities: sampling
 
-    May go on as a task
+    May run as a task
 
-    It takes no options.
+    No options.
 
     Sandbox: none
-    Limits: ended after 1.5s, 2s of processor time, 64 MiB of memory, 9 processes
+    Limits: time limit 1.5s, 2s of processor time, 64 MiB of memory, 9 processes
     ");
 }
 
@@ -122,10 +122,10 @@ fn a_tool_without_options_says_so() {
 
     Says hello
 
-    It takes no options.
+    No options.
 
     Sandbox: none
-    Limits: ended after 60s
+    Limits: time limit 60s
     ");
 }
 
@@ -169,7 +169,7 @@ fn name_without_a_match_points_to_the_list() {
     assert_snapshot!(sandbox().run(&["describe", "scripts", "quux"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no tool `quux`; `mcpd list` shows those there are
+    mcpd: error: there is no tool `quux`; `mcpd list` shows all tools
     ");
 }
 
@@ -178,7 +178,7 @@ fn faulty_script_is_distinct_from_a_missing_one() {
     assert_snapshot!(sandbox().run(&["describe", "scripts", "broken"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no tool `broken`: the script is faulty; run `mcpd check @@ROOT@@/scripts/broken`
+    mcpd: error: there is no tool `broken`: the script is faulty; run `mcpd check @@ROOT@@/scripts/broken` for the reason
     ");
 }
 
@@ -194,12 +194,12 @@ fn script_that_is_no_tool_is_distinct_from_a_faulty_one() {
     assert_snapshot!(sandbox.run(&["call", "scripts", "review"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no tool `review`: the script is a prompt; try it with `mcpd prompt`
+    mcpd: error: there is no tool `review`: it is a prompt; render it with `mcpd prompt`
     ");
     assert_snapshot!(sandbox.run(&["describe", "scripts", "motd"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no tool `motd`: the script is the resource `my://motd`; read it with `mcpd read`
+    mcpd: error: there is no tool `motd`: it is the resource `my://motd`; read it with `mcpd read`
     ");
 }
 
@@ -211,7 +211,7 @@ fn non_executable_file_is_distinct_from_a_missing_one() {
     assert_snapshot!(sandbox.run(&["describe", "scripts", "hello.sh"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no tool `hello.sh`: the file is not executable; make it so with `chmod +x`
+    mcpd: error: there is no tool `hello.sh`: the file is not executable; run `chmod +x` on it
     ");
 }
 
@@ -222,6 +222,7 @@ fn description_shows_the_confinement_in_force() {
     let more = ["--no-network", "--allow-write", "scripts"];
     let transcript = sandbox().run(&[&arguments[..], &more].concat());
     let (_, confinement) = transcript.split_once("Sandbox: ").unwrap();
-    let expected = "guarded, without a network\n  may write @@ROOT@@/scripts\n  in force here: ";
+    let expected =
+        "guarded, without a network\n  may write @@ROOT@@/scripts\n  enforced on this machine: ";
     assert!(confinement.starts_with(expected), "{transcript}");
 }

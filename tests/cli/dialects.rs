@@ -59,7 +59,7 @@ fn self_describing_files_are_not_probed() {
           for example 99.5
 
     Sandbox: none
-    Limits: ended after 60s
+    Limits: time limit 60s
     ");
     assert!(!sandbox.path().join("scripts/ran").exists());
     assert_snapshot!(sandbox.run(&["call", "scripts", "order", "amount=5"]), @r#"
@@ -119,7 +119,7 @@ fn a_missing_interpreter_is_named_and_the_others_are_served() {
     ----- stdout -----
     hello  Says hello
     ----- stderr -----
-    not all is as it should be: 1 faulty script; `mcpd check scripts` says why
+    the catalog is incomplete: 1 faulty script; run `mcpd check scripts` for details
     ");
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @r#"
     exit code: 1
@@ -145,7 +145,7 @@ fn compile_without_tools_is_an_error() {
     --> scripts/forgotten
 
     1 warning in 0 scripts
-    mcpd: error: there is no tool in what was given
+    mcpd: error: no tools found in the given files
     ");
 }
 
@@ -262,13 +262,13 @@ fn the_configuration_of_interpreters_is_checked() {
     assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:2:1: in [interpreter]: `.bas`: write the extension without a dot, `bas`
+    mcpd: error: failed to use the configuration: mcpd.toml:2:1: in [interpreter]: `.bas`: write the extension without the dot, `bas`
     ");
     write(&sandbox, "mcpd.toml", "[interpreter]\nbas = []\n");
     assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:2:7: in [interpreter]: `bas`: name the program and its first arguments
+    mcpd: error: failed to use the configuration: mcpd.toml:2:7: in [interpreter]: `bas`: expected a program and its first arguments
     ");
 }
 
@@ -377,27 +377,27 @@ fn descriptions_are_cached_until_cleared() {
     assert_snapshot!(sandbox.run(&["catalog", "forget"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to forget definitions: name a tool, or say `--all`
+    mcpd: error: failed to forget definitions: expected the name of a tool, or `--all`
     ");
     assert_snapshot!(sandbox.run(&["catalog", "forget", "order"]), @"
     exit code: 0
     ----- stderr -----
-    forgot 1 definition
+    removed 1 definition
     ");
     assert_snapshot!(sandbox.run(&["catalog", "forget", "order"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: nothing is remembered of `order`
+    mcpd: error: the cache has no definition of `order`
     ");
     assert_snapshot!(sandbox.run(&["catalog", "forget", "--all"]), @"
     exit code: 0
     ----- stderr -----
-    forgot 1 definition
+    removed 1 definition
     ");
     assert_snapshot!(sandbox.run(&["catalog", "show", "hello"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: nothing is remembered of `hello`
+    mcpd: error: the cache has no definition of `hello`
     ");
 }
 
@@ -615,11 +615,11 @@ fn scriptlets_without_a_program_are_templates_or_passed_over() {
     scripts/scriptlets/mail.md:6:27: info[undescribed-option]: option `soon` has no description
     scripts/scriptlets/mail.md:11:4: info[source-not-run]: a block of `paste` is not run without a desktop: it pastes a text into the window in front
     "#);
-    assert_snapshot!(sandbox.run(&["call", "scripts", "scriptlets/sign", "name=Eve"]), @r#"
+    assert_snapshot!(sandbox.run(&["call", "scripts", "scriptlets/sign", "name=Eve"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no tool `scriptlets/sign`: the script is passed over; run `mcpd check @@ROOT@@/scripts/scriptlets/mail.md`
-    "#);
+    mcpd: error: there is no tool `scriptlets/sign`: the script is passed over; run `mcpd check @@ROOT@@/scripts/scriptlets/mail.md` for the reason
+    ");
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn levels_are_tried_and_their_gaps_are_named() {
 #[test]
 fn report_is_text_for_people() {
     let report = String::from_utf8(Sandbox::new().stdout(&["doctor"])).unwrap();
-    for expected in ["\nnone ", "\nguarded ", "\nstrict ", "whole runs"] {
+    for expected in ["\nnone ", "\nguarded ", "\nstrict ", "limits per run"] {
         assert!(report.contains(expected), "{report}");
     }
 }
@@ -34,7 +34,7 @@ fn report_is_text_for_people() {
 fn too_few_open_files_are_named() {
     let few = Sandbox::new().with_open_files(256);
     let report = String::from_utf8(few.stdout(&["doctor"])).unwrap();
-    let expected = "\n`mcpd serve` has 192 connections at a time, as 256 files may be open";
+    let expected = "\n`mcpd serve` has at most 192 connections, because only 256 files may be open";
     assert!(report.contains(expected), "{report}");
 }
 

@@ -96,7 +96,7 @@ fn a_command_that_fails_changes_nothing() {
     fs::write(sandbox.path().join("kit.toml"), configuration).unwrap();
     let requests = [call("kit/show"), call("kit/state")];
     assert_snapshot!(answers(&sandbox, &["--config", "kit.toml"], &requests), @r#"
-    {"content":[{"type":"text","text":"The window could not be shown. The server's log says why."}],"isError":true}
+    {"content":[{"type":"text","text":"The window could not be shown. The reason is in the server's log."}],"isError":true}
     {"content":[{"type":"text","text":"{\"visible\":false,\"focused\":false,\"script_count\":1,\"scriptlet_count\":1}"}],"isError":false}
     "#);
 }
@@ -125,7 +125,7 @@ fn scripts_and_scriptlets_are_listed_as_they_are_now() {
         read("scriptlets://"),
     ];
     assert_snapshot!(answers(&sandbox(), &[], &requests), @r#"
-    {"resources":[{"uri":"kit://state","name":"kit/state","description":"Whether the window is visible and focused, and how many scripts and scriptlets there are.","mimeType":"application/json"},{"uri":"scriptlets://","name":"scriptlets","description":"The scriptlets.","mimeType":"application/json"},{"uri":"scripts://","name":"scripts","description":"The scripts.","mimeType":"application/json"}]}
+    {"resources":[{"uri":"kit://state","name":"kit/state","description":"Visibility and focus of the window, and the number of scripts and scriptlets.","mimeType":"application/json"},{"uri":"scriptlets://","name":"scriptlets","description":"The scriptlets.","mimeType":"application/json"},{"uri":"scripts://","name":"scripts","description":"The scripts.","mimeType":"application/json"}]}
     {"contents":[{"uri":"scripts://","mimeType":"application/json","text":"[{\"tool\":\"scripts/create-note\",\"name\":\"create-note\",\"description\":\"Says hello\",\"file\":\"scripts/create-note\",\"path\":\"@@ROOT@@/scripts/scripts/create-note\",\"extension\":\"\",\"has_schema\":true}]"}]}
     {"contents":[{"uri":"scriptlets://","mimeType":"application/json","text":"[{\"tool\":\"scriptlets/greet\",\"name\":\"greet\",\"description\":\"Says hello\",\"file\":\"scriptlets/greet\",\"path\":\"@@ROOT@@/scripts/scriptlets/greet\",\"extension\":\"\",\"has_schema\":true}]"}]}
     "#);

@@ -17,7 +17,7 @@ fn tools_are_listed_by_path_and_faulty_ones_are_mentioned() {
     hello      Says hello
     math/calc  Calculates.
     ----- stderr -----
-    not all is as it should be: 1 faulty script; `mcpd check scripts` says why
+    the catalog is incomplete: 1 faulty script; run `mcpd check scripts` for details
     ");
 }
 
@@ -30,14 +30,14 @@ fn empty_list_mentions_the_executable_bit() {
     assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
     exit code: 0
     ----- stderr -----
-    there are no tools: a script must be executable (`chmod +x`)
+    no tools found: scripts must be executable (`chmod +x`)
     ");
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
     exit code: 0
     ----- stdout -----
     no faults in 0 scripts
     ----- stderr -----
-    there are no scripts: a script must be executable (`chmod +x`)
+    no scripts found: scripts must be executable (`chmod +x`)
     ");
 }
 
@@ -47,7 +47,7 @@ fn suggested_command_can_be_pasted_into_a_shell() {
     assert_snapshot!(sandbox.run(&["list", "scripts/my tools"]), @"
     exit code: 0
     ----- stderr -----
-    not all is as it should be: 1 faulty script; `mcpd check 'scripts/my tools'` says why
+    the catalog is incomplete: 1 faulty script; run `mcpd check 'scripts/my tools'` for details
     ");
 }
 
@@ -77,9 +77,9 @@ command = ["true"]
     ----- stdout -----
     deep/hello  Says hello
     ----- stderr -----
-    not all is as it should be: 1 faulty source; `mcpd check @@ROOT@@/scripts` says why
+    the catalog is incomplete: 1 faulty source; run `mcpd check @@ROOT@@/scripts` for details
     mcpd.toml:5:9: in [[rule]]: `deny`: `deep_hello` matches nothing; did you mean `deep/hello`?
-    mcpd.toml:12:10: in [[rule]]: `allow`: `near/hello` matches nothing; `mcpd list` shows the paths there are
+    mcpd.toml:12:10: in [[rule]]: `allow`: `near/hello` matches nothing; `mcpd list` shows all paths
     ");
 }
 
@@ -114,7 +114,7 @@ fn first_directory_takes_precedence() {
     hello       Says more
     more/hello  Says more
     ----- stderr -----
-    not all is as it should be: 1 name conflict; `mcpd check scripts/more scripts` says why
+    the catalog is incomplete: 1 name conflict; run `mcpd check scripts/more scripts` for details
     ");
 }
 

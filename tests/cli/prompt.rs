@@ -38,7 +38,7 @@ fn prompts_are_listed_apart() {
     let sandbox = prompts();
     let listed = sandbox.run(&["list", "scripts"]);
     assert!(
-        listed.contains("there is more: `--prompts` lists 2\n"),
+        listed.contains("also served: `--prompts` lists 2\n"),
         "{listed}"
     );
     assert_snapshot!(sandbox.run(&["list", "scripts", "--prompts"]), @"
@@ -47,7 +47,7 @@ fn prompts_are_listed_apart() {
     deep/review  Asks for a review.
     dialogue     Says how to go on.
     ----- stderr -----
-    not all is as it should be: 1 faulty script; `mcpd check scripts` says why
+    the catalog is incomplete: 1 faulty script; run `mcpd check scripts` for details
     ");
     assert_snapshot!(Sandbox::new().with_script("review", REVIEW).run(&["list", "scripts", "--prompts", "--json"]), @r#"
     exit code: 0
@@ -99,7 +99,7 @@ fn a_prompt_is_described_with_its_arguments() {
 
     Says how to go on.
 
-    It takes no arguments.
+    No arguments.
     ");
 }
 
@@ -176,7 +176,7 @@ fn failed_prompt_is_explained() {
     assert_snapshot!(run(&["deep/review", "tone:=1"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to read the argument `tone:=1`: prompts take texts, NAME=TEXT
+    mcpd: error: failed to read the argument `tone:=1`: prompts accept only NAME=TEXT
     ");
     assert_snapshot!(run(&["deep/review", "tone=a", "tone=b"]), @"
     exit code: 1
@@ -191,7 +191,7 @@ fn failed_prompt_is_explained() {
     assert_snapshot!(run(&["nothing"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no prompt `nothing`; `mcpd list --prompts` shows those there are
+    mcpd: error: there is no prompt `nothing`; `mcpd list --prompts` shows all prompts
     ");
     assert_snapshot!(run(&["hello"]), @"
     exit code: 5
@@ -201,7 +201,7 @@ fn failed_prompt_is_explained() {
     assert_snapshot!(sandbox.run(&["call", "scripts", "dialogue"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no tool `dialogue`: the script is a prompt; try it with `mcpd prompt`
+    mcpd: error: there is no tool `dialogue`: it is a prompt; render it with `mcpd prompt`
     ");
 }
 
@@ -210,7 +210,7 @@ fn list_without_prompts_says_so() {
     assert_snapshot!(sandbox().run(&["list", "scripts", "--prompts"]), @"
     exit code: 0
     ----- stderr -----
-    there are no prompts
-    not all is as it should be: 1 faulty script; `mcpd check scripts` says why
+    no prompts found
+    the catalog is incomplete: 1 faulty script; run `mcpd check scripts` for details
     ");
 }

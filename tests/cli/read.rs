@@ -35,7 +35,7 @@ fn resources_are_listed_apart() {
     let sandbox = resources();
     let listed = sandbox.run(&["list", "scripts"]);
     assert!(
-        listed.contains("there is more: `--resources` lists 2\n"),
+        listed.contains("also served: `--resources` lists 2\n"),
         "{listed}"
     );
     assert_snapshot!(sandbox.run(&["list", "scripts", "--resources"]), @"
@@ -45,7 +45,7 @@ fn resources_are_listed_apart() {
     news://today        What is new.
     book://{page}       One page.
     ----- stderr -----
-    not all is as it should be: 1 faulty script; `mcpd check scripts` says why
+    the catalog is incomplete: 1 faulty script; run `mcpd check scripts` for details
     ");
     let alone = Sandbox::new().with_script("page", PAGE);
     assert_snapshot!(alone.run(&["list", "scripts", "--resources", "--json"]), @r#"
@@ -134,12 +134,12 @@ fn unreadable_resource_is_explained() {
     assert_snapshot!(run("no/such"), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no resource `no/such`; `mcpd list --resources` shows those there are
+    mcpd: error: there is no resource `no/such`; `mcpd list --resources` shows all resources
     ");
     assert_snapshot!(sandbox.run(&["call", "scripts", "page"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no tool `page`: the script is the resource `book://{page}`; read it with `mcpd read`
+    mcpd: error: there is no tool `page`: it is the resource `book://{page}`; read it with `mcpd read`
     ");
 }
 
@@ -149,6 +149,6 @@ fn list_without_resources_says_so() {
     assert_snapshot!(sandbox.run(&["list", "scripts", "--resources"]), @"
     exit code: 0
     ----- stderr -----
-    there are no resources
+    no resources found
     ");
 }

@@ -360,7 +360,7 @@ fn configuration_error_is_located() {
         let (_, said) = transcript.split_once("error: failed to ").unwrap();
         said.trim_end().to_owned()
     };
-    assert_snapshot!(mistake("[run_command]\nsandbox = \"x\"\n"), @r#"use the configuration: mcpd.toml:2:11: in [run_command]: `sandbox = "x"`: there is none; known are guarded, none, strict"#);
+    assert_snapshot!(mistake("[run_command]\nsandbox = \"x\"\n"), @r#"use the configuration: mcpd.toml:2:11: in [run_command]: `sandbox = "x"`: no such sandbox; known: guarded, none, strict"#);
     assert_snapshot!(mistake("[run_command]\nallow = []\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `allow`: an empty array allows nothing; without `allow` everything is allowed");
     assert_snapshot!(mistake("[run_command]\ndeny = [\"rm [\"]\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `deny`: failed to read the pattern `rm [`: unclosed character class; missing ']'");
     assert_snapshot!(mistake("[run_command]\nshell = [\"fish\", \"-c\"]\ndeny = [\"rm *\"]\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `shell`: what is allowed and denied can be told for a POSIX shell alone, and `fish` is none that is known");

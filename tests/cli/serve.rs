@@ -38,11 +38,11 @@ fn start_without_tools_is_explained() {
     for (sandbox, told) in [
         (
             Sandbox::new(),
-            "  there are no tools: a script must be executable (`chmod +x`)",
+            "  no tools found: scripts must be executable (`chmod +x`)",
         ),
         (
             Sandbox::new().with_script("broken", BROKEN),
-            "  not served as it should be: 1 faulty script; `mcpd check @@ROOT@@/scripts` says why",
+            "  the catalog is incomplete: 1 faulty script; run `mcpd check @@ROOT@@/scripts` for details",
         ),
     ] {
         let daemon = Daemon::start(&sandbox, &["--log", "error"]);
@@ -122,7 +122,7 @@ fn world_readable_audit_log_is_reported() {
         fs::set_permissions(&log, Permissions::from_mode(mode)).unwrap();
         let daemon = Daemon::start(&sandbox, &[]);
         let announcement = daemon.announcement();
-        let says_so = announcement.contains("can be read by everybody");
+        let says_so = announcement.contains("is readable by all users");
         assert_eq!(says_so, is_reported, "{announcement}");
     }
 }
@@ -137,7 +137,7 @@ fn systemd_credential_is_used_without_a_warning() {
     fs::create_dir(&credentials).unwrap();
     fs::write(&token, "sesame").unwrap();
     fs::set_permissions(&token, Permissions::from_mode(0o440)).unwrap();
-    let says_so = |daemon: &Daemon| daemon.announcement().contains("can be read by others");
+    let says_so = |daemon: &Daemon| daemon.announcement().contains("is readable by other users");
 
     let other = Daemon::start(&sandbox, &["--token-file", "credentials/agent-token"]);
     assert!(says_so(&other), "{}", other.announcement());
@@ -158,7 +158,7 @@ fn an_empty_token_file_is_refused() {
     assert_snapshot!(sandbox.run(&["serve", "scripts", "--token-file", "token"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the token file `token`: it is empty; delete it, and the next start makes a new one
+    mcpd: error: failed to use the token file `token`: it is empty; delete it and restart to create a new token
     ");
 }
 
@@ -173,8 +173,8 @@ fn other_addresses_are_not_served_without_a_token() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[2001:db8::1]:0"] {
         let arguments = ["serve", "scripts", "--no-auth", "--listen", address];
         let expected = format!(
-            "exit code: 1\n----- stderr -----\nmcpd: error: failed to serve `{address}` without a token: \
-             `--no-auth` and `auth = false` need a loopback address, such as 127.0.0.1\n"
+            "exit code: 1\n----- stderr -----\nmcpd: error: failed to serve on `{address}` without a token: \
+             `--no-auth` and `auth = false` require a loopback address, such as 127.0.0.1\n"
         );
         assert_eq!(sandbox().run(&arguments), expected);
     }
@@ -207,7 +207,7 @@ fn used_port_is_reported_with_advice() {
     assert_snapshot!(sandbox.transcript(&output).replace(port, "@@PORT@@"), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to listen on port @@PORT@@: another program does already, perhaps another mcpd; stop it, or choose another port with `--port`
+    mcpd: error: failed to listen on port @@PORT@@: the port is in use, perhaps by another mcpd; stop that program or choose another port with `--port`
     ");
 }
 
@@ -256,7 +256,7 @@ fn guessable_state_key_is_refused() {
     assert_snapshot!(sandbox.run(&[&arguments[..], &["key"]].concat()), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the state key `key`: it has 9 bytes and needs 32 at least; `head -c 32 /dev/urandom` makes some
+    mcpd: error: failed to use the state key `key`: it has 9 bytes and needs at least 32; create one with `head -c 32 /dev/urandom`
     ");
     assert_snapshot!(sandbox.run(&[&arguments[..], &["none"]].concat()), @"
     exit code: 1

@@ -136,7 +136,7 @@ fn public_passed_socket_needs_a_token() {
     let output = passing(&sandbox, listener).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.contains("`--no-auth` and `auth = false` need a loopback address"),
+        said.contains("`--no-auth` and `auth = false` require a loopback address"),
         "{said}"
     );
 }

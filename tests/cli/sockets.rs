@@ -52,7 +52,7 @@ fn unix_socket_serves_its_owner() {
     let sandbox = sandbox();
     let daemon = Daemon::listening(&sandbox, AT_SOCKET);
     assert_snapshot!(sandbox.redact(daemon.announcement()), @"
-    mcpd listens on http://localhost/mcp, at the socket @@ROOT@@/mcpd.sock
+    mcpd listens on http://localhost/mcp, Unix socket @@ROOT@@/mcpd.sock
       token: in @@ROOT@@/state/mcpd/agent-token
       tools: 1
     ");
@@ -140,7 +140,7 @@ fn foreign_socket_is_left_alone() {
     assert_snapshot!(second(), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to listen at `mcpd.sock`: another program does already, perhaps another mcpd; stop it, or choose another path
+    mcpd: error: failed to listen at `mcpd.sock`: the socket is in use, perhaps by another mcpd; stop that program or choose another path
     ");
     // A socket that replaced ours in the meantime is left alone.
     let path = sandbox.path().join("mcpd.sock");
@@ -163,7 +163,7 @@ fn check_refused(configuration: &str, arguments: &[&str], reason: &str) {
 
 #[test]
 fn invalid_listen_address_is_refused() {
-    let no_socket = "listen at `file`: there is a file that is no socket";
+    let no_socket = "listen at `file`: a file that is not a socket exists there";
     check_refused("", &["--listen", "unix:file"], no_socket);
     let missing = "listen at `no/such.sock`: No such file or directory";
     check_refused("", &["--listen", "unix:no/such.sock"], missing);
@@ -189,6 +189,6 @@ fn invalid_listen_address_is_refused() {
     check_refused(
         "",
         &open,
-        "`--no-auth` and `auth = false` need a loopback address",
+        "`--no-auth` and `auth = false` require a loopback address",
     );
 }

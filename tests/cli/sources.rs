@@ -32,19 +32,19 @@ fn the_tools_of_an_endpoint_are_listed_described_and_called_beside_the_scripts()
     echo_external  Repeats a message.
     hello          Says hello
     ");
-    assert_snapshot!(run(&["describe", "scripts", "echo_external"]), @r"
+    assert_snapshot!(run(&["describe", "scripts", "echo_external"]), @"
     exit code: 0
     ----- stdout -----
     echo_external
 
     Repeats a message.
 
-    It says of itself: changes nothing, stays on this machine
+    Hints: read-only, stays on this machine
 
     Options:
       message: string, required
 
-    Runs elsewhere: the endpoint `@@REPOSITORY@@/examples/endpoints/echo_external`
+    Source: the endpoint `@@REPOSITORY@@/examples/endpoints/echo_external`
     ");
     assert_snapshot!(run(&["call", "scripts", "echo_external", "message=hi"]), @r#"
     exit code: 0
@@ -158,31 +158,31 @@ fn configuration_error_precedes_any_request() {
     assert_snapshot!(mistake("", "notes 'of mine"), @r"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the command of MCP_ENDPOINT: a quotation mark is not closed
+    mcpd: error: failed to use the command of MCP_ENDPOINT: unclosed quotation mark
     ");
     assert_snapshot!(mistake("", "# a comment"), @r"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the command of MCP_ENDPOINT: it names no program
+    mcpd: error: failed to use the command of MCP_ENDPOINT: expected a program and its arguments
     ");
-    assert_snapshot!(mistake("[[endpoint]]\ncommand = []\n", ""), @r"
+    assert_snapshot!(mistake("[[endpoint]]\ncommand = []\n", ""), @"
     exit code: 1
     ----- stderr -----
     mcpd: error: failed to use the configuration: mcpd.toml:2:11: in [[endpoint]]: `command`: expected a program and its arguments
     ");
-    assert_snapshot!(mistake("[[endpoint]]\nprefix = \"x\"\n", ""), @r"
+    assert_snapshot!(mistake("[[endpoint]]\nprefix = \"x\"\n", ""), @"
     exit code: 1
     ----- stderr -----
     mcpd: error: failed to use the configuration: mcpd.toml:1:1: in [[endpoint]]: missing field `command`
     ");
-    assert_snapshot!(mistake("[[endpoint]]\ncommand = [\"x\"]\nprefix = \"a//b\"\n", ""), @r"
+    assert_snapshot!(mistake("[[endpoint]]\ncommand = [\"x\"]\nprefix = \"a//b\"\n", ""), @"
     exit code: 1
     ----- stderr -----
     mcpd: error: failed to use the configuration: mcpd.toml:3:10: in [[endpoint]]: `prefix`: the path has an empty segment
     ");
-    assert_snapshot!(mistake("[[endpoint]]\ncommand = [\"x\"]\n[endpoint.env]\nMCPD_X = \"\"\n", ""), @r"
+    assert_snapshot!(mistake("[[endpoint]]\ncommand = [\"x\"]\n[endpoint.env]\nMCPD_X = \"\"\n", ""), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:4:1: in [endpoint.env]: `MCPD_X`: names that begin with `MCPD_` are mcpd's own
+    mcpd: error: failed to use the configuration: mcpd.toml:4:1: in [endpoint.env]: `MCPD_X`: names that begin with `MCPD_` are reserved for mcpd
     ");
 }

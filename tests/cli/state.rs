@@ -42,6 +42,6 @@ fn tool_without_state_is_explained() {
     assert_snapshot!(sandbox().run(&["state", "scripts", "hello"]), @r#"
     exit code: 5
     ----- stderr -----
-    mcpd: error: `hello` has no state: its metadata lacks `"state": true`
+    mcpd: error: `hello` has no state; its metadata lacks `"state": true`
     "#);
 }

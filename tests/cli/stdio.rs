@@ -43,7 +43,7 @@ fn faulty_scripts_are_in_the_log_and_nowhere_else() {
     assert_eq!(event["script"], "broken");
     assert_eq!(
         hint["message"],
-        "not served as it should be: 1 faulty script; `mcpd check @@ROOT@@/scripts` says why"
+        "the catalog is incomplete: 1 faulty script; run `mcpd check @@ROOT@@/scripts` for details"
     );
 }
 
@@ -157,7 +157,7 @@ fn server_table_reaches_clients() {
 fn missing_tools_are_explained_in_the_log() {
     let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
     let transcript = Sandbox::new().run_with_stdin(&["stdio", "scripts"], list);
-    let told = "there are no tools: a script must be executable (`chmod +x`)";
+    let told = "no tools found: scripts must be executable (`chmod +x`)";
     assert!(transcript.contains(told), "{transcript}");
 }
 

@@ -68,7 +68,7 @@ fn tokens_are_hot_reloaded() {
     assert_snapshot!(sandbox.run(&["token", "rotate"]), @"
     exit code: 0
     ----- stderr -----
-    There is a new token in @@ROOT@@/state/mcpd/agent-token. A server that runs with this file accepts it within two seconds, and the old one no longer.
+    New token written to @@ROOT@@/state/mcpd/agent-token. A server that uses this file accepts it within two seconds and no longer accepts the old one.
     ");
     let file = sandbox.path().join("state/mcpd/agent-token");
     let token = fs::read_to_string(file).unwrap();
@@ -183,7 +183,7 @@ fn indistinguishable_clients_are_refused() {
     let hash = "0".repeat(64);
     check_refused(
         &format!("[[token]]\nname = \"agent\"\nsha256 = \"{hash}\"\n"),
-        "mcpd.toml:2:8: in [[token]]: `name`: others are called that",
+        "mcpd.toml:2:8: in [[token]]: `name`: this name is reserved",
     );
     check_refused(
         "[[token]]\nname = \"a\"\nsha256 = \"12\"\n",
@@ -192,18 +192,18 @@ fn indistinguishable_clients_are_refused() {
     let table = format!("[[token]]\nname = \"a\"\nsha256 = \"{hash}\"\n");
     check_refused(
         &table.repeat(2),
-        "mcpd.toml:5:8: in [[token]]: `name`: another client has this name already",
+        "mcpd.toml:5:8: in [[token]]: `name`: another client already has this name",
     );
     check_refused(
         &(table.clone() + &table.replace("\"a\"", "\"b\"")),
-        "mcpd.toml:6:10: in [[token]]: `sha256`: another client has this one already",
+        "mcpd.toml:6:10: in [[token]]: `sha256`: another client already has this hash",
     );
     let args = ["--tls-client-ca", "ca.pem"];
     let certificate = table.replace("token", "certificate");
     check_refused_with(
         &args,
         &(table + &certificate),
-        "mcpd.toml:5:8: in [[certificate]]: `name`: another client has this name already",
+        "mcpd.toml:5:8: in [[certificate]]: `name`: another client already has this name",
     );
     check_refused_with(
         &args,
@@ -216,7 +216,7 @@ fn indistinguishable_clients_are_refused() {
 fn empty_rule_is_refused() {
     check_refused(
         "[[rule]]\n",
-        "mcpd.toml:1:1: in [[rule]]: a rule has either `allow` or `deny`",
+        "mcpd.toml:1:1: in [[rule]]: a rule needs either `allow` or `deny`",
     );
     check_refused(
         "[[rule]]\nallow = []\n",

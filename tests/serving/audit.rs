@@ -61,7 +61,7 @@ fn reload_applies_to_the_log() {
     )
     .unwrap();
     daemon.signal(Signal::HUP);
-    daemon.wait_for_line("the configuration was read again");
+    daemon.wait_for_line("configuration reloaded");
     daemon.call("echo", json!({"value": "the second"}));
     let text = |path| fs::read_to_string(sandbox.path().join(path)).unwrap();
     let (before, after) = (text(LOG), text("other.jsonl"));

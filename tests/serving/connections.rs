@@ -67,7 +67,7 @@ fn connection_limit_leaves_descriptors_for_scripts() {
         .with_open_files(100)
         .with_script("work", script);
     let daemon = Daemon::start(&sandbox, &["--log", "debug"]);
-    daemon.wait_for_line("there can be 36 connections at a time, as 100 files may be open");
+    daemon.wait_for_line("at most 36 connections, because only 100 files may be open");
     let call = call("work", json!({})).to_string();
     let token = daemon.token().unwrap();
     let request = format!(

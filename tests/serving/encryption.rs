@@ -286,7 +286,7 @@ fn certificate_change_applies_to_new_connections() {
 
     fs::write(sandbox.path().join("server.pem"), "no certificate").unwrap();
     daemon.signal(Signal::HUP);
-    daemon.wait_for_line("the certificate stays as it was");
+    daemon.wait_for_line("TLS certificate not reloaded");
     assert_eq!(authority.server_certificate(&daemon), second);
 
     authority.certify("server");

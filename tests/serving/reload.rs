@@ -128,7 +128,7 @@ fn invalid_configuration_changes_nothing() {
         "[env]\nset = { PLAIN = \"new\" }\n[[tool]]\nmatch = \"*\"\nsandbox = \"missing\"\n";
     configure(&sandbox, wrong);
     daemon.signal(Signal::HUP);
-    daemon.wait_for_line("the configuration stays as it was");
+    daemon.wait_for_line("configuration not reloaded");
     assert_eq!(printer_output(&daemon.client()).as_deref(), Some("old"));
 }
 
@@ -142,9 +142,9 @@ fn settings_that_need_a_restart_are_named() {
          [audit]\nargs = \"none\"\nmode = \"require\"\n",
     );
     daemon.signal(Signal::HUP);
-    let said = daemon.wait_for_line("this was changed, and counts when mcpd is started again: ");
+    let said = daemon.wait_for_line("changed settings need a restart of mcpd to take effect: ");
     // `--port` overrides the address in the file, so `listen` is not reported.
-    let keys = "again: `audit.mode`, `page_size`";
+    let keys = "effect: `audit.mode`, `page_size`";
     assert!(said.ends_with(keys), "{said}");
     eventually("the new variable", || {
         (printer_output(&daemon.client()).as_deref() == Some("new")).then_some(())
@@ -157,8 +157,8 @@ fn credentials_need_a_restart() {
     let daemon = Daemon::start(&sandbox, &[]);
     configure(&sandbox, "auth = false\ntoken_file = \"other\"\n");
     daemon.signal(Signal::HUP);
-    let said = daemon.wait_for_line("this was changed, and counts when mcpd is started again: ");
-    assert!(said.ends_with("again: `auth`, `token_file`"), "{said}");
+    let said = daemon.wait_for_line("changed settings need a restart of mcpd to take effect: ");
+    assert!(said.ends_with("effect: `auth`, `token_file`"), "{said}");
     assert_eq!(printer_output(&daemon.client()).as_deref(), Some(""));
     let stranger = daemon.client().with_token(None);
     let (status, _) = stranger
@@ -177,7 +177,7 @@ fn clients_of_an_issuer_still_need_a_url() {
     let daemon = Daemon::listening(&sandbox, &["--listen", "0.0.0.0:0"]);
     configure(&sandbox, &format!("[oauth]\n{issuer}"));
     daemon.signal(Signal::HUP);
-    let said = daemon.wait_for_line("the configuration stays as it was");
+    let said = daemon.wait_for_line("configuration not reloaded");
     assert!(said.contains("`resource` is missing"), "{said}");
 }
 
@@ -213,7 +213,7 @@ fn fault_is_located() {
     let daemon = Daemon::start(&sandbox, &[]);
     configure(&sandbox, "[[tool]]\nmatch = \"*\"\nsandbox = \"missing\"\n");
     daemon.signal(Signal::HUP);
-    let said = daemon.wait_for_line("the configuration stays as it was");
+    let said = daemon.wait_for_line("configuration not reloaded");
     assert!(said.contains("mcpd.toml:3:11: in [[tool]]"), "{said}");
 }
 

@@ -331,7 +331,7 @@ fn lost_collector_delays_nothing() {
             daemon.call("math_add", json!({"with": ""}));
         }
         assert!(since.elapsed() < Duration::from_secs(40));
-        let told = daemon.wait_for_line("the collector of spans can't be reached");
+        let told = daemon.wait_for_line("span collector is unreachable");
         assert!(told.contains("spans are lost"), "{told}");
         daemon.signal(Signal::TERM);
         let since = Instant::now();

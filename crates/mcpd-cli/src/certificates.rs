@@ -103,10 +103,12 @@ impl TlsCertificates {
         match read.and_then(|identity| self.files.tls(&identity)) {
             Ok(tls) if is_new => {
                 self.tls.replace(&tls);
-                tracing::info!("new connections are shown the certificate that is there now");
+                tracing::info!("TLS certificate reloaded; new connections use it");
             }
             Ok(_) => {}
-            Err(error) => tracing::error!("the certificate stays as it was: failed to {error:#}"),
+            Err(error) => tracing::error!(
+                "TLS certificate not reloaded, still using the previous one: failed to {error:#}"
+            ),
         }
     }
 }

@@ -38,7 +38,7 @@ where
         Reply::Pending(answer) => answer.await,
         Reply::Nothing => None,
     };
-    read::<M, R>(&answer.context("get an answer")?)
+    read::<M, R>(&answer.context("receive a response")?)
 }
 
 fn read<M, R>(answer: &[u8]) -> anyhow::Result<Result<R, ErrorObject>>
@@ -47,15 +47,15 @@ where
     R: DeserializeOwned,
 {
     let Ok(Message::Response(response)) = Message::decode(answer) else {
-        bail!("read the answer: it is no response");
+        bail!("read the response: the message is not a response");
     };
     let result = match response.outcome {
         Ok(result) => result,
         Err(error) => return Ok(Err(error)),
     };
-    match serde_json::from_str::<M::Result>(result.get()).context("read the answer")? {
+    match serde_json::from_str::<M::Result>(result.get()).context("read the response")? {
         Interactive::Complete(result) => Ok(Ok(result)),
-        _ => bail!("answer the tool: it asks questions, which only other clients can answer"),
+        _ => bail!("run the script: it asks for input, which this command cannot give"),
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn error_text(error: ErrorObject) -> Cow<'static, str> {
     let missing = missing.into_iter().flat_map(Map::keys);
     let missing: Vec<_> = missing.map(|name| format!("`{name}`")).collect();
     let missing = missing.join(" and ");
-    format!("the tool needs {missing}, which only other clients have").into()
+    format!("the script requires {missing}, which this command does not support").into()
 }
 
 /// The `_meta` of a request for progress and log messages from `level` on.

@@ -91,7 +91,7 @@ impl Effect {
             Self::Changed => "changed",
             Self::RefusedBySome => "refused by some versions or in some modes",
             Self::Refused => "refused",
-            Self::AllRefused => "refused, and every other tool with it",
+            Self::AllRefused => "refused together with every other tool",
         }
     }
 }
@@ -130,12 +130,12 @@ const CLAUDE: Profile = Profile {
     characters: ProfileRule {
         of: is_word_or_dash,
         effect: Effect::AllRefused,
-        why: "one name outside `[a-zA-Z0-9_-]` makes Claude withhold all tools of the server, or every chat fail",
+        why: "one name outside `[a-zA-Z0-9_-]` makes Claude hide all tools of the server or fail every chat",
     },
     length: ProfileRule {
         of: 64,
         effect: Effect::AllRefused,
-        why: "one name of more than 64 characters makes Claude withhold all tools of the server, or every chat fail",
+        why: "one name of more than 64 characters makes Claude hide all tools of the server or fail every chat",
     },
     shorten: cut_end,
     tools: None,
@@ -144,7 +144,7 @@ const CLAUDE: Profile = Profile {
         ProfileRule {
             of: Shape::RootKeyword(&["oneOf", "anyOf", "allOf"]),
             effect: Effect::AllRefused,
-            why: "Anthropic's API refuses a request with these at the root of a tool's schema",
+            why: "Anthropic's API refuses a request with these keywords at the root of a tool's schema",
         },
         ProfileRule {
             of: Shape::Keyword(&["$ref"]),
@@ -166,54 +166,54 @@ const OPENAI: Profile = Profile {
     characters: ProfileRule {
         of: is_word_or_dash,
         effect: Effect::AllRefused,
-        why: "one function name outside `[a-zA-Z0-9_-]` is a bad request",
+        why: "one function name outside `[a-zA-Z0-9_-]` makes the request fail",
     },
     length: ProfileRule {
         of: 64,
         effect: Effect::AllRefused,
-        why: "one function name of more than 64 characters is a bad request",
+        why: "one function name of more than 64 characters makes the request fail",
     },
     shorten: cut_end,
     tools: Some(ProfileRule {
         of: 128,
         effect: Effect::AllRefused,
-        why: "a request takes 128 tools at most, those of other servers included",
+        why: "a request may have at most 128 tools, including those of other servers",
     }),
     description: Some(ProfileRule {
         of: 1024,
         effect: Effect::AllRefused,
-        why: "the description of a function has 1024 characters at most",
+        why: "a function description may have at most 1024 characters",
     }),
     schema: &[
         ProfileRule {
             of: Shape::ArrayWithoutItems,
             effect: Effect::AllRefused,
-            why: "a function with an array without `items` is a bad request",
+            why: "an array without `items` makes the request fail",
         },
         ProfileRule {
             of: Shape::ObjectWithoutProperties,
             effect: Effect::AllRefused,
-            why: "a function with an object without `properties`, be they none, is a bad request",
+            why: "an object without `properties`, even empty ones, makes the request fail",
         },
         ProfileRule {
             of: Shape::Keyword(&["format"]),
             effect: Effect::RefusedBySome,
-            why: "strict mode refuses it",
+            why: "strict mode refuses this keyword",
         },
         ProfileRule {
             of: Shape::OptionalProperty,
             effect: Effect::RefusedBySome,
-            why: "strict mode wants every property to be required",
+            why: "strict mode requires every property in `required`",
         },
         ProfileRule {
             of: Shape::WithoutType,
             effect: Effect::RefusedBySome,
-            why: "strict mode wants every property to have a type",
+            why: "strict mode requires a type for every property",
         },
         ProfileRule {
             of: Shape::DeeperThan(10),
             effect: Effect::RefusedBySome,
-            why: "strict mode takes 10 levels at most",
+            why: "strict mode allows at most 10 levels",
         },
     ],
 };
@@ -225,30 +225,30 @@ const GEMINI: Profile = Profile {
     characters: ProfileRule {
         of: is_word_dash_or_dot,
         effect: Effect::Changed,
-        why: "Gemini CLI puts `_` for every character outside `[a-zA-Z0-9_.-]`",
+        why: "Gemini CLI replaces every character outside `[a-zA-Z0-9_.-]` with `_`",
     },
     length: ProfileRule {
         of: 63,
         effect: Effect::Changed,
-        why: "Gemini CLI takes the middle out of names of more than 63 characters",
+        why: "Gemini CLI removes the middle of names of more than 63 characters",
     },
     shorten: cut_middle,
     tools: None,
     description: Some(ProfileRule {
         of: 1024,
         effect: Effect::RefusedBySome,
-        why: "the description of a function has 1024 characters at most",
+        why: "a function description may have at most 1024 characters",
     }),
     schema: &[
         ProfileRule {
             of: Shape::Keyword(&["$schema", "additionalProperties"]),
             effect: Effect::Changed,
-            why: "Gemini CLI takes it out",
+            why: "Gemini CLI removes this keyword",
         },
         ProfileRule {
             of: Shape::WithoutType,
             effect: Effect::Refused,
-            why: "Gemini CLI leaves out a tool with a property that has no type",
+            why: "Gemini CLI drops a tool with a property that has no type",
         },
         ProfileRule {
             of: Shape::Keyword(&[
@@ -262,7 +262,7 @@ const GEMINI: Profile = Profile {
                 "uniqueItems",
             ]),
             effect: Effect::RefusedBySome,
-            why: "Gemini's own form of schemas does not know it, and a client that sends that form has to take it out",
+            why: "Gemini's own schema format does not support this keyword, so clients that send that format remove it",
         },
     ],
 };
@@ -274,18 +274,18 @@ const CURSOR: Profile = Profile {
     characters: ProfileRule {
         of: is_word,
         effect: Effect::RefusedBySome,
-        why: "Cursor marks names outside `[a-zA-Z0-9_]`, and some versions leave the tool out",
+        why: "Cursor warns about names outside `[a-zA-Z0-9_]`, and some versions drop the tool",
     },
     length: ProfileRule {
         of: 60 - SERVER.len(),
         effect: Effect::Refused,
-        why: "Cursor leaves out tools whose name has more than 60 characters together with the server's, taken to be `mcpd`",
+        why: "Cursor drops tools if the names of the server (here `mcpd`) and the tool have more than 60 characters together",
     },
     shorten: cut_end,
     tools: Some(ProfileRule {
         of: 80,
         effect: Effect::Refused,
-        why: "Cursor gives its model 80 tools at most, those of other servers included; older versions 40",
+        why: "Cursor gives its model at most 80 tools (older versions 40), including those of other servers",
     }),
     description: None,
     schema: &[],
@@ -298,23 +298,23 @@ const VSCODE: Profile = Profile {
     characters: ProfileRule {
         of: is_word_or_dash,
         effect: Effect::Changed,
-        why: "VS Code puts `_` for every character outside `[a-zA-Z0-9_-]`",
+        why: "VS Code replaces every character outside `[a-zA-Z0-9_-]` with `_`",
     },
     length: ProfileRule {
         of: 64,
         effect: Effect::Changed,
-        why: "VS Code cuts names after 64 characters, the prefix included",
+        why: "VS Code cuts names, including the prefix, after 64 characters",
     },
     shorten: cut_end,
     tools: Some(ProfileRule {
         of: 128,
         effect: Effect::AllRefused,
-        why: "a request takes 128 tools at most, those of other servers included",
+        why: "a request may have at most 128 tools, including those of other servers",
     }),
     description: None,
     schema: &[ProfileRule {
         of: Shape::ArrayWithoutItems,
         effect: Effect::Refused,
-        why: "VS Code leaves out tools with an array without `items`",
+        why: "VS Code drops tools with an array without `items`",
     }],
 };

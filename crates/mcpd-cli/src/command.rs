@@ -170,9 +170,9 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
     let mut scripts = catalog.scan().scripts.iter();
     if let Some(script) = scripts.find(|script| script.path.as_str() == name) {
         return match script.spec.as_deref().map(|spec| &spec.role) {
-            Some(Role::Prompt) => ": the script is a prompt; try it with `mcpd prompt`".to_owned(),
+            Some(Role::Prompt) => ": it is a prompt; render it with `mcpd prompt`".to_owned(),
             Some(Role::Resource { uri, .. }) => {
-                format!(": the script is the resource `{uri}`; read it with `mcpd read`")
+                format!(": it is the resource `{uri}`; read it with `mcpd read`")
             }
             _ => {
                 let what = if script.is_faulty() {
@@ -181,17 +181,17 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
                     "passed over"
                 };
                 let check = check_command([&script.file], None);
-                format!(": the script is {what}; run `{check}`")
+                format!(": the script is {what}; run `{check}` for the reason")
             }
         };
     }
     if lacks_right(&wanted.place.directory.join(name)) {
-        return ": the file is not executable; make it so with `chmod +x`".to_owned();
+        return ": the file is not executable; run `chmod +x` on it".to_owned();
     }
     let paths = catalog.tools().iter().map(|tool| tool.path().as_str());
     let hint = match nearest_path(name, paths) {
         Some(path) => format!("; did you mean `{path}`?"),
-        None => "; `mcpd list` shows those there are".to_owned(),
+        None => "; `mcpd list` shows all tools".to_owned(),
     };
     hint + &describe_faulty_sources(catalog)
 }
@@ -217,24 +217,24 @@ fn nearest_path<'a>(name: &str, paths: impl Iterator<Item = &'a str> + Clone) ->
 fn describe_served_faults(server: &Server, file: &File) -> Option<String> {
     let configuration = file.path().and_then(|path| path::absolute(path).ok());
     let check = check_command(server.roots(), configuration.as_deref());
-    describe_faults(&server.catalog(), "not served as it should be", &check)
+    describe_faults(&server.catalog(), "the catalog is incomplete", &check)
 }
 
 /// Describes what is wrong with the catalog, by the words `how` and the `check` command that shows
 /// the reasons; or why the catalog may be empty.
 fn describe_faults(catalog: &Catalog, how: &str, check: &str) -> Option<String> {
     if let Some(shortfall) = render::shortfall(catalog) {
-        return Some(format!("{how}: {shortfall}; `{check}` says why"));
+        return Some(format!("{how}: {shortfall}; run `{check}` for details"));
     }
     let is_empty = catalog.tools().is_empty() && catalog.scan().scripts.is_empty();
     let passed = catalog.scan().passed_over.iter();
     let passed = passed.filter(|file| file.is_remarkable()).count();
     let why = match passed {
         0 => render::EXECUTABLE_HINT.to_owned(),
-        1 => format!("1 file was passed over; `{check}` says why"),
-        _ => format!("{passed} files were passed over; `{check}` says why"),
+        1 => format!("1 file was passed over; run `{check}` for the reason"),
+        _ => format!("{passed} files were passed over; run `{check}` for the reasons"),
     };
-    is_empty.then(|| format!("there are no tools: {why}"))
+    is_empty.then(|| format!("no tools found: {why}"))
 }
 
 /// The command that checks `paths` and the additions in `configuration`, quoted for the shell.

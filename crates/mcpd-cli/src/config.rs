@@ -154,7 +154,7 @@ pub(crate) async fn read_changes(
     let file = File::find_again(line, before)?;
     let args = line.with(&settings(&file))?;
     let Command::Serve(mut serve) = args.command else {
-        bail!("read the command line: it is another");
+        bail!("reload: the command is no longer `serve`");
     };
     // Authentication keeps the mode of the start: the exposure of the
     // addresses was checked for it.
@@ -214,7 +214,9 @@ async fn reloadable_settings(
         return Ok(settings.run_command(run_command::run_command(file, enabling)?));
     }
     if enabling.workdir.is_some() {
-        bail!("use `--workdir`: it is for `run_command`, which is not enabled");
+        bail!(
+            "use `--workdir`: it applies to `run_command`, which is not enabled; add `--enable run_command`"
+        );
     }
     Ok(settings)
 }
@@ -371,8 +373,8 @@ fn state_key(file: &Path) -> anyhow::Result<Vec<u8>> {
     let key = fs::read(file).with_context(|| format!("read the state key `{}`", file.display()))?;
     if key.len() < MIN_STATE_KEY_LEN {
         bail!(
-            "use the state key `{}`: it has {} bytes and needs {MIN_STATE_KEY_LEN} at least; \
-             `head -c 32 /dev/urandom` makes some",
+            "use the state key `{}`: it has {} bytes and needs at least {MIN_STATE_KEY_LEN}; \
+             create one with `head -c 32 /dev/urandom`",
             file.display(),
             key.len()
         );

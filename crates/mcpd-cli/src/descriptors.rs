@@ -42,7 +42,7 @@ impl fmt::Display for Shortage {
         } = self;
         write!(
             f,
-            "{connections} connections at a time, as {open_files} files may be open (`ulimit -n`)"
+            "at most {connections} connections, because only {open_files} files may be open (`ulimit -n`)"
         )
     }
 }

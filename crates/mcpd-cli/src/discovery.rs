@@ -69,7 +69,7 @@ impl Discovery {
         if let Some(other) = Self::read_running()? {
             tracing::info!(
                 pid = other.pid,
-                "another server is no longer the one that is found"
+                "this server replaces another one in the discovery file"
             );
         }
         self.write()?;
@@ -78,7 +78,8 @@ impl Discovery {
 
     fn write(&self) -> anyhow::Result<()> {
         let file = file()?;
-        let text = serde_json::to_string_pretty(self).context("encode where the server is")?;
+        let text =
+            serde_json::to_string_pretty(self).context("encode the address of the server")?;
         private_file::replace(&file, format!("{text}\n").as_bytes())
             .with_context(|| format!("write `{}`", file.display()))
     }
@@ -109,7 +110,7 @@ impl Published {
             sleep(POLL_INTERVAL).await;
             let discovery = self.0.clone();
             match spawn_blocking(move || discovery.restore()).await {
-                Ok(Ok(true)) => tracing::info!("this server is the one that is found again"),
+                Ok(Ok(true)) => tracing::info!("this server is back in the discovery file"),
                 Ok(Err(error)) => tracing::debug!("failed to {error:#}"),
                 _ => {}
             }

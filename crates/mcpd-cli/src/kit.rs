@@ -95,13 +95,13 @@ pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
         .tool("kit/hide", "Hides the window.", handler(false))
         .tool(
             "kit/state",
-            "Says whether the window is visible and focused, and how many scripts and scriptlets there are.",
+            "Reports whether the window is visible and focused, and the number of scripts and scriptlets.",
             move |_: NoArguments, context: CallContext| ask(context),
         )
         .resource(
             STATE,
             "kit/state",
-            "Whether the window is visible and focused, and how many scripts and scriptlets there are.",
+            "Visibility and focus of the window, and the number of scripts and scriptlets.",
             state,
         )
         .resource("scripts://", "scripts", "The scripts.", async |context: CallContext| {
@@ -127,9 +127,9 @@ impl Kit {
         if !command.is_empty() {
             let run = program::run(command, &self.commands.directory, server.executor());
             run.await.map_err(|reason| {
-                tracing::error!(show, "the command of the window: {reason}");
+                tracing::error!(show, "Script Kit window command failed: {reason}");
                 let what = if show { "shown" } else { "hidden" };
-                format!("The window could not be {what}. The server's log says why.")
+                format!("The window could not be {what}. The reason is in the server's log.")
             })?;
         }
         if self.is_shown.swap(show, Ordering::Relaxed) != show {

@@ -43,8 +43,7 @@ impl Metrics {
 pub(crate) fn check_exposure(address: &str, addresses: &[SocketAddr]) -> anyhow::Result<()> {
     if !addresses.iter().all(|address| address.ip().is_loopback()) {
         bail!(
-            "serve metrics at `{address}`: they are shown without a token, so that must be a loopback address, \
-             such as 127.0.0.1:9464; `--metrics-to-clients` shows them to others"
+            "serve metrics at `{address}`: without a token they are served on loopback addresses only, such as 127.0.0.1:9464; use `--metrics-to-clients` to serve them to clients with a token"
         );
     }
     Ok(())

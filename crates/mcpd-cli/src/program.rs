@@ -19,7 +19,7 @@ pub(crate) async fn run(
     directory: &Path,
     executor: &Executor,
 ) -> Result<Outcome, String> {
-    let (program, arguments) = words.split_first().ok_or("no program is named")?;
+    let (program, arguments) = words.split_first().ok_or("the command is empty")?;
     let mut limits = Limits::default();
     limits.wall = PROGRAM_TIMEOUT;
     let command = if program.contains('/') {
@@ -43,7 +43,7 @@ pub(crate) async fn run(
             limit.as_secs()
         )),
         _ => Err(format!(
-            "`{program}` was ended by a signal or printed too much"
+            "`{program}` was killed by a signal or printed too much"
         )),
     }
 }

@@ -73,10 +73,12 @@ impl Reloading<'_> {
             match self.reload(path.as_deref(), server, auth, started).await {
                 Ok(file) => {
                     path = file.path().map(Path::to_owned);
-                    tracing::info!("the configuration was read again");
+                    tracing::info!("configuration reloaded");
                 }
                 Err(error) => {
-                    tracing::error!("the configuration stays as it was: failed to {error:#}");
+                    tracing::error!(
+                        "configuration not reloaded, still using the previous one: failed to {error:#}"
+                    );
                 }
             }
             service::report_state(ServiceState::Ready).await;
@@ -101,7 +103,7 @@ impl Reloading<'_> {
         );
         server
             .reload(changes.settings)
-            .context("use the configuration")?;
+            .context("apply the configuration")?;
         auth.replace(&changes.auth);
         server.notify_access_changed();
         self.filter.set(filter);
@@ -111,7 +113,7 @@ impl Reloading<'_> {
         config::warn_of_unmatched(&changes.file, &server.catalog());
         if !fixed.is_empty() {
             let keys = fixed.join("`, `");
-            tracing::warn!("this was changed, and counts when mcpd is started again: `{keys}`");
+            tracing::warn!("changed settings need a restart of mcpd to take effect: `{keys}`");
         }
         Ok(changes.file)
     }

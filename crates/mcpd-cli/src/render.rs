@@ -107,7 +107,7 @@ impl Position {
 
 /// Hint for a directory without scripts. Most often the permission was forgotten, and such a file
 /// is indistinguishable from one that is no script.
-pub(crate) const EXECUTABLE_HINT: &str = "a script must be executable (`chmod +x`)";
+pub(crate) const EXECUTABLE_HINT: &str = "scripts must be executable (`chmod +x`)";
 
 /// Describes how many scripts and sources are not served, or not as declared; none if all are.
 pub(crate) fn shortfall(catalog: &Catalog) -> Option<String> {
@@ -243,7 +243,7 @@ impl<'a> Finding<'a> {
             file: None,
             code: code.as_str(),
             severity: code.rule().severity,
-            message: format!("{source} has the tool `{path}`: {remark}").into(),
+            message: format!("{source}: tool `{path}`: {remark}").into(),
             place: None,
             help: None,
             last_words: None,

@@ -43,7 +43,7 @@ const OF_FILES: [Rule; 6] = [
     Rule {
         code: UNUSABLE_FILE,
         severity: Severity::Error,
-        why: "A file that nobody may read or execute, or a link that leaves its root, can answer no call; without a word about it it would just seem to be missing.",
+        why: "A file that cannot be read or executed, or a link that leaves its root, cannot answer a call. Without this diagnostic it would only seem to be missing.",
         dialect: None,
         bad: "ln -s /usr/local/bin/greet tools/greet",
         good: "cp /usr/local/bin/greet tools/greet",
@@ -51,7 +51,7 @@ const OF_FILES: [Rule; 6] = [
     Rule {
         code: OVERLOOKED_FILE,
         severity: Severity::Warning,
-        why: "Whatever may not be executed is passed over, and so is a link to nothing. One that begins with `#!` was most often meant to be a script; a library needs no such line.",
+        why: "Files that are not executable are passed over, and so are broken links. A file that begins with `#!` was most often meant to be a script; a library needs no such line.",
         dialect: None,
         bad: "cp greet.sh tools/greet",
         good: "install -m 755 greet.sh tools/greet",
@@ -59,7 +59,7 @@ const OF_FILES: [Rule; 6] = [
     Rule {
         code: PASSED_OVER_FILE,
         severity: Severity::Info,
-        why: "A file that may be executed and can't be started is no script, nor is what is in a virtual environment, a cache or a build directory. It is not asked; where everything may be executed, as on many drives of Windows, that is most of what there is.",
+        why: "An executable file that cannot be started is not a script, and neither is a file in a virtual environment, a cache or a build directory. It does not run with `--help`. Where every file is executable, as on many Windows drives, most files are of this kind.",
         dialect: None,
         bad: "chmod +x README.md tools/greet",
         good: "chmod -x README.md",
@@ -67,7 +67,7 @@ const OF_FILES: [Rule; 6] = [
     Rule {
         code: NO_TOOL,
         severity: Severity::Info,
-        why: "A program that answers `--help` with no description, and has nothing in it that speaks of mcpd, is one that happens to be in the directory. It is asked once, confined, and not again until it changes; `.mcpdignore` keeps it from being asked at all.",
+        why: "A program that answers `--help` without a description and does not mention mcpd only happens to be in the directory. It runs with `--help` once, sandboxed, and not again until it changes; an entry in `.mcpdignore` prevents even that.",
         dialect: None,
         bad: "echo 'Usage: backup [OPTIONS]'",
         good: r#"echo '{"description": "Backs up"}'"#,
@@ -75,7 +75,7 @@ const OF_FILES: [Rule; 6] = [
     Rule {
         code: NAME_CONFLICT,
         severity: Severity::Warning,
-        why: "Clients know a tool by one name. Of two that would share it, one is listed under another name or not at all.",
+        why: "Clients know a tool by one name. If two tools would share a name, one of them is listed under another name or not at all.",
         dialect: None,
         bad: "cp greet tools/say/hello\ncp greet tools/say_hello",
         good: "cp greet tools/say/hello\ncp greet tools/say/goodbye",
@@ -83,7 +83,7 @@ const OF_FILES: [Rule; 6] = [
     Rule {
         code: FAULTY_SOURCE,
         severity: Severity::Error,
-        why: "What comes from elsewhere is served as it was told last, and not at all if nothing of use was ever told. Everything else is served all the same, so nobody might notice.",
+        why: "If an endpoint or an upstream server fails, its last known tools stay listed; if it never answered, it has none. Everything else is served as usual, so the fault could go unnoticed.",
         dialect: None,
         bad: "MCP_ENDPOINT=notes.sh mcpd serve tools",
         good: "MCP_ENDPOINT='sh notes.sh' mcpd serve tools",
@@ -112,7 +112,7 @@ pub(crate) fn find(code: &str) -> anyhow::Result<Rule> {
     all().find(|rule| rule.code == code).ok_or_else(|| {
         let hint = match suggest::nearest(code, all().map(|rule| rule.code)) {
             Some(code) => format!("did you mean `{code}`?"),
-            None => "`mcpd check --explain` lists those there are".to_owned(),
+            None => "`mcpd check --explain` lists all rules".to_owned(),
         };
         let code = code.escape_debug();
         anyhow::anyhow!("explain `{code}`: there is no such rule; {hint}")
@@ -231,7 +231,7 @@ This page is made from the table of rules: see [testing](testing.md#generated-pa
         );
         assert_eq!(
             refused("x"),
-            "explain `x`: there is no such rule; `mcpd check --explain` lists those there are"
+            "explain `x`: there is no such rule; `mcpd check --explain` lists all rules"
         );
     }
 }

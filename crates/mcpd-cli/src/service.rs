@@ -78,7 +78,7 @@ pub(crate) async fn report_state(state: ServiceState) {
         ServiceState::Ready => notify(vec![NotifyState::Ready]).await,
         ServiceState::Reloading => match NotifyState::monotonic_usec_now() {
             Ok(now) => notify(vec![NotifyState::Reloading, now]).await,
-            Err(error) => tracing::warn!("failed to tell the service manager: {error}"),
+            Err(error) => tracing::warn!("failed to notify the service manager: {error}"),
         },
         ServiceState::Stopping => notify(vec![NotifyState::Stopping]).await,
     }
@@ -112,7 +112,7 @@ static MESSAGES: LazyLock<Option<SyncSender<Message>>> = LazyLock::new(|| {
     let send_all = move || {
         for (message, sent) in messages {
             if let Err(error) = sd_notify::notify(&message) {
-                tracing::warn!("failed to tell the service manager: {error}");
+                tracing::warn!("failed to notify the service manager: {error}");
             }
             drop(sent);
         }

@@ -97,7 +97,10 @@ pub(crate) async fn open(config: &Http) -> anyhow::Result<(Listener, Vec<Address
         addresses.push(socket.address);
     }
     let listener = listeners.into_iter().reduce(Listener::and);
-    Ok((listener.context("listen: no address is given")?, addresses))
+    Ok((
+        listener.context("listen: no address is configured")?,
+        addresses,
+    ))
 }
 
 /// Adds TLS to a network socket as `config` says: traffic between processes of one
@@ -113,7 +116,7 @@ fn add_tls(socket: Socket, config: &Http) -> anyhow::Result<Socket> {
         if !address.ip().is_loopback() {
             tracing::warn!(
                 %address,
-                "tokens and answers cross the network unencrypted, unless a proxy sees to it; see --tls-certificate"
+                "no TLS: tokens and results cross the network unencrypted; use --tls-certificate or a TLS proxy"
             );
         }
         return Ok(socket);
@@ -142,7 +145,7 @@ async fn listen(place: &ListenPlace) -> anyhow::Result<Socket> {
         }
         #[cfg(not(unix))]
         ListenPlace::File(path) => bail!(
-            "listen at `{}`: this system has no sockets in its file system",
+            "listen at `{}`: this system has no Unix sockets",
             path.display()
         ),
     }
@@ -153,8 +156,7 @@ async fn listen_at(addresses: &[SocketAddr]) -> anyhow::Result<Socket> {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
             let port = addresses.first().map_or(0, SocketAddr::port);
             bail!(
-                "listen on port {port}: another program does already, perhaps another mcpd; \
-                 stop it, or choose another port with `--port`"
+                "listen on port {port}: the port is in use, perhaps by another mcpd; stop that program or choose another port with `--port`"
             )
         }
         listener => network(listener.with_context(|| format!("listen on {addresses:?}"))?),

@@ -175,7 +175,7 @@ impl Queue {
                 // passes the filter of the log.
                 tracing::warn!(
                     dropped,
-                    "log records were dropped: standard error was not read in time"
+                    "log records dropped: standard error was not read in time"
                 );
             }
             self.changed.notify_all();

@@ -35,7 +35,7 @@ impl Telemetry {
         let provider = provider(&environment);
         Self(
             provider
-                .inspect_err(|error| tracing::warn!("no spans are exported: failed to {error:#}"))
+                .inspect_err(|error| tracing::warn!("span export is disabled: failed to {error:#}"))
                 .inspect(|provider| global::set_tracer_provider(provider.clone()))
                 .ok(),
         )
@@ -56,8 +56,8 @@ impl Telemetry {
         // A blocking thread waits, because the runtime must go on talking to the collector.
         match tokio::task::spawn_blocking(farewell).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!("the last spans are lost: {error}"),
-            Err(error) => tracing::debug!("the last spans are lost: {error}"),
+            Ok(Err(error)) => tracing::debug!("failed to export the last spans: {error}"),
+            Err(error) => tracing::debug!("failed to export the last spans: {error}"),
         }
     }
 }
@@ -65,12 +65,12 @@ impl Telemetry {
 fn provider(environment: &Environment) -> anyhow::Result<SdkTracerProvider> {
     environment.check()?;
     let client = CollectorClient::new(environment.timeout(), environment.is_encrypted());
-    let client = client.context("make an HTTP client")?;
+    let client = client.context("create an HTTP client")?;
     let exporter = SpanExporter::builder()
         .with_http()
         .with_http_client(client)
         .build()
-        .context("make an exporter")?;
+        .context("create a span exporter")?;
     Ok(SdkTracerProvider::builder()
         .with_batch_exporter(exporter)
         .with_resource(resource(environment))
@@ -150,7 +150,7 @@ impl Environment {
         if let Some(exporter) = self.get(&["OTEL_TRACES_EXPORTER"])
             && exporter != "otlp"
         {
-            bail!("export to `{exporter}`, only to `otlp`");
+            bail!("export to `{exporter}`: only `otlp` is supported");
         }
         let protocol = self.get(&[
             "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
@@ -159,7 +159,7 @@ impl Environment {
         match protocol {
             Some(protocol) if protocol != "http/protobuf" => {
                 bail!(
-                    "speak `{protocol}`, only `http/protobuf`, which collectors take at port 4318"
+                    "use the protocol `{protocol}`: only `http/protobuf` is supported, which collectors accept on port 4318"
                 )
             }
             _ => Ok(()),
@@ -220,11 +220,13 @@ mod tests {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317");
         check(
             &[("OTEL_TRACES_EXPORTER", "zipkin")],
-            Err("export to `zipkin`, only to `otlp`"),
+            Err("export to `zipkin`: only `otlp` is supported"),
         );
         check(
             &[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
-            Err("speak `grpc`, only `http/protobuf`, which collectors take at port 4318"),
+            Err(
+                "use the protocol `grpc`: only `http/protobuf` is supported, which collectors accept on port 4318",
+            ),
         );
         check(
             &[

@@ -29,7 +29,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) fn load_or_create(file: &Path) -> anyhow::Result<String> {
     match load(file)? {
         Some(token) => Ok(token),
-        None => create(file).with_context(|| format!("make the token file `{}`", file.display())),
+        None => create(file).with_context(|| format!("create the token file `{}`", file.display())),
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn follow(file: &Path, auth: &Auth) -> Infallible {
         if fault != told
             && let Some(fault) = &fault
         {
-            tracing::error!("the token stays as it was: failed to {fault}");
+            tracing::error!("token not reloaded, still using the previous one: failed to {fault}");
         }
         told = fault;
     }
@@ -57,7 +57,7 @@ fn refresh(file: &Path, auth: &Auth) -> anyhow::Result<()> {
     let token = read(file)?.with_context(|| format!("find the token file `{name}`"))?;
     if auth.exchange(clients::AGENT, &token) {
         warn_of(file, &token);
-        tracing::info!("the token in `{name}` is another; the one before is no longer accepted");
+        tracing::info!("new token loaded from `{name}`; the previous token is no longer accepted");
     }
     Ok(())
 }
@@ -78,14 +78,14 @@ fn read(file: &Path) -> anyhow::Result<Option<String>> {
     let token = text.trim();
     if token.is_empty() {
         bail!(
-            "use the token file `{}`: it is empty; delete it, and the next start makes a new one",
+            "use the token file `{}`: it is empty; delete it and restart to create a new token",
             file.display()
         );
     }
     // Other characters can't be part of a header.
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         bail!(
-            "use the token file `{}`: a token is one word of visible ASCII characters",
+            "use the token file `{}`: the token must be one word of printable ASCII characters",
             file.display()
         );
     }
@@ -98,7 +98,7 @@ fn warn_of(file: &Path, token: &str) {
     let is_credential = directories::credentials().is_some_and(|place| file.starts_with(place));
     if !is_credential && is_open_to_others(file) {
         tracing::warn!(
-            "the token file `{}` can be read by others; mend it with `chmod 600`",
+            "token file `{}` is readable by other users; fix it with `chmod 600`",
             file.display()
         );
     }
@@ -106,7 +106,7 @@ fn warn_of(file: &Path, token: &str) {
         let name = file.to_string_lossy();
         let rotate = ["mcpd", "token", "rotate", "--token-file", &name];
         tracing::warn!(
-            "the token in `{name}` is short enough to be guessed; `{}` makes another",
+            "the token in `{name}` is short enough to be guessed; create a new one with `{}`",
             output::shell_command(rotate)
         );
     }
@@ -119,7 +119,7 @@ fn create(file: &Path) -> anyhow::Result<String> {
     match complete.persist_noclobber(file) {
         Ok(_) => Ok(token),
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
-            load(file)?.context("find the file that another server has just made")
+            load(file)?.context("find the file that another server has just created")
         }
         Err(error) => Err(error.error.into()),
     }

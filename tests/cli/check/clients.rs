@@ -56,7 +56,7 @@ fn claude_refuses_all_tools_for_one_fault() {
     ----- stdout -----
     Claude Desktop and claude.ai
       alternatives as alternatives
-        refused, and every other tool with it: `anyOf` at `#` (Anthropic's API refuses a request with these at the root of a tool's schema)
+        refused together with every other tool: `anyOf` at `#` (Anthropic's API refuses a request with these keywords at the root of a tool's schema)
         {"type":"object","properties":{"format":{"type":"string","default":{"format":"is a value here","type":"array"}},"options":{"type":"object","additionalProperties":{"anyOf":[{"type":"array","items":{}}]},"properties":{}}},"required":["format","options"],"anyOf":[{"required":["format"]}]}
       references as references
         refused by some versions or in some modes: `$ref` at `#/properties/list` (Anthropic's managed agents refuse tools with references)
@@ -75,16 +75,16 @@ fn openai_has_a_strict_mode() {
     ----- stdout -----
     OpenAI's API
       alternatives as alternatives
-        refused by some versions or in some modes: `any` at `#/properties/options/additionalProperties/anyOf/0/items` (strict mode wants every property to have a type)
+        refused by some versions or in some modes: `any` at `#/properties/options/additionalProperties/anyOf/0/items` (strict mode requires a type for every property)
         {"type":"object","properties":{"format":{"type":"string","default":{"format":"is a value here","type":"array"}},"options":{"type":"object","additionalProperties":{"anyOf":[{"type":"array","items":{}}]},"properties":{}}},"required":["format","options"],"anyOf":[{"required":["format"]}]}
       references as references
-        refused by some versions or in some modes: `grosse` at `#` (strict mode wants every property to be required)
-        refused by some versions or in some modes: `format` at `#/properties/grosse` (strict mode refuses it)
+        refused by some versions or in some modes: `grosse` at `#` (strict mode requires every property in `required`)
+        refused by some versions or in some modes: `format` at `#/properties/grosse` (strict mode refuses this keyword)
         {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"grosse":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
       say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as say_it-in-a-name-of-sixty-four-characters_is-too-long-for-others
         {"type":"object","properties":{},"additionalProperties":false}
       talkative as talkative
-        refused, and every other tool with it: the description, of 1025 characters (the description of a function has 1024 characters at most)
+        refused together with every other tool: the description, of 1025 characters (a function description may have at most 1024 characters)
         {"type":"object","properties":{},"additionalProperties":false}
     "##);
 }
@@ -96,20 +96,20 @@ fn gemini_takes_keywords_and_the_middle_of_names_out() {
     ----- stdout -----
     Gemini CLI
       alternatives as alternatives
-        refused by some versions or in some modes: `default` at `#/properties/format` (Gemini's own form of schemas does not know it, and a client that sends that form has to take it out)
-        changed: `additionalProperties` at `#/properties/options` (Gemini CLI takes it out)
+        refused by some versions or in some modes: `default` at `#/properties/format` (Gemini's own schema format does not support this keyword, so clients that send that format remove it)
+        changed: `additionalProperties` at `#/properties/options` (Gemini CLI removes this keyword)
         {"type":"object","properties":{"format":{"type":"string","default":{"format":"is a value here","type":"array"}},"options":{"type":"object","properties":{}}},"required":["format","options"],"anyOf":[{"required":["format"]}]}
       references as references
-        changed: `$schema` at `#` (Gemini CLI takes it out)
-        refused by some versions or in some modes: `format` at `#/properties/grosse` (Gemini's own form of schemas does not know it, and a client that sends that form has to take it out)
+        changed: `$schema` at `#` (Gemini CLI removes this keyword)
+        refused by some versions or in some modes: `format` at `#/properties/grosse` (Gemini's own schema format does not support this keyword, so clients that send that format remove it)
         {"type":"object","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"grosse":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
       say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as say_it-in-a-name-of-sixty-fo___haracters_is-too-long-for-others
-        changed: the name, of 64 characters (Gemini CLI takes the middle out of names of more than 63 characters)
-        changed: `additionalProperties` at `#` (Gemini CLI takes it out)
+        changed: the name, of 64 characters (Gemini CLI removes the middle of names of more than 63 characters)
+        changed: `additionalProperties` at `#` (Gemini CLI removes this keyword)
         {"type":"object","properties":{}}
       talkative as talkative
-        refused by some versions or in some modes: the description, of 1025 characters (the description of a function has 1024 characters at most)
-        changed: `additionalProperties` at `#` (Gemini CLI takes it out)
+        refused by some versions or in some modes: the description, of 1025 characters (a function description may have at most 1024 characters)
+        changed: `additionalProperties` at `#` (Gemini CLI removes this keyword)
         {"type":"object","properties":{}}
     "##);
 }
@@ -125,8 +125,8 @@ fn cursor_counts_the_name_of_the_server() {
       references as references
         {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"grosse":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
       say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as say_it-in-a-name-of-sixty-four-characters_is-too-long-for-others
-        refused by some versions or in some modes: the name `say_it-in-a-name-of-sixty-four-characters_is-too-long-for-others` (Cursor marks names outside `[a-zA-Z0-9_]`, and some versions leave the tool out)
-        refused: the name, of 64 characters (Cursor leaves out tools whose name has more than 60 characters together with the server's, taken to be `mcpd`)
+        refused by some versions or in some modes: the name `say_it-in-a-name-of-sixty-four-characters_is-too-long-for-others` (Cursor warns about names outside `[a-zA-Z0-9_]`, and some versions drop the tool)
+        refused: the name, of 64 characters (Cursor drops tools if the names of the server (here `mcpd`) and the tool have more than 60 characters together)
         {"type":"object","properties":{},"additionalProperties":false}
       talkative as talkative
         {"type":"object","properties":{},"additionalProperties":false}
@@ -144,7 +144,7 @@ fn vscode_prefixes_names_with_the_server() {
       references as mcp_mcpd_references
         {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"grosse":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
       say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as mcp_mcpd_say_it-in-a-name-of-sixty-four-characters_is-too-long-f
-        changed: the name, of 73 characters (VS Code cuts names after 64 characters, the prefix included)
+        changed: the name, of 73 characters (VS Code cuts names, including the prefix, after 64 characters)
         {"type":"object","properties":{},"additionalProperties":false}
       talkative as mcp_mcpd_talkative
         {"type":"object","properties":{},"additionalProperties":false}
@@ -167,7 +167,7 @@ fn ordinary_tools_pass_everywhere() {
 
     Gemini CLI
       hello as hello
-        changed: `additionalProperties` at `#` (Gemini CLI takes it out)
+        changed: `additionalProperties` at `#` (Gemini CLI removes this keyword)
         {"type":"object","properties":{}}
 
     Cursor
@@ -213,7 +213,7 @@ fn json_has_the_forwarded_definition() {
               {
                 "what": "the name `mcp_mcpd_say/hello`",
                 "effect": "changed",
-                "why": "VS Code puts `_` for every character outside `[a-zA-Z0-9_-]`"
+                "why": "VS Code replaces every character outside `[a-zA-Z0-9_-]` with `_`"
               }
             ]
           }
@@ -261,6 +261,6 @@ fn other_formats_refuse_clients() {
     assert_snapshot!(refused, @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to show what clients make of the tools: `--as` has the formats human and json only
+    mcpd: error: failed to show the tools as clients see them: `--as` supports only the formats human and json
     ");
 }

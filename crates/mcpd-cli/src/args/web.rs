@@ -38,7 +38,7 @@ macro_rules! text {
 
             fn try_from(text: String) -> Result<Self, String> {
                 text.parse()
-                    .map_err(|error| format!("`{text}` can't be used: {error}"))
+                    .map_err(|error| format!("`{text}` is invalid: {error}"))
             }
         }
 

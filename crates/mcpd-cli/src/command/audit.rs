@@ -50,7 +50,7 @@ fn is_closed(error: &anyhow::Error) -> bool {
 fn read<T>(log: &Path, read: io::Result<T>) -> anyhow::Result<T> {
     read.map_err(|error| match error.kind() {
         ErrorKind::NotFound => anyhow!(
-            "there is none yet: `mcpd serve` and `mcpd stdio` write it with the first call, and `--file` names another"
+            "it does not exist yet; `mcpd serve` and `mcpd stdio` create it with the first call, and `--file` selects another log"
         ),
         _ => error.into(),
     })
@@ -91,7 +91,7 @@ fn describe_verification(verified: &Verified, is_there: Option<bool>) -> String 
         text += &format!("{}:{}: {}\n", fault.file.display(), fault.line, fault.kind);
     }
     if is_there == Some(false) {
-        text += "there is no record with that hash\n";
+        text += "no record has this hash\n";
     }
     text += &match verified.records {
         0 => "no records\n".to_owned(),
@@ -99,7 +99,7 @@ fn describe_verification(verified: &Verified, is_there: Option<bool>) -> String 
             let Verified {
                 first, last, hash, ..
             } = verified;
-            format!("{records} records, {first} to {last}\nhash of the last: {hash}\n")
+            format!("{records} records, {first} to {last}\nhash of the last record: {hash}\n")
         }
     };
     text
@@ -219,7 +219,7 @@ fn parse_time(text: &str, now: &Zoned) -> anyhow::Result<Timestamp> {
     let ago = text.parse::<Span>().ok();
     let time = ago.and_then(|ago| now.checked_sub(ago).ok());
     let time = time.with_context(|| {
-        format!("understand the time `{text}`: expected one such as `2026-11-22`, `2026-11-22T10:30`, `2026-11-22T10:30:00Z` or `2h`")
+        format!("parse the time `{text}`: expected a time such as `2026-11-22`, `2026-11-22T10:30`, `2026-11-22T10:30:00Z` or `2h`")
     })?;
     Ok(time.timestamp())
 }

@@ -130,7 +130,7 @@ fn spec(
     match (spec, sidecar) {
         (Some(spec), _) => Ok(spec),
         (None, Some((name, _))) => {
-            let message = format!("`{name}` is faulty: `mcpd check` says why");
+            let message = format!("`{name}` is faulty; run `mcpd check` for the reason");
             Err(vec![Fault::at("", 0..0, message, None)])
         }
         (None, None) => {
@@ -166,8 +166,8 @@ fn stdin() -> io::Result<Vec<u8>> {
 ///
 /// The faults of the arguments, in the words of a call.
 fn parameters(json: &[u8], spec: Option<&ScriptSpec>) -> Result<Parameters, String> {
-    let json = str::from_utf8(json).map_err(|error| format!("stdin is no text: {error}"))?;
-    let wrong = |error| format!("stdin is no JSON object: {error}");
+    let json = str::from_utf8(json).map_err(|error| format!("stdin is not UTF-8: {error}"))?;
+    let wrong = |error| format!("stdin is not a JSON object: {error}");
     let given: Parameters = serde_json::from_str(json).map_err(wrong)?;
     let Some(spec) = spec else {
         return Ok(given);

@@ -96,7 +96,7 @@ impl Arguments<'_> {
             let word = format!("{name}:={}", list.as_deref().unwrap_or("[…]"));
             is_list.then(|| {
                 format!(
-                    "`{name}` is a list: write {}\n",
+                    "`{name}` is an array; write {}\n",
                     output::shell_command([&*word])
                 )
             })
@@ -340,7 +340,7 @@ pub(super) fn print_block(block: &ContentBlock) -> anyhow::Result<()> {
 fn note_rest(result: &CallToolResult) {
     if let Some(output) = result.meta.other.get("mcpd/output") {
         let (omitted, total) = (&output["omittedBytes"], &output["totalBytes"]);
-        output::note(&format!("{omitted} of {total} bytes left out\n"));
+        output::note(&format!("{omitted} of {total} bytes omitted\n"));
     }
 }
 
@@ -435,24 +435,30 @@ mod tests {
         }});
         let tool = Tool::new("test", to_raw_value(&schema).unwrap());
         for (argument, expected) in [
-            ("list=1", "`list` is a list: write 'list:=[1]'\n"),
-            ("list=[1]", "`list` is a list: write 'list:=[1]'\n"),
-            ("list=a", "`list` is a list: write 'list:=[\"a\"]'\n"),
+            ("list=1", "`list` is an array; write 'list:=[1]'\n"),
+            ("list=[1]", "`list` is an array; write 'list:=[1]'\n"),
+            ("list=a", "`list` is an array; write 'list:=[\"a\"]'\n"),
             (
                 "numbers=98765432109876543210",
-                "`numbers` is a list: write 'numbers:=[98765432109876543210]'\n",
+                "`numbers` is an array; write 'numbers:=[98765432109876543210]'\n",
             ),
             (
                 "numbers=[1, 98765432109876543210]",
-                "`numbers` is a list: write 'numbers:=[1, 98765432109876543210]'\n",
+                "`numbers` is an array; write 'numbers:=[1, 98765432109876543210]'\n",
             ),
-            ("numbers=1,2", "`numbers` is a list: write 'numbers:=[…]'\n"),
-            ("numbers=[1", "`numbers` is a list: write 'numbers:=[…]'\n"),
+            (
+                "numbers=1,2",
+                "`numbers` is an array; write 'numbers:=[…]'\n",
+            ),
+            (
+                "numbers=[1",
+                "`numbers` is an array; write 'numbers:=[…]'\n",
+            ),
             (
                 "numbers=[1.5]",
-                "`numbers` is a list: write 'numbers:=[…]'\n",
+                "`numbers` is an array; write 'numbers:=[…]'\n",
             ),
-            ("texts=1", "`texts` is a list: write 'texts:=[\"1\"]'\n"),
+            ("texts=1", "`texts` is an array; write 'texts:=[\"1\"]'\n"),
             ("list:=1", ""),
             ("either=1", ""),
             ("other=1", ""),

@@ -37,14 +37,16 @@ pub(crate) fn run(args: &Catalog) -> anyhow::Result<ExitCode> {
             let name = match (name, all) {
                 (Some(name), _) => Some(name.as_str()),
                 (None, true) => None,
-                (None, false) => bail!("forget definitions: name a tool, or say `--all`"),
+                (None, false) => {
+                    bail!("forget definitions: expected the name of a tool, or `--all`")
+                }
             };
             let count = database.forget(name).with_context(named)?;
             if let (Some(name), 0) = (name, count) {
                 return Ok(unknown(name));
             }
             let plural = if count == 1 { "" } else { "s" };
-            output::note(&format!("forgot {count} definition{plural}\n"));
+            output::note(&format!("removed {count} definition{plural}\n"));
         }
     }
     Ok(ExitCode::Success)
@@ -52,7 +54,7 @@ pub(crate) fn run(args: &Catalog) -> anyhow::Result<ExitCode> {
 
 fn unknown(name: &str) -> ExitCode {
     let name = name.escape_debug();
-    output::error(&format!("nothing is remembered of `{name}`"));
+    output::error(&format!("the cache has no definition of `{name}`"));
     ExitCode::Tool
 }
 

@@ -27,7 +27,9 @@ pub(crate) async fn run(args: Check, file: &File) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Success);
     }
     if args.client.is_some() && !matches!(args.format, CheckFormat::Human | CheckFormat::Json) {
-        bail!("show what clients make of the tools: `--as` has the formats human and json only");
+        bail!(
+            "show the tools as clients see them: `--as` supports only the formats human and json"
+        );
     }
     let usual = |interpreters| interpreters;
     let (confinement, is_static) = (&args.confinement, args.is_static);
@@ -80,10 +82,9 @@ pub(super) async fn examine(
         match canonical(path) {
             Ok(root) if roots.contains(&root) => {}
             Ok(root) => roots.push(root),
-            Err(error) => unreadable.push(UnusableFile::new(
-                path,
-                format!("it can't be read: {error}"),
-            )),
+            Err(error) => {
+                unreadable.push(UnusableFile::new(path, format!("not readable: {error}")))
+            }
         }
     }
     let executor = config::executor(None, confinement.cgroup.as_deref())?;
@@ -131,11 +132,11 @@ fn show_findings(catalog: &Catalog, format: CheckFormat) -> anyhow::Result<Optio
             ("files", "are")
         };
         output::note(&format!(
-            "{unasked} {files} can only be asked for `--help`, and {are} not known without: leave out `--static` for that\n"
+            "{unasked} {files} {are} not checked, because only `--help` shows what they are; run without `--static` to check them\n"
         ));
     } else if findings.is_empty() && catalog.scan().scripts.is_empty() {
         let what = render::EXECUTABLE_HINT;
-        output::note(&format!("there are no scripts: {what}\n"));
+        output::note(&format!("no scripts found: {what}\n"));
     }
     Ok(findings.iter().map(|finding| finding.severity).max())
 }
@@ -160,7 +161,7 @@ fn show_forwarded(
     }
     if let Some(shortfall) = render::shortfall(catalog) {
         output::note(&format!(
-            "not all is as it should be: {shortfall}; `{}` says why\n",
+            "the catalog is incomplete: {shortfall}; run `{}` for details\n",
             check_command(&args.paths, file.path_to_show())
         ));
     }
@@ -211,7 +212,7 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
     if path.is_dir() {
         std::fs::read_dir(&path)?;
     } else if !path.is_file() {
-        return Err(io::Error::other("it is neither a file nor a directory"));
+        return Err(io::Error::other("neither a file nor a directory"));
     }
     Ok(path)
 }
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         if cfg!(unix) {
             let error = canonical(Path::new("/dev/null")).unwrap_err();
-            assert_eq!(error.to_string(), "it is neither a file nor a directory");
+            assert_eq!(error.to_string(), "neither a file nor a directory");
         }
     }
 }

@@ -43,7 +43,7 @@ pub(crate) async fn run(args: Compile, file: &File) -> anyhow::Result<ExitCode> 
         .iter()
         .any(|finding| finding.severity == Severity::Error);
     if definitions.is_empty() && !failed {
-        output::error("there is no tool in what was given");
+        output::error("no tools found in the given files");
         return Ok(ExitCode::Failure);
     }
     match (&definitions[..], args.files.len()) {

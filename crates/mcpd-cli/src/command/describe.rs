@@ -43,7 +43,7 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
                 text += &allowance(policy);
             }
             if let Some(source) = tool.source() {
-                writeln!(text, "\nRuns elsewhere: {source}").expect(STRING);
+                writeln!(text, "\nSource: {source}").expect(STRING);
             }
             output::write(text.as_bytes())?;
         }
@@ -67,7 +67,7 @@ fn description_of_prompt(prompt: &Prompt) -> String {
         writeln!(text, "\n{}", description.trim_end()).expect(STRING);
     }
     if prompt.arguments.is_empty() {
-        return text + "\nIt takes no arguments.\n";
+        return text + "\nNo arguments.\n";
     }
     text.push_str("\nArguments:\n");
     for argument in &prompt.arguments {
@@ -90,14 +90,14 @@ fn description(tool: &Tool) -> String {
     }
     text.push('\n');
     if tool.portable_name() != tool.path().as_str() {
-        writeln!(text, "(most clients know it as {})", tool.portable_name()).expect(STRING);
+        writeln!(text, "(listed to most clients as {})", tool.portable_name()).expect(STRING);
     }
     if let Some(description) = &definition.description {
         writeln!(text, "\n{}", description.trim_end()).expect(STRING);
     }
     let hints: Vec<_> = definition.annotations.iter().flat_map(hints).collect();
     if !hints.is_empty() {
-        writeln!(text, "\nIt says of itself: {}", hints.join(", ")).expect(STRING);
+        writeln!(text, "\nHints: {}", hints.join(", ")).expect(STRING);
     }
     let tags = said("mcpd/tags").and_then(Value::as_array);
     let tags: Vec<_> = tags.into_iter().flatten().flat_map(Value::as_str).collect();
@@ -113,11 +113,18 @@ fn description(tool: &Tool) -> String {
 fn demands(spec: &ScriptSpec) -> String {
     let mut text = String::new();
     if !spec.requires.is_empty() {
-        writeln!(text, "\nNeeds a client with: {}", spec.requires.join(", ")).expect(STRING);
+        writeln!(
+            text,
+            "\nRequired client capabilities: {}",
+            spec.requires.join(", ")
+        )
+        .expect(STRING);
     }
     text.push_str(match spec.task {
-        TaskSupport::Auto => "\nMay go on as a task\n",
-        TaskSupport::Required => "\nGoes on as a task: for clients that know tasks\n",
+        TaskSupport::Auto => "\nMay run as a task\n",
+        TaskSupport::Required => {
+            "\nAlways runs as a task; requires a client with support for tasks\n"
+        }
         _ => "",
     });
     text
@@ -126,24 +133,16 @@ fn demands(spec: &ScriptSpec) -> String {
 /// Behaviour of the tool, as its annotations declare it.
 fn hints(annotations: &ToolAnnotations) -> impl Iterator<Item = &'static str> {
     let said = [
-        (
-            annotations.read_only_hint,
-            "changes nothing",
-            "changes something",
-        ),
+        (annotations.read_only_hint, "read-only", "not read-only"),
         (
             annotations.destructive_hint,
-            "may destroy something",
-            "destroys nothing",
+            "may be destructive",
+            "not destructive",
         ),
-        (
-            annotations.idempotent_hint,
-            "twice is as good as once",
-            "twice is not as good as once",
-        ),
+        (annotations.idempotent_hint, "idempotent", "not idempotent"),
         (
             annotations.open_world_hint,
-            "reaches beyond this machine",
+            "may reach other systems",
             "stays on this machine",
         ),
     ];
@@ -194,7 +193,7 @@ fn limits(limits: &Limits) -> Vec<String> {
     let size =
         |limit: Option<u64>, of: &str| limit.map(|limit| format!("{} {of}", in_units(limit)));
     let all = [
-        Some(format!("ended after {:?}", limits.wall)),
+        Some(format!("time limit {:?}", limits.wall)),
         limits.cpu.map(|time| format!("{time:?} of processor time")),
         size(limits.memory, "of memory"),
         size(limits.address_space, "of address space"),
@@ -218,11 +217,14 @@ async fn in_force(executor: &Executor, policy: &EffectivePolicy) -> String {
         .sandbox(policy.sandbox().clone());
     let enforced = match executor.run(command).await {
         Ok(outcome) => outcome.enforced,
-        Err(error) => return format!("  calls will fail here: failed to {error}\n"),
+        Err(error) => return format!("  calls will fail on this machine: failed to {error}\n"),
     };
-    let mut text = format!("  in force here: {}\n", mechanisms(&enforced).join(", "));
+    let mut text = format!(
+        "  enforced on this machine: {}\n",
+        mechanisms(&enforced).join(", ")
+    );
     for missing in &enforced.missing {
-        writeln!(text, "  not in force here: {missing}").expect(STRING);
+        writeln!(text, "  not enforced on this machine: {missing}").expect(STRING);
     }
     text
 }
@@ -233,10 +235,10 @@ fn mechanisms(enforced: &Enforcement) -> Vec<String> {
     let ends_all = enforced.containment == Containment::Proven;
     let all = [
         landlock.map(|version| format!("Landlock {version}")),
-        has("filter of system calls", enforced.seccomp),
+        has("system call filter", enforced.seccomp),
         has("namespaces", enforced.namespaces),
         has("control group", enforced.cgroup),
-        has("end of all its processes", ends_all),
+        has("containment of all processes", ends_all),
     ];
     all.into_iter().flatten().collect()
 }
@@ -244,7 +246,7 @@ fn mechanisms(enforced: &Enforcement) -> Vec<String> {
 fn options(schema: &Value) -> String {
     let options = properties(schema, 1);
     if options.is_empty() {
-        return "\nIt takes no options.\n".to_owned();
+        return "\nNo options.\n".to_owned();
     }
     format!("\nOptions:\n{options}")
 }

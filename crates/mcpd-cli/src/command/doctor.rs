@@ -27,7 +27,7 @@ const LEVELS: [Level; 3] = [Level::None, Level::Guarded, Level::Strict];
 pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode> {
     let delegated = options.cgroup.or_else(mcpd_exec::control_group);
     let executor = config::executor(None, delegated.as_deref())?;
-    let program = env::current_exe().context("find the program that is running")?;
+    let program = env::current_exe().context("find the program of this process")?;
     let mut levels = Vec::new();
     for level in LEVELS {
         levels.push(examine(&executor, &program, level).await?);
@@ -127,7 +127,7 @@ async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::R
             });
             Ok(finding)
         }
-        Err(error) => Err(error).with_context(|| format!("try level {level}")),
+        Err(error) => Err(error).with_context(|| format!("test the sandbox level {level}")),
     }
 }
 
@@ -217,8 +217,8 @@ impl Report {
         for finding in &self.levels {
             let verdict = match (finding.available, finding.missing.is_empty()) {
                 (false, _) => "refused",
-                (true, true) => "all of it",
-                (true, false) => "in part",
+                (true, true) => "fully enforced",
+                (true, false) => "partly enforced",
             };
             writeln!(text, "\n{:8} {verdict}", finding.level)?;
             if finding.level != Level::None.as_str() && finding.available {
@@ -232,12 +232,12 @@ impl Report {
             let group = group.display();
             let limits = match self.memory.counts_processes {
                 true => "limits of memory and processes",
-                false => "a limit of memory, but not of processes,",
+                false => "limits of memory, but not of processes,",
             };
-            writeln!(text, "\nwhole runs are held to {limits} below {group}")?;
+            writeln!(text, "\nruns have {limits} in control groups below {group}")?;
         }
         if let Some(reason) = &self.memory.missing {
-            writeln!(text, "\nlimits of whole runs: {reason}")?;
+            writeln!(text, "\nno limits per run: {reason}")?;
         }
         if let Some(shortage) = &self.connections {
             writeln!(text, "\n`mcpd serve` has {shortage}")?;
@@ -250,7 +250,10 @@ impl Report {
     }
 
     fn write_interpreters(&self, text: &mut String) -> std::fmt::Result {
-        writeln!(text, "\nscripts that are no programs are run by")?;
+        writeln!(
+            text,
+            "\ninterpreters of scripts that are not executable programs"
+        )?;
         for language in &self.interpreters {
             let extension = &language.extension;
             match (&language.program, &language.missing) {

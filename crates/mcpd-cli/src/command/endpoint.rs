@@ -36,7 +36,7 @@ pub(crate) fn refuse(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
 /// Reads and checks the request on stdin, before anything is started for it.
 fn request() -> Result<Request, Fault> {
     let text = io::read_to_string(io::stdin())
-        .map_err(|error| Fault::usage(format!("the request can't be read: {error}")))?;
+        .map_err(|error| Fault::usage(format!("failed to read the request: {error}")))?;
     Request::read(&text)
 }
 
@@ -95,7 +95,7 @@ async fn answer(
             let path = path.ok_or_else(|| unknown_tool(&tool))?;
             Answer::call_result(path, &called?)
         }
-        _ => Err(Fault::usage("there is no such action")),
+        _ => Err(Fault::usage("unknown action")),
     }
 }
 

@@ -41,13 +41,13 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
             output::write(output::table(rows, output::columns()).as_bytes())?;
         }
         match (args.prompts, args.resources) {
-            (true, _) if listed.is_empty() => output::note("there are no prompts\n"),
-            (_, true) if listed.is_empty() => output::note("there are no resources\n"),
+            (true, _) if listed.is_empty() => output::note("no prompts found\n"),
+            (_, true) if listed.is_empty() => output::note("no resources found\n"),
             (false, false) => note_others(&catalog),
             _ => {}
         }
         let check = check_command(args.roots.all(), file.path_to_show());
-        if let Some(remark) = describe_faults(&catalog, "not all is as it should be", &check) {
+        if let Some(remark) = describe_faults(&catalog, "the catalog is incomplete", &check) {
             output::note(&format!("{remark}\n"));
         }
         for fault in config::unmatched_patterns(file, &catalog)? {
@@ -118,6 +118,6 @@ fn note_others(catalog: &Catalog) {
         .map(|(flag, number)| format!("`{flag}` lists {number}"))
         .collect();
     if !others.is_empty() {
-        output::note(&format!("there is more: {}\n", others.join(", ")));
+        output::note(&format!("also served: {}\n", others.join(", ")));
     }
 }

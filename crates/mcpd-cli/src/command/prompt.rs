@@ -51,7 +51,7 @@ fn parse_pair(argument: &str) -> anyhow::Result<(&str, &str)> {
     match argument.split_once('=') {
         None => bail!("read the argument `{argument}`: expected NAME=TEXT"),
         Some((name, _)) if name.ends_with(':') => {
-            bail!("read the argument `{argument}`: prompts take texts, NAME=TEXT")
+            bail!("read the argument `{argument}`: prompts accept only NAME=TEXT")
         }
         Some(pair) => Ok(pair),
     }
@@ -68,7 +68,7 @@ fn hint(catalog: &Catalog, name: &str) -> String {
         .map(|prompt| prompt.path().as_str());
     match nearest_path(name, paths) {
         Some(path) => format!("; did you mean `{path}`?"),
-        None => "; `mcpd list --prompts` shows those there are".to_owned(),
+        None => "; `mcpd list --prompts` shows all prompts".to_owned(),
     }
 }
 

@@ -53,7 +53,7 @@ fn hint(catalog: &Catalog, wanted: &str) -> String {
     let meant = of_path.map(|(_, uri)| uri);
     match meant.or_else(|| suggest::nearest(wanted, all.map(|(_, uri)| uri))) {
         Some(uri) => format!("; did you mean `{uri}`?"),
-        None => "; `mcpd list --resources` shows those there are".to_owned(),
+        None => "; `mcpd list --resources` shows all resources".to_owned(),
     }
 }
 

@@ -70,7 +70,7 @@ async fn run_observed(
         if let Some(shortage) = config.shortage {
             // Most machines have a shortage, and most servers never notice it;
             // `mcpd doctor` reports it.
-            tracing::debug!("there can be {shortage}");
+            tracing::debug!("{shortage}");
         }
         service::report_state(ServiceState::Ready).await;
         let started = Started {
@@ -89,7 +89,7 @@ async fn run_observed(
         served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
         never = announced => match never {},
         never = rotated => match never {},
-        never = encrypted => match never.context("follow the certificate")? {},
+        never = encrypted => match never.context("watch the TLS certificate")? {},
         () = service::ping_watchdog() => {}
         () = termination.wait() => {}
     }
@@ -114,9 +114,7 @@ fn publish(server: &Server, address: &Address, token_file: Option<&Path>) -> Opt
     let published = Discovery::new(server, address, token_file).publish();
     published
         .inspect_err(|error| {
-            tracing::warn!(
-                "programs that look for a server don't find this one: failed to {error:#}"
-            );
+            tracing::warn!("this server is missing from the discovery file: failed to {error:#}");
         })
         .ok()
 }
@@ -172,13 +170,13 @@ fn announce(
                 "listening"
             );
         }
-        let socket = socket.map(|socket| format!(", at the socket {socket}"));
+        let socket = socket.map(|socket| format!(", Unix socket {socket}"));
         text += &format!("mcpd listens on {url}{}\n", socket.unwrap_or_default());
     }
     if logging.quiet || logging.log_format == LogFormat::Json {
         return;
     }
-    let token = token_file.map_or_else(|| "none is needed".to_owned(), |file| format!("in {file}"));
+    let token = token_file.map_or_else(|| "not required".to_owned(), |file| format!("in {file}"));
     let metrics = metrics.map(|url| format!("  metrics: {url}\n"));
     let metrics = metrics.unwrap_or_default();
     text += &format!("  token: {token}\n{metrics}  tools: {tools}");

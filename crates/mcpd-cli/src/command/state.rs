@@ -21,7 +21,7 @@ pub(crate) async fn run(args: State, file: &File) -> anyhow::Result<ExitCode> {
         };
         if !tool.spec().is_some_and(|spec| spec.state) {
             output::error(&format!(
-                "`{}` has no state: its metadata lacks `\"state\": true`",
+                "`{}` has no state; its metadata lacks `\"state\": true`",
                 tool.path()
             ));
             return Ok(ExitCode::Tool);

@@ -27,8 +27,7 @@ pub(crate) fn run(args: &TokenCommand) -> anyhow::Result<ExitCode> {
             let secret = token::random()?;
             let hash = Token::hash(&secret);
             output::note(&format!(
-                "The token, which is not shown again, is on standard output. For mcpd.toml:\n\n\
-                 [[token]]\nname = {name:?}\nsha256 = \"{hash}\"\n"
+                "The token is on standard output and will not be shown again. Add this to mcpd.toml:\n\n[[token]]\nname = {name:?}\nsha256 = \"{hash}\"\n"
             ));
             output::write(format!("{secret}\n").as_bytes())?;
         }
@@ -40,8 +39,7 @@ fn rotate(file: &Path) -> anyhow::Result<()> {
     token::replace(file)?;
     let file = path::absolute(file).context("find the token file")?;
     output::note(&format!(
-        "There is a new token in {}. A server that runs with this file accepts it within two seconds, and the old one \
-         no longer.\n",
+        "New token written to {}. A server that uses this file accepts it within two seconds and no longer accepts the old one.\n",
         file.display()
     ));
     Ok(())

@@ -22,7 +22,7 @@ pub(super) fn audit(file: &File) -> anyhow::Result<Option<Audit>> {
     // Read access for its group can be intended.
     if path.is_file() && private_file::permissions(&path) & 0o007 != 0 {
         let path = path.display();
-        tracing::warn!("the audit log `{path}` can be read by everybody; mend it with `chmod 600`");
+        tracing::warn!("audit log `{path}` is readable by all users; fix it with `chmod 600`");
     }
     Audit::new(path, options)
         .map(Some)
@@ -52,7 +52,7 @@ pub(super) fn target(file: &File) -> anyhow::Result<Option<(PathBuf, Options)>> 
     };
     let path = match path(file) {
         Err(error) if options.mode == Mode::BestEffort => {
-            tracing::warn!("there is no audit log: failed to {error:#}");
+            tracing::warn!("audit log is disabled: failed to {error:#}");
             return Ok(None);
         }
         path => path?,

@@ -45,8 +45,7 @@ pub(super) fn certificates(file: &File, are_asked: bool) -> anyhow::Result<Vec<C
     let printer = "openssl x509 -noout -fingerprint -sha256";
     let tables = &file.tables.certificate;
     if let (Some(first), false) = (tables.first(), are_asked) {
-        let what = "no client is asked for a certificate: it takes the authorities whose they are, \
-                    `--tls-client-ca` or `client_ca` in `[tls]`";
+        let what = "no client is asked for a certificate; set the certificate authorities with `--tls-client-ca` or `client_ca` in `[tls]`";
         return Err(file.error(first.name.span(), what));
     }
     read_credentials(file, tables, printer, Certificate::from_hash)
@@ -77,7 +76,7 @@ pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("it is empty")
     } else if RESERVED.contains(&name) {
-        Some("others are called that; choose another name")
+        Some("this name is reserved; choose another name")
     } else {
         None
     }
@@ -90,7 +89,7 @@ fn check_name(file: &File, table: &ClientTable) -> anyhow::Result<()> {
     let is_taken = of_this_name
         .next()
         .is_some_and(|first| !ptr::eq(first, table));
-    let taken = is_taken.then_some("another client has this name already");
+    let taken = is_taken.then_some("another client already has this name");
     let Some(what) = name_fault(name).or(taken) else {
         return Ok(());
     };
@@ -103,7 +102,7 @@ fn check_hash(file: &File, table: &ClientTable, tables: &[ClientTable]) -> anyho
     let hash = plain(table);
     let first = tables.iter().find(|other| plain(other) == hash);
     if first.is_some_and(|first| !ptr::eq(first, table)) {
-        let what = "`sha256`: another client has this one already";
+        let what = "`sha256`: another client already has this hash";
         return Err(file.error(table.sha256.span(), what));
     }
     Ok(())
@@ -191,7 +190,7 @@ fn rate(file: &File, rate: &Spanned<f64>, burst: Option<NonZeroU32>) -> anyhow::
     let two_seconds = NonZeroU32::new((2.0 * per_second).ceil() as u32);
     let burst = burst.or(two_seconds).unwrap_or(NonZeroU32::MIN);
     RateLimit::new(per_second, burst).ok_or_else(|| {
-        let what = "`rate`: expected a number of calls per second above 0; `inf` for any number";
+        let what = "`rate`: expected a number of calls per second above 0, or `inf` for no limit";
         file.error(rate.span(), what)
     })
 }
@@ -217,7 +216,7 @@ fn is_about(file: &File, rule: &RuleTable, name: &str) -> anyhow::Result<bool> {
 
 /// The effect of a rule: whether it allows, and the calls it covers.
 fn calls(file: &File, rule: &Spanned<RuleTable>) -> anyhow::Result<(bool, CallPattern)> {
-    let wants_one = || file.error(rule.span(), "a rule has either `allow` or `deny`");
+    let wants_one = || file.error(rule.span(), "a rule needs either `allow` or `deny`");
     let table = rule.get_ref();
     let (is_allowed, key, patterns) = match (&table.allow, &table.deny) {
         (Some(allow), None) => (true, "allow", allow),
@@ -225,14 +224,14 @@ fn calls(file: &File, rule: &Spanned<RuleTable>) -> anyhow::Result<(bool, CallPa
         _ => return Err(wants_one()),
     };
     if patterns.get_ref().is_empty() {
-        let what = format!("`{key}`: expected a pattern at least");
+        let what = format!("`{key}`: expected at least one pattern");
         return Err(file.error(patterns.span(), &what));
     }
     let mut calls = tools(file, key, patterns.get_ref())?;
     for (argument, patterns) in &table.arguments {
         if patterns.is_empty() {
             let name = argument.get_ref();
-            let what = format!("`arguments`: expected a pattern at least for `{name}`");
+            let what = format!("`arguments`: expected at least one pattern for `{name}`");
             return Err(file.error(argument.span(), &what));
         }
         for pattern in patterns {

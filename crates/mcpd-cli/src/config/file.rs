@@ -65,7 +65,7 @@ impl File {
             && before.parent().is_some_and(is_without)
         {
             bail!(
-                "read the configuration `{}` again: it is gone; put it back, or start mcpd again to do without it",
+                "reload the configuration `{}`: the file no longer exists; restore it, or restart mcpd to run without it",
                 before.display()
             );
         }
@@ -154,7 +154,7 @@ impl File {
         }
         let name = self.text[place..].trim_start_matches('[');
         let name = name.split([']', '.']).next().unwrap_or_default();
-        format!("there can be several; write `[[{name}]]`")
+        format!("expected an array of tables; write `[[{name}]]`")
     }
 
     /// Absolute form of a path in the file, which is relative to the file's directory.
@@ -270,7 +270,7 @@ fn without_value(message: &str) -> Cow<'_, str> {
         .split_once("string \"")
         .zip(message.rsplit_once("\", expected"));
     match parts {
-        Some(((before, _), (_, after))) => format!("{before}a text, expected{after}").into(),
+        Some(((before, _), (_, after))) => format!("{before}a string, expected{after}").into(),
         None => message.into(),
     }
 }
@@ -279,6 +279,6 @@ fn without_value(message: &str) -> Cow<'_, str> {
 pub(super) fn suggestion(given: &str, known: &[&str]) -> String {
     match suggest::nearest(given, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
-        None => format!("known are {}", known.join(", ")),
+        None => format!("known: {}", known.join(", ")),
     }
 }

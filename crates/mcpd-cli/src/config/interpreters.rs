@@ -28,11 +28,11 @@ pub(super) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
     for (extension, words) in &file.tables.interpreter {
         let name = extension.get_ref();
         if let Some(bare) = name.strip_prefix('.') {
-            let what = format!("`{name}`: write the extension without a dot, `{bare}`");
+            let what = format!("`{name}`: write the extension without the dot, `{bare}`");
             return Err(file.error(extension.span(), &what));
         }
         let Some((program, args)) = words.get_ref().split_first() else {
-            let what = format!("`{name}`: name the program and its first arguments");
+            let what = format!("`{name}`: expected a program and its first arguments");
             return Err(file.error(words.span(), &what));
         };
         let args = args.iter().map(OsString::from);

@@ -45,7 +45,7 @@ pub(super) fn read_http(file: &File, args: &Serve) -> anyhow::Result<Http> {
             .iter()
             .map(|text| place(text, Path::to_owned))
             .collect::<anyhow::Result<_>>()
-            .with_context(|| format!("listen where {origin} says"))?,
+            .with_context(|| format!("listen at the address of {origin}"))?,
         None => file_places(file)?,
     };
     let (auth, token_file) = authentication(file, args)?;
@@ -88,7 +88,7 @@ impl Http {
 fn check_exposure(address: SocketAddr) -> anyhow::Result<()> {
     if !address.ip().is_loopback() {
         bail!(
-            "serve `{address}` without a token: `--no-auth` and `auth = false` need a loopback address, such as 127.0.0.1"
+            "serve on `{address}` without a token: `--no-auth` and `auth = false` require a loopback address, such as 127.0.0.1"
         );
     }
     Ok(())
@@ -121,8 +121,7 @@ pub(super) fn load(
     let clients = match (authorities, demand) {
         (Some(authorities), demand) => Some((authorities, demand.unwrap_or(Demand::Required))),
         (None, Some(_)) => bail!(
-            "ask clients for certificates: it takes the authorities whose they are, \
-             `--tls-client-ca` or `client_ca` in `[tls]`"
+            "ask clients for certificates: no certificate authorities are set; use `--tls-client-ca` or `client_ca` in `[tls]`"
         ),
         (None, None) => None,
     };
@@ -134,8 +133,7 @@ pub(super) fn load(
         })?)),
         (None, None) if clients.is_none() => Ok(None),
         _ => bail!(
-            "serve over TLS: it takes a certificate and its key, \
-             `--tls-certificate` and `--tls-key` or those of `[tls]`"
+            "serve over TLS: both a certificate and its key are required; use `--tls-certificate` and `--tls-key` or the keys of `[tls]`"
         ),
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
     };
     let (span, table) = (table.span(), table.get_ref());
     if table.issuer.is_empty() {
-        let what = "there is no `[[oauth.issuer]]` whose tokens could be accepted";
+        let what = "at least one `[[oauth.issuer]]` is required";
         return Err(file.error(span, what));
     }
     let issuers = table.issuer.iter().map(|table| issuer(file, table));
@@ -54,7 +54,7 @@ pub(super) fn check_resource(file: &File, places: &[ListenPlace]) -> anyhow::Res
     let tables = file.tables.oauth.as_ref();
     match tables.filter(|table| table.get_ref().resource.is_none()) {
         Some(table) if addresses.any(|address| address.ip().is_unspecified()) => {
-            let what = "`resource` is missing: mcpd listens at every address, and does not know which of them clients use";
+            let what = "`resource` is missing: mcpd listens on every address and does not know which of them clients use";
             Err(file.error(table.span(), what))
         }
         _ => Ok(()),

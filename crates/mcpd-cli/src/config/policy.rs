@@ -97,7 +97,7 @@ pub(super) fn profiles(file: &File) -> anyhow::Result<Profiles> {
 
 fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow::Result<Profile> {
     if name.get_ref().parse::<Level>().is_ok() {
-        let what = format!("`{}` is always there; choose another name", name.get_ref());
+        let what = format!("`{}` is built in; choose another name", name.get_ref());
         return Err(file.error(name.span(), &what));
     }
     let has_no_effect = table.write.is_some()
@@ -160,7 +160,7 @@ fn minimum_sandbox(
     let Some(name) = &flags.sandbox else {
         if flags.changes_sandbox() {
             bail!(
-                "confine scripts: `--allow-read`, `--allow-write` and `--no-network` need a `--sandbox`"
+                "set up the sandbox: `--allow-read`, `--allow-write` and `--no-network` require `--sandbox`"
             );
         }
         return Ok(Profile::default());
@@ -177,7 +177,7 @@ fn minimum_sandbox(
     let mut floor = floor.clone();
     if floor.sandbox.level == Level::None && flags.changes_sandbox() {
         bail!(
-            "use the sandbox `{name}`: it confines nothing, so `--allow-read`, `--allow-write` and `--no-network` have no effect"
+            "use the sandbox `{name}`: its level is `none`, so `--allow-read`, `--allow-write` and `--no-network` have no effect"
         );
     }
     for path in &flags.allow_read {
@@ -213,7 +213,7 @@ pub(super) fn find_profile(
 
 fn unknown(name: &str, profiles: &Profiles) -> String {
     let known: Vec<_> = profiles.keys().map(String::as_str).collect();
-    format!("there is none; {}", suggestion(name, &known))
+    format!("no such sandbox; {}", suggestion(name, &known))
 }
 
 pub(super) fn environment(file: &File) -> anyhow::Result<Environment> {
@@ -252,11 +252,11 @@ fn check_name(file: &File, name: &Spanned<String>, is_pattern: bool) -> anyhow::
         || plain.starts_with(|char: char| char.is_ascii_digit())
         || !plain.chars().all(is_valid)
     {
-        let what = format!("`{text}` is no name of a variable");
+        let what = format!("`{text}` is not a valid variable name");
         return Err(file.error(name.span(), &what));
     }
     if plain.starts_with("MCPD_") {
-        let what = format!("`{text}`: names that begin with `MCPD_` are mcpd's own");
+        let what = format!("`{text}`: names that begin with `MCPD_` are reserved for mcpd");
         return Err(file.error(name.span(), &what));
     }
     Ok(())
@@ -278,7 +278,9 @@ async fn rule(
         let (least, own) = (floor.sandbox.run_as, profile.sandbox.run_as);
         if least.is_some() && own.is_some() && least != own {
             let named = name.get_ref();
-            let what = format!("`sandbox = \"{named}\"`: it has another `run_as` than the floor");
+            let what = format!(
+                "`sandbox = \"{named}\"`: its `run_as` differs from that of the minimum sandbox"
+            );
             return Err(file.error(name.span(), &what));
         }
         rule = rule.profile(profile);
@@ -321,8 +323,7 @@ pub(super) async fn variables<'a>(
         let value = value(file, name, source, executor).await?;
         if name.len() + value.len() > MAX_VARIABLE {
             let what = format!(
-                "the value has {} bytes, and no program is started with a variable of 128 KiB or more: pass the path of a \
-                 file",
+                "the value has {} bytes, but programs cannot start with a variable of 128 KiB or more; pass the path of a file instead",
                 value.len()
             );
             return Err(at(file, source.span(), name, &what));
@@ -349,7 +350,9 @@ pub(super) async fn value(
         Source::File(path) => content(&file.absolute(path)),
         Source::Credential(name) => match directories::credential(name) {
             Some(path) => content(&path),
-            None => Err(format!("no service manager has handed over `{name}`")),
+            None => Err(format!(
+                "the service manager provides no credential `{name}`"
+            )),
         },
         Source::Command(words) => run_secret_command(file, words, executor).await,
     };
@@ -363,23 +366,23 @@ pub(super) async fn value(
         value.pop();
     }
     if value.contains('\0') {
-        return Err(wrong("the value has a NUL character".to_owned()));
+        return Err(wrong("the value contains a NUL character".to_owned()));
     }
     Ok(value)
 }
 
 fn content(path: &Path) -> Result<String, String> {
     fs::read_to_string(path)
-        .map_err(|error| format!("the file `{}` can't be read: {error}", path.display()))
+        .map_err(|error| format!("failed to read the file `{}`: {error}", path.display()))
 }
 
 /// Value of a variable in mcpd's own environment.
 fn own_variable(name: &str) -> Result<String, String> {
     env::var(name).map_err(|error| match error {
         env::VarError::NotPresent => {
-            format!("mcpd's own environment has no variable `{name}`")
+            format!("the variable `{name}` is not set in mcpd's own environment")
         }
-        env::VarError::NotUnicode(_) => "its value is not UTF-8".to_owned(),
+        env::VarError::NotUnicode(_) => "the value is not UTF-8".to_owned(),
     })
 }
 
@@ -402,7 +405,7 @@ async fn run_secret_command(
     let text = whole.and_then(|bytes| String::from_utf8(bytes.into()).ok());
     text.ok_or_else(|| {
         format!(
-            "`{}` printed something that is too long or not UTF-8",
+            "`{}` printed output that is too long or not UTF-8",
             words[0]
         )
     })

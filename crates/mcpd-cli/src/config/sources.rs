@@ -79,10 +79,10 @@ fn of_variable() -> anyhow::Result<Option<String>> {
 
 fn endpoint_of_variable(line: &str) -> anyhow::Result<Endpoint> {
     let Some(words) = shlex::split(line) else {
-        bail!("use the command of {ENDPOINT}: a quotation mark is not closed");
+        bail!("use the command of {ENDPOINT}: unclosed quotation mark");
     };
     if words.is_empty() {
-        bail!("use the command of {ENDPOINT}: it names no program");
+        bail!("use the command of {ENDPOINT}: expected a program and its arguments");
     }
     let here = std::path::absolute(Path::new(".")).context("find the current directory")?;
     Ok(Endpoint::new(words, here))

@@ -29,7 +29,7 @@ pub(crate) fn unmatched_patterns(file: &File, catalog: &Catalog) -> anyhow::Resu
         }
         let nearest = suggest::nearest(text, paths.iter().map(|path| path.as_str()));
         let hint = nearest.map_or_else(
-            || "`mcpd list` shows the paths there are".to_owned(),
+            || "`mcpd list` shows all paths".to_owned(),
             |path| format!("did you mean `{path}`?"),
         );
         let what = format!("`{key}`: `{text}` matches nothing; {hint}");
@@ -42,7 +42,9 @@ pub(crate) fn unmatched_patterns(file: &File, catalog: &Catalog) -> anyhow::Resu
 pub(crate) fn warn_of_unmatched(file: &File, catalog: &Catalog) {
     match unmatched_patterns(file, catalog) {
         Ok(faults) => faults.iter().for_each(|fault| tracing::warn!("{fault}")),
-        Err(error) => tracing::warn!("nobody knows which rules match nothing: failed to {error:#}"),
+        Err(error) => tracing::warn!(
+            "patterns in the configuration not checked for matches: failed to {error:#}"
+        ),
     }
 }
 

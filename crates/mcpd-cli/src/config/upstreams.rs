@@ -42,7 +42,7 @@ async fn upstream(
         }
         (None, Some(url)) => Upstream::http(name, address(file, table, url, executor).await?),
         _ => {
-            let what = format!("`{name}`: expected either a `command` or a `url`");
+            let what = format!("`{name}`: expected either `command` or `url`");
             return Err(file.error(table.name.span(), &what));
         }
     };
@@ -77,7 +77,7 @@ async fn program(
 ) -> Result<Program> {
     let wrong = |what: &str| Err(file.error(command.span(), what));
     if table.token.is_some() || !table.headers.is_empty() {
-        return wrong("`token` and `headers` are for servers that are reached by `url`");
+        return wrong("`token` and `headers` require `url`");
     }
     let Some((program, arguments)) = command.get_ref().split_first() else {
         return wrong("`command`: expected a program and its arguments");
@@ -100,7 +100,7 @@ async fn address(
     executor: Option<&Executor>,
 ) -> Result<Address> {
     if !table.env.is_empty() {
-        let what = "`env` is for servers that are started by `command`";
+        let what = "`env` requires `command`";
         return Err(file.error(url.span(), what));
     }
     let wrong = |error| file.error(url.span(), &format!("failed to {error}"));

@@ -16,7 +16,7 @@ pub(super) fn parse(text: &str) -> Result<RunAs, String> {
         Some((user, group)) => (user, Some(group)),
         None => (text, None),
     };
-    let failed = |error| format!("`{text}` can't be looked up: {error}");
+    let failed = |error| format!("failed to look up `{text}`: {error}");
     let number: Option<u32> = user.parse().ok();
     let known = match number {
         Some(number) => User::from_uid(Uid::from_raw(number)),
@@ -26,17 +26,17 @@ pub(super) fn parse(text: &str) -> Result<RunAs, String> {
     let user_number = match (number, &known) {
         (Some(number), _) => number,
         (None, Some(known)) => known.uid.as_raw(),
-        (None, None) => return Err(format!("there is no user `{user}`")),
+        (None, None) => return Err(format!("unknown user `{user}`")),
     };
     let group_number = match group {
         None => known.map(|known| known.gid.as_raw()).ok_or_else(|| {
-            format!("there is no user `{user}` to know the group of; add one: `{user}:GROUP`")
+            format!("the user `{user}` has no known group; add one: `{user}:GROUP`")
         })?,
         Some(group) => match group.parse() {
             Ok(number) => number,
             Err(_) => Group::from_name(group)
                 .map_err(failed)?
-                .ok_or_else(|| format!("there is no group `{group}`"))?
+                .ok_or_else(|| format!("unknown group `{group}`"))?
                 .gid
                 .as_raw(),
         },
@@ -44,14 +44,14 @@ pub(super) fn parse(text: &str) -> Result<RunAs, String> {
     let is_somebody_else =
         Uid::effective().as_raw() != user_number || Gid::effective().as_raw() != group_number;
     if is_somebody_else && !Uid::effective().is_root() {
-        return Err("only root can run scripts as somebody else".to_owned());
+        return Err("only root can run scripts as another user".to_owned());
     }
     Ok(RunAs::new(user_number, group_number))
 }
 
 #[cfg(not(unix))]
 pub(super) fn parse(_: &str) -> Result<RunAs, String> {
-    Err("scripts can't be run as somebody else on this system".to_owned())
+    Err("this system cannot run scripts as another user".to_owned())
 }
 
 #[cfg(test)]
@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn unknown_user_is_named() {
-        check("no-such-user", "there is no user `no-such-user`");
-        check("0:no-such-group", "there is no group `no-such-group`");
+        check("no-such-user", "unknown user `no-such-user`");
+        check("0:no-such-group", "unknown group `no-such-group`");
         check(
             "3999999999",
-            "there is no user `3999999999` to know the group of; add one: `3999999999:GROUP`",
+            "unknown user `3999999999` to know the group of; add one: `3999999999:GROUP`",
         );
     }
 

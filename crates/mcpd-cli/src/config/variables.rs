@@ -62,8 +62,7 @@ fn describe_withheld(names: &[String], file: &File) -> Option<String> {
     };
     (!kept.is_empty()).then(|| {
         format!(
-            "scripts don't get {}{more}: names that begin with `MCP_` tell a script of its call. \
-             `pass` in `[env]` of mcpd.toml passes them on, and `drop` ends this message",
+            "variables not passed to scripts: {}{more} (names that begin with `MCP_` describe the call); list them in `pass` of `[env]` in mcpd.toml to pass them, or in `drop` to silence this warning",
             shown.join(", ")
         )
     })

@@ -45,7 +45,7 @@ fn group<'a>(finding: &Finding<'a>, here: &Path) -> Group<'a> {
     };
     if let Some(line) = &finding.last_words {
         let line: String = printable(line).chars().take(MAX_CAUSE_CHARS).collect();
-        group = group.element(Level::NOTE.message(format!("its reason on stderr: {line}")));
+        group = group.element(Level::NOTE.message(format!("from its stderr: {line}")));
     }
     match finding.help {
         Some(help) => group.element(Level::HELP.message(help)),

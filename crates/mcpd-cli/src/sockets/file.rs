@@ -44,14 +44,14 @@ async fn remove_stale(path: &Path) -> anyhow::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error.into()),
         Ok(metadata) if !metadata.file_type().is_socket() => {
-            bail!("there is a file that is no socket")
+            bail!("a file that is not a socket exists there")
         }
         Ok(_) => {}
     }
     match UnixStream::connect(path).await {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(fs::remove_file(path)?),
         _ => bail!(
-            "another program does already, perhaps another mcpd; stop it, or choose another path"
+            "the socket is in use, perhaps by another mcpd; stop that program or choose another path"
         ),
     }
 }

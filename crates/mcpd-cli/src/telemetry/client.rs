@@ -49,10 +49,10 @@ impl CollectorClient {
         match fault {
             Some(fault) if !was_failing => {
                 tracing::warn!(
-                    "the collector of spans {fault}; until it takes them, spans are lost"
+                    "span collector {fault}; spans are lost until it accepts them again"
                 );
             }
-            None if was_failing => tracing::info!("the collector takes spans again"),
+            None if was_failing => tracing::info!("span collector accepts spans again"),
             _ => {}
         }
     }
@@ -67,10 +67,10 @@ impl HttpClient for CollectorClient {
             .runtime
             .spawn(async move { client.execute(request).await });
         let answer = answered.await?.inspect_err(|error| {
-            self.tell(Some(&format!("can't be reached: {}", cause(error))));
+            self.tell(Some(&format!("is unreachable: {}", cause(error))));
         })?;
         let status = answer.status();
-        let fault = format!("answers with {}", status.as_u16());
+        let fault = format!("responds with status {}", status.as_u16());
         self.tell(Some(fault.as_str()).filter(|_| !status.is_success()));
         // The exporter needs no more of the answer.
         let mut response = Response::new(Bytes::new());

@@ -51,17 +51,17 @@ impl Home {
         } = self;
         writeln!(
             text,
-            "\nof the home {} confined scripts see",
+            "\nvisible to sandboxed scripts in the home directory {}",
             path.display()
         )?;
-        let plain = "what has no dot before its name";
+        let plain = "names without a leading dot";
         match visible.is_empty() {
             true => writeln!(text, "  guarded  {plain}")?,
             false => writeln!(text, "  guarded  {plain}, {}", list(visible))?,
         }
         writeln!(
             text,
-            "  strict   the root of the script and where it starts"
+            "  strict   the served directory and the working directory of the script"
         )?;
         if hidden.is_empty() {
             return Ok(());
@@ -69,7 +69,7 @@ impl Home {
         writeln!(text, "  hidden   {}", list(hidden))?;
         writeln!(
             text,
-            "  `read` in `[sandbox.NAME]`, or `--allow-read`, shows what they lack"
+            "  make hidden paths readable with `read` in `[sandbox.NAME]` or `--allow-read`"
         )
     }
 }

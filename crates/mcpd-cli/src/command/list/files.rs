@@ -133,7 +133,7 @@ fn of_script(script: &ScannedScript, is_first: bool) -> ListedFile {
         (None, _) => (Status::Faulty, None, fault),
         (Some(_), true) => (Status::Served, Some(script.path.to_string()), None),
         (Some(_), false) => {
-            let reason = format!("another script is served as `{}`", script.path);
+            let reason = format!("another script is already served as `{}`", script.path);
             (Status::PassedOver, None, Some(reason))
         }
     };
