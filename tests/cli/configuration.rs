@@ -415,7 +415,7 @@ fn rules_survive_the_loss_of_the_configuration() {
     // An empty file that vanishes is reported as well.
     fs::remove_file(&file).unwrap();
     daemon.signal(Signal::HUP);
-    daemon.wait_for_line("it is gone");
+    daemon.wait_for_line("no longer exists");
 }
 
 #[test]

@@ -220,11 +220,11 @@ fn empty_rule_is_refused() {
     );
     check_refused(
         "[[rule]]\nallow = []\n",
-        "mcpd.toml:2:9: in [[rule]]: `allow`: expected a pattern at least",
+        "mcpd.toml:2:9: in [[rule]]: `allow`: expected at least one pattern",
     );
     check_refused(
         "[[rule]]\nallow = [\"greet\"]\narguments = { name = [] }\n",
-        "mcpd.toml:3:15: in [[rule]]: `arguments`: expected a pattern at least for `name`",
+        "mcpd.toml:3:15: in [[rule]]: `arguments`: expected at least one pattern for `name`",
     );
     check_refused(
         "[[rule]]\nclients = [\"agnet\"]\ndeny = [\"**\"]\n",

@@ -347,7 +347,7 @@ fn check_refused(arguments: &[&str], reason: &str) {
 #[test]
 fn invalid_certificate_prevents_the_start() {
     let certificate = ["--tls-certificate", "server.pem"];
-    check_refused(&certificate, "it takes a certificate and its key");
+    check_refused(&certificate, "both a certificate and its key are required");
     let mismatch =
         "serve `server.pem`: use the certificate: the key belongs to another certificate";
     check_refused(
@@ -362,6 +362,6 @@ fn invalid_certificate_prevents_the_start() {
     let demand = ["--tls-client-certificates", "required"];
     check_refused(
         &[TLS, &demand].concat(),
-        "it takes the authorities whose they are",
+        "no certificate authorities are set",
     );
 }

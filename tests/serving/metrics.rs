@@ -146,7 +146,7 @@ fn metrics_on_a_public_address_need_a_token() {
         "--metrics-listen",
         "0.0.0.0:0",
     ]);
-    assert!(said.contains("that must be a loopback address"), "{said}");
+    assert!(said.contains("on loopback addresses only"), "{said}");
 }
 
 #[test]

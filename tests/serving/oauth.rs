@@ -614,7 +614,7 @@ fn a_wrong_configuration_is_explained() {
     check_error(issuer, "mcpd.toml:1:1: in [oauth]: `resource` is missing");
     check_error(
         "[oauth]\n",
-        "mcpd.toml:1:1: in [oauth]: there is no `[[oauth.issuer]]` whose tokens could be accepted",
+        "mcpd.toml:1:1: in [oauth]: at least one `[[oauth.issuer]]` is required",
     );
     check_error(
         "[oauth]\n[[oauth.issuer]]\nurl = \"http://auth.example\"\n",

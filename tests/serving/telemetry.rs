@@ -350,7 +350,9 @@ fn unusable_exporter_is_reported_and_mcpd_serves() {
     let mut daemon = Daemon::start(&sandbox, &[]);
     let told = daemon.announcement();
     assert!(
-        told.contains("no spans are exported: failed to speak `grpc`, only `http/protobuf`"),
+        told.contains(
+            "span export is disabled: failed to use the protocol `grpc`: only `http/protobuf`"
+        ),
         "{told}"
     );
     daemon.call("math_add", json!({"with": ""}));

@@ -112,7 +112,7 @@ fn dropped_records_are_counted_once_the_log_is_read() {
     let lines = BufReader::new(client.take_log()).lines();
     thread::spawn(move || {
         let lines = lines.map_while(Result::ok);
-        for line in lines.filter(|line| line.contains("log records were dropped")) {
+        for line in lines.filter(|line| line.contains("log records dropped")) {
             sender.send(line).ok();
         }
     });

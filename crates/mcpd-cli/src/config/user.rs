@@ -70,7 +70,7 @@ mod tests {
         check("0:no-such-group", "unknown group `no-such-group`");
         check(
             "3999999999",
-            "unknown user `3999999999` to know the group of; add one: `3999999999:GROUP`",
+            "the user `3999999999` has no known group; add one: `3999999999:GROUP`",
         );
     }
 

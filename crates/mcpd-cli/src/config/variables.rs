@@ -119,7 +119,7 @@ mod tests {
         file.tables.env = toml::from_str(r#"pass = ["MCP_PASS*"]"#).unwrap();
         let told = describe_withheld(&names, &file).unwrap();
         assert!(
-            told.starts_with("scripts don't get `MCP_A`, `MCP_B`: "),
+            told.starts_with("variables not passed to scripts: `MCP_A`, `MCP_B` ("),
             "{told}"
         );
         file.tables.env = toml::from_str(r#"drop = ["MCP_*"]"#).unwrap();

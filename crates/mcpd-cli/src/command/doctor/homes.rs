@@ -106,7 +106,7 @@ mod tests {
         let mut text = String::new();
         home.write(&mut text).unwrap();
         assert!(
-            text.contains("before its name, .cargo, .config/git\n"),
+            text.contains("without a leading dot, .cargo, .config/git\n"),
             "{text}"
         );
         assert!(text.contains("hidden   .config, .foo\n"), "{text}");
