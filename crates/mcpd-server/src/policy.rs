@@ -23,7 +23,7 @@ mod redactor;
 mod root;
 
 pub use effective::EffectivePolicy;
-pub(crate) use effective::ProbePolicy;
+pub(crate) use effective::{ProbeConfinements, ProbePolicy};
 pub use probing::Probing;
 pub(crate) use redactor::Redactor;
 pub use root::Root;
@@ -267,15 +267,15 @@ impl Policy {
     }
 
     /// Returns the effective policy of a probe of the script at `path`, whose file is in
-    /// `directory`; with a `spec`, of a request for its state before its first call.
+    /// `directory`. All `shared` confinements must stem from this policy.
     pub(crate) fn probe_policy(
         &self,
         path: &ScriptPath,
         directory: &Path,
-        spec: Option<&ScriptSpec>,
+        shared: &ProbeConfinements,
     ) -> ProbePolicy {
         let probing = self.probing_of(path, directory);
-        ProbePolicy::new(self, self.merged_settings(path), directory, spec, probing)
+        ProbePolicy::new(self, self.merged_settings(path), directory, probing, shared)
     }
 
     /// Returns a text of all other settings that affect probes, without secrets.

@@ -2,11 +2,11 @@
 //! stricter.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use indexmap::IndexMap;
@@ -19,6 +19,7 @@ use crate::environment::Inherited;
 use crate::own_files::OwnFiles;
 use crate::regular_file;
 use crate::run_queue::ConcurrencyLimit;
+use crate::sync::lock;
 
 /// Captured bytes of an output that is useful only as a whole.
 const MAX_STRUCTURED_OUTPUT: usize = 16 << 20;
@@ -48,51 +49,20 @@ impl EffectivePolicy {
         directory: &Path,
         spec: Option<&ScriptSpec>,
     ) -> Self {
-        Self::with_least_sandbox(policy, settings, directory, spec, &Sandbox::none())
+        let confinement = Confinement::new(policy, &settings, directory, spec, &Sandbox::none());
+        Self::with_confinement(policy, settings, spec, confinement)
     }
 
-    /// Returns the policy of a script that is confined at least as `least` says, and may write
-    /// only where that allows it.
-    pub(super) fn with_least_sandbox(
+    fn with_confinement(
         policy: &Policy,
         settings: RuleSettings,
-        directory: &Path,
         spec: Option<&ScriptSpec>,
-        least: &Sandbox,
+        confinement: Confinement,
     ) -> Self {
-        let Profile {
-            mut sandbox,
-            limits: kernel,
-        } = match &settings.profile {
-            Some(profile) => policy.floor.combined_with(profile),
-            None => policy.floor.clone(),
-        };
-        if let Some(wish) = spec.and_then(|spec| spec.sandbox.as_ref()) {
-            add_link_targets(&mut sandbox);
-            sandbox = sandbox.tighten(&wished_sandbox(wish, directory));
-        }
-        // The environment of a described script depends on the level of its calls: a request for
-        // its state must see the same one.
-        let called_at = sandbox.level;
-        sandbox = sandbox.tighten(least);
-        let level = if spec.is_some() {
-            called_at
-        } else {
-            sandbox.level
-        };
-        // A path that the script may write to could be replaced anyway, so hiding it is of no
-        // use.
-        let is_written =
-            |path: &&PathBuf| sandbox.write.iter().any(|write| path.starts_with(write));
-        let hidden: Vec<_> = policy
-            .hidden
-            .iter()
-            .filter(|path| !is_written(path))
-            .cloned()
-            .collect();
-        sandbox.hidden.extend(hidden);
-        let mut limits = policy.limits.clone();
-        tighten(&mut limits, &kernel);
+        let Confinement {
+            sandbox,
+            mut limits,
+        } = confinement;
         let declared = spec.and_then(|spec| spec.timeout);
         limits.wall = settings.timeout.or(declared).unwrap_or(limits.wall);
         if spec.is_some_and(is_wanted_whole) {
@@ -117,8 +87,8 @@ impl EffectivePolicy {
         };
         Self {
             own_files: Arc::clone(&policy.own_files),
-            environment: policy.environment.for_level(level, sandbox.run_as),
-            sandbox: Arc::new(sandbox),
+            environment: policy.environment.for_level(sandbox.level, sandbox.run_as),
+            sandbox,
             limits,
             redactor,
             keeps_escapes: settings.keeps_escapes.unwrap_or_default(),
@@ -269,7 +239,63 @@ impl EffectivePolicy {
     }
 }
 
-/// Policy of a probe, or of a request for the state of a script.
+/// Sandbox and limits of a script, without its own timeout.
+#[derive(Debug, Clone)]
+struct Confinement {
+    sandbox: Arc<Sandbox>,
+    limits: Limits,
+}
+
+impl Confinement {
+    /// Returns the confinement of a script that is confined at least as `least` says, and may
+    /// write only where that allows it.
+    fn new(
+        policy: &Policy,
+        settings: &RuleSettings,
+        directory: &Path,
+        spec: Option<&ScriptSpec>,
+        least: &Sandbox,
+    ) -> Self {
+        let Profile {
+            mut sandbox,
+            limits: kernel,
+        } = match &settings.profile {
+            Some(profile) => policy.floor.combined_with(profile),
+            None => policy.floor.clone(),
+        };
+        if let Some(wish) = spec.and_then(|spec| spec.sandbox.as_ref()) {
+            add_link_targets(&mut sandbox);
+            sandbox = sandbox.tighten(&wished_sandbox(wish, directory));
+        }
+        sandbox = sandbox.tighten(least);
+        // A path that the script may write to could be replaced anyway, so hiding it is of no
+        // use.
+        let is_written =
+            |path: &&PathBuf| sandbox.write.iter().any(|write| path.starts_with(write));
+        let hidden: Vec<_> = policy
+            .hidden
+            .iter()
+            .filter(|path| !is_written(path))
+            .cloned()
+            .collect();
+        sandbox.hidden.extend(hidden);
+        let mut limits = policy.limits.clone();
+        tighten(&mut limits, &kernel);
+        Self {
+            sandbox: Arc::new(sandbox),
+            limits,
+        }
+    }
+}
+
+/// Confinement of probes, and that of their calls, by the settings of probes under one policy.
+///
+/// Probes under the same settings share one sandbox: it has hundreds of paths, and the executor
+/// caches the rules that it derives from one.
+#[derive(Debug, Default)]
+pub(crate) struct ProbeConfinements(Mutex<HashMap<Probing, [Confinement; 2]>>);
+
+/// Policy of a probe.
 #[derive(Debug)]
 pub(crate) struct ProbePolicy {
     probing: Probing,
@@ -283,21 +309,25 @@ impl ProbePolicy {
         policy: &Policy,
         settings: RuleSettings,
         directory: &Path,
-        spec: Option<&ScriptSpec>,
         probing: Probing,
+        shared: &ProbeConfinements,
     ) -> Self {
-        let unconfined = EffectivePolicy::new(policy, settings.clone(), directory, spec);
-        let effective = EffectivePolicy::with_least_sandbox(
-            policy,
-            settings,
-            directory,
-            spec,
-            &probing.sandbox(),
-        );
+        let confine = |least: Sandbox| Confinement::new(policy, &settings, directory, None, &least);
+        let make = || [confine(probing.sandbox()), confine(Sandbox::none())];
+        let [confined, unconfined] = match settings.profile {
+            Some(_) => make(),
+            None => lock(&shared.0)
+                .entry(probing.clone())
+                .or_insert_with(make)
+                .clone(),
+        };
+        let with = |confinement, settings| {
+            EffectivePolicy::with_confinement(policy, settings, None, confinement)
+        };
         Self {
+            effective: with(confined, settings.clone()),
+            unconfined: with(unconfined, settings),
             probing,
-            effective,
-            unconfined,
         }
     }
 

@@ -24,7 +24,7 @@ use super::{HelpText, ScannedScript};
 use crate::catalog::probe_cache::CachedResult;
 use crate::catalog::walk::Candidate;
 use crate::interpreter::Interpreters;
-use crate::policy::{Policy, Root};
+use crate::policy::{Policy, ProbeConfinements, Root};
 use crate::run::MissingEnforcement;
 use crate::start_command::{Excerpts, StartCommand};
 
@@ -48,6 +48,7 @@ pub(super) struct Inspector {
     checked_lines: Mutex<BTreeSet<String>>,
     missing_enforcement: Arc<MissingEnforcement>,
     conditions: Conditions,
+    probe_confinements: ProbeConfinements,
     /// Tells whether nothing may be run.
     is_static: bool,
 }
@@ -130,6 +131,7 @@ impl Inspector {
             checked_lines: Mutex::default(),
             missing_enforcement: Arc::default(),
             conditions: Conditions::default(),
+            probe_confinements: ProbeConfinements::default(),
             is_static: false,
         }
     }
@@ -145,6 +147,7 @@ impl Inspector {
             checked_lines: Mutex::default(),
             missing_enforcement: Arc::clone(&self.missing_enforcement),
             conditions: Conditions::default(),
+            probe_confinements: ProbeConfinements::default(),
             is_static: self.is_static,
         }
     }
