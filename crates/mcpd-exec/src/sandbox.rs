@@ -5,7 +5,7 @@ pub(crate) mod homes;
 mod read_access;
 mod secrets;
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
@@ -301,7 +301,7 @@ impl Sandbox {
             self.read.clone_from(&wish.read);
             return;
         }
-        let common: HashSet<&PathBuf> = base.hidden.iter().collect();
+        let common: BTreeSet<&PathBuf> = base.hidden.iter().collect();
         let is_own = |path: &&PathBuf| !common.contains(path);
         let named: Vec<_> = wish.hidden.iter().filter(is_own).collect();
         let is_named = |path: &PathBuf| named.iter().any(|hidden| path.starts_with(hidden));
@@ -339,7 +339,7 @@ impl Sandbox {
 /// Appends the paths that are not yet in the list.
 fn add_new(paths: &mut Vec<PathBuf>, new: impl IntoIterator<Item = PathBuf>) {
     // Hundreds of paths meet hundreds, and comparing two paths is slow.
-    let mut known: HashSet<PathBuf> = paths.iter().cloned().collect();
+    let mut known: BTreeSet<PathBuf> = paths.iter().cloned().collect();
     for path in new {
         if known.insert(path.clone()) {
             paths.push(path);

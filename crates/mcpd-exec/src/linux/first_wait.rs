@@ -1,5 +1,5 @@
-//! First wait: the spawner thread waits a few milliseconds for the child, because limit scripts
-//! end within that time.
+//! First wait: the spawner thread waits a few milliseconds for the child, because most scripts end
+//! within that time.
 //!
 //! It waits for the end only. The output fits into the pipes and is read in one go afterwards. An
 //! async worker would be woken for each stream and for the end, and would have to register each

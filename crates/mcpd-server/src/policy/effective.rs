@@ -2,7 +2,7 @@
 //! stricter.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -293,7 +293,7 @@ impl Confinement {
 /// Probes under the same settings share one sandbox: it has hundreds of paths, and the executor
 /// caches the rules that it derives from one.
 #[derive(Debug, Default)]
-pub(crate) struct ProbeConfinements(Mutex<HashMap<Probing, [Confinement; 2]>>);
+pub(crate) struct ProbeConfinements(Mutex<IndexMap<Probing, [Confinement; 2]>>);
 
 /// Policy of a probe.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
-//! Scheduling of probes: their selection, their order, and the moment at which each file is
-//! [quiet](super::quiet).
+//! Scheduling of probes: their selection, their order, and the moment at which each file has been
+//! [quiet](super::file_debounce) for long enough.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
