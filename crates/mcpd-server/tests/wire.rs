@@ -147,7 +147,7 @@ impl Words {
         line
     }
 
-    fn to_received(&mut self, message: &[u8]) -> (Value, String) {
+    fn record_received(&mut self, message: &[u8]) -> (Value, String) {
         let message: Value = serde_json::from_slice(message).expect("the server sends JSON");
         let mut shown = message.to_string();
         shown = shown.replace(env!("CARGO_PKG_VERSION"), "VERSION");
@@ -277,7 +277,7 @@ impl Client {
     }
 
     fn note_message(&mut self, message: &[u8]) -> Value {
-        let (message, shown) = self.words.to_received(message);
+        let (message, shown) = self.words.record_received(message);
         self.note("< ", &shown);
         message
     }
@@ -332,7 +332,7 @@ fn check_over_pipes(session: &str, transcript: &str) {
                     .recv_timeout(HANG_TIMEOUT)
                     .unwrap_or_else(|_| panic!("no answer to {said}"))
             })
-            .map(|line| words.to_received(line.as_bytes()).1)
+            .map(|line| words.record_received(line.as_bytes()).1)
             .collect();
         expected.sort_unstable();
         came.sort_unstable();

@@ -699,10 +699,12 @@ unsafe fn perform_mount_plan(namespaces: &Namespaces<'_>) -> Result<(), FailedSt
     Ok(())
 }
 
+// Flags of mount calls that `libc` lacks.
+const OPEN_TREE_CLONE: c_int = 1;
+const AT_RECURSIVE: c_int = 0x8000;
+const MOVE_MOUNT_F_EMPTY_PATH: c_int = 4;
+
 unsafe fn perform_step(step: &Step, taken: &mut [c_long; MAX_TREES]) -> c_long {
-    const OPEN_TREE_CLONE: c_int = 1;
-    const AT_RECURSIVE: c_int = 0x8000;
-    const MOVE_MOUNT_F_EMPTY_PATH: c_int = 4;
     let here = libc::AT_FDCWD;
     // SAFETY: all pointers are to strings of the step.
     unsafe {

@@ -33,18 +33,9 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     }
     let file = lab.home().path().join("blob");
     let pipeline = format!("cat '{}' | wc -c", file.display());
-    let mut subjects = [
-        (
-            "mcpd",
-            lab.http(home, &["--sandbox", "none"]).await?,
-            Vec::new(),
-        ),
-        (
-            "rmcp",
-            lab.rmcp(Way::Http, SCRIPTS.len()).await?,
-            Vec::new(),
-        ),
-    ];
+    let mcpd = lab.http(home, &["--sandbox", "none"]).await?;
+    let rmcp = lab.rmcp(Way::Http, SCRIPTS.len()).await?;
+    let mut subjects = [("mcpd", mcpd, Vec::new()), ("rmcp", rmcp, Vec::new())];
     let mut counts = Vec::new();
     for _ in 0..lab.options.rounds() {
         let counted = count(&pipeline).await?;
