@@ -57,7 +57,8 @@ impl Profile {
         let mut other = other.clone();
         let (floor, theirs) = (&self.sandbox, &mut other.sandbox);
         // Paths that only the rule hides are closed even where the floor opens them.
-        let is_news = |path: &&PathBuf| !floor.hidden.contains(path);
+        let known: BTreeSet<&PathBuf> = floor.hidden.iter().collect();
+        let is_news = |path: &&PathBuf| !known.contains(path);
         let only_theirs: Vec<_> = theirs.hidden.iter().filter(is_news).collect();
         for paths in [&mut combined.sandbox.write, &mut combined.sandbox.read] {
             paths.retain(|path| !is_below(path, &only_theirs));
@@ -66,8 +67,9 @@ impl Profile {
         theirs.write.retain(|path| !is_below(path, &of_floor));
         // A rule may open paths that every sandbox hides, but no path that the floor hides
         // explicitly.
-        let known = Sandbox::at(floor.level).hidden;
-        let is_named = |path: &&PathBuf| !known.contains(path);
+        let usual = Sandbox::at(floor.level).hidden;
+        let usual: BTreeSet<&PathBuf> = usual.iter().collect();
+        let is_named = |path: &&PathBuf| !usual.contains(path);
         let of_floor: Vec<_> = floor.hidden.iter().filter(is_named).collect();
         theirs.read.retain(|path| !is_below(path, &of_floor));
         let (ours, theirs) = (&mut combined.sandbox, &other.sandbox);

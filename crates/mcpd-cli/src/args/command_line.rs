@@ -202,7 +202,7 @@ fn argument<'a>(definition: &'a Command, command: &[String], name: &str) -> Opti
     arguments.find(|argument| argument.get_id() == name)
 }
 
-/// All commands. None shows the values of variables, some of which are nobody's business. A
+/// All commands. None shows the values of variables, which may be secrets. A
 /// variable that stands for a flag without a value may say `1` as well as `true`. In paths `~/` is
 /// the home directory: clients start programs without a shell that would see to that.
 pub(super) fn commands() -> Command {
@@ -221,7 +221,7 @@ pub(super) fn commands() -> Command {
     })
 }
 
-/// All commands as they are read first, when nobody knows yet whether a configuration has roots.
+/// All commands for the first reading, before it is known whether a configuration has roots.
 /// It is what prints help.
 pub(super) fn first_reading() -> Command {
     everywhere(commands(), &without_need_of_roots)

@@ -70,40 +70,11 @@ pub(super) fn read(source: &str) -> Draft {
     let mut start = 0;
     let mut in_table = false;
     for line in source.split_inclusive('\n') {
-        in_table = match Boundary::of(line) {
-            Some(Boundary::TableStart) => true,
-            Some(Boundary::TableEnd) => false,
-            None => in_table,
-        };
-        if !in_table {
-            // A fault of the line is in the draft already.
-            let _ = Statement::new(source, start, &mut draft, &mut names).read();
-        }
+        // A fault of the line is in the draft already.
+        let _ = Statement::new(source, start, &mut draft, &mut names).read(&mut in_table);
         start += line.len();
     }
     draft
-}
-
-/// Start or end of a table definition: `TABLE name … END TABLE`. The lines between them are
-/// columns, and a column may be called `description`.
-enum Boundary {
-    TableStart,
-    TableEnd,
-}
-
-impl Boundary {
-    fn of(line: &str) -> Option<Self> {
-        let mut words = line.split_whitespace();
-        let first = words.next()?;
-        let second = words.next().filter(|word| !word.starts_with('='));
-        if first.eq_ignore_ascii_case("TABLE") && second.is_some() {
-            return Some(Self::TableStart);
-        }
-        let closes = first.eq_ignore_ascii_case("ENDTABLE")
-            || first.eq_ignore_ascii_case("END")
-                && second.is_some_and(|word| word.eq_ignore_ascii_case("TABLE"));
-        closes.then_some(Self::TableEnd)
-    }
 }
 
 /// One line.
@@ -128,8 +99,21 @@ impl<'a, 'd> Statement<'a, 'd> {
         }
     }
 
-    fn read(&mut self) -> Result<(), Reported> {
+    /// Reads the line. Lines of a table definition, `TABLE name … END TABLE`, are columns, and a
+    /// column may be called `description`.
+    fn read(&mut self, in_table: &mut bool) -> Result<(), Reported> {
         let keyword = self.tokens.next();
+        let next = self.tokens.peek();
+        if keyword.is_word("ENDTABLE") || keyword.is_word("END") && next.is_word("TABLE") {
+            *in_table = false;
+        } else if keyword.is_word("TABLE")
+            && matches!(next.kind, TokenKind::Word(_) | TokenKind::String(_))
+        {
+            *in_table = true;
+        }
+        if *in_table {
+            return Ok(());
+        }
         if keyword.is_word("PARAM") && self.tokens.peek().kind != TokenKind::Symbol("=") {
             return self.param();
         }

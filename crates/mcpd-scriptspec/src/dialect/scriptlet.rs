@@ -250,7 +250,7 @@ impl<'a> Scriptlet<'a> {
                     help,
                 } = misplaced;
                 let fault = self.description.fault(Code::SourceSyntax, span, message);
-                fault.help = Some(help);
+                fault.help = Some(help.to_owned());
                 return None;
             }
         };

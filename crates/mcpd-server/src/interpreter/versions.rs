@@ -25,45 +25,28 @@ pub(super) struct Versions {
 impl Versions {
     /// Returns the version of a program, which is run with `--version` unless its version is
     /// known. Blocks for a read of the database.
+    #[cfg(feature = "database")]
     pub(super) async fn of(&self, program: &Path, executor: &Executor) -> Option<Version> {
-        let known = self.look_up(program);
-        if known.is_some() {
-            return known;
+        let Some((database, stamp)) = self.database.as_ref().zip(stamp(program)) else {
+            return query(program, executor).await;
+        };
+        let name = program.to_string_lossy();
+        if let Ok(Some(version)) = database.version(&name, &stamp) {
+            return Some(version);
         }
         let version = query(program, executor).await?;
-        self.store(program, version);
+        if let Err(error) = database.store_version(&name, &stamp, version) {
+            tracing::debug!(%error, program = %name, "failed to store the version of an interpreter");
+        }
         Some(version)
     }
 
-    #[cfg(feature = "database")]
-    fn look_up(&self, program: &Path) -> Option<Version> {
-        let database = self.database.as_ref()?;
-        database
-            .version(&program.to_string_lossy(), &stamp(program)?)
-            .ok()?
-    }
-
-    #[cfg(feature = "database")]
-    fn store(&self, program: &Path, version: Version) {
-        let Some((database, stamp)) = self.database.as_ref().zip(stamp(program)) else {
-            return;
-        };
-        let stored = database.store_version(&program.to_string_lossy(), &stamp, version);
-        if let Err(error) = stored {
-            let program = program.display();
-            tracing::debug!(%error, %program, "failed to store the version of an interpreter");
-        }
-    }
-
+    /// Returns the version of a program, which is run with `--version`.
     #[cfg(not(feature = "database"))]
-    #[expect(clippy::unused_self, reason = "without a database nothing is known")]
-    fn look_up(&self, _: &Path) -> Option<Version> {
-        None
+    #[expect(clippy::unused_self, reason = "without a database no version is known")]
+    pub(super) async fn of(&self, program: &Path, executor: &Executor) -> Option<Version> {
+        query(program, executor).await
     }
-
-    #[cfg(not(feature = "database"))]
-    #[expect(clippy::unused_self, reason = "without a database nothing is stored")]
-    fn store(&self, _: &Path, _: Version) {}
 }
 
 /// Returns the fingerprint of a program. Scripts have none: a version manager puts one in the

@@ -22,7 +22,7 @@ pub(super) struct Directives {
 pub(super) struct MisplacedDirective {
     pub(super) span: Span,
     pub(super) message: &'static str,
-    pub(super) help: String,
+    pub(super) help: &'static str,
 }
 
 impl Directives {
@@ -57,7 +57,7 @@ impl Directives {
             None => Err(MisplacedDirective {
                 span: cwd.span.clone(),
                 message: "the directory of this block can't be changed for it",
-                help: "change the directory in the code itself".to_owned(),
+                help: "change the directory in the code itself",
             }),
         }
     }
@@ -73,7 +73,7 @@ impl Directives {
             return Err(MisplacedDirective {
                 span: words.span.clone(),
                 message: "only commands of a shell have words before and after them",
-                help: "write it in the code itself".to_owned(),
+                help: "write it in the code itself",
             });
         }
         let mut wrapped = block.with_parts(&[]);

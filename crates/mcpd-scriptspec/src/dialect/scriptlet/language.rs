@@ -113,11 +113,8 @@ impl Language {
         }
         let below_home = path.strip_prefix("~/").or((path == "~").then_some(""));
         match (self.extension, below_home) {
-            _ if self.is_template => None,
-            ("sh" | "bash" | "zsh" | "fish", Some(rest)) => {
-                Some(format!("cd ~/'{rest}' || exit\n"))
-            }
-            ("sh" | "bash" | "zsh" | "fish", None) => Some(format!("cd '{path}' || exit\n")),
+            (_, Some(rest)) if self.is_shell() => Some(format!("cd ~/'{rest}' || exit\n")),
+            (_, None) if self.is_shell() => Some(format!("cd '{path}' || exit\n")),
             ("js" | "ts", Some(rest)) => {
                 Some(format!("process.chdir(process.env.HOME + '/{rest}');\n"))
             }
