@@ -55,7 +55,7 @@ fn a_faulty_program_does_not_run() {
     ERROR order.bas:2:1: this IF has no END IF
     ERROR | IF x THEN
     ERROR | ^^
-    ERROR order.bas:3:1: `tlak` is no statement
+    ERROR order.bas:3:1: unknown statement `tlak`
     ERROR | TLAK "b"
     ERROR | ^^^^
     ERROR help: did you mean `TALK`?
@@ -72,7 +72,7 @@ fn invalid_parameters_are_a_usage_error() {
     assert_snapshot!(check(ORDER, &[], r#"{"customer": "Grace", "amount": 1e300}"#), @"
     exit code: 2
     ----- stderr -----
-    ERROR parameter `amount`: a number must have no more than 28 digits
+    ERROR parameter `amount`: a number may have at most 28 digits
     ");
     assert_snapshot!(check(ORDER, &[], r#"{"Amount": 5}"#), @"
     exit code: 2
@@ -159,7 +159,7 @@ fn program_is_served_as_a_tool() {
     assert_snapshot!(check(&faulty, &[], "{}"), @r#"
     exit code: 1
     ----- stderr -----
-    ERROR order.bas:3:16: there is no type `intger`
+    ERROR order.bas:3:16: unknown type `intger`
     ERROR | PARAM count AS intger MIN 1 OPTIONAL DESCRIPTION "How many"
     ERROR |                ^^^^^^
     ERROR help: did you mean `integer`?
@@ -178,7 +178,7 @@ fn faults_are_reported_like_those_of_check() {
     ERROR order.bas:2:13: the description is empty
     ERROR | DESCRIPTION "  "
     ERROR |             ^^^^
-    ERROR order.bas:3:1: `tlak` is no statement
+    ERROR order.bas:3:1: unknown statement `tlak`
     ERROR | TLAK 1
     ERROR | ^^^^
     ERROR help: did you mean `TALK`?
@@ -211,13 +211,13 @@ default_value = "world"
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @r#"
     exit code: 1
     ----- stdout -----
-    info[untyped-option]: option `who` is of any type
+    info[untyped-option]: option `who` has no type
      --> scripts/greet.bas.mcpd.toml:2:10
       |
     2 | [options.who]
       |          ^^^
       |
-      = help: say what it is, such as `"value_type": "string"`
+      = help: add a type, such as `"value_type": "string"`
 
     error[source-syntax]: line 1 of the program: expected a value, but the line ends
     --> scripts/greet.bas.mcpd.toml
@@ -241,7 +241,7 @@ fn a_program_with_faults_is_not_served() {
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @r#"
     exit code: 1
     ----- stdout -----
-    error[unknown-value-type]: there is no type `intger`
+    error[unknown-value-type]: unknown type `intger`
      --> scripts/loop.bas:2:12
       |
     2 | PARAM n AS intger
@@ -255,7 +255,7 @@ fn a_program_with_faults_is_not_served() {
     3 |   WHILE n > 0
       |   ^^^^^
 
-    error[source-syntax]: `tlak` is no statement
+    error[source-syntax]: unknown statement `tlak`
      --> scripts/loop.bas:4:5
       |
     4 |     TLAK n
@@ -269,9 +269,9 @@ fn a_program_with_faults_is_not_served() {
     3 | ## Shout
       | ^^^^^^^^
       |
-      = help: say in a sentence or two what the script does and when to use it
+      = help: describe in a sentence or two what the script does and when to use it
 
-    error[source-syntax]: `shout` is no statement
+    error[source-syntax]: unknown statement `shout`
      --> scripts/scriptlets/more.md:7:1
       |
     7 | SHOUT "a"
@@ -309,10 +309,10 @@ fn operations_are_limited() {
     assert_snapshot!(check(endless, &["--max-operations", "1000"], ""), @"
     exit code: 1
     ----- stderr -----
-    ERROR order.bas:1:1: the program has used up its 1000 operations
+    ERROR order.bas:1:1: the program exceeded its limit of 1000 operations
     ERROR | WHILE TRUE
     ERROR | ^^^^^^^^^^
-    ERROR help: look for a loop that never ends, or allow more with --max-operations
+    ERROR help: check for an endless loop, or raise the limit with --max-operations
     ");
 }
 
@@ -401,7 +401,7 @@ fn compile_prints_the_definition_and_warns_of_faults_in_the_body() {
       }
     }
     ----- stderr -----
-    warning[source-syntax]: `tlak` is no statement
+    warning[source-syntax]: unknown statement `tlak`
      --> order.bas:8:1
       |
     8 | TLAK "Placed"

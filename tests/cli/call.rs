@@ -29,10 +29,7 @@ fn start_failure_is_logged_with_all_causes() {
     let mut command = sandbox.command(&["call", "--sandbox", "guarded", "scripts", "hello"]);
     let output = command.env("TMPDIR", "/nowhere").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        said.contains("failed to prepare its confinement: "),
-        "{said}"
-    );
+    assert!(said.contains("failed to prepare its sandbox: "), "{said}");
     assert!(said.contains("No such file or directory"), "{said}");
 }
 
@@ -196,14 +193,14 @@ fn argument_too_long_for_a_command_line_is_refused() {
     assert_snapshot!(call(r"a\u0000b"), @"
     exit code: 5
     ----- stdout -----
-    Invalid arguments: option `user`: expected text without a NUL character, as it stands on the command line, got one
+    Invalid arguments: option `user`: expected text without a NUL character, because it is passed on the command line, got one
     ----- stderr -----
     mcpd: error: `words` failed
     ");
     assert_snapshot!(call(&"x".repeat(128 * 1024)), @"
     exit code: 5
     ----- stdout -----
-    Invalid arguments: option `user`: expected at most 131071 bytes, and 262144 with all others, as it stands on the command line, got more
+    Invalid arguments: option `user`: expected at most 131071 bytes, and 262144 for all arguments together, because it is passed on the command line, got more
     ----- stderr -----
     mcpd: error: `words` failed
     ");
@@ -318,7 +315,7 @@ fn invalid_arguments_are_explained() {
     option `a`: expected a number, got nothing
     option `digits`: expected an integer from 0 to 9, got the number 10
     option `b`: expected a declared option such as `a`, got an unknown name
-    (If the client adds such an argument to every call by itself, the operator can have it left out: `[arguments] ignore` in mcpd.toml.)
+    (If the client adds this argument to every call by itself, the operator can have it dropped with `[arguments] ignore` in mcpd.toml.)
     ----- stderr -----
     mcpd: error: `math/calc` failed
     "#);

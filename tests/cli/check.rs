@@ -66,7 +66,7 @@ fn failing_script_is_shown_with_its_stderr() {
     error[help-failed]: `--help` ended with exit code 3
     --> scripts/broken
      = note: from its stderr: no such module: frobnicate
-     = help: print the metadata and exit with 0 when the first argument is `--help`, or describe it in `NAME.mcpd.toml` beside it
+     = help: if the first argument is `--help`, print the metadata and exit with 0, or describe the script in `NAME.mcpd.toml` beside it
 
     1 error in 1 script
     ");
@@ -100,7 +100,7 @@ fn warning_is_an_error_only_if_denied() {
     1 | {}
       | ^
       |
-      = help: say in a sentence or two what the script does and when to use it
+      = help: describe in a sentence or two what the script does and when to use it
 
     1 warning in 1 script
     ");
@@ -129,7 +129,7 @@ fn a_single_script_is_checked_alone() {
     assert_snapshot!(sandbox.run(&["check", "notes"]), @"
     exit code: 1
     ----- stdout -----
-    error[unusable-file]: it is not executable; make it so with `chmod +x`
+    error[unusable-file]: not executable; run `chmod +x` on it
     --> notes
 
     1 error in 0 scripts
@@ -145,7 +145,7 @@ fn clashing_names_and_leaving_links_are_reported() {
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
     exit code: 1
     ----- stdout -----
-    error[unusable-file]: it is a link to a place outside of the root
+    error[unusable-file]: link to a target outside of the root
     --> scripts/shell
 
     warning[name-conflict]: `a/b` (@@ROOT@@/scripts/a/b) is listed as `a_b_3a8e75c1`, because `a_b` (@@ROOT@@/scripts/a_b) is listed as `a_b`
@@ -166,10 +166,10 @@ fn probable_scripts_are_mentioned() {
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
     exit code: 0
     ----- stdout -----
-    warning[overlooked-file]: it begins with `#!` and is not executable; make it so with `chmod +x`
+    warning[overlooked-file]: it begins with `#!` but is not executable; run `chmod +x` on it
     --> scripts/forgotten
 
-    warning[overlooked-file]: it is a link to `gone`, and nothing is there
+    warning[overlooked-file]: broken link to `gone`
     --> scripts/link
 
     2 warnings in 1 script
@@ -232,7 +232,7 @@ fn duplicate_paths_are_checked_once() {
     assert_snapshot!(sandbox.run(&["check", "scripts/notes.txt", "scripts/notes.txt"]), @"
     exit code: 1
     ----- stdout -----
-    error[unusable-file]: it is not executable; make it so with `chmod +x`
+    error[unusable-file]: not executable; run `chmod +x` on it
     --> scripts/notes.txt
 
     1 error in 0 scripts
@@ -288,9 +288,9 @@ fn ordinary_directory_is_no_list_of_errors() {
     assert_snapshot!(sandbox.run(&["check", "scripts", "--format", "short"]), @"
     exit code: 0
     ----- stdout -----
-    scripts/backup: info[no-tool]: it is no tool of mcpd's: `--help` ended with exit code 2, and nothing in it speaks of mcpd
-    scripts/data.json: info[passed-over-file]: it can't be started: it is no program, and has neither a first line `#!` nor an extension with an interpreter
-    scripts/target: info[passed-over-file]: it is a cache: it has a `CACHEDIR.TAG`
+    scripts/backup: info[no-tool]: not a tool: `--help` ended with exit code 2, and the file does not mention mcpd
+    scripts/data.json: info[passed-over-file]: cannot be started: not a program, and without a `#!` line or an extension with an interpreter
+    scripts/target: info[passed-over-file]: cache directory: contains a `CACHEDIR.TAG`
     ");
 }
 

@@ -92,7 +92,7 @@ fn invalid_value_is_located() {
     assert_snapshot!(mistake("[sandbox.reports]\n[[tool]]\nmatch = \"*\"\nsandbox = \"report\"\n"), @r#"use the configuration: mcpd.toml:4:11: in [[tool]]: `sandbox = "report"`: no such sandbox; did you mean `reports`?"#);
     let two = "floor = \"x\"\n[sandbox.x]\nrun_as = \"1:1\"\n[sandbox.y]\nrun_as = \"2:2\"\n[[tool]]\nmatch = \"*\"\nsandbox = \"y\"\n";
     assert_snapshot!(mistake(two), @r#"use the configuration: mcpd.toml:8:11: in [[tool]]: `sandbox = "y"`: its `run_as` differs from that of the minimum sandbox"#);
-    assert_snapshot!(mistake("[[tool]]\nmatch = \"a[\"\n"), @"use the configuration: mcpd.toml:2:9: in [[tool]]: `match`: failed to read the pattern `a[`: unclosed character class; missing ']'");
+    assert_snapshot!(mistake("[[tool]]\nmatch = \"a[\"\n"), @"use the configuration: mcpd.toml:2:9: in [[tool]]: `match`: failed to parse the pattern `a[`: unclosed character class; missing ']'");
     assert_snapshot!(mistake("[env]\npass = [\"A-B\"]\n"), @"use the configuration: mcpd.toml:2:9: in [env]: `A-B` is not a valid variable name");
     assert_snapshot!(mistake("[env.set]\nMCPD_TOOL = \"x\"\n"), @"use the configuration: mcpd.toml:2:1: in [env.set]: `MCPD_TOOL`: names that begin with `MCPD_` are reserved for mcpd");
 }
@@ -242,7 +242,7 @@ fn secret_too_short_to_redact_is_reported() {
     ----- stdout -----
     12345|
     ----- stderr -----
-     WARN the value of `SECRET` is too short to be redacted: a script that prints it gives it away tools="*"
+     WARN secret `SECRET` is too short to be redacted; a script that prints it discloses it tools="*"
     INFO it is 12345
     "#);
 }
@@ -663,7 +663,7 @@ fn files_read_at_the_start_are_checked() {
     assert_snapshot!(check("[run_command]\nshell = [\"fish\", \"-c\"]\nallow = [\"ls\"]\n[metrics]\nlisten = \"9464\"\n"), @"
     exit code: 1
     ----- stdout -----
-    mcpd.toml:2:9: in [run_command]: `shell`: what is allowed and denied can be told for a POSIX shell alone, and `fish` is none that is known
+    mcpd.toml:2:9: in [run_command]: `shell`: `allow` and `deny` require a known POSIX shell, and `fish` is not one
     mcpd.toml:5:10: in [metrics]: `listen`: failed to serve metrics at `9464`: expected HOST:PORT, such as 127.0.0.1:9464
     ");
     assert_snapshot!(check("roots = [\"scripts\", \"gone\"]\ncgroup = \"gone\"\n[run_command]\nworkdir = \"mcpd.toml\"\n"), @"

@@ -124,9 +124,9 @@ fn a_missing_interpreter_is_named_and_the_others_are_served() {
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @r#"
     exit code: 1
     ----- stdout -----
-    error[missing-interpreter]: nothing to run `.bas` files is installed: there is no `no-such-basic`
+    error[missing-interpreter]: no interpreter for `.bas` files is installed: `no-such-basic` not found
     --> scripts/order.bas
-     = help: install one, or say in mcpd.toml what runs it: `[interpreter]`, `bas = ["/path/to/program"]`
+     = help: install one, or set the interpreter in mcpd.toml: `[interpreter]`, `bas = ["/path/to/program"]`
 
     1 error in 2 scripts
     "#);
@@ -141,7 +141,7 @@ fn compile_without_tools_is_an_error() {
     assert_snapshot!(sandbox.run(&["compile", "scripts"]), @"
     exit code: 1
     ----- stderr -----
-    warning[overlooked-file]: it begins with `#!` and is not executable; make it so with `chmod +x`
+    warning[overlooked-file]: it begins with `#!` but is not executable; run `chmod +x` on it
     --> scripts/forgotten
 
     1 warning in 0 scripts
@@ -223,7 +223,7 @@ fn a_single_file_is_checked() {
     assert_snapshot!(sandbox.run(&["check", "scripts/order.bas"]), @r#"
     exit code: 1
     ----- stdout -----
-    error[unknown-value-type]: there is no type `nmber`
+    error[unknown-value-type]: unknown type `nmber`
      --> scripts/order.bas:2:17
       |
     2 | PARAM amount AS nmber LIKE 99.5 DESCRIPTION "How much"
@@ -243,9 +243,9 @@ fn a_file_that_is_too_large_to_describe_itself_is_reported() {
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
     exit code: 1
     ----- stdout -----
-    error[file-too-large]: a file that describes itself has 1048576 bytes at most
+    error[file-too-large]: a file with its own description may have at most 1048576 bytes
     --> scripts/large.bas
-     = help: move what is large into a file that this one uses
+     = help: move the large parts into another file
 
     1 error in 1 script
     ");
@@ -325,7 +325,7 @@ fn a_file_is_compiled_for_models() {
     assert_snapshot!(sandbox.run(&compile), @r#"
     exit code: 1
     ----- stderr -----
-    error[unknown-value-type]: there is no type `nmber`
+    error[unknown-value-type]: unknown type `nmber`
      --> scripts/shop/order.bas:2:17
       |
     2 | PARAM amount AS nmber LIKE 99.5 DESCRIPTION "How much"
@@ -408,7 +408,7 @@ fn corrupt_database_is_replaced() {
     write(&sandbox, "state/mcpd/mcpd.db", &"torn".repeat(2000));
     let transcript = sandbox.run(&["list", "scripts", "--verbose"]);
     assert!(transcript.contains("hello  Says hello"), "{transcript}");
-    assert!(transcript.contains("put aside"), "{transcript}");
+    assert!(transcript.contains("moved aside"), "{transcript}");
     let entries = fs::read_dir(sandbox.path().join("state/mcpd")).unwrap();
     let mut names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert!(names.any(|name| name.starts_with("mcpd.db.corrupt-")));
@@ -606,14 +606,14 @@ fn scriptlets_without_a_program_are_templates_or_passed_over() {
     scripts/scriptlets/mail.md  served as `scriptlets/count`
     scripts/scriptlets/mail.md  served as `scriptlets/reply`
     scripts/scriptlets/mail.md  served as `scriptlets/sort`
-    scripts/scriptlets/mail.md  passed over: a block of `paste` is not run without a desktop: it pastes a text into the window in front
+    scripts/scriptlets/mail.md  passed over: a block of `paste` needs a desktop and is not served: it pastes text into the active window
     "#);
     assert_snapshot!(sandbox.run(&["check", "scripts", "--format", "short"]), @r#"
     exit code: 0
     ----- stdout -----
     scripts/scriptlets/mail.md:6:6: info[undescribed-option]: option `name` has no description
     scripts/scriptlets/mail.md:6:27: info[undescribed-option]: option `soon` has no description
-    scripts/scriptlets/mail.md:11:4: info[source-not-run]: a block of `paste` is not run without a desktop: it pastes a text into the window in front
+    scripts/scriptlets/mail.md:11:4: info[source-not-run]: a block of `paste` needs a desktop and is not served: it pastes text into the active window
     "#);
     assert_snapshot!(sandbox.run(&["call", "scripts", "scriptlets/sign", "name=Eve"]), @"
     exit code: 5

@@ -122,12 +122,12 @@ fn failed_request_is_attributed() {
     assert_snapshot!(ask(&sandbox, "[]"), @r#"
     exit code: 1
     ----- stdout -----
-    {"type":"error","error":{"name":"mcpd","category":"usage","message":"the request is no JSON object"}}
+    {"type":"error","error":{"name":"mcpd","category":"usage","message":"the request is not a JSON object"}}
     "#);
     assert_snapshot!(ask(&sandbox, r#"{"action": "call_tool", "tool": "hello", "arguments": []}"#), @r#"
     exit code: 1
     ----- stdout -----
-    {"type":"error","error":{"name":"mcpd","category":"usage","message":"`arguments` is no JSON object"}}
+    {"type":"error","error":{"name":"mcpd","category":"usage","message":"`arguments` is not a JSON object"}}
     "#);
     assert_snapshot!(ask(&sandbox, r#"{"action": "describe_tool", "tool": "helo"}"#), @r#"
     exit code: 1
@@ -172,7 +172,7 @@ fn rules_about_local_apply_and_refusals_are_recorded() {
     }
     assert_eq!(
         fault(&call("exit", &json!({"code": 4}))),
-        "`exit` was not called: these arguments are denied to you."
+        "`exit` was not called: a rule denies these arguments."
     );
     let log = sandbox.stdout(&["audit", "tail", "--json"]);
     let records = serde_json::Deserializer::from_slice(&log).into_iter::<Value>();
@@ -227,11 +227,11 @@ fn example_echoes_a_message() {
 #[test]
 fn example_refuses_unknown_tools() {
     for (request, message) in [
-        ("", "the request is no JSON object"),
-        ("[]", "the request is no JSON object"),
+        ("", "the request is not a JSON object"),
+        ("[]", "the request is not a JSON object"),
         (
             r#"{"action":"list_tools"} {}"#,
-            "the request is no JSON object",
+            "the request is not a JSON object",
         ),
         (
             r#"{"x":["action","list_tools"]}"#,

@@ -156,7 +156,7 @@ fn a_file_in_the_place_of_a_directory_says_what_to_give() {
     assert_snapshot!(sandbox.run(&["list", "scripts/hello"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to read the root directory `scripts/hello`: it is a file; give the directory that it is in
+    mcpd: error: failed to read the root directory `scripts/hello`: it is a file; use the directory that contains it
     ");
 }
 
@@ -205,14 +205,14 @@ fn files_are_listed_with_their_status() {
     assert_snapshot!(sandbox.run(&["list", "--all"]), @"
     exit code: 0
     ----- stdout -----
-    scripts/.mcpdignore  ignored: it is hidden: its name begins with a dot
-    scripts/README.md    passed over: it can't be started: it is no program, and has neither a first line `#!` nor an extension with an interpreter
-    scripts/backup       passed over: it is no tool of mcpd's: its `--help` describes no tool, and nothing in it speaks of mcpd
+    scripts/.mcpdignore  ignored: hidden: the name begins with a dot
+    scripts/README.md    passed over: cannot be started: not a program, and without a `#!` line or an extension with an interpreter
+    scripts/backup       passed over: not a tool: `--help` describes no tool, and the file does not mention mcpd
     scripts/broken       faulty: `--help` ended with exit code 3
     scripts/greet        served as `greet`
-    scripts/notes        passed over: it is not executable, and describes no tool
+    scripts/notes        passed over: not executable, and without a description
     scripts/old/         ignored: `.mcpdignore` has `/old`
-    scripts/skipped      ignored: `exclude` in mcpd.toml has `skip*`
-    scripts/venv/        passed over: it is a virtual environment
+    scripts/skipped      ignored: excluded by `skip*` in `exclude` of mcpd.toml
+    scripts/venv/        passed over: virtual environment
     ");
 }

@@ -36,7 +36,7 @@ fn failure_is_explained_after_what_was_printed() {
     check(
         "kill -SEGV $$",
         &[],
-        &["The script was ended by signal SIGSEGV (11). It printed nothing."],
+        &["The script was killed by signal SIGSEGV (11). It printed nothing."],
     );
     check(
         "echo half; sh -c 'kill -ABRT $$' 2>/dev/null; exit $?",

@@ -41,7 +41,7 @@ fn resources_are_listed_apart() {
     assert_snapshot!(sandbox.run(&["list", "scripts", "--resources"]), @"
     exit code: 0
     ----- stdout -----
-    mcpd://count/state  The state of `count` at the moment when it is read.
+    mcpd://count/state  The current state of `count`.
     news://today        What is new.
     book://{page}       One page.
     ----- stderr -----

@@ -53,7 +53,7 @@ fn tool_description_is_short() {
         "macOS"
     };
     let shown = answer.to_string().replace(system, "SYSTEM");
-    assert_snapshot!(shown, @r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"run_command","description":"Run a command on this SYSTEM machine. It is run by `/bin/sh -c`. Processes that it leaves in the background are ended with the call.","inputSchema":{"type":"object","properties":{"command":{"type":"string","description":"Command with args"},"workdir":{"type":"string","description":"Optional, current working directory"},"stdin":{"type":"string","description":"Optional, text to pipe into the command's STDIN. For example, pass a python script to python3. Or, pass text for a new file to the cat command to create it!"},"timeout_ms":{"type":"integer","minimum":1,"maximum":600000,"description":"Optional, how long the command may run, in milliseconds"}},"required":["command"]},"_meta":{"mcpd/path":"run_command"}}]}}"#);
+    assert_snapshot!(shown, @r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"run_command","description":"Run a command on this SYSTEM machine. It is run by `/bin/sh -c`. Background processes that it leaves are killed when the call ends.","inputSchema":{"type":"object","properties":{"command":{"type":"string","description":"Command with args"},"workdir":{"type":"string","description":"Optional, current working directory"},"stdin":{"type":"string","description":"Optional, text to pipe into the command's STDIN. For example, pass a python script to python3. Or, pass text for a new file to the cat command to create it!"},"timeout_ms":{"type":"integer","minimum":1,"maximum":600000,"description":"Optional, how long the command may run, in milliseconds"}},"required":["command"]},"_meta":{"mcpd/path":"run_command"}}]}}"#);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn failure_has_exit_code_and_output() {
         &json!({"command": "echo out; kill -9 $$"}),
         &[
             "failed",
-            "The command was ended by signal SIGKILL (9).",
+            "The command was killed by signal SIGKILL (9).",
             "out",
         ],
     );
@@ -149,7 +149,7 @@ fn failure_has_exit_code_and_output() {
         &json!({"command": "echo out; sleep 600; echo never", "timeout_ms": 300}),
         &[
             "failed",
-            "The command was stopped because it ran longer than its limit of 0.3 s. What it printed until then follows.",
+            "The command was stopped because it ran longer than its limit of 0.3 s. Its output before that follows.",
             "out",
         ],
     );
@@ -184,12 +184,12 @@ fn description_mentions_background_processes() {
         (
             Sandbox::new(),
             ["--enable", "runs"],
-            "with the call; start what is to go on with `runs_start`.",
+            "when the call ends; use `runs_start` for work that must continue.",
         ),
         (
             unconfined,
             ["--config", "mcpd.toml"],
-            "go on after the call.",
+            "keep running after the call.",
         ),
     ] {
         let answer = answer(&sandbox, &arguments, &list);
@@ -210,7 +210,7 @@ fn impossible_call_is_explained() {
     let number = invalid("option `command`: expected a string, got the number 7");
     check(&json!({"command": 7}), &["failed", &number]);
     let unknown = invalid(
-        "option `cwd`: expected one of the options `command`, `workdir`, `stdin`, `timeout_ms`, got an unknown name\n(If the client adds such an argument to every call by itself, the operator can have it left out: `[arguments] ignore` in mcpd.toml.)",
+        "option `cwd`: expected one of the options `command`, `workdir`, `stdin`, `timeout_ms`, got an unknown name\n(If the client adds this argument to every call by itself, the operator can have it dropped with `[arguments] ignore` in mcpd.toml.)",
     );
     check(&json!({"command": "ls", "cwd": "/"}), &["failed", &unknown]);
     let long =
@@ -223,14 +223,14 @@ fn impossible_call_is_explained() {
         &json!({"command": "ls", "workdir": "/no/such/place"}),
         &[
             "failed",
-            "The command was not run: the working directory `/no/such/place` does not exist, or can't be entered.",
+            "The command was not run: the working directory `/no/such/place` does not exist or is not accessible.",
         ],
     );
     check(
         &json!({"command": "echo \u{0}"}),
         &[
             "failed",
-            "The command was not run: it has a NUL character in it.",
+            "The command was not run: it contains a NUL character.",
         ],
     );
     let long = format!("echo {}", "x".repeat(200_000));
@@ -238,7 +238,7 @@ fn impossible_call_is_explained() {
         &json!({"command": long}),
         &[
             "failed",
-            "The command was not run: it is too long. Put what is long into `stdin`.",
+            "The command was not run: it is too long. Pass long text in `stdin`.",
         ],
     );
 }
@@ -256,7 +256,7 @@ fn a_long_output_is_cut_and_can_be_read_as_a_whole() {
     assert!(text.contains("bytes left out"));
     let note = content[1]["text"].as_str().unwrap();
     assert!(
-        note.contains("a part of the 588895 bytes that were printed on stdout"),
+        note.contains("a part of the 588895 bytes of output on stdout"),
         "{note}"
     );
     assert_eq!(content[2]["type"], "resource_link");
@@ -322,7 +322,7 @@ fn shell_and_timeout_are_configurable() {
         &json!({"command": "echo a; rm b"}),
         &[
             "failed",
-            "The command was not run: `rm b` is not allowed. Allowed are: `echo *`, `git *`.",
+            "The command was not run: `rm b` is not allowed. Allowed commands: `echo *`, `git *`.",
         ],
     );
     check_configured(
@@ -335,7 +335,7 @@ fn shell_and_timeout_are_configurable() {
     );
     let limit = |seconds: &str| {
         format!(
-            "The command was stopped because it ran longer than its limit of {seconds} s. It had printed nothing until then."
+            "The command was stopped because it ran longer than its limit of {seconds} s. It had printed nothing before."
         )
     };
     let timeout = "[run_command]\ntimeout = 0.3\nmax_timeout = 0.4\n";
@@ -362,8 +362,8 @@ fn configuration_error_is_located() {
     };
     assert_snapshot!(mistake("[run_command]\nsandbox = \"x\"\n"), @r#"use the configuration: mcpd.toml:2:11: in [run_command]: `sandbox = "x"`: no such sandbox; known: guarded, none, strict"#);
     assert_snapshot!(mistake("[run_command]\nallow = []\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `allow`: an empty array allows nothing; without `allow` everything is allowed");
-    assert_snapshot!(mistake("[run_command]\ndeny = [\"rm [\"]\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `deny`: failed to read the pattern `rm [`: unclosed character class; missing ']'");
-    assert_snapshot!(mistake("[run_command]\nshell = [\"fish\", \"-c\"]\ndeny = [\"rm *\"]\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `shell`: what is allowed and denied can be told for a POSIX shell alone, and `fish` is none that is known");
+    assert_snapshot!(mistake("[run_command]\ndeny = [\"rm [\"]\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `deny`: failed to parse the pattern `rm [`: unclosed character class; missing ']'");
+    assert_snapshot!(mistake("[run_command]\nshell = [\"fish\", \"-c\"]\ndeny = [\"rm *\"]\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `shell`: `allow` and `deny` require a known POSIX shell, and `fish` is not one");
     assert_snapshot!(mistake("[run_command]\nworkdir = \"nowhere\"\n"), @"serve the tool `run_command`: use `@@ROOT@@/nowhere`: No such file or directory (os error 2)");
 }
 

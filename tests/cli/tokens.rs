@@ -249,5 +249,5 @@ fn rules_apply_over_stdio() {
         sandbox.run_with_stdin(&["stdio", "scripts", "--config", "rules.toml"], &message)
     };
     assert!(call("add").contains("\"isError\":false"));
-    assert!(call("subtract").contains("you may only give `add`"));
+    assert!(call("subtract").contains("only `add` is allowed"));
 }

@@ -101,7 +101,7 @@ fn a_server_without_descriptors_waits_for_one() {
     let waiting = connect(&daemon, HEALTH);
     daemon.wait_for_line("WARN failed to accept a connection");
     for _ in 0..3 {
-        daemon.wait_for_line("failed again to accept a connection");
+        daemon.wait_for_line("failed to accept a connection again");
     }
     drop(shortage);
     assert!(answer(&waiting).starts_with("HTTP/1.1 200"));
@@ -129,10 +129,10 @@ fn roots_are_watched_again_once_there_are_descriptors() {
 
     let shortage = Shortage::of(&daemon);
     fs::rename(at("next"), at("scripts")).unwrap();
-    daemon.wait_for_line("watching the roots anew");
+    daemon.wait_for_line("restarting the watch of the roots");
     daemon.wait_for_line("WARN failed to watch the roots");
     drop(shortage);
-    daemon.wait_for_line("watching the roots anew");
+    daemon.wait_for_line("restarting the watch of the roots");
     sandbox.write_script("late", "#!/bin/sh\necho '{}'\n");
     eventually("the script is served", || {
         let answer = daemon.exchange(&list);

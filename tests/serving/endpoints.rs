@@ -97,7 +97,7 @@ fn call_of_an_unlisted_tool_is_explained() {
     let sandbox = sandbox_with(&[table("exit 3", "")]);
     let found = output(sandbox.command(&["call", "scripts", "one"]), b"");
     let said = String::from_utf8_lossy(&found.stderr);
-    let expected = "did not list its tools: it ended with exit code 3";
+    let expected = "did not list its tools: it failed with exit code 3";
     assert!(said.contains("there is no tool `one`"), "{said}");
     assert!(said.contains(expected), "{said}");
 }
@@ -140,7 +140,7 @@ fn answer_has_output_and_exit_code() {
 
 #[test]
 fn invalid_answer_is_reported_without_details() {
-    let no_answer = "The endpoint gave no valid answer. The log says why.";
+    let no_answer = "The endpoint gave no valid response. The reason is in the server's log.";
     for body in [
         "echo garbage",
         "exit 1",
@@ -158,7 +158,7 @@ fn command_line_call_explains_a_missing_answer() {
     let sandbox = sandbox_with(&[endpoint("far", ONE, "echo garbage", "")]);
     let found = output(sandbox.command(&["call", "scripts", "far/one"]), b"");
     let said = String::from_utf8_lossy(&found.stderr);
-    let expected = "it printed no object of the type `result`, but `garbage`";
+    let expected = "expected an object of the type `result`, found `garbage`";
     assert!(said.contains(expected), "{said}");
 }
 

@@ -24,7 +24,7 @@ fn gigabyte_of_output_is_truncated_in_bounded_memory() {
     });
 }
 
-/// Log lines that the client does not read are dropped, however long they are.
+/// Log lines that the client does not read its messages its messages are dropped, however long they are.
 #[test]
 fn unread_log_lines_take_bounded_memory() {
     let endless = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\n\
@@ -61,7 +61,7 @@ fn output_within_the_limit_is_shortened_and_counted() {
         assert!(shown_text(&result).len() < 200_000);
         let note = result["content"][1]["text"].as_str().unwrap();
         assert!(
-            note.contains("The first 16777216 of them can be read"),
+            note.contains("The first 16777216 bytes can be read"),
             "{note}"
         );
     });

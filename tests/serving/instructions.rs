@@ -80,7 +80,7 @@ fn empty_directory_names_commands_for_the_operator() {
     let told = instructions_on_each_transport(&sandbox);
     assert_eq!(
         told,
-        "There is nothing to use here: no file that this server looks at is a tool, a prompt or a resource. The operator \
+        "This server offers nothing: none of its files is a tool, a prompt or a resource. The operator \
          sees what became of every file with `mcpd list --all @@ROOT@@/scripts`."
     );
     let listed = sandbox.run(&["list", "--all", "scripts"]);
@@ -96,7 +96,7 @@ fn faulty_files_are_counted_after_the_configured_instructions() {
     sandbox.write_script("faulty", FAULTY_SCRIPT);
     assert_eq!(
         instructions_on_each_transport(&sandbox),
-        "Be kind.\n\nOne file is faulty and not served. The operator finds out why with `mcpd check @@ROOT@@/scripts`."
+        "Be kind.\n\nOne file is faulty and not served. The operator can list the reasons with `mcpd check @@ROOT@@/scripts`."
     );
     sandbox.write_script("also-faulty", FAULTY_SCRIPT);
     let told = instructions_on_each_transport(&sandbox);

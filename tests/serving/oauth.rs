@@ -555,7 +555,7 @@ fn token_is_not_forwarded_and_its_subject_is_audited() {
     assert!(audit.contains(&name), "{audit}");
     daemon.signal(Signal::TERM);
     let (_, log) = daemon.wait();
-    assert!(log.contains("accepted a token"), "{log}");
+    assert!(log.contains("token accepted"), "{log}");
     for token in [token, expired] {
         let signature = token.rsplit('.').next().unwrap();
         for said in [&told, &audit, &log] {
@@ -581,7 +581,7 @@ fn local_issuer_needs_no_certificate_authorities() {
     check_error_in(
         &without_authorities(),
         issuer,
-        "`url`: failed to make an HTTP client: builder error: unexpected error: \
+        "`url`: failed to create an HTTP client: builder error: unexpected error: \
          No CA certificates were loaded from the system",
     );
 }
@@ -618,7 +618,7 @@ fn a_wrong_configuration_is_explained() {
     );
     check_error(
         "[oauth]\n[[oauth.issuer]]\nurl = \"http://auth.example\"\n",
-        "mcpd.toml:3:7: in [[oauth.issuer]]: `url`: failed to use the URL `http://auth.example`: expected one of `https`, or of `http` on this machine",
+        "mcpd.toml:3:7: in [[oauth.issuer]]: `url`: failed to use the URL `http://auth.example`: expected an `https` URL, or `http` on this machine",
     );
     check_error(
         &format!("{issuer}jwks = \"nowhere.json\"\n"),
@@ -626,7 +626,7 @@ fn a_wrong_configuration_is_explained() {
     );
     check_error(
         &format!("{issuer}jwks = \"mcpd.toml\"\n"),
-        "`jwks`: failed to use the keys: it is no set of keys",
+        "`jwks`: failed to use the keys: it is not a JSON Web Key Set",
     );
     check_error(
         &format!("{issuer}jwks = \"http://auth.example/keys\"\n"),
@@ -638,7 +638,7 @@ fn a_wrong_configuration_is_explained() {
     );
     check_error(
         &format!("{issuer}[[oauth.scope]]\nname = \"a b\"\ntools = []\n"),
-        "`name`: failed to use the scope `a b`: that is no name of one",
+        "`name`: failed to use the scope `a b`: invalid name of a scope",
     );
     check_error(
         &format!("{issuer}[[oauth.scope]]\nname = \"a\"\ntools = [\"[\"]\n"),

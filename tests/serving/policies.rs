@@ -331,7 +331,7 @@ fn full_script_queue_rejects_with_retry_after() {
     }
     let refused = client.receive();
     assert_eq!(refused["error"]["code"], 429, "{refused}");
-    let said = "The script `slow` is busy: 256 calls of it are waiting already; try again in ";
+    let said = "The script `slow` is busy: 256 calls of it are already waiting; try again in ";
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.starts_with(said), "{message}");
     let wait = refused["error"]["data"]["retryAfterMs"].as_u64();
@@ -380,7 +380,7 @@ fn missing_confinement_is_noted_in_the_result() {
     shell.args(["-c", "ulimit -x 5 && exec \"$0\" call scripts x"]);
     shell.arg(binary());
     let said = sandbox.transcript(&output(shell, b""));
-    let expected = "WARN scripts are confined less than they should be: mark";
+    let expected = "WARN sandbox of scripts is incomplete: mark";
     assert!(said.contains("done\n") && said.contains(expected), "{said}");
 }
 
@@ -423,8 +423,7 @@ fn leftover_processes_are_noted_and_recorded() {
         .with_script("free", &script("{}", daemons))
         .with_script("guarded", &script(r#"{"sandbox": "guarded"}"#, daemons));
     let said = sandbox.run(&["call", "scripts", "free"]);
-    let expected =
-        "WARN the script has ended, and processes it has started go on script=free processes=2";
+    let expected = "WARN the script has ended, but processes that it started are still running script=free processes=2";
     assert!(said.contains(expected), "{said}");
     let said = sandbox.run(&["call", "scripts", "guarded"]);
     assert!(!said.contains("WARN"), "{said}");

@@ -160,7 +160,7 @@ fn everything_server_is_restarted_under_load() {
                 assert_eq!(result["isError"], true);
                 assert_eq!(
                     text(result),
-                    "The upstream server `everything` ended before it had answered."
+                    "The upstream server `everything` exited before it responded."
                 );
             }
         }

@@ -48,7 +48,7 @@ impl Error {
 
 /// Makes the error for a read of a variable that is not in `known`.
 pub(crate) fn no_variable<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Error {
-    let mut error = Error::new(format!("there is no variable `{name}`"));
+    let mut error = Error::new(format!("unknown variable `{name}`"));
     error.help = closest(name, known).map(|known| format!("did you mean `{known}`?"));
     error
 }

@@ -193,8 +193,8 @@ impl<'s> Lexer<'s> {
         loop {
             let after = line.get(length..).unwrap_or_default();
             let Some((part, after)) = after.split_once('"') else {
-                return Err(Error::new("this text has no end")
-                    .help("a text ends on its line with `\"`; a `\"` within it is written twice")
+                return Err(Error::new("unclosed string")
+                    .help("a string ends with `\"` on the same line; write `\"\"` for a `\"` inside of it")
                     .at(&(self.position..self.position + line.len())));
             };
             text.push_str(part);
@@ -250,14 +250,14 @@ impl<'s> Lexer<'s> {
         let rest = self.rest();
         if let Some((foreign, help)) = FOREIGN.iter().find(|(word, _)| rest.starts_with(word)) {
             let span = self.position..self.position + foreign.len();
-            return Err(Error::new(format!("there is no `{foreign}`"))
+            return Err(Error::new(format!("BASIC has no `{foreign}`"))
                 .help(*help)
                 .at(&span));
         }
         let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) else {
             let span = self.position..self.position + first.len_utf8();
             let char = first.escape_debug();
-            return Err(Error::new(format!("`{char}` means nothing here")).at(&span));
+            return Err(Error::new(format!("unexpected `{char}`")).at(&span));
         };
         self.token(symbol.len(), TokenKind::Symbol(symbol));
         Ok(())

@@ -118,7 +118,7 @@ pub fn compile_described(source: &str) -> Result<Program, Vec<Fault>> {
 
 fn read(source: &str, is_described: bool) -> Result<Program, Vec<Fault>> {
     if source.len() > MAX_SOURCE {
-        let message = format!("a program must have no more than {MAX_SOURCE} bytes");
+        let message = format!("a program may have at most {MAX_SOURCE} bytes");
         return Err(vec![Fault::new(Error::new(message), "")]);
     }
     let tree = parser::parse(source, is_described).map_err(|errors| faults(errors, source))?;
@@ -185,7 +185,7 @@ mod tests {
     fn described_program_may_read_any_variable() {
         let source = "PARAM n AS number LIKE 5\nTALK z";
         let faults = compile(source).unwrap_err();
-        assert_eq!(faults[0].message, "there is no variable `z`");
+        assert_eq!(faults[0].message, "unknown variable `z`");
         let program = compile_described(source).unwrap();
         let parameters = serde_json::from_str(r#"{"z": 7}"#).unwrap();
         let mut output = Vec::new();

@@ -61,10 +61,10 @@ impl Meter {
                 Ok(())
             }
             None => Err(Error::new(format!(
-                "the program has used up its {} operations",
+                "the program exceeded its limit of {} operations",
                 self.limits.operations
             ))
-            .help("look for a loop that never ends, or allow more with --max-operations")),
+            .help("check for an endless loop, or raise the limit with --max-operations")),
         }
     }
 
@@ -83,7 +83,7 @@ impl Meter {
     pub(crate) fn fits(&self, size: Size) -> Result<(), Error> {
         if size.bytes > self.limits.value_bytes {
             return Err(Error::new(format!(
-                "a text, list or object would become bigger than {} bytes",
+                "a string, list or object would exceed {} bytes",
                 self.limits.value_bytes
             )));
         }
@@ -97,7 +97,7 @@ impl Meter {
     pub(crate) fn enter(&mut self) -> Result<(), Error> {
         if self.depth == self.limits.depth {
             return Err(Error::new("functions call each other too deeply")
-                .help("look for a function that calls itself without end"));
+                .help("check for a function that calls itself endlessly"));
         }
         self.depth += 1;
         self.count(1)

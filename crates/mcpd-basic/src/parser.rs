@@ -178,7 +178,7 @@ impl Parser<'_> {
         }
         let error = self.expected("the end of the line");
         Err(match self.peek() {
-            TokenKind::Symbol(":") => error.help("each statement has a line of its own"),
+            TokenKind::Symbol(":") => error.help("each statement needs its own line"),
             TokenKind::Symbol("{" | "}") => error.help(statements::NO_BRACES),
             _ => error,
         })
@@ -196,7 +196,7 @@ impl Parser<'_> {
             return Err(Error::new(format!(
                 "blocks and expressions are nested deeper than {MAX_NESTING} levels"
             ))
-            .help("give a part of it a name, or make it a FUNCTION")
+            .help("assign a part of it to a variable, or move it into a FUNCTION")
             .at(&self.span()));
         }
         self.depth += 1;
@@ -267,7 +267,7 @@ impl Parser<'_> {
 
     fn no_function(&self, name: &str) -> Error {
         let defined = self.tree.functions.keys().map(|name| &**name);
-        let mut error = Error::new(format!("there is no function `{name}`"));
+        let mut error = Error::new(format!("unknown function `{name}`"));
         error.help = closest(name, defined.chain(functions::names()))
             .map(|known| format!("did you mean `{known}`?"));
         error

@@ -202,8 +202,8 @@ impl Run<'_> {
         let name = &place.name;
         let Some(value) = self.frames.last_mut().and_then(|scope| scope.get_mut(name)) else {
             self.variable(name).map_err(|error| error.at(&place.span))?;
-            let message = format!("a function can't change `{name}`, which is the program's");
-            let help = format!("pass `{name}` to it and RETURN what becomes of it");
+            let message = format!("a function cannot change the program's variable `{name}`");
+            let help = format!("pass `{name}` to it and RETURN the new value");
             return Err(Error::new(message).help(help).at(&place.span).into());
         };
         let changed = elements::change(value, &path, &mut self.meter, edit);

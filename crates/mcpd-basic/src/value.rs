@@ -210,10 +210,10 @@ pub(crate) fn decimal(text: &str) -> Result<Decimal, Error> {
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = format!("{whole}{fraction}");
     if !is_whole(&digits) || !is_whole(exponent) {
-        return Err(Error::new("this text is no number"));
+        return Err(Error::new("the string is not a number"));
     }
     scaled(&digits, fraction.len(), exponent)
-        .ok_or_else(|| Error::new("a number must have no more than 28 digits"))
+        .ok_or_else(|| Error::new("a number may have at most 28 digits"))
 }
 
 fn is_whole(text: &str) -> bool {

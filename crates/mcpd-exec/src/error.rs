@@ -27,7 +27,7 @@ pub enum StartError {
         program: PathBuf,
     },
     /// The program, or the interpreter in its first line, is hidden from confined processes.
-    #[error("start `{program}`: `{file}` lies in what is hidden from confined processes, `{hidden}`; move it elsewhere, or declare it readable (`read`)", program = program.display(), file = file.display(), hidden = hidden.display())]
+    #[error("start `{program}`: `{file}` is in `{hidden}`, which is hidden from sandboxed processes; move it elsewhere or make it readable with `read`", program = program.display(), file = file.display(), hidden = hidden.display())]
     #[non_exhaustive]
     Hidden {
         /// The program.
@@ -38,25 +38,25 @@ pub enum StartError {
         hidden: PathBuf,
     },
     /// The file is executable, but neither a binary of this system nor a script with a `#!` line.
-    #[error("start `{program}`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line", program = program.display())]
+    #[error("start `{program}`: it has no `#!` line and is not a binary of this system; add a first line such as `#!/bin/sh`", program = program.display())]
     NoShebang {
         /// The file.
         program: PathBuf,
     },
     /// A byte order mark stands before the `#!` of the file.
-    #[error("start `{program}`: three bytes, a byte order mark, stand before its `#!`; save it as UTF-8 without BOM", program = program.display())]
+    #[error("start `{program}`: a byte order mark precedes its `#!` line; save it as UTF-8 without BOM", program = program.display())]
     ByteOrderMark {
         /// The file.
         program: PathBuf,
     },
     /// The file is executable, but neither a binary of this system nor text.
-    #[error("start `{program}`: it is neither a binary of this system and processor nor a text in UTF-8 with a `#!` line", program = program.display())]
+    #[error("start `{program}`: it is neither a binary of this system and processor nor a UTF-8 text with a `#!` line", program = program.display())]
     ForeignBinary {
         /// The file.
         program: PathBuf,
     },
     /// The first line of the file begins with `#!`, and the system finds no interpreter in it.
-    #[error("start `{program}`: its `#!` line names no interpreter in the {SHEBANG_LIMIT} bytes that are read of it; use a shorter path", program = program.display())]
+    #[error("start `{program}`: its `#!` line names no interpreter within the first {SHEBANG_LIMIT} bytes; use a shorter path", program = program.display())]
     NoInterpreter {
         /// The file.
         program: PathBuf,
@@ -73,7 +73,7 @@ pub enum StartError {
         crlf: bool,
     },
     /// A binary needs a dynamic loader that is not installed.
-    #[error("start `{program}`: the dynamic loader it was built for is missing; it is meant for another system or C library", program = program.display())]
+    #[error("start `{program}`: its dynamic loader is missing; it was built for another system or C library", program = program.display())]
     NoLoader {
         /// The file.
         program: PathBuf,
@@ -125,7 +125,7 @@ pub enum StartError {
         position: usize,
     },
     /// The maximum of runs is running, and the queue is full.
-    #[error("start another process: {queued} are waiting already; try again later")]
+    #[error("start another process: {queued} are already waiting; try again later")]
     #[non_exhaustive]
     Busy {
         /// Number of waiting runs.
@@ -135,7 +135,7 @@ pub enum StartError {
     #[error("start a process: the executor is shutting down")]
     ShuttingDown,
     /// The system can't confine the process as asked.
-    #[error("confine `{program}` as asked: {missing}", program = program.display(), missing = join_missing(missing))]
+    #[error("enforce the sandbox of `{program}`: {missing}", program = program.display(), missing = join_missing(missing))]
     #[non_exhaustive]
     Unenforceable {
         /// The program.
@@ -156,7 +156,7 @@ pub enum StartError {
     },
     /// The processes of the same user or control group already reach the
     /// [limit](crate::Limits::processes).
-    #[error("start `{program}`: as many processes of its user or control group are running as its limit of {limit} allows; raise the limit, or try again when some have ended", program = program.display())]
+    #[error("start `{program}`: its user or control group has reached the limit of {limit} processes; raise the limit, or try again when some have ended", program = program.display())]
     #[non_exhaustive]
     TooManyProcesses {
         /// The program.
@@ -193,11 +193,11 @@ fn interpreter_fault(interpreter: &std::path::Path, crlf: bool) -> String {
     let interpreter = interpreter.display();
     if crlf {
         format!(
-            "its `#!` line ends with a carriage return after `{interpreter}`; save it with Unix line ends"
+            "its `#!` line ends with a carriage return after `{interpreter}`; save it with Unix line endings"
         )
     } else {
         format!(
-            "its interpreter `{interpreter}` can't be executed; install it or mend the `#!` line"
+            "its interpreter `{interpreter}` cannot be executed; install it or fix the `#!` line"
         )
     }
 }

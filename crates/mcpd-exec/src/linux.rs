@@ -111,7 +111,7 @@ pub(crate) struct System {
 impl System {
     pub(crate) fn new(config: &Config) -> io::Result<Self> {
         if raw::loses_children() {
-            let reason = "this process ignores SIGCHLD, so that its children can't be waited for";
+            let reason = "this process ignores SIGCHLD, so it cannot wait for its children";
             return Err(io::Error::other(reason));
         }
         let directories = DirectoryPool::below(&config.temporary());
@@ -227,7 +227,7 @@ impl System {
         let level = command.sandbox.level;
         let unprepared = |source| StartError::Setup {
             program: program.to_owned(),
-            step: "prepare its confinement",
+            step: "prepare its sandbox",
             source,
         };
         let confinement = Confinement::prepare(command, program, self, class, proc);
@@ -555,7 +555,7 @@ fn explain(
             unenforceable(NAMESPACES, reason)
         }
         SetupStage::Namespaces if !tree::sees_processes() => {
-            let reason = "there is no `/proc`, by which a user is given to them";
+            let reason = "`/proc` is missing, which is needed to map users into them";
             unenforceable(NAMESPACES, reason.to_owned())
         }
         SetupStage::Seccomp => unenforceable("seccomp", format!("the kernel refuses it ({error})")),
@@ -593,7 +593,7 @@ fn lacks_first_process(error: io::Error, program: &Path) -> StartError {
         };
     }
     let reason = format!(
-        "their first process can't be made ({error}); `vm.memfd_noexec` or a security module may forbid programs in memory"
+        "their first process cannot be created ({error}); `vm.memfd_noexec` or a security module may forbid programs in memory"
     );
     StartError::Unenforceable {
         program,

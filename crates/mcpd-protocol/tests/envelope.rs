@@ -139,7 +139,7 @@ fn escapes_are_resolved_before_anything_is_compared() {
     {"jsonrpc":"\u0032.0","\u0069d":"\u0061\n","method":"pi\u006eg"}
         request "a\n" ping no params
     {"jsonrpc":"2.0","id":1,"method":"a","m\u0065thod":"b"}
-        {"id":1,"error":{"code":-32600,"message":"`method` is given more than once"}}
+        {"id":1,"error":{"code":-32600,"message":"`method` occurs more than once"}}
     "#);
 }
 
@@ -306,15 +306,15 @@ fn a_repeated_member_is_refused() {
         r#"{"jsonrpc":"2.0","id":1,"\u0069d":2,"method":"a","method":"b"}"#,
     ]), @r#"
     {"jsonrpc":"2.0","id":1,"method":"a","method":"a"}
-        {"id":1,"error":{"code":-32600,"message":"`method` is given more than once"}}
+        {"id":1,"error":{"code":-32600,"message":"`method` occurs more than once"}}
     {"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"method":"a"}
-        {"id":1,"error":{"code":-32600,"message":"`jsonrpc` is given more than once"}}
+        {"id":1,"error":{"code":-32600,"message":"`jsonrpc` occurs more than once"}}
     {"jsonrpc":"2.0","id":1,"method":"a","params":{},"params":{}}
-        {"id":1,"error":{"code":-32600,"message":"`params` is given more than once"}}
+        {"id":1,"error":{"code":-32600,"message":"`params` occurs more than once"}}
     {"jsonrpc":"2.0","id":1,"id":1,"method":"a"}
-        {"error":{"code":-32600,"message":"`id` is given more than once"}}
+        {"error":{"code":-32600,"message":"`id` occurs more than once"}}
     {"jsonrpc":"2.0","id":1,"\u0069d":2,"method":"a","method":"b"}
-        {"error":{"code":-32600,"message":"`id` is given more than once"}}
+        {"error":{"code":-32600,"message":"`id` occurs more than once"}}
     "#);
 }
 
@@ -338,7 +338,7 @@ fn a_message_is_exactly_one_of_call_and_answer() {
     {"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}
         {"error":{"code":-32600,"message":"only one of `method`, `result` and `error` is allowed"}}
     {"jsonrpc":"2.0","result":{}}
-        {"error":{"code":-32600,"message":"a `result` needs the `id` it answers"}}
+        {"error":{"code":-32600,"message":"a `result` requires the `id` of its request"}}
     {"jsonrpc":"2.0","id":1,"error":"no"}
         response 1 invalid `error`: invalid type: string "no", expected an object with `code` and `message` (-32600)
     {"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":"m"}}

@@ -79,7 +79,7 @@ impl Diagnostic {
             Code::HelpFailed,
             format!("`--help` ended with exit code {exit_code}"),
         )
-        .with_help("print the metadata and exit with 0 when the first argument is `--help`, or describe it in `NAME.mcpd.toml` beside it")
+        .with_help("if the first argument is `--help`, print the metadata and exit with 0, or describe the script in `NAME.mcpd.toml` beside it")
     }
 
     /// `--help` was killed by a signal.
@@ -87,7 +87,7 @@ impl Diagnostic {
     pub fn help_killed(signal: i32) -> Self {
         Self::probe(
             Code::HelpKilled,
-            format!("`--help` was ended by signal {signal}"),
+            format!("`--help` was killed by signal {signal}"),
         )
         .with_help("run the script with `--help` by hand to see it crash")
     }
@@ -97,15 +97,14 @@ impl Diagnostic {
     pub fn help_timed_out(limit: Duration) -> Self {
         let message = format!("`--help` did not end within {} s", limit.as_secs_f64());
         Self::probe(Code::HelpTimedOut, message)
-            .with_help("answer `--help` before any other work, and without reading stdin, or describe it in `NAME.mcpd.toml` beside it")
+            .with_help("answer `--help` before any other work and without reading stdin, or describe the script in `NAME.mcpd.toml` beside it")
     }
 
     /// An output of `--help` was longer than `limit` bytes.
     #[must_use]
     pub fn help_too_large(stream: Stream, limit: usize) -> Self {
         let message = format!("{stream} of `--help` is longer than {limit} bytes");
-        Self::new(Code::HelpTooLarge, stream, 0..0, message)
-            .with_help("print nothing but the one JSON object")
+        Self::new(Code::HelpTooLarge, stream, 0..0, message).with_help("print only the JSON object")
     }
 
     /// The script could not be started; `reason` is a fragment with the cause and the fix.
@@ -117,9 +116,9 @@ impl Diagnostic {
     /// The file describes itself, and is longer than `limit` bytes.
     #[must_use]
     pub fn file_too_large(limit: u64) -> Self {
-        let message = format!("a file that describes itself has {limit} bytes at most");
+        let message = format!("a file with its own description may have at most {limit} bytes");
         Self::new(Code::FileTooLarge, Stream::Source, 0..0, message)
-            .with_help("move what is large into a file that this one uses")
+            .with_help("move the large parts into another file")
     }
 
     /// The program in the file has a syntax error at `span`; `message` is a fragment.
@@ -136,7 +135,7 @@ impl Diagnostic {
     #[must_use]
     pub fn forbidden_default(message: String) -> Self {
         Self::new(Code::ForbiddenDefault, Stream::Source, 0..0, message)
-            .with_help("leave out the `format`, or give a default that has it")
+            .with_help("remove the `format`, or set a default that matches it")
     }
 
     /// The interpreter of the file is missing; `reason` is the cause, and `help` the fix.

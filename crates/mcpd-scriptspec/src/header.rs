@@ -87,7 +87,7 @@ fn keyword_fault(
     if !is_name(&name) {
         Some(BAD_NAME)
     } else if place != SchemaPosition::Property {
-        Some("only a property that `properties` alone lead to can be repeated in a header")
+        Some("only a property below nothing but `properties` can be repeated in a header")
     } else if !matches!(
         value_type.as_deref(),
         Some("string" | "integer" | "boolean")

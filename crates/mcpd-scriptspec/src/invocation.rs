@@ -282,7 +282,7 @@ fn value_of<'a>(
                 ..
             } = mismatch;
             if option.secret {
-                got = "another value".to_owned();
+                got = "a different value".to_owned();
             }
             if !path.is_empty() {
                 expected += &format!(" at {}", text::name(&format!("{}{path}", option.name)));
@@ -313,7 +313,7 @@ fn value_in(
     Some(accepted.ok_or_else(|| ArgumentFault {
         option: Some(option.name.clone()),
         expected: value::expectation(&option.value_type),
-        got: format!("another value from the variable {name} of the server"),
+        got: format!("a different value from the server's variable {name}"),
     }))
 }
 
@@ -512,7 +512,7 @@ mod tests {
         let fault = read(r#"{"enum": ["test", "live"]}"#, "s3cret").unwrap_err();
         assert_eq!(
             fault,
-            r#"option `stage`: expected one of "test", "live", got another value from the variable STAGE of the server"#
+            r#"option `stage`: expected one of "test", "live", got a different value from the server's variable STAGE"#
         );
     }
 

@@ -80,7 +80,7 @@ pub fn json_output(output: &[u8]) -> Result<&str, OutputFault> {
         json::read(text, 0).map_err(|error| OutputFault::new(text, error.span, error.message))?;
     match document.duplicates.into_iter().next() {
         Some(duplicate) => {
-            let message = format!("the key {} for the second time", text::name(&duplicate.key));
+            let message = format!("the duplicate key {}", text::name(&duplicate.key));
             Err(OutputFault::new(text, duplicate.span, message))
         }
         None => Ok(document.root.text()),
@@ -115,9 +115,7 @@ mod tests {
         );
         check(
             br#"{"a": {"b": 1, "b": 2}}"#,
-            Err(
-                r#"line 1, column 16: the key `b` for the second time, in `{"a": {"b": 1, "b": 2}}`"#,
-            ),
+            Err(r#"line 1, column 16: the duplicate key `b`, in `{"a": {"b": 1, "b": 2}}`"#),
         );
         check(
             b"{} {}",

@@ -198,13 +198,13 @@ fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> HelpStream<'a> {
             };
             let help = match report.stream() {
                 Stream::Stdout if is_prose(&text[start..]) => {
-                    "stdout of `--help` is the metadata, one JSON object; what prints help for people is described in `NAME.mcpd.toml` beside it"
+                    "stdout of `--help` must be the metadata, one JSON object; if the script prints help for people, describe it in `NAME.mcpd.toml` beside it"
                 }
                 Stream::Stdout | Stream::Source => {
-                    "stdout of `--help` is the metadata, one JSON object and nothing else"
+                    "stdout of `--help` must be the metadata, one JSON object and nothing else"
                 }
                 Stream::Stderr => {
-                    "stderr of `--help` is the options, one JSON object and nothing else, not even log lines"
+                    "stderr of `--help` must be the options, one JSON object and nothing else, not even log lines"
                 }
             };
             report.fault(code, error.span, error.message).help(help);
@@ -224,7 +224,7 @@ fn read_among_noise<'a>(
     }
     let (output, noise, message) = match noise::object_among_lines(text, start) {
         Some((document, noise)) => {
-            let message = "lines beside the options, which are read all the same";
+            let message = "stderr has other lines beside the options";
             (HelpStream::Json(document), noise, message)
         }
         None => {
@@ -232,11 +232,11 @@ fn read_among_noise<'a>(
             (
                 HelpStream::Blank,
                 noise,
-                "lines of the interpreter's in place of options",
+                "stderr has messages of the interpreter instead of options",
             )
         }
     };
-    let help = "have `--help` print nothing else to stderr, such as by setting `LC_ALL=C` or silencing the warning";
+    let help = "keep other output of `--help` off stderr, for example by setting `LC_ALL=C` or silencing the warning";
     report.fault(Code::NoiseOnStderr, noise, message).help(help);
     Some(output)
 }

@@ -99,7 +99,7 @@ fn normalize_keywords(members: &mut Map<String, Value>, mut tell: impl FnMut(Str
     remove_unless(members, "required", Value::is_array, &mut tell);
     let is_object = names_type(members, "object");
     if members.get("properties").is_some_and(|it| !it.is_object()) {
-        tell("`properties` that is no object is listed as `{}`".to_owned());
+        tell("`properties` is not an object and is listed as `{}`".to_owned());
         members.insert("properties".to_owned(), json!({}));
     } else if is_object && !members.contains_key("properties") {
         tell("an object without `properties` is listed with `{}`".to_owned());
@@ -139,7 +139,7 @@ fn remove_unless(
     {
         let value = excerpt(&value.to_string(), MAX_QUOTED);
         tell(format!(
-            "`{keyword}` is not listed: `{value}` means nothing there"
+            "`{keyword}` is not listed: `{value}` has no effect there"
         ));
         members.shift_remove(keyword);
     }
@@ -259,7 +259,7 @@ mod tests {
         check(
             json!({"type": "object", "properties": []}),
             &json!({"type": "object", "properties": {}}),
-            &["at `#`: `properties` that is no object is listed as `{}`"],
+            &["at `#`: `properties` is not an object and is listed as `{}`"],
         );
     }
 
@@ -289,8 +289,8 @@ mod tests {
             json!({"type": "any", "required": true}),
             &json!({}),
             &[
-                r#"at `#`: `type` is not listed: `"any"` means nothing there"#,
-                "at `#`: `required` is not listed: `true` means nothing there",
+                r#"at `#`: `type` is not listed: `"any"` has no effect there"#,
+                "at `#`: `required` is not listed: `true` has no effect there",
             ],
         );
     }

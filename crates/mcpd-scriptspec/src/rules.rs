@@ -69,43 +69,43 @@ impl fmt::Display for Code {
 
 rules! {
     HelpFailed "help-failed" Error
-    "A script that ends `--help` with another exit code than 0 may have printed anything: its description cannot be trusted."
+    "If `--help` ends with an exit code other than 0, its output may be anything, so the description cannot be trusted."
     bad "exit 2"
     good r#"echo '{"description": "Says hello"}'
 exit 0"#
 
     HelpKilled "help-killed" Error
-    "A signal ended `--help`, so what was printed may be cut short."
+    "A signal killed `--help`, so its output may be incomplete."
     bad "kill -SEGV $$"
     good r#"echo '{"description": "Says hello"}'"#
 
     HelpTimedOut "help-timed-out" Error
-    "Every script is asked for its help at start; one that does not answer would hold up all others."
+    "Every script runs with `--help` when the server starts; one that does not answer would delay all others."
     bad r#"sleep 60; echo '{"description": "Says hello"}'"#
     good r#"echo '{"description": "Says hello"}'"#
 
     HelpTooLarge "help-too-large" Error
-    "A description is read by models; one of this size is an accident, such as a tool's output printed in place of its help."
+    "Models read the description. One of this size is an accident, such as the output of the tool in place of its help."
     bad "cat /dev/zero"
     good r#"echo '{"description": "Says hello"}'"#
 
     HelpNotStarted "help-not-started" Error
-    "A script that cannot be started, for want of its interpreter or the right to execute it, can answer no call."
+    "A script that cannot start, because its interpreter or the permission to execute it is missing, cannot answer a call."
     bad "#!/usr/bin/env no-such-interpreter"
     good r#"echo '{"description": "Says hello"}'"#
 
     FileTooLarge "file-too-large" Error
-    "A file that describes itself is read as a whole at every start; one of this size is an accident, such as a bundle with everything it depends on."
+    "A file with its own description is read as a whole at every start. One of this size is an accident, such as a bundle with all its dependencies."
     bad "yes 'REM more' | head -n 1000000 > greet.bas"
     good r#"echo '{"description": "Says hello"}'"#
 
     MissingInterpreter "missing-interpreter" Error
-    "A file that is no program itself is run by the interpreter for its extension; without one it can answer no call."
+    "A file that is not a program runs with the interpreter for its extension; without one it cannot answer a call."
     bad "cp greet.xyz tools/ && cp greet.xyz.mcpd.toml tools/"
     good r#"echo '{"description": "Says hello"}'"#
 
     HelpNotUtf8 "help-not-utf8" Error
-    "JSON is UTF-8; bytes in another encoding would reach clients as other characters than the author wrote."
+    "JSON is UTF-8. Bytes in another encoding would reach clients as different characters than the author wrote."
     bad r#"printf '{"description": "Gr\374\337e"}'"#
     good r#"echo '{"description": "Grüße"}'"#
 
@@ -115,23 +115,23 @@ exit 0"#
     good r#"echo '{"description": "Says hello"}'"#
 
     MissingMetadata "missing-metadata" Error
-    "Stdout holds the metadata; without it nobody can tell a script that describes itself from one that ignores `--help` and starts to work."
+    "Stdout holds the metadata. Without it, a script that describes itself cannot be distinguished from one that ignores `--help` and starts to work."
     bad r#"echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
     good r#"echo '{"description": "Greet someone by name"}'
 echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
 
     HelpNotJson "help-not-json" Error
-    "Both outputs of `--help` are read by a machine: each is one strict JSON value, without comments, trailing commas or single quotes."
+    "Both outputs of `--help` are read by a machine. Each must be one strict JSON value, without comments, trailing commas or single quotes."
     bad r#"echo "{'description': 'Says hello'}""#
     good r#"echo '{"description": "Says hello"}'"#
 
     TextAfterJson "text-after-json" Error
-    "One output holds one JSON object and nothing else; what follows it would be lost."
+    "An output holds one JSON object and nothing else; anything after it would be lost."
     bad r#"echo '{"description": "Says hello"} done'"#
     good r#"echo '{"description": "Says hello"}'"#
 
     NoiseOnStderr "noise-on-stderr" Warning
-    "Interpreters print warnings of their own to stderr, of a locale that is not there or of an old module: one JSON object on lines of its own among them is read all the same, but a second one would make it ambiguous."
+    "Interpreters print warnings to stderr, for example about a missing locale or an outdated module. One JSON object on lines of its own is still found among them, but a second one would make it ambiguous."
     bad r#"echo 'sh: warning: setlocale: cannot change locale' >&2
 echo '{"description": "Greet someone by name"}'
 echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
@@ -139,12 +139,12 @@ echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
 echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
 
     NestingTooDeep "nesting-too-deep" Error
-    "No description needs more than a few levels; a bound keeps every reader of it safe."
+    "No description needs more than a few levels of nesting; a limit keeps every reader safe."
     bad r#"python3 -c 'print("[" * 100000)'"#
     good r#"echo '{"description": "Says hello"}'"#
 
     SwappedStreams "swapped-streams" Error
-    "The metadata belongs on stdout and the options on stderr; the other way round neither means anything."
+    "The metadata belongs on stdout and the options on stderr; in the wrong stream neither has a meaning."
     bad r#"echo '{"name": {"required": true, "value_type": "string"}}'
 echo '{"description": "Greet someone by name"}' >&2"#
     good r#"echo '{"description": "Greet someone by name"}'
@@ -182,86 +182,86 @@ echo '{"a": {"required": true}, "a": {"required": true}}' >&2"#
 echo '{"a": {"required": true}, "b": {"required": true}}' >&2"#
 
     UnknownField "unknown-field" Warning
-    "A field that nobody reads is most often a known one misspelt."
+    "An unknown field is most often a misspelling of a known one."
     bad r#"echo '{"descripton": "Says hello"}'"#
     good r#"echo '{"description": "Says hello"}'"#
 
     NullField "null-field" Warning
-    "A field that is `null` counts as absent; leaving it out says so plainly."
+    "A field that is `null` counts as absent; omitting it is clearer."
     bad r#"echo '{"description": "Says hello", "title": null}'"#
     good r#"echo '{"description": "Says hello"}'"#
 
     FieldTypeMismatch "field-type-mismatch" Error
-    "A field of the wrong type was meant to say something, and guessing what is worse than asking."
+    "A field of the wrong type was meant to have an effect, and guessing the effect is worse than asking."
     bad r#"echo '{"description": "Counts", "state": "yes"}'"#
     good r#"echo '{"description": "Counts", "state": true}'"#
 
     TextTooLong "text-too-long" Error
-    "Every model reads every description on every turn; text of this size crowds out the conversation."
+    "Models read every description on every turn; text of this size crowds out the conversation."
     bad r#"python3 -c 'print("{\"title\": \"" + "x" * 1000000 + "\"}")'"#
     good r#"echo '{"title": "Hello", "description": "Says hello"}'"#
 
     HiddenCharacter "hidden-character" Error
-    "Control, direction and invisible characters show people another text than models and terminals read."
+    "Control characters, direction marks and invisible characters show people a different text than models and terminals read."
     bad r#"echo '{"description": "Says \u202eolleh"}'"#
     good r#"echo '{"description": "Says hello"}'"#
 
     MissingDescription "missing-description" Warning
-    "The description is all a model has to decide when to use the tool."
+    "A model decides when to use the tool by its description alone."
     bad r#"echo '{"title": "Hello"}'"#
     good r#"echo '{"title": "Hello", "description": "Says hello"}'"#
 
     UndescribedOption "undescribed-option" Info
-    "A model fills an option better when it is told what the option means."
+    "A model fills in an option better if it knows what the option means."
     bad r#"echo '{"description": "Adds"}'
 echo '{"a": {"required": true, "value_type": "float"}}' >&2"#
     good r#"echo '{"description": "Adds"}'
 echo '{"a": {"description": "First summand", "required": true, "value_type": "float"}}' >&2"#
 
     InvalidOptionName "invalid-option-name" Error
-    "The name is part of the name of an environment variable, which cannot be empty and cannot hold `=` or a control character."
+    "The name becomes part of the name of an environment variable, so it must not be empty or contain `=` or a control character."
     bad r#"echo '{"description": "Adds"}'
 echo '{"a=b": {"required": true}}' >&2"#
     good r#"echo '{"description": "Adds"}'
 echo '{"a_b": {"required": true}}' >&2"#
 
     UnportableOptionName "unportable-option-name" Warning
-    "Some model providers refuse a whole request over one property name outside `[A-Za-z0-9_.-]{1,64}`, so lists show it in those characters; calls may use both spellings."
+    "Some model providers refuse a whole request because of one property name outside `[A-Za-z0-9_.-]{1,64}`, so lists show it in those characters. Calls may use both spellings."
     bad r#"echo '{"description": "Adds"}'
 echo '{"größe": {"required": true}}' >&2"#
     good r#"echo '{"description": "Adds"}'
 echo '{"size": {"required": true}}' >&2"#
 
     AmbiguousOptionVariable "ambiguous-option-variable" Error
-    "An option whose name is no shell identifier is also passed under a name with `_` for every other character; two options cannot share it."
+    "An option whose name is not a shell identifier is also passed under a name with `_` for every other character. Two options cannot share that name."
     bad r#"echo '{"description": "Fetches a page"}'
 echo '{"max-age": {"required": true}, "max_age": {"required": true}}' >&2"#
     good r#"echo '{"description": "Fetches a page"}'
 echo '{"max-age": {"required": true}}' >&2"#
 
     UnknownValueType "unknown-value-type" Error
-    "A type that mcpd does not know cannot be checked, and a model would be told nothing about it."
+    "Values of an unknown type cannot be checked, and a model would learn nothing about them."
     bad r#"echo '{"description": "Counts"}'
 echo '{"step": {"required": true, "value_type": "int"}}' >&2"#
     good r#"echo '{"description": "Counts"}'
 echo '{"step": {"required": true, "value_type": "integer"}}' >&2"#
 
     UntypedOption "untyped-option" Info
-    "A model is told nothing about a value of any type, and some clients, such as Gemini CLI and AutoGen, leave out a tool with one."
+    "A model learns nothing about an option without a type, and some clients, such as Gemini CLI and AutoGen, drop a tool that has one."
     bad r#"echo '{"description": "Greet someone by name"}'
 echo '{"name": {"required": true}}' >&2"#
     good r#"echo '{"description": "Greet someone by name"}'
 echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
 
     EmptyEnum "empty-enum" Error
-    "No value is one of none, so no call could ever be valid."
+    "No value matches an empty enum, so no call could ever be valid."
     bad r#"echo '{"description": "Calculator"}'
 echo '{"operation": {"required": true, "value_type": {"enum": []}}}' >&2"#
     good r#"echo '{"description": "Calculator"}'
 echo '{"operation": {"required": true, "value_type": {"enum": ["add", "subtract"]}}}' >&2"#
 
     DuplicateEnumValue "duplicate-enum-value" Error
-    "JSON Schema wants the values of an enum to differ, and some clients refuse the whole list of tools over it."
+    "JSON Schema requires the values of an enum to differ, and some clients refuse the whole list of tools otherwise."
     bad r#"echo '{"description": "Calculator"}'
 echo '{"operation": {"required": true, "value_type": {"enum": ["add", "add"]}}}' >&2"#
     good r#"echo '{"description": "Calculator"}'
@@ -275,171 +275,171 @@ echo '{"step": {"required": true, "value_type": "integer", "size": {"min": 9, "m
 echo '{"step": {"required": true, "value_type": "integer", "size": {"min": 1, "max": 9}}}' >&2"#
 
     BoundsOnUnboundedType "bounds-on-unbounded-type" Warning
-    "A boolean has no size, an enum lists its values, and `any` cannot publish bounds: the size tells a model nothing."
+    "A boolean has no size, an enum lists its values, and `any` cannot publish bounds, so a size has no effect on them."
     bad r#"echo '{"description": "Shouts"}'
 echo '{"loud": {"required": true, "value_type": "boolean", "size": {"max": 1}}}' >&2"#
     good r#"echo '{"description": "Shouts"}'
 echo '{"loud": {"required": true, "value_type": "boolean"}}' >&2"#
 
     OptionalWithoutDefault "optional-without-default" Warning
-    "Without a default the variable is not set at all when the option is left out, which scripts tend to forget."
+    "Without a default the variable is not set if a call omits the option, which scripts tend to forget."
     bad r#"echo '{"description": "Counts"}'
 echo '{"step": {"required": false, "value_type": "integer"}}' >&2"#
     good r#"echo '{"description": "Counts"}'
 echo '{"step": {"required": false, "value_type": "integer", "default_value": 1}}' >&2"#
 
     RequiredWithDefault "required-with-default" Warning
-    "The default of a required option is published and never used."
+    "The default of a required option is published, but never used."
     bad r#"echo '{"description": "Counts"}'
 echo '{"step": {"required": true, "value_type": "integer", "default_value": 1}}' >&2"#
     good r#"echo '{"description": "Counts"}'
 echo '{"step": {"required": false, "value_type": "integer", "default_value": 1}}' >&2"#
 
     DefaultTypeMismatch "default-type-mismatch" Error
-    "A default is passed to the script as if a caller had sent it, so it must be what a caller could send."
+    "A default is passed to the script as if a caller had sent it, so it must be a value that a caller could send."
     bad r#"echo '{"description": "Counts"}'
 echo '{"step": {"value_type": "integer", "default_value": "one"}}' >&2"#
     good r#"echo '{"description": "Counts"}'
 echo '{"step": {"value_type": "integer", "default_value": 1}}' >&2"#
 
     DefaultOutOfBounds "default-out-of-bounds" Error
-    "A default outside the option's own bounds or list could not be sent by any caller."
+    "A default must be a value that a caller could send, within the bounds or the list of the option."
     bad r#"echo '{"description": "Counts"}'
 echo '{"step": {"value_type": "integer", "size": {"max": 9}, "default_value": 10}}' >&2"#
     good r#"echo '{"description": "Counts"}'
 echo '{"step": {"value_type": "integer", "size": {"max": 9}, "default_value": 1}}' >&2"#
 
     ExampleMismatch "example-mismatch" Error
-    "Models copy examples, so each must be a value that the option takes."
+    "Models copy examples, so each must be a value that the option accepts."
     bad r#"echo '{"description": "Counts"}'
 echo '{"step": {"required": true, "value_type": "integer", "examples": ["one"]}}' >&2"#
     good r#"echo '{"description": "Counts"}'
 echo '{"step": {"required": true, "value_type": "integer", "examples": [1]}}' >&2"#
 
     UnusedField "unused-field" Warning
-    "A field that means nothing where it stands was meant for something that does not happen."
+    "The field has no effect in this place, so the effect that the author intended does not happen."
     bad r#"echo '{"description": "Counts"}'
 echo '{"step": {"required": true, "value_type": "integer", "pattern": "^[0-9]$"}}' >&2"#
     good r#"echo '{"description": "Counts"}'
 echo '{"step": {"required": true, "value_type": "integer", "size": {"min": 0, "max": 9}}}' >&2"#
 
     UnknownChoice "unknown-choice" Error
-    "The field takes one of a few words, and another one was meant to change something."
+    "The field accepts one of a few words; any other was meant to have an effect that mcpd does not know."
     bad r#"echo '{"description": "Counts", "output": "JSON"}'"#
     good r#"echo '{"description": "Counts", "output": "json"}'"#
 
     InvalidPattern "invalid-pattern" Error
-    "Patterns are matched in linear time whatever callers send, which look-around and back-references rule out."
+    "Patterns are matched in linear time, whatever callers send. Look-around and back-references make that impossible."
     bad r#"echo '{"description": "Looks up a word"}'
 echo '{"word": {"required": true, "value_type": "string", "pattern": "(a"}}' >&2"#
     good r#"echo '{"description": "Looks up a word"}'
 echo '{"word": {"required": true, "value_type": "string", "pattern": "^[a-z]+$"}}' >&2"#
 
     InvalidHeader "invalid-header" Error
-    "Clients leave out a tool whose `x-mcp-header` breaks the protocol: a token, unique, on a string, integer, boolean or enum; and a header is no place for a secret."
+    "Clients drop a tool whose `x-mcp-header` violates the protocol: it must be a token, unique, and on a string, integer, boolean or enum. Headers are also no place for a secret."
     bad r#"echo '{"description": "Queries a region"}'
 echo '{"region": {"required": true, "value_type": "string", "header": "My Region"}}' >&2"#
     good r#"echo '{"description": "Queries a region"}'
 echo '{"region": {"required": true, "value_type": "string", "header": "Region"}}' >&2"#
 
     InvalidArgument "invalid-argument" Error
-    "Words on a command line must mean to the script what the option means: each flag is that of one option, and a script that reads no flags can't be given any."
+    "Each word on the command line must have the meaning of its option for the script: no two options share a flag, and a script that reads no flags gets none."
     bad r#"echo '{"description": "Greet someone by name"}'
 echo '{"name": {"required": true, "argument": "name"}}' >&2"#
     good r#"echo '{"description": "Greet someone by name"}'
 echo '{"name": {"required": true, "argument": "--name"}}' >&2"#
 
     SecretArgument "secret-argument" Info
-    "Every user of a machine can see the command lines of its processes, secrets included; stdin and variables are for the script alone."
+    "Every user of a machine can see the command lines of its processes, including secrets. Stdin and variables are visible to the script alone."
     bad r#"echo '{"description": "Logs in"}'
 echo '{"password": {"required": true, "secret": true, "argument": "--password"}}' >&2"#
     good r#"echo '{"description": "Logs in"}'
 echo '{"password": {"required": true, "secret": true, "variable": "PASSWORD"}}' >&2"#
 
     InvalidVariable "invalid-variable" Error
-    "A variable is read by whoever knows its name: callers must not choose where programs are searched or what an interpreter loads, and no two options can share one."
+    "Any program can read a variable by its name. Callers must not choose where programs are searched or what an interpreter loads, and no two options can share a variable."
     bad r#"echo '{"description": "Greet someone by name"}'
 echo '{"name": {"required": true, "variable": "PATH"}}' >&2"#
     good r#"echo '{"description": "Greet someone by name"}'
 echo '{"name": {"required": true, "variable": "GREETED"}}' >&2"#
 
     InvalidSchema "invalid-schema" Error
-    "Arguments are held to the schema before a run, and output after it: a schema that is none, or needs another document, checks nothing. Arguments are an object, and some clients refuse every tool of a server over another schema."
+    "Arguments are validated against the schema before a run, and output after it. An invalid schema, or one that needs another document, validates nothing. The schema of arguments must describe an object, because some clients otherwise refuse every tool of the server."
     bad r#"echo '{"description": "Draws", "input_schema": {"anyOf": []}}'"#
     good r#"echo '{"description": "Draws", "input_schema": {"type": "object", "properties": {}}}'"#
 
     UnportableSchema "unportable-schema" Warning
-    "One schema in a form that a client or a model provider does not read can take all tools of all servers from a model, so lists show another form of it, which accepts the same values."
+    "One schema in a form that a client or a model provider does not understand can deprive a model of all tools of all servers. Lists therefore show an equivalent form, which accepts the same values."
     bad r#"echo '{"description": "Asks", "input_schema": {"type": "object", "properties": {"model": true}}}'"#
     good r#"echo '{"description": "Asks", "input_schema": {"type": "object", "properties": {"model": {"type": "string"}}}}'"#
 
     ForbiddenDefault "forbidden-default" Warning
-    "Clients that hold a value to its `format` refuse a tool whose own default breaks it, so such a default is not listed; the script gets it all the same."
+    "Clients that validate `format` refuse a tool whose own default violates it, so such a default is not listed. The script still gets it."
     bad r#"echo '{"description": "Counts the orders of a day"}'
 printf '{"day": {"value_type": "string", "format": "date", "default_value": ""}}' >&2"#
     good r#"echo '{"description": "Counts the orders of a day"}'
 echo '{"day": {"value_type": "string", "default_value": ""}}' >&2"#
 
     ConflictingFields "conflicting-fields" Error
-    "Two fields that exclude each other leave open which one counts."
+    "If two fields exclude each other, it is unclear which one applies."
     bad r#"echo '{"description": "Draws", "input_schema": {"type": "object"}}'
 echo '{"shape": {"required": true}}' >&2"#
     good r#"echo '{"description": "Draws"}'
 echo '{"shape": {"required": true}}' >&2"#
 
     ResourceWithoutUri "resource-without-uri" Error
-    "A resource is read by its URI: without one nobody can ask for it."
+    "Clients read a resource by its URI; without one it is unreachable."
     bad r#"echo '{"description": "Notes of today", "kind": "resource"}'"#
     good r#"echo '{"description": "Notes of today", "kind": "resource", "uri": "notes://today"}'"#
 
     InvalidUri "invalid-uri" Error
-    "A URI starts with a scheme; clients refuse, or resolve against something else, what does not."
+    "A URI begins with a scheme. Without one, clients refuse it or resolve it against another URI."
     bad r#"echo '{"description": "Notes of today", "kind": "resource", "uri": "today"}'"#
     good r#"echo '{"description": "Notes of today", "kind": "resource", "uri": "notes://today"}'"#
 
     UnnormalizedUri "unnormalized-uri" Warning
-    "Clients parse the URIs of a list and send them back with scheme and host in small letters and other letters than ASCII encoded, so a URI is listed and compared in that form."
+    "Clients parse the URIs of a list and send them back with scheme and host in lower case and non-ASCII letters encoded, so a URI is listed and compared in that form."
     bad r#"echo '{"description": "How large it is", "kind": "resource", "uri": "Notes://größe"}'"#
     good r#"echo '{"description": "How large it is", "kind": "resource", "uri": "notes://size"}'"#
 
     UndeclaredVariable "undeclared-variable" Error
-    "The variables of a URI template are passed as options, so each must be one."
+    "The variables of a URI template are passed as options, so each must be declared as one."
     bad r#"echo '{"description": "Notes of a day", "kind": "resource", "uri_template": "notes://{day}"}'"#
     good r#"echo '{"description": "Notes of a day", "kind": "resource", "uri_template": "notes://{day}"}'
 echo '{"day": {"required": true, "value_type": "string"}}' >&2"#
 
     UnfillableOption "unfillable-option" Error
-    "Prompts and resources are given texts at most, and a resource only what is in its URI: if a required option can't be among that, every call fails."
+    "Prompts and resources get only text, and a resource only the variables of its URI. If a required option cannot be passed that way, every call fails."
     bad r#"echo '{"description": "Notes of a day", "kind": "resource", "uri": "notes://today"}'
 echo '{"day": {"required": true, "value_type": "string"}}' >&2"#
     good r#"echo '{"description": "Notes of a day", "kind": "resource", "uri_template": "notes://{day}"}'
 echo '{"day": {"required": true, "value_type": "string"}}' >&2"#
 
     UnknownCapability "unknown-capability" Error
-    "A client is asked for the capabilities that a script requires; one that does not exist has no client, and would keep nobody from calling."
+    "A call needs a client with the capabilities that the script requires. No client has an unknown capability, so every call would be refused."
     bad r#"echo '{"description": "Summarizes", "requires": ["sampeling"]}'"#
     good r#"echo '{"description": "Summarizes", "requires": ["sampling"]}'"#
 
     SourceNotUtf8 "source-not-utf8" Error
-    "Descriptions reach clients as UTF-8; bytes in another encoding would be other characters than the author wrote."
+    "Descriptions reach clients as UTF-8. Bytes in another encoding would become different characters than the author wrote."
     bad r#"printf 'DESCRIPTION "Gr\374\337e"' > greet.bas"#
     good r#"echo '{"description": "Grüße"}'"#
 
     SourceSyntax "source-syntax" Error in Basic
-    "A description that can only be read in part may mean something else than its author thinks, so none of it counts."
+    "A description that is readable only in part may differ from what its author meant, so none of it is used."
     bad r#"DESCRIPTION "Greet someone"
 PARAM name string"#
     good r#"DESCRIPTION "Greet someone"
 PARAM name AS string DESCRIPTION "Who""#
 
     SourceNotConstant "source-not-constant" Error in ScriptKit
-    "A file is read and not run to find out what it says of itself, so every value must stand there as it is."
+    "The description is read without running the file, so every value must be a literal."
     bad r#"schema = { input: { count: { type: "integer", max: limits.count } } }"#
     good r#"// Description: Counts
 schema = { input: { count: { type: "integer", max: 9, required: true, description: "How far" } } }"#
 
     SourceUnusableName "source-unusable-name" Warning in ScriptKit
-    "A tool is called by the ASCII letters and digits of its name; without any, the name of its file is taken."
+    "A tool is called by the ASCII letters and digits of its name; without any, the name of its file is used."
     bad r#"// Name: 計算
 // Description: Counts
 schema = { input: { count: { type: "integer", required: true, description: "How far" } } }"#
@@ -448,7 +448,7 @@ schema = { input: { count: { type: "integer", required: true, description: "How 
 schema = { input: { count: { type: "integer", required: true, description: "How far" } } }"#
 
     SourceDuplicateName "source-duplicate-name" Error in Scriptlets
-    "Of two tools in one file that have the same name, callers could reach only one."
+    "If two tools in one file have the same name, callers can reach only one of them."
     bad r#"## Greet
 ```sh
 echo hello
@@ -469,7 +469,7 @@ echo hi
 ```"#
 
     SourceMisplacedPlaceholder "source-misplaced-placeholder" Error in Scriptlets
-    "Values are passed as variables and never pasted into code, so a placeholder works only where a shell expands a variable."
+    "Values are passed as variables and never inserted into code, so a placeholder works only where a shell expands a variable."
     bad r#"## Greet
 ```sh
 echo 'hello {{name}}'
@@ -481,7 +481,7 @@ echo "hello {{name}}"
 ```"#
 
     SourceNotRun "source-not-run" Info in Scriptlets
-    "What pastes into a window or opens a program means nothing without a desktop, and a text is no program: such a scriptlet is passed over, and the others in the file are served."
+    "A scriptlet that pastes into a window or opens a program needs a desktop, and plain text is not a program. Such a scriptlet is passed over; the others in the file are served."
     bad r#"## Signature
 ```paste
 Kind regards
@@ -493,7 +493,7 @@ Kind regards
 ```"#
 
     SourceUnsupported "source-unsupported" Warning in Raycast
-    "What mcpd can't express is left unknown and never guessed, so callers are told less of the script than it says of itself."
+    "mcpd omits what it cannot express and never guesses, so clients see less than the script declares."
     bad r#"# @raycast.title Greet
 # @raycast.description Greets everybody
 # @raycast.currentDirectoryPath ~"#

@@ -35,19 +35,19 @@ pub struct UriTemplate {
 #[non_exhaustive]
 pub enum TemplateError {
     /// An unmatched brace.
-    #[error("a brace stands alone")]
+    #[error("unmatched brace")]
     Brace,
     /// Another expression of RFC 6570, or an invalid one.
     #[error("`{{{0}}}` is neither `{{name}}` nor `{{+name}}`")]
     Expression(String),
     /// A variable that occurs twice, and could get two values.
-    #[error("the variable `{0}` stands there twice")]
+    #[error("duplicate variable `{0}`")]
     Repeated(String),
     /// Two adjacent variables, with no text to separate them in a URI.
-    #[error("nothing stands between `{0}` and the variable before it")]
+    #[error("no text separates `{0}` from the variable before it")]
     Adjacent(String),
     /// More than 2048 characters.
-    #[error("it has more than {MAX_LENGTH} characters")]
+    #[error("longer than {MAX_LENGTH} characters")]
     TooLong,
 }
 
@@ -271,16 +271,16 @@ mod tests {
 
     #[test]
     fn irreversible_template_is_rejected() {
-        check_fault("x://{a", "a brace stands alone");
-        check_fault("x://a}", "a brace stands alone");
+        check_fault("x://{a", "unmatched brace");
+        check_fault("x://a}", "unmatched brace");
         check_fault("x://{}", "`{}` is neither `{name}` nor `{+name}`");
         check_fault("x://{?q}", "`{?q}` is neither `{name}` nor `{+name}`");
         check_fault("x://{a,b}", "`{a,b}` is neither `{name}` nor `{+name}`");
         check_fault("x://{a:3}", "`{a:3}` is neither `{name}` nor `{+name}`");
-        check_fault("x://{a}/{a}", "the variable `a` stands there twice");
+        check_fault("x://{a}/{a}", "duplicate variable `a`");
         check_fault(
             "x://{a}{b}",
-            "nothing stands between `b` and the variable before it",
+            "no text separates `b` from the variable before it",
         );
     }
 
@@ -300,7 +300,7 @@ mod tests {
             Some(vec![])
         );
         for long in [variables, text + "."] {
-            check_fault(&long, "it has more than 2048 characters");
+            check_fault(&long, "longer than 2048 characters");
         }
     }
 }

@@ -161,7 +161,7 @@ impl Access {
         let may_be_among =
             |calls: &CallPattern| calls.matches_tool(path) && calls.may_match_arguments(&texts);
         if self.deny.iter().any(may_be_among) {
-            return Err(denial_message(path, "these arguments are denied to you"));
+            return Err(denial_message(path, "a rule denies these arguments"));
         }
         let is_among = |calls: &CallPattern| {
             calls.matches_tool(path) && calls.first_mismatch(&texts).is_none()
@@ -174,7 +174,7 @@ impl Access {
             let mismatch = of_this
                 .filter_map(|calls| calls.first_mismatch(&texts))
                 .next();
-            let why = mismatch.map_or("you are not allowed to".to_owned(), |mismatch| {
+            let why = mismatch.map_or("you have no permission for it".to_owned(), |mismatch| {
                 mismatch.reason(&texts, spec)
             });
             return Err(denial_message(path, &why));
@@ -266,7 +266,7 @@ impl ArgumentPattern {
         let is = match texts.find(|text| !self.matches_text(text)) {
             None => "is missing".to_owned(),
             Some(_) if spec.is_some_and(|spec| is_secret(name, spec)) => {
-                "has another value".to_owned()
+                "has a different value".to_owned()
             }
             Some(text) => format!("is `{}`", excerpt(text, MAX_QUOTED_CHARS)),
         };
@@ -275,7 +275,7 @@ impl ArgumentPattern {
             .map(|pattern| format!("`{}`", pattern.as_str()));
         let allowed: Vec<_> = allowed.collect();
         format!(
-            "`{name}` {is}, and you may only give {}",
+            "`{name}` {is}, but only {} is allowed",
             allowed.join(" or ")
         )
     }
@@ -315,8 +315,9 @@ fn argument_texts<'n>(
             _ => [default, None],
         };
         for value in values.into_iter().flatten() {
-            let of_value =
-                comparable_texts(value).ok_or_else(|| format!("`{name}` can't be compared"))?;
+            let of_value = comparable_texts(value).ok_or_else(|| {
+                format!("the value of `{name}` cannot be compared with the rules")
+            })?;
             texts.entry(name).or_default().extend(of_value);
         }
     }
@@ -434,13 +435,13 @@ mod tests {
         let only = Access::default().allow_only([tests.argument("stage", "7").unwrap()]);
         check(&only, "deploy", r#"{"stage": "test-a/b"}"#, Ok(()));
         check(&only, "deploy", r#"{"stage": 7.0}"#, Ok(()));
-        let refused = "`deploy` was not called: `stage` is `production`, and you may only give `test-*` or `7`.";
+        let refused = "`deploy` was not called: `stage` is `production`, but only `test-*` or `7` is allowed.";
         check(&only, "deploy", r#"{"stage": "production"}"#, Err(refused));
         check(&only, "deploy", "{}", Err(refused));
         check(&only, "deploy", r#"{"stage": null}"#, Err(refused));
 
         let deny = Access::default().deny(calls("*").argument("count", "5").unwrap());
-        let refused = "`deploy` was not called: these arguments are denied to you.";
+        let refused = "`deploy` was not called: a rule denies these arguments.";
         for five in ["5", "5.0", "0.5e1", "\"5\""] {
             check(
                 &deny,
@@ -456,7 +457,7 @@ mod tests {
     #[test]
     fn number_in_a_string_is_judged_as_text_and_as_number() {
         let deny = Access::default().deny(calls("*").argument("count", "80*").unwrap());
-        let denied = "`deploy` was not called: these arguments are denied to you.";
+        let denied = "`deploy` was not called: a rule denies these arguments.";
         for eighty in ["80", "8e1", "\"8e1\"", "\"80\"", "\"80e-5\"", "\"8.0E+2\""] {
             let arguments = format!(r#"{{"count": {eighty}}}"#);
             check(&deny, "deploy", &arguments, Err(denied));
@@ -470,20 +471,20 @@ mod tests {
             "deploy",
             r#"{"count": "1e9"}"#,
             Err(
-                "`deploy` was not called: `count` is `1000000000`, and you may only give `*3` or `*20`.",
+                "`deploy` was not called: `count` is `1000000000`, but only `*3` or `*20` is allowed.",
             ),
         );
         check(
             &only,
             "deploy",
             r#"{"count": "12e1"}"#,
-            Err("`deploy` was not called: `count` is `12e1`, and you may only give `*3` or `*20`."),
+            Err("`deploy` was not called: `count` is `12e1`, but only `*3` or `*20` is allowed."),
         );
         check(
             &only,
             "deploy",
             r#"{"count": "1e99999"}"#,
-            Err("`deploy` was not called: `count` can't be compared."),
+            Err("the value of `deploy` was not called: `count` cannot be compared with the rules."),
         );
     }
 
@@ -516,7 +517,7 @@ mod tests {
             "deploy",
             r#"{"password": "hunter2"}"#,
             Err(
-                "`deploy` was not called: `password` has another value, and you may only give `test`.",
+                "`deploy` was not called: `password` has a different value, but only `test` is allowed.",
             ),
         );
     }
@@ -524,7 +525,7 @@ mod tests {
     #[test]
     fn duplicate_or_extra_members_hide_no_argument_from_rules() {
         let deny = Access::default().deny(calls("deploy").argument("stage", "prod*").unwrap());
-        let denied = "`deploy` was not called: these arguments are denied to you.";
+        let denied = "`deploy` was not called: a rule denies these arguments.";
         let (digits, nested) = ("9".repeat(400), ["[".repeat(127), "]".repeat(127)].concat());
         for other in ["1e999", &digits, &nested] {
             let arguments = |stage| format!(r#"{{"stage": "{stage}", "other": {other}}}"#);
@@ -549,11 +550,17 @@ mod tests {
             ),
             (
                 r#"{"stage": "test", "other": "\ud800"}"#,
-                "arguments: expected strict JSON, got half of a surrogate pair, which is no character",
+                "arguments: expected strict JSON, got an unpaired surrogate, which is not a character",
             ),
             ("[1]", "arguments: expected a JSON object, got an array"),
-            (r#"{"stage": [1e999]}"#, "`stage` can't be compared"),
-            (r#"{"stage": 1e99999}"#, "`stage` can't be compared"),
+            (
+                r#"{"stage": [1e999]}"#,
+                "the value of `stage` cannot be compared with the rules",
+            ),
+            (
+                r#"{"stage": 1e99999}"#,
+                "the value of `stage` cannot be compared with the rules",
+            ),
         ] {
             let refused = format!("`deploy` was not called: {why}.");
             check(&deny, "deploy", arguments, Err(&refused));
@@ -567,7 +574,7 @@ mod tests {
         let deny = Access::default()
             .deny(calls("*").argument("count", "12*").unwrap())
             .deny(calls("*").argument("list", r#"*"prod"*"#).unwrap());
-        let refused = "`deploy` was not called: these arguments are denied to you.";
+        let refused = "`deploy` was not called: a rule denies these arguments.";
         for arguments in [
             r#"{"count": 12}"#,
             r#"{"count": 0.12e2}"#,
@@ -579,7 +586,7 @@ mod tests {
         let only = calls("*").argument("count", "9007199254740993").unwrap();
         let only = Access::default().allow_only([only]);
         check(&only, "deploy", r#"{"count": 9007199254740993}"#, Ok(()));
-        let refused = "`deploy` was not called: `count` is `9007199254740992`, and you may only give `9007199254740993`.";
+        let refused = "`deploy` was not called: `count` is `9007199254740992`, but only `9007199254740993` is allowed.";
         check(
             &only,
             "deploy",

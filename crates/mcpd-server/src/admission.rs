@@ -62,7 +62,7 @@ pub(crate) async fn reserve_memory(
     let reservation = server.admission().contents.reserve(principal, bytes).await;
     reservation.map_err(|Exhausted| {
         server.metrics().count_refusal(Rejection::Busy);
-        quota::overload_error("too much is being read from this server at once")
+        quota::overload_error("the server's memory budget for reads is exhausted")
     })
 }
 

@@ -36,20 +36,20 @@ pub(crate) fn add_to(server: ServerBuilder) -> ServerBuilder {
         )
         .tool(
             "runs_list",
-            "Lists the runs in the background, the newest first, with their ids and how they are doing.",
+            "Lists the background runs, newest first, with their ids and states.",
             list,
         )
         .tool(
             "runs_status",
-            "Says how a run in the background is doing.",
+            "Reports the state of a background run.",
             status,
         )
         .tool(
             "runs_output",
-            "Gives the result of a run in the background that is over, or what it has printed so far.",
+            "Returns the result of a finished background run, or its output so far.",
             output,
         )
-        .tool("runs_stop", "Stops a run in the background.", stop)
+        .tool("runs_stop", "Stops a background run.", stop)
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -233,15 +233,15 @@ async fn output(named: RunArguments, context: CallContext) -> Result<CallToolRes
     let task = task.ok_or_else(|| unknown_run_message(&named.run))?;
     match task.task.status {
         TaskStatus::Completed => {
-            task_result(&task).ok_or_else(|| "The result can't be read.".to_owned())
+            task_result(&task).ok_or_else(|| "The stored result is unreadable.".to_owned())
         }
         TaskStatus::Failed => Err(task.error.map_or_else(String::new, describe_error)),
         TaskStatus::Cancelled => Err("The run was stopped.".to_owned()),
         TaskStatus::Working | TaskStatus::InputRequired => {
             let said = tasks.log_text(&named.run).unwrap_or_default();
             Ok(CallToolResult::text(match said.is_empty() {
-                true => "The run is not over, and has printed nothing so far.".to_owned(),
-                false => format!("The run is not over. So far it has printed:\n{said}"),
+                true => "The run is still going and has printed nothing so far.".to_owned(),
+                false => format!("The run is still going. Its output so far:\n{said}"),
             }))
         }
     }
@@ -252,7 +252,7 @@ async fn stop(named: RunArguments, context: CallContext) -> Result<&'static str,
     find_run(&tasks, &named.run, &context).await?;
     let stopped = tasks.cancel(&named.run, &context.request().principal).await;
     stopped.map_err(describe_error)?;
-    Ok("The run is told to stop, if it is not over.")
+    Ok("The run will stop, unless it has already ended.")
 }
 
 fn task_result(task: &DetailedTask) -> Option<CallToolResult> {
@@ -269,11 +269,11 @@ async fn find_run(tasks: &Tasks, id: &str, context: &CallContext) -> Result<RunS
 
 fn require_tasks(context: &CallContext) -> Result<Arc<Tasks>, String> {
     let tasks = context.server().tasks().cloned();
-    tasks.ok_or_else(|| "This server has no database to keep runs in.".to_owned())
+    tasks.ok_or_else(|| "This server has no database for background runs.".to_owned())
 }
 
 fn unknown_run_message(run: &str) -> String {
-    format!("There is no run `{run}`, or no longer; runs_list has those that there are.")
+    format!("There is no run `{run}`, or it has expired; runs_list lists the current runs.")
 }
 
 /// Formats an error as a sentence.

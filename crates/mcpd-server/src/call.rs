@@ -66,8 +66,7 @@ impl CallRejection {
 }
 
 /// Hint beside an argument that a tool does not declare.
-const UNKNOWN_ARGUMENT_HINT: &str = "(If the client adds such an argument to every call by itself, the operator can have it \
-                            left out: `[arguments] ignore` in mcpd.toml.)";
+const UNKNOWN_ARGUMENT_HINT: &str = "(If the client adds this argument to every call by itself, the operator can have it dropped with `[arguments] ignore` in mcpd.toml.)";
 
 /// Text of the arguments of a call; absent ones, and `null`, are an empty object.
 pub(crate) fn arguments_text(arguments: Option<&RawValue>) -> &str {
@@ -238,10 +237,10 @@ pub(crate) fn describe_not_run(subject: &str, error: &RunError) -> CallFailure {
             return CallFailure::Error(busy_error(subject, busy));
         }
         RunError::Start(StartError::Unenforceable { .. }) => format!(
-            "{subject} can't be run safely here: this system lacks something that confines it. The log says what."
+            "{subject} was not run: this system cannot enforce its sandbox. The server's log has the details."
         ),
         RunError::Start(StartError::ShuttingDown) => "The server is shutting down.".to_owned(),
-        _ => format!("{subject} could not be started. The log says why."),
+        _ => format!("{subject} could not be started. The reason is in the server's log."),
     })
 }
 
@@ -250,11 +249,11 @@ pub(crate) fn describe_not_run(subject: &str, error: &RunError) -> CallFailure {
 pub(crate) fn busy_error(subject: &str, busy: Busy) -> ErrorObject {
     let (reason, wait) = match busy {
         Busy::Script { waiting, wait } => {
-            let reason = format!("{subject} is busy: {waiting} calls of it are waiting already");
+            let reason = format!("{subject} is busy: {waiting} calls of it are already waiting");
             (reason, wait)
         }
         Busy::Server { waiting, wait } => {
-            let reason = format!("The server is busy: {waiting} calls are waiting already");
+            let reason = format!("The server is busy: {waiting} calls are already waiting");
             (reason, wait)
         }
     };

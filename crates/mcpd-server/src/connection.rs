@@ -392,7 +392,7 @@ impl Reply {
     /// Wraps the response to bytes that are not a message.
     pub(crate) fn refuse(error: &DecodeError) -> Self {
         if error.is_notification {
-            tracing::debug!("a notification is ignored: {error}");
+            tracing::debug!("notification ignored: {error}");
             return Self::Nothing;
         }
         Self::Ready(jsonrpc::error_response(error.id.as_ref(), &error.error).into())

@@ -87,7 +87,7 @@ impl Context {
         };
         self.needed_scope.record(scope);
         ErrorObject::invalid_params(format!(
-            "`{path}` takes the scope `{scope}`, which your token does not have"
+            "`{path}` requires the scope `{scope}`, which your token does not have"
         ))
     }
 
@@ -166,7 +166,7 @@ pub(crate) fn notify<N: NotificationMethod>(outbox: &Outbox, params: &N::Params)
     if !outbox.try_send(message) {
         tracing::debug!(
             method = N::NAME,
-            "a client does not keep up; a notification is dropped"
+            "notification dropped: the client does not read fast enough"
         );
     }
 }

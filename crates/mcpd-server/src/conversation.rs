@@ -64,12 +64,13 @@ impl Conversation {
     ) -> Result<Reply, ErrorObject> {
         if !self.session.version.has_batches() {
             return Err(ErrorObject::invalid_request(
-                "only revisions up to 2025-03-26 have batches; send one message at a time",
+                "batches exist only up to revision 2025-03-26; send one message at a time",
             ));
         }
         if elements.len() > MAX_BATCH {
-            let refused =
-                format!("a batch has {MAX_BATCH} messages at most; send the rest in another");
+            let refused = format!(
+                "a batch may have at most {MAX_BATCH} messages; send the rest in another batch"
+            );
             return Err(ErrorObject::invalid_request(refused));
         }
         let replies =
@@ -88,7 +89,7 @@ impl Conversation {
                 let answer = Params::read(request.params).and_then(|params| {
                     if params.meta.is_stateless() {
                         return Err(ErrorObject::invalid_request(
-                            "revisions from 2026-07-28 on have no batches; send one message at a time",
+                            "batches do not exist since revision 2026-07-28; send one message at a time",
                         ));
                     }
                     self.request(server, &request, &params, peer)

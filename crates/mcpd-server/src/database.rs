@@ -61,9 +61,9 @@ enum DatabaseErrorKind {
     Io(#[from] io::Error),
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    #[error("a newer mcpd has written it")]
+    #[error("it was written by a newer version of mcpd")]
     Newer,
-    #[error("it is the database of another program")]
+    #[error("it belongs to another program")]
     Foreign,
 }
 
@@ -223,7 +223,7 @@ fn put_aside(file: &Path) -> Result<(), DatabaseErrorKind> {
     tracing::warn!(
         file = %file.display(),
         aside = %aside.display(),
-        "the database can't be used: it is put aside and made anew"
+        "database is unusable; it was moved aside and a new one created"
     );
     fs::rename(file, &aside)?;
     for end in ["-wal", "-shm"] {

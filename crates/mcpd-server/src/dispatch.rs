@@ -148,7 +148,7 @@ pub(crate) fn unless_panicked<T>(
     // The panic hook has printed the message on stderr.
     handled.unwrap_or_else(|_| {
         Err(ErrorObject::internal_error(
-            "the request failed inside of the server",
+            "internal error: the request handler panicked",
         ))
     })
 }

@@ -58,12 +58,12 @@ impl Request {
     /// The fault of the request, of [`Category::Usage`].
     pub fn read(text: &str) -> Result<Self, Fault> {
         if !text.trim_start().starts_with('{') {
-            return Err(Fault::usage("the request is no JSON object"));
+            return Err(Fault::usage("the request is not a JSON object"));
         }
         let json: RequestJson = serde_json::from_str(text)
-            .map_err(|error| Fault::usage(format!("the request is not valid: {error}")))?;
+            .map_err(|error| Fault::usage(format!("invalid request: {error}")))?;
         let tool = || {
-            let missing = || Fault::usage(format!("`{}` needs a `tool`", json.action));
+            let missing = || Fault::usage(format!("`{}` requires `tool`", json.action));
             json.tool.clone().ok_or_else(missing)
         };
         match json.action.as_str() {
@@ -74,7 +74,7 @@ impl Request {
                 arguments: object(json.arguments)?,
             }),
             other => Err(Fault::usage(format!(
-                "there is no action `{}`; there are `list_tools`, `describe_tool` and `call_tool`",
+                "unknown action `{}`; known actions are `list_tools`, `describe_tool` and `call_tool`",
                 other.escape_debug()
             ))),
         }
@@ -87,7 +87,7 @@ fn object(arguments: Option<Box<RawValue>>) -> Result<Box<RawValue>, Fault> {
     if arguments.get().starts_with('{') {
         Ok(arguments)
     } else {
-        Err(Fault::usage("`arguments` is no JSON object"))
+        Err(Fault::usage("`arguments` is not a JSON object"))
     }
 }
 
@@ -287,15 +287,15 @@ mod tests {
 
     #[test]
     fn request_that_is_not_an_object_is_refused() {
-        check("", "the request is no JSON object");
+        check("", "the request is not a JSON object");
         check(
             "[\"list_tools\", null, null]",
-            "the request is no JSON object",
+            "the request is not a JSON object",
         );
         for arguments in ["[]", "\"{}\"", "1", "true"] {
             check(
                 &format!(r#"{{"action": "call_tool", "tool": "a", "arguments": {arguments}}}"#),
-                "`arguments` is no JSON object",
+                "`arguments` is not a JSON object",
             );
         }
     }
@@ -304,12 +304,12 @@ mod tests {
     fn incomplete_request_names_the_missing_field() {
         check(
             "{}",
-            "the request is not valid: missing field `action` at line 1 column 2",
+            "invalid request: missing field `action` at line 1 column 2",
         );
-        check(r#"{"action": "call_tool"}"#, "`call_tool` needs a `tool`");
+        check(r#"{"action": "call_tool"}"#, "`call_tool` requires `tool`");
         check(
             r#"{"action": "tools/list"}"#,
-            "there is no action `tools/list`; there are `list_tools`, `describe_tool` and `call_tool`",
+            "unknown action `tools/list`; known actions are `list_tools`, `describe_tool` and `call_tool`",
         );
     }
 

@@ -38,7 +38,7 @@ pub enum Error {
     #[error("start the executor")]
     Executor(#[source] io::Error),
     /// The system provides no randomness for a key.
-    #[error("make a key: {0}")]
+    #[error("create a key: {0}")]
     Randomness(String),
     /// The server's certificate or key for TLS is unusable.
     #[cfg(feature = "tls")]

@@ -132,7 +132,7 @@ where
         input = ask_client(session, context, questions).await?;
     }
     Err(CallFailure::NoResult(format!(
-        "the script asked more than {MAX_ROUNDS} times"
+        "the script asked for input more than {MAX_ROUNDS} times"
     )))
 }
 
@@ -170,12 +170,12 @@ pub(crate) fn check_response(
         (
             InputMethod::ElicitationCreate,
             is::<ElicitResult> as fn(&RawValue) -> bool,
-            "an `action` that is `accept`, `decline` or `cancel`, with an object as `content` if any",
+            "an `action` that is `accept`, `decline` or `cancel`, with an object as optional `content`",
         ),
         (
             InputMethod::RootsList,
             is::<RootsResult>,
-            "`roots` with a `uri` each",
+            "`roots`, each with a `uri`",
         ),
         (
             InputMethod::SamplingCreateMessage,
@@ -294,8 +294,8 @@ pub(crate) fn message_without_capabilities(error: ErrorObject) -> Cow<'static, s
     let data = error.data.as_deref().map(RawValue::get);
     let data: Value = serde_json::from_str(data.unwrap_or_default()).unwrap_or_default();
     Cow::Borrowed(match data["requiredCapabilities"]["extensions"].is_null() {
-        true => "the tool asks something, which nobody can answer here",
-        false => "the tool runs in the background only",
+        true => "the tool asks for input, which this caller cannot give",
+        false => "the tool runs only as a task",
     })
 }
 
@@ -320,7 +320,7 @@ async fn ask_client(
         let request = match session.version.has_rich_forms() {
             true => request,
             false => request.with_plain_form().ok_or_else(|| {
-                let reason = "the client does not support questions with several choices";
+                let reason = "the client does not support multiple-choice questions";
                 CallFailure::NoResult(reason.to_owned())
             })?,
         };

@@ -82,10 +82,10 @@ pub struct Interpreter {
 #[non_exhaustive]
 pub enum MissingInterpreter {
     /// No program is configured for them.
-    #[error("nothing is known to run {}", ExtensionFiles(.0))]
+    #[error("no interpreter is known for {}", ExtensionFiles(.0))]
     Unknown(String),
     /// None of the configured programs is installed.
-    #[error("nothing to run `.{extension}` files is installed: {}", TriedPrograms(.tried))]
+    #[error("no interpreter for `.{extension}` files is installed: {}", TriedPrograms(.tried))]
     #[non_exhaustive]
     NotInstalled {
         /// Extension of the files.
@@ -317,10 +317,10 @@ impl MissingInterpreter {
                 "make it executable with `chmod +x`".to_owned()
             }
             Self::Unknown(extension) => format!(
-                "make it executable with `chmod +x`, or say in mcpd.toml what runs it: `[interpreter]`, `{extension} = [\"/path/to/program\"]`"
+                "make it executable with `chmod +x`, or set its interpreter in mcpd.toml: `[interpreter]`, `{extension} = [\"/path/to/program\"]`"
             ),
             Self::NotInstalled { extension, .. } => format!(
-                "install one, or say in mcpd.toml what runs it: `[interpreter]`, `{extension} = [\"/path/to/program\"]`"
+                "install one, or set the interpreter in mcpd.toml: `[interpreter]`, `{extension} = [\"/path/to/program\"]`"
             ),
         }
     }
@@ -330,7 +330,7 @@ impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`", self.program.display())?;
         match self.at_least {
-            Some((major, minor)) => write!(f, " from {major}.{minor} on"),
+            Some((major, minor)) => write!(f, " {major}.{minor} or later"),
             None => Ok(()),
         }
     }
@@ -354,8 +354,8 @@ struct TriedPrograms<'a>(&'a [String]);
 impl fmt::Display for TriedPrograms<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            [one] => write!(f, "there is no {one}"),
-            several => write!(f, "there is none of {}", several.join(", ")),
+            [one] => write!(f, "{one} not found"),
+            several => write!(f, "none of {} found", several.join(", ")),
         }
     }
 }
@@ -420,7 +420,7 @@ mod tests {
             let missing = find_typescript(old).await.unwrap_err();
             assert_eq!(
                 missing,
-                "nothing to run `.ts` files is installed: there is none of `/node` from 22.18 on, `no-such-program`"
+                "no interpreter for `.ts` files is installed: none of `/node` 22.18 or later, `no-such-program` found"
             );
         }
     }
@@ -433,11 +433,14 @@ mod tests {
         assert!(found.program.ends_with("cat") && found.program.is_absolute());
         assert_eq!(found.args, ["-n"]);
         let missing = interpreters.find("xyz", &executor).await.unwrap_err();
-        assert_eq!(missing.to_string(), "nothing is known to run `.xyz` files");
+        assert_eq!(
+            missing.to_string(),
+            "no interpreter is known for `.xyz` files"
+        );
         let missing = interpreters.find("", &executor).await.unwrap_err();
         assert_eq!(
             missing.to_string(),
-            "nothing is known to run files without an extension"
+            "no interpreter is known for files without an extension"
         );
     }
 }

@@ -87,7 +87,7 @@ impl Metrics {
         let metrics = Self {
             operations: histograms(
                 "mcp_server_operation_duration_seconds",
-                "How long requests took, from their arrival to their answer.",
+                "Duration of requests, from arrival to response.",
                 &[
                     "mcp_method_name",
                     "gen_ai_tool_name",
@@ -97,31 +97,31 @@ impl Metrics {
             ),
             session_durations: histograms(
                 "mcp_server_session_duration_seconds",
-                "How long sessions over HTTP were open.",
+                "Duration of HTTP sessions.",
                 &[],
             )
             .with_label_values::<&str>(&[]),
-            sessions: gauge("mcpd_sessions", "Sessions that are open over HTTP."),
-            connections: gauge("mcpd_connections", "Connections that are open over HTTP."),
+            sessions: gauge("mcpd_sessions", "Open HTTP sessions."),
+            connections: gauge("mcpd_connections", "Open HTTP connections."),
             outcomes: counters(
                 "mcpd_run_outcomes_total",
-                "Runs of scripts and commands that are over, by how they ended.",
+                "Finished runs of scripts and commands, by ending.",
                 "ending",
             ),
             refusals: counters(
                 "mcpd_refusals_total",
-                "Requests and calls that were refused before anything was done, by the reason.",
+                "Requests and calls refused before any work, by reason.",
                 "reason",
             ),
             names: Mutex::default(),
             scraped: Scraped {
-                runs: gauge("mcpd_runs_in_flight", "Processes that are running."),
-                queued: gauge("mcpd_runs_queued", "Runs that are waiting for their turn."),
-                tools: gauge("mcpd_catalog_tools", "Tools that are served."),
+                runs: gauge("mcpd_runs_in_flight", "Running processes."),
+                queued: gauge("mcpd_runs_queued", "Runs waiting in the queue."),
+                tools: gauge("mcpd_catalog_tools", "Served tools."),
                 faulty: gauge("mcpd_catalog_faulty_scripts", "Scripts with faults."),
                 audit_failures: IntCounter::new(
                     "mcpd_audit_failures_total",
-                    "Calls that are not in the audit log because they could not be recorded.",
+                    "Calls missing in the audit log because they could not be recorded.",
                 )
                 .expect(VALID_METRICS),
                 known_failures: AtomicU64::new(0),
@@ -133,7 +133,7 @@ impl Metrics {
     }
 
     fn register(&self) {
-        let version = Opts::new("mcpd_build_info", "Which mcpd this is.")
+        let version = Opts::new("mcpd_build_info", "Version of mcpd.")
             .const_label("version", env!("CARGO_PKG_VERSION"));
         let build = IntGauge::with_opts(version).expect(VALID_METRICS);
         build.set(1);

@@ -176,7 +176,9 @@ impl<T: Serialize> IntoToolResult for Json<T> {
                 result.structured_content = Some(value);
                 result
             }
-            Err(error) => CallToolResult::error(format!("the result has no JSON form: {error}")),
+            Err(error) => {
+                CallToolResult::error(format!("the result cannot be encoded as JSON: {error}"))
+            }
         }
     }
 }

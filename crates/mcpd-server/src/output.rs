@@ -80,7 +80,7 @@ async fn interpret<R: Send + 'static>(
     tokio::task::spawn_blocking(move || read(&script, &outcome))
         .await
         .unwrap_or_else(|error| {
-            tracing::error!(%error, "failed to read an output");
+            tracing::error!(%error, "failed to process the output of a script");
             RunResult::Refused(ErrorObject::internal_error("the result could not be read"))
         })
 }
@@ -135,11 +135,11 @@ fn check_output_schema(
         let content = result
             .structured_content
             .as_ref()
-            .ok_or_else(|| OutputError::new("its `output_schema` demands `structuredContent`"))?;
+            .ok_or_else(|| OutputError::new("its `output_schema` requires `structuredContent`"))?;
         let content = serde_json::from_str(content.get())
             .map_err(|error| OutputError::new(format!("`structuredContent`: {error}")))?;
         schema.check(&content).map_err(|faults| {
-            OutputError::new(format!("it does not fit the `output_schema`: {faults}"))
+            OutputError::new(format!("it does not match the `output_schema`: {faults}"))
         })?;
     }
     Ok(run_result)
@@ -239,7 +239,7 @@ fn or_error<R>(
 
 /// Describes an invalid output to its reader, and logs it for the operator.
 fn describe_invalid(script: &Script, fault: &OutputError) -> String {
-    tracing::warn!(script = %script.path, "the output is not valid: {fault}");
+    tracing::warn!(script = %script.path, "invalid output: {fault}");
     format!(
         "The output of the script `{}` is not valid: {fault}",
         script.path

@@ -70,10 +70,10 @@ pub(crate) fn regain(path: &Path, rights: u32) -> Option<Regained> {
     set_mode(path, mode | rights)
         .inspect_err(|error| {
             let path = path.display();
-            tracing::error!(%path, "the server has lost its rights to a file of its own, and failed to regain them: {error}");
+            tracing::error!(%path, "the server has lost access to one of its own files and failed to restore the mode: {error}");
         })
         .ok()?;
-    tracing::warn!(path = %path.display(), "the mode of a file of the server's own was {mode:04o}: a script may have changed it; the server has its rights again");
+    tracing::warn!(path = %path.display(), "the mode of one of the server's own files was {mode:04o}, perhaps changed by a script; the mode was restored");
     Some(Regained {
         path: path.to_owned(),
         mode,

@@ -68,7 +68,7 @@ pub(crate) fn check(
     let members = match members(arguments) {
         Ok(members) => members,
         Err(fault) if arguments.is_some_and(|raw| raw.get().starts_with('{')) => {
-            let reason = format!("no header can be compared with the arguments: {fault}");
+            let reason = format!("the headers cannot be compared with the arguments: {fault}");
             return Err(ErrorObject::header_mismatch(reason));
         }
         // Arguments that are not an object fail later, with a text for the model.
@@ -93,8 +93,8 @@ impl HeaderParameter {
             (None, None) => Ok(()),
             (Some(argument), Some(header)) if agree(argument, &header) => Ok(()),
             (Some(_), Some(_)) => Err(self.mismatch("differs from")),
-            (Some(_), None) => Err(self.mismatch("is missing beside")),
-            (None, Some(_)) => Err(self.mismatch("is there without")),
+            (Some(_), None) => Err(self.mismatch("is missing, but required by")),
+            (None, Some(_)) => Err(self.mismatch("is present without")),
         }
     }
 

@@ -365,7 +365,7 @@ struct RuleSettings {
 
 /// Invalid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("read the pattern `{pattern}`: {reason}")]
+#[error("parse the pattern `{pattern}`: {reason}")]
 pub struct PatternError {
     pattern: String,
     reason: String,
@@ -467,7 +467,7 @@ impl Rule {
             if settings.redact != Some(false) {
                 tracing::warn!(
                     tools = pattern.as_str(),
-                    "the value of `{name}` is too short to be redacted: a script that prints it gives it away"
+                    "secret `{name}` is too short to be redacted; a script that prints it discloses it"
                 );
             }
         }

@@ -82,7 +82,9 @@ impl Questions {
         let id = {
             let mut open = lock(&self.open);
             if open.is_over {
-                return Err(Unanswered::NotAsked("the client has begun another session"));
+                return Err(Unanswered::NotAsked(
+                    "the client has started another session",
+                ));
             }
             open.last_id += 1;
             let id = RequestId::from(open.last_id);
@@ -99,9 +101,9 @@ impl Questions {
             Some(params) => jsonrpc::request(&question.id, method, params),
             None => jsonrpc::request(&question.id, method, &JsonObject::new()),
         }
-        .map_err(|_| Unanswered::NotAsked("it could not be encoded"))?;
+        .map_err(|_| Unanswered::NotAsked("the request could not be encoded"))?;
         jsonrpc::replace_nul(&mut message);
-        let gone = || Unanswered::NotAsked("the client does not listen");
+        let gone = || Unanswered::NotAsked("the client is disconnected");
         outbox.send(message.into()).await.map_err(|_| gone())?;
         match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
             Ok(answer) => answer.map_err(|_| gone())?.map_err(Unanswered::Declined),

@@ -82,7 +82,7 @@ pub(crate) enum RunError {
     #[error(transparent)]
     Busy(Busy),
     /// The output could not be searched for secrets, and is withheld.
-    #[error("take the secrets out of an output: {0}")]
+    #[error("redact secrets in an output: {0}")]
     Redaction(JoinError),
     /// The input files could not be written.
     #[error("write the files of a run: {0}")]
@@ -261,10 +261,10 @@ fn report_leftovers(path: &ScriptPath, outcome: &Outcome) {
     match outcome.enforced.level {
         _ if processes == 0 => {}
         Level::None => {
-            tracing::warn!(script = %path, processes, "the script has ended, and processes it has started go on");
+            tracing::warn!(script = %path, processes, "the script has ended, but processes that it started are still running");
         }
         _ => {
-            tracing::info!(script = %path, processes, "processes that the script has left behind were ended");
+            tracing::info!(script = %path, processes, "processes left behind by the script were killed");
         }
     }
 }
@@ -319,7 +319,7 @@ impl MissingEnforcement {
         for missing in &enforced.missing {
             // One mechanism may lack several things.
             if sync::lock(&self.0).insert(missing.to_string()) {
-                tracing::warn!(level = %enforced.level, "scripts are confined less than they should be: {missing}");
+                tracing::warn!(level = %enforced.level, "sandbox of scripts is incomplete: {missing}");
             }
         }
     }
@@ -331,8 +331,7 @@ impl MissingEnforcement {
         for missing in missing {
             if sync::lock(&self.0).insert(missing.to_string()) {
                 tracing::warn!(
-                    "scripts are asked for `--help` less confined than they should be: {missing}; \
-                     `[probe]` with `require = true` asks none"
+                    "sandbox of `--help` is incomplete: {missing}; to run no script with `--help` then, set `require = true` in `[probe]`"
                 );
             }
         }

@@ -96,9 +96,9 @@ struct CallOrigin {
 /// Rejection of a call because a queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Busy {
-    #[error("run a script: {waiting} calls of it are waiting already")]
+    #[error("run a script: {waiting} calls of it are already waiting")]
     Script { waiting: usize, wait: Duration },
-    #[error("run a script: {waiting} calls are waiting already")]
+    #[error("run a script: {waiting} calls are already waiting")]
     Server { waiting: usize, wait: Duration },
 }
 

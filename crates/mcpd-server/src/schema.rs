@@ -34,7 +34,7 @@ const MAX_VALUE: usize = 80;
 const MAX_MESSAGE: usize = 400;
 
 /// Fault of a value whose check would take too long.
-const TOO_MUCH: &str = "too large or too deep to be checked against the schema";
+const TOO_MUCH: &str = "too large or too deeply nested to be checked against the schema";
 
 /// Compiled schema.
 #[derive(Debug)]
@@ -171,9 +171,7 @@ fn check_size(schema: &Value) -> Result<(), String> {
     let mut objects = 0;
     let is_shallow = measure(schema, MAX_DEPTH, &mut objects);
     if !is_shallow {
-        Err(format!(
-            "more than {MAX_DEPTH} arrays and objects inside each other"
-        ))
+        Err(format!("nested more than {MAX_DEPTH} levels deep"))
     } else if objects > MAX_OBJECTS {
         Err(format!("{objects} objects, more than {MAX_OBJECTS}"))
     } else if schema.to_string().len() > MAX_BYTES {

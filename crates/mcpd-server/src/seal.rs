@@ -117,7 +117,7 @@ impl Seal {
     ) -> Result<Box<RawValue>, ErrorObject> {
         let refused = || {
             ErrorObject::invalid_params(
-                "`requestState` is not valid for this request; start again without it",
+                "`requestState` is not valid for this request; start over without it",
             )
         };
         let bytes = URL_SAFE_NO_PAD.decode(state).map_err(|_| refused())?;

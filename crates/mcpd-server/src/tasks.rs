@@ -190,7 +190,7 @@ impl Tasks {
         {
             Ok(created) => Ok(created.task),
             Err(_) => Err(ErrorObject::internal_error(
-                "there are too many runs in the background, or they can't be written down",
+                "too many background runs, or they cannot be stored",
             )),
         }
     }
@@ -219,9 +219,9 @@ impl Tasks {
                 Err(refused) => drop(sender.send(Err(refused))),
             }
         });
-        begun
-            .await
-            .map_err(|_| ErrorObject::internal_error("the request failed inside of the server"))
+        begun.await.map_err(|_| {
+            ErrorObject::internal_error("internal error: the request handler panicked")
+        })
     }
 
     /// Returns all details of the task `id`, if it is the principal's.
@@ -372,7 +372,9 @@ async fn poll_requests(tasks: Arc<Tasks>) {
             Ok(requests) => requests
                 .into_iter()
                 .for_each(|(id, request)| tasks.carry_out(&id, request)),
-            Err(error) => tracing::warn!("failed to read what is wanted of tasks: {error}"),
+            Err(error) => tracing::warn!(
+                "failed to read pending requests of tasks from the database: {error}"
+            ),
         }
     }
 }
@@ -445,7 +447,7 @@ pub(crate) fn is_supported_by(context: &Context) -> bool {
 
 /// Error about a task that does not exist or is another principal's.
 pub(crate) fn unknown_task_error() -> ErrorObject {
-    ErrorObject::invalid_params("there is no such task, or its time has come")
+    ErrorObject::invalid_params("the task does not exist or has expired")
 }
 
 /// Public fields of a task in every response.
@@ -471,6 +473,8 @@ fn parse_detail<'a, T: Deserialize<'a>>(detail: &'a RawValue) -> Result<T, Error
 }
 
 fn database_error(error: &dyn std::error::Error) -> ErrorObject {
-    tracing::error!("failed to use the database of tasks: {error}");
-    ErrorObject::internal_error("the tasks can't be read or written now; the server's log says why")
+    tracing::error!("failed to access the database of tasks: {error}");
+    ErrorObject::internal_error(
+        "tasks cannot be read or written at the moment; the reason is in the server's log",
+    )
 }

@@ -67,7 +67,7 @@ impl Transport {
             Self::Http => Ok(()),
             #[cfg(feature = "http")]
             Self::HttpSse => Err(ErrorObject::invalid_request(
-                "revisions from 2026-07-28 on are not spoken here; post to /mcp",
+                "this path does not serve revisions since 2026-07-28; post to /mcp",
             )),
         }
     }

@@ -427,7 +427,7 @@ async fn health_reports_whether_calls_are_recorded() {
             }
         };
         let failing = tokio::time::timeout(HANG_TIMEOUT, failing).await;
-        failing.expect("it can't be recorded");
+        failing.expect("it cannot be recorded");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let (server, options) = (
@@ -722,7 +722,7 @@ async fn required_record_that_fails_prevents_the_run() {
         let answer = fixture.ask(method, params).await;
         assert_eq!(answer["error"]["code"], -32603, "{answer}");
         let message = answer["error"]["message"].as_str().expect("a text");
-        assert!(message.contains("can't be recorded"), "{message}");
+        assert!(message.contains("cannot be recorded"), "{message}");
     }
     assert!(!fixture.root.path().join("scripts/ran").exists());
     assert!(fixture.audit.is_failing());

@@ -733,7 +733,7 @@ exec sleep 60
     // One of them is answered, in any order, and the others wait for their scripts.
     let answers = calls
         .iter_mut()
-        .map(|call| Box::pin(read_until(call, "at once")));
+        .map(|call| Box::pin(read_until(call, "exhausted")));
     let (told, _, _) = futures_util::future::select_all(answers).await;
     assert!(
         told.starts_with("HTTP/1.1 429") && told.contains("retry-after: "),
@@ -801,7 +801,7 @@ async fn kept_client_metadata_is_bounded() {
         ))
     };
     check(&initialize(8000), r#""result":{"#).await;
-    let refusal = "`capabilities` and `clientInfo` have 16384 bytes at most";
+    let refusal = "`capabilities` and `clientInfo` may have at most 16384 bytes";
     check(&initialize(8192), refusal).await;
 
     let subscribe = |uri: &str| {
@@ -818,7 +818,7 @@ async fn kept_client_metadata_is_bounded() {
     let long = format!("file:///{}", "a".repeat(8184));
     check(&subscribe(&long), r#""result":{}"#).await;
     let too_long = format!("{long}a");
-    let refusal = "has 8192 bytes at most";
+    let refusal = "may have at most 8192 bytes";
     check(&subscribe(&too_long), refusal).await;
     check(&listen(&too_long), refusal).await;
 }

@@ -354,7 +354,7 @@ async fn failing_state_is_an_error_with_the_exit_code() {
     let answer = served.request(&read).await;
     assert_eq!(
         answer["error"]["message"],
-        "the state of `closed` can't be read: `--state` failed with exit code 3 (forbidden). The end of its stderr:\nwhy"
+        "failed to read the state of `closed`: `--state` failed with exit code 3 (forbidden). The end of its stderr:\nwhy"
     );
 }
 

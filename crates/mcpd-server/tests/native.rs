@@ -113,7 +113,7 @@ async fn invalid_native_resource_prevents_the_start() {
         (
             "state",
             "state",
-            "serve the resource `state`: a URI begins with a scheme",
+            "serve the resource `state`: a URI must begin with a scheme",
         ),
         (
             "kit://state",

@@ -123,7 +123,7 @@ async fn probed_script_without_interpreter_is_a_fault() {
     assert_eq!(no_interpreter.1, "help-not-started");
     let file = root.path().join("no-interpreter");
     let expected = format!(
-        "failed to start `{}`: its interpreter `no-such-interpreter` can't be executed; install it or mend the `#!` line",
+        "failed to start `{}`: its interpreter `no-such-interpreter` cannot be executed; install it or fix the `#!` line",
         file.display()
     );
     assert_eq!(no_interpreter.2, expected);

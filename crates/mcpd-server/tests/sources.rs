@@ -251,7 +251,7 @@ async fn script_takes_precedence_over_a_remote_tool() {
     assert_eq!(catalog.tools()[0].source(), None);
     let message = &catalog.conflicts()[0].message;
     assert!(
-        message.starts_with("`script` (the puppet) is hidden by `script` ("),
+        message.starts_with("`script` (the puppet) is not served: `script` ("),
         "{message}"
     );
 }
@@ -292,15 +292,15 @@ async fn unservable_entry_is_a_fault_and_the_rest_is_served() {
     .await;
     assert_eq!(served.names().await, ["far/four", "script"]);
     let faults = served.server.catalog().offers()[0].faults().to_vec();
-    let no_object = r#"its input schema does not say `"type": "object"`"#;
+    let no_object = r#"its input schema lacks `"type": "object"`"#;
     assert_eq!(
         faults,
         [
-            "has the tool `far/../one`, which can't be served: the path has the segment `..`"
+            "has the tool `far/../one`, which cannot be served: the path has the segment `..`"
                 .to_owned(),
-            format!("has the tool `far/two`, which can't be served: {no_object}"),
-            format!("has the tool `far/three`, which can't be served: {no_object}"),
-            "has the tool `far/five`, which can't be served: its `x-mcp-header`: only a `string`, `integer` or `boolean` can be repeated in a header".to_owned(),
+            format!("has the tool `far/two`, which cannot be served: {no_object}"),
+            format!("has the tool `far/three`, which cannot be served: {no_object}"),
+            "has the tool `far/five`, which cannot be served: its `x-mcp-header`: only a `string`, `integer` or `boolean` can be repeated in a header".to_owned(),
         ]
     );
 }
@@ -682,7 +682,7 @@ async fn silent_source_delays_the_first_list_by_seconds_only() {
     let publisher = publisher.await.expect("started");
     server.catalog_ready().await;
     assert_eq!(began.elapsed().as_secs(), FIRST_WAIT.as_secs());
-    let silent = ["has not said within 5 s what it has"];
+    let silent = ["has not listed its tools within 5 s"];
     assert_eq!(server.catalog().offers()[0].faults(), silent);
     drop(publisher);
 }

@@ -69,7 +69,7 @@ impl Client {
         self.input = None;
         let ended = tokio::time::timeout(HANG_TIMEOUT, self.serving)
             .await
-            .expect("the server ends");
+            .expect("the server is shutting down");
         ended.expect("no panic").expect("no error");
         self.server
     }
@@ -192,7 +192,7 @@ async fn end_of_input_ends_runs_and_answers_their_calls() {
     assert_eq!(answer["id"], 1);
     let told = answer["error"]["message"].as_str();
     assert!(
-        told.is_some_and(|told| told.contains("the input has ended")),
+        told.is_some_and(|told| told.contains("the input ended")),
         "{answer}"
     );
     let server = client.finish().await;
@@ -252,7 +252,7 @@ async fn stop_waits_while_requests_linger() {
     stop.cancel();
     let answer = client.receive();
     let told = answer["error"]["message"].as_str();
-    assert!(told.is_some_and(|told| told.contains("the input has ended")));
+    assert!(told.is_some_and(|told| told.contains("the input ended")));
     client.finish().await;
 }
 
@@ -375,7 +375,7 @@ async fn serve_in_vain(fault: ErrorKind) -> Result<(), Error> {
     let served = stdio::serve(&server, input, Broken(fault), Options::default());
     let served = tokio::time::timeout(HANG_TIMEOUT, served).await;
     server.shutdown().await;
-    served.expect("the server ends")
+    served.expect("the server is shutting down")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -411,7 +411,7 @@ async fn client_that_stops_reading_is_disconnected() {
     });
     let ended = tokio::time::timeout(HANG_TIMEOUT, serving)
         .await
-        .expect("the server ends");
+        .expect("the server is shutting down");
     ended.expect("no panic").expect("no error");
 }
 

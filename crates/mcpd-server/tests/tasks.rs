@@ -349,7 +349,7 @@ async fn input_rounds_of_a_task_are_bounded() {
     let client = place.serve().await;
     let id = client.begin("restless", json!({})).await;
     let task = client.until(&id, "failed").await;
-    let message = "the tool asked more than 32 times";
+    let message = "the tool asked for input more than 32 times";
     assert_eq!(task["error"]["message"], message);
 }
 
@@ -416,7 +416,7 @@ async fn result_too_large_to_store_is_reported() {
     let task = client.until(&id, "completed").await;
     assert_eq!(task["result"]["isError"], true);
     let text = task["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("4194304 are kept at most"), "{text}");
+    assert!(text.contains("exceeds the limit of 4194304 bytes"), "{text}");
 }
 
 #[tokio::test]
@@ -463,7 +463,7 @@ async fn restart_keeps_finished_tasks_and_fails_lost_ones() {
     assert_eq!(second.get(&over).await["status"], "completed");
     let task = second.until(&lost, "failed").await;
     assert_eq!(task["error"]["code"], -32603);
-    let message = "the server stopped before the run was over";
+    let message = "the server stopped before the run ended";
     assert_eq!(task["error"]["message"], message);
 }
 
@@ -581,7 +581,7 @@ async fn background_tools_serve_clients_without_task_support() {
     let printed = timeout(HANG_TIMEOUT, printed)
         .await
         .expect("what it has printed");
-    assert!(printed.starts_with("The run is not over."), "{printed}");
+    assert!(printed.starts_with("The run is still going."), "{printed}");
     let status = client.old_json("runs_status", run.clone()).await;
     assert_eq!(status["status"], "working");
     assert_eq!(status["message"], "waiting");
@@ -597,7 +597,7 @@ async fn background_tools_serve_clients_without_task_support() {
 
     for tool in ["runs_status", "runs_output", "runs_stop"] {
         let unknown = client.old_call(tool, json!({"run": "x"})).await;
-        let expected = "There is no run `x`, or no longer; runs_list has those that there are.";
+        let expected = "There is no run `x`, or it has expired; runs_list lists the current runs.";
         assert_eq!(unknown, expected, "{tool}");
     }
     let unknown = client.old_call("runs_start", json!({"tool": "x"})).await;
@@ -617,7 +617,7 @@ async fn background_run_that_asks_fails() {
     let output = client
         .old_call("runs_output", json!({"run": started["run"]}))
         .await;
-    let expected = "It failed: the tool asks something, which nobody can answer here.";
+    let expected = "It failed: the tool asks for input, which this caller cannot give.";
     assert_eq!(output, expected);
 }
 

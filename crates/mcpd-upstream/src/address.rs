@@ -22,10 +22,10 @@ pub enum AddressError {
 impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Url(url) => write!(f, "use the URL `{url}`: expected one of `http` or `https`"),
-            Self::HeaderName(name) => write!(f, "use the header `{name}`: that is no name of one"),
+            Self::Url(url) => write!(f, "use the URL `{url}`: expected an `http` or `https` URL"),
+            Self::HeaderName(name) => write!(f, "use the header `{name}`: invalid header name"),
             Self::HeaderValue(name) => {
-                write!(f, "use the header `{name}`: no header can have its value")
+                write!(f, "use the header `{name}`: invalid header value")
             }
         }
     }

@@ -53,7 +53,7 @@ async fn try_tool(
     // A call with a rounded number would be about something else, so it is refused.
     if let Some(integer) = too_long_integer(arguments.get()) {
         let integer = excerpt(integer, MAX_EXCERPT);
-        let why = format!("the integer `{integer}` has more than 64 bits, and would be rounded");
+        let why = format!("the integer `{integer}` has more than 64 bits and would be rounded");
         return Err(invalid(&why));
     }
     let arguments: JsonObject =
@@ -75,7 +75,7 @@ pub(crate) fn leave_out_null(link: &Link, result: &mut CallToolResult) {
     let is_null = |structured: &mut Box<RawValue>| structured.get() == "null";
     if result.structured_content.take_if(is_null).is_some() {
         link.remarks()
-            .add("gives `structuredContent` that is `null`: it is left out");
+            .add("sends `structuredContent` that is `null`; it is dropped");
     }
 }
 
@@ -170,7 +170,7 @@ fn convert<T: DeserializeOwned>(link: &Link, result: &impl Serialize) -> Result<
 fn no_result(link: &Link, answer: &ServerResult) -> Failure {
     match answer {
         ServerResult::InputRequiredResult(_) => link.input_required(),
-        _ => link.invalid_answer("it answers another question"),
+        _ => link.invalid_answer("it is the response to another request"),
     }
 }
 

@@ -106,7 +106,9 @@ pub(crate) async fn connect(
             }
             Ok(connection)
         }
-        Ok(Err(ConnectFault::Older)) => Err("speaks no revision that is known here".to_owned()),
+        Ok(Err(ConnectFault::Older)) => {
+            Err("supports no protocol revision that mcpd supports".to_owned())
+        }
         Ok(Err(ConnectFault::Ungreeted(fault) | ConnectFault::Unreachable(fault))) => Err(fault),
         Err(_) => {
             // A program confused by the first message may never answer another.
@@ -114,7 +116,7 @@ pub(crate) async fn connect(
                 Greeting::Discover if upstream.is_program() => Greeting::Initialize,
                 _ => Greeting::Discover,
             };
-            Err(format!("has not answered within {CONNECT_TIMEOUT:?}"))
+            Err(format!("did not respond within {CONNECT_TIMEOUT:?}"))
         }
     }
 }
@@ -180,7 +182,7 @@ where
 
 impl From<ClientInitializeError> for ConnectFault {
     fn from(error: ClientInitializeError) -> Self {
-        let ended = || Self::Ungreeted("ended before it had introduced itself".to_owned());
+        let ended = || Self::Ungreeted("exited before `initialize` was complete".to_owned());
         match error {
             ClientInitializeError::NoCompatibleProtocolVersion { .. } => Self::Older,
             ClientInitializeError::ConnectionClosed(_) => ended(),
@@ -191,10 +193,10 @@ impl From<ClientInitializeError> for ConnectFault {
                     return ended();
                 }
                 let why = conversion::chain(&*error.error);
-                Self::Unreachable(format!("can't be reached: {why}"))
+                Self::Unreachable(format!("is unreachable: {why}"))
             }
             error => Self::Ungreeted(format!(
-                "could not be greeted: {}",
+                "failed to initialize: {}",
                 conversion::chain(&error)
             )),
         }

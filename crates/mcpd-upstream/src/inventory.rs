@@ -59,15 +59,11 @@ impl Inventory {
     ) -> Result<(), String> {
         tokio::time::timeout(LIST_TIMEOUT, self.fetch(peer, remarks))
             .await
-            .unwrap_or_else(|_| {
-                Err(format!(
-                    "has not listed what it has within {LIST_TIMEOUT:?}"
-                ))
-            })
+            .unwrap_or_else(|_| Err(format!("did not list its tools within {LIST_TIMEOUT:?}")))
     }
 
     async fn fetch(&mut self, peer: &Peer<RoleClient>, remarks: &Remarks) -> Result<(), String> {
-        let server = peer.peer_info().ok_or("has not introduced itself")?;
+        let server = peer.peer_info().ok_or("has not initialized")?;
         let has = &server.capabilities;
         let (tools, prompts) = (has.tools.is_some(), has.prompts.is_some());
         let resources = has.resources.is_some();
@@ -101,7 +97,7 @@ impl Inventory {
                 true => fetch_list(peer, method, member, remarks).await,
                 false => Ok(List::default()),
             };
-            let told = |why| format!("could not list its {plural}: {why}");
+            let told = |why| format!("failed to list its {plural}: {why}");
             match listed {
                 Ok(list) => {
                     let oddity = list.oddity.map(|what| format!("lists its {plural} {what}"));
@@ -166,7 +162,7 @@ async fn fetch_list(
         list.entries.extend(read_entries(entries, member, remarks)?);
         let next = page["nextCursor"].take();
         if next == "" {
-            remarks.add("gives an empty cursor: taken for the end of the list");
+            remarks.add("sends an empty cursor; taken for the end of the list");
         }
         if is_end(&next) || list.entries.len() >= MAX_ENTRIES {
             list.entries.truncate(MAX_ENTRIES);
@@ -181,7 +177,7 @@ async fn fetch_list(
         cursors.push(next);
     }
     list.oddity = Some(format!(
-        "on more than {MAX_PAGES} pages: what follows is not served"
+        "on more than {MAX_PAGES} pages; the rest is not served"
     ));
     Ok(list)
 }
@@ -199,9 +195,9 @@ fn read_entries(
         Some(Value::Object(entries)) if entries.values().all(Value::is_object) => {
             entries.into_iter().map(|(_, entry)| entry).collect()
         }
-        _ => return Err(ListFault::List(format!("its answer has no `{member}`"))),
+        _ => return Err(ListFault::List(format!("its response has no `{member}`"))),
     };
-    remarks.add(format!("lists `{member}` in no array"));
+    remarks.add(format!("sends `{member}` that is not an array"));
     Ok(entries)
 }
 

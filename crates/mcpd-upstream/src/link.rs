@@ -160,12 +160,12 @@ impl Link {
     /// failure.
     fn failure(&self, error: ServiceError, open: &OpenConnection) -> Failure {
         let told = match &error {
-            ServiceError::McpError(error) if error.code == UNREADABLE => "gave no valid answer",
+            ServiceError::McpError(error) if error.code == UNREADABLE => "gave no valid response",
             ServiceError::McpError(error) => return self.refusal(error),
-            ServiceError::TransportClosed => "ended before it had answered",
-            ServiceError::TransportSend(_) => "can't be reached",
-            ServiceError::Cancelled { .. } => "was told to forget the request",
-            _ => "gave no valid answer",
+            ServiceError::TransportClosed => "exited before it responded",
+            ServiceError::TransportSend(_) => "is unreachable",
+            ServiceError::Cancelled { .. } => "received a cancellation of the request",
+            _ => "gave no valid response",
         };
         tracing::warn!(
             upstream = self.name,
@@ -181,7 +181,7 @@ impl Link {
     /// Reports a timeout. The operator's log has one warning until the server sends another
     /// message.
     fn timeout_failure(&self, sent: Option<SentRequest>) -> Failure {
-        let what = format!("has not answered within {:?}", self.timeout);
+        let what = format!("did not respond within {:?}", self.timeout);
         if sent.is_some_and(|sent| sent.listener.record_overdue(sent.received)) {
             tracing::warn!(upstream = self.name, "a request failed: it {what}");
         }
@@ -215,13 +215,13 @@ impl Link {
     /// Returns the failure of a server whose answer does not fit the request.
     pub(crate) fn invalid_answer(&self, answer: impl fmt::Display) -> Failure {
         let answer = self.secrets.redact(answer.to_string());
-        tracing::warn!(upstream = self.name, "an answer makes no sense: {answer}");
-        self.no_answer("gave no valid answer")
+        tracing::warn!(upstream = self.name, "unexpected response: {answer}");
+        self.no_answer("gave no valid response")
     }
 
     /// Returns the failure of a server that requires input to continue.
     pub(crate) fn input_required(&self) -> Failure {
-        self.no_answer("asks for something before it answers, which can't be passed on")
+        self.no_answer("asks the client for input, which cannot be forwarded")
     }
 }
 

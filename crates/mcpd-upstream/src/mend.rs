@@ -15,7 +15,7 @@ pub(crate) fn tool_result(value: Value, remarks: &Remarks) -> Value {
     let mut result = match value {
         Value::Object(members) => members,
         other => {
-            remarks.add("gives results of calls that are no objects");
+            remarks.add("sends results of calls that are not objects");
             Map::from_iter([("content".to_owned(), other)])
         }
     };
@@ -29,7 +29,7 @@ pub(crate) fn tool_result(value: Value, remarks: &Remarks) -> Value {
         Some(content) => content_blocks(content, remarks),
         None if result.is_empty() || result.contains_key("structuredContent") => Vec::new(),
         None => {
-            remarks.add("gives results of calls without `content`: they are told as text");
+            remarks.add("sends results of calls without `content`; they are converted to text");
             vec![text(Value::Object(std::mem::take(&mut result)).to_string())]
         }
     };
@@ -57,7 +57,7 @@ pub(crate) fn prompt_result(mut value: Value, remarks: &Remarks) -> Value {
         let role = match message["role"].as_str() {
             Some(role @ ("user" | "assistant")) => role.to_owned(),
             _ => {
-                remarks.add("gives messages of prompts that are neither of user nor assistant");
+                remarks.add("sends prompt messages with a role other than user or assistant");
                 "user".to_owned()
             }
         };
@@ -86,7 +86,9 @@ pub(crate) fn resource_result(mut value: Value, remarks: &Remarks) -> Value {
     for entry in into_elements(contents) {
         match mend_contents(entry) {
             Ok(entry) => mended.push(entry),
-            Err(why) => remarks.add(format!("gives contents of a resource to leave out: {why}")),
+            Err(why) => remarks.add(format!(
+                "sends invalid contents of a resource, which are dropped: {why}"
+            )),
         }
     }
     result.insert("contents".to_owned(), mended.into());
@@ -128,11 +130,13 @@ fn mend_block(mut block: Value, remarks: &Remarks) -> Value {
         return block;
     };
     if let Value::String(said) = block {
-        remarks.add("gives strings for content");
+        remarks.add("sends strings as content blocks");
         return text(said);
     }
     let kind = block["type"].as_str().unwrap_or_default().to_owned();
-    remarks.add(format!("gives a content block of type `{kind}`: {why}"));
+    remarks.add(format!(
+        "sends an invalid content block of type `{kind}`: {why}"
+    ));
     if let Some(members) = block.as_object_mut() {
         members.retain(|name, _| !matches!(name.as_str(), "annotations" | "_meta" | "icons"));
         if let Some(Ok(resource)) = members
@@ -149,7 +153,7 @@ fn mend_block(mut block: Value, remarks: &Remarks) -> Value {
     match ["text", "message", "error"].map(|member| block[member].as_str()) {
         [Some(said), ..] | [_, Some(said), _] | [.., Some(said)] => text(said),
         // Base64 is useless to a model.
-        _ if is_binary => text(format!("[a block of type `{kind}` is left out: {why}]")),
+        _ if is_binary => text(format!("[a block of type `{kind}` was dropped: {why}]")),
         _ => text(block.to_string()),
     }
 }
@@ -291,7 +295,10 @@ mod tests {
             {"role": "assistant", "content": text("b")},
             {"role": "assistant", "content": text("c")},
         ]});
-        let said = ["gives messages of prompts", "gives strings for content"];
+        let said = [
+            "gives messages of prompts",
+            "sends strings as content blocks",
+        ];
         check(prompt_result, given, expected, &said);
     }
 

@@ -157,7 +157,7 @@ impl Pending {
                     return None;
                 }
                 remarks.add(format!(
-                    "answers with an error that names no request: {}",
+                    "sends an error without a request id: {}",
                     answer.error.message
                 ));
                 state.add_stray(answer.error);

@@ -217,11 +217,17 @@ impl Session<'_> {
             Ok(Ok(changes)) => Ok(Some(changes)),
             Ok(Err(ServiceError::McpError(error))) => {
                 let error = self.upstream.secrets.redact(error.to_string());
-                tracing::debug!(upstream = self.upstream.name, "can't be followed: {error}");
+                tracing::debug!(
+                    upstream = self.upstream.name,
+                    "does not accept subscriptions: {error}"
+                );
                 Ok(None)
             }
-            Ok(Err(error)) => Err(format!("can't be followed: {}", conversion::reason(&error))),
-            Err(_) => Err("does not say that it can be followed".to_owned()),
+            Ok(Err(error)) => Err(format!(
+                "does not accept subscriptions: {}",
+                conversion::reason(&error)
+            )),
+            Err(_) => Err("did not confirm the subscription".to_owned()),
         }
     }
 
@@ -237,10 +243,10 @@ impl Session<'_> {
         };
         match timeout(QUICK_ANSWER_TIMEOUT, self.open.peer.send_request(question)).await {
             Ok(Ok(_) | Err(ServiceError::McpError(_))) => Ok(()),
-            Ok(Err(error)) => Err(format!("can't be reached: {}", conversion::reason(&error))),
+            Ok(Err(error)) => Err(format!("is unreachable: {}", conversion::reason(&error))),
             // The server has other requests to answer first.
             Err(_) if !listener.is_idle() && listener.received_count() != received => Ok(()),
-            Err(_) => Err(format!("has not answered within {QUICK_ANSWER_TIMEOUT:?}")),
+            Err(_) => Err(format!("did not respond within {QUICK_ANSWER_TIMEOUT:?}")),
         }
     }
 

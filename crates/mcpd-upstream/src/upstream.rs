@@ -25,7 +25,7 @@ pub struct PatternError {
 
 impl fmt::Display for PatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "read the pattern `{}`: {}", self.pattern, self.reason)
+        write!(f, "parse the pattern `{}`: {}", self.pattern, self.reason)
     }
 }
 

@@ -10,7 +10,7 @@ fn a_rule_is_explained_with_examples() {
     ----- stdout -----
     error[unknown-value-type]
 
-    A type that mcpd does not know cannot be checked, and a model would be told nothing about it.
+    Values of an unknown type cannot be checked, and a model would learn nothing about them.
 
     Instead of
 

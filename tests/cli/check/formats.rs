@@ -35,7 +35,7 @@ fn json_has_every_field() {
         "file": "@@ROOT@@/scripts/size",
         "code": "untyped-option",
         "severity": "info",
-        "message": "option `a` is of any type",
+        "message": "option `a` has no type",
         "stream": "stderr",
         "span": {
           "start": 4,
@@ -43,7 +43,7 @@ fn json_has_every_field() {
           "line": 2,
           "column": 3
         },
-        "help": "say what it is, such as `\"value_type\": \"string\"`"
+        "help": "add a type, such as `\"value_type\": \"string\"`"
       },
       {
         "path": "size",
@@ -83,7 +83,7 @@ fn github_format_annotates_the_files() {
     ----- stdout -----
     ::warning file=scripts/50%25/size,title=unportable-option-name::some models refuse the name `größe`, so it is listed as `grosse` (stderr of `--help`, 2:3)%0Ahelp: use at most 64 of the characters `A-Z a-z 0-9 _ . -`
     ::error file=scripts/50%25/size,title=unknown-value-type::unknown value type `integr` (stderr of `--help`, 2:54)%0Ahelp: did you mean `integer`?
-    ::error file=scripts/broken,title=help-failed::`--help` ended with exit code 3%0Ahelp: print the metadata and exit with 0 when the first argument is `--help`, or describe it in `NAME.mcpd.toml` beside it
+    ::error file=scripts/broken,title=help-failed::`--help` ended with exit code 3%0Ahelp: if the first argument is `--help`, print the metadata and exit with 0, or describe the script in `NAME.mcpd.toml` beside it
     ::warning file=scripts/a/b,title=name-conflict::`a/b` (@@ROOT@@/scripts/a/b) is listed as `a_b_3a8e75c1`, because `a_b` (@@ROOT@@/scripts/a_b) is listed as `a_b`%0Ahelp: rename one of the two
     ");
 }
@@ -146,7 +146,7 @@ fn sarif_is_valid_under_its_schema() {
     assert_snapshot!(results.join("\n"), @r#"
     {"ruleId":"unportable-option-name","level":"warning","message":{"text":"some models refuse the name `größe`, so it is listed as `grosse` (stderr of `--help`, 2:3)\nhelp: use at most 64 of the characters `A-Z a-z 0-9 _ . -`"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"scripts/50%25/size"}}}]}
     {"ruleId":"unknown-value-type","level":"error","message":{"text":"unknown value type `integr` (stderr of `--help`, 2:54)\nhelp: did you mean `integer`?"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"scripts/50%25/size"}}}]}
-    {"ruleId":"help-failed","level":"error","message":{"text":"`--help` ended with exit code 3\nhelp: print the metadata and exit with 0 when the first argument is `--help`, or describe it in `NAME.mcpd.toml` beside it"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"scripts/broken"}}}]}
+    {"ruleId":"help-failed","level":"error","message":{"text":"`--help` ended with exit code 3\nhelp: if the first argument is `--help`, print the metadata and exit with 0, or describe the script in `NAME.mcpd.toml` beside it"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"scripts/broken"}}}]}
     {"ruleId":"name-conflict","level":"warning","message":{"text":"`a/b` (@@ROOT@@/scripts/a/b) is listed as `a_b_3a8e75c1`, because `a_b` (@@ROOT@@/scripts/a_b) is listed as `a_b`\nhelp: rename one of the two"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"scripts/a/b"}}}]}
     "#);
     let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
@@ -161,11 +161,11 @@ fn sarif_is_valid_under_its_schema() {
         "text": "unknown value type"
       },
       "fullDescription": {
-        "text": "A type that mcpd does not know cannot be checked, and a model would be told nothing about it."
+        "text": "Values of an unknown type cannot be checked, and a model would learn nothing about them."
       },
       "help": {
-        "text": "error[unknown-value-type]\n\nA type that mcpd does not know cannot be checked, and a model would be told nothing about it.\n\nInstead of\n\n    echo '{\"description\": \"Counts\"}'\n    echo '{\"step\": {\"required\": true, \"value_type\": \"int\"}}' >&2\n\nwrite\n\n    echo '{\"description\": \"Counts\"}'\n    echo '{\"step\": {\"required\": true, \"value_type\": \"integer\"}}' >&2\n",
-        "markdown": "A type that mcpd does not know cannot be checked, and a model would be told nothing about it.\n\nInstead of\n\n```sh\necho '{\"description\": \"Counts\"}'\necho '{\"step\": {\"required\": true, \"value_type\": \"int\"}}' >&2\n```\n\nwrite\n\n```sh\necho '{\"description\": \"Counts\"}'\necho '{\"step\": {\"required\": true, \"value_type\": \"integer\"}}' >&2\n```\n"
+        "text": "error[unknown-value-type]\n\nValues of an unknown type cannot be checked, and a model would learn nothing about them.\n\nInstead of\n\n    echo '{\"description\": \"Counts\"}'\n    echo '{\"step\": {\"required\": true, \"value_type\": \"int\"}}' >&2\n\nwrite\n\n    echo '{\"description\": \"Counts\"}'\n    echo '{\"step\": {\"required\": true, \"value_type\": \"integer\"}}' >&2\n",
+        "markdown": "Values of an unknown type cannot be checked, and a model would learn nothing about them.\n\nInstead of\n\n```sh\necho '{\"description\": \"Counts\"}'\necho '{\"step\": {\"required\": true, \"value_type\": \"int\"}}' >&2\n```\n\nwrite\n\n```sh\necho '{\"description\": \"Counts\"}'\necho '{\"step\": {\"required\": true, \"value_type\": \"integer\"}}' >&2\n```\n"
       },
       "helpUri": "https://github.com/mcpd-project/mcpd/blob/main/docs/diagnostics.md#unknown-value-type",
       "defaultConfiguration": {

@@ -72,7 +72,7 @@ fn now() -> DateTime {
 }
 
 fn out_of_range() -> Error {
-    Error::new("there is no such date: dates are between the years -9999 and 9999")
+    Error::new("invalid date: years must be between -9999 and 9999")
 }
 
 /// Makes a date from a text, or from year, month and day.
@@ -84,7 +84,7 @@ fn date(arguments: &mut Arguments<'_>) -> Result<Value, Error> {
         let text = arguments.text(0)?;
         let date = DateTime::from_str(text.trim());
         return date.map(Value::Date).map_err(|_| {
-            Error::new("this text is no date")
+            Error::new("the string is not a date")
                 .help("a date is written 2026-01-31 or 2026-01-31 17:30")
         });
     }
@@ -100,7 +100,7 @@ fn unit(arguments: &mut Arguments<'_>) -> Result<Unit, Error> {
     let singular = name.strip_suffix('s').unwrap_or(&name);
     let unit = UNITS.iter().find(|(unit, _)| *unit == singular);
     let (_, unit) = unit.ok_or_else(|| {
-        Error::new("this text is no unit of time")
+        Error::new("unknown unit of time")
             .help("units are year, month, week, day, hour, minute and second")
     })?;
     Ok(*unit)

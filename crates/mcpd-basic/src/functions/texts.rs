@@ -75,7 +75,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     Builtin::new("chr", (1, 1), |arguments| {
         let code = arguments.whole(0, 1, char::MAX as usize)?;
         let char = u32::try_from(code).ok().and_then(char::from_u32);
-        let char = char.ok_or_else(|| Error::new("there is no character of that number"))?;
+        let char = char.ok_or_else(|| Error::new("no character has that number"))?;
         arguments.make_text(char.encode_utf8(&mut [0; 4]))
     }),
     Builtin::new("asc", (1, 1), |arguments| {

@@ -76,7 +76,7 @@ impl Parser<'_> {
                 return block;
             }
             let (opener, end) = (kind.as_str(), kind.end());
-            let error = Error::new(format!("this belongs to no {opener}"))
+            let error = Error::new(format!("there is no {opener} for this"))
                 .help(format!("every {opener} has one {end}"));
             self.errors.push(error.at(&self.span()));
             self.skip_line();
@@ -294,7 +294,7 @@ impl Parser<'_> {
         let opener = self.span();
         if !self.opened.is_empty() {
             let name = kind.as_str();
-            let error = Error::new(format!("a {name} can't be inside of another block"));
+            let error = Error::new(format!("{name} is not allowed inside another block"));
             self.errors.push(error.at(&opener));
         }
         self.advance();

@@ -35,13 +35,13 @@ const STATEMENTS: [&str; 19] = [
 const FOREIGN: [(&str, &str); 6] = [
     ("goto", "FOR and WHILE repeat, FUNCTION and SUB are called"),
     ("gosub", "SUB … END SUB is called by its name"),
-    ("input", "PARAM declares what a caller gives"),
+    ("input", "PARAM declares an argument of the caller"),
     (
         "dim",
-        "a variable is there with its first assignment; `x = []` makes a list",
+        "the first assignment creates a variable; `x = []` creates a list",
     ),
     ("do", "WHILE … WEND repeats"),
-    ("select", "IF … ELSEIF … END IF tells cases apart"),
+    ("select", "use IF … ELSEIF … END IF to distinguish cases"),
 ];
 
 /// Advice for the braces of other languages.
@@ -107,7 +107,7 @@ impl Parser<'_> {
         let Some(word) = self.word() else {
             let error = self.expected("a statement");
             return Err(match self.peek() {
-                TokenKind::Number(_) => error.help("lines have no numbers"),
+                TokenKind::Number(_) => error.help("remove the line number"),
                 TokenKind::Symbol("{" | "}") => error.help(NO_BRACES),
                 _ => error,
             });
@@ -212,7 +212,7 @@ impl Parser<'_> {
                     return Ok(statement);
                 }
                 let word = word.to_uppercase();
-                return Err(Error::new(format!("there is no {word} to be left here")));
+                return Err(Error::new(format!("there is no {word} to exit here")));
             }
         }
         Err(self.expected("FOR, WHILE, FUNCTION or SUB"))
@@ -226,5 +226,5 @@ fn unknown(word: &str) -> Error {
         (None, Some(statement)) => format!("did you mean `{}`?", statement.to_uppercase()),
         (None, None) => format!("write `{word} = …` to assign to it, `{word}(…)` to call it"),
     };
-    Error::new(format!("`{word}` is no statement")).help(help)
+    Error::new(format!("unknown statement `{word}`")).help(help)
 }

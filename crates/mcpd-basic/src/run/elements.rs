@@ -101,7 +101,7 @@ fn key_error(value: &Value, key: &Value) -> Error {
     match value {
         Value::List(_) => Error::new(format!("a list has numbers as keys, not {}", key.kind())),
         Value::Object(_) => Error::new(format!("an object has texts as keys, not {}", key.kind())),
-        _ => Error::new(format!("there is nothing in {}", value.kind()))
-            .help("only lists and objects have something in them"),
+        _ => Error::new(format!("{} has no elements", value.kind()))
+            .help("only lists and objects have elements"),
     }
 }

@@ -100,8 +100,7 @@ impl Run<'_> {
     fn call(&mut self, name: &Name, arguments: Vec<Value>) -> Result<Value, Stop> {
         let tree = self.tree;
         let function = tree.functions.get(name);
-        let function =
-            function.ok_or_else(|| Error::new(format!("there is no function `{name}`")))?;
+        let function = function.ok_or_else(|| Error::new(format!("unknown function `{name}`")))?;
         let frame = function.parameters.iter().cloned().zip(arguments);
         self.frames.push(frame.collect());
         let flow = self.block(&function.body)?;

@@ -54,13 +54,13 @@ fn order(left: &Value, right: &Value) -> Result<Ordering, Error> {
 
 fn operand_error(done: &str, left: &Value, right: &Value) -> Error {
     let error = Error::new(format!(
-        "{} and {} can't be {done}",
+        "{} and {} cannot be {done}",
         left.kind(),
         right.kind()
     ));
     let help = match (left, right) {
         (Value::Nothing, _) | (_, Value::Nothing) => {
-            "NOTHING is a parameter that was not given; ISEMPTY tells"
+            "NOTHING means that a parameter was not passed; test it with ISEMPTY"
         }
         (Value::Date(_), _) | (_, Value::Date(_)) => {
             "DATE makes a date of a text; DATEADD and DATEDIFF calculate with dates"
@@ -91,7 +91,7 @@ fn calculate(
         return Err(Error::new("division by zero"));
     }
     if operator == Operator::Power && left.is_sign_negative() && !right.is_integer() {
-        return Err(Error::new("a negative number has whole powers only"));
+        return Err(Error::new("a negative number can have only whole powers"));
     }
     let result = match operator {
         Operator::Add => left.checked_add(*right),
@@ -102,7 +102,7 @@ fn calculate(
         _ => power(*left, *right, meter)?,
     };
     let result = result
-        .ok_or_else(|| Error::new("the result is too big: a number has no more than 28 digits"))?;
+        .ok_or_else(|| Error::new("the result is too big: a number may have at most 28 digits"))?;
     Ok(Value::Number(result.normalize()))
 }
 

@@ -43,7 +43,9 @@ impl Groups {
     pub(crate) fn below(parent: &Path) -> io::Result<Self> {
         Self::open(parent).map_err(|error| {
             let parent = parent.display();
-            let what = format!("`{parent}` is no control group to make others in: {error}");
+            let what = format!(
+                "`{parent}` is not a control group in which others can be created: {error}"
+            );
             io::Error::new(error.kind(), what)
         })
     }
@@ -63,7 +65,7 @@ impl Groups {
             }
             fs::write(&control, format!("+{name}")).map_err(|error| match error.raw_os_error() {
                 Some(libc::EBUSY) => format!(
-                    "other processes are in the control group, so that its `{name}` controller can't be used"
+                    "the control group contains other processes, so its `{name}` controller cannot be used"
                 ),
                 _ => format!("the control group refuses its `{name}` controller ({error})"),
             })

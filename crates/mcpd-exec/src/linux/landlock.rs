@@ -236,7 +236,7 @@ impl Rules {
 
     fn finish(self, abi: u32) -> Result<Ruleset, Refusal> {
         let Some(descriptor) = self.created.into() else {
-            let reason = format!("version {abi} of it, which this kernel has, knows no scopes");
+            let reason = format!("version {abi} of this kernel does not support scopes");
             return Err(Refusal::Missing(MissingMechanism::new("landlock", reason)));
         };
         Ok(Ruleset {

@@ -334,7 +334,7 @@ impl Layout {
                 continue;
             }
             if path == Path::new("/") {
-                let reason = "`/` can be neither written nor hidden as a whole";
+                let reason = "`/` can be neither writable nor hidden as a whole";
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
             }
             match ground {
@@ -427,7 +427,7 @@ impl Layout {
     fn tree(&mut self, path: &Path, writable: bool) -> io::Result<Ground> {
         let slot = self.slots;
         if slot == MAX_TREES {
-            let reason = format!("more than {MAX_TREES} paths to be written or seen");
+            let reason = format!("more than {MAX_TREES} writable or visible paths");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
         self.slots += 1;

@@ -228,7 +228,7 @@ impl fmt::Display for Obstructed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.errno {
             Errno::NOENT | Errno::NOTDIR => f.write_str("does not exist"),
-            errno => write!(f, "can't be found ({errno})"),
+            errno => write!(f, "is not accessible ({errno})"),
         }
     }
 }

@@ -96,7 +96,7 @@ impl DirectoryPool {
     pub(crate) fn lease(self: &Arc<Self>, owner: Option<RunAs>) -> io::Result<Lease> {
         let directory = self.directory(owner).map_err(|error| {
             let parent = self.parent().display();
-            let told = format!("make a temporary directory in `{parent}`: {error}");
+            let told = format!("create a temporary directory in `{parent}`: {error}");
             io::Error::new(error.kind(), told)
         })?;
         Ok(Lease {

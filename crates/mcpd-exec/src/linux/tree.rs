@@ -127,7 +127,7 @@ impl Orphans {
             let path = format!("/proc/self/task/{pid}/children", pid = pid.as_raw_nonzero());
             let children = File::open(&path).map_err(|error| {
                 let told = format!(
-                    "open `{path}`, which takes a kernel with CONFIG_PROC_CHILDREN: {error}"
+                    "open `{path}`, which requires a kernel with CONFIG_PROC_CHILDREN: {error}"
                 );
                 io::Error::new(error.kind(), told)
             })?;

@@ -47,7 +47,7 @@ impl Writable {
                 Err(lost) => {
                     lost.obstacle()?;
                     let path = path.display();
-                    skipped.push(format!("`{path}` {lost}, so it can't be written"));
+                    skipped.push(format!("`{path}` {lost}, so it is not writable"));
                 }
             }
         }
@@ -59,8 +59,7 @@ impl Writable {
             let Some(link) = planted else { return true };
             let (path, link) = (path.display(), link.display());
             skipped.push(format!(
-                "`{path}` leads through the link `{link}`, which a process may have made, so it can't be written: \
-                 name what it leads to"
+                "`{path}` leads through the link `{link}`, which a process may have created, so it is not writable; name the target of the link instead"
             ));
             false
         });
@@ -113,8 +112,7 @@ impl Readable {
                 Err(Some(link)) => {
                     let (path, link) = (path.display(), link.display());
                     readable.skipped.push(format!(
-                        "`{path}` leads through the link `{link}`, which a process may have made, so it stays hidden: \
-                         name what it leads to"
+                        "`{path}` leads through the link `{link}`, which a process may have created, so it stays hidden; name the target of the link instead"
                     ));
                 }
             }

@@ -263,7 +263,7 @@ pub(crate) fn check() -> Result<(), String> {
         .env_clear()
         .stdin(process::Stdio::null())
         .output()
-        .map_err(|error| format!("`{PROGRAM}` can't be started ({error})"))?;
+        .map_err(|error| format!("`{PROGRAM}` cannot be started ({error})"))?;
     if !tried.status.success() {
         let said = String::from_utf8_lossy(&tried.stderr);
         return Err(format!(

@@ -469,7 +469,7 @@ async fn planted_link_makes_no_place_writable() {
         assert_eq!(fs::exists(at("outside/new")).unwrap(), level == Level::None);
         if level != Level::None {
             let mut missing = outcome.enforced.missing.iter();
-            let is_told = missing.any(|missing| missing.reason.contains("name what it leads to"));
+            let is_told = missing.any(|missing| missing.reason.contains("name the target of the link"));
             assert!(is_told, "at {level}: {:?}", outcome.enforced);
             assert!(run("echo x >inside/new").await.success(), "at {level}");
         }
@@ -552,7 +552,7 @@ async fn script_in_a_hidden_directory_is_refused_with_the_cause() {
         let sandbox = Sandbox::at(level).hide(world.directory());
         let error = world.executor.run(script.sandbox(sandbox)).await;
         let told = error.unwrap_err().to_string();
-        assert!(told.contains("hidden from confined processes"), "{told}");
+        assert!(told.contains("hidden from sandboxed processes"), "{told}");
     }
 }
 

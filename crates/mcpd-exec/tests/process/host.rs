@@ -219,7 +219,7 @@ async fn missing_filters_are_reported_at_guarded_and_refused_at_strict() {
     assert!(said.starts_with("ran\nExited(0)"), "{said}");
     assert!(said.contains("not enforced: seccomp:"), "{said}");
     let said = text(&run_without_calls(&calls, Level::Strict));
-    let refusal = "run: failed to confine `/usr/bin/sh` as asked: seccomp:";
+    let refusal = "run: failed to enforce the sandbox of `/usr/bin/sh`: seccomp:";
     assert!(said.starts_with(refusal), "{said}");
 }
 
@@ -426,7 +426,7 @@ async fn missing_proc_is_refused_at_strict() {
     let executor = Executor::new(Config::default()).unwrap();
     let command = mcpd_exec::Command::new("true").sandbox(Sandbox::strict());
     let refused = executor.run(command).await.unwrap_err().to_string();
-    assert!(refused.contains("there is no `/proc`"), "{refused}");
+    assert!(refused.contains("`/proc` is missing"), "{refused}");
 }
 
 /// Runs a script in a host with a file size limit, in bytes.
@@ -452,7 +452,7 @@ async fn file_size_limit_of_zero_is_reported() {
         return;
     }
     let said = text(&with_small_files(0, Level::Strict, "echo ran"));
-    let refusal = "run: failed to confine `/usr/bin/sh` as asked: namespaces: their first process can't be made";
+    let refusal = "run: failed to enforce the sandbox of `/usr/bin/sh`: namespaces: their first process cannot be created";
     assert!(said.starts_with(refusal), "{said}");
     let body = "kill -XFSZ $$; echo ignored";
     let said = text(&with_small_files(0, Level::Guarded, body));

@@ -260,7 +260,7 @@ async fn process_limit_already_reached_is_a_start_error() {
             refused = within(refused) => refused.unwrap_err(),
         };
         assert!(
-            error.to_string().contains("its limit of 2"),
+            error.to_string().contains("the limit of 2"),
             "at {level}: {error}"
         );
         world.end_all();

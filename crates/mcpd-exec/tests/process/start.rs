@@ -31,7 +31,7 @@ async fn check_file(bytes: &str, mode: u32, kind: &str, text: &str) {
     check(&world, world.command(file), kind, text).await;
 }
 
-const NO_SHEBANG: &str = "start `@`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line";
+const NO_SHEBANG: &str = "start `@`: it has no `#!` line and is not a binary of this system; add a first line such as `#!/bin/sh`";
 const NOT_EXECUTABLE: &str =
     "start `@`: permission denied; make it executable (chmod +x), and its directories accessible";
 
@@ -47,7 +47,7 @@ async fn empty_file() {
 
 #[tokio::test]
 async fn byte_order_mark_before_the_shebang() {
-    let text = "start `@`: three bytes, a byte order mark, stand before its `#!`; save it as UTF-8 without BOM";
+    let text = "start `@`: a byte order mark precedes its `#!` line; save it as UTF-8 without BOM";
     check_file(
         "\u{feff}#!/bin/sh\necho hello\n",
         0o755,
@@ -59,13 +59,13 @@ async fn byte_order_mark_before_the_shebang() {
 
 #[tokio::test]
 async fn binary_of_another_processor() {
-    let text = "start `@`: it is neither a binary of this system and processor nor a text in UTF-8 with a `#!` line";
+    let text = "start `@`: it is neither a binary of this system and processor nor a UTF-8 text with a `#!` line";
     check_file("\x7fELF\0\0", 0o755, "ForeignBinary", text).await;
 }
 
 #[tokio::test]
 async fn interpreter_that_is_cut_off() {
-    let text = "start `@`: its `#!` line names no interpreter in the 256 bytes that are read of it; use a shorter path";
+    let text = "start `@`: its `#!` line names no interpreter within the first 256 bytes; use a shorter path";
     let long = format!("#!/usr/bin{}/env sh\n", "/.".repeat(150));
     check_file(&long, 0o755, "NoInterpreter", text).await;
     check_file("#!\necho hello\n", 0o755, "NoInterpreter", text).await;
@@ -87,7 +87,7 @@ async fn interpreter_that_is_no_program() {
     let interpreter = interpreter.display();
     let script = world.file(format!("#!{interpreter}\n"), 0o755);
     let text = format!(
-        "start `@`: its interpreter `{interpreter}` can't be executed; install it or mend the `#!` line"
+        "start `@`: its interpreter `{interpreter}` cannot be executed; install it or fix the `#!` line"
     );
     check(&world, world.command(script), "BadInterpreter", &text).await;
 }
@@ -117,19 +117,19 @@ async fn program_executable_by_others_only_is_passed_over() {
 
 #[tokio::test]
 async fn carriage_return_after_the_interpreter() {
-    let text = "start `@`: its `#!` line ends with a carriage return after `/bin/sh`; save it with Unix line ends";
+    let text = "start `@`: its `#!` line ends with a carriage return after `/bin/sh`; save it with Unix line endings";
     check_file("#!/bin/sh\r\necho\r\n", 0o755, "BadInterpreter", text).await;
 }
 
 #[tokio::test]
 async fn missing_interpreter() {
-    let text = "start `@`: its interpreter `/no/python9` can't be executed; install it or mend the `#!` line";
+    let text = "start `@`: its interpreter `/no/python9` cannot be executed; install it or fix the `#!` line";
     check_file("#!/no/python9 -u\n", 0o755, "BadInterpreter", text).await;
 }
 
 #[tokio::test]
 async fn interpreter_that_is_not_executable() {
-    let text = "start `@`: its interpreter `/etc/passwd` can't be executed; install it or mend the `#!` line";
+    let text = "start `@`: its interpreter `/etc/passwd` cannot be executed; install it or fix the `#!` line";
     check_file("#! /etc/passwd\n", 0o755, "BadInterpreter", text).await;
 }
 
@@ -269,7 +269,8 @@ async fn missing_dynamic_loader() {
     };
     bytes[at + 1] = b'X';
     let file = world.file(bytes, 0o755);
-    let text = "start `@`: the dynamic loader it was built for is missing; it is meant for another system or C library";
+    let text =
+        "start `@`: its dynamic loader is missing; it was built for another system or C library";
     check(&world, world.command(file), "NoLoader", text).await;
 }
 

@@ -174,7 +174,7 @@ async fn unusable_temporary_directory_is_named() {
         let command = world.command("true").current_dir("/");
         let refused = within(executor.run(command.sandbox(Sandbox::guarded()))).await;
         let reason = refused.unwrap_err().source().unwrap().to_string();
-        let expected = format!("make a temporary directory in `{}`: ", place.display());
+        let expected = format!("create a temporary directory in `{}`: ", place.display());
         assert!(reason.starts_with(&expected), "{reason}");
     }
 }

@@ -159,7 +159,7 @@ impl ErrorObject {
         let names = names.collect::<Vec<_>>().join(", ");
         Self::new(
             ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY,
-            format!("the client does not declare a capability that the request needs: {names}"),
+            format!("the client does not declare a capability that the request requires: {names}"),
         )
         .with_data(&json!({ "requiredCapabilities": required }))
     }

@@ -215,7 +215,7 @@ impl<'a> Envelope<'a> {
 
     fn classify(&self, id: Option<RequestId>) -> Result<Message<'a>, Cow<'static, str>> {
         if let Some(name) = self.repeated {
-            return Err(format!("`{name}` is given more than once").into());
+            return Err(format!("`{name}` occurs more than once").into());
         }
         match self.jsonrpc {
             Some(_) if self.is_json_rpc() => {}
@@ -233,7 +233,7 @@ impl<'a> Envelope<'a> {
                 id,
                 outcome: Ok(result),
             })),
-            (None, Some(_), None) => Err("a `result` needs the `id` it answers".into()),
+            (None, Some(_), None) => Err("a `result` requires the `id` of its request".into()),
             (None, None, Some(error)) => {
                 let error = serde_json::from_str(error.get()).or_else(|e| {
                     let fault = format!("invalid `error`: {}", json::fault(&e));

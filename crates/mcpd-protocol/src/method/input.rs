@@ -302,7 +302,7 @@ enum Field {
 #[serde(
     untagged,
     rename_all_fields = "camelCase",
-    expecting = "expected `items` with `\"type\": \"string\"` and `enum`, or with `anyOf` of a `const` and a `title` each"
+    expecting = "expected `items` with `\"type\": \"string\"` and `enum`, or with `anyOf` of objects with `const` and `title`"
 )]
 #[expect(
     dead_code,
@@ -550,7 +550,7 @@ mod tests {
         ] {
             check(
                 items,
-                "expected `items` with `\"type\": \"string\"` and `enum`, or with `anyOf` of a `const` and a `title` each",
+                "expected `items` with `\"type\": \"string\"` and `enum`, or with `anyOf` of objects with `const` and `title`",
             );
         }
     }

@@ -120,13 +120,13 @@ impl<'a> ArgcReader<'a> {
                 let fault = self.command.fault(
                     Code::SourceSyntax,
                     span,
-                    format!("argc has no tag `@{name}`"),
+                    format!("unknown argc tag `@{name}`"),
                 );
                 fault.help = suggest(name, TAGS.iter().copied())
                     .map(|near| format!("did you mean `@{near}`?"));
             }
             _ if self.state == State::Closed => {
-                let message = format!("`@{name}` belongs to nothing: a function stands before it");
+                let message = format!("`@{name}` follows a function and belongs to no command");
                 let fault = self.command.fault(Code::SourceSyntax, span, message);
                 fault.help = Some("begin a command with `@cmd`".to_owned());
             }
@@ -145,7 +145,7 @@ impl<'a> ArgcReader<'a> {
                     .next()
                     .is_some_and(|name| name.contains('!')) =>
             {
-                let message = "the variable must be set by whoever runs the server: callers can't";
+                let message = "the operator of the server must set this variable; callers cannot";
                 self.command
                     .fault(Code::SourceUnsupported, value.span, message);
             }
@@ -169,7 +169,7 @@ impl<'a> ArgcReader<'a> {
                 self.command.metadata.add("version", key_span, version);
             }
             "symbol" | "external-subcommands" | "inherit-flag-options" => {
-                let message = format!("callers can't give what `{key}` adds");
+                let message = format!("callers cannot use what `{key}` adds");
                 self.command
                     .fault(Code::SourceUnsupported, key_span, message);
             }
@@ -187,7 +187,7 @@ impl<'a> ArgcReader<'a> {
             self.command.fault(
                 Code::SourceSyntax,
                 span.clone(),
-                "the command before has no function",
+                "the previous command has no function",
             );
         }
         self.state = State::Open;
@@ -246,7 +246,7 @@ impl<'a> ArgcReader<'a> {
             && let Some(first) = options.first()
         {
             let span = first.key_span.clone();
-            let message = "callers can't give the options of the whole to a command";
+            let message = "callers cannot pass the options of the whole script to a command";
             whole.fault(Code::SourceUnsupported, span, message);
         }
         if self.state == State::Open {
@@ -282,8 +282,9 @@ fn add(draft: &mut Draft, tag: ParamKind, param: &Param<'_>, description: Node) 
         .iter()
         .any(|notation| notation.ends_with(['*', '+', '?']));
     let Some(flag) = flag.filter(|_| !takes_more) else {
-        let message =
-            format!("callers can't give `{name}`: its words can't be written as `--name=value`");
+        let message = format!(
+            "callers cannot pass `{name}`, because its values cannot be written as `--name=value`"
+        );
         draft.fault(Code::SourceUnsupported, span.clone(), message);
         return;
     };
@@ -297,7 +298,7 @@ fn add(draft: &mut Draft, tag: ParamKind, param: &Param<'_>, description: Node) 
     set("required", Node::boolean(span.clone(), is_required));
     if tag == ParamKind::Flag {
         if param.is_multiple {
-            let message = format!("`{name}` can be given once, and is not counted");
+            let message = format!("`{name}` can be passed only once; occurrences are not counted");
             draft.fault(Code::SourceUnsupported, span.clone(), message);
         }
         set("value_type", Node::string(span.clone(), "boolean"));

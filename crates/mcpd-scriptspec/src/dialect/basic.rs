@@ -136,14 +136,14 @@ impl<'a, 'd> Statement<'a, 'd> {
             return self.report_expected("the name of a parameter", &name);
         };
         if NO_NAMES.iter().any(|no_name| name.is_word(no_name)) {
-            return self.report_expected("a name that means nothing else in programs", &name);
+            return self.report_expected("a name without another meaning in programs", &name);
         }
         let other = *self.names.entry(word.to_lowercase()).or_insert(word);
         // Later checks find duplicates in the same case.
         if other != word {
             let message = format!("`{word}` is the same variable as `{other}`");
             let fault = self.draft.fault(Code::DuplicateOption, name.span, message);
-            fault.help = Some("upper and lower case mean the same in a program".to_owned());
+            fault.help = Some("names in a program are case-insensitive".to_owned());
             return Err(Reported);
         }
         let mut option = Node::object(name.span.clone());
@@ -210,7 +210,7 @@ impl<'a, 'd> Statement<'a, 'd> {
                 let fault = self.draft.fault(
                     Code::UnknownValueType,
                     span,
-                    format!("there is no type `{word}`"),
+                    format!("unknown type `{word}`"),
                 );
                 fault.help = Some(match suggest(name, TYPES.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
@@ -247,7 +247,7 @@ impl<'a, 'd> Statement<'a, 'd> {
         let span = token.span.clone();
         match keyword.as_str() {
             "LIKE" if clauses.example.is_some() => {
-                return self.report_expected("`LIKE` once", &token);
+                return self.report_expected("at most one `LIKE`", &token);
             }
             "LIKE" => clauses.example = Some((span, self.example()?)),
             "DESCRIPTION" => {
@@ -343,7 +343,7 @@ impl<'a, 'd> Statement<'a, 'd> {
         let token = self.tokens.next();
         match token.kind {
             TokenKind::String(ref text) => Ok(Node::string(token.span, text.clone())),
-            _ => self.report_expected("a text in quotes", &token),
+            _ => self.report_expected("a string in quotes", &token),
         }
     }
 
@@ -357,7 +357,7 @@ impl<'a, 'd> Statement<'a, 'd> {
             TokenKind::Symbol("[") => return self.list(token.span, depth),
             _ => {
                 return self.report_expected(
-                    "a value: a text in quotes, a number, `TRUE`, `FALSE` or a list in `[ ]`",
+                    "a value: a string in quotes, a number, `TRUE`, `FALSE` or a list in `[ ]`",
                     &token,
                 );
             }
@@ -397,7 +397,7 @@ impl<'a, 'd> Statement<'a, 'd> {
 
     fn report_expected<T>(&mut self, what: &str, token: &Token<'_>) -> Result<T, Reported> {
         let message = match token.kind {
-            TokenKind::Unclosed => "the text has no closing quote on its line".to_owned(),
+            TokenKind::Unclosed => "the string has no closing quote on its line".to_owned(),
             _ => format!("expected {what}, found {}", token.kind.describe()),
         };
         self.draft
@@ -406,7 +406,7 @@ impl<'a, 'd> Statement<'a, 'd> {
     }
 
     fn too_deep<T>(&mut self, span: Span) -> Result<T, Reported> {
-        let message = format!("more than {MAX_DEPTH} lists inside each other");
+        let message = format!("nested more than {MAX_DEPTH} levels deep");
         self.draft.fault(Code::NestingTooDeep, span, message);
         Err(Reported)
     }
@@ -466,7 +466,7 @@ fn choose(value_type: &mut Node, values: Node, draft: &mut Draft) -> Result<(), 
         return Ok(());
     };
     if !matches!(&name.value.value, Literal::String(name) if name == "string") {
-        let message = "`ENUM` lists texts, and the type is another";
+        let message = "`ENUM` lists strings, but the option has another type";
         let fault = draft.fault(Code::ConflictingFields, name.key_span.clone(), message);
         fault.help = Some("make it `string`, or `ARRAY OF string`".to_owned());
         return Err(Reported);

@@ -97,10 +97,7 @@ impl Draft {
 
     /// Reports a duplicate key of an object that later checks won't see.
     pub(super) fn second_key(&mut self, key: &str, span: Span) {
-        let message = format!(
-            "the key {} stands here for the second time",
-            text::name(key)
-        );
+        let message = format!("duplicate key {}", text::name(key));
         self.fault(Code::DuplicateKey, span, message);
     }
 

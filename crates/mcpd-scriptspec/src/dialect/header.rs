@@ -77,7 +77,7 @@ pub(super) fn read(source: &str) -> Parsed {
         let Some((place, leader)) = slip(source) else {
             return draft.finish();
         };
-        let message = "a comment that is almost the first line of a header";
+        let message = "a comment that resembles the first line of a header";
         let fault = draft.fault(Code::SourceSyntax, place, message);
         fault.help = Some(format!(
             "write `{leader} /// mcpd` at the beginning of the line"

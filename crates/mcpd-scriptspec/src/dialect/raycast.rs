@@ -121,16 +121,16 @@ impl<'a> RaycastReader<'a> {
             "argument2" => self.argument(2, key_span, value),
             "argument3" => self.argument(3, key_span, value),
             "schemaVersion" if value != "1" => {
-                let message = format!("only version 1 of these tags is known, not `{value}`");
+                let message = format!("only version 1 of these tags is supported, not `{value}`");
                 self.draft.fault(Code::SourceUnsupported, span, message);
             }
             "currentDirectoryPath" => {
-                let message = "the directory in which a script runs is not its own choice";
+                let message = "a script cannot choose the directory in which it runs";
                 self.draft.fault(Code::SourceUnsupported, key_span, message);
             }
             _ if KEYS.contains(&key) => {}
             _ => {
-                let message = format!("there is no tag `{key}`");
+                let message = format!("unknown tag `{key}`");
                 let fault = self.draft.fault(Code::UnknownField, key_span, message);
                 fault.help = suggest(key, KEYS.iter().copied())
                     .map(|near| format!("did you mean `{near}`?"));
@@ -163,10 +163,7 @@ impl<'a> RaycastReader<'a> {
         match json::read(&text, span.start) {
             Ok(document) if document.root.kind() == Kind::Object => {
                 for duplicate in &document.duplicates {
-                    let message = format!(
-                        "the key `{}` stands here for the second time",
-                        duplicate.key
-                    );
+                    let message = format!("duplicate key `{}`", duplicate.key);
                     self.draft
                         .fault(Code::DuplicateKey, duplicate.span.clone(), message);
                 }
@@ -194,7 +191,7 @@ impl<'a> RaycastReader<'a> {
         let numbers: Vec<_> = self.arguments.iter().map(|(place, ..)| *place).collect();
         for (place, key_span, option) in self.arguments {
             if (1..place).any(|before| !numbers.contains(&before)) {
-                let message = format!("`argument{place}` without those before it");
+                let message = format!("`argument{place}` without the preceding arguments");
                 self.draft
                     .fault(Code::SourceSyntax, key_span.clone(), message);
             }
@@ -263,7 +260,7 @@ impl<'a> RaycastArgument<'a> {
             "percentEncoded" => self.is_percent_encoded = boolean(draft),
             "secure" => self.is_secure = boolean(draft),
             key => {
-                let message = format!("there is no field `{key}`");
+                let message = format!("unknown field `{key}`");
                 let fault = draft.fault(Code::UnknownField, member.key_span.clone(), message);
                 fault.help = suggest(key, FIELDS.iter().copied())
                     .map(|near| format!("did you mean `{near}`?"));
@@ -312,7 +309,7 @@ impl<'a> RaycastArgument<'a> {
             }
             (Some(other), at) => {
                 let at = at.map_or(span.clone(), |value| value.span());
-                let message = format!("there is no type `{other}`");
+                let message = format!("unknown type `{other}`");
                 let fault = draft.fault(Code::UnknownValueType, at, message);
                 fault.help = Some("types are text, password, dropdown".to_owned());
             }
@@ -328,7 +325,7 @@ impl<'a> RaycastArgument<'a> {
     fn choices(&self, type_span: Span, draft: &mut Draft) -> Option<Dropdown> {
         let Some(data) = self.data.filter(|data| data.kind() == Kind::Array) else {
             let span = self.data.map_or(type_span, |data| data.span());
-            let message = "a dropdown needs `data`, an array of choices";
+            let message = "a dropdown requires `data`, an array of choices";
             let fault = draft.fault(Code::SourceSyntax, span, message);
             fault.help = Some(r#"add `"data": [{"title": "Red", "value": "red"}]`"#.to_owned());
             return None;

@@ -63,7 +63,7 @@ fn script_slug(description: &mut Description, file_name: &str) -> String {
         }
         let span = title.span.clone();
         let message =
-            "the name has no letter from A to Z and no digit, so that of the file is taken";
+            "the name has no letter from A to Z and no digit, so the name of the file is used";
         description.fault(Code::SourceUnusableName, span, message);
     }
     match slug(file_name) {

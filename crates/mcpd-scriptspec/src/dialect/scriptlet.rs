@@ -76,7 +76,7 @@ impl<'a> Scriptlet<'a> {
             self.metadata(comment);
         }
         if let Some(open) = &section.open_comment {
-            let message = "the comment is never closed";
+            let message = "unclosed comment";
             self.description
                 .fault(Code::SourceSyntax, open.clone(), message);
         }
@@ -120,7 +120,7 @@ impl<'a> Scriptlet<'a> {
             let code = shared_code(section, block, language).code;
             let name = skipped_blocks::kit_name(&code)?;
             Some(format!(
-                "it calls `{name}`, which only Script Kit itself has"
+                "it calls `{name}`, which exists only in Script Kit"
             ))
         })?;
         let mut description = Description::new(section.heading.span.clone());
@@ -151,7 +151,8 @@ impl<'a> Scriptlet<'a> {
         let title = self.description.title()?;
         let (slug, span) = (slug(title.text()?), title.span.clone());
         if slug.is_empty() {
-            let message = "the heading has no letter from A to Z and no digit to call the tool by";
+            let message =
+                "the heading has no letter from A to Z and no digit for the name of the tool";
             self.description.fault(Code::SourceSyntax, span, message);
             return None;
         }
@@ -290,11 +291,11 @@ impl<'a> Scriptlet<'a> {
             return Vec::new();
         }
         let Some(selections) = template.selections(block.code.len()) else {
-            let message = "the conditions of this block can come out in more than 64 ways";
+            let message = "the conditions of this block have more than 64 combinations";
             let first = template.names().next().map(|(_, span, _)| span);
             let span = block.source_of(&first.unwrap_or_default());
             let fault = self.description.fault(Code::SourceSyntax, span, message);
-            fault.help = Some("make several scriptlets of it".to_owned());
+            fault.help = Some("split it into several scriptlets".to_owned());
             return Vec::new();
         };
         self.add_conditions(block, &template);
@@ -375,10 +376,7 @@ impl<'a> Scriptlet<'a> {
         for (place, is_optional) in numbered.into_iter().enumerate() {
             let number = place + 1;
             let mut input = Node::object(span.clone())
-                .with(
-                    "description",
-                    string(&format!("What `${number}` stands for")),
-                )
+                .with("description", string(&format!("Value of `${number}`")))
                 .with("value_type", string("string"))
                 .with("argument", string("plain"))
                 .with("required", Node::boolean(span.clone(), !is_optional));
@@ -398,7 +396,7 @@ impl<'a> Scriptlet<'a> {
                 shell::LIST => format!("write `=({{{{{name}}}}})`"),
                 shell::COMMAND => {
                     format!(
-                        "choose among commands, as in `{{{{#if {name}}}}} … {{{{else}}}} … {{{{/if}}}}`"
+                        "select between commands instead, as in `{{{{#if {name}}}}} … {{{{else}}}} … {{{{/if}}}}`"
                     )
                 }
                 _ => language.input_expression(&name),

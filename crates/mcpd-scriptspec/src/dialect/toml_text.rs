@@ -56,14 +56,11 @@ impl<P: Fn(Span) -> Span> TomlReader<'_, P> {
                 Literal::Number(self.number(name, &span, number))
             }
             DeValue::Datetime(date) => {
-                let message = format!(
-                    "{} is a date, which JSON has no value for",
-                    text::name(name)
-                );
+                let message = format!("{} is a date, for which JSON has no type", text::name(name));
                 let fault = self
                     .draft
                     .fault(Code::FieldTypeMismatch, span.clone(), message);
-                fault.help = Some("write it in quotes".to_owned());
+                fault.help = Some("put it in quotes".to_owned());
                 Literal::String(date.to_string())
             }
             DeValue::Array(items) => Literal::Array(
@@ -80,7 +77,7 @@ impl<P: Fn(Span) -> Span> TomlReader<'_, P> {
     /// Replaces a number that JSON lacks, so that one mistake is one fault.
     fn number(&mut self, name: &str, span: &Span, number: Option<String>) -> String {
         number.unwrap_or_else(|| {
-            let message = format!("{} is no number that JSON has", text::name(name));
+            let message = format!("{} is not a JSON number", text::name(name));
             self.draft
                 .fault(Code::FieldTypeMismatch, span.clone(), message);
             "1".to_owned()

@@ -164,7 +164,7 @@ fn comment_text(source: &str, draft: &mut Draft) -> String {
             (Some(_), LinePosition::Behind) => {
                 place = LinePosition::Told;
                 let span = text.len()..text.len() + line.trim_end().len();
-                let message = "nothing from here on is read: another line stands between it and what is above";
+                let message = "this and all that follows is ignored, because another line separates it from the lines above";
                 draft.fault(Code::SourceUnsupported, span, message);
             }
             (None, LinePosition::Inside) if !LEADERS.contains(&line.trim_end()) => {
@@ -240,7 +240,7 @@ impl Tool {
         if inner.is_empty() {
             if global.len() * commands.len() > MAX_REPEATED {
                 let span = self.draft.metadata.span.clone();
-                let message = "too many commands for so many flags that hold for all of them";
+                let message = "too many commands for this number of global flags";
                 self.draft.fault(Code::SourceSyntax, span, message);
             } else {
                 let own = flag_names(nodes);
@@ -256,7 +256,7 @@ impl Tool {
             .filter(|node| matches!(node.name.text.as_str(), "flag" | "arg"))
             .partition(|node| !is_global(node));
         for node in own {
-            let message = "callers can't give this to a command: it is not `global`";
+            let message = "callers cannot pass this to a command, because it is not `global`";
             self.draft
                 .fault(Code::SourceUnsupported, node.name.span.clone(), message);
         }
@@ -296,7 +296,7 @@ impl Tool {
             }
             "effect" => self.effect = field.effect(&mut self.draft),
             _ if UNSUPPORTED.contains(&name) => {
-                let message = format!("callers are not told what `{name}` adds");
+                let message = format!("clients do not see what `{name}` adds");
                 self.draft.fault(Code::SourceUnsupported, span, message);
             }
             _ if SKIPPED.contains(&name) => {}
@@ -465,7 +465,7 @@ impl From<Text> for Node {
 
 /// Reports an unknown word.
 fn report_unknown<'a>(key: &Text, known: impl IntoIterator<Item = &'a &'a str>, draft: &mut Draft) {
-    let message = format!("`{}` means nothing here", key.text);
+    let message = format!("`{}` has no effect here", key.text);
     let fault = draft.fault(Code::UnknownField, key.span.clone(), message);
     fault.help = suggest(&key.text, known.into_iter().copied())
         .map(|near| format!("did you mean `{near}`?"));

@@ -60,7 +60,7 @@ impl<'s> CommandLine<'s> {
             Some(accepted) => texts(option, accepted).ok_or_else(|| too_long(option))?,
         };
         if texts.iter().any(|text| text.contains('\0')) {
-            let expected = "text without a NUL character, as it stands on the command line";
+            let expected = "text without a NUL character, because it is passed on the command line";
             return Err(fault(option, expected, "one"));
         }
         match argument {
@@ -104,7 +104,7 @@ impl<'s> CommandLine<'s> {
         match self.left_out {
             Some(gap) if !is_left_out => {
                 let expected = format!(
-                    "{} where option {} is given, which comes after it on the command line",
+                    "{} if option {} is given, which follows it on the command line",
                     value::expectation(&gap.value_type),
                     text::name(&option.name),
                 );
@@ -183,7 +183,7 @@ fn words(flag: &str, text: &str) -> Vec<String> {
 
 fn too_long(option: &ScriptOption) -> ArgumentFault {
     let expected = format!(
-        "at most {MAX_ARGUMENT} bytes, and {MAX_ARGUMENTS} with all others, as it stands on the command line"
+        "at most {MAX_ARGUMENT} bytes, and {MAX_ARGUMENTS} for all arguments together, because it is passed on the command line"
     );
     fault(option, &expected, "more")
 }

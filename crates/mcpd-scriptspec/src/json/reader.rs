@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
             return Err(SyntaxError {
                 kind: SyntaxErrorKind::TooDeep,
                 span: self.at..self.at + 1,
-                message: format!("more than {MAX_DEPTH} arrays and objects inside each other"),
+                message: format!("nested more than {MAX_DEPTH} levels deep"),
             });
         }
         self.depth += 1;
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
             }
         }
         let lone = |end| {
-            let message = "half of a surrogate pair, which is no character".to_owned();
+            let message = "an unpaired surrogate, which is not a character".to_owned();
             Err(Self::grammar(start..end, message))
         };
         match self.code_unit()? {
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
                 Ok(())
             }
             _ => {
-                let message = format!("`{}` is no JSON number", &self.text[token.clone()]);
+                let message = format!("`{}` is not a JSON number", &self.text[token.clone()]);
                 Err(Self::grammar(token, message))
             }
         }
@@ -232,11 +232,11 @@ impl<'a> Reader<'a> {
                 self.at = token.end;
                 return Ok(());
             }
-            "" if self.peek() == Some(b'\'') => "strings are written in double quotes".to_owned(),
+            "" if self.peek() == Some(b'\'') => "strings need double quotes".to_owned(),
             "" => return Err(self.unexpected_token("a JSON value")),
-            "True" => "`True` is written `true` in JSON".to_owned(),
-            "False" => "`False` is written `false` in JSON".to_owned(),
-            "None" => "`None` is written `null` in JSON".to_owned(),
+            "True" => "`True` must be `true` in JSON".to_owned(),
+            "False" => "`False` must be `false` in JSON".to_owned(),
+            "None" => "`None` must be `null` in JSON".to_owned(),
             word => format!("expected a JSON value, found `{}`", excerpt(word, 20)),
         };
         let span = if token.is_empty() {

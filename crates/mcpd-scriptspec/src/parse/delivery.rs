@@ -136,14 +136,14 @@ pub(super) fn check(fields: &[Member<'_>], report: &mut Report<'_>) {
         let span = field.value.span();
         let message = match &*field.key {
             "argument" if is_plain(&word) && has_others => {
-                "`plain` beside arguments that are not: which of them are flags?".to_owned()
+                "`plain` and other kinds of arguments cannot be combined".to_owned()
             }
             "argument" if word.starts_with('-') && !flags.insert(word.clone()) => {
-                format!("{} would be the flag of two options", text::name(&word))
+                format!("two options have the flag {}", text::name(&word))
             }
             "variable" if !variables.insert(word.clone()) => {
                 let name = text::name(&word);
-                let message = format!("{name} would be the variable of two options");
+                let message = format!("two options have the variable {name}");
                 report.fault(Code::InvalidVariable, span, message);
                 continue;
             }
@@ -160,7 +160,7 @@ pub(super) fn argument(
 ) -> Option<Argument> {
     let word = report.string("argument", field.value)?;
     if is_secret {
-        let message = "every user of the machine can see the command line, and the secret on it";
+        let message = "every user of the machine can see the secret on the command line";
         report.fault(Code::SecretArgument, field.value.span(), message);
     }
     match &*word {
@@ -170,10 +170,10 @@ pub(super) fn argument(
         PERCENT_ENCODED => Some(Argument::PlainPercentEncoded),
         flag if is_flag(flag) => Some(Argument::Flag(flag.to_owned())),
         _ => {
-            let message = format!("{} is no place on the command line", text::name(&word));
+            let message = format!("{} is not a kind of argument", text::name(&word));
             report
                 .fault(Code::InvalidArgument, field.value.span(), message)
-                .help("write a flag such as `--user` or `-u`, or `positional` or `operand`, or `plain` for a script without flags");
+                .help("use a flag such as `--user` or `-u`, `positional`, `operand`, or `plain` for a script without flags");
             None
         }
     }
@@ -196,7 +196,7 @@ pub(super) fn variable(field: &Member<'_>, report: &mut Report<'_>) -> Option<St
         no_identifier(&name)
     } else if is_reserved(&name) {
         format!(
-            "{} means something to the system or an interpreter, and callers must not set it",
+            "{} has a meaning to the system or an interpreter, so callers must not set it",
             text::name(&name)
         )
     } else {
@@ -229,7 +229,7 @@ fn is_identifier(name: &str) -> bool {
 }
 
 fn no_identifier(name: &str) -> String {
-    format!("{} is no name that a shell can read", text::name(name))
+    format!("{} is not a valid shell variable name", text::name(name))
 }
 
 /// Returns whether a variable is reserved, in any case: some systems and shells ignore case.

@@ -64,7 +64,7 @@ pub(super) fn read(
             let message = "stdout is empty, expected the metadata as a JSON object";
             let reported = report.fault(Code::MissingMetadata, 0..0, message);
             reported.help(if stderr.root().is_some_and(resembles) {
-                "stderr holds what looks like the metadata: print it to stdout"
+                "stderr has what looks like the metadata; print it to stdout"
             } else {
                 r#"print at least `{"description": "…"}` to stdout, or describe it in `NAME.mcpd.toml` beside it"#
             });
@@ -84,7 +84,7 @@ pub(super) fn resembles(value: Value<'_>) -> bool {
 fn elsewhere(field: &str) -> Option<&'static str> {
     match field {
         "args" | "arguments" | "inputs" | "options" | "parameters" | "params" | "properties" => {
-            Some("print the options as a JSON object of their own to stderr, or use `input_schema`")
+            Some("print the options as a separate JSON object to stderr, or use `input_schema`")
         }
         "name" => Some("the name of the file is the name of the script"),
         _ => None,
@@ -104,7 +104,7 @@ fn fields(root: Value<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
             .fault(
                 Code::UnusedField,
                 member.key_span.clone(),
-                "`output_schema` says nothing of text",
+                "`output_schema` does not apply to text",
             )
             .help(r#"add `"output": "json"`"#);
     }
@@ -120,7 +120,7 @@ fn fields(root: Value<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
                 start..start + 1,
                 "the script has no description",
             )
-            .help("say in a sentence or two what the script does and when to use it");
+            .help("describe in a sentence or two what the script does and when to use it");
     }
 }
 
@@ -209,9 +209,9 @@ fn subcommand(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {
                 .fault(
                     Code::InvalidArgument,
                     element.span(),
-                    "this is no word that chooses a command",
+                    "not a word that selects a command",
                 )
-                .help("such a word is not empty, does not begin with `-`, and holds no `/`");
+                .help("the word must not be empty, begin with `-` or contain `/`");
         }
     }
     report.strings(member)
@@ -244,7 +244,7 @@ fn requires(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {
         let Some(name) = element.string().filter(|name| !is_known(name)) else {
             continue;
         };
-        let message = format!("clients have no capability {}", text::name(&name));
+        let message = format!("unknown client capability {}", text::name(&name));
         report
             .fault(Code::UnknownCapability, element.span(), message)
             .help(match suggest(&name, CAPABILITIES) {

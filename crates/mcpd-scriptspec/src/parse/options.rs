@@ -59,7 +59,7 @@ pub(super) fn read<'a>(output: &HelpStream<'a>, spec: &mut ScriptSpec, report: &
     let is_option = |duplicate: &&Duplicate<'_>| starts.contains(&duplicate.span.start);
     let (options, fields): (Vec<_>, Vec<_>) = document.duplicates.iter().partition(is_option);
     for Duplicate { key, span } in options {
-        let message = format!("a second option with the name {}", text::name(key));
+        let message = format!("duplicate option {}", text::name(key));
         report.fault(Code::DuplicateOption, span.clone(), message);
     }
     report.duplicates(fields);
@@ -89,13 +89,10 @@ pub(super) fn read<'a>(output: &HelpStream<'a>, spec: &mut ScriptSpec, report: &
 fn check_name(member: &Member<'_>, report: &mut Report<'_>) -> bool {
     let Member { key, key_span, .. } = member;
     if !is_variable(key) {
-        let message = format!(
-            "{} cannot be part of the name of a variable",
-            text::name(key)
-        );
+        let message = format!("{} cannot be part of a variable name", text::name(key));
         report
             .fault(Code::InvalidOptionName, key_span.clone(), message)
-            .help("a name is not empty, and holds no `=` and no control character");
+            .help("the name must not be empty or contain `=` or control characters");
         return false;
     }
     check_portable(member, report);
@@ -133,11 +130,11 @@ pub(super) fn check_variables<'m, 'a: 'm>(
         if let Some(other) = taken.get(&variable)
             && *other != key
         {
-            let message = format!("`MCPD_OPT_{variable}` would be the variable of two options");
+            let message = format!("two options have the variable `MCPD_OPT_{variable}`");
             report
                 .fault(Code::AmbiguousOptionVariable, key_span.clone(), message)
                 .help(format!(
-                    "give {} or {} another name",
+                    "rename {} or {}",
                     text::name(key),
                     text::name(other)
                 ));
@@ -270,10 +267,10 @@ fn description(
 /// Reports an option without a type, which some schema converters reject.
 fn remark_on_any_type(value_type: &ValueType, member: &Member<'_>, report: &mut Report<'_>) {
     if matches!(value_type, ValueType::Any { .. }) {
-        let message = format!("option {} is of any type", text::name(&member.key));
+        let message = format!("option {} has no type", text::name(&member.key));
         report
             .fault(Code::UntypedOption, member.key_span.clone(), message)
-            .help(r#"say what it is, such as `"value_type": "string"`"#);
+            .help(r#"add a type, such as `"value_type": "string"`"#);
     }
 }
 
@@ -406,7 +403,7 @@ fn header(
     } else if !is_primitive {
         "only strings, integers, booleans and enums can be repeated in a header"
     } else if is_secret {
-        "a secret would be repeated in a header, which every proxy may log"
+        "the header would repeat a secret, which every proxy may log"
     } else {
         return Some(name.into_owned());
     };

@@ -80,7 +80,7 @@ impl<'d> Report<'d> {
             } else if member.value.kind() == Kind::Null {
                 let message = format!("`{}` is `null`, which counts as absent", member.key);
                 self.fault(Code::NullField, member.value.span(), message)
-                    .help("leave the field out");
+                    .help("remove the field");
             } else {
                 fields.push(member);
             }
@@ -109,10 +109,7 @@ impl<'d> Report<'d> {
         keys: impl IntoIterator<Item = &'k Duplicate<'a>>,
     ) {
         for Duplicate { key, span } in keys {
-            let message = format!(
-                "the key {} stands here for the second time",
-                text::name(key)
-            );
+            let message = format!("duplicate key {}", text::name(key));
             self.fault(Code::DuplicateKey, span.clone(), message);
         }
     }
@@ -182,7 +179,11 @@ impl<'d> Report<'d> {
         self.visible_inside(&member.key, member.value);
         let object = serde_json::from_str(member.value.text()).ok();
         if object.is_none() {
-            self.mismatch(&member.key, member.value, "one whose numbers fit a double");
+            self.mismatch(
+                &member.key,
+                member.value,
+                "one whose numbers fit into a double",
+            );
         }
         object
     }
@@ -216,7 +217,7 @@ impl<'d> Report<'d> {
         let hidden = text.chars().find(|char| is_hidden(*char));
         if let Some(char) = hidden {
             let message = format!(
-                "{} holds the hidden character U+{:04X}",
+                "{} contains the hidden character U+{:04X}",
                 text::name(name),
                 u32::from(char)
             );

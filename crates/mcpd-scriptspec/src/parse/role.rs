@@ -35,7 +35,7 @@ pub(super) fn read(fields: &[Member<'_>], report: &mut Report<'_>) -> Role {
         .iter()
         .filter_map(|name| field(fields, name))
     {
-        let message = format!("`{}` belongs to resources", member.key);
+        let message = format!("`{}` applies only to resources", member.key);
         report
             .fault(Code::UnusedField, member.key_span.clone(), message)
             .help(r#"add `"kind": "resource"`"#);
@@ -71,7 +71,7 @@ fn resource(fields: &[Member<'_>], report: &mut Report<'_>) -> Role {
         .unwrap_or_default();
     if !is_absolute(&uri) {
         let message = format!(
-            "`{}` starts with no scheme such as `notes:`, or holds blanks",
+            "`{}` must begin with a scheme such as `notes:` and contain no blanks",
             member.key
         );
         report.fault(Code::InvalidUri, member.value.span(), message);
@@ -97,7 +97,7 @@ fn normalize(uri: String, member: &Member<'_>, report: &mut Report<'_>) -> Strin
     }
     let message = format!("the URI is listed as {}", text::name(&normalized));
     let reported = report.fault(Code::UnnormalizedUri, member.value.span(), message);
-    reported.help("write it like that: clients send back what their parsers make of it");
+    reported.help("write it in that form, because clients send back the normalized URI");
     normalized.into_owned()
 }
 
@@ -115,7 +115,7 @@ pub(super) fn check_variables(template: &Member<'_>, spec: &ScriptSpec, report: 
         // The limit of text lengths has reported this already.
         Err(TemplateError::TooLong) => return,
         Err(error) => {
-            let message = format!("no URI template that can be served: {error}");
+            let message = format!("unusable URI template: {error}");
             report.fault(Code::InvalidUri, template.value.span(), message);
             return;
         }
@@ -126,7 +126,7 @@ pub(super) fn check_variables(template: &Member<'_>, spec: &ScriptSpec, report: 
             continue;
         }
         let message = format!(
-            "the variable {} of the template is no option",
+            "the variable {} of the template is not an option",
             text::name(variable)
         );
         let reported = report.fault(Code::UndeclaredVariable, template.value.span(), message);
@@ -168,7 +168,7 @@ pub(super) fn check_options(options: &HelpStream<'_>, spec: &ScriptSpec, report:
         };
         let span = spans.get(&*option.name).cloned().unwrap_or_default();
         let message = format!(
-            "nobody can give the option {}: {reason}",
+            "callers cannot pass the option {}: {reason}",
             text::name(&option.name)
         );
         report
@@ -187,7 +187,7 @@ fn obstacle(
         option.value_type,
         ValueType::Array { .. } | ValueType::Object { .. }
     );
-    let no_text = "it would come as text, and no text is an array or an object";
+    let no_text = "it would arrive as text, which cannot be an array or an object";
     match role {
         Role::Prompt if option.required && !is_text => {
             Some((no_text, "make it a string, or optional with a default"))
@@ -200,11 +200,11 @@ fn obstacle(
         Role::Resource {
             is_template: true, ..
         } if option.required => Some((
-            "it is required, and no variable of the template",
+            "it is required, but not a variable of the template",
             "make it optional with a default, or add it to the template",
         )),
         Role::Resource { .. } if option.required => Some((
-            "it is required, and a resource of one URI is given nothing",
+            "it is required, but a resource with a fixed URI gets no arguments",
             "make it optional with a default, or give the resource a `uri_template`",
         )),
         _ => None,

@@ -21,7 +21,7 @@ pub(super) fn read(member: &Member<'_>, report: &mut Report<'_>) -> Option<serde
         let message = format!("{} would be rounded", value::describe(number));
         report
             .fault(Code::InvalidSchema, number.span(), message)
-            .help("write a number that a double holds");
+            .help("use a number that fits into a double");
         return None;
     }
     let is_input = member.key == "input_schema";
@@ -29,11 +29,11 @@ pub(super) fn read(member: &Member<'_>, report: &mut Report<'_>) -> Option<serde
         schema.get(keyword).is_some_and(|value| !is_right(value))
     };
     let message = if is_input && schema.get("type").is_none_or(|kind| kind != "object") {
-        r#"a schema of arguments says `"type": "object"`"#
+        r#"a schema of arguments must have `"type": "object"`"#
     } else if wrong("properties", serde_json::Value::is_object) {
-        "`properties` of a schema is an object"
+        "`properties` of a schema must be an object"
     } else if wrong("required", serde_json::Value::is_array) {
-        "`required` of a schema is an array"
+        "`required` of a schema must be an array"
     } else {
         if is_input {
             check_properties(member.value, report);

@@ -128,7 +128,7 @@ fn report_unused(fields: &TypeFields<'_>, name: &str, report: &mut Report<'_>) {
     if let Some(size) = &fields.size
         && matches!(name, "boolean" | "any" | "enum" | "object")
     {
-        let message = format!("`size` says nothing to callers about the type `{name}`");
+        let message = format!("`size` has no effect on the type `{name}`");
         report.fault(Code::BoundsOnUnboundedType, size.key_span.clone(), message);
     }
     let refinements = [
@@ -142,10 +142,10 @@ fn report_unused(fields: &TypeFields<'_>, name: &str, report: &mut Report<'_>) {
             && name != refined
             && (TYPES.contains(&name) || name == "enum")
         {
-            let message = format!("`{}` says nothing about the type `{name}`", field.key);
+            let message = format!("`{}` has no effect on the type `{name}`", field.key);
             report
                 .fault(Code::UnusedField, field.key_span.clone(), message)
-                .help(format!("it belongs to the type `{refined}`"));
+                .help(format!("it applies to the type `{refined}`"));
         }
     }
 }
@@ -177,7 +177,7 @@ fn pattern(field: &Member<'_>, report: &mut Report<'_>) -> Option<Pattern> {
     let source = report.string("pattern", field.value)?;
     let pattern = Pattern::new(&source);
     if pattern.is_none() {
-        let message = "not a regular expression without look-around and back-references";
+        let message = "expected a regular expression without look-around and back-references";
         report.fault(Code::InvalidPattern, field.value.span(), message);
     }
     pattern

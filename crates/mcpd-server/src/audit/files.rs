@@ -153,11 +153,11 @@ impl LogFiles {
                 }
             };
             if damaged > 0 {
-                tracing::warn!(file = %self.path.display(), bytes = damaged, "the audit log has lines at its end that are no records");
+                tracing::warn!(file = %self.path.display(), bytes = damaged, "the audit log ends with lines that are not records");
                 notes.push(record::note("audit/damaged", &json!({"bytes": damaged})));
             }
             if whole < length {
-                tracing::warn!(file = %self.path.display(), bytes = length - whole, "the audit log ended within a record, which is removed");
+                tracing::warn!(file = %self.path.display(), bytes = length - whole, "the audit log ended within a record; the incomplete record was removed");
                 file.set_len(whole)?;
                 notes.push(record::note(
                     "audit/recovered",
@@ -219,7 +219,7 @@ impl LogFiles {
         let mut places = (1..=u32::MAX).map(|number| numbered_path(Path::new(&beside), number));
         let aside = places.find(|place| !place.exists());
         let aside = aside.ok_or(ErrorKind::AlreadyExists)?;
-        tracing::warn!(file = %self.path.display(), aside = %aside.display(), "what is there is no audit log: it is put aside, and a new file begun");
+        tracing::warn!(file = %self.path.display(), aside = %aside.display(), "the file is not an audit log; it was moved aside and a new log started");
         fs::rename(&self.path, &aside)?;
         let name = aside.file_name().unwrap_or_default().to_string_lossy();
         Ok(record::note("audit/put-aside", &json!({"file": name})))
@@ -387,7 +387,7 @@ fn refuse_pipe(_: &File) -> io::Result<()> {
 }
 
 fn not_a_file() -> io::Error {
-    io::Error::other("an audit log is a regular file, and this is none")
+    io::Error::other("an audit log must be a regular file")
 }
 
 fn create_directory(directory: Option<&Path>) -> io::Result<()> {

@@ -233,8 +233,10 @@ pub enum FaultKind {
 impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Torn { bytes } => write!(f, "the record is torn after {bytes} bytes"),
-            Self::Unreadable => f.write_str("this is no record"),
+            Self::Torn { bytes } => {
+                write!(f, "the record is incomplete: it ends after {bytes} bytes")
+            }
+            Self::Unreadable => f.write_str("not a record"),
             Self::Changed => f.write_str("the record was changed"),
             Self::Missing { from, to } if from == to => write!(f, "record {from} is missing"),
             Self::Missing { from, to } => write!(f, "records {from} to {to} are missing"),

@@ -268,7 +268,7 @@ impl RequestRecord {
         }
         self.set_outcome("not-recorded");
         Err(ErrorObject::internal_error(
-            "the request was refused: it can't be recorded in the audit log; the server's log says why",
+            "the request was refused because it cannot be recorded in the audit log; the reason is in the server's log",
         ))
     }
 

@@ -130,7 +130,7 @@ impl Writer {
             Ok(written) => {
                 self.written = Some(written);
                 if unreported > 0 {
-                    tracing::warn!(records = unreported, "records are missing in the audit log");
+                    tracing::warn!(records = unreported, "the audit log is missing records");
                 }
                 self.reported = lost;
                 self.state.is_failing.store(false, Ordering::Relaxed);

@@ -33,7 +33,7 @@ pub(crate) enum ReadError {
     /// No readable file is there, or not any more.
     #[error("{0}")]
     NotThere(&'static str),
-    #[error("it is larger than {MAX_FILE_SIZE} bytes")]
+    #[error("larger than {MAX_FILE_SIZE} bytes")]
     TooLarge,
     #[error(transparent)]
     Io(io::Error),
@@ -42,7 +42,9 @@ pub(crate) enum ReadError {
 impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => Self::NotThere("it is gone"),
+            ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                Self::NotThere("the file no longer exists")
+            }
             _ => Self::Io(error),
         }
     }
@@ -109,9 +111,9 @@ impl StaticFile {
     /// See [`ReadError`].
     pub(crate) fn read(&self) -> Result<Vec<u8>, ReadError> {
         let file = regular_file::open(&self.file)?;
-        let file = file.ok_or(ReadError::NotThere("it is no regular file"))?;
+        let file = file.ok_or(ReadError::NotThere("not a regular file"))?;
         if !real_path(&file, &self.file)?.starts_with(&self.root) {
-            return Err(ReadError::NotThere("it is outside of its root"));
+            return Err(ReadError::NotThere("outside of its root"));
         }
         let mut bytes = Vec::new();
         // The file may grow while it is read.
@@ -184,12 +186,12 @@ mod tests {
     fn static_file_that_was_replaced_is_not_read() {
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("a b.md"), "secret").unwrap();
-        check(|_| {}, "gone");
+        check(|_| {}, "no longer exists");
         check(|file| symlink("/etc/hostname", file).unwrap(), "outside");
-        check(|file| symlink("/etc", file).unwrap(), "no regular file");
+        check(|file| symlink("/etc", file).unwrap(), "not a regular file");
         check(
             |file| symlink("/dev/zero", file).unwrap(),
-            "no regular file",
+            "not a regular file",
         );
         check(
             |file| {

@@ -216,7 +216,7 @@ impl Follower {
                         continue;
                     }
                     // A watch is bound to the directory it was started on, not to the name.
-                    tracing::info!("watching the roots anew");
+                    tracing::info!("restarting the watch of the roots");
                     watch = start_watch(watched.as_ref(), &changed).await;
                 }
             }
@@ -337,7 +337,7 @@ async fn catch_panic<T>(work: impl Future<Output = T>) -> Option<T> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     if done.is_err() {
         tracing::error!(
-            "a fault of its own kept mcpd from making the catalog anew: what is served may be old"
+            "rebuild of the catalog failed with an internal error; still serving the previous one"
         );
     }
     done.ok()

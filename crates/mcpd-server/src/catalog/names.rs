@@ -68,7 +68,7 @@ impl FirstClaims {
             Entry::Occupied(owner) => Err(Conflict {
                 path: path.clone(),
                 message: format!(
-                    "{claimant} is hidden by {}, which has the same {}",
+                    "{claimant} is not served: {} has the same {}",
                     owner.get(),
                     self.what
                 ),

@@ -151,7 +151,7 @@ impl ProbeCache {
 
     fn log_failure(&self, error: &DatabaseError) {
         let file = self.database.file().display();
-        tracing::warn!(%error, %file, "failed to use the database: every start asks all scripts");
+        tracing::warn!(%error, %file, "failed to use the database; every start runs all scripts with `--help`");
     }
 }
 

@@ -49,10 +49,7 @@ impl Resource {
             "State of {}",
             definition::title(&script.path, &script.spec)
         ));
-        listed.description = Some(format!(
-            "The state of `{}` at the moment when it is read.",
-            script.path
-        ));
+        listed.description = Some(format!("The current state of `{}`.", script.path));
         Self {
             definition: listed,
             source: ContentSource::State(Arc::clone(script)),

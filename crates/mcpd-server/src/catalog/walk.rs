@@ -175,7 +175,7 @@ pub(crate) fn walk(root: &Path, rule: Option<&Root>) -> Walked {
 /// Converts an error without its path, which is reported beside the reason.
 fn unreadable(error: &walkdir::Error) -> Reason {
     Reason::Unreadable(match error.io_error() {
-        Some(error) => format!("it can't be read: {error}"),
+        Some(error) => format!("not readable: {error}"),
         None => error.to_string(),
     })
 }
@@ -241,7 +241,7 @@ impl Walked {
             let script = candidate(root, file, metadata)?;
             self.scripts.insert(script.path.clone(), script);
         } else {
-            let reason = "it is not executable, and describes no tool";
+            let reason = "not executable, and without a description";
             self.pass_over(file, PassOverKind::Unmarked, reason);
         }
         Ok(())
@@ -347,7 +347,7 @@ impl Walked {
                 if is_sidecar(root, link) {
                     self.reject(link, Reason::NoFile);
                 } else {
-                    self.pass_over(link, PassOverKind::Unmarked, "it is a link to nothing");
+                    self.pass_over(link, PassOverKind::Unmarked, "broken link");
                 }
             }
             return;
@@ -463,7 +463,7 @@ fn path_below(root: &Path, file: &Path) -> Result<ScriptPath, Reason> {
     let relative = file.strip_prefix(root).unwrap_or(file);
     relative
         .to_str()
-        .ok_or_else(|| "its name is not UTF-8".to_owned())
+        .ok_or_else(|| "the name is not UTF-8".to_owned())
         .and_then(|text| {
             with_slashes(text)
                 .parse()
@@ -659,7 +659,7 @@ mod tests {
         let Reason::Unreadable(why) = &walked.rejected[0].reason else {
             panic!("{:?}", walked.rejected);
         };
-        assert!(why.starts_with("it can't be read: "), "{why}");
+        assert!(why.starts_with("not readable: "), "{why}");
         assert!(walked.unseen.is_empty());
     }
 

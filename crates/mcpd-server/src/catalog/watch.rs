@@ -57,12 +57,12 @@ impl Watch {
                 .and_then(|watcher| watch_all(watcher, &roots))
                 .and_then(|watcher| unwatched.take_readable().map_or(Ok(watcher), Err))
                 .or_else(|error| {
-                    tracing::warn!(%error, "failed to watch the roots; looking every {POLL_INTERVAL:?} instead");
+                    tracing::warn!(%error, "failed to watch the directories; polling every {POLL_INTERVAL:?} instead");
                     let config = config().with_poll_interval(POLL_INTERVAL);
                     watch_all(PollWatcher::new(event_handler(&changed, &unwatched, &roots), config)?, &roots)
                 })
                 .inspect_err(|error| {
-                    tracing::error!(%error, "failed to watch the roots; changes need a restart");
+                    tracing::error!(%error, "failed to watch the directories; restart mcpd after changes");
                 })
                 .ok();
             Self {

@@ -82,7 +82,7 @@ fn cache_survives_a_restart() {
     };
     let fault = Diagnostic::help_failed(3);
     let refusals = [
-        ("none", ProbeRefusal::NotATool("it is none".to_owned())),
+        ("none", ProbeRefusal::NotATool("it is not a URL".to_owned())),
         ("faulty", ProbeRefusal::Fault(fault.clone())),
         ("late", ProbeRefusal::TimeOut(fault, 2)),
         ("text", ProbeRefusal::Text),
@@ -202,7 +202,10 @@ fn newer_file_is_left_alone() {
     let newer = Connection::open(&file).unwrap();
     newer.pragma_update(None, "user_version", 1000).unwrap();
     let error = Database::new(&file).definitions(None).unwrap_err();
-    assert_eq!(error.to_string(), "a newer mcpd has written it");
+    assert_eq!(
+        error.to_string(),
+        "it was written by a newer version of mcpd"
+    );
     assert_eq!(find_put_aside(&file), None);
 }
 

@@ -16,7 +16,7 @@ use crate::run::RunError;
 use crate::source::NO_SOURCES;
 
 /// Message for the caller if the failure contains nothing useful to it.
-const NO_ANSWER: &str = "The endpoint gave no valid answer. The log says why.";
+const NO_ANSWER: &str = "The endpoint gave no valid response. The reason is in the server's log.";
 /// Maximum length of an endpoint's message that is repeated, in characters.
 const MAX_MESSAGE_CHARS: usize = 400;
 /// Maximum length of an invalid answer that is repeated, in characters.
@@ -140,7 +140,7 @@ fn read(stdout: &Captured, stderr: &Captured, ending: Ending) -> Result<Endpoint
         _ if ending != Ending::Exited(0) => Err(no_answer_after(ending)),
         Some(answer) => Ok(answer),
         None => Err(NoAnswer::new(format!(
-            "it printed no object of the type `result`, but {}",
+            "expected an object of the type `result`, found {}",
             describe_output(stdout)
         ))),
     }
@@ -160,11 +160,11 @@ fn last_line(text: &[u8]) -> &[u8] {
 
 fn error_answer(answer: &EndpointAnswer) -> NoAnswer {
     let message = answer.error.as_ref().map(|error| error.message.as_str());
-    let message = message.unwrap_or("it did not say why");
+    let message = message.unwrap_or("no reason given");
     NoAnswer {
         failure: CallFailure::NoResult(message.to_owned()),
         reason: format!(
-            "it answered with an error: {}",
+            "it responded with an error: {}",
             excerpt(message, MAX_MESSAGE_CHARS)
         ),
     }
@@ -199,11 +199,11 @@ fn no_answer_after(ending: Ending) -> NoAnswer {
 
 fn describe_ending(ending: Ending) -> String {
     match ending {
-        Ending::Exited(code) => format!("it ended with exit code {code}"),
-        Ending::Signaled { signal, .. } => format!("it was ended by signal {signal}"),
+        Ending::Exited(code) => format!("it failed with exit code {code}"),
+        Ending::Signaled { signal, .. } => format!("it was killed by signal {signal}"),
         Ending::TimedOut { limit, .. } => format!("it took more than {} s", limit.as_secs_f64()),
         Ending::OutputLimit { limit, .. } => format!("it printed more than {limit} bytes"),
-        Ending::OutOfMemory => "it used more memory than it may".to_owned(),
+        Ending::OutOfMemory => "it exceeded its memory limit".to_owned(),
         _ => "it was stopped".to_owned(),
     }
 }
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn error_is_read_from_either_stream() {
         let error = r#"{"type": "error", "error": {"name": "n", "category": "fatal", "message": "no\nway"}}"#;
-        let expected = Err("it answered with an error: no\\u{a}way");
+        let expected = Err("it responded with an error: no\\u{a}way");
         check(error, "", 1, expected);
         check(error, "", 0, expected);
         check("", error, 1, expected);
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn other_output_is_no_answer() {
-        let nothing = |shown| format!("it printed no object of the type `result`, but {shown}");
+        let nothing = |shown| format!("expected an object of the type `result`, found {shown}");
         for (stdout, shown) in [
             ("", "nothing"),
             ("garbage", "`garbage`"),
@@ -270,7 +270,7 @@ mod tests {
             "{\"type\": \"result\"}",
             "",
             3,
-            Err("it ended with exit code 3"),
+            Err("it failed with exit code 3"),
         );
         check(
             "",

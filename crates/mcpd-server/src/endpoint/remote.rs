@@ -61,12 +61,12 @@ struct CommandResult {
 pub(super) fn fill(offer: &mut Offer, client: &Arc<EndpointClient>, prefix: &str, list: &RawValue) {
     let entries: Vec<&RawValue> = match serde_json::from_str(list.get()) {
         Ok(entries) => entries,
-        Err(_) => return offer.fault("gave a list of tools that is no array"),
+        Err(_) => return offer.fault("sent a list of tools that is not an array"),
     };
     for entry in entries {
         match serde_json::from_str(entry.get()) {
             Ok(described) => add(offer, client, prefix, described),
-            Err(error) => offer.fault(format!("has a tool that is not described as one: {error}")),
+            Err(error) => offer.fault(format!("has a tool with an invalid description: {error}")),
         }
     }
 }
@@ -144,7 +144,7 @@ impl EndpointTool {
         answer.and_then(|answer| result(answer, readable)).or_else(|no_answer| {
             let NoAnswer { failure, reason } = no_answer;
             if let CallFailure::NoResult(_) = failure {
-                tracing::warn!(tool = %self.path, "{} gave no result: {reason}", self.client.name);
+                tracing::warn!(tool = %self.path, "{} returned no result: {reason}", self.client.name);
             }
             failure.into_tool_result()
         })
@@ -190,7 +190,7 @@ fn result(
     readable: impl FnOnce(String) -> String,
 ) -> Result<CallToolResult, NoAnswer> {
     let result = answer.result.filter(|result| result.get().starts_with('{'));
-    let result = result.ok_or_else(|| NoAnswer::new("its `result` is no object".to_owned()))?;
+    let result = result.ok_or_else(|| NoAnswer::new("its `result` is not an object".to_owned()))?;
     if let Ok(CommandResult { stdout, exit_code }) = serde_json::from_str(result.get()) {
         return Ok(exit_result(readable(stdout), process_code(exit_code)));
     }

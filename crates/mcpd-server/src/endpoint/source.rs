@@ -104,7 +104,7 @@ impl Endpoint {
         executor: &Executor,
     ) -> Result<Box<RawValue>, String> {
         let path = below(&self.prefix, LIST_TOOLS);
-        let wrong = |error: PathError| format!("has a prefix that can't be one: {error}");
+        let wrong = |error: PathError| format!("has an invalid prefix: {error}");
         // Policy rules match paths, so the request has one too.
         let policy = client.policy_for(&path.parse().map_err(wrong)?);
         let mut limits = policy.limits().clone();
@@ -123,7 +123,7 @@ impl Endpoint {
         let answer = answer.map_err(|no_answer| wrong(&no_answer.reason))?;
         answer
             .tools
-            .ok_or_else(|| wrong("its answer has no `tools`"))
+            .ok_or_else(|| wrong("its response has no `tools`"))
     }
 }
 

@@ -37,15 +37,16 @@ fn describe_shortfall(server: &Server, principal: &Principal) -> Option<String> 
     let mut text = String::new();
     if is_empty(&catalog) {
         let see = command("mcpd list --all", server, principal);
-        let what = "There is nothing to use here: no file that this server looks at is a tool, a prompt or a resource.";
-        let seen = format!("The operator sees what became of every file with `{see}`.");
+        let what =
+            "This server offers nothing: none of its files is a tool, a prompt or a resource.";
+        let seen = format!("The operator can list the status of every file with `{see}`.");
         write!(text, "{what} {seen}").ok()?;
     }
     let faulty = count_faulty(&catalog, principal);
     if faulty > 0 {
         let check = command("mcpd check", server, principal);
         let (separator, files) = (if text.is_empty() { "" } else { " " }, files(faulty));
-        let why = format!("The operator finds out why with `{check}`.");
+        let why = format!("The operator can list the reasons with `{check}`.");
         write!(text, "{separator}{files} and not served. {why}").ok()?;
     }
     (!text.is_empty()).then_some(text)

@@ -94,7 +94,7 @@ fn check_length(params: &Params<'_>) -> Result<(), ErrorObject> {
         return Ok(());
     }
     Err(ErrorObject::invalid_params(format!(
-        "`capabilities` and `clientInfo` have {MAX_INTRODUCTION_BYTES} bytes at most, together"
+        "`capabilities` and `clientInfo` may have at most {MAX_INTRODUCTION_BYTES} bytes together"
     )))
 }
 

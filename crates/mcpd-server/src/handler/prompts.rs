@@ -28,7 +28,7 @@ pub(crate) fn get(
             context.record.set_tool(prompt.path(), prompt.body().spec());
         }
         let unknown = ErrorObject::invalid_params(format!(
-            "unknown prompt `{}`; prompts/list has the names",
+            "unknown prompt `{}`; see prompts/list",
             params.name
         ));
         context.refuse(there.map(|prompt| prompt.path()), "unknown-prompt", unknown)

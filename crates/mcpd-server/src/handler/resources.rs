@@ -189,14 +189,14 @@ async fn ask_state(
         .stdout
         .terminal_view()
         .whole()
-        .ok_or_else(|| state_error(script, "it is too large"))?;
+        .ok_or_else(|| state_error(script, "too large"))?;
     Ok(String::from_utf8_lossy(&whole).into_owned())
 }
 
 /// Returns the error for a state that cannot be read.
 fn state_error(script: &Script, reason: &str) -> ErrorObject {
     ErrorObject::internal_error(format!(
-        "the state of `{}` can't be read: {reason}",
+        "failed to read the state of `{}`: {reason}",
         script.path
     ))
 }
@@ -214,7 +214,7 @@ fn read_output(server: &Server, output: ArchivedOutput, uri: String, context: Co
             .flatten()
             .map_err(|error| {
                 tracing::error!(%uri, "failed to read an output: {error}");
-                ErrorObject::internal_error("the output can't be read")
+                ErrorObject::internal_error("the output could not be read")
             })?;
         let mut result = ReadResourceResult::new(vec![output::media_contents(&uri, None, bytes)]);
         output::note_totals(&mut result.meta, size + omitted, omitted);
@@ -240,7 +240,7 @@ fn read_file(
             .await
             .map_err(|_| ErrorObject::internal_error("the file could not be read"))?
             .map_err(|error| {
-                tracing::warn!(%file, "not read: {error}");
+                tracing::warn!(%file, "failed to read a file: {error}");
                 read_error(&error, &uri, context.version.wire())
             })?;
         let contents = output::media_contents(&uri, mime_type.as_deref(), bytes);
@@ -285,8 +285,8 @@ fn read_error(error: &ReadError, uri: &str, wire: Wire) -> ErrorObject {
     match error {
         ReadError::NotThere(_) => ErrorObject::resource_not_found(uri, wire),
         ReadError::TooLarge => {
-            ErrorObject::internal_error(format!("the file can't be read: {error}"))
+            ErrorObject::internal_error(format!("failed to read the file: {error}"))
         }
-        ReadError::Io(_) => ErrorObject::internal_error("the file can't be read"),
+        ReadError::Io(_) => ErrorObject::internal_error("the file could not be read"),
     }
 }

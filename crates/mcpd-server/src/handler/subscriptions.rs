@@ -280,12 +280,12 @@ fn check_length(uri: &str) -> Result<(), ErrorObject> {
         return Ok(());
     }
     Err(ErrorObject::invalid_params(format!(
-        "the URI of a resource to subscribe to, or the id of a task, has {MAX_URI_LENGTH} bytes at most"
+        "the URI of a resource or the id of a task in a subscription may have at most {MAX_URI_LENGTH} bytes"
     )))
 }
 
 fn too_many() -> ErrorObject {
     ErrorObject::invalid_params(format!(
-        "a client may subscribe to {MAX_URIS} resources and as many tasks at most"
+        "a client may subscribe to at most {MAX_URIS} resources and as many tasks"
     ))
 }

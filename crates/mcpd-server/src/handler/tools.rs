@@ -33,10 +33,10 @@ pub(crate) fn call(
         if let Some(tool) = there {
             note(tool, params.arguments.as_deref(), &whole, &context);
         }
-        let unknown =
-            ErrorObject::invalid_params(fault_for(&context, &whole, &params.name).unwrap_or_else(
-                || format!("unknown tool `{}`; tools/list has the names", params.name),
-            ));
+        let unknown = ErrorObject::invalid_params(
+            fault_for(&context, &whole, &params.name)
+                .unwrap_or_else(|| format!("unknown tool `{}`; see tools/list", params.name)),
+        );
         context.refuse(there.map(|tool| tool.path()), "unknown-tool", unknown)
     })?;
     let arguments = params.arguments.as_deref();
@@ -98,7 +98,7 @@ fn fault_for(context: &Context, catalog: &Catalog, name: &str) -> Option<String>
     let mut faults = script.diagnostics.iter();
     let fault = faults.find(|fault| fault.severity == Severity::Error)?;
     Some(format!(
-        "the tool `{}` is there but faulty, and not served: {}; the operator finds out more with `mcpd check {}`",
+        "the tool `{}` is not served because it is faulty: {}; the operator can get details with `mcpd check {}`",
         script.path,
         fault.message,
         script.file.display()
@@ -124,8 +124,7 @@ fn needs_tasks(context: &Context) -> Result<Handled, ErrorObject> {
         // That wire has no such error; the model can at least try another way.
         Wire::Stateful => {
             let result = CallToolResult::error(
-                "The tool runs in the background only, and this client knows of no tasks. \
-                 If there is a tool `runs_start`, start it with that.",
+                "This tool runs only as a task, and this client does not support tasks. If there is a tool `runs_start`, use that to start it.",
             );
             let result = result.into();
             context.record.set_result(&result);

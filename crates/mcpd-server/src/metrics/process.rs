@@ -55,13 +55,13 @@ fn read_process() -> Option<Vec<MetricFamily>> {
         ),
         (
             "process_max_fds",
-            "How many there may be.",
+            "Maximum number of open file descriptors.",
             max_descriptors()?,
         ),
         ("process_threads", "Threads.", field(20)?),
         (
             "process_start_time_seconds",
-            "When it was started, in seconds since 1970.",
+            "Start time of the process, in seconds since 1970.",
             started,
         ),
     ];

@@ -61,7 +61,7 @@ impl<T: Serialize> IntoResourceBody for Json<T> {
     fn into_resource_body(self) -> Result<ResourceBody, String> {
         serde_json::to_string(&self.0)
             .map(ResourceBody::Text)
-            .map_err(|error| format!("it has no JSON form: {error}"))
+            .map_err(|error| format!("it cannot be encoded as JSON: {error}"))
     }
 }
 
@@ -117,7 +117,9 @@ impl NativeResource {
         let name = ("resource", uri.clone());
         let contents = async move {
             let body = body.await.map_err(|reason| {
-                ErrorObject::internal_error(format!("the resource `{uri}` can't be read: {reason}"))
+                ErrorObject::internal_error(format!(
+                    "failed to read the resource `{uri}`: {reason}"
+                ))
             })?;
             let mut contents = ResourceContents::new(uri, body);
             contents.mime_type = Some(mime_type.to_owned());

@@ -36,8 +36,8 @@ fn ending_message(outcome: &Outcome, exit: &Exit) -> Option<String> {
     }
     let ending = describe_ending("The command", outcome, exit);
     Some(match (outcome.ending, is_silent) {
-        (Ending::TimedOut { .. }, true) => format!("{ending} It had printed nothing until then."),
-        (Ending::TimedOut { .. }, false) => format!("{ending} What it printed until then follows."),
+        (Ending::TimedOut { .. }, true) => format!("{ending} It had printed nothing before."),
+        (Ending::TimedOut { .. }, false) => format!("{ending} Its output before that follows."),
         _ => ending,
     })
 }

@@ -130,7 +130,7 @@ fn contents(contents: &mut ResourceContents, version: ProtocolVersion) {
 
 fn audio_note(audio: &AudioContent) -> ContentBlock {
     let text = format!(
-        "[audio of type {}, which this client can't be sent]",
+        "[audio of type {}, which this client does not support]",
         audio.mime_type
     );
     note(text, &audio.annotations)
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn audio_becomes_a_note_in_older_revisions() {
-        let note = r#"{"type":"text","text":"[audio of type audio/wav, which this client can't be sent]","annotations":{"priority":1}}"#;
+        let note = r#"{"type":"text","text":"[audio of type audio/wav, which this client does not support]","annotations":{"priority":1}}"#;
         let audio =
             r#"{"type":"audio","data":"AA==","mimeType":"audio/wav","annotations":{"priority":1}}"#;
         check(audio, [note, "", "", "", ""]);

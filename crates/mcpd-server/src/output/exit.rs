@@ -50,8 +50,7 @@ pub(crate) fn describe_hidden_paths(outcome: &Outcome) -> Option<String> {
     };
     let paths = paths.join(", ");
     Some(format!(
-        "{paths} {is} hidden from confined scripts. The operator can let this one read: `read = [{paths}]` in its \
-         `[sandbox.NAME]`."
+        "{paths} {is} hidden from sandboxed scripts. The operator can make it readable with `read = [{paths}]` in the script's `[sandbox.NAME]`."
     ))
 }
 
@@ -136,14 +135,14 @@ pub(super) fn describe_ending(subject: &str, outcome: &Outcome, exit: &Exit) -> 
             "{subject} was stopped because it printed more than its limit of {limit} bytes."
         ),
         Ending::OutOfMemory => {
-            format!("{subject} was stopped because it used more memory than it may.")
+            format!("{subject} was stopped because it exceeded its memory limit.")
         }
         Ending::Signaled { signal, .. } => match signal_name(signal) {
-            Some(name) => format!("{subject} was ended by signal {name} ({signal})."),
-            None => format!("{subject} was ended by signal {signal}."),
+            Some(name) => format!("{subject} was killed by signal {name} ({signal})."),
+            None => format!("{subject} was killed by signal {signal}."),
         },
         Ending::Cancelled => format!("{subject} was stopped because the call was cancelled."),
-        Ending::Lost => format!("{subject} has ended, and its exit code is lost."),
+        Ending::Lost => format!("{subject} has ended, but its exit code was lost."),
         _ => describe_exit(subject, exit),
     }
 }
@@ -213,7 +212,7 @@ mod tests {
         let exit = Exit::of(&outcome);
         assert_eq!((exit.code, exit.name), (-1, "unknown"));
         let ending = describe_ending("The script", &outcome, &exit);
-        assert_eq!(ending, "The script has ended, and its exit code is lost.");
+        assert_eq!(ending, "The script has ended, but its exit code was lost.");
     }
 
     #[test]

@@ -105,11 +105,8 @@ impl<'a> EmbeddedFiles<'a> {
             || "an image".to_owned(),
             |path| format!("the image `{path}`"),
         );
-        let found = found.map_or_else(
-            || "none that is known".to_owned(),
-            |found| format!("`{found}`"),
-        );
-        self.remarks.push(format!("{shown} is passed on as a resource: models read PNG, JPEG, GIF and WebP alone, and the type that its bytes show is {found}"));
+        let found = found.map_or_else(|| "unknown".to_owned(), |found| format!("`{found}`"));
+        self.remarks.push(format!("{shown} is sent as a resource: models read only PNG, JPEG, GIF and WebP, and the type of its bytes is {found}"));
         self.resources += 1;
         let uri = format!("mcpd://content/{}", self.resources);
         let bytes = match path {
@@ -190,8 +187,13 @@ impl<'a> EmbeddedFiles<'a> {
                 .is_none_or(|policy| policy.may_read_for_script(file, real, self.directory))
         };
         let bytes = read_at_most(&file, self.remaining, may_read)
-            .map_err(|error| format!("the file `{path}` can't be read: {error}"))?;
-        self.remaining = self.remaining.checked_sub(bytes.len() as u64).ok_or_else(|| format!("with the file `{path}` the files of one result are larger than {MAX_BYTES} bytes"))?;
+            .map_err(|error| format!("failed to read the file `{path}`: {error}"))?;
+        self.remaining = self
+            .remaining
+            .checked_sub(bytes.len() as u64)
+            .ok_or_else(|| {
+                format!("with the file `{path}` the files of the result exceed {MAX_BYTES} bytes")
+            })?;
         Ok(bytes)
     }
 }
@@ -217,7 +219,7 @@ fn named_type(path: &str, kind: &str) -> Option<String> {
 fn unknown_type(kind: &str, path: Option<&str>) -> String {
     match path {
         Some(path) => format!(
-            "neither its bytes nor its name say of which type `{kind}/*` the file `{path}` is; add a `mimeType`"
+            "the type `{kind}/*` of the file `{path}` is clear neither from its bytes nor from its name; add `mimeType`"
         ),
         None => "missing field `mimeType`".to_owned(),
     }
@@ -241,7 +243,7 @@ fn read_at_most(
     may_read: impl FnOnce(&File, &Path) -> bool,
 ) -> io::Result<Vec<u8>> {
     let file = regular_file::open(path)?;
-    let file = file.ok_or_else(|| io::Error::other("it is no regular file"))?;
+    let file = file.ok_or_else(|| io::Error::other("not a regular file"))?;
     // The open file is checked, not the path: a link may point elsewhere by now.
     if !may_read(&file, &real_path(&file, path)?) {
         return Err(io::Error::other("the script's sandbox does not allow it"));

@@ -52,7 +52,7 @@ pub(super) fn whole(output: &Captured) -> Result<Bytes, OutputError> {
         let total = output.total_bytes;
         let omitted = output.omitted_bytes;
         OutputError(format!(
-            "it is {total} bytes long, of which {omitted} had to be left out"
+            "it is {total} bytes long, of which {omitted} were omitted"
         ))
     })
 }
@@ -74,8 +74,8 @@ pub(super) fn require_output(outcome: &Outcome) -> Result<Bytes, OutputError> {
         return Ok(whole);
     }
     Err(OutputError(match outcome.stderr.total_bytes {
-        0 => "there is nothing on stdout".to_owned(),
-        bytes => format!("there is nothing on stdout, and {bytes} bytes are on stderr"),
+        0 => "stdout is empty".to_owned(),
+        bytes => format!("stdout is empty, but stderr has {bytes} bytes"),
     }))
 }
 

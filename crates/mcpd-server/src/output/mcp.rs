@@ -34,7 +34,7 @@ fn check_error(error: ErrorObject) -> Result<ErrorObject, OutputError> {
         return Ok(error);
     }
     Err(OutputError::new(format!(
-        "`error.code`: {} is reserved; use {} for arguments, {} for failures, or a number of your own outside of {} to {}",
+        "`error.code`: {} is reserved; use {} for invalid arguments, {} for failures, or a number outside of {} to {}",
         error.code,
         ErrorCode::INVALID_PARAMS,
         ErrorCode::INTERNAL_ERROR,
@@ -47,7 +47,9 @@ fn parse_question(object: &OutputObject<'_>) -> Result<InputQuestions, OutputErr
     let requests: InputRequests = object.member("inputRequests")?.unwrap_or_default();
     let state = object.member::<Box<RawValue>>("requestState")?;
     if requests.is_empty() && state.is_none() {
-        return Err(OutputError::new("`inputRequests`: nothing is asked"));
+        return Err(OutputError::new(
+            "`inputRequests`: expected at least one request",
+        ));
     }
     for (key, request) in &requests {
         request.check().map_err(|reason| {

@@ -20,12 +20,12 @@ pub(super) fn content(
     };
     let total = output.total_bytes;
     let readable = match kept.omitted_bytes() {
-        0 => "All of them".to_owned(),
-        _ => format!("The first {} of them", kept.size()),
+        0 => "All of it".to_owned(),
+        _ => format!("The first {} bytes", kept.size()),
     };
     let minutes = OUTPUT_LIFETIME.as_secs() / 60;
     let note = format!(
-        "The text above is only a part of the {total} bytes that were printed on {stream}. {readable} can be read for {minutes} minutes as the resource {uri}"
+        "The text above is only a part of the {total} bytes of output on {stream}. {readable} can be read for {minutes} minutes as the resource {uri}"
     );
     let mut content = vec![ContentBlock::text(note)];
     if archive.links {

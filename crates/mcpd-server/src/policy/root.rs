@@ -99,13 +99,13 @@ impl Root {
     /// Returns why the file or directory at `path` is excluded, if it is.
     pub(crate) fn reason_against(&self, path: &Path, is_directory: bool) -> Option<String> {
         if let Some(pattern) = self.exclude.matching_pattern(path, is_directory) {
-            return Some(format!("`exclude` in mcpd.toml has `{pattern}`"));
+            return Some(format!("excluded by `{pattern}` in `exclude` of mcpd.toml"));
         }
         // An included file may lie deeper.
         let is_included = is_directory
             || self.include.texts.is_empty()
             || self.include.matching_pattern(path, is_directory).is_some();
-        (!is_included).then(|| "nothing in `include` in mcpd.toml matches it".to_owned())
+        (!is_included).then(|| "not matched by `include` of mcpd.toml".to_owned())
     }
 }
 

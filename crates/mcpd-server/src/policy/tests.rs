@@ -37,7 +37,7 @@ fn pattern_matches_whole_paths() {
 fn invalid_pattern_is_rejected() {
     let error = Rule::new("reports/[").unwrap_err().to_string();
     assert!(
-        error.starts_with("read the pattern `reports/[`: "),
+        error.starts_with("parse the pattern `reports/[`: "),
         "{error}"
     );
 }

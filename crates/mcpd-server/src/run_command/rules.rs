@@ -62,7 +62,7 @@ impl CommandRules {
             return Ok(());
         }
         let parsed = shell_parser::parse(command).map_err(|fault| {
-            format!("The command was not run, because it can't be read: {fault}.")
+            format!("The command was not run, because it cannot be parsed: {fault}.")
         })?;
         for command in parsed.commands.iter().chain(&parsed.indirect_commands) {
             if let Some(pattern) = self.deny.iter().find(|pattern| pattern.may_match(command)) {
@@ -75,7 +75,7 @@ impl CommandRules {
         }
         if let Some(what) = parsed.unreadable.filter(|_| !self.deny.is_empty()) {
             return Err(format!(
-                "The command was not run: it has {what} in it, and what that runs can't be held to what is denied."
+                "The command was not run: it contains {what}, and the commands that this runs cannot be checked against the denied ones."
             ));
         }
         if self.allow.is_empty() {
@@ -83,7 +83,7 @@ impl CommandRules {
         }
         if let Some(doubt) = parsed.doubt {
             return Err(format!(
-                "The command was not run: it has {doubt} in it, and what that does can't be known beforehand. {}",
+                "The command was not run: it contains {doubt}, whose effect cannot be determined beforehand. {}",
                 self.allowed_patterns()
             ));
         }
@@ -108,7 +108,7 @@ impl CommandRules {
             .iter()
             .map(|pattern| format!("`{}`", pattern.text))
             .collect();
-        format!("Allowed are: {}.", patterns.join(", "))
+        format!("Allowed commands: {}.", patterns.join(", "))
     }
 }
 
@@ -121,7 +121,7 @@ impl CommandPattern {
             patterns.pop();
         }
         if patterns.is_empty() {
-            return Err(wrong("it names no command"));
+            return Err(wrong("it contains no command"));
         }
         let matcher = |pattern: &&str| {
             let glob = Glob::new(pattern).map_err(|error| wrong(&error.kind().to_string()))?;
@@ -447,8 +447,8 @@ mod tests {
         let error = denying.judge("ls | sh").unwrap_err();
         assert_eq!(
             error,
-            "The command was not run: it has a shell that takes its commands from its input in it, and what that runs \
-             can't be held to what is denied."
+            "The command was not run: it contains a shell that takes its commands from its input, \
+             and the commands that this runs cannot be checked against the denied ones."
         );
     }
 
@@ -464,7 +464,7 @@ mod tests {
         let rules = rules(&["git *", "ls"], &["git push *"]);
         assert_eq!(
             rules.judge("rm x").unwrap_err(),
-            "The command was not run: `rm x` is not allowed. Allowed are: `git *`, `ls`."
+            "The command was not run: `rm x` is not allowed. Allowed commands: `git *`, `ls`."
         );
         assert_eq!(
             rules.judge("git push").unwrap_err(),
@@ -472,7 +472,7 @@ mod tests {
         );
         assert_eq!(
             rules.judge("ls $(x)").unwrap_err(),
-            "The command was not run: it has a substitution in it, and what that does can't be known beforehand. Allowed are: `git *`, `ls`."
+            "The command was not run: it contains a substitution, whose effect cannot be determined beforehand. Allowed commands: `git *`, `ls`."
         );
     }
 

@@ -21,11 +21,11 @@ const CONSTRUCTS: [&str; 4] = ["for", "case", "select", "function"];
 const REDIRECTIONS: [&str; 10] = ["<", ">", "<<", ">>", "<<<", "<<-", "<>", "<&", ">&", ">|"];
 
 /// Faults of unterminated text.
-const NOT_CLOSED: &str = "something in it is not closed";
-const QUOTE_NOT_CLOSED: &str = "a quote is not closed";
+const NOT_CLOSED: &str = "something in it is unclosed";
+const QUOTE_NOT_CLOSED: &str = "unclosed quote";
 /// Shells differ on a here-document whose body is elsewhere than after the line with its
 /// operator.
-const STRAY_DOCUMENT: &str = "a here-document is not where the line ends that announces it";
+const STRAY_DOCUMENT: &str = "a here-document does not follow the line that announces it";
 
 /// Word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl Parser {
         read: impl FnOnce(&mut Self) -> Result<T, &'static str>,
     ) -> Result<T, &'static str> {
         if self.depth == MAX_DEPTH {
-            return Err("it is nested too deeply");
+            return Err("nested too deeply");
         }
         self.depth += 1;
         let read = read(self)?;

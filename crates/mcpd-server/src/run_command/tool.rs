@@ -92,10 +92,10 @@ impl CommandTool {
         let longest = max_timeout.unwrap_or(MAX_TIMEOUT).max(limit(max_timeout));
         let effective_policy = policy_for(Some(limit(None).min(longest)), &ScriptSpec::default());
         let background = match (effective_policy.sandbox().level, has_background_tools) {
-            (Level::None, _) => "Processes that it leaves in the background go on after the call.",
-            (_, false) => "Processes that it leaves in the background are ended with the call.",
+            (Level::None, _) => "Background processes that it leaves keep running after the call.",
+            (_, false) => "Background processes that it leaves are killed when the call ends.",
             (_, true) => {
-                "Processes that it leaves in the background are ended with the call; start what is to go on with `runs_start`."
+                "Background processes that it leaves are killed when the call ends; use `runs_start` for work that must continue."
             }
         };
         let description = format!(
@@ -254,14 +254,14 @@ impl CommandTool {
     fn failure(&self, error: &RunError) -> CallFailure {
         CallFailure::NoResult(match error {
             RunError::Start(StartError::CwdMissing { directory }) => format!(
-                "The command was not run: the working directory `{}` does not exist, or can't be entered.",
+                "The command was not run: the working directory `{}` does not exist or is not accessible.",
                 directory.display()
             ),
             RunError::Start(StartError::ArgumentsTooLarge { .. }) => {
-                "The command was not run: it is too long. Put what is long into `stdin`.".to_owned()
+                "The command was not run: it is too long. Pass long text in `stdin`.".to_owned()
             }
             RunError::Start(StartError::InvalidArgument { .. }) => {
-                "The command was not run: it has a NUL character in it.".to_owned()
+                "The command was not run: it contains a NUL character.".to_owned()
             }
             error => return log_not_run(&self.path, "The command", error),
         })
@@ -271,14 +271,14 @@ impl CommandTool {
 /// Checks that there is a shell, and that the rules can parse its syntax.
 pub(super) fn check_shell(shell: &[String], rules: &CommandRules) -> Result<(), String> {
     let Some(program) = shell.first() else {
-        return Err("its shell has no name".to_owned());
+        return Err("no shell is configured".to_owned());
     };
     let name = Path::new(program).file_name().unwrap_or_default();
     if rules.is_empty() || POSIX_SHELLS.iter().any(|shell| name == *shell) {
         return Ok(());
     }
     Err(format!(
-        "what is allowed and denied can be told for a POSIX shell alone, and `{program}` is none that is known"
+        "`allow` and `deny` require a known POSIX shell, and `{program}` is not one"
     ))
 }
 

@@ -71,7 +71,7 @@ impl Outline {
         outline
             .check_expanded(&outline.schema, &resolver)
             .map_err(|TooMuch| {
-                format!("its references make more than {MAX_EXPANDED} schemas of one")
+                format!("its references expand to more than {MAX_EXPANDED} schemas")
             })?;
         Ok(Some(outline))
     }

@@ -85,7 +85,7 @@ fn pattern_is_matched_in_linear_time() {
 #[test]
 fn schema_size_is_bounded() {
     let deep = (0..MAX_DEPTH).fold(json!({}), |schema, _| json!({"not": schema}));
-    check_unusable(&deep, "inside each other");
+    check_unusable(&deep, "nested more than");
     let wide: Vec<_> = (0..=MAX_OBJECTS).map(|_| json!({})).collect();
     check_unusable(&json!({"anyOf": wide}), "objects, more than");
     check_unusable(&json!({"description": "a".repeat(MAX_BYTES)}), "bytes");
@@ -163,7 +163,7 @@ fn references_that_multiply_a_schema_are_rejected() {
     let twice = |next: Value| json!({"allOf": [next, next]});
     check_unusable(
         &chain(30, twice, json!({})),
-        "more than 10000 schemas of one",
+        "more than 10000 schemas",
     );
     check(&chain(8, twice, json!({"type": "array"})), &json!([]), &[]);
 }
@@ -204,7 +204,7 @@ fn references_are_followed_everywhere() {
         .collect();
     check_unusable(
         &json!({"$id": "https://example.com/tool", "$ref": "#a0", "$defs": named}),
-        "more than 10000 schemas of one",
+        "more than 10000 schemas",
     );
     let metaschema = json!({"$ref": "https://json-schema.org/draft/2020-12/schema"});
     check(

@@ -376,7 +376,7 @@ fn absolute_roots(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let readable = |root: &PathBuf| {
         let refused = |mut source: io::Error| {
             if root.is_file() {
-                let hint = "it is a file; give the directory that it is in";
+                let hint = "it is a file; use the directory that contains it";
                 source = io::Error::new(source.kind(), hint);
             }
             let root = root.clone();
@@ -477,7 +477,7 @@ fn native_resource(described: ResourceDescription) -> Result<Arc<Resource>, Erro
         reason,
     };
     if !described.uri.contains(':') {
-        return Err(refused("a URI begins with a scheme".to_owned()));
+        return Err(refused("a URI must begin with a scheme".to_owned()));
     }
     let path: ScriptPath = described
         .name

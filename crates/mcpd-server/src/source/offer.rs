@@ -22,7 +22,7 @@ const MAX_FAULTS: usize = 20;
 /// Maximum number of characters of a path that a fault quotes.
 const MAX_QUOTED_PATH_CHARS: usize = 200;
 /// Fault of a source that has published nothing.
-const NOTHING_PUBLISHED: &str = "has not said within 5 s what it has";
+const NOTHING_PUBLISHED: &str = "has not listed its tools within 5 s";
 
 /// Entries of a source at one moment. See [`Publisher::offer`](super::Publisher::offer).
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ impl Offer {
             return;
         }
         if !schema::is_of_objects(&definition.input_schema) {
-            let reason = "its input schema does not say `\"type\": \"object\"`";
+            let reason = "its input schema lacks `\"type\": \"object\"`";
             return self.unservable("tool", path, reason);
         }
         if let Some(reason) = header_fault(&definition.input_schema) {
@@ -163,7 +163,7 @@ impl Offer {
     fn admit_entry(&mut self, count: usize, what: &str) -> bool {
         let admit_entry = count < MAX_ENTRIES;
         if !admit_entry {
-            let more = format!("has more than {MAX_ENTRIES} {what}: the others are not served");
+            let more = format!("has more than {MAX_ENTRIES} {what}; the rest is not served");
             if !self.faults.contains(&more) {
                 self.fault(more);
             }
@@ -183,7 +183,7 @@ impl Offer {
     pub fn unservable(&mut self, what: &str, path: &str, reason: &str) {
         let path = excerpt(path, MAX_QUOTED_PATH_CHARS);
         self.fault(format!(
-            "has the {what} `{path}`, which can't be served: {reason}"
+            "has the {what} `{path}`, which cannot be served: {reason}"
         ));
     }
 

@@ -60,7 +60,7 @@ impl Secrets {
     pub fn warn_of_short(&self, source: &dyn Display) {
         for name in &self.short {
             tracing::warn!(
-                "the value of `{name}` is too short to be redacted: {source} gives it away if it repeats it"
+                "secret `{name}` is too short to be redacted; {source} discloses it by repeating it"
             );
         }
     }

@@ -76,10 +76,10 @@ impl TaskLifecycle {
     pub(super) async fn store(self) -> Result<Self, StartedCall> {
         let reason = match self.tasks.store.add(self.stored.clone()).await {
             Ok(true) => return Ok(self),
-            Ok(false) => "there are too many".to_owned(),
+            Ok(false) => "too many tasks".to_owned(),
             Err(error) => error.to_string(),
         };
-        tracing::warn!(tool = self.stored.tool, "failed to make a task: {reason}");
+        tracing::warn!(tool = self.stored.tool, "failed to create a task: {reason}");
         lock(&self.tasks.state).running.remove(&self.stored.id);
         Err(self.started)
     }
@@ -106,7 +106,7 @@ impl TaskLifecycle {
         if stopping.is_cancelled() {
             self.record_end("the server stopped");
         } else if is_late {
-            self.record_end("nobody can ask for its result any more");
+            self.record_end("the task has expired");
         }
         lock(&self.tasks.state).running.remove(&self.stored.id);
         self.notify_subscribers();
@@ -131,7 +131,7 @@ impl TaskLifecycle {
             }
         }
         TaskEnding::Failed(ErrorObject::internal_error(format!(
-            "the tool asked more than {MAX_ROUNDS} times"
+            "the tool asked for input more than {MAX_ROUNDS} times"
         )))
     }
 
@@ -216,7 +216,7 @@ impl TaskLifecycle {
         let kept = encode(result).and_then(|result| match result.get().len() {
             0..=MAX_RESULT_BYTES => Ok(result),
             size => encode(CallToolResult::error(format!(
-                "The call is over, but its result has {size} bytes: in the background {MAX_RESULT_BYTES} are kept at most."
+                "The call has ended, but its result of {size} bytes exceeds the limit of {MAX_RESULT_BYTES} bytes for tasks."
             )).into()),
         });
         kept.map_or_else(TaskEnding::Failed, TaskEnding::Completed)
@@ -232,7 +232,7 @@ impl TaskLifecycle {
                 (TaskStatus::Failed, detail)
             }
             TaskEnding::Cancelled => {
-                self.record_end("it was cancelled");
+                self.record_end("the call was cancelled");
                 (TaskStatus::Cancelled, None)
             }
         };
@@ -245,7 +245,7 @@ impl TaskLifecycle {
         {
             tracing::error!(
                 task = id,
-                "failed to write down the end of a task, and try again: {error}"
+                "failed to store the end of a task, will retry: {error}"
             );
             tokio::time::sleep(STORE_RETRY_INTERVAL).await;
         }

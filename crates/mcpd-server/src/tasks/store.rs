@@ -216,7 +216,7 @@ impl Inner {
     }
 
     fn fail_tasks_of(&self, runner: &str) -> Result<(), StoreError> {
-        let error = ErrorObject::internal_error("the server stopped before the run was over");
+        let error = ErrorObject::internal_error("the server stopped before the run ended");
         let error = to_raw_value(&error).map_err(StoreError::new)?;
         let lost = self.database.fail_tasks_of(runner, &error, now());
         lost.map_err(StoreError::new)?;

@@ -98,7 +98,7 @@ impl Renamed {
 /// Describes a default at `place` that its format forbids.
 pub(crate) fn of_default(place: &str) -> String {
     let place = excerpt(place, MAX_QUOTED);
-    format!("at `{place}`: the default is not listed, because it does not have its `format`")
+    format!("at `{place}`: the default is not listed because it does not match the `format`")
 }
 
 fn describe_renaming((name, spelling): (&str, &str)) -> (Code, String) {

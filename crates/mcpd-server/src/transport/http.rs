@@ -216,7 +216,7 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
                 // The process may be out of descriptors, or the client may have left already:
                 // neither is a reason to end.
                 if is_failing {
-                    tracing::debug!(%error, "failed again to accept a connection");
+                    tracing::debug!(%error, "failed to accept a connection again");
                 } else {
                     tracing::warn!(%error, "failed to accept a connection");
                 }
@@ -228,7 +228,7 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
     drop(listener);
     let drained = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {
-        tracing::warn!("connections that did not end in time are closed");
+        tracing::warn!("connections still open at the shutdown deadline were closed");
     }
     Ok(())
 }
@@ -270,8 +270,8 @@ async fn serve_encrypted(
             let peer = peer.with_tls(tls::certificate(&stream));
             serve_requests(stream, &PROTOCOLS, peer, router, activity).await;
         }
-        Ok(Err(error)) => tracing::debug!(%error, %address, "failed to agree on TLS"),
-        Err(_) => tracing::debug!(%address, "did not agree on TLS in time"),
+        Ok(Err(error)) => tracing::debug!(%error, %address, "TLS handshake failed"),
+        Err(_) => tracing::debug!(%address, "TLS handshake timed out"),
     }
 }
 
@@ -318,7 +318,7 @@ async fn serve_requests(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(error, %address, "a connection ended early");
+        tracing::debug!(error, %address, "connection ended early");
     }
 }
 

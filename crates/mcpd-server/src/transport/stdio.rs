@@ -124,7 +124,7 @@ pub async fn serve(
         progress.wait_until_stalled(options.write_timeout).await;
         Err(io::Error::new(
             io::ErrorKind::TimedOut,
-            "the client does not read",
+            "the client does not read its messages",
         ))
     };
     let ended = tokio::select! {
@@ -227,7 +227,7 @@ impl FinalPhase<'_> {
         if open > 0 {
             tracing::info!(
                 requests = open,
-                "the input ended before these requests were answered: they are stopped"
+                "input ended before these requests were answered; they were stopped"
             );
         }
     }
@@ -235,7 +235,7 @@ impl FinalPhase<'_> {
 
 fn too_late() -> ErrorObject {
     ErrorObject::internal_error(
-        "stopped: the input has ended; keep it open until there is an answer",
+        "stopped because the input ended; keep it open until the response arrives",
     )
 }
 

@@ -49,7 +49,7 @@ pub(super) fn transport(
     };
     let client = client
         .build()
-        .map_err(|error| format!("can't be connected with: {}", conversion::chain(&error)))?;
+        .map_err(|error| format!("failed to connect: {}", conversion::chain(&error)))?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str())
         .max_concurrent_requests(link::MAX_CONCURRENT_REQUESTS + MAX_OWN_REQUESTS);
     if let Some(token) = &address.token {

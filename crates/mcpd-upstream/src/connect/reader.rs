@@ -94,7 +94,7 @@ fn is_null(raw: Option<&RawValue>) -> bool {
 
 /// Returns the error that replaces an unreadable answer.
 pub(super) fn unreadable(why: impl Display) -> ErrorData {
-    ErrorData::new(UNREADABLE, format!("the answer can't be read: {why}"), None)
+    ErrorData::new(UNREADABLE, format!("invalid response: {why}"), None)
 }
 
 impl Reader {
@@ -109,7 +109,7 @@ impl Reader {
         let is_lossy = matches!(text, Cow::Owned(_));
         if is_lossy {
             self.remarks
-                .add("sends bytes that are no UTF-8: U+FFFD stands for each of them");
+                .add("sends bytes that are not UTF-8; they are replaced with U+FFFD");
         }
         let messages: Vec<&RawValue> = match text.starts_with('[') {
             true => serde_json::from_str(&text).unwrap_or_default(),
@@ -169,7 +169,7 @@ impl Reader {
         match serde_json::from_value(Value::Object(members)) {
             Ok(message) => {
                 self.remarks
-                    .add(format!("sends `{method}` with an odd envelope"));
+                    .add(format!("sends `{method}` with an invalid envelope"));
                 Some(Reading {
                     message,
                     is_mended: true,
@@ -177,7 +177,7 @@ impl Reader {
             }
             Err(error) => {
                 self.remarks
-                    .add(format!("sends `{method}` as it can't be read: {error}"));
+                    .add(format!("sends an invalid `{method}`: {error}"));
                 None
             }
         }
@@ -194,7 +194,7 @@ impl Reader {
         if envelope.error.is_some() && envelope.result.is_some() {
             is_mended = true;
             self.remarks
-                .add("gives answers with both a `result` and an `error`, of which one is `null`");
+                .add("sends responses with both `result` and `error`, of which one is `null`");
         }
         let (id, kind) = match (origin, known) {
             (Some(origin), _) if named.as_ref().is_some_and(|id| is_same(&origin.id, id)) => {
@@ -206,9 +206,10 @@ impl Reader {
                 if let Some(id) = &named {
                     let id = excerpt(&id.to_string(), MAX_EXCERPT);
                     self.remarks
-                        .add(format!("answers a request with another id: {id}"));
+                        .add(format!("sends a response with a wrong id: {id}"));
                     if error.is_none() {
-                        let message = origin.fail(format!("it is one to another request, {id}"));
+                        let message =
+                            origin.fail(format!("it is the response to another request, {id}"));
                         return Some(Reading { message, is_mended });
                     }
                 }
@@ -226,7 +227,7 @@ impl Reader {
             (Err(error), id) => ServerJsonRpcMessage::error(error, id),
             (Ok(result), Some(id)) => ServerJsonRpcMessage::response(result, id),
             (Ok(_), None) => {
-                self.remarks.add("sends a result that names no request");
+                self.remarks.add("sends a result without a request id");
                 return None;
             }
         };
@@ -239,7 +240,7 @@ impl Reader {
         kind: Kind,
         is_mended: &mut bool,
     ) -> Result<ServerResult, ErrorData> {
-        let result = result.ok_or_else(|| unreadable("it has neither a result nor an error"))?;
+        let result = result.ok_or_else(|| unreadable("it has neither `result` nor `error`"))?;
         results::read(result.get(), kind, &self.remarks, is_mended)
     }
 
@@ -250,7 +251,7 @@ impl Reader {
         }
         let error = text::parse(raw.get()).unwrap_or_else(|_| raw.get().into());
         self.remarks
-            .add("sends errors that are no objects with a `code` and a `message`");
+            .add("sends errors that are not objects with `code` and `message`");
         let code = match &error["code"] {
             Value::String(code) => code.parse().ok(),
             code => code.as_i64().or(code.as_f64().map(|code| code as i64)),
@@ -270,7 +271,7 @@ impl Reader {
             return self.note_noise(text);
         }
         self.remarks
-            .add(format!("sends an answer that can't be read: {why}"));
+            .add(format!("sends an invalid response: {why}"));
         let id = match origin {
             Some(origin) => Some(origin.id.clone()),
             None => text::find_id(text).map(|id| self.pending.find(&id).map_or(id, |(id, _)| id)),
@@ -295,7 +296,7 @@ impl Reader {
     fn note_noise(&self, text: &str) -> Option<Reading> {
         let text = excerpt(text, MAX_EXCERPT).replace(char::is_control, " ");
         self.remarks
-            .add(format!("sends something that is no message: {text}"));
+            .add(format!("sends something that is not a message: {text}"));
         None
     }
 }

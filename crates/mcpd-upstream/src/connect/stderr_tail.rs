@@ -39,7 +39,7 @@ impl StderrTail {
         tokio::time::timeout(STDERR_TIMEOUT, silence).await.ok();
         match self.0.borrow().line.as_str() {
             "" => fault,
-            line => format!("{fault}; it last said: {line}"),
+            line => format!("{fault}; last line of its stderr: {line}"),
         }
     }
 }

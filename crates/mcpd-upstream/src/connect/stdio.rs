@@ -66,7 +66,7 @@ pub(super) fn start(
 ) -> Result<ChildServer, String> {
     let failed = |error: io::Error| {
         format!(
-            "can't be started as `{}`: {error}",
+            "failed to start with the command `{}`: {error}",
             program.program.display()
         )
     };

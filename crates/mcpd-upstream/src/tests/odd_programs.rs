@@ -118,7 +118,7 @@ async fn broken_answer_is_reported_at_once() {
         r#"{"jsonrpc": "2.0", "result": {"content": [], "n": Infinity}, "id": %s}"#,
     ] {
         let result = call_program(&answering(answer)).await;
-        let told = "The upstream server `shell` gave no valid answer.";
+        let told = "The upstream server `shell` gave no valid response.";
         assert_eq!(text(&result), told);
     }
 }

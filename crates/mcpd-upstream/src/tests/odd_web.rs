@@ -231,10 +231,10 @@ async fn redirect_to_another_origin_is_a_named_fault() {
         let head = "302 Found\r\nLocation: https://login.example/start?key=s3cret";
         respond(head, "")
     });
-    let fault = "can't be reached: unexpected server response: HTTP 302 Found redirects to `https://login.example/start`, which is another origin: set `url` to it if it is meant";
+    let fault = "is unreachable: unexpected server response: HTTP 302 Found redirects to `https://login.example/start`, which is another origin; set `url` to it if that is intended";
     fixture.await.expect_faults(&[fault]).await;
     let fixture = web(|_, _| respond("307 Temporary Redirect\r\nLocation: /mcp", ""));
-    let fault = "can't be reached: unexpected server response: it redirects more than 5 times";
+    let fault = "is unreachable: unexpected server response: more than 5 redirects";
     fixture.await.expect_faults(&[fault]).await;
 }
 
@@ -272,6 +272,6 @@ async fn accepted_call_without_a_stream_is_reported() {
     let result = call_web(|method, _| {
         (method == "tools/call").then(|| ("202 Accepted".into(), String::new()))
     });
-    let told = "The upstream server `web` gave no valid answer.";
+    let told = "The upstream server `web` gave no valid response.";
     assert_eq!(text(&result.await), told);
 }

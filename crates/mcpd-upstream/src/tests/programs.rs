@@ -41,7 +41,7 @@ async fn missing_program_is_reported() {
     let fixture = Fixture::new(Upstream::stdio("nothing", Program::new("no-such-server"))).await;
     check(
         &fixture,
-        "can't be started as `no-such-server`: No such file or directory (os error 2)",
+        "failed to start with the command `no-such-server`: No such file or directory (os error 2)",
     );
 }
 
@@ -50,7 +50,7 @@ async fn last_line_of_stderr_is_reported() {
     let fixture = shell("echo starting >&2; echo 'no license' >&2; exit 3").await;
     check(
         &fixture,
-        "ended before it had introduced itself; it last said: no license",
+        "exited before `initialize` was complete; last line of its stderr: no license",
     );
 }
 
@@ -67,7 +67,8 @@ async fn last_line_of_stderr_is_redacted() {
         let program = Program::new("sh").args(["-c", script]);
         let program = program.env("KEY", "s3cret-of-a-shell");
         let fixture = Fixture::new(Upstream::stdio("shell", program)).await;
-        let expected = format!("ended before it had introduced itself; it last said: {expected}");
+        let expected =
+            format!("exited before `initialize` was complete; last line of its stderr: {expected}");
         check(&fixture, &expected);
     }
 }
@@ -101,7 +102,7 @@ async fn output_of_a_program_is_redacted() {
 async fn foreign_output_is_reported() {
     let fixture = shell("echo Hello; head -c 20000000 /dev/zero; echo; echo '[]'").await;
     fixture
-        .expect_faults(&["ended before it had introduced itself"])
+        .expect_faults(&["exited before `initialize` was complete"])
         .await;
 }
 
@@ -142,7 +143,7 @@ async fn server_that_stops_reading_is_ended_before_its_restart() {
     let result = client.call("shell/any", long).await;
     assert_eq!(
         text(&result),
-        "The upstream server `shell` ended before it had answered."
+        "The upstream server `shell` exited before it responded."
     );
     let pids = eventually(|| {
         let pids = fs::read_to_string(&file).unwrap();
@@ -165,7 +166,7 @@ async fn unreadable_answer_ends_only_its_call() {
         let result = client.call("shell/any", json!({})).await;
         assert_eq!(
             text(&result),
-            "The upstream server `shell` gave no valid answer.",
+            "The upstream server `shell` gave no valid response.",
             "{content}"
         );
         fixture.expect_faults(&[]).await;
@@ -182,7 +183,7 @@ async fn too_long_answer_ends_only_its_call() {
     let result = client.call("shell/any", json!({})).await;
     assert_eq!(
         text(&result),
-        "The upstream server `shell` gave no valid answer."
+        "The upstream server `shell` gave no valid response."
     );
     fixture.expect_faults(&[]).await;
 }
@@ -206,10 +207,10 @@ async fn invalid_entry_is_reported_and_others_are_served() {
         fixture.expect_tools(&["shell/any"]).await;
         fixture
             .expect_faults(&[
-                "has the tool `formless`, which can't be served: missing field `inputSchema`",
-                "has the tool `listed`, which can't be served: invalid type: sequence, expected a map",
-                "has the tool `sure`, which can't be served: invalid type: string \"yes\", expected a boolean",
-                "has the tool ``, which can't be served: invalid type: integer `7`, expected struct Tool",
+                "has the tool `formless`, which cannot be served: missing field `inputSchema`",
+                "has the tool `listed`, which cannot be served: invalid type: sequence, expected a map",
+                "has the tool `sure`, which cannot be served: invalid type: string \"yes\", expected a boolean",
+                "has the tool ``, which cannot be served: invalid type: integer `7`, expected struct Tool",
             ])
             .await;
     }
@@ -233,7 +234,7 @@ async fn failed_list_keeps_its_entries_and_the_connection() {
     let client = fixture.client("2026-07-28").await;
     client.call("shell/any", json!({})).await;
     fixture
-        .expect_faults(&["could not list its tools: Mcp error: -32603: not now"])
+        .expect_faults(&["failed to list its tools: Mcp error: -32603: not now"])
         .await;
     fixture.expect_tools(&["shell/any"]).await;
     let result = client.call("shell/any", json!({})).await;

@@ -28,7 +28,7 @@ async fn lost_server_is_reconnected() {
         assert_eq!(result["isError"], true);
         assert_eq!(
             text(result),
-            "The upstream server `ship` ended before it had answered."
+            "The upstream server `ship` exited before it responded."
         );
         let result = client.call("ship/echo", json!({})).await;
         assert_eq!(result["structuredContent"], json!({}));
@@ -42,7 +42,7 @@ async fn lost_server_stays_listed_and_is_reported() {
     let fixture = Fixture::of(&server).await;
     server.go_down();
     fixture
-        .expect_faults(&["ended before it had introduced itself"])
+        .expect_faults(&["exited before `initialize` was complete"])
         .await;
     fixture.expect_tools(&["ship/echo"]).await;
     let client = fixture.client("2026-07-28").await;
@@ -76,7 +76,7 @@ async fn call_timeout_cancels_the_call() {
     assert_eq!(result["isError"], true);
     assert_eq!(
         text(&result),
-        "The upstream server `ship` has not answered within 300ms."
+        "The upstream server `ship` did not respond within 300ms."
     );
     let cancelled = tokio::time::timeout(HANG_TIMEOUT, server.wait_for_cancel());
     cancelled.await.expect("cancelled");
@@ -136,8 +136,8 @@ async fn unservable_entries_are_reported() {
         .await;
     fixture
         .expect_faults(&[
-            "has the tool `ship/a//b`, which can't be served: the path has an empty segment",
-            "has the tool `ship/formless`, which can't be served: its input schema does not say `\"type\": \"object\"`",
+            "has the tool `ship/a//b`, which cannot be served: the path has an empty segment",
+            "has the tool `ship/formless`, which cannot be served: its input schema lacks `\"type\": \"object\"`",
         ])
         .await;
     fixture.expect_tools(&["ship/echo"]).await;
@@ -150,7 +150,7 @@ async fn tools_beyond_the_limit_are_left_out() {
     let many = (0..1500).map(|number| tool(&format!("tool-{number}")));
     server.change(many.collect()).await;
     fixture
-        .expect_faults(&["has more than 1000 tools: the others are not served"])
+        .expect_faults(&["has more than 1000 tools; the rest is not served"])
         .await;
     assert_eq!(fixture.server.catalog().tools().len(), 1000);
 }

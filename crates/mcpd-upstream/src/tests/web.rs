@@ -186,7 +186,7 @@ async fn unreadable_answer_ends_only_its_call() {
         let fixture = Fixture::new(web.upstream()).await;
         let client = fixture.client("2026-07-28").await;
         let result = client.call("web/any", json!({})).await;
-        let told = "The upstream server `web` gave no valid answer.";
+        let told = "The upstream server `web` gave no valid response.";
         assert_eq!(text(&result), told);
         fixture.expect_faults(&[]).await;
     }
@@ -210,7 +210,7 @@ async fn error_status_or_page_ends_only_its_call() {
             let result = client.call("web/any", json!({})).await;
             assert_eq!(
                 text(&result),
-                "The upstream server `web` gave no valid answer."
+                "The upstream server `web` gave no valid response."
             );
         }
         fixture.expect_faults(&[]).await;
@@ -225,7 +225,7 @@ async fn unauthorized_call_triggers_a_liveness_check() {
     let client = fixture.client("2026-07-28").await;
     for times in 1..=2 {
         let result = client.call("web/any", json!({})).await;
-        assert_eq!(text(&result), "The upstream server `web` can't be reached.");
+        assert_eq!(text(&result), "The upstream server `web` is unreachable.");
         web.expect("ping", times).await;
     }
     fixture.expect_faults(&[]).await;
@@ -238,9 +238,9 @@ async fn lost_authorization_is_a_fault_of_the_server() {
     let fixture = Fixture::new(web.upstream()).await;
     let client = fixture.client("2026-07-28").await;
     let result = client.call("web/any", json!({})).await;
-    assert_eq!(text(&result), "The upstream server `web` can't be reached.");
+    assert_eq!(text(&result), "The upstream server `web` is unreachable.");
     fixture
-        .expect_faults(&["can't be reached: Auth required: authorization required: Bearer"])
+        .expect_faults(&["is unreachable: Auth required: authorization required: Bearer"])
         .await;
 }
 
@@ -249,6 +249,6 @@ async fn caller_learns_only_the_kind_of_failure() {
     let web = Web::new(Answer::NothingListed).await;
     let fixture = Fixture::new(web.upstream()).await;
     fixture
-        .expect_faults(&["could not list its tools: HTTP 500"])
+        .expect_faults(&["failed to list its tools: HTTP 500"])
         .await;
 }

@@ -232,7 +232,7 @@ fn missing_path_makes_nothing_writable() {
     let place = Place::new();
     let rules = || place.rules(&["open/missing/deep"], &[]);
     let skipped = format!(
-        "`{}` does not exist, so it can't be written",
+        "`{}` does not exist, so it is not writable",
         place.at("open/missing/deep").display()
     );
     assert_eq!(rules().skipped, [skipped]);

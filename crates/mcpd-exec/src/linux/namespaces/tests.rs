@@ -307,7 +307,7 @@ fn root_can_not_be_written_or_hidden() {
     for sandbox in [strict().write("/"), strict().hide("/")] {
         assert_eq!(
             refusal(&sandbox),
-            "`/` can be neither written nor hidden as a whole"
+            "`/` can be neither writable nor hidden as a whole"
         );
     }
 }
@@ -321,8 +321,5 @@ fn number_of_trees_is_bounded() {
         fs::create_dir(&path).unwrap();
         sandbox = sandbox.write(path);
     }
-    assert_eq!(
-        refusal(&sandbox),
-        "more than 32 paths to be written or seen"
-    );
+    assert_eq!(refusal(&sandbox), "more than 32 writable or visible paths");
 }

@@ -261,7 +261,7 @@ fn program() -> io::Result<&'static [u8]> {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn program() -> io::Result<&'static [u8]> {
-    let reason = "there is no first process for this processor";
+    let reason = "this processor is not supported";
     Err(io::Error::new(io::ErrorKind::Unsupported, reason))
 }
 

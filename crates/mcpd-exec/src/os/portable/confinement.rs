@@ -58,7 +58,7 @@ impl Confinement {
         if sandbox.level >= Level::Guarded {
             let made = make_directory(parent).map_err(|source| StartError::Setup {
                 program: program.to_owned(),
-                step: "make its temporary directory",
+                step: "create its temporary directory",
                 source,
             })?;
             confinement.temporary = Some(made);
@@ -137,7 +137,7 @@ impl Confinement {
 fn missing_features(sandbox: &Sandbox) -> Vec<MissingMechanism> {
     let mut missing = Vec::new();
     if sandbox.run_as.is_some() {
-        let reason = "this system can't run processes as another user";
+        let reason = "this system cannot run processes as another user";
         missing.push(MissingMechanism::new("user", reason));
     }
     if sandbox.level == Level::Strict {

@@ -25,7 +25,7 @@ pub(super) const IS_JOB: bool = false;
 pub(super) const GAPS: &[(&str, &str)] = &[
     (
         "reaper",
-        "a descendant that leaves its process group lives on",
+        "a descendant that leaves its process group survives",
     ),
     (
         "watchdog",

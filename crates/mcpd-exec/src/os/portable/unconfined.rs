@@ -16,7 +16,7 @@ pub(super) const IS_NEEDED: bool = false;
 /// Always.
 pub(super) fn check() -> Result<(), String> {
     Err(
-        "this system can't deny a process access to files, other processes or the network"
+        "this system cannot deny a process access to files, other processes or the network"
             .to_owned(),
     )
 }

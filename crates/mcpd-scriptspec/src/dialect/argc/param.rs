@@ -225,7 +225,7 @@ impl<'a> Cursor<'a> {
                     closes
                 });
                 let Some(length) = close else {
-                    return Err(self.error("the text has no closing quote"));
+                    return Err(self.error("the string has no closing quote"));
                 };
                 self.at += length + 2;
                 &rest[1..=length]

@@ -132,7 +132,7 @@ fn known_fields(field: Node, place: FieldPosition, draft: &mut Draft) -> Vec<Ent
             _ if !seen.insert(key.clone()) => draft.second_key(key, span),
             Some(field) if field < place.fields() => return true,
             Some(_) => {
-                let message = format!("`{key}` means nothing here");
+                let message = format!("`{key}` has no effect here");
                 draft.fault(Code::UnusedField, span, message);
             }
             None => draft.unknown_field(key, span, &FIELDS[..place.fields()]),

@@ -170,7 +170,7 @@ impl<'a> LiteralReader<'a> {
         let open = self.advance();
         if self.levels == MAX_DEPTH {
             self.skip(open.depth);
-            let message = format!("more than {MAX_DEPTH} objects and lists inside each other");
+            let message = format!("nested more than {MAX_DEPTH} levels deep");
             self.fault(Code::NestingTooDeep, open.span, message);
             return Err(Reported);
         }
@@ -199,7 +199,7 @@ impl<'a> LiteralReader<'a> {
                 None => reader.fault(
                     Code::SourceNotConstant,
                     start..reader.end,
-                    "`undefined` is no value of a list",
+                    "`undefined` is not allowed in a list",
                 ),
             }
             Ok(())
@@ -337,12 +337,12 @@ impl<'a> LiteralReader<'a> {
         let help = if is_regex {
             "write the regular expression as a string"
         } else {
-            "write the value itself: nothing is run to find out what a script says of itself"
+            "write the value itself; the description of a script is read without running it"
         };
         self.fault(
             Code::SourceNotConstant,
             span,
-            format!("`{code}` is no literal"),
+            format!("`{code}` is not a literal"),
         );
         if let Some(fault) = self.faults.last_mut() {
             fault.help = Some(help.to_owned());
@@ -372,7 +372,7 @@ impl<'a> LiteralReader<'a> {
         self.fault(
             Code::SourceSyntax,
             token.span,
-            "the text has no closing quote",
+            "the string has no closing quote",
         );
         self.is_cut = self.token.kind == TokenKind::End;
         Err(Reported)
@@ -381,7 +381,7 @@ impl<'a> LiteralReader<'a> {
     fn unclosed_bracket<T>(&mut self, open: &Token<'a>, close: &str) -> Result<T, Reported> {
         // The outer brackets are not closed either.
         if !self.is_cut {
-            let message = format!("there is no `{close}` to this");
+            let message = format!("missing `{close}`");
             self.fault(Code::SourceSyntax, open.span.clone(), message);
         }
         self.is_cut = self.token.kind == TokenKind::End;

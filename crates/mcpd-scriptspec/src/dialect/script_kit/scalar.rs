@@ -38,7 +38,7 @@ fn escape(chars: &mut std::str::Chars<'_>, text: &mut String) -> Result<(), &'st
         {
             '\0'
         }
-        '0'..='9' => return Err("an octal escape, which strict code doesn't have"),
+        '0'..='9' => return Err("an octal escape, which strict mode does not allow"),
         'x' => {
             let code = hexadecimal(chars, 2)?;
             char::from_u32(code).ok_or(NO_CHARACTER)?
@@ -57,7 +57,7 @@ fn escape(chars: &mut std::str::Chars<'_>, text: &mut String) -> Result<(), &'st
     Ok(())
 }
 
-const NO_CHARACTER: &str = "an escape that is no character";
+const NO_CHARACTER: &str = "an escape that is not a character";
 
 /// Decodes the part after `\u`; a surrogate pair is one character.
 fn unicode(chars: &mut std::str::Chars<'_>) -> Result<char, &'static str> {
@@ -130,7 +130,7 @@ fn decimal(text: &str) -> Result<String, &'static str> {
         return Err(NO_NUMBER);
     }
     if whole.len() > 1 && whole.starts_with('0') {
-        return Err("a number that begins with `0` is octal to some and decimal to others");
+        return Err("a number with a leading `0` is ambiguous: octal or decimal");
     }
     let whole = if whole.is_empty() { "0" } else { whole };
     let point = if fraction.is_empty() { "" } else { "." };

@@ -56,7 +56,7 @@ impl Directives {
             Some(code) => Ok(Some(Block::new_at(code, cwd.span.clone()))),
             None => Err(MisplacedDirective {
                 span: cwd.span.clone(),
-                message: "the directory of this block can't be changed for it",
+                message: "the directory of this block cannot be changed",
                 help: "change the directory in the code itself",
             }),
         }

@@ -146,7 +146,7 @@ impl Language {
                     name: name.to_owned(),
                     span,
                     fault: Some(
-                        "values are never pasted into code, and this language reads variables in another way",
+                        "values are never inserted into code, and this language reads variables differently",
                     ),
                 };
                 return (code.to_owned(), placeholders(code).map(misplaced).collect());

@@ -16,7 +16,7 @@ pub(super) enum Syntax {
 }
 
 const PASTED: &str =
-    "values are never pasted into code, and this language reads variables in another way";
+    "values are never inserted into code, and this language reads variables differently";
 
 /// Words of code that evaluates texts, or passes them to a shell.
 const RUNNERS: &[&str] = &[

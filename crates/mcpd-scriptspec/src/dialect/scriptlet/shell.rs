@@ -32,16 +32,15 @@ pub(super) enum Shell {
 const SINGLE_QUOTES: &str = "nothing is expanded between single quotes";
 const QUOTED_DOCUMENT: &str = "nothing is expanded in a here-document whose delimiter is quoted";
 const DOCUMENT_WITH_COMMANDS: &str =
-    "in a here-document with commands it can't be told how the value would be quoted";
+    "in a here-document with commands the quoting of the value is unknown";
 pub(super) const ARITHMETIC: &str =
-    "arithmetic runs what a text says, so only an `integer` or a `number` can stand in it";
+    "arithmetic evaluates strings as code, so only an `integer` or a `number` is allowed in it";
 pub(super) const LIST: &str =
-    "Bash runs what a text says of a list that is declared with `-a` or `-A`";
-const EXPANSION: &str = "a value can't stand inside of `${ }`";
-const ESCAPED: &str = "nothing is expanded behind a backslash";
-pub(super) const COMMAND: &str =
-    "a value can't be the name of a command, or a part of it: the caller would choose what runs";
-const UNCLEAR: &str = "it can't be told how the value would be quoted here";
+    "Bash evaluates strings as code in a list that is declared with `-a` or `-A`";
+const EXPANSION: &str = "a value is not allowed inside of `${ }`";
+const ESCAPED: &str = "nothing is expanded after a backslash";
+pub(super) const COMMAND: &str = "a value cannot be the name of a command or a part of it, because the caller would choose what runs";
+const UNCLEAR: &str = "the quoting of the value is unknown here";
 
 /// Replaces the placeholders in the code by variables.
 pub(super) fn fill(

@@ -3,23 +3,23 @@
 
 /// Script Kit's kinds of desktop actions, and their descriptions.
 const DESKTOP: &[(&str, &str)] = &[
-    ("paste", "it pastes a text into the window in front"),
-    ("type", "it types a text into the window in front"),
+    ("paste", "it pastes text into the active window"),
+    ("type", "it types text into the active window"),
     (
         "submit",
-        "it pastes a text into the window in front and presses Enter",
+        "it pastes text into the active window and presses Enter",
     ),
     (
         "transform",
-        "it replaces what is selected in the window in front",
+        "it replaces the selection in the active window",
     ),
-    ("open", "it opens something with a program of the desktop"),
+    ("open", "it opens something with a desktop application"),
     ("edit", "it opens a file in an editor"),
-    ("chat", "it begins a chat in a window"),
-    ("applescript", "it tells programs of macOS what to do"),
-    ("osascript", "it tells programs of macOS what to do"),
-    ("cmd", "it is for the command interpreter of Windows"),
-    ("bat", "it is for the command interpreter of Windows"),
+    ("chat", "it starts a chat in a window"),
+    ("applescript", "it controls macOS applications"),
+    ("osascript", "it controls macOS applications"),
+    ("cmd", "it is for the Windows command interpreter"),
+    ("bat", "it is for the Windows command interpreter"),
 ];
 
 /// Languages of texts and data.
@@ -117,11 +117,11 @@ const KIT: &[&str] = &[
 pub(super) fn reason(name: &str) -> Option<String> {
     if let Some((_, what)) = DESKTOP.iter().find(|(kind, _)| *kind == name) {
         return Some(format!(
-            "a block of `{name}` is not run without a desktop: {what}"
+            "a block of `{name}` needs a desktop and is not served: {what}"
         ));
     }
     let is_text = TEXTS.contains(&name);
-    is_text.then(|| format!("a block of `{name}` is a text, and nothing runs it"))
+    is_text.then(|| format!("a block of `{name}` is text and cannot run"))
 }
 
 /// Returns the first name in JavaScript that only Script Kit provides and the code does not

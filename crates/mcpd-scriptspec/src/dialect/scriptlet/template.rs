@@ -82,7 +82,7 @@ impl<'a> Template<'a> {
                 }
                 None => {
                     let length = length_of_unknown(rest);
-                    let message = "a `{{` that is no tag of a scriptlet";
+                    let message = "a `{{` that is not a scriptlet tag";
                     template.fault(start..start + length, message, TAGS);
                     start + length
                 }
@@ -116,13 +116,13 @@ impl<'a> Template<'a> {
                 (TagKind::Else, Some((_, is_last @ false))) => *is_last = true,
                 (TagKind::ElseIf(_), Some((_, false))) => {}
                 (TagKind::ElseIf(_) | TagKind::Else, Some(_)) => {
-                    faults.push((span.clone(), "a branch behind `{{else}}`", "leave it out"));
+                    faults.push((span.clone(), "a branch after `{{else}}`", "leave it out"));
                 }
                 (_, None) => faults.push((span.clone(), "no section is open here", OPEN)),
             }
         }
         let unclosed = open.into_iter().map(|(span, _)| {
-            let message = "the section is never closed";
+            let message = "unclosed section";
             (span, message, "close it with `{{/if}}`")
         });
         faults.extend(unclosed);

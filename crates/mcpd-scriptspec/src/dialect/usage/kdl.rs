@@ -52,7 +52,7 @@ pub(super) fn read(text: &str) -> (Vec<KdlNode>, Vec<KdlError>) {
     };
     let mut nodes = reader.nodes(0);
     while reader.at < text.len() {
-        let error = reader.error("a `}` that closes nothing");
+        let error = reader.error("an unmatched `}`");
         reader.errors.push(error);
         reader.at += 1;
         nodes.extend(reader.nodes(0));
@@ -158,7 +158,7 @@ impl<'a> KdlReader<'a> {
             } else if self.peek().is_some() {
                 self.at += 1;
             } else {
-                return Err(error_at(start..start + 2, "the comment is not closed"));
+                return Err(error_at(start..start + 2, "unclosed comment"));
             }
         }
         Ok(true)
@@ -243,7 +243,7 @@ impl<'a> KdlReader<'a> {
         let open = self.at..self.at + 1;
         if depth == MAX_DEPTH {
             self.give_up();
-            let message = format!("more than {MAX_DEPTH} nodes inside each other");
+            let message = format!("nested more than {MAX_DEPTH} levels deep");
             return Err(error_at(open, message));
         }
         self.at += 1;
@@ -251,7 +251,7 @@ impl<'a> KdlReader<'a> {
         if self.eat("}") || self.has_given_up {
             return Ok(children);
         }
-        Err(error_at(open, "the `{` is not closed"))
+        Err(error_at(open, "unclosed `{`"))
     }
 
     /// Parses an argument, or a property with its key.
@@ -312,13 +312,12 @@ impl<'a> KdlReader<'a> {
         match word {
             "" => Err(self.error("expected a value")),
             "true" | "false" | "null" | "inf" | "-inf" | "nan" => {
-                let message = format!("write `#{word}`, or `\"{word}\"` for the text");
+                let message = format!("write `#{word}`, or `\"{word}\"` for a string");
                 Err(error_at(span, message))
             }
             _ if unsigned.starts_with(|char: char| char.is_ascii_digit()) => {
                 number(word).map(ValueKind::Number).ok_or_else(|| {
-                    let message =
-                        "a number that can't be read; a text that begins like one needs quotes";
+                    let message = "not a number; a string that begins like a number needs quotes";
                     error_at(span, message)
                 })
             }
@@ -341,7 +340,7 @@ impl<'a> KdlReader<'a> {
             ("#", "inf" | "-inf" | "nan") => Ok(ValueKind::Number(word.to_owned())),
             _ => Err(error_at(
                 span,
-                "expected `#true`, `#false`, `#null` or a raw text",
+                "expected `#true`, `#false`, `#null` or a raw string",
             )),
         }
     }
@@ -399,7 +398,7 @@ impl<'a> KdlReader<'a> {
         } else {
             content.to_owned()
         };
-        unescape(&content).ok_or_else(|| error_at(span, "an escape that means nothing"))
+        unescape(&content).ok_or_else(|| error_at(span, "unknown escape"))
     }
 
     fn unclosed_text<T>(&mut self, start: usize, is_multiline: bool) -> Result<T> {
@@ -409,7 +408,7 @@ impl<'a> KdlReader<'a> {
         if is_multiline {
             self.give_up();
         }
-        Err(error_at(line, "the text has no closing quote"))
+        Err(error_at(line, "the string has no closing quote"))
     }
 }
 

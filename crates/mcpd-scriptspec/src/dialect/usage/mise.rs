@@ -110,7 +110,7 @@ fn field(text: &str, start: usize, draft: &mut Draft) -> Option<(Span, Node)> {
         match key.as_str() {
             "description" => description = Some((key_span, value)),
             name if UNSUPPORTED.contains(&name) => {
-                let message = format!("mise applies `{name}`, and mcpd does not");
+                let message = format!("mcpd does not support `{name}`, unlike mise");
                 draft.fault(Code::SourceUnsupported, key_span, message);
             }
             name if SKIPPED.contains(&name) => {}

@@ -58,7 +58,7 @@ pub(super) fn flag(node: &KdlNode, tool: &mut Tool) {
         return;
     };
     let Some(flag) = Flag::read(&form.text) else {
-        let fault = draft.fault(Code::SourceSyntax, form.span, "this is no flag");
+        let fault = draft.fault(Code::SourceSyntax, form.span, "not a flag");
         fault.help = Some(r#"write `"-u --user <user>"`, or less of it"#.to_owned());
         return;
     };
@@ -91,7 +91,7 @@ pub(super) fn flag(node: &KdlNode, tool: &mut Tool) {
         1 => option.value(fields, draft),
         _ => {
             let message = format!(
-                "callers can't give `{}`: it takes several words",
+                "callers cannot pass `{}`, because it takes several words",
                 option.name
             );
             draft.fault(Code::SourceUnsupported, option.span, message);
@@ -140,7 +140,7 @@ pub(super) fn arg(node: &KdlNode, tool: &mut Tool) {
     // All arguments are passed after one `--`.
     if is_last && tool.places > 0 || fields.double_dash.as_deref() == Some("preserve") {
         let message = format!(
-            "callers can't give `{}`: it wants a `--` of its own",
+            "callers cannot pass `{}`, because it needs its own `--`",
             option.name
         );
         draft.fault(Code::SourceUnsupported, option.span, message);
@@ -340,8 +340,7 @@ impl<'n> UsageFields<'n> {
             "env" => self.env = field.string(draft),
             "action" => self.is_action = field.string(draft).is_some_and(|text| text.text != "set"),
             name if RULES.contains(&name) => {
-                let message =
-                    format!("callers are not told of `{name}`, which only the script applies");
+                let message = format!("clients do not see `{name}`; only the script applies it");
                 draft.fault(Code::SourceUnsupported, field.key.span.clone(), message);
             }
             name if SKIPPED.contains(&name) => {}
@@ -446,7 +445,10 @@ impl Declared {
         let mut env = fields.env;
         if is_on || self.argument.is_empty() {
             let Some(negation) = fields.negation else {
-                let message = format!("callers can't give `{}`: nothing turns it off", self.name);
+                let message = format!(
+                    "callers cannot pass `{}`, because no flag turns it off",
+                    self.name
+                );
                 draft.fault(Code::SourceUnsupported, self.span, message);
                 return;
             };
@@ -469,7 +471,10 @@ impl Declared {
             }
         }
         if fields.is_counted || fields.is_var {
-            let message = format!("callers give `{}` once: it is not counted", self.name);
+            let message = format!(
+                "callers can pass `{}` only once; occurrences are not counted",
+                self.name
+            );
             draft.fault(Code::SourceUnsupported, self.span.clone(), message);
         }
         let mut option = self.option(description, variable, env);

@@ -134,7 +134,7 @@ fn impossible_number_is_reported() {
                 lines.push(line);
             }
         },
-        &[(3, "this is no record"), (4, "this is no record")],
+        &[(3, "not a record"), (4, "not a record")],
     );
 }
 
@@ -165,13 +165,10 @@ fn moved_and_repeated_records_are_reported() {
 
 #[test]
 fn unreadable_line_is_reported() {
-    check(
-        |lines| lines[2] = "\n".to_owned(),
-        &[(3, "this is no record")],
-    );
+    check(|lines| lines[2] = "\n".to_owned(), &[(3, "not a record")]);
     check(
         |lines| lines.insert(2, "nonsense\n".to_owned()),
-        &[(3, "this is no record")],
+        &[(3, "not a record")],
     );
 }
 
@@ -199,7 +196,7 @@ fn overlong_line_is_reported_without_reading_it_whole() {
     let torn = "x".repeat(2 * MAX_LINE_LENGTH as usize);
     check(
         |lines| lines.push(torn),
-        &[(6, "the record is torn after 2097152 bytes")],
+        &[(6, "the record is incomplete: it ends after 2097152 bytes")],
     );
 }
 
@@ -207,7 +204,7 @@ fn overlong_line_is_reported_without_reading_it_whole() {
 fn torn_record_is_reported_and_earlier_ones_are_intact() {
     check(
         |lines| lines[4].truncate(30),
-        &[(5, "the record is torn after 30 bytes")],
+        &[(5, "the record is incomplete: it ends after 30 bytes")],
     );
     let (_directory, files) = log();
     let text = fs::read_to_string(&files.path).unwrap();

@@ -26,7 +26,7 @@ pub(super) fn log_changes(before: &Catalog, after: &Catalog) {
     }
     let others = budget.total.saturating_sub(MAX_LOGGED);
     if others > 0 {
-        tracing::warn!("{others} more faults are not listed here; `mcpd check` lists all of them");
+        tracing::warn!("{others} more faults not logged; run `mcpd check` for all of them");
     }
 }
 
@@ -89,6 +89,6 @@ fn log_source(offer: &Offer, known: &[String], budget: &mut Budget) {
         }
     }
     if !offer.is_faulty() && !known.is_empty() {
-        tracing::info!("{} is all right now", offer.source());
+        tracing::info!("{} works again", offer.source());
     }
 }

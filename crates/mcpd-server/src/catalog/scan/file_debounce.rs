@@ -79,9 +79,9 @@ impl FileActivity {
     /// Returns why a file is not probed, as a sentence fragment.
     pub(super) fn reason(self) -> &'static str {
         match self {
-            Self::Changed(_) => "it keeps changing, and is asked once it has stayed as it is",
+            Self::Changed(_) => "the file keeps changing; `--help` runs when it is stable",
             Self::Open => {
-                "a process has it open for writing, and it is asked once that has closed it"
+                "a process has the file open for writing; `--help` runs when it is closed"
             }
         }
     }

@@ -72,13 +72,10 @@ impl PassedOver {
 pub(super) fn overlooked_file(file: PathBuf) -> Option<UnusableFile> {
     let reason = match file.read_link() {
         Ok(target) if !file.exists() => {
-            format!(
-                "it is a link to `{}`, and nothing is there",
-                target.display()
-            )
+            format!("broken link to `{}`", target.display())
         }
         _ if reading::has_shebang(&file) => {
-            "it begins with `#!` and is not executable; make it so with `chmod +x`".to_owned()
+            "it begins with `#!` but is not executable; run `chmod +x` on it".to_owned()
         }
         _ => return None,
     };
@@ -98,23 +95,25 @@ impl UnusableFile {
 impl From<Rejected> for UnusableFile {
     fn from(rejected: Rejected) -> Self {
         let reason = match rejected.reason {
-            Reason::LeavesRoot => "it is a link to a place outside of the root".to_owned(),
-            Reason::Unnameable(why) => format!("nothing can have its name: {why}"),
-            Reason::NotExecutable => "it is not executable; make it so with `chmod +x`".to_owned(),
+            Reason::LeavesRoot => "link to a target outside of the root".to_owned(),
+            Reason::Unnameable(why) => format!("the name cannot be served: {why}"),
+            Reason::NotExecutable => "not executable; run `chmod +x` on it".to_owned(),
             Reason::TooDeep => format!(
-                "it is a directory {} levels below the root, and nothing in it is looked at",
+                "directory {} levels below the root; its contents are ignored",
                 walk::MAX_DEPTH
             ),
             Reason::TooManyLinks => format!(
-                "it is a directory behind more than {} links, and nothing in it is looked at",
+                "directory behind more than {} links; its contents are ignored",
                 walk::MAX_LINKS
             ),
-            Reason::Orphan(None) => "there is no file that it describes".to_owned(),
+            Reason::Orphan(None) => "the file that it describes does not exist".to_owned(),
             Reason::Orphan(Some(meant)) => {
-                format!("there is no file that it describes; should it be called `{meant}`?")
+                format!(
+                    "the file that it describes does not exist; did you mean the name `{meant}`?"
+                )
             }
             Reason::SecondSidecar => "another sidecar describes the same file".to_owned(),
-            Reason::NoFile => "it should describe a file, and is none itself".to_owned(),
+            Reason::NoFile => "a sidecar must be a regular file".to_owned(),
             Reason::Unreadable(why) => why,
         };
         Self {

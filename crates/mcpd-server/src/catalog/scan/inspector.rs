@@ -254,10 +254,10 @@ impl Inspector {
                 return self.plan_probe(candidate, Some(String::new()), concerns_operator);
             }
             Ok(Err(Unreadable::Io(error))) => {
-                Diagnostic::help_not_started(&format!("it can't be read: {error}"))
+                Diagnostic::help_not_started(&format!("not readable: {error}"))
             }
             Ok(Err(Unreadable::TooLarge)) => Diagnostic::file_too_large(reading::MAX_SIZE),
-            Err(_) => Diagnostic::help_not_started("reading it failed"),
+            Err(_) => Diagnostic::help_not_started("internal error while reading it"),
         };
         Inspection::Done(self.faulty_file(candidate, HelpText::default(), fault))
     }
@@ -324,8 +324,7 @@ impl Inspector {
         if is_run || concerns_operator {
             return self.plan_probe(candidate, reading.shebang, concerns_operator);
         }
-        let reason = "it can't be started: it is no program, and has neither a first line `#!` nor an extension with an \
-                      interpreter";
+        let reason = "cannot be started: not a program, and without a `#!` line or an extension with an interpreter";
         Inspection::Done(InspectedFile::passed_over_file(
             candidate,
             PassOverKind::NotAScript,
@@ -416,7 +415,7 @@ impl Inspector {
         };
         match start_command {
             Ok(_) if self.is_static => {
-                let reason = "only asking it with `--help` can tell what it is";
+                let reason = "only running it with `--help` would show what it is";
                 Inspection::Done(InspectedFile::passed_over_file(
                     candidate,
                     PassOverKind::NotProbed,
@@ -496,10 +495,10 @@ impl Inspector {
 /// Returns why a file that is not executable and describes nothing is passed over.
 fn unmarked_reason(file: &Path) -> (PassOverKind, &'static str) {
     if is_kit_script(file) {
-        let reason = "it is not executable, and has no schema that says what it takes";
+        let reason = "not executable, and without a schema";
         (PassOverKind::Schemaless, reason)
     } else {
-        let reason = "it is not executable, and describes no tool";
+        let reason = "not executable, and without a description";
         (PassOverKind::Unmarked, reason)
     }
 }

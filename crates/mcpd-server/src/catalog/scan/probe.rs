@@ -180,8 +180,12 @@ impl ProbeFailure {
                     };
                     Diagnostic::help_too_large(stream, MAX_OUTPUT)
                 }
-                Ending::OutOfMemory => Diagnostic::help_not_started("`--help` ran out of memory"),
-                Ending::Lost => Diagnostic::help_not_started("nobody knows how `--help` has ended"),
+                Ending::OutOfMemory => {
+                    Diagnostic::help_not_started("`--help` exceeded its memory limit")
+                }
+                Ending::Lost => {
+                    Diagnostic::help_not_started("the exit status of `--help` was lost")
+                }
                 _ => Diagnostic::help_not_started("the server is shutting down"),
             },
         }
@@ -200,9 +204,7 @@ impl ProbeFailure {
 /// helps.
 pub(super) fn remedy_text(key: &str, path: &ScriptPath) -> String {
     format!(
-        "`--help` runs confined, without a network and in an empty directory, and what the script says looks as if it \
-         failed for that; if you trust it, let it have what it needs in mcpd.toml: `[[tool]]`, `match = \"{path}\"`, \
-         `probe = {{ {key} }}`; or describe it in `NAME.mcpd.toml` beside it, then it is not run for that"
+        "`--help` runs in a sandbox, without a network and in an empty directory, which the output suggests as the cause; if you trust the script, permit what it needs in mcpd.toml: `[[tool]]`, `match = \"{path}\"`, `probe = {{ {key} }}`; or describe it in `NAME.mcpd.toml` beside it, so that `--help` is not run"
     )
 }
 

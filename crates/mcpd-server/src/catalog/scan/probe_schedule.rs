@@ -163,7 +163,7 @@ impl ChangingFile {
             && earlier.concerns_operator()
         {
             let script = &self.candidate.path;
-            tracing::warn!(%script, "not asked anew: {}; it is served as it was", activity.reason());
+            tracing::warn!(%script, "`--help` not run again: {}; still serving the previous description", activity.reason());
             return Ok(Inspection::Done(
                 earlier.standing_in_for(self.candidate.clone()),
             ));

@@ -144,7 +144,7 @@ pub(super) fn read_whole(file: &Path) -> Result<Vec<u8>, Unreadable> {
 
 /// Opens a file if it is still a regular one.
 fn open(file: &Path) -> io::Result<File> {
-    regular_file::open(file)?.ok_or_else(|| io::Error::other("it is no regular file"))
+    regular_file::open(file)?.ok_or_else(|| io::Error::other("not a regular file"))
 }
 
 /// Returns the path of a sidecar below the root.

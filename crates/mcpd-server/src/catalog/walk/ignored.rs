@@ -83,7 +83,7 @@ impl<'a> Ignored<'a> {
         file.symlink_metadata().ok()?;
         let (matcher, error) = Gitignore::new(&file);
         if let Some(error) = error {
-            let reason = Reason::Unreadable(format!("it can't be read: {error}"));
+            let reason = Reason::Unreadable(format!("not readable: {error}"));
             self.unreadable.push(Rejected { file, reason });
         }
         Some(matcher)
@@ -94,9 +94,9 @@ impl<'a> Ignored<'a> {
 pub(super) fn reason_of_name(file: &Path) -> Option<&'static str> {
     let name = file.file_name().unwrap_or_default().as_encoded_bytes();
     if name.starts_with(b".") {
-        Some("it is hidden: its name begins with a dot")
+        Some("hidden: the name begins with a dot")
     } else if name.starts_with(b"#") || name.ends_with(b"~") || name.ends_with(b".swp") {
-        Some("it is what an editor leaves behind, by its name")
+        Some("file left behind by an editor, judging by the name")
     } else {
         None
     }
@@ -111,17 +111,17 @@ pub(super) fn belongs_to_others(directory: &Path) -> Option<&'static str> {
     let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
     let name = directory.file_name().unwrap_or_default();
     if name == "node_modules" {
-        Some("it holds the packages that scripts depend on")
+        Some("directory with packages that scripts depend on")
     } else if name == "__pycache__" {
-        Some("it is a cache of Python's")
+        Some("Python cache")
     } else if has("pyvenv.cfg") || has("conda-meta") {
-        Some("it is a virtual environment")
+        Some("virtual environment")
     } else if is_cache(directory) {
-        Some("it is a cache: it has a `CACHEDIR.TAG`")
+        Some("cache directory: contains a `CACHEDIR.TAG`")
     } else if has("CMakeCache.txt") {
-        Some("it is a build directory: it has a `CMakeCache.txt`")
+        Some("build directory: contains a `CMakeCache.txt`")
     } else if has("HEAD") && has("objects") && has("refs") {
-        Some("it is a git repository without a work tree")
+        Some("git repository without a work tree")
     } else {
         None
     }

@@ -104,7 +104,7 @@ fn script_may_fail_with_its_own_error_code() {
         check_tool(
             &format!(r#"{{"error": {{"code": {code}, "message": "no"}}}}"#),
             &format!(
-                "fault: `error.code`: {code} is reserved; use -32602 for arguments, -32603 for failures, or a number of your own outside of -32768 to -32000"
+                "fault: `error.code`: {code} is reserved; use -32602 for invalid arguments, -32603 for failures, or a number outside of -32768 to -32000"
             ),
         );
     }
@@ -131,7 +131,7 @@ fn script_may_ask_for_input() {
 fn invalid_input_request_is_a_fault() {
     check_tool(
         r#"{"inputRequests": {}}"#,
-        "fault: `inputRequests`: nothing is asked",
+        "fault: `inputRequests`: expected at least one request",
     );
     check_tool(
         r#"{"inputRequests": {"a": {"method": "tools/call"}}}"#,
@@ -214,11 +214,11 @@ fn image_without_bytes_or_type_is_a_fault() {
 fn unreadable_file_is_named() {
     check_tool(
         r#"{"content": [{"type": "image", "path": "none.png"}]}"#,
-        r#"fault: `content[0]`: the file `none.png` can't be read: No such file or directory (os error 2), in `{"type":"image","path":"none.png"}`"#,
+        r#"fault: `content[0]`: failed to read the file `none.png`: No such file or directory (os error 2), in `{"type":"image","path":"none.png"}`"#,
     );
     check_tool(
         r#"{"content": [{"type": "image", "path": "notes.md"}]}"#,
-        r#"fault: `content[0]`: neither its bytes nor its name say of which type `image/*` the file `notes.md` is; add a `mimeType`, in `{"type":"image","path":"notes.md"}`"#,
+        r#"fault: `content[0]`: the type `image/*` of the file `notes.md` is clear neither from its bytes nor from its name; add `mimeType`, in `{"type":"image","path":"notes.md"}`"#,
     );
     check_tool(
         r#"{"content": [{"type": "image", "path": "chart.png", "data": ""}]}"#,
@@ -226,7 +226,7 @@ fn unreadable_file_is_named() {
     );
     check_tool(
         r#"{"content": [{"type": "audio", "path": ".", "mimeType": "audio/wav"}]}"#,
-        r#"fault: `content[0]`: the file `.` can't be read: it is no regular file, in `{"type":"audio","path":".","mimeType":"audio/wav"}`"#,
+        r#"fault: `content[0]`: failed to read the file `.`: not a regular file, in `{"type":"audio","path":".","mimeType":"audio/wav"}`"#,
     );
     check_resource(
         r#"{"contents": [{"path": "data", "text": ""}]}"#,
@@ -244,7 +244,7 @@ fn files_of_one_result_are_bounded_together() {
     assert_eq!(block(), Ok(()));
     assert_eq!(
         block().unwrap_err(),
-        "with the file `a.png` the files of one result are larger than 16777216 bytes"
+        "with the file `a.png` the files of the result exceed 16777216 bytes"
     );
 }
 
@@ -261,7 +261,7 @@ fn output_of_another_shape_names_member_and_fault() {
     );
     check_tool(
         r#"{"content": [], "content": []}"#,
-        r#"fault: line 1, column 17: the key `content` for the second time, in `{"content": [], "content": []}`"#,
+        r#"fault: line 1, column 17: the duplicate key `content`, in `{"content": [], "content": []}`"#,
     );
     check_tool(
         r#"{"content": "text"}"#,

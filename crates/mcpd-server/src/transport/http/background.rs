@@ -142,5 +142,5 @@ fn join_thread(thread: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
 }
 
 fn panic_error() -> Error {
-    Error::Transport(std::io::Error::other("its thread has panicked"))
+    Error::Transport(std::io::Error::other("the server thread panicked"))
 }

@@ -132,14 +132,14 @@ impl BodyReader {
     ) -> Result<Option<Reservation>, RefusedResponse> {
         self.budget.reserve(client, bytes).await.map_err(|_| {
             self.metrics.count_refusal(admission::Rejection::Busy);
-            let reason = "too much is being sent to this server at once";
+            let reason = "the server's memory budget for requests is exhausted";
             Box::new(reply::too_many(reason, RESERVATION_TIMEOUT))
         })
     }
 
     fn too_large(&self) -> RefusedResponse {
         let limit = self.limit;
-        let reason = format!("the body is larger than {limit} bytes, the most that is read here");
+        let reason = format!("the body exceeds the limit of {limit} bytes");
         Box::new(reply::text(StatusCode::PAYLOAD_TOO_LARGE, reason))
     }
 }

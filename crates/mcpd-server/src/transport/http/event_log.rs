@@ -329,8 +329,7 @@ impl StoredEvent {
 /// response, and wait for any other.
 fn lost_answer(request: &RequestId) -> Vec<u8> {
     let error = ErrorObject::internal_error(
-        "the answer is no longer kept: its stream was resumed too late, or it is larger than `resume_buffer`; \
-         the request was carried out",
+        "the response is no longer available, because its stream was resumed too late or it exceeds `resume_buffer`; the request was carried out",
     );
     jsonrpc::error_response(Some(request), &error)
 }

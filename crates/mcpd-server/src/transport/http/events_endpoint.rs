@@ -112,13 +112,14 @@ impl Router {
             return Some(reply::too_many(&error.message, wait));
         }
         if let Some(scope) = connection.needed_scope() {
-            let mut response = reply::text(StatusCode::FORBIDDEN, "the token lacks a scope");
+            let mut response =
+                reply::text(StatusCode::FORBIDDEN, "the token lacks a required scope");
             self.guard.ask_for(scope, &mut response);
             return Some(response);
         }
         let catalog = self.server.catalog_for(&client.principal);
         let is_there = catalog.tool(name).is_some();
-        (!is_there).then(|| reply::text(StatusCode::NOT_FOUND, "there is no such tool"))
+        (!is_there).then(|| reply::text(StatusCode::NOT_FOUND, "unknown tool"))
     }
 }
 
@@ -207,7 +208,7 @@ fn completion_events(result: &RawValue) -> Vec<u8> {
             let texts: Vec<_> = content.into_iter().filter_map(|block| block.text).collect();
             Some(texts.join("\n"))
         }
-        Err(_) => Some("the result can't be read".to_owned()),
+        Err(_) => Some("the result could not be read".to_owned()),
     };
     let success = failed.is_none();
     let complete = event("complete", &raw(&Complete { success, result }));
@@ -360,12 +361,12 @@ mod tests {
                 ),
             );
         };
-        let asks = "the tool asks something, which nobody can answer here";
+        let asks = "the tool asks for input, which this caller cannot give";
         check(json!({"elicitation": {}}), asks);
         check(json!({"sampling": {"tools": {}}}), asks);
         check(
             json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}),
-            "the tool runs in the background only",
+            "the tool runs only as a task",
         );
     }
 

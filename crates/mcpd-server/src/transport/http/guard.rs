@@ -86,7 +86,7 @@ impl Guard {
     pub(super) fn check_source(&self, parts: &Parts, local: LocalSide) -> Result<(), GuardRefusal> {
         let refused = |status, reason| Err(GuardRefusal::new(status, reason));
         let Some(authority) = authority(parts) else {
-            return refused(StatusCode::BAD_REQUEST, "exactly one Host is needed");
+            return refused(StatusCode::BAD_REQUEST, "exactly one Host is required");
         };
         let Some(host) = self.allowed_host(host_of(&authority), local) else {
             return refused(
@@ -134,7 +134,7 @@ impl Guard {
                 // A valid token never has to wait: other clients may share the address, above all
                 // on this machine.
                 if let Some(wait) = self.failures.count(address) {
-                    let reason = "too many wrong tokens; see where the server says the token is";
+                    let reason = "too many wrong tokens; the server printed the path of the token file when it started";
                     return Err(GuardRefusal::later(
                         StatusCode::TOO_MANY_REQUESTS,
                         reason,
@@ -144,7 +144,7 @@ impl Guard {
                 Problem::InvalidToken("the token is unknown")
             }
             Unidentified::Unavailable(wait) => {
-                let reason = "whoever has made the token can't be asked at the moment";
+                let reason = "the issuer of the token cannot be reached at the moment";
                 return Err(GuardRefusal::later(
                     StatusCode::SERVICE_UNAVAILABLE,
                     reason,
@@ -154,10 +154,10 @@ impl Guard {
         };
         let reason = match problem {
             Problem::InvalidToken(_) => {
-                "unauthorized: this token is not accepted; the server printed where the token is"
+                "unauthorized: this token is not accepted; the server printed the path of the token file when it started"
             }
             _ => {
-                "unauthorized: send the header `Authorization: Bearer TOKEN`; the server printed where the token is"
+                "unauthorized: send the header `Authorization: Bearer TOKEN`; the server printed the path of the token file when it started"
             }
         };
         Err(GuardRefusal {

@@ -71,13 +71,11 @@ pub(super) fn single<'a>(
     };
     if values.any(|other| other != value) {
         return Err(ErrorObject::header_mismatch(format!(
-            "the header `{name}` is given more than once"
+            "the header `{name}` occurs more than once"
         )));
     }
     let text = value.to_str().map_err(|_| {
-        ErrorObject::header_mismatch(format!(
-            "the header `{name}` has characters outside of ASCII"
-        ))
+        ErrorObject::header_mismatch(format!("the header `{name}` contains non-ASCII characters"))
     })?;
     Ok(Some(text.trim_ascii()))
 }
@@ -101,7 +99,7 @@ fn agree(name: &str, header: &str, body: &str) -> Result<(), ErrorObject> {
         return Ok(());
     }
     Err(ErrorObject::header_mismatch(format!(
-        "the header `{name}` says `{header}`, the body `{body}`"
+        "the header `{name}` is `{header}`, but the body has `{body}`"
     )))
 }
 
@@ -158,7 +156,7 @@ fn decode<'a>(name: &str, value: &'a str) -> Result<Cow<'a, str>, ErrorObject> {
         return Ok(Cow::Borrowed(value));
     };
     let malformed =
-        || ErrorObject::header_mismatch(format!("the header `{name}` holds malformed Base64"));
+        || ErrorObject::header_mismatch(format!("the header `{name}` contains malformed Base64"));
     let bytes = STANDARD.decode(encoded).map_err(|_| malformed())?;
     String::from_utf8(bytes)
         .map(Cow::Owned)

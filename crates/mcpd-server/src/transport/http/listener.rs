@@ -56,7 +56,7 @@ pub(super) struct Accepted {
 impl From<TcpListener> for Listener {
     fn from(listener: TcpListener) -> Self {
         if let Err(error) = enable_keep_alive(&listener) {
-            tracing::debug!(%error, "clients that vanish are noticed late");
+            tracing::debug!(%error, "failed to enable keepalive; vanished clients will be noticed late");
         }
         ListeningSocket::Tcp(listener).into()
     }

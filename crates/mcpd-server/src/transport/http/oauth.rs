@@ -47,8 +47,8 @@ impl fmt::Display for OAuthError {
         match self {
             Self::Url(url, why) => write!(f, "use the URL `{url}`: {why}"),
             Self::Keys(why) => write!(f, "use the keys: {why}"),
-            Self::Scope(name) => write!(f, "use the scope `{name}`: that is no name of one"),
-            Self::Client(why) => write!(f, "make an HTTP client: {why}"),
+            Self::Scope(name) => write!(f, "use the scope `{name}`: invalid name of a scope"),
+            Self::Client(why) => write!(f, "create an HTTP client: {why}"),
         }
     }
 }
@@ -199,7 +199,7 @@ impl OAuth {
         }
         let claims = self.verify_claims(token, url).await?;
         let principal = self.principal_of(&claims);
-        tracing::debug!(%principal, client = claims.client(), "accepted a token");
+        tracing::debug!(%principal, client = claims.client(), "token accepted");
         self.verified
             .insert(token, principal.clone(), claims.expires());
         Ok(principal)

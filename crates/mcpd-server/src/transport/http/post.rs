@@ -52,7 +52,7 @@ const VERSION_WITHOUT_HEADER: ProtocolVersion = ProtocolVersion::V2025_03_26;
 const PRIMING_DELAY: Duration = Duration::from_secs(2);
 
 /// Error for a session that never existed, or has ended.
-const NO_SESSION: &str = "there is no such session; initialize again";
+const NO_SESSION: &str = "unknown session; initialize again";
 
 /// Answer that may be the whole response; `None` if the request was cancelled.
 type WholeAnswer = Pin<Box<dyn Future<Output = Option<WholeResponse>> + Send>>;
@@ -200,7 +200,7 @@ impl Router {
             Err(error) => return bad_request(request, &error),
         };
         if request.method == "subscriptions/listen" && !head.wants_events {
-            let reason = "a subscription is an event stream; accept text/event-stream";
+            let reason = "a subscription needs an event stream; accept text/event-stream";
             let error = ErrorObject::invalid_request(reason);
             return reply::error(StatusCode::NOT_ACCEPTABLE, Some(&request.id), &error);
         }
@@ -328,9 +328,7 @@ impl Router {
             Ok(None) => reply::error(
                 StatusCode::BAD_REQUEST,
                 None,
-                &ErrorObject::invalid_request(
-                    "a response belongs to a session, and this names none",
-                ),
+                &ErrorObject::invalid_request("a response requires the header `Mcp-Session-Id`"),
             ),
             Err(response) => *response,
         }
@@ -362,7 +360,7 @@ impl Router {
             .is_some_and(|header| header != version)
         {
             let reason = format!(
-                "the session is in protocol version {version}, and the header `MCP-Protocol-Version` says another"
+                "the session uses protocol version {version}, but the header `MCP-Protocol-Version` has another"
             );
             return Err(Box::new(reply::text(StatusCode::BAD_REQUEST, reason)));
         }

@@ -157,7 +157,7 @@ pub(super) fn is_read(method: &Method) -> bool {
 
 /// Responds to a method that is not allowed.
 pub(super) fn not_allowed(allowed: &'static str) -> Response<ResponseBody> {
-    not_allowed_as(allowed, "this method is not allowed here")
+    not_allowed_as(allowed, "method not allowed")
 }
 
 /// Responds to a method that is not allowed, with a specific reason.

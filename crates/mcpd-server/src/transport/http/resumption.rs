@@ -97,7 +97,7 @@ impl Router {
         let visit = match self.find_conversation(headers, caller) {
             Ok(Some(visit)) if accepts_events(headers) => visit,
             Ok(Some(_)) => {
-                let reason = "the stream of a session is text/event-stream; accept that";
+                let reason = "the stream of a session needs text/event-stream; accept it";
                 return reply::not_allowed_as("POST", reason);
             }
             Ok(None) => {
@@ -138,7 +138,7 @@ impl Router {
             StreamState::Unknown => reply::text(StatusCode::BAD_REQUEST, UNKNOWN_EVENT),
             StreamState::Lost => reply::text(
                 StatusCode::BAD_REQUEST,
-                "what followed this event is no longer kept",
+                "the events after this one are no longer available",
             ),
             StreamState::Finished => {
                 reply::not_allowed_as("POST", "the stream ended with this event")

@@ -204,7 +204,7 @@ impl Router {
         peer: &Peer,
     ) -> Response<ResponseBody> {
         self.server.metrics().count_refusal(what);
-        tracing::debug!(address = %peer.address(), "a client was turned away: {}", refusal.reason);
+        tracing::debug!(address = %peer.address(), "request refused: {}", refusal.reason);
         reply::guard_refusal(refusal)
     }
 
@@ -243,7 +243,7 @@ impl Router {
         match self.guard.metadata(path) {
             Some(_) if !reply::is_read(method) => reply::not_allowed(reply::READ_METHODS),
             Some(metadata) => reply::json(StatusCode::OK, metadata.to_string()),
-            None => reply::text(StatusCode::NOT_FOUND, "there is nothing of that kind"),
+            None => reply::text(StatusCode::NOT_FOUND, "unknown kind"),
         }
     }
 
@@ -254,11 +254,11 @@ impl Router {
             return reply::not_allowed(reply::READ_METHODS);
         }
         let obstacle = if self.server.stopping().is_cancelled() {
-            "the server ends"
+            "the server is shutting down"
         } else if !self.server.catalog_is_ready() {
-            "the scripts are being asked"
+            "the scripts are being read"
         } else if self.server.audit().is_some_and(Audit::is_refusing) {
-            "calls can't be recorded in the audit log"
+            "calls cannot be recorded in the audit log"
         } else {
             return reply::text(StatusCode::OK, "ready");
         };

@@ -96,6 +96,6 @@ impl Streams {
 fn stream_gone() -> Response<ResponseBody> {
     reply::text(
         StatusCode::NOT_FOUND,
-        "there is no such stream; open one with GET /sse",
+        "unknown stream; open one with GET /sse",
     )
 }

@@ -115,7 +115,7 @@ pub(super) fn certificate<S>(stream: &TlsStream<S>) -> Option<Hash> {
 fn config(identity: &TlsIdentity) -> Result<ServerConfig, String> {
     let certificates = certificates(&identity.certificates)?;
     let key = PrivateKeyDer::from_pem_slice(&identity.key)
-        .map_err(|error| format!("there is no usable key: {error}"))?;
+        .map_err(|error| format!("no usable key: {error}"))?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
@@ -141,9 +141,9 @@ fn config(identity: &TlsIdentity) -> Result<ServerConfig, String> {
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
-        .map_err(|error| format!("there is no usable certificate: {error}"))?;
+        .map_err(|error| format!("no usable certificate: {error}"))?;
     if certificates.is_empty() {
-        return Err("there is no certificate".to_owned());
+        return Err("no certificate found".to_owned());
     }
     Ok(certificates)
 }
@@ -154,7 +154,7 @@ fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>,
         ClientCertificates::Optional(authorities) => (authorities, true),
         ClientCertificates::Required(authorities) => (authorities, false),
     };
-    let wrong = |error: String| format!("use the authorities of clients: {error}");
+    let wrong = |error: String| format!("use the certificate authorities of clients: {error}");
     let mut roots = RootCertStore::empty();
     for authority in certificates(authorities).map_err(wrong)? {
         roots
@@ -196,9 +196,9 @@ mod tests {
         check(&identity(&format!("{certificate}{key}"), &key), None);
         let mismatch = "the key belongs to another certificate";
         check(&identity(&certificate, &other_key), Some(mismatch));
-        check(&identity("", &key), Some("there is no certificate"));
-        check(&identity(&key, &key), Some("there is no certificate"));
-        let no_key = "there is no usable key: no items found";
+        check(&identity("", &key), Some("no certificate found"));
+        check(&identity(&key, &key), Some("no certificate found"));
+        let no_key = "no usable key: no items found";
         check(&identity(&certificate, &certificate), Some(no_key));
         assert!(!format!("{:?}", identity(&certificate, &key)).contains("key"));
     }
@@ -213,7 +213,7 @@ mod tests {
         let authorities = || certificate.clone().into_bytes();
         check(&with(ClientCertificates::Optional(authorities())), None);
         check(&with(ClientCertificates::Required(authorities())), None);
-        let none = "use the authorities of clients: there is no certificate";
+        let none = "use the certificate authorities of clients: no certificate found";
         check(&with(ClientCertificates::Required(Vec::new())), Some(none));
     }
 }

@@ -40,7 +40,7 @@ where
         tokio::spawn(async move {
             tokio::select! {
                 _ = carried => {}
-                () = progress.wait_until_stalled() => tracing::debug!("a client has not taken an answer in time"),
+                () = progress.wait_until_stalled() => tracing::debug!("client did not read a response in time"),
             }
         });
     }

@@ -177,7 +177,7 @@ impl HttpClient {
         {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
-        let fault = format!("HTTP {status} without an answer, and no stream for it");
+        let fault = format!("HTTP {status} without a response or a stream");
         let fault = StreamableHttpError::UnexpectedServerResponse(fault.into());
         match response::stand_in(&fault, origin) {
             Some(error) => Ok(StreamableHttpPostResponse::Json(error, None)),
@@ -213,10 +213,10 @@ impl HttpClient {
         };
         let refusal = match tokio::time::timeout(DISCOVER_TIMEOUT, answered).await {
             Ok(Ok(Some(answer))) => return Ok(StreamableHttpPostResponse::Json(answer, None)),
-            Ok(Ok(None)) => "it is not answered".to_owned(),
+            Ok(Ok(None)) => "there is no response".to_owned(),
             Ok(Err(fault)) if response::is_unreachable(&fault) => return Err(fault),
             Ok(Err(fault)) => conversion::chain(&fault),
-            Err(_) => format!("it is not answered within {DISCOVER_TIMEOUT:?}"),
+            Err(_) => format!("there is no response within {DISCOVER_TIMEOUT:?}"),
         };
         let error = ErrorData::invalid_request(format!("`server/discover`: {refusal}"), None);
         let answer = ServerJsonRpcMessage::error(error, Some(origin.id.clone()));

@@ -29,14 +29,14 @@ pub(super) async fn follow(
             return Err(fault(response.status(), &to, &from));
         };
         remarks.add(format!(
-            "redirects from `{}` to `{}`: each request takes twice as long, unless `url` says so",
+            "redirects from `{}` to `{}`; set `url` to the target to save a round trip per request",
             from.path(),
             to.path()
         ));
         *again.url_mut() = to;
         request = again;
     }
-    let fault = format!("it redirects more than {MAX_REDIRECTS} times");
+    let fault = format!("more than {MAX_REDIRECTS} redirects");
     Err(StreamableHttpError::UnexpectedServerResponse(fault.into()))
 }
 
@@ -65,8 +65,8 @@ fn fault(status: StatusCode, to: &Url, from: &Url) -> HttpFault {
     // A query may be a secret.
     let place = format!("{}{}", to.origin().ascii_serialization(), to.path());
     let reason = match to.origin() == from.origin() {
-        true => "which is no place for messages",
-        false => "which is another origin: set `url` to it if it is meant",
+        true => "which is not a usable target",
+        false => "which is another origin; set `url` to it if that is intended",
     };
     let fault = format!("HTTP {status} redirects to `{place}`, {reason}");
     StreamableHttpError::UnexpectedServerResponse(fault.into())

@@ -75,7 +75,7 @@ pub(super) async fn read_success(
         [] => {
             let words = excerpt(&String::from_utf8_lossy(&body), MAX_WORDS);
             Ok(Answered::Message(Box::new(
-                origin.fail(format!("it is no message: {words}")),
+                origin.fail(format!("it is not a message: {words}")),
             )))
         }
         [reading] if is_answer(reading) => {

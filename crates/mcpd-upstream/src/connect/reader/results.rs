@@ -63,7 +63,7 @@ fn read_of_caller(
     if let Some(integer) = too_long_integer(json) {
         let integer = excerpt(integer, MAX_EXCERPT);
         return Err(unreadable(format!(
-            "its integer `{integer}` has more than 64 bits, and would be rounded"
+            "its integer `{integer}` has more than 64 bits and would be rounded"
         )));
     }
     let read = match kind {
@@ -80,7 +80,7 @@ fn read_of_caller(
         (_, Some("input_required")) => {
             serde_json::from_value(value).map(ServerResult::InputRequiredResult)
         }
-        (_, Some("task")) => return Err(unreadable("it is a task, for which nothing has asked")),
+        (_, Some("task")) => return Err(unreadable("it is a task, which was not requested")),
         (Kind::CallTool, _) => serde_json::from_value(mend::tool_result(value, remarks))
             .map(ServerResult::CallToolResult),
         (Kind::GetPrompt, _) => serde_json::from_value(mend::prompt_result(value, remarks))
@@ -118,10 +118,10 @@ fn read_discovered(
     };
     let read: Result<DiscoverResult, _> = read_or_mend(json, is_mended, mend);
     read.map(ServerResult::DiscoverResult).map_err(|_| {
-        remarks.add("answers `server/discover` with something else");
+        remarks.add("sends an invalid response to `server/discover`");
         ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,
-            "the answer to `server/discover` is none",
+            "invalid response to `server/discover`",
             None,
         )
     })
@@ -134,14 +134,14 @@ fn mend_greeting(value: Value, remarks: &Remarks) -> Value {
     };
     if !members.get("protocolVersion").is_some_and(Value::is_string) {
         remarks.add(format!(
-            "does not say which revision it speaks: taken for {HANDSHAKE}"
+            "does not name its protocol revision; {HANDSHAKE} is assumed"
         ));
         let version = HANDSHAKE.as_str().to_owned();
         members.insert("protocolVersion".to_owned(), version.into());
     }
     let is_named = |server: &Value| server["name"].is_string() && server["version"].is_string();
     if !members.get("serverInfo").is_some_and(is_named) {
-        remarks.add("does not say its name and version (`serverInfo`)");
+        remarks.add("does not send its name and version (`serverInfo`)");
     }
     // Other members are not used, and may be wrong as well.
     let server = &members.get("serverInfo").cloned().unwrap_or_default();
@@ -164,7 +164,7 @@ fn mend_capabilities(members: &mut Map<String, Value>, remarks: &Remarks) {
         let all = json!({"tools": {}, "prompts": {}, "resources": {}});
         let is_empty = declared.as_array().is_some_and(Vec::is_empty);
         if !is_empty {
-            remarks.add("does not say what it has (`capabilities`): it is asked for everything");
+            remarks.add("does not declare its `capabilities`; all lists are requested");
         }
         let capabilities = if is_empty { json!({}) } else { all };
         members.insert("capabilities".to_owned(), capabilities);
@@ -182,7 +182,9 @@ fn mend_capabilities(members: &mut Map<String, Value>, remarks: &Remarks) {
                 capabilities.insert(name, flags.into());
             }
             Value::Array(_) | Value::Bool(true) => {
-                remarks.add(format!("declares `{name}` with no object"));
+                remarks.add(format!(
+                    "declares `{name}` with a value that is not an object"
+                ));
                 capabilities.insert(name, json!({}));
             }
             _ => {}

@@ -83,7 +83,7 @@ fn envelope_may_be_odd() {
         (format!("[{WHOLE}]"), vec!["sends messages in an array"]),
         (
             format!("{{{body}, \"error\": null}}"),
-            vec!["gives answers with both"],
+            vec!["gives responds with status both"],
         ),
         (WHOLE.replace("\"jsonrpc\": \"2.0\", ", ""), vec![]),
         (WHOLE.replace('7', "\"7\""), vec![]),

@@ -23,7 +23,7 @@ impl Inspector {
         // A panic on the output of one script must not affect the others.
         let asked = AssertUnwindSafe(self.run_probe(script, time_outs)).catch_unwind();
         asked.await.unwrap_or_else(|_| {
-            let fault = Diagnostic::help_not_started("reading what it says failed");
+            let fault = Diagnostic::help_not_started("internal error while reading its output");
             self.faulty_file(candidate, HelpText::default(), fault)
         })
     }
@@ -96,7 +96,7 @@ impl Inspector {
     ) -> InspectedFile {
         let parsed = parse(help.output());
         if parsed.spec.is_none() && !concerns_operator && !resembles_answer(&help) {
-            let reason = no_tool("its `--help` describes no tool", remedy.as_deref());
+            let reason = no_tool("`--help` describes no tool", remedy.as_deref());
             return self.pass_over(candidate, shebang, reason);
         }
         let answer = ProbeResult {
@@ -139,7 +139,7 @@ fn no_tool(what: &str, remedy: Option<&str>) -> String {
     let remedy = remedy
         .map(|remedy| format!("; {remedy}"))
         .unwrap_or_default();
-    format!("it is no tool of mcpd's: {what}, and nothing in it speaks of mcpd{remedy}")
+    format!("not a tool: {what}, and the file does not mention mcpd{remedy}")
 }
 
 /// Returns whether the output was meant to be a description, however faulty.

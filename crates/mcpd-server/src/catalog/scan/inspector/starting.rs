@@ -120,7 +120,9 @@ impl Inspector {
         };
         let written = variants.into_iter().map(write).collect::<io::Result<_>>();
         let written = written.map_err(|error| {
-            Diagnostic::help_not_started(&format!("failed to write its file: {error}"))
+            Diagnostic::help_not_started(&format!(
+                "failed to write the file of the program: {error}"
+            ))
         })?;
         let excerpts = Arc::clone(&self.excerpts);
         Ok(StartCommand::of_excerpts(interpreter, written, excerpts))

@@ -15,9 +15,9 @@ use super::OAuthError;
 /// Clients cannot reach such a URL.
 pub(super) fn parse_resource_url(url: &str) -> Result<Url, OAuthError> {
     let wrong = |why| OAuthError::Url(url.to_owned(), why);
-    let parsed = Url::parse(url).map_err(|_| wrong("it is none"))?;
+    let parsed = Url::parse(url).map_err(|_| wrong("it is not a URL"))?;
     if !matches!(parsed.scheme(), "http" | "https") || !parsed.has_host() {
-        return Err(wrong("expected one of `http` or `https`"));
+        return Err(wrong("expected an `http` or `https` URL"));
     }
     if parsed.query().is_some() || parsed.fragment().is_some() {
         return Err(wrong("it has a query or a fragment"));
@@ -26,7 +26,7 @@ pub(super) fn parse_resource_url(url: &str) -> Result<Url, OAuthError> {
         .bytes()
         .all(|byte| matches!(byte, b'!'..=b'~') && byte != b'"')
     {
-        return Err(wrong("it has characters that no header can have"));
+        return Err(wrong("it has characters that headers cannot contain"));
     }
     Ok(parsed)
 }
@@ -38,19 +38,17 @@ pub(super) fn parse_resource_url(url: &str) -> Result<Url, OAuthError> {
 /// Fetching from there is not allowed.
 pub(super) fn parse_fetch_url(url: &str) -> Result<Url, OAuthError> {
     let wrong = |why| OAuthError::Url(url.to_owned(), why);
-    let parsed = Url::parse(url).map_err(|_| wrong("it is none"))?;
+    let parsed = Url::parse(url).map_err(|_| wrong("it is not a URL"))?;
     let is_safe = match parsed.scheme() {
         "https" => parsed.has_host(),
         "http" => parsed.host_str().is_some_and(is_loopback),
         _ => false,
     };
     if !is_safe {
-        return Err(wrong(
-            "expected one of `https`, or of `http` on this machine",
-        ));
+        return Err(wrong("expected an `https` URL, or `http` on this machine"));
     }
     if !parsed.username().is_empty() || parsed.password().is_some() || parsed.fragment().is_some() {
-        return Err(wrong("it has a user or a fragment"));
+        return Err(wrong("it has user information or a fragment"));
     }
     Ok(parsed)
 }
@@ -111,7 +109,7 @@ impl Resolve for Resolver {
             let allowed = found.filter(|address| resolver.allows_address(&host, address.ip()));
             let allowed: Vec<SocketAddr> = allowed.collect();
             if allowed.is_empty() {
-                return Err("it has no public address".into());
+                return Err("the host has no public address".into());
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })

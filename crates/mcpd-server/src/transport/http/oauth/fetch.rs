@@ -67,11 +67,9 @@ impl Fetcher {
     ///
     /// The reason for the failure.
     pub(super) async fn get(&self, url: &Url) -> Result<Fetched, String> {
-        let failed = |error: reqwest::Error| format!("{url} can't be read: {}", chain(&error));
+        let failed = |error: reqwest::Error| format!("failed to fetch {url}: {}", chain(&error));
         if !self.resolver.allows(url) {
-            return Err(format!(
-                "{url} is in a network that only this server can reach"
-            ));
+            return Err(format!("{url} is in a private network"));
         }
         let request = self
             .client
@@ -79,7 +77,10 @@ impl Fetcher {
             .header(ACCEPT, "application/json");
         let mut response = request.send().await.map_err(failed)?;
         if response.status() != StatusCode::OK {
-            return Err(format!("{url} answers with {}", response.status().as_u16()));
+            return Err(format!(
+                "{url} responds with status {}",
+                response.status().as_u16()
+            ));
         }
         let control = response.headers().get(CACHE_CONTROL);
         let age = age(control
@@ -142,9 +143,9 @@ fn keys_of(issuer: &str, metadata: &[u8]) -> Result<Url, String> {
         jwks_uri: String,
     }
     let metadata: Metadata =
-        serde_json::from_slice(metadata).map_err(|_| "its metadata names no keys")?;
+        serde_json::from_slice(metadata).map_err(|_| "its metadata has no `jwks_uri`")?;
     if metadata.issuer != issuer {
-        return Err("its metadata is that of another issuer".to_owned());
+        return Err("its metadata belongs to another issuer".to_owned());
     }
     address::parse_fetch_url(&metadata.jwks_uri).map_err(|error| error.to_string())
 }

@@ -118,7 +118,7 @@ impl Issuer {
     pub fn keys(self, keys: &[u8]) -> Result<Self, OAuthError> {
         let keys = Keys::parse(keys).map_err(OAuthError::Keys)?;
         if keys.is_empty() {
-            return Err(OAuthError::Keys("none of them can be used".to_owned()));
+            return Err(OAuthError::Keys("none of the keys is usable".to_owned()));
         }
         let set = KeySet::new(keys, Duration::MAX);
         Ok(Self::with(self.url(), KeySource::Given, Some(set)))
@@ -249,7 +249,7 @@ impl IssuerState {
             return Ok(());
         }
         let fetched = tokio::time::timeout(FETCH_TIMEOUT, self.fetch()).await;
-        match fetched.unwrap_or_else(|_| Err("it does not answer in time".to_owned())) {
+        match fetched.unwrap_or_else(|_| Err("the issuer does not respond in time".to_owned())) {
             Ok(set) => {
                 attempts.failed = None;
                 if reason == FetchReason::UnknownKey {
@@ -276,7 +276,7 @@ impl IssuerState {
                 fetcher.get(&place).await?
             }
             KeySource::Address(fetcher, place) => fetcher.get(place).await?,
-            KeySource::Given => return Err("they are given".to_owned()),
+            KeySource::Given => return Err("the keys are fixed".to_owned()),
         };
         let set = KeySet::new(Keys::parse(&body)?, age);
         tracing::debug!(issuer = self.url, "fetched the keys of an issuer");

@@ -42,7 +42,8 @@ impl Keys {
         struct KeySetJson {
             keys: Vec<Value>,
         }
-        let set: KeySetJson = serde_json::from_slice(json).map_err(|_| "it is no set of keys")?;
+        let set: KeySetJson =
+            serde_json::from_slice(json).map_err(|_| "it is not a JSON Web Key Set")?;
         if set.keys.len() > MAX_KEYS {
             return Err(format!("it has more than {MAX_KEYS} keys"));
         }
@@ -61,7 +62,7 @@ impl Keys {
             let key = fitting.next().ok_or(NoKey::Unknown)?;
             return match fitting.next() {
                 None => Ok(key),
-                Some(_) => Err(NoKey::Unfit("the token does not name its key")),
+                Some(_) => Err(NoKey::Unfit("the token does not name its key (`kid`)")),
             };
         };
         let mut named = self

@@ -85,9 +85,9 @@ impl Header {
     ///
     /// The fault of the token.
     pub(super) fn of(token: &[u8]) -> Result<Self, &'static str> {
-        let header = decode_header(token).map_err(|_| "the header of the token is wrong")?;
+        let header = decode_header(token).map_err(|_| "the header of the token is invalid")?;
         if header.crit.is_some() {
-            return Err("the token wants something that this server does not know");
+            return Err("the token has critical extensions that this server does not support");
         }
         let is_access_token = |kind: &str| {
             ["JWT", "at+jwt", "application/at+jwt"]
@@ -95,7 +95,7 @@ impl Header {
                 .any(|known| kind.eq_ignore_ascii_case(known))
         };
         if !header.typ.as_deref().is_none_or(is_access_token) {
-            return Err("the token is no access token");
+            return Err("the token is not an access token");
         }
         Ok(Self {
             algorithm: header.alg,
@@ -139,7 +139,7 @@ pub(super) fn verify(
         || claims.sub.len() > MAX_SUBJECT
         || claims.sub.contains(char::is_control)
     {
-        return Err("the subject of the token is no name");
+        return Err("the subject of the token is not usable as a name");
     }
     Ok(claims)
 }
@@ -148,13 +148,13 @@ pub(super) fn verify(
 /// parties.
 fn describe_error(error: &Error) -> &'static str {
     match error.kind() {
-        ErrorKind::InvalidSignature => "the signature of the token is wrong",
+        ErrorKind::InvalidSignature => "the signature of the token is invalid",
         ErrorKind::ExpiredSignature => "the token has expired",
         ErrorKind::ImmatureSignature => "the token is not valid yet",
-        ErrorKind::InvalidAudience => "the token is for somebody else",
-        ErrorKind::InvalidIssuer => "the token is of somebody else",
+        ErrorKind::InvalidAudience => "the token is for another audience",
+        ErrorKind::InvalidIssuer => "the token is from another issuer",
         ErrorKind::InvalidAlgorithm => "the algorithm of the token is not accepted",
-        ErrorKind::MissingRequiredClaim(_) => "the token lacks a claim",
+        ErrorKind::MissingRequiredClaim(_) => "the token lacks a required claim",
         _ => "the token is malformed",
     }
 }
