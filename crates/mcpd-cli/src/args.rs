@@ -12,7 +12,7 @@ use mcpd_server::audit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(crate) use self::command_line::{Chosen, CommandLine, variables};
+pub(crate) use self::command_line::{CommandLine, SettingSource, variables};
 pub(crate) use self::web::{Host, WebOrigin};
 
 mod command_line;

@@ -1,21 +1,21 @@
-//! Explanation of every rule of `mcpd check`: the library's rules for descriptions, and the rules
-//! for the files around them. The documentation page is generated from it.
+//! Rules of `mcpd check` with their explanations: those of the library for descriptions, and those
+//! for files. `docs/diagnostics.md` is generated from them.
 
 use mcpd_scriptspec::{Dialect, RULES, Severity};
 
 use crate::suggest;
 
-/// A file that can't be a script.
+/// Code of a file that can't be a script.
 pub(crate) const UNUSABLE_FILE: &str = "unusable-file";
-/// A file that may have been meant to be a script.
+/// Code of a file that may have been meant to be a script.
 pub(crate) const OVERLOOKED_FILE: &str = "overlooked-file";
-/// A file or directory that is plainly no script.
+/// Code of a file or directory that is plainly not a script.
 pub(crate) const PASSED_OVER_FILE: &str = "passed-over-file";
-/// A program whose probe shows that it is no tool.
+/// Code of a program whose probe shows that it is not a tool.
 pub(crate) const NO_TOOL: &str = "no-tool";
-/// Two tools with one name.
+/// Code of two tools with one name.
 pub(crate) const NAME_CONFLICT: &str = "name-conflict";
-/// A source that can't be reached, or has an entry that can't be served.
+/// Code of a source that can't be reached, or has an entry that can't be served.
 pub(crate) const FAULTY_SOURCE: &str = "faulty-source";
 
 /// URL of the published page.
@@ -24,7 +24,7 @@ const PAGE: &str = concat!(
     "/blob/main/docs/diagnostics.md"
 );
 
-/// A rule with its explanation.
+/// Rule with its explanation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
     pub(crate) code: &'static str,
@@ -90,7 +90,7 @@ const OF_FILES: [Rule; 6] = [
     },
 ];
 
-/// All rules, in the order of the page.
+/// Returns all rules, in the order of the page.
 pub(crate) fn all() -> impl Iterator<Item = Rule> {
     let of_descriptions = RULES.iter().map(|rule| Rule {
         code: rule.code.as_str(),
@@ -125,7 +125,7 @@ impl Rule {
         format!("{PAGE}#{}", self.code)
     }
 
-    /// The whole explanation, for a terminal.
+    /// Renders the whole explanation for a terminal.
     pub(crate) fn text(&self) -> String {
         let indented = |example: &str| -> String {
             let lines = example.lines().map(|line| format!("    {line}\n"));
@@ -141,7 +141,7 @@ impl Rule {
         )
     }
 
-    /// Language of the examples, as highlighters name it.
+    /// Language of the examples, by its name in syntax highlighters.
     fn language(&self) -> &'static str {
         match self.dialect {
             None => "sh",
@@ -152,7 +152,7 @@ impl Rule {
         }
     }
 
-    /// Reason and examples in Markdown.
+    /// Renders the reason and the examples in Markdown.
     pub(crate) fn markdown(&self) -> String {
         format!(
             "{}\n\nInstead of\n\n{}\nwrite\n\n{}",
@@ -163,7 +163,7 @@ impl Rule {
     }
 }
 
-/// A code block with a fence longer than any in `code`.
+/// Renders a code block with a fence longer than any in `code`.
 fn code_block(language: &str, code: &str) -> String {
     let runs = code.split(|char| char != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    /// The page of the documentation.
+    /// Renders the page of the documentation.
     fn page() -> String {
         let mut page = "\
 # Diagnostics

@@ -1,6 +1,6 @@
-//! The command line, read twice: first to find out which configuration is meant, then with what
-//! that says in the place of defaults. So a flag goes before its variable, and both go before the
-//! file.
+//! Two-pass parser of the command line. The first pass finds the configuration file; the second
+//! takes the settings of that file as defaults. So a flag overrides its variable, and both override
+//! the file.
 
 use std::any::TypeId;
 use std::env;
@@ -15,36 +15,36 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatc
 use super::{Args, with_command};
 use crate::config::Setting;
 
-/// One of these is needed where scripts are served.
+/// Group of arguments of which commands that serve scripts need at least one.
 const ROOTS: &str = "Roots";
 
-/// What mcpd was called with.
+/// Arguments of this process.
 #[derive(Debug)]
 pub(crate) struct CommandLine {
     words: Vec<OsString>,
-    /// The names of the command and of what follows it, such as `token rotate`.
+    /// Names of the command and of its subcommands, such as `token rotate`.
     command: Vec<String>,
-    /// Those of the last of them.
+    /// Matches of the last of these commands.
     matches: ArgMatches,
 }
 
-/// Who has the word on a setting.
+/// Source of the value of a setting on the command line.
 #[derive(Debug)]
-pub(crate) enum Chosen {
+pub(crate) enum SettingSource {
     /// A flag, by its name.
     Flag(String),
     /// A variable, by its name.
     Variable(String),
-    /// None of them.
-    Nobody,
+    /// Neither a flag nor a variable.
+    Unset,
 }
 
 impl CommandLine {
-    /// Reads it for the first time.
+    /// Parses the command line for the first time.
     ///
     /// # Errors
     ///
-    /// What is wrong with it; also the text of `--help` and `--version`.
+    /// Returns the usage error, or the text of `--help` or `--version`.
     pub(crate) fn read(words: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
         let words = with_command(words.collect());
         let mut definition = first_reading();
@@ -56,8 +56,8 @@ impl CommandLine {
             command,
             matches,
         };
-        // Nothing for clap to find, to which a variable is as good as a flag: either flag goes
-        // before that of the other.
+        // clap can't detect this conflict: it treats a variable like a flag, while here each flag
+        // overrides the variable of the other.
         if line.is_given("no_auth") && line.is_given("token_file") {
             let what = "the argument '--no-auth' cannot be used with '--token-file <FILE>'";
             return Err(definition.error(ErrorKind::ArgumentConflict, what));
@@ -65,42 +65,42 @@ impl CommandLine {
         Ok(line)
     }
 
-    /// Whether the command reads a configuration.
+    /// Returns whether the command reads a configuration.
     pub(crate) fn is_configured(&self) -> bool {
         self.matches.try_contains_id("config").is_ok()
     }
 
-    /// The configuration that is named.
+    /// Path of the configuration from the flag or its variable.
     pub(crate) fn configuration(&self) -> Option<&Path> {
         let named = self.matches.try_get_one::<PathBuf>("config").ok()?;
         named.map(PathBuf::as_path)
     }
 
-    /// The name of the command.
+    /// Name of the command.
     pub(crate) fn command(&self) -> &str {
         &self.command[0]
     }
 
-    /// Reads it again, with `settings` as the defaults.
+    /// Parses the command line again, with `settings` as defaults.
     ///
     /// # Errors
     ///
-    /// What is still missing.
+    /// Returns the usage error if a required argument is still missing.
     pub(crate) fn with(&self, settings: &[Setting]) -> Result<Args, clap::Error> {
         let definition = self.definition(settings);
         Args::from_arg_matches(&definition.try_get_matches_from(&self.words)?)
     }
 
-    /// What one of `settings` comes to, as words of the command line, and who says so.
+    /// Returns the value of one of `settings`, as words of the command line, and its source.
     ///
     /// # Errors
     ///
-    /// What is still missing.
-    pub(crate) fn chosen(
+    /// Returns the usage error if a required argument is still missing.
+    pub(crate) fn resolve_setting(
         &self,
         setting: &Setting,
         settings: &[Setting],
-    ) -> Result<(Vec<OsString>, Chosen), clap::Error> {
+    ) -> Result<(Vec<OsString>, SettingSource), clap::Error> {
         let definition = self.definition(settings);
         let (_, matches) = last_command(definition.clone().try_get_matches_from(&self.words)?);
         let words = match matches.try_get_one::<bool>(setting.argument) {
@@ -111,15 +111,17 @@ impl CommandLine {
             }
         };
         let argument = argument(&definition, &self.command, setting.argument);
-        let chosen = match (matches.value_source(setting.argument), argument) {
-            (Some(ValueSource::CommandLine), Some(argument)) => Chosen::Flag(spelling(argument)),
+        let source = match (matches.value_source(setting.argument), argument) {
+            (Some(ValueSource::CommandLine), Some(argument)) => {
+                SettingSource::Flag(spelling(argument))
+            }
             (Some(ValueSource::EnvVariable), Some(argument)) => {
                 let name = argument.get_env().unwrap_or_default();
-                Chosen::Variable(name.to_string_lossy().into_owned())
+                SettingSource::Variable(name.to_string_lossy().into_owned())
             }
-            _ => Chosen::Nobody,
+            _ => SettingSource::Unset,
         };
-        Ok((words, chosen))
+        Ok((words, source))
     }
 
     fn definition(&self, settings: &[Setting]) -> Command {
@@ -131,7 +133,7 @@ impl CommandLine {
             let Some(words) = &setting.words else {
                 continue;
             };
-            // These are no different from the others that it names.
+            // A root directory given by flag replaces the directories of the configuration, too.
             if setting.argument == "directories" && self.is_given("root_directories") {
                 continue;
             }
@@ -150,7 +152,7 @@ impl CommandLine {
     }
 }
 
-/// The same error, of the variable if the value that it is about comes from one.
+/// Names the variable instead of the flag in `error`, if the invalid value comes from the variable.
 fn with_variable(mut error: clap::Error, definition: &Command, words: &[OsString]) -> clap::Error {
     let flag = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(shown)) => shown.split([' ', '[', '=']).next(),
@@ -173,7 +175,7 @@ fn with_variable(mut error: clap::Error, definition: &Command, words: &[OsString
     error
 }
 
-/// The names of the commands in `matches`, and the matches of the last.
+/// Returns the names of the commands in `matches`, and the matches of the last.
 fn last_command(mut matches: ArgMatches) -> (Vec<String>, ArgMatches) {
     let mut names = Vec::new();
     while let Some((name, inner)) = matches.remove_subcommand() {
@@ -183,7 +185,7 @@ fn last_command(mut matches: ArgMatches) -> (Vec<String>, ArgMatches) {
     (names, matches)
 }
 
-/// As people write it.
+/// Returns the flag as users write it.
 fn spelling(argument: &Arg) -> String {
     match argument.get_long() {
         Some(long) => format!("--{long}"),
@@ -202,9 +204,9 @@ fn argument<'a>(definition: &'a Command, command: &[String], name: &str) -> Opti
     arguments.find(|argument| argument.get_id() == name)
 }
 
-/// All commands. None shows the values of variables, which may be secrets. A
-/// variable that stands for a flag without a value may say `1` as well as `true`. In paths `~/` is
-/// the home directory: clients start programs without a shell that would see to that.
+/// Returns the definition of all commands. The help never shows the values of variables, which may
+/// be secrets. The variable of a flag without a value accepts `1` as well as `true`. In paths, `~/`
+/// is the home directory: clients start programs without a shell that would expand it.
 pub(super) fn commands() -> Command {
     everywhere(Args::command(), &|command| {
         command.mut_args(|argument| {
@@ -221,18 +223,18 @@ pub(super) fn commands() -> Command {
     })
 }
 
-/// All commands for the first reading, before it is known whether a configuration has roots.
-/// It is what prints help.
+/// Returns the definition for the first pass, which requires no roots: the configuration may have
+/// some. It also prints the help.
 pub(super) fn first_reading() -> Command {
     everywhere(commands(), &without_need_of_roots)
 }
 
-/// Changes a command and all below it.
+/// Applies `change` to a command and all its subcommands.
 fn everywhere(command: Command, change: &impl Fn(Command) -> Command) -> Command {
     change(command).mut_subcommands(|below| everywhere(below, change))
 }
 
-/// The names of all variables that stand for flags.
+/// Returns the names of all variables that set flags.
 pub(crate) fn variables() -> Vec<String> {
     let definition = Args::command();
     let variables = all_arguments(&definition)
@@ -243,7 +245,7 @@ pub(crate) fn variables() -> Vec<String> {
         .collect()
 }
 
-/// Those of a command and of all below it.
+/// Returns the arguments of a command and of all its subcommands.
 fn all_arguments(command: &Command) -> Vec<&Arg> {
     let below = command.get_subcommands().flat_map(all_arguments);
     command.get_arguments().chain(below).collect()

@@ -1,5 +1,5 @@
-//! Hosts and origins as HTTP clients name them. One that no client ever sends would only look as
-//! if it were allowed.
+//! Allowed hosts and origins, in the form in which HTTP clients send them. Values that no client
+//! ever sends are rejected: they would only look as if they were allowed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,14 +9,13 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-/// What makes a word of a name or a scheme, beside letters and digits.
+/// Returns whether `text` is not empty, and has only ASCII letters, digits and `others`.
 fn is_made_of(text: &str, others: &str) -> bool {
     let is_known = |char: char| char.is_ascii_alphanumeric() || others.contains(char);
     !text.is_empty() && text.chars().all(is_known)
 }
 
-/// Defines a text that is good for something only if `is_good` says so, the same for flags and for
-/// the configuration.
+/// Defines a string type with the validator `is_good`, for flags and for the configuration alike.
 macro_rules! text {
     ($(#[$doc:meta])* $name:ident, $is_good:path, $expected:literal, $pattern:literal) => {
         $(#[$doc])*
@@ -65,7 +64,7 @@ macro_rules! text {
 }
 
 text!(
-    /// A host without its port: a name or an address.
+    /// Host without its port: a name or an address.
     Host,
     is_host,
     "a name such as `tools.example`, without a scheme and a port; an IPv6 address is written in brackets",
@@ -73,7 +72,7 @@ text!(
 );
 
 text!(
-    /// Where a web page comes from.
+    /// Web origin of a page.
     WebOrigin,
     is_origin,
     "an origin such as `https://app.example`, without a path",
@@ -91,7 +90,7 @@ fn is_host(text: &str) -> bool {
 }
 
 fn is_origin(text: &str) -> bool {
-    // Pages without an origin that others could know say so in a word.
+    // Browsers send this word for pages with an opaque origin, such as local files.
     let is_opaque = text == "null";
     is_opaque
         || text.split_once("://").is_some_and(|(scheme, host)| {
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_what_clients_send_without_the_port() {
+    fn host_is_a_name_or_an_address_without_port() {
         for host in [
             "tools.example",
             "tools",
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_has_a_scheme_and_no_path() {
+    fn origin_has_a_scheme_and_no_path() {
         for origin in [
             "https://app.example",
             "http://localhost:3000",

@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::file::File;
 use super::{Setting, listening, schema, settings, variable};
-use crate::args::{Chosen, Command, CommandLine, Config, ConfigAction};
+use crate::args::{Command, CommandLine, Config, ConfigAction, SettingSource};
 
 /// Placeholder for a secret.
 const SECRET: &str = "[secret]";
@@ -64,13 +64,13 @@ pub(crate) fn effective(line: &CommandLine, file: &File) -> anyhow::Result<Vec<E
     let mut all = Vec::new();
     let settings = settings(file);
     for setting in &settings {
-        let (words, chosen) = line.chosen(setting, &settings)?;
+        let (words, source) = line.resolve_setting(setting, &settings)?;
         let place = written.iter().position(|entry| entry.key == setting.key);
         let in_file = place.map(|place| written.remove(place).origin);
-        let origin = match chosen {
-            Chosen::Flag(name) => Origin::Flag(name),
-            Chosen::Variable(name) => Origin::Variable(name),
-            Chosen::Nobody => in_file.unwrap_or(Origin::Default),
+        let origin = match source {
+            SettingSource::Flag(name) => Origin::Flag(name),
+            SettingSource::Variable(name) => Origin::Variable(name),
+            SettingSource::Unset => in_file.unwrap_or(Origin::Default),
         };
         let kind = schema.of(setting.key);
         if let Some(value) = value(&words, kind, setting.is_opposite) {

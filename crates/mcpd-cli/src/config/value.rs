@@ -1,5 +1,5 @@
-//! The values of `mcpd.toml` that TOML has no type for: amounts, times, where a secret comes from,
-//! and values that know their place.
+//! Value types of `mcpd.toml` that TOML lacks: amounts of bytes, durations, sources of secrets, and
+//! values with their position in the file.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 
 use crate::args;
 
-/// A value and where it is in the file; to the schema it is the value.
+/// Value with its position in the file; in the schema it is the value alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(transparent)]
 pub(super) struct Spanned<T>(toml::Spanned<T>);
@@ -44,14 +44,14 @@ impl<T: JsonSchema> JsonSchema for Spanned<T> {
     }
 }
 
-/// Bytes: a number, or one with a unit as in `"64 MiB"`.
+/// Number of bytes, in the file also with a unit, as in `"64 MiB"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Amount(pub(super) u64);
 
-/// Units of bytes from small to large, and none last, as every text ends with it.
+/// Units of bytes from small to large. The empty unit is last, because every text ends with it.
 const UNITS: &[(&str, u32)] = &[("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("", 0)];
 
-/// Bytes in the largest unit in which they are a whole number.
+/// Renders bytes in the largest unit in which they are a whole number.
 pub(crate) fn in_units(bytes: u64) -> String {
     let fits = |(_, bits): &&(&str, u32)| *bits > 0 && bytes.trailing_zeros() >= *bits;
     match UNITS.iter().rfind(fits) {
@@ -121,7 +121,7 @@ impl JsonSchema for Amount {
     }
 }
 
-/// The same, and one at least.
+/// Number of bytes above 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size(Amount);
 
@@ -154,7 +154,7 @@ impl JsonSchema for Size {
     }
 }
 
-/// A time in seconds, above zero.
+/// Duration above zero, in the file as seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seconds(pub(super) Duration);
 
@@ -185,24 +185,24 @@ impl JsonSchema for Seconds {
     }
 }
 
-/// Where the value of a variable comes from.
+/// Source of the value of a variable, which may be a secret.
 #[derive(PartialEq, Eq)]
 pub(super) enum Source {
-    /// It stands right here.
+    /// Value in the configuration itself.
     Literal(String),
-    /// From mcpd's own environment, where it has the same name.
+    /// Variable of the same name in mcpd's own environment.
     Pass,
-    /// From mcpd's own environment, where it has this name.
+    /// Variable of this name in mcpd's own environment.
     Variable(String),
-    /// The content of a file.
+    /// Content of a file.
     File(PathBuf),
-    /// What a program prints.
+    /// Output of a program.
     Command(Vec<String>),
-    /// What the service manager has handed over under this name.
+    /// Credential of this name from the service manager.
     Credential(String),
 }
 
-/// Shows no value.
+/// Omits the value, which may be a secret.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -216,7 +216,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// A source that is written as a table.
+/// Source in the form of a table.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
@@ -231,7 +231,7 @@ const SOURCES: &str = "expected a text, `{ pass = true }`, `{ variable = \"…\"
 
 impl<'de> Deserialize<'de> for Source {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// Its errors repeat no value: it may be a secret without quotes.
+        /// Visitor whose errors repeat no value: it may be a secret without quotes.
         struct Reader;
 
         impl<'de> Visitor<'de> for Reader {
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_has_a_unit_of_1024s() {
+    fn amount_has_binary_units() {
         check("64", Some(64));
         check("64KiB", Some(64 << 10));
         check("64 MiB", Some(64 << 20));
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_told_as_they_would_be_written() {
+    fn bytes_are_rendered_as_they_are_written() {
         for text in ["64 MiB", "3 TiB", "1 KiB", "2048 TiB"] {
             let Amount(bytes) = Amount::parse(text).unwrap();
             assert_eq!(in_units(bytes), text);
