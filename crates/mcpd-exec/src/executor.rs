@@ -1,5 +1,9 @@
-//! Concurrency limit and FIFO queue: a bounded number of runs at a time, and a bounded number
-//! waiting. A full queue rejects new runs.
+//! Concurrency limit and FIFO queue of processes: a bounded number runs at a time, and a bounded
+//! number waits. A full queue rejects new runs.
+//!
+//! This queue protects the system and knows no callers: first come, first served. A server that
+//! must be fair puts a scheduler in front of it. The module `run_queue` of `mcpd-server` is one: it
+//! serves callers round-robin, and releases no more calls than this executor runs at a time.
 
 use std::future::{self, Future};
 use std::io;

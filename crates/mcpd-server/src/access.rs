@@ -1,4 +1,4 @@
-//! Access rules: the tools, prompts and resources that a caller may use, and with which
+//! Access control: the tools, prompts and resources that a caller may use, and with which
 //! arguments. A call that cannot be judged is denied.
 
 use std::borrow::Borrow;

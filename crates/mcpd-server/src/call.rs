@@ -1,5 +1,5 @@
-//! A call of a script, for any method: from capabilities and arguments over its runs to the
-//! result. Messages about calls that did not run are here.
+//! Call of a script for any method, from the check of capabilities and arguments through its runs
+//! to the result. Contains the error messages of calls that did not run.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! One client on one ordered channel, such as a pipe: messages in, messages out. Decides the wire
-//! of each message separately; knows nothing of lines, files or sockets.
+//! Connection to one client over an ordered channel, such as a pipe: messages in, messages out.
+//! Decides the wire of each message separately; knows nothing of lines, files or sockets.
 
 use std::fmt;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! Interpreters: the programs that run files which are no programs, by extension. Each is
-//! searched for when the first script needs it, never during a call.
+//! Interpreters by file extension: programs that run the files which are no programs themselves.
+//! Each is searched for when the first script needs it, never during a call.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -18,13 +18,13 @@ use crate::own_files::OwnFiles;
 use crate::pattern::Pattern;
 
 mod effective;
-mod probing;
+mod probe_settings;
 mod redactor;
 mod root;
 
 pub use effective::EffectivePolicy;
 pub(crate) use effective::{ProbeConfinements, ProbePolicy};
-pub use probing::Probing;
+pub use probe_settings::Probing;
 pub(crate) use redactor::Redactor;
 pub use root::Root;
 

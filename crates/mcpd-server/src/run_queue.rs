@@ -1,5 +1,10 @@
 //! Fair scheduler for runs: round-robin over callers, with concurrency limits for the server, for
-//! each script and for each caller.
+//! each script and for each caller. A call waits for its turn here.
+//!
+//! The FIFO queue of `mcpd_exec::Executor` comes after it. That one bounds all processes of the
+//! program, probes included, and knows no callers. This scheduler releases no more calls than the
+//! executor runs at a time, so a released call waits there only for probes, and for other users of
+//! a shared executor.
 //!
 //! Backpressure: when a queue is full, the newest call of the caller with the most queued calls
 //! is rejected, so a busy caller displaces its own calls before those of others. A rejected call

@@ -1,7 +1,15 @@
-//! Tasks of MCP: calls that run in the background. A task is in the database before its client
-//! learns of it; this module holds only the state of a running one. Requests of clients to a task
-//! are stored as well, and carried out by the server that runs it, whichever server received
-//! them.
+//! Tasks of MCP: calls that run in the background and outlive the connection of their client.
+//!
+//! A task belongs to a principal, not to a connection. `create_task` spawns its
+//! [life cycle](lifecycle) as a separate tokio task, which no connection owns. It runs until the
+//! call ends, the task is cancelled or expires, or the server stops. The [database](store) has the
+//! task before its client learns of it, and keeps its state and its result. A client that has
+//! disconnected fetches the result by the id of the task: over any connection of the same
+//! principal, also from another server with the same database. Tasks of a server that has stopped
+//! count as failed.
+//!
+//! This module holds only the state of a running task. Requests of clients to a task are stored as
+//! well, and carried out by the server that runs it, whichever server received them.
 //!
 //! ```text
 //! call ──► run for up to 500 ms ──► result or questions, without a task

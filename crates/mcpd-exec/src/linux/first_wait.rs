@@ -30,7 +30,7 @@ const MAX_READ: usize = 64 * 1024;
 const FILLING_LEVEL: u64 = 32 * 1024;
 
 impl Child {
-    /// Waits for the end of the process for `limit` at limit, while it is young, and reads its
+    /// Waits for the end of the process for at most `limit`, while it is young, and reads its
     /// output if it ends.
     pub(crate) fn wait_first(
         &self,

@@ -1,5 +1,5 @@
-//! A static file, served unchanged. The conditions under which it was found are checked again
-//! when it is read: a regular file, inside its root, of a size that fits into a message.
+//! Static file, served unchanged. The conditions under which it was found are checked again when it
+//! is read: a regular file, inside its root, of a size that fits into a message.
 
 use std::fmt;
 use std::fs::File;

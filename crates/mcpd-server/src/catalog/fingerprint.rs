@@ -1,4 +1,4 @@
-//! Fingerprints that tell one content of a file from another without reading it.
+//! Fingerprints of files: metadata by which a change of the content is detected without reading it.
 
 #[cfg(feature = "database")]
 use std::fmt;

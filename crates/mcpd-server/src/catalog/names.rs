@@ -1,4 +1,5 @@
-//! Names of entries. A path is the identity; lists show a spelling of it.
+//! Names of entries, and their conflicts. The path identifies an entry; lists show one of its
+//! spellings.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

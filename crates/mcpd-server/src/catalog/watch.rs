@@ -1,5 +1,5 @@
-//! Watch on the roots that reports that something may have changed. Reports neither what nor
-//! where: the scan that follows finds out, and is cheap where nothing changed.
+//! File watcher on the roots: reports that something may have changed, neither what nor where. The
+//! scan that follows finds out, and is cheap where nothing changed.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

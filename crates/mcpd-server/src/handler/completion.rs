@@ -1,4 +1,4 @@
-//! `completion/complete`: values of script options while a person types.
+//! Handler of `completion/complete`: values of script options while a person types.
 
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{CompleteRequestParams, CompleteResult, CompletionReference, Params};

@@ -1,5 +1,5 @@
-//! Identity and capabilities of the server: `server/discover` on the stateless wire, the result
-//! of `initialize` on the stateful one, and the small methods around them.
+//! Handlers of identity and capabilities of the server: `server/discover` on the stateless wire,
+//! the result of `initialize` on the stateful one, and the small methods around them.
 
 use bytes::Bytes;
 use mcpd_protocol::ClientCapabilities;

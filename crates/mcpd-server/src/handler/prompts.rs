@@ -1,4 +1,4 @@
-//! `prompts/get`.
+//! Handler of `prompts/get`: runs the script behind a prompt, or asks its source.
 
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{GetPromptRequestParams, Params};

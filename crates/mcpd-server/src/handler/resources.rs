@@ -1,5 +1,5 @@
-//! `resources/read`: the state of a script, the output of a script or of an earlier run, a file,
-//! a built-in resource, or one of a source.
+//! Handler of `resources/read`: the state of a script, the output of a script or of an earlier run,
+//! a file, a built-in resource, or one of a source.
 
 use std::io;
 use std::sync::Arc;

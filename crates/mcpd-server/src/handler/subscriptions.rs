@@ -1,5 +1,5 @@
-//! Subscriptions: `subscriptions/listen` on the stateless wire, `resources/subscribe` on the
-//! stateful one.
+//! Handlers of subscriptions: `subscriptions/listen` on the stateless wire, `resources/subscribe`
+//! on the stateful one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `tools/call`.
+//! Handler of `tools/call`: finds the tool, and calls it or creates a task.
 
 use std::sync::Arc;
 

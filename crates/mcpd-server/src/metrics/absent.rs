@@ -1,4 +1,4 @@
-//! Metrics without their feature: nothing is counted.
+//! Stub of the metrics for builds without their feature: nothing is counted.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Spans without their feature: none are made, and the trace context of a caller passes through
-//! unchanged.
+//! Stub of the spans for builds without their feature: none are made, and the trace context of a
+//! caller passes through unchanged.
 
 use mcpd_exec::Outcome;
 use mcpd_protocol::jsonrpc::RequestId;

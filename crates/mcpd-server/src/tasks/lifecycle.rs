@@ -1,4 +1,5 @@
-//! Life cycle of one task, from its first database entry to its last.
+//! Life cycle of one task, from its first database entry to its last: independent of the connection
+//! that started it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;

@@ -1,4 +1,4 @@
-//! Scripts of a Script Kit without a schema: clients cannot call them, and lists of the kit name
+//! Scripts of a Script Kit without a schema. Clients cannot call them; only lists of the kit show
 //! them.
 
 use std::ffi::OsStr;

@@ -1,4 +1,5 @@
-//! Probes: runs a script with `--help`, confined and within limits, and classifies failures.
+//! Probe: one run of a script with `--help`, confined and within limits, and the causes of its
+//! failure. The meaning of its output is left to the [inspector](super::inspector).
 
 use bytes::Bytes;
 use mcpd_exec::{

@@ -1,5 +1,6 @@
-//! Scheduling of probes: their selection, their order, and the moment at which each file has been
-//! [quiet](super::file_debounce) for long enough.
+//! Scheduling of probes: their selection, their order, and the debounce of each file
+//! ([`file_debounce`](super::file_debounce)), which ends when the file has been unchanged for long
+//! enough.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Reading of files that describe themselves, without running them. Blocks.
+//! Static reader of files that describe themselves: it never runs them. It blocks.
 
 use std::fs::File;
 use std::io::{self, Read as _};

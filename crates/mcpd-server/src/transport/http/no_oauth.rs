@@ -1,4 +1,4 @@
-//! OAuth without its feature: no token of an issuer is accepted.
+//! Stub of OAuth for builds without its feature: no token of an issuer is accepted.
 
 use hyper::header::HeaderValue;
 use serde_json::Value;

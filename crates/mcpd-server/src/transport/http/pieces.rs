@@ -1,4 +1,5 @@
-//! Response body that is complete from the start.
+//! Response body in at most three pieces, complete from the start, so that a large shared result is
+//! sent without a copy.
 
 use std::convert::Infallible;
 use std::mem;

@@ -1,4 +1,5 @@
-//! Probe of a script, and the classification of its result.
+//! Classification of a script by the result of its probe: served, faulty, or no tool. The run with
+//! `--help` is in [`probe`], its confinement in `policy::probe_settings`.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

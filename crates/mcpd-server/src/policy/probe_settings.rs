@@ -1,5 +1,6 @@
-//! Confinement of probes: runs of a script for its description, or for its state before its first
-//! call.
+//! Settings of probes, as set by the operator: confinement and time limit of the runs of a script
+//! for its description, or for its state before its first call. The probe itself is in
+//! `catalog::scan::probe`.
 
 use std::time::Duration;
 
