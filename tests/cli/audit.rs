@@ -305,17 +305,17 @@ fn invalid_setting_is_reported() {
     assert_snapshot!(mistake("args = \"all\""), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:2:8: in [audit]: `args`: unknown value `all`; known: none, names, hash, full
+    mcpd: error: failed to apply the configuration: mcpd.toml:2:8: in [audit]: `args`: unknown value `all`; known: none, names, hash, full
     ");
     assert_snapshot!(mistake("mode = \"required\""), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:2:8: in [audit]: `mode`: unknown value `required`; did you mean `require`?
+    mcpd: error: failed to apply the configuration: mcpd.toml:2:8: in [audit]: `mode`: unknown value `required`; did you mean `require`?
     ");
     assert_snapshot!(mistake("keep = 0"), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:2:8: in [audit]: `keep`: invalid value: integer `0`, expected a whole number above 0
+    mcpd: error: failed to apply the configuration: mcpd.toml:2:8: in [audit]: `keep`: invalid value: integer `0`, expected a whole number above 0
     ");
 }
 

@@ -225,7 +225,7 @@ fn a_credential_of_systemd_is_a_secret() {
     assert_snapshot!(printed(), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:6:10: in [tool.env]: `SECRET`: the service manager provides no credential `api-key`
+    mcpd: error: failed to apply the configuration: mcpd.toml:6:10: in [tool.env]: `SECRET`: the service manager provides no credential `api-key`
     ");
     fs::write(credentials.join("api-key"), "handed-over\n").unwrap();
     assert_snapshot!(printed(), @"

@@ -262,13 +262,13 @@ fn the_configuration_of_interpreters_is_checked() {
     assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:2:1: in [interpreter]: `.bas`: write the extension without the dot, `bas`
+    mcpd: error: failed to apply the configuration: mcpd.toml:2:1: in [interpreter]: `.bas`: write the extension without the dot, `bas`
     ");
     write(&sandbox, "mcpd.toml", "[interpreter]\nbas = []\n");
     assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:2:7: in [interpreter]: `bas`: expected a program and its first arguments
+    mcpd: error: failed to apply the configuration: mcpd.toml:2:7: in [interpreter]: `bas`: expected a program and its first arguments
     ");
 }
 

@@ -175,6 +175,6 @@ fn a_command_without_a_program_is_refused() {
     assert_snapshot!(sandbox.run(&["stdio", "scripts", "--kit", "--config", "kit.toml", "--quiet"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: kit.toml:2:8: in [kit]: expected a program and its arguments
+    mcpd: error: failed to apply the configuration: kit.toml:2:8: in [kit]: expected a program and its arguments
     ");
 }

@@ -168,21 +168,21 @@ fn configuration_error_precedes_any_request() {
     assert_snapshot!(mistake("[[endpoint]]\ncommand = []\n", ""), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:2:11: in [[endpoint]]: `command`: expected a program and its arguments
+    mcpd: error: failed to apply the configuration: mcpd.toml:2:11: in [[endpoint]]: `command`: expected a program and its arguments
     ");
     assert_snapshot!(mistake("[[endpoint]]\nprefix = \"x\"\n", ""), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:1:1: in [[endpoint]]: missing field `command`
+    mcpd: error: failed to apply the configuration: mcpd.toml:1:1: in [[endpoint]]: missing field `command`
     ");
     assert_snapshot!(mistake("[[endpoint]]\ncommand = [\"x\"]\nprefix = \"a//b\"\n", ""), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:3:10: in [[endpoint]]: `prefix`: the path has an empty segment
+    mcpd: error: failed to apply the configuration: mcpd.toml:3:10: in [[endpoint]]: `prefix`: the path has an empty segment
     ");
     assert_snapshot!(mistake("[[endpoint]]\ncommand = [\"x\"]\n[endpoint.env]\nMCPD_X = \"\"\n", ""), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:4:1: in [endpoint.env]: `MCPD_X`: names that begin with `MCPD_` are reserved for mcpd
+    mcpd: error: failed to apply the configuration: mcpd.toml:4:1: in [endpoint.env]: `MCPD_X`: names that begin with `MCPD_` are reserved for mcpd
     ");
 }

@@ -149,7 +149,7 @@ fn server_table_reaches_clients() {
     assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:2:15: in [server]: expected an address that begins with one of `https:`, `http:`
+    mcpd: error: failed to apply the configuration: mcpd.toml:2:15: in [server]: expected an address that begins with one of `https:`, `http:`
     ");
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct LocatedFault {
 
 impl fmt::Display for LocatedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("use the configuration: ")?;
+        f.write_str("apply the configuration: ")?;
         ShortFault(self).fmt(f)
     }
 }
