@@ -1,4 +1,5 @@
-//! One run of a script for a request: its environment and its input files.
+//! Run of a script for a request: its environment and input files, its wait in the run queue, the
+//! redaction of its output, and the checks after its end.
 
 mod hidden_files;
 

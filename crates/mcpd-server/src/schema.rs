@@ -1,5 +1,5 @@
-//! JSON Schemas of calls and results: compiled once, bounded, matched in linear time, and without
-//! access to other documents.
+//! Validation of arguments and results by JSON Schemas, which are compiled once, bounded, matched
+//! in linear time, and without access to other documents.
 
 use std::fmt::{self, Write as _};
 

@@ -1,5 +1,5 @@
-//! Resources and templates: the state of a script, the output of a script, a file, a function, a
-//! source.
+//! Resources and resource templates of the catalog, by the origin of their content: the state of a
+//! script, the output of a script, a file, a function or a source.
 
 use std::fmt;
 use std::sync::Arc;

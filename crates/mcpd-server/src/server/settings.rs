@@ -1,4 +1,6 @@
 //! Hot reload of settings: policy, interpreters, sources and identity of a running server.
+//! `Server::reload` replaces the identity at once, and has the catalog apply the rest before its
+//! next scan.
 
 use std::sync::Arc;
 
