@@ -5,8 +5,8 @@
 //! call ends, the task is cancelled or expires, or the server stops. The [database](store) has the
 //! task before its client learns of it, and keeps its state and its result. A client that has
 //! disconnected fetches the result by the id of the task: over any connection of the same
-//! principal, also from another server with the same database. Tasks of a server that has stopped
-//! count as failed.
+//! principal, also from another server with the same database. An unfinished task of a server that
+//! has stopped counts as failed; a finished one keeps its result until it expires.
 //!
 //! This module holds only the state of a running task. Requests of clients to a task are stored as
 //! well, and carried out by the server that runs it, whichever server received them.
