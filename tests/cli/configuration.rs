@@ -51,50 +51,50 @@ fn printer_output(configuration: &str, arguments: &[&str]) -> String {
 
 #[test]
 fn unknown_key_is_located_with_a_suggestion() {
-    assert_snapshot!(mistake("[tools]\n"), @"use the configuration: mcpd.toml:1:2: in [tools]: unknown key `tools`; did you mean `tool`?");
-    assert_snapshot!(mistake("# first\n[sandbox.x]\n  levle = \"strict\"\n"), @"use the configuration: mcpd.toml:3:3: in [sandbox.x]: unknown key `levle`; did you mean `level`?");
-    assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\n[tool.env]\nA = { fil = \"x\" }\n"), @"use the configuration: mcpd.toml:4:7: in [tool.env]: `A`: unknown key `fil`; did you mean `file`?");
-    assert_snapshot!(mistake("[env]\nkeep = []\n"), @"use the configuration: mcpd.toml:2:1: in [env]: unknown key `keep`; known: pass, drop, set");
+    assert_snapshot!(mistake("[tools]\n"), @"apply the configuration: mcpd.toml:1:2: in [tools]: unknown key `tools`; did you mean `tool`?");
+    assert_snapshot!(mistake("# first\n[sandbox.x]\n  levle = \"strict\"\n"), @"apply the configuration: mcpd.toml:3:3: in [sandbox.x]: unknown key `levle`; did you mean `level`?");
+    assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\n[tool.env]\nA = { fil = \"x\" }\n"), @"apply the configuration: mcpd.toml:4:7: in [tool.env]: `A`: unknown key `fil`; did you mean `file`?");
+    assert_snapshot!(mistake("[env]\nkeep = []\n"), @"apply the configuration: mcpd.toml:2:1: in [env]: unknown key `keep`; known: pass, drop, set");
 }
 
 #[test]
 fn value_of_the_wrong_kind_is_located() {
-    assert_snapshot!(mistake("[sandbox.x]\nlevel = \"tight\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `level`: unknown value `tight`; known: none, guarded, strict");
-    assert_snapshot!(mistake("[sandbox.x]\nlevel = \"strikt\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `level`: unknown value `strikt`; did you mean `strict`?");
-    assert_snapshot!(mistake("[sandbox.x]\nmemory = \"64MB\"\n"), @r#"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `memory`: `64MB` is no number of bytes; write one such as "64 MiB" (KiB, MiB, GiB, TiB)"#);
-    assert_snapshot!(mistake("[sandbox.x]\nmemory = -1\n"), @"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `memory`: a number of bytes is not negative");
-    assert_snapshot!(mistake("timeout = \"5 s\"\n"), @"use the configuration: mcpd.toml:1:11: `timeout`: invalid type: a string, expected a number");
-    assert_snapshot!(mistake("[tool]\nmatch = \"*\"\n"), @"use the configuration: mcpd.toml:1:1: in [tool]: expected an array of tables; write `[[tool]]`");
-    assert_snapshot!(mistake("# first\n[tool.env]\nA = \"b\"\n"), @"use the configuration: mcpd.toml:2:2: in [tool.env]: expected an array of tables; write `[[tool]]`");
-    assert_snapshot!(mistake("[sandbox.x]\nwrite = \"here\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `write`: invalid type: a string, expected an array");
-    assert_snapshot!(mistake("[sandbox]\nlevel = \"strict\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox]: `level`: invalid type: a string, expected a table with a name, `[sandbox.NAME]`");
-    assert_snapshot!(mistake("tool = [\"greet\"]\n"), @"use the configuration: mcpd.toml:1:9: `tool`: invalid type: a string, expected tables `[[tool]]`");
-    assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\ntimeout = 0\n"), @"use the configuration: mcpd.toml:3:11: in [[tool]]: `timeout`: expected a number of seconds above 0");
-    assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\nconcurrency = 0\n"), @"use the configuration: mcpd.toml:3:15: in [[tool]]: `concurrency`: invalid value: integer `0`, expected a whole number above 0");
-    assert_snapshot!(mistake("max_message = 0\n"), @"use the configuration: mcpd.toml:1:15: `max_message`: expected a number of bytes above 0");
-    assert_snapshot!(mistake("allow_hosts = [\"https://a\"]\n"), @"use the configuration: mcpd.toml:1:15: `allow_hosts`: `https://a` is invalid: expected a name such as `tools.example`, without a scheme and a port; an IPv6 address is written in brackets");
-    assert_snapshot!(mistake("[[tool]]\nredact = true\n"), @"use the configuration: mcpd.toml:1:1: in [[tool]]: missing field `match`");
-    assert_snapshot!(mistake("[sandbox.x\n"), @"use the configuration: mcpd.toml:1:11: unclosed table, expected `]`");
+    assert_snapshot!(mistake("[sandbox.x]\nlevel = \"tight\"\n"), @"apply the configuration: mcpd.toml:2:9: in [sandbox.x]: `level`: unknown value `tight`; known: none, guarded, strict");
+    assert_snapshot!(mistake("[sandbox.x]\nlevel = \"strikt\"\n"), @"apply the configuration: mcpd.toml:2:9: in [sandbox.x]: `level`: unknown value `strikt`; did you mean `strict`?");
+    assert_snapshot!(mistake("[sandbox.x]\nmemory = \"64MB\"\n"), @r#"apply the configuration: mcpd.toml:2:10: in [sandbox.x]: `memory`: `64MB` is no number of bytes; write one such as "64 MiB" (KiB, MiB, GiB, TiB)"#);
+    assert_snapshot!(mistake("[sandbox.x]\nmemory = -1\n"), @"apply the configuration: mcpd.toml:2:10: in [sandbox.x]: `memory`: a number of bytes is not negative");
+    assert_snapshot!(mistake("timeout = \"5 s\"\n"), @"apply the configuration: mcpd.toml:1:11: `timeout`: invalid type: a string, expected a number");
+    assert_snapshot!(mistake("[tool]\nmatch = \"*\"\n"), @"apply the configuration: mcpd.toml:1:1: in [tool]: expected an array of tables; write `[[tool]]`");
+    assert_snapshot!(mistake("# first\n[tool.env]\nA = \"b\"\n"), @"apply the configuration: mcpd.toml:2:2: in [tool.env]: expected an array of tables; write `[[tool]]`");
+    assert_snapshot!(mistake("[sandbox.x]\nwrite = \"here\"\n"), @"apply the configuration: mcpd.toml:2:9: in [sandbox.x]: `write`: invalid type: a string, expected an array");
+    assert_snapshot!(mistake("[sandbox]\nlevel = \"strict\"\n"), @"apply the configuration: mcpd.toml:2:9: in [sandbox]: `level`: invalid type: a string, expected a table with a name, `[sandbox.NAME]`");
+    assert_snapshot!(mistake("tool = [\"greet\"]\n"), @"apply the configuration: mcpd.toml:1:9: `tool`: invalid type: a string, expected tables `[[tool]]`");
+    assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\ntimeout = 0\n"), @"apply the configuration: mcpd.toml:3:11: in [[tool]]: `timeout`: expected a number of seconds above 0");
+    assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\nconcurrency = 0\n"), @"apply the configuration: mcpd.toml:3:15: in [[tool]]: `concurrency`: invalid value: integer `0`, expected a whole number above 0");
+    assert_snapshot!(mistake("max_message = 0\n"), @"apply the configuration: mcpd.toml:1:15: `max_message`: expected a number of bytes above 0");
+    assert_snapshot!(mistake("allow_hosts = [\"https://a\"]\n"), @"apply the configuration: mcpd.toml:1:15: `allow_hosts`: `https://a` is invalid: expected a name such as `tools.example`, without a scheme and a port; an IPv6 address is written in brackets");
+    assert_snapshot!(mistake("[[tool]]\nredact = true\n"), @"apply the configuration: mcpd.toml:1:1: in [[tool]]: missing field `match`");
+    assert_snapshot!(mistake("[sandbox.x\n"), @"apply the configuration: mcpd.toml:1:11: unclosed table, expected `]`");
 }
 
 #[test]
 fn misplaced_text_is_not_repeated() {
     let misplaced =
         "[[upstream]]\nname = \"up\"\nurl = \"http://a\"\nheaders = \"Bearer \\\"s3cret\"\n";
-    assert_snapshot!(mistake(misplaced), @"use the configuration: mcpd.toml:4:11: in [[upstream]]: `headers`: invalid type: a string, expected a map");
+    assert_snapshot!(mistake(misplaced), @"apply the configuration: mcpd.toml:4:11: in [[upstream]]: `headers`: invalid type: a string, expected a map");
 }
 
 #[test]
 fn invalid_value_is_located() {
-    assert_snapshot!(mistake("[sandbox.strict]\nwrite = [\"x\"]\n"), @"use the configuration: mcpd.toml:1:10: in [sandbox.strict]: `strict` is built in; choose another name");
-    assert_snapshot!(mistake("[sandbox.x]\nlevel = \"none\"\nnetwork = \"off\"\n"), @"use the configuration: mcpd.toml:1:10: in [sandbox.x]: `write`, `read`, `hide`, `network` and `missing` have no effect at the level `none`");
-    assert_snapshot!(mistake("[sandbox.x]\nrun_as = \"no-such-user\"\n"), @"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `run_as`: unknown user `no-such-user`");
-    assert_snapshot!(mistake("[sandbox.reports]\n[[tool]]\nmatch = \"*\"\nsandbox = \"report\"\n"), @r#"use the configuration: mcpd.toml:4:11: in [[tool]]: `sandbox = "report"`: no such sandbox; did you mean `reports`?"#);
+    assert_snapshot!(mistake("[sandbox.strict]\nwrite = [\"x\"]\n"), @"apply the configuration: mcpd.toml:1:10: in [sandbox.strict]: `strict` is built in; choose another name");
+    assert_snapshot!(mistake("[sandbox.x]\nlevel = \"none\"\nnetwork = \"off\"\n"), @"apply the configuration: mcpd.toml:1:10: in [sandbox.x]: `write`, `read`, `hide`, `network` and `missing` have no effect at the level `none`");
+    assert_snapshot!(mistake("[sandbox.x]\nrun_as = \"no-such-user\"\n"), @"apply the configuration: mcpd.toml:2:10: in [sandbox.x]: `run_as`: unknown user `no-such-user`");
+    assert_snapshot!(mistake("[sandbox.reports]\n[[tool]]\nmatch = \"*\"\nsandbox = \"report\"\n"), @r#"apply the configuration: mcpd.toml:4:11: in [[tool]]: `sandbox = "report"`: no such sandbox; did you mean `reports`?"#);
     let two = "floor = \"x\"\n[sandbox.x]\nrun_as = \"1:1\"\n[sandbox.y]\nrun_as = \"2:2\"\n[[tool]]\nmatch = \"*\"\nsandbox = \"y\"\n";
-    assert_snapshot!(mistake(two), @r#"use the configuration: mcpd.toml:8:11: in [[tool]]: `sandbox = "y"`: its `run_as` differs from that of the minimum sandbox"#);
-    assert_snapshot!(mistake("[[tool]]\nmatch = \"a[\"\n"), @"use the configuration: mcpd.toml:2:9: in [[tool]]: `match`: failed to parse the pattern `a[`: unclosed character class; missing ']'");
-    assert_snapshot!(mistake("[env]\npass = [\"A-B\"]\n"), @"use the configuration: mcpd.toml:2:9: in [env]: `A-B` is not a valid variable name");
-    assert_snapshot!(mistake("[env.set]\nMCPD_TOOL = \"x\"\n"), @"use the configuration: mcpd.toml:2:1: in [env.set]: `MCPD_TOOL`: names that begin with `MCPD_` are reserved for mcpd");
+    assert_snapshot!(mistake(two), @r#"apply the configuration: mcpd.toml:8:11: in [[tool]]: `sandbox = "y"`: its `run_as` differs from that of the minimum sandbox"#);
+    assert_snapshot!(mistake("[[tool]]\nmatch = \"a[\"\n"), @"apply the configuration: mcpd.toml:2:9: in [[tool]]: `match`: failed to parse the pattern `a[`: unclosed character class; missing ']'");
+    assert_snapshot!(mistake("[env]\npass = [\"A-B\"]\n"), @"apply the configuration: mcpd.toml:2:9: in [env]: `A-B` is not a valid variable name");
+    assert_snapshot!(mistake("[env.set]\nMCPD_TOOL = \"x\"\n"), @"apply the configuration: mcpd.toml:2:1: in [env.set]: `MCPD_TOOL`: names that begin with `MCPD_` are reserved for mcpd");
 }
 
 /// Returns a configuration with this value of a secret.
@@ -104,12 +104,12 @@ fn secret(value: &str) -> String {
 
 #[test]
 fn missing_secret_is_located() {
-    assert_snapshot!(mistake(&secret("{ pass = true }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: the variable `SECRET` is not set in mcpd's own environment");
-    assert_snapshot!(mistake(&secret("{ file = \"missing\" }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: failed to read the file `@@ROOT@@/missing`: No such file or directory (os error 2)");
-    assert_snapshot!(mistake(&secret("{ command = [\"sh\", \"-c\", \"echo hidden; exit 3\"] }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: `sh` failed with the exit code 3");
-    assert_snapshot!(mistake(&secret("{ command = [\"no-such-program\"] }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: failed to start `no-such-program`: no such file or command");
-    assert_snapshot!(mistake(&secret("{ command = [] }")), @r#"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }` or `{ command = ["…"] }`"#);
-    assert_snapshot!(mistake(&secret("{ file = \"a\", pass = true }")), @r#"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }` or `{ command = ["…"] }`"#);
+    assert_snapshot!(mistake(&secret("{ pass = true }")), @"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: the variable `SECRET` is not set in mcpd's own environment");
+    assert_snapshot!(mistake(&secret("{ file = \"missing\" }")), @"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: failed to read the file `@@ROOT@@/missing`: No such file or directory (os error 2)");
+    assert_snapshot!(mistake(&secret("{ command = [\"sh\", \"-c\", \"echo hidden; exit 3\"] }")), @"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: `sh` failed with the exit code 3");
+    assert_snapshot!(mistake(&secret("{ command = [\"no-such-program\"] }")), @"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: failed to start `no-such-program`: no such file or command");
+    assert_snapshot!(mistake(&secret("{ command = [] }")), @r#"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }` or `{ command = ["…"] }`"#);
+    assert_snapshot!(mistake(&secret("{ file = \"a\", pass = true }")), @r#"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }` or `{ command = ["…"] }`"#);
 }
 
 #[test]

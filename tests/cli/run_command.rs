@@ -360,10 +360,10 @@ fn configuration_error_is_located() {
         let (_, said) = transcript.split_once("error: failed to ").unwrap();
         said.trim_end().to_owned()
     };
-    assert_snapshot!(mistake("[run_command]\nsandbox = \"x\"\n"), @r#"use the configuration: mcpd.toml:2:11: in [run_command]: `sandbox = "x"`: no such sandbox; known: guarded, none, strict"#);
-    assert_snapshot!(mistake("[run_command]\nallow = []\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `allow`: an empty array allows nothing; without `allow` everything is allowed");
-    assert_snapshot!(mistake("[run_command]\ndeny = [\"rm [\"]\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `deny`: failed to parse the pattern `rm [`: unclosed character class; missing ']'");
-    assert_snapshot!(mistake("[run_command]\nshell = [\"fish\", \"-c\"]\ndeny = [\"rm *\"]\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `shell`: `allow` and `deny` require a known POSIX shell, and `fish` is not one");
+    assert_snapshot!(mistake("[run_command]\nsandbox = \"x\"\n"), @r#"apply the configuration: mcpd.toml:2:11: in [run_command]: `sandbox = "x"`: no such sandbox; known: guarded, none, strict"#);
+    assert_snapshot!(mistake("[run_command]\nallow = []\n"), @"apply the configuration: mcpd.toml:2:9: in [run_command]: `allow`: an empty array allows nothing; without `allow` everything is allowed");
+    assert_snapshot!(mistake("[run_command]\ndeny = [\"rm [\"]\n"), @"apply the configuration: mcpd.toml:2:9: in [run_command]: `deny`: failed to parse the pattern `rm [`: unclosed character class; missing ']'");
+    assert_snapshot!(mistake("[run_command]\nshell = [\"fish\", \"-c\"]\ndeny = [\"rm *\"]\n"), @"apply the configuration: mcpd.toml:2:9: in [run_command]: `shell`: `allow` and `deny` require a known POSIX shell, and `fish` is not one");
     assert_snapshot!(mistake("[run_command]\nworkdir = \"nowhere\"\n"), @"serve the tool `run_command`: use `@@ROOT@@/nowhere`: No such file or directory (os error 2)");
 }
 

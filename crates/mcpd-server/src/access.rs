@@ -484,7 +484,7 @@ mod tests {
             &only,
             "deploy",
             r#"{"count": "1e99999"}"#,
-            Err("the value of `deploy` was not called: `count` cannot be compared with the rules."),
+            Err("`deploy` was not called: the value of `count` cannot be compared with the rules."),
         );
     }
 

@@ -416,7 +416,10 @@ async fn result_too_large_to_store_is_reported() {
     let task = client.until(&id, "completed").await;
     assert_eq!(task["result"]["isError"], true);
     let text = task["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("exceeds the limit of 4194304 bytes"), "{text}");
+    assert!(
+        text.contains("exceeds the limit of 4194304 bytes"),
+        "{text}"
+    );
 }
 
 #[tokio::test]

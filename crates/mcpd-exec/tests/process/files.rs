@@ -469,7 +469,8 @@ async fn planted_link_makes_no_place_writable() {
         assert_eq!(fs::exists(at("outside/new")).unwrap(), level == Level::None);
         if level != Level::None {
             let mut missing = outcome.enforced.missing.iter();
-            let is_told = missing.any(|missing| missing.reason.contains("name the target of the link"));
+            let is_told =
+                missing.any(|missing| missing.reason.contains("name the target of the link"));
             assert!(is_told, "at {level}: {:?}", outcome.enforced);
             assert!(run("echo x >inside/new").await.success(), "at {level}");
         }
