@@ -8,16 +8,17 @@ use std::sync::Arc;
 
 use mcpd_scriptspec::{ScriptPath, normalize_uri};
 
-use crate::access::Access;
-use crate::dispatch::MethodResult;
-use crate::source::Offer;
-use crate::subscribers::Event;
-use crate::tool::Tool;
+use crate::client::subscribers::Event;
+use crate::methods::dispatch::MethodResult;
+use crate::policy::access::Access;
+use crate::tools::source::Offer;
+use crate::tools::tool::Tool;
 
 mod assembly;
 pub(crate) mod cursor;
 mod file;
 pub(crate) mod fingerprint;
+pub(crate) mod interpreter;
 mod list;
 pub(crate) mod live;
 mod names;
@@ -29,7 +30,9 @@ mod probe_cache;
 mod prompt;
 mod resource;
 pub mod scan;
+pub(crate) mod schema;
 mod served;
+pub(crate) mod start_command;
 mod tool;
 mod view;
 mod walk;

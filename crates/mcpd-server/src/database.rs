@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
-use crate::sync;
+use crate::support::sync;
 
 mod definitions;
 mod refusals;

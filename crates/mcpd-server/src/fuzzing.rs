@@ -6,7 +6,7 @@ use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::Message;
 
 use crate::catalog::cursor;
-use crate::seal::{Binding, Seal};
+use crate::execution::seal::{Binding, Seal};
 
 /// Returns whether `forged` is accepted as sealed state.
 #[must_use]

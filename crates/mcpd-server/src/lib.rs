@@ -97,82 +97,44 @@
 
 #![forbid(unsafe_code)]
 
-mod access;
-mod admission;
-mod archive;
-pub mod audit;
-mod background_tools;
-mod call;
 pub mod catalog;
-mod connection;
-mod context;
-mod conversation;
+mod client;
 #[cfg(feature = "database")]
 mod database;
-mod dispatch;
-pub mod endpoint;
-mod environment;
-mod error;
+mod execution;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
-mod handler;
-mod inflight;
-mod input_rounds;
-mod interpreter;
-mod memory_budget;
-#[cfg_attr(not(feature = "metrics"), path = "metrics/absent.rs")]
-mod metrics;
-mod native;
-mod outbox;
-mod output;
-mod own_files;
-mod param_headers;
-mod pattern;
+mod limits;
+mod message;
+mod methods;
+mod observe;
 mod policy;
-mod principal;
-mod private_dir;
-mod questions;
-mod quota;
-mod random_id;
-mod regular_file;
-mod relay;
-mod run;
-mod run_command;
-mod run_queue;
-mod schema;
-mod seal;
+mod request;
 mod server;
-mod session;
-pub mod source;
-#[cfg_attr(not(feature = "otel"), path = "spans/absent.rs")]
-mod spans;
-mod start_command;
-mod subscribers;
-mod sync;
-mod tasks;
-mod tool;
-mod trace;
+mod support;
+mod tools;
 pub mod transport;
-mod wire;
 
-pub use access::{Access, CallPattern};
-pub use audit::Audit;
+pub use catalog::interpreter::{Interpreter, Interpreters, MissingInterpreter};
 pub use catalog::{Catalog, Conflict, DEFAULT_PAGE_SIZE, Prompt, Resource, Template, ToolNames};
-pub use connection::{Connection, Reply};
 #[cfg(feature = "database")]
 pub use database::{Database, DatabaseError, Definition};
-pub use environment::Environment;
-pub use error::Error;
-pub use interpreter::{Interpreter, Interpreters, MissingInterpreter};
-pub use native::{CallContext, IntoResourceBody, IntoToolResult, Json, OutgoingRequest};
+pub use limits::rate_limit::{Quota, RateLimit};
+pub use message::trace::TraceContext;
+pub use observe::audit;
+pub use observe::audit::Audit;
+pub use policy::access::{Access, CallPattern};
+pub use policy::environment::Environment;
+pub use policy::principal::Principal;
 pub use policy::{EffectivePolicy, PatternError, Policy, Probing, Profile, Root, Rule};
-pub use principal::Principal;
-pub use quota::{Quota, RateLimit};
-pub use run_command::RunCommand;
+pub use server::error::Error;
 pub use server::{Server, ServerBuilder, Settings};
-pub use tool::Tool;
-pub use trace::TraceContext;
+pub use tools::native::{CallContext, IntoResourceBody, IntoToolResult, Json, OutgoingRequest};
+pub use tools::run_command::RunCommand;
+pub use tools::tool::Tool;
+pub use tools::{endpoint, source};
+pub use transport::connection::{Connection, Reply};
 
 /// Default size of an output that stays readable as a resource when it is too long for a result,
 /// in bytes.

@@ -13,11 +13,15 @@ use mcpd_exec::{Limits, Sandbox};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec, TaskSupport};
 
 use crate::DEFAULT_KEEP;
-use crate::environment::Environment;
-use crate::own_files::OwnFiles;
-use crate::pattern::Pattern;
+use crate::policy::environment::Environment;
+use crate::policy::pattern::Pattern;
+use crate::support::own_files::OwnFiles;
 
+pub(crate) mod access;
 mod effective;
+pub(crate) mod environment;
+pub(crate) mod pattern;
+pub(crate) mod principal;
 mod probe_settings;
 mod redactor;
 mod root;

@@ -10,23 +10,24 @@ use mcpd_exec::Executor;
 use mcpd_protocol::{ProtocolVersion, ServerCapabilities, Stamp, Wire};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::admission::Admission;
-use crate::archive::Archive;
-use crate::audit::Audit;
-use crate::audit::request_log::Auditor;
 use crate::catalog::Catalog;
 use crate::catalog::live::LiveCatalog;
-use crate::handler::lifecycle;
-use crate::metrics::Metrics;
-use crate::principal::Principal;
-use crate::private_dir::LazyDirectory;
-use crate::run::MissingEnforcement;
-use crate::seal::Seal;
-use crate::spans::Spans;
-use crate::subscribers::{Event, Subscribers};
-use crate::tasks::Tasks;
+use crate::client::subscribers::{Event, Subscribers};
+use crate::execution::archive::Archive;
+use crate::execution::run::MissingEnforcement;
+use crate::execution::seal::Seal;
+use crate::limits::admission::Admission;
+use crate::methods::lifecycle;
+use crate::observe::audit::Audit;
+use crate::observe::audit::request_log::Auditor;
+use crate::observe::metrics::Metrics;
+use crate::observe::spans::Spans;
+use crate::policy::principal::Principal;
+use crate::support::private_dir::LazyDirectory;
+use crate::tools::tasks::Tasks;
 
 mod builder;
+pub(crate) mod error;
 mod identity;
 mod settings;
 

@@ -1,6 +1,8 @@
 //! Transports, which move bytes between clients and the server. The meaning of the bytes is left
 //! to [`Connection`](crate::Connection) and the dispatch behind it.
 
+pub(crate) mod connection;
+mod conversation;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod stdio;

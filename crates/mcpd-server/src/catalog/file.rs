@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use mcpd_scriptspec::ScriptPath;
 
 use super::fingerprint::Fingerprint;
-use crate::regular_file;
+use crate::support::regular_file;
 
 /// Directory of a root whose files are resources.
 pub(super) const RESOURCE_DIRECTORY: &str = "resources";

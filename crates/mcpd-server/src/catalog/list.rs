@@ -8,7 +8,7 @@ use bytes::Bytes;
 use mcpd_protocol::{ProtocolVersion, ResultObject, Stamp};
 
 use super::{ToolNames, cursor};
-use crate::dispatch::MethodResult;
+use crate::methods::dispatch::MethodResult;
 
 /// Entry of a list.
 pub(super) trait ListEntry: Sized {

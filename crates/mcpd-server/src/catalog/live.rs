@@ -29,12 +29,12 @@ use tokio_util::sync::CancellationToken;
 use super::scan::{Scan, Scanner};
 use super::watch::Watch;
 use super::{BuiltIn, Catalog};
-use crate::interpreter::Interpreters;
+use crate::catalog::interpreter::Interpreters;
+use crate::client::subscribers::Subscribers;
 use crate::policy::Policy;
-use crate::source::{Host, Offer, SourceDescription, Sources};
-use crate::subscribers::Subscribers;
-use crate::sync::lock;
-use crate::tool::Tool;
+use crate::support::sync::lock;
+use crate::tools::source::{Host, Offer, SourceDescription, Sources};
+use crate::tools::tool::Tool;
 
 mod faults;
 

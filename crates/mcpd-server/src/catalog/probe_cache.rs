@@ -14,8 +14,8 @@ use super::walk::Candidate;
 use crate::database::{
     CacheChange, CacheEntry, CompiledDefinition, Database, DatabaseError, Definition, StoredRefusal,
 };
-use crate::random_id;
-use crate::tool::raw;
+use crate::support::random_id;
+use crate::tools::tool::raw;
 
 /// Contents of the database for the scripts of some roots.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use mcpd_scriptspec::{ScriptOption, ScriptPath, ScriptSpec};
 use super::ToolNames;
 use super::list::ListEntry;
 use super::names::NamedEntry;
-use crate::source::{EntryBody, RemotePrompt};
-use crate::tool::{Script, definition};
+use crate::tools::source::{EntryBody, RemotePrompt};
+use crate::tools::tool::{Script, definition};
 
 /// Prompt of the catalog.
 #[derive(Debug, Clone)]

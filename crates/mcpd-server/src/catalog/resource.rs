@@ -13,10 +13,10 @@ use mcpd_scriptspec::{ScriptPath, ScriptSpec, UriTemplate};
 use super::ToolNames;
 use super::file::StaticFile;
 use super::list::ListEntry;
-use crate::native::NativeResource;
-use crate::output::downgrade_annotations;
-use crate::source::{EntryBody, RemoteResource};
-use crate::tool::{Script, definition};
+use crate::execution::output::downgrade_annotations;
+use crate::tools::native::NativeResource;
+use crate::tools::source::{EntryBody, RemoteResource};
+use crate::tools::tool::{Script, definition};
 
 /// Resource of the catalog.
 #[derive(Debug)]

@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use super::file::StaticFile;
 use super::probe_cache::{CachedResult, ProbeCache};
 use super::walk::{self, Candidate, Walked};
-use crate::interpreter::Interpreters;
+use crate::catalog::interpreter::Interpreters;
 use crate::policy::Policy;
-use crate::sync;
+use crate::support::sync;
 
 mod conditions;
 mod file_debounce;
@@ -165,7 +165,7 @@ impl Scanner {
     /// Probes no script again that has answered before, even in another process.
     #[cfg(feature = "database")]
     #[must_use]
-    pub fn database(mut self, database: crate::Database) -> Self {
+    pub fn database(mut self, database: crate::database::Database) -> Self {
         self.inspector = Arc::new(self.inspector.keep_versions_in(database.clone()));
         let probe_cache = ProbeCache::new(database, self.roots.clone());
         self.probe_cache = Some(Arc::new(Mutex::new(probe_cache)));
@@ -498,7 +498,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         use std::time::Duration;
 
-        use crate::environment::Environment;
+        use crate::policy::environment::Environment;
 
         let root = tempfile::tempdir().unwrap();
         let script = root.path().join("script");

@@ -6,7 +6,7 @@ use mcpd_scriptspec::Role;
 
 use super::prompt::Prompt;
 use super::resource::{Resource, Template};
-use crate::tool::{Script, Tool};
+use crate::tools::tool::{Script, Tool};
 
 /// A script and its entry in a list.
 #[derive(Debug, Clone)]

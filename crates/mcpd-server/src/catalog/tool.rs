@@ -7,8 +7,8 @@ use mcpd_scriptspec::ScriptPath;
 use super::ToolNames;
 use super::list::ListEntry;
 use super::names::NamedEntry;
-use crate::schema::is_of_objects;
-use crate::tool::Tool;
+use crate::catalog::schema::is_of_objects;
+use crate::tools::tool::Tool;
 
 impl NamedEntry for Tool {
     fn path(&self) -> &ScriptPath {

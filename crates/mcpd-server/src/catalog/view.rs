@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use super::Catalog;
-use crate::access::Access;
-use crate::sync::lock;
+use crate::policy::access::Access;
+use crate::support::sync::lock;
 
 /// Maximum number of cached views.
 const MAX_VIEWS: usize = 64;

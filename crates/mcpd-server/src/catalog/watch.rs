@@ -11,7 +11,7 @@ use notify::{
 };
 use tokio::sync::Notify;
 
-use crate::sync::lock;
+use crate::support::sync::lock;
 
 /// Poll interval on systems that cannot report changes.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);

@@ -3,7 +3,7 @@
 use rusqlite::OptionalExtension as _;
 
 use super::{Database, DatabaseError};
-use crate::interpreter::Version;
+use crate::catalog::interpreter::Version;
 
 impl Database {
     /// Returns the version of the file with this fingerprint at `program`, if it is known.

@@ -15,11 +15,11 @@ use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxRequest, ScriptSp
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Policy, Probing, Profile, Redactor, RuleSettings, Secret, tighten};
-use crate::environment::Inherited;
-use crate::own_files::OwnFiles;
-use crate::regular_file;
-use crate::run_queue::ConcurrencyLimit;
-use crate::sync::lock;
+use crate::limits::run_queue::ConcurrencyLimit;
+use crate::policy::environment::Inherited;
+use crate::support::own_files::OwnFiles;
+use crate::support::regular_file;
+use crate::support::sync::lock;
 
 /// Captured bytes of an output that is useful only as a whole.
 const MAX_STRUCTURED_OUTPUT: usize = 16 << 20;

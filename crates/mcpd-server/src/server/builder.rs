@@ -19,31 +19,33 @@ use tokio_util::sync::CancellationToken;
 use super::identity::BuiltWith;
 use super::settings::{AppliedSettings, Settings};
 use super::{Inner, Server};
-use crate::admission::Admission;
-use crate::audit::Audit;
-use crate::audit::request_log::Auditor;
-use crate::background_tools;
+use crate::catalog::interpreter::Interpreters;
 use crate::catalog::live::LiveCatalog;
 use crate::catalog::scan::Scanner;
 use crate::catalog::{BuiltIn, DEFAULT_PAGE_SIZE, Resource};
+use crate::client::subscribers::Subscribers;
 #[cfg(feature = "database")]
 use crate::database::Database;
-use crate::error::Error;
-use crate::interpreter::Interpreters;
-use crate::metrics::Metrics;
-use crate::native::{CallContext, IntoResourceBody, IntoToolResult, NativeResource, NativeTool};
+use crate::execution::run::MissingEnforcement;
+use crate::execution::seal::Seal;
+use crate::limits::admission::Admission;
+use crate::observe::audit::Audit;
+use crate::observe::audit::request_log::Auditor;
+use crate::observe::metrics::Metrics;
+use crate::observe::spans::Spans;
 use crate::policy::Policy;
-use crate::private_dir::LazyDirectory;
-use crate::run::MissingEnforcement;
-use crate::run_command::{self, CommandTool, RunCommand};
-use crate::seal::Seal;
-use crate::source::{Host, Source, Sources};
-use crate::spans::Spans;
-use crate::subscribers::Subscribers;
+use crate::server::error::Error;
+use crate::support::private_dir::LazyDirectory;
+use crate::tools::background_tools;
+use crate::tools::native::{
+    CallContext, IntoResourceBody, IntoToolResult, NativeResource, NativeTool,
+};
+use crate::tools::run_command::{self, CommandTool, RunCommand};
+use crate::tools::source::{Host, Source, Sources};
 #[cfg(feature = "database")]
-use crate::tasks::TaskStore;
-use crate::tasks::Tasks;
-use crate::tool::{Tool, raw};
+use crate::tools::tasks::TaskStore;
+use crate::tools::tasks::Tasks;
+use crate::tools::tool::{Tool, raw};
 
 /// Configuration of a server before its start. See [`Server::builder`].
 #[derive(Debug)]

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use mcpd_protocol::Implementation;
 
 use super::builder::command_tool;
-use crate::background_tools;
+use crate::catalog::interpreter::Interpreters;
 use crate::catalog::live::Reconfiguration;
-use crate::error::Error;
-use crate::interpreter::Interpreters;
 use crate::policy::Policy;
-use crate::run_command::RunCommand;
-use crate::source::{Host, Source, SourceDescription};
-use crate::sync::lock;
-use crate::{Server, ServerBuilder};
+use crate::server::Server;
+use crate::server::ServerBuilder;
+use crate::server::error::Error;
+use crate::support::sync::lock;
+use crate::tools::background_tools;
+use crate::tools::run_command::RunCommand;
+use crate::tools::source::{Host, Source, SourceDescription};
 
 /// Settings that can change while a server runs: see [`Server::reload`] and
 /// [`ServerBuilder::settings`].

@@ -36,8 +36,10 @@ use tokio::time::Instant;
 use tokio_io_timeout::TimeoutStream;
 
 use super::DEFAULT_WRITE_TIMEOUT;
+use crate::DEFAULT_MAX_MESSAGE;
 use crate::catalog::ToolNames;
-use crate::{DEFAULT_MAX_MESSAGE, Error, Server};
+use crate::server::Server;
+use crate::server::error::Error;
 
 mod activity;
 mod auth;

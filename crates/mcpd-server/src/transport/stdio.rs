@@ -22,10 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::DEFAULT_WRITE_TIMEOUT;
 use crate::catalog::ToolNames;
-use crate::connection::Connection;
-use crate::outbox::Closed;
-use crate::wire::Transport;
-use crate::{Error, Principal, Server};
+use crate::client::outbox::Closed;
+use crate::policy::principal::Principal;
+use crate::request::envelope::Transport;
+use crate::server::Server;
+use crate::server::error::Error;
+use crate::transport::connection::Connection;
 
 /// Maximum size of one read or write on a pipe, in bytes.
 const CHUNK_SIZE: usize = 64 * 1024;

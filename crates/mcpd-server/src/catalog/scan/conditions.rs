@@ -12,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 use crate::catalog::fingerprint::Fingerprint;
 use crate::catalog::walk::Candidate;
 use crate::policy::Policy;
-use crate::random_id;
-use crate::sync::lock;
+use crate::support::random_id;
+use crate::support::sync::lock;
 
 /// Cached conditions, by their inputs: reading a directory for each script would take too long.
 #[derive(Debug, Default)]

@@ -21,12 +21,12 @@ use super::program_check;
 use super::reading::{self, Description, Reading, Unreadable};
 use super::script::ScriptDescription;
 use super::{HelpText, ScannedScript};
+use crate::catalog::interpreter::Interpreters;
 use crate::catalog::probe_cache::CachedResult;
+use crate::catalog::start_command::{Excerpts, StartCommand};
 use crate::catalog::walk::Candidate;
-use crate::interpreter::Interpreters;
+use crate::execution::run::MissingEnforcement;
 use crate::policy::{Policy, ProbeConfinements, Root};
-use crate::run::MissingEnforcement;
-use crate::start_command::{Excerpts, StartCommand};
 
 mod probing;
 mod starting;
@@ -154,7 +154,7 @@ impl Inspector {
 
     /// Returns an inspector that keeps the versions of interpreters in a database.
     #[cfg(feature = "database")]
-    pub(super) fn keep_versions_in(&self, database: crate::Database) -> Self {
+    pub(super) fn keep_versions_in(&self, database: crate::database::Database) -> Self {
         let mut inspector = self.with_configuration(self.policy.clone(), self.interpreters.clone());
         inspector.interpreters = inspector.interpreters.keep_versions_in(database);
         inspector

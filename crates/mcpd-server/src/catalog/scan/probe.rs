@@ -7,10 +7,10 @@ use mcpd_exec::{
 };
 use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, Stream};
 
+use crate::catalog::start_command::StartCommand;
 use crate::catalog::walk::Candidate;
-use crate::error::chain;
 use crate::policy::{EffectivePolicy, ProbePolicy};
-use crate::start_command::StartCommand;
+use crate::server::error::chain;
 
 /// Maximum size of the output of a probe per stream, in bytes.
 const MAX_OUTPUT: usize = 1 << 20;

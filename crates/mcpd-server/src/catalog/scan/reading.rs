@@ -10,7 +10,7 @@ use memchr::memmem;
 
 use super::image;
 use crate::catalog::walk::Candidate;
-use crate::regular_file;
+use crate::support::regular_file;
 
 /// Number of bytes that are read to determine the dialect of a file.
 const MAX_HEAD: u64 = 64 << 10;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use crate::sync::lock;
+use crate::support::sync::lock;
 
 /// Open requests of one connection. All clones share them.
 #[derive(Debug, Clone)]

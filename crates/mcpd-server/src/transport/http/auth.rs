@@ -14,9 +14,9 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::oauth::OAuth;
-use crate::Principal;
-use crate::random_id;
-use crate::sync::lock;
+use crate::policy::principal::Principal;
+use crate::support::random_id;
+use crate::support::sync::lock;
 
 /// SHA-256 hash of a token or a certificate. Only the hash is kept, because it is useless to a
 /// reader of this memory.

@@ -11,7 +11,10 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use super::{Options, serve};
-use crate::{Error, Server, ServerBuilder, Settings};
+use crate::server::Server;
+use crate::server::ServerBuilder;
+use crate::server::Settings;
+use crate::server::error::Error;
 
 /// Time for which uninterruptible work may continue after the server has stopped.
 const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);

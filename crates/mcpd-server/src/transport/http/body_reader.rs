@@ -11,12 +11,12 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 
 use super::reply::{self, RefusedResponse};
-use crate::admission;
-use crate::memory_budget::{
+use crate::limits::admission;
+use crate::limits::memory_budget::{
     MAX_UNRESERVED, MemoryBudget, RESERVATION_TIMEOUT, Reservation, SharedReservation,
 };
-use crate::metrics::Metrics;
-use crate::principal::Principal;
+use crate::observe::metrics::Metrics;
+use crate::policy::principal::Principal;
 
 /// Timeout for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);

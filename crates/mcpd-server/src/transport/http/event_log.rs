@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::events;
-use crate::sync::lock;
+use crate::support::sync::lock;
 
 /// Overhead that an event counts besides its own bytes.
 const EVENT_OVERHEAD: usize = 128;

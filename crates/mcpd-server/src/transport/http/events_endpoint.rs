@@ -23,13 +23,13 @@ use super::post;
 use super::reply::{self, ResponseBody};
 use super::router::{self, Client, Router};
 use crate::catalog::ToolNames;
-use crate::connection::Connection;
-use crate::dispatch::{CancellableAnswer, encode};
-use crate::input_rounds;
-use crate::quota;
-use crate::tool::raw;
-use crate::trace::TraceContext;
-use crate::wire::Transport;
+use crate::execution::input_rounds;
+use crate::limits::rate_limit;
+use crate::message::trace::TraceContext;
+use crate::methods::dispatch::{CancellableAnswer, encode};
+use crate::request::envelope::Transport;
+use crate::tools::tool::raw;
+use crate::transport::connection::Connection;
 
 /// Prefix of the paths.
 pub(super) const PREFIX: &str = "/events/";
@@ -108,7 +108,7 @@ impl Router {
         connection: &Connection,
         client: &Client<'_>,
     ) -> Option<Response<ResponseBody>> {
-        if let Some(wait) = quota::suggested_delay(error) {
+        if let Some(wait) = rate_limit::suggested_delay(error) {
             return Some(reply::too_many(&error.message, wait));
         }
         if let Some(scope) = connection.needed_scope() {
@@ -165,7 +165,7 @@ fn write(message: &[u8]) -> Option<Bytes> {
         Message::Response(response) => Some(match response.outcome {
             Ok(result) => completion_events(result),
             Err(error) => {
-                let (code, wait) = (error.code, quota::suggested_delay(&error));
+                let (code, wait) = (error.code, rate_limit::suggested_delay(&error));
                 let mut failed = json!({"message": input_rounds::message_without_capabilities(error), "code": code});
                 if let Some(wait) = wait {
                     failed["retryAfterMs"] = json!(wait.as_millis());

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::auth::{Auth, Credentials, Failures, Hash, Problem, Unidentified};
 use super::peer::LocalSide;
-use crate::Principal;
+use crate::policy::principal::Principal;
 
 /// Access rules of one listener.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use serde::Deserialize;
 
-use crate::param_headers::ParameterHeaders;
-use crate::trace::TraceContext;
+use crate::message::param_headers::ParameterHeaders;
+use crate::message::trace::TraceContext;
 
 /// Revision of the request.
 pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

@@ -7,7 +7,9 @@ use hyper::{Method, Response, StatusCode};
 use super::reply::{self, ResponseBody};
 use super::router::Router;
 use super::{Auth, Listener, Options};
-use crate::{Error, Principal, Server};
+use crate::policy::principal::Principal;
+use crate::server::Server;
+use crate::server::error::Error;
 
 /// Path of the metrics.
 pub(super) const PATH: &str = "/metrics";

@@ -4,7 +4,7 @@ use hyper::header::HeaderValue;
 use serde_json::Value;
 
 use super::auth::{Problem, Unidentified};
-use crate::principal::Principal;
+use crate::policy::principal::Principal;
 
 /// Uninhabited: without the feature no value exists.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use super::auth::Unidentified;
-use crate::access::{Access, CallPattern};
-use crate::principal::Principal;
-use crate::sync::lock;
+use crate::policy::access::{Access, CallPattern};
+use crate::policy::principal::Principal;
+use crate::support::sync::lock;
 
 mod address;
 mod challenge;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use mcpd_protocol::jsonrpc::{self, RequestId};
 
-use crate::memory_budget;
+use crate::limits::memory_budget;
 
 /// Size from which a result is sent without a copy, in bytes. It may be the list of a thousand
 /// tools, which all clients share.

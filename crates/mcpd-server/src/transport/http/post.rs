@@ -31,17 +31,17 @@ use super::reply::{self, RefusedResponse, ResponseBody, WholeResponse};
 use super::resumption::Resumable;
 use super::router::{Client, Router};
 use super::sessions::{MAX_SESSIONS, Visit};
-use crate::access::NeededScope;
 use crate::catalog::ToolNames;
-use crate::connection::Reply;
-use crate::dispatch::{self, CancellableAnswer, Handled, MethodResult};
-use crate::handler::lifecycle;
-use crate::memory_budget::SharedReservation;
-use crate::outbox::Outbox;
-use crate::principal::Principal;
-use crate::quota;
-use crate::session::{Introduction, Session};
-use crate::wire::{PeerContext, StatelessEnvelope, Transport};
+use crate::client::outbox::Outbox;
+use crate::client::session::{Introduction, Session};
+use crate::limits::memory_budget::SharedReservation;
+use crate::limits::rate_limit;
+use crate::methods::dispatch::{self, CancellableAnswer, Handled, MethodResult};
+use crate::methods::lifecycle;
+use crate::policy::access::NeededScope;
+use crate::policy::principal::Principal;
+use crate::request::envelope::{PeerContext, StatelessEnvelope, Transport};
+use crate::transport::connection::Reply;
 
 /// Revision of a request without the header: "the server SHOULD assume protocol version
 /// `2025-03-26`" -- 2025-11-25/basic/transports#protocol-version-header
@@ -242,7 +242,7 @@ impl Router {
         let inserted = self.sessions.insert(session, owner, self.server.metrics());
         let Some(session) = inserted else {
             let reason = format!("{MAX_SESSIONS} sessions are in use");
-            let error = quota::overload_error(&reason);
+            let error = rate_limit::overload_error(&reason);
             return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
         };
         let mut response = Response::from(whole_response(id, result, error_status));

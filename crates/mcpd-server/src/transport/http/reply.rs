@@ -14,7 +14,7 @@ use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId};
 use super::events::Events;
 use super::guard::GuardRefusal;
 use super::pieces::Pieces;
-use crate::quota;
+use crate::limits::rate_limit;
 
 /// Body of every response.
 pub(super) type ResponseBody = Either<Pieces, Events>;
@@ -44,7 +44,7 @@ impl WholeResponse {
 
     /// Builds an error. One with a retry delay becomes a 429 with the header `Retry-After`.
     pub(super) fn error(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Self {
-        let wait = quota::suggested_delay(error);
+        let wait = rate_limit::suggested_delay(error);
         Self {
             message: jsonrpc::error_response(id, error).into(),
             status: wait.map_or(status, |_| StatusCode::TOO_MANY_REQUESTS),

@@ -26,9 +26,9 @@ use super::post::accepts_events;
 use super::reply::{self, ResponseBody};
 use super::router::Router;
 use super::sessions::Visit;
-use crate::handler::subscriptions;
-use crate::outbox::Outbox;
-use crate::principal::Principal;
+use crate::client::outbox::Outbox;
+use crate::methods::subscriptions;
+use crate::policy::principal::Principal;
 
 /// Header with the last event that a client has received of the stream it resumes.
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");

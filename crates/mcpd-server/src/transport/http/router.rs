@@ -21,12 +21,12 @@ use super::reply::{self, ResponseBody};
 use super::sessions::Sessions;
 use super::sse::{self, Streams};
 use super::{cors, events_endpoint};
-use crate::Server;
-use crate::admission::Rejection;
-use crate::audit::Audit;
 use crate::catalog::ToolNames;
-use crate::outbox::Outbox;
-use crate::principal::Principal;
+use crate::client::outbox::Outbox;
+use crate::limits::admission::Rejection;
+use crate::observe::audit::Audit;
+use crate::policy::principal::Principal;
+use crate::server::Server;
 
 /// Time for which a client waits for permission to send its body (`Expect: 100-continue`), at
 /// least.

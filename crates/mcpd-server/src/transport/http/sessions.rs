@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::event_log::EventLog;
-use crate::conversation::Conversation;
-use crate::metrics::{Metrics, OpenGuard};
-use crate::principal::Principal;
-use crate::random_id;
-use crate::session::Session;
-use crate::sync::lock;
+use crate::client::session::Session;
+use crate::observe::metrics::{Metrics, OpenGuard};
+use crate::policy::principal::Principal;
+use crate::support::random_id;
+use crate::support::sync::lock;
+use crate::transport::conversation::Conversation;
 
 /// Maximum number of sessions.
 pub(super) const MAX_SESSIONS: usize = 1024;
@@ -229,8 +229,8 @@ mod tests {
     use mcpd_protocol::ProtocolVersion;
 
     use super::*;
-    use crate::session::Introduction;
-    use crate::subscribers::Subscribers;
+    use crate::client::session::Introduction;
+    use crate::client::subscribers::Subscribers;
 
     fn introduction() -> Introduction {
         Introduction::none(ProtocolVersion::LATEST_STATEFUL)

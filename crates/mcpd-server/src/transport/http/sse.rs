@@ -11,13 +11,13 @@ use hyper::{Response, StatusCode};
 use super::body_reader::BodyReader;
 use super::events::Events;
 use super::reply::{self, ResponseBody};
-use crate::Server;
 use crate::catalog::ToolNames;
-use crate::connection::Connection;
-use crate::principal::Principal;
-use crate::random_id;
-use crate::sync::lock;
-use crate::wire::Transport;
+use crate::policy::principal::Principal;
+use crate::request::envelope::Transport;
+use crate::server::Server;
+use crate::support::random_id;
+use crate::support::sync::lock;
+use crate::transport::connection::Connection;
 
 /// Path for opening a stream.
 pub(super) const STREAM_PATH: &str = "/sse";

@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::auth::Hash;
-use crate::Error;
+use crate::server::error::Error;
 
 /// HTTP/2 and HTTP/1, negotiated in the TLS handshake (ALPN).
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];

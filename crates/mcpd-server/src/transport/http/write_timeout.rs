@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::activity::ActiveRequest;
 use super::peer::AnswerGuard;
-use crate::sync::lock;
+use crate::support::sync::lock;
 
 tokio::task_local! {
     /// Progress of the stream that a task carries.

@@ -10,8 +10,8 @@ use mcpd_scriptspec::{Diagnostic, parse};
 use super::{InspectedFile, Inspector, MAX_TIME_OUTS, NeedsProbe, ProbeRefusal, ProbeResult};
 use crate::catalog::scan::files::PassOverKind;
 use crate::catalog::scan::probe::{self, HelpText};
+use crate::catalog::start_command::StartCommand;
 use crate::catalog::walk::Candidate;
-use crate::start_command::StartCommand;
 
 impl Inspector {
     /// Probes a script whose last `time_outs` probes exceeded the time limit.

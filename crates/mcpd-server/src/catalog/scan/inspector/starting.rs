@@ -10,11 +10,11 @@ use mcpd_scriptspec::{Diagnostic, ScriptPath, Variant};
 use tokio::runtime::Handle;
 
 use super::{Inspector, ProbeResult};
+use crate::catalog::interpreter::{Interpreter, MissingInterpreter};
 use crate::catalog::scan::probe;
+use crate::catalog::start_command::{FileVariant, StartCommand};
 use crate::catalog::walk::Candidate;
-use crate::interpreter::{Interpreter, MissingInterpreter};
-use crate::start_command::{FileVariant, StartCommand};
-use crate::sync::lock;
+use crate::support::sync::lock;
 
 impl Inspector {
     /// Checks that a script that is not probed can be started; otherwise only its first call

@@ -82,7 +82,7 @@ fn metadata_url(resource: &str) -> String {
 mod tests {
     use super::super::{Issuer, Scope};
     use super::*;
-    use crate::access::CallPattern;
+    use crate::policy::access::CallPattern;
 
     const HERE: &str = "http://127.0.0.1:43210/mcp";
 

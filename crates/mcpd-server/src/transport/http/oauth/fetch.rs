@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::OAuthError;
 use super::address::{self, Resolver};
-use crate::error::chain;
+use crate::server::error::chain;
 
 /// Maximum size of a response, in bytes.
 const MAX_BODY: usize = 64 << 10;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::principal::Principal;
-use crate::sync::lock;
+use crate::policy::principal::Principal;
+use crate::support::sync::lock;
 
 /// Maximum number of cached tokens.
 const MAX_TOKENS: usize = 1024;

@@ -1,0 +1,9 @@
+//! Calls of scripts: arguments, runs and their output, rounds of input, and the result.
+
+pub(crate) mod archive;
+pub(crate) mod call;
+pub(crate) mod input_rounds;
+pub(crate) mod output;
+pub(crate) mod relay;
+pub(crate) mod run;
+pub(crate) mod seal;

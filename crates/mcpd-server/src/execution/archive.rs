@@ -1,0 +1,373 @@
+//! Archive of outputs that were too long for their results: the caller of the run can read them
+//! as resources for a while. Bounded in number, in bytes and in time; the oldest is evicted
+//! first.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+use std::{io, mem};
+
+use bytes::Bytes;
+use mcpd_exec::{Captured, SpillFile};
+use tokio::time::{Instant, sleep_until};
+
+use crate::client::session::Session;
+use crate::execution::output::is_text;
+use crate::policy::principal::Principal;
+use crate::policy::{EffectivePolicy, Redactor};
+use crate::request::context::Context;
+use crate::server::Server;
+use crate::support::sync::lock;
+
+/// Time for which an output can be read.
+pub(crate) const OUTPUT_LIFETIME: Duration = Duration::from_secs(15 * 60);
+/// Maximum number of outputs.
+const MAX_OUTPUTS: usize = 64;
+/// Maximum size of all outputs together, in bytes.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// Outputs of all calls.
+#[derive(Debug, Default)]
+pub(crate) struct Archive {
+    state: Mutex<ArchiveState>,
+}
+
+#[derive(Debug, Default)]
+struct ArchiveState {
+    /// Entries, the oldest first.
+    entries: VecDeque<ArchiveEntry>,
+    /// A task is scheduled to remove the oldest entry when it expires.
+    is_cleanup_scheduled: bool,
+}
+
+#[derive(Debug)]
+struct ArchiveEntry {
+    uri: String,
+    reader: OutputReader,
+    output: ArchivedOutput,
+    expires: Instant,
+}
+
+/// Reader of an output: the caller of the run, who must also know the URI.
+#[derive(Debug, Clone)]
+struct OutputReader {
+    principal: Principal,
+    /// The only session that may read it, if the call was made in one.
+    session: Option<Weak<Session>>,
+}
+
+impl Archive {
+    /// Adds an output. Must be called on a tokio runtime.
+    fn put(self: &Arc<Self>, uri: String, reader: OutputReader, output: ArchivedOutput) {
+        let mut state = lock(&self.state);
+        state.entries.push_back(ArchiveEntry {
+            uri,
+            reader,
+            output,
+            expires: Instant::now() + OUTPUT_LIFETIME,
+        });
+        state.remove_stale();
+        if !mem::replace(&mut state.is_cleanup_scheduled, true) {
+            tokio::spawn(remove_stale(Arc::downgrade(self)));
+        }
+    }
+
+    /// Returns the output at `uri`, if `principal` may read it in this session, or without one.
+    pub(crate) fn find(
+        &self,
+        uri: &str,
+        principal: &Principal,
+        session: Option<&Arc<Session>>,
+    ) -> Option<ArchivedOutput> {
+        let mut state = lock(&self.state);
+        state.remove_stale();
+        let entry = state.entries.iter().find(|entry| entry.uri == uri)?;
+        let is_theirs = entry.reader.matches(principal, session);
+        is_theirs.then(|| entry.output.clone())
+    }
+}
+
+/// Removes outputs when they expire, as long as there are any.
+async fn remove_stale(archive: Weak<Archive>) {
+    let next = || {
+        let archive = archive.upgrade()?;
+        let mut state = lock(&archive.state);
+        state.remove_stale();
+        let oldest = state.entries.front().map(|entry| entry.expires);
+        state.is_cleanup_scheduled = oldest.is_some();
+        oldest
+    };
+    while let Some(oldest) = next() {
+        sleep_until(oldest).await;
+    }
+}
+
+impl ArchiveState {
+    /// Removes entries that are expired, beyond the limits, or without a living reader.
+    fn remove_stale(&mut self) {
+        let now = Instant::now();
+        self.entries
+            .retain(|entry| now < entry.expires && !entry.reader.is_gone());
+        let size = |entry: &ArchiveEntry| entry.output.size();
+        let mut bytes: u64 = self.entries.iter().map(size).sum();
+        while self.entries.len() > MAX_OUTPUTS || bytes > MAX_BYTES {
+            bytes -= self.entries.pop_front().as_ref().map_or(bytes, size);
+        }
+    }
+}
+
+impl OutputReader {
+    fn new(principal: &Principal, session: Option<&Arc<Session>>) -> Self {
+        Self {
+            principal: principal.clone(),
+            session: session.map(Arc::downgrade),
+        }
+    }
+
+    fn matches(&self, principal: &Principal, session: Option<&Arc<Session>>) -> bool {
+        let is_session = |own: &Weak<Session>| {
+            session.is_some_and(|session| own.as_ptr() == Arc::as_ptr(session))
+        };
+        self.principal == *principal && self.session.as_ref().is_none_or(is_session)
+    }
+
+    /// Returns whether the session of the reader is over.
+    fn is_gone(&self) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|session| session.strong_count() == 0)
+    }
+}
+
+/// Output that can be read.
+#[derive(Debug, Clone)]
+pub(crate) struct ArchivedOutput {
+    body: OutputBody,
+    /// Removes the secrets.
+    redactor: Option<Arc<Redactor>>,
+    keeps_escapes: bool,
+}
+
+#[derive(Debug, Clone)]
+enum OutputBody {
+    Memory(Bytes),
+    Disk(SpillFile),
+}
+
+impl ArchivedOutput {
+    fn new(captured: &Captured, policy: &EffectivePolicy) -> Option<Self> {
+        let body = match captured.whole() {
+            Some(whole) => OutputBody::Memory(whole),
+            None => OutputBody::Disk(captured.file.clone()?),
+        };
+        Some(Self {
+            body,
+            redactor: policy.redactor().cloned(),
+            keeps_escapes: policy.keeps_escapes(),
+        })
+    }
+
+    /// Number of kept bytes.
+    pub(crate) fn size(&self) -> u64 {
+        match &self.body {
+            OutputBody::Memory(bytes) => bytes.len() as u64,
+            OutputBody::Disk(spill) => spill.size(),
+        }
+    }
+
+    /// Number of bytes after these, which are lost.
+    pub(crate) fn omitted_bytes(&self) -> u64 {
+        match &self.body {
+            OutputBody::Memory(_) => 0,
+            OutputBody::Disk(spill) => spill.omitted_bytes(),
+        }
+    }
+
+    /// Reads the bytes, without secrets; of a text the characters that a terminal would show. May
+    /// read from disk, so it must not be called on an async worker.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
+        let (bytes, is_redacted) = match &self.body {
+            OutputBody::Memory(bytes) => (bytes.to_vec(), true),
+            OutputBody::Disk(spill) => (spill.read()?, false),
+        };
+        let is_shown = !self.keeps_escapes && is_text(&bytes);
+        let (bytes, is_redacted) = match mcpd_exec::terminal_text(&bytes) {
+            Cow::Owned(shown) if is_shown => (shown, false),
+            _ => (bytes, is_redacted),
+        };
+        Ok(match &self.redactor {
+            Some(redactor) if !is_redacted => {
+                redactor.redact_bytes(bytes, self.omitted_bytes() > 0)
+            }
+            _ => bytes,
+        })
+    }
+}
+
+/// Place in the archive for the outputs of one call whose result shows only a part of them.
+#[derive(Debug, Clone)]
+pub(crate) struct CallArchive {
+    archive: Arc<Archive>,
+    reader: OutputReader,
+    /// Policy of the called tool.
+    policy: Arc<EffectivePolicy>,
+    /// Part of the URIs that cannot be guessed.
+    call_id: String,
+    /// The result can contain links.
+    pub(crate) links: bool,
+}
+
+impl CallArchive {
+    /// Creates the archive handle of one call in this request, whose tool runs under `terms`.
+    pub(crate) fn new(
+        server: &Server,
+        context: &Context,
+        policy: &Arc<EffectivePolicy>,
+        call_id: String,
+    ) -> Self {
+        Self {
+            archive: Arc::clone(server.archive()),
+            reader: OutputReader::new(&context.principal, context.introduced_session()),
+            policy: Arc::clone(policy),
+            call_id,
+            links: context.version.has_resource_links(),
+        }
+    }
+
+    /// Keeps an output, and returns its URI. `None` if outputs are not kept, or this one could
+    /// not be.
+    ///
+    /// Must be called on a tokio runtime.
+    pub(crate) fn keep(
+        &self,
+        stream: &str,
+        captured: &Captured,
+    ) -> Option<(String, ArchivedOutput)> {
+        if self.policy.limits().keep == 0 {
+            return None;
+        }
+        let Some(output) = ArchivedOutput::new(captured, &self.policy) else {
+            tracing::warn!(
+                call = self.call_id,
+                stream,
+                "failed to write a long output to disk"
+            );
+            return None;
+        };
+        let uri = format!("mcpd://runs/{}/{stream}", self.call_id);
+        let reader = self.reader.clone();
+        self.archive.put(uri.clone(), reader, output.clone());
+        Some((uri, output))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpd_protocol::ProtocolVersion;
+
+    use super::*;
+    use crate::client::session::Introduction;
+    use crate::client::subscribers::Subscribers;
+
+    fn session() -> Arc<Session> {
+        let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
+        Arc::new(Session::new(
+            introduction,
+            &Principal::new("ada"),
+            &Arc::new(Subscribers::default()),
+        ))
+    }
+
+    fn put(archive: &Arc<Archive>, uri: &str, session: Option<&Arc<Session>>, bytes: &Bytes) {
+        let output = ArchivedOutput {
+            body: OutputBody::Memory(bytes.clone()),
+            redactor: None,
+            keeps_escapes: false,
+        };
+        let reader = OutputReader::new(&Principal::new("ada"), session);
+        archive.put(uri.to_owned(), reader, output);
+    }
+
+    /// Returns those of the outputs `0`, `1`, … that the caller can read in this session.
+    fn find_outputs(archive: &Archive, session: Option<&Arc<Session>>) -> Vec<usize> {
+        find_outputs_of(archive, &Principal::new("ada"), session)
+    }
+
+    fn find_outputs_of(
+        archive: &Archive,
+        principal: &Principal,
+        session: Option<&Arc<Session>>,
+    ) -> Vec<usize> {
+        let find = |uri: &usize| archive.find(&uri.to_string(), principal, session);
+        (0..100).filter(|uri| find(uri).is_some()).collect()
+    }
+
+    #[tokio::test]
+    async fn archived_output_is_readable_by_its_caller_only() {
+        let archive = Arc::new(Archive::default());
+        let session = session();
+        put(&archive, "0", Some(&session), &Bytes::new());
+        put(&archive, "1", None, &Bytes::new());
+        let found_by = |name| find_outputs_of(&archive, &Principal::new(name), Some(&session));
+        assert_eq!(found_by("ada"), [0, 1]);
+        assert!(found_by("grace").is_empty());
+    }
+
+    #[tokio::test]
+    async fn archived_output_ends_with_its_session() {
+        let archive = Arc::new(Archive::default());
+        let (owner, other) = (session(), session());
+        put(&archive, "0", Some(&owner), &Bytes::new());
+        put(&archive, "1", None, &Bytes::new());
+        assert_eq!(find_outputs(&archive, Some(&owner)), [0, 1]);
+        assert_eq!(find_outputs(&archive, Some(&other)), [1]);
+        assert_eq!(find_outputs(&archive, None), [1]);
+        drop(owner);
+        assert_eq!(find_outputs(&archive, None), [1]);
+        assert_eq!(lock(&archive.state).entries.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn oldest_outputs_are_evicted_by_number() {
+        let archive = Arc::new(Archive::default());
+        for uri in 0..MAX_OUTPUTS + 2 {
+            put(&archive, &uri.to_string(), None, &Bytes::new());
+        }
+        let newest: Vec<_> = (2..MAX_OUTPUTS + 2).collect();
+        assert_eq!(find_outputs(&archive, None), newest);
+    }
+
+    #[tokio::test]
+    async fn oldest_outputs_are_evicted_by_size() {
+        let archive = Arc::new(Archive::default());
+        let quarter = Bytes::from(vec![0; MAX_BYTES as usize / 4]);
+        for uri in 0..4 {
+            put(&archive, &uri.to_string(), None, &quarter);
+        }
+        assert_eq!(find_outputs(&archive, None), [0, 1, 2, 3]);
+        put(&archive, "4", None, &Bytes::from_static(b"x"));
+        assert_eq!(find_outputs(&archive, None), [1, 2, 3, 4]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn outputs_expire_without_an_access() {
+        let archive = Arc::new(Archive::default());
+        let len = || lock(&archive.state).entries.len();
+        put(&archive, "0", None, &Bytes::new());
+        tokio::time::sleep(OUTPUT_LIFETIME / 2).await;
+        put(&archive, "1", None, &Bytes::new());
+        assert_eq!(len(), 2);
+        tokio::time::sleep(OUTPUT_LIFETIME / 2 + Duration::from_millis(1)).await;
+        assert_eq!(len(), 1);
+        tokio::time::sleep(OUTPUT_LIFETIME / 2).await;
+        assert_eq!(len(), 0);
+        // The task starts again with the next entry.
+        put(&archive, "2", None, &Bytes::new());
+        tokio::time::sleep(OUTPUT_LIFETIME + Duration::from_millis(1)).await;
+        assert_eq!(len(), 0);
+    }
+}

@@ -1,0 +1,283 @@
+//! Call of a script for any method, from the check of capabilities and arguments through its runs
+//! to the result. Contains the error messages of calls that did not run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpd_exec::{Outcome, StartError};
+use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
+use mcpd_protocol::{CallToolResult, Interactive, JsonObject, Wire};
+use mcpd_scriptspec::{ArgumentFault, ScriptPath};
+use serde_json::value::RawValue;
+
+use crate::execution::archive::CallArchive;
+use crate::execution::input_rounds::{self, Binding, CallFailure, Resumption, RunResult};
+use crate::execution::output;
+use crate::execution::run::{self, Input, Purpose, RunError};
+use crate::limits::rate_limit;
+use crate::limits::run_queue::Busy;
+use crate::request::context::Context;
+use crate::server::Server;
+use crate::server::error::chain;
+use crate::support::random_id;
+use crate::tools::tool::{CallStart, Script};
+
+/// Prefix of messages about invalid arguments.
+pub(crate) const INVALID_ARGUMENTS: &str = "Invalid arguments: ";
+
+/// Valid call: the client has the required capabilities, and the arguments are valid.
+#[derive(Debug)]
+pub(crate) struct ScriptCall {
+    server: Server,
+    script: Arc<Script>,
+    method: &'static str,
+    /// Path or URI in the request.
+    name: String,
+    /// Unguessable.
+    id: String,
+    input: Input,
+    context: Context,
+}
+
+/// Reason for rejecting a call.
+#[derive(Debug)]
+pub(crate) enum CallRejection {
+    /// The client lacks a capability.
+    Capability(ErrorObject),
+    /// The arguments are invalid.
+    Arguments(String),
+}
+
+impl CallRejection {
+    /// Returns the error for methods whose result cannot express it.
+    pub(crate) fn into_error(self, wire: Wire) -> ErrorObject {
+        match (self, wire) {
+            (Self::Arguments(faults), _) => {
+                ErrorObject::invalid_params(format!("{INVALID_ARGUMENTS}{faults}"))
+            }
+            (Self::Capability(error), Wire::Stateless) => error,
+            // The stateful wire has no such code.
+            (Self::Capability(mut error), Wire::Stateful) => {
+                error.code = ErrorCode::INVALID_REQUEST;
+                error
+            }
+        }
+    }
+}
+
+/// Hint beside an argument that a tool does not declare.
+const UNKNOWN_ARGUMENT_HINT: &str = "(If the client adds this argument to every call by itself, the operator can have it dropped with `[arguments] ignore` in mcpd.toml.)";
+
+/// Text of the arguments of a call; absent ones, and `null`, are an empty object.
+pub(crate) fn arguments_text(arguments: Option<&RawValue>) -> &str {
+    match arguments.map(RawValue::get) {
+        None | Some("null") => "{}",
+        Some(text) => text,
+    }
+}
+
+/// Arguments of a method whose values are text only.
+pub(crate) fn text_arguments(
+    texts: impl IntoIterator<Item = (impl Into<String>, String)>,
+) -> JsonObject {
+    let texts = texts.into_iter();
+    texts
+        .map(|(name, text)| (name.into(), text.into()))
+        .collect()
+}
+
+impl ScriptCall {
+    /// Checks everything that can be checked before a run.
+    ///
+    /// # Errors
+    ///
+    /// See [`CallRejection`].
+    pub(crate) fn new(
+        server: &Server,
+        script: &Arc<Script>,
+        (method, name): (&'static str, &str),
+        arguments: Option<&RawValue>,
+        context: &Context,
+    ) -> Result<Self, CallRejection> {
+        if let Some(required) = &script.required {
+            input_rounds::require_capabilities(&context.capabilities, required)
+                .inspect_err(|_| context.record.set_outcome("missing-capability"))
+                .map_err(CallRejection::Capability)?;
+        }
+        let known = script.policy.drop_ignored(&script.spec, arguments);
+        let arguments = known.as_deref().or(arguments);
+        let repaired = match &script.schemas.input {
+            Some(schema) => schema
+                .check_arguments(arguments)
+                .map_err(CallRejection::Arguments)?,
+            None => None,
+        };
+        let arguments = repaired.as_deref().or(arguments);
+        let invocation = script
+            .spec
+            .invocation_with_env(&|name| script.policy.variable(name), arguments)
+            .map_err(|faults| CallRejection::Arguments(describe_faults(&faults)))?;
+        let id = random_id::new();
+        context.record.set_call_id(&id);
+        Ok(Self {
+            server: server.clone(),
+            script: Arc::clone(script),
+            method,
+            name: name.to_owned(),
+            id,
+            input: Input::new(script, invocation),
+            context: context.clone(),
+        })
+    }
+
+    /// Archive for long outputs of the script.
+    fn archive(&self) -> CallArchive {
+        let policy = &self.script.policy;
+        CallArchive::new(&self.server, &self.context, policy, self.id.clone())
+    }
+
+    /// Runs the script until there is a result, which `interpret` extracts from its output.
+    ///
+    /// # Errors
+    ///
+    /// See [`CallFailure`].
+    pub(crate) async fn run_to_result<R, F>(
+        &self,
+        resumption: Resumption,
+        interpret: impl Fn(Arc<Script>, Outcome) -> F,
+    ) -> Result<Interactive<R>, CallFailure>
+    where
+        F: Future<Output = RunResult<R>>,
+    {
+        let purpose = Purpose {
+            method: self.method,
+            name: &self.name,
+            call_id: &self.id,
+        };
+        let binding = Binding {
+            principal: self.context.principal.name(),
+            method: self.method,
+            name: &self.name,
+            arguments: &self.input.stdin,
+        };
+        let run = async |round_input| {
+            let outcome = run::run(
+                &self.server,
+                &self.script,
+                purpose,
+                &self.input,
+                &round_input,
+                &self.context,
+            )
+            .await
+            .map_err(|error| self.script.log_not_run(&error))?;
+            Ok(interpret(Arc::clone(&self.script), outcome).await)
+        };
+        input_rounds::run_rounds(&self.server, &self.context, binding, resumption, run).await
+    }
+}
+
+/// Starts a call of a tool.
+pub(crate) fn start_tool_call(
+    server: &Server,
+    script: &Arc<Script>,
+    arguments: Option<&RawValue>,
+    resumption: Resumption,
+    context: &Context,
+) -> CallStart {
+    let named = ("tools/call", script.path.as_str());
+    match ScriptCall::new(server, script, named, arguments, context) {
+        Ok(call) => CallStart::Started(Box::pin(tool_result(call, resumption))),
+        Err(CallRejection::Arguments(faults)) => {
+            CallStart::reject(Ok(invalid_arguments(&faults).into()))
+        }
+        Err(CallRejection::Capability(error)) => CallStart::reject(match context.version.wire() {
+            Wire::Stateless => Err(error),
+            // The stateful wire has no such error; the model can at least report it to its user.
+            Wire::Stateful => Ok(CallToolResult::error(error.message).into()),
+        }),
+    }
+}
+
+async fn tool_result(
+    call: ScriptCall,
+    resumption: Resumption,
+) -> Result<Interactive<CallToolResult>, ErrorObject> {
+    let archive = call.archive();
+    let interpret = |script, outcome| output::tool_result(script, outcome, archive.clone());
+    match call.run_to_result(resumption, interpret).await {
+        Ok(result) => Ok(result),
+        Err(failure) => failure.into_tool_result().map(Interactive::from),
+    }
+}
+
+/// Logs why `name` did not run, unless the server is merely busy, and returns the failure for the
+/// caller, which says whether a retry makes sense. `subject` names it to the caller, such as "The
+/// command".
+pub(crate) fn log_not_run(name: &ScriptPath, subject: &str, error: &RunError) -> CallFailure {
+    if !matches!(error, RunError::Busy(_)) {
+        tracing::error!(tool = %name, "failed to {}", chain(error));
+    }
+    describe_not_run(subject, error)
+}
+
+/// Suggested retry delay for an executor that is shared with other users, and whose load is
+/// unknown.
+const SHARED_EXECUTOR_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Returns the part of the failure that the caller may know.
+pub(crate) fn describe_not_run(subject: &str, error: &RunError) -> CallFailure {
+    CallFailure::NoResult(match error {
+        RunError::Busy(busy) => return CallFailure::Error(busy_error(subject, *busy)),
+        RunError::Start(StartError::Busy { queued, .. }) => {
+            let busy = Busy::Server {
+                waiting: *queued,
+                wait: SHARED_EXECUTOR_RETRY_DELAY,
+            };
+            return CallFailure::Error(busy_error(subject, busy));
+        }
+        RunError::Start(StartError::Unenforceable { .. }) => format!(
+            "{subject} was not run: this system cannot enforce its sandbox. The server's log has the details."
+        ),
+        RunError::Start(StartError::ShuttingDown) => "The server is shutting down.".to_owned(),
+        _ => format!("{subject} could not be started. The reason is in the server's log."),
+    })
+}
+
+/// Error of a call that a full queue rejects. It is an error and no result, because the client
+/// can retry and the model need not know.
+pub(crate) fn busy_error(subject: &str, busy: Busy) -> ErrorObject {
+    let (reason, wait) = match busy {
+        Busy::Script { waiting, wait } => {
+            let reason = format!("{subject} is busy: {waiting} calls of it are already waiting");
+            (reason, wait)
+        }
+        Busy::Server { waiting, wait } => {
+            let reason = format!("The server is busy: {waiting} calls are already waiting");
+            (reason, wait)
+        }
+    };
+    rate_limit::retry_later_error(&reason, wait)
+}
+
+impl Script {
+    /// Logs why it did not run, and returns the failure for its caller.
+    pub(crate) fn log_not_run(&self, error: &RunError) -> CallFailure {
+        log_not_run(&self.path, &format!("The script `{}`", self.path), error)
+    }
+}
+
+/// Formats faults, one per line.
+pub(crate) fn describe_faults(faults: &[ArgumentFault]) -> String {
+    let mut lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    if faults.iter().any(ArgumentFault::is_unknown_name) {
+        lines.push(UNKNOWN_ARGUMENT_HINT.to_owned());
+    }
+    lines.join("\n")
+}
+
+/// "Input validation errors" are results, so that the model can mend its call
+/// -- 2026-07-28/server/tools#error-handling
+pub(crate) fn invalid_arguments(faults: &str) -> CallToolResult {
+    CallToolResult::error(format!("{INVALID_ARGUMENTS}{faults}"))
+}

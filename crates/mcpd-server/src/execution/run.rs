@@ -1,0 +1,509 @@
+//! Run of a script for a request: its environment and input files, its wait in the run queue, the
+//! redaction of its output, and the checks after its end.
+
+mod hidden_files;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use bytes::Bytes;
+use mcpd_exec::{
+    Command, Enforcement, Executor, Level, Line, MissingMechanism, Outcome, RunAs, StartError,
+};
+use mcpd_protocol::{CallToolRequest, Method as _};
+use mcpd_scriptspec::{Invocation, OutputFormat, ScriptPath};
+use scopeguard::ScopeGuard;
+use serde::Serialize;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+use tokio::task::JoinError;
+
+use self::hidden_files::HiddenFileSearch;
+use crate::client::subscribers::{Event, Subscribers};
+use crate::execution::input_rounds::RoundInput;
+use crate::execution::output::Exit;
+use crate::execution::relay::{ProgramKind, Relay};
+use crate::limits::admission::Rejection;
+use crate::limits::run_queue::Busy;
+use crate::message::trace::TraceContext;
+use crate::policy::EffectivePolicy;
+use crate::request::context::Context;
+use crate::server::Server;
+use crate::support::private_dir;
+use crate::support::sync;
+use crate::tools::tool::Script;
+
+/// Maximum size of stdin that is also passed as a variable, in bytes.
+const MAX_ARGUMENTS_VARIABLE: usize = 32 * 1024;
+
+/// Request that a run serves: the method and the name in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Purpose<'a> {
+    pub(crate) method: &'static str,
+    pub(crate) name: &'a str,
+    /// Unguessable.
+    pub(crate) call_id: &'a str,
+}
+
+/// Validated input of a script; every round of a request gets the same.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pub(crate) stdin: Bytes,
+    env: Vec<(String, String)>,
+    args: Vec<String>,
+    /// File that the interpreter of the script reads.
+    file: Option<PathBuf>,
+}
+
+impl Input {
+    pub(crate) fn new(script: &Script, invocation: Invocation) -> Self {
+        Self {
+            file: script
+                .start_command
+                .file_for(&invocation)
+                .map(Path::to_owned),
+            stdin: invocation.stdin.into(),
+            env: invocation.env,
+            args: invocation.args,
+        }
+    }
+}
+
+/// Reason for a missing outcome.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    /// The process could not be started.
+    #[error(transparent)]
+    Start(StartError),
+    /// The run queue is full.
+    #[error(transparent)]
+    Busy(Busy),
+    /// The output could not be searched for secrets, and is withheld.
+    #[error("redact secrets in an output: {0}")]
+    Redaction(JoinError),
+    /// The input files could not be written.
+    #[error("write the files of a run: {0}")]
+    Files(std::io::Error),
+}
+
+impl RunError {
+    /// Name of this ending in metrics and in the audit log.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Busy(_) | Self::Start(StartError::Busy { .. }) => Busy::NAME,
+            Self::Start(StartError::ShuttingDown) => "shutting-down",
+            Self::Redaction(_) => "not-redacted",
+            _ => "not-started",
+        }
+    }
+}
+
+/// Runs `script`, and forwards its log to the caller in the meantime.
+///
+/// # Errors
+///
+/// Fails if nothing was run.
+///
+/// # Cancel safety
+///
+/// Dropping the future ends the process and its group.
+pub(crate) async fn run(
+    server: &Server,
+    script: &Script,
+    purpose: Purpose<'_>,
+    input: &Input,
+    round: &RoundInput,
+    context: &Context,
+) -> Result<Outcome, RunError> {
+    let files = write_input_files(server, script, purpose, round, context)
+        .await
+        .map_err(RunError::Files)?;
+    let mut command = command(script, purpose, input);
+    if let Some(files) = &files {
+        command = files.add_to(command);
+    }
+    let kind = match script.spec.output {
+        OutputFormat::Text if purpose.method == CallToolRequest::NAME => ProgramKind::TextScript,
+        _ => ProgramKind::Script,
+    };
+    // A failed or cancelled run may have changed the state before.
+    let _publish_on_drop = script.spec.state.then(|| {
+        let uri = script.path.state_uri();
+        PublishOnDrop(
+            Arc::clone(server.subscribers()),
+            Event::ResourceUpdated(uri),
+        )
+    });
+    let relay = Relay::new(kind, &script.path, &script.policy, context.side.clone());
+    let run = pin!(execute(
+        (server, context),
+        Job::of(script),
+        command,
+        |line| relay.accept_line(line)
+    ));
+    let ended = relay.relay_while(run).await;
+    context.record.add_run(&ended, Exit::of);
+    ended
+}
+
+/// Publishes an event when it is dropped.
+struct PublishOnDrop(Arc<Subscribers>, Event);
+
+impl Drop for PublishOnDrop {
+    fn drop(&mut self) {
+        self.0.publish(&self.1);
+    }
+}
+
+/// Attributes of a command that runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Job<'a> {
+    /// Catalog entry for which it runs.
+    pub(crate) path: &'a ScriptPath,
+    pub(crate) policy: &'a EffectivePolicy,
+    /// Format of its output.
+    pub(crate) format: OutputFormat,
+}
+
+impl<'a> Job<'a> {
+    /// Returns the attributes of a run of a script.
+    pub(crate) fn of(script: &'a Script) -> Self {
+        Self {
+            path: &script.path,
+            policy: &script.policy,
+            format: script.spec.output,
+        }
+    }
+}
+
+/// Runs `command` for a request when its turn comes, and redacts its output.
+///
+/// # Errors
+///
+/// Fails if nothing was run.
+///
+/// # Cancel safety
+///
+/// Dropping the future ends the process and its group.
+pub(crate) async fn execute(
+    (server, context): (&Server, &Context),
+    job: Job<'_>,
+    command: Command,
+    on_line: impl FnMut(Line<'_>) + Send,
+) -> Result<Outcome, RunError> {
+    let span = context.record.span().start_run(job.path);
+    let command = with_trace(command, &span.continue_trace(context.trace.clone()));
+    let ended = run_when_permitted((server, context), job, command, on_line).await;
+    span.finish_run(&ended);
+    ended
+}
+
+async fn run_when_permitted(
+    (server, context): (&Server, &Context),
+    Job {
+        path,
+        policy,
+        format,
+    }: Job<'_>,
+    command: Command,
+    on_line: impl FnMut(Line<'_>) + Send,
+) -> Result<Outcome, RunError> {
+    let arrived = Instant::now();
+    let runs = &server.admission().runs;
+    let script_queue = runs.script_queue(path.as_str(), policy.concurrency_limit());
+    let permit = runs.acquire(&context.principal, &script_queue).await;
+    let permit = permit.map_err(|busy| {
+        server.metrics().count_refusal(Rejection::Busy);
+        RunError::Busy(busy)
+    })?;
+    // A script whose call was cancelled has a grace period, and keeps its turn until it has
+    // ended.
+    let command = command.hold(Arc::new(permit));
+    let run = server.metrics().start_run();
+    let waited = arrived.elapsed();
+    let search = HiddenFileSearch::of(&command, policy);
+    let ended = run_redacted(server.executor(), policy, format, command, on_line).await;
+    run.finish(&ended);
+    let mut outcome = ended?;
+    outcome.timing.queued += waited;
+    if let Some(search) = search {
+        search.find(path, &mut outcome).await;
+    }
+    server.missing_enforcement().report(&outcome.enforced);
+    regain_files(server, policy);
+    report_leftovers(path, &outcome);
+    Ok(outcome)
+}
+
+/// Restores the rights to the server's own files that a run may have changed, and records it. No
+/// request waits for that.
+fn regain_files(server: &Server, policy: &EffectivePolicy) {
+    let Some(files) = policy.endangered_files().map(Arc::clone) else {
+        return;
+    };
+    let auditor = server.auditor().map(Arc::clone);
+    tokio::task::spawn_blocking(move || {
+        for regained in files.regain() {
+            if let Some(auditor) = &auditor {
+                auditor.audit.note_regained(&regained);
+            }
+        }
+    });
+}
+
+/// Logs processes that a run has left behind. Only at the level `none` the operator may have to
+/// act.
+fn report_leftovers(path: &ScriptPath, outcome: &Outcome) {
+    let processes = outcome.leftovers.unwrap_or_default();
+    match outcome.enforced.level {
+        _ if processes == 0 => {}
+        Level::None => {
+            tracing::warn!(script = %path, processes, "the script has ended, but processes that it started are still running");
+        }
+        _ => {
+            tracing::info!(script = %path, processes, "processes left behind by the script were killed");
+        }
+    }
+}
+
+/// Runs `command` on any executor, without queueing, for mcpd itself.
+pub(crate) async fn run_redacted(
+    executor: &Executor,
+    policy: &EffectivePolicy,
+    format: OutputFormat,
+    command: Command,
+    on_line: impl FnMut(Line<'_>) + Send,
+) -> Result<Outcome, RunError> {
+    // The future is large, and every future that awaits it would move it.
+    let ended = Box::pin(executor.run_with(command, on_line)).await;
+    let mut outcome = ended.map_err(RunError::Start)?;
+    if policy.keeps_escapes() {
+        outcome.stdout.terminal = None;
+        outcome.stderr.terminal = None;
+    }
+    redact_outcome(policy, format, outcome).await
+}
+
+/// Redacts the outcome, except for kept files: these are redacted when they are read.
+async fn redact_outcome(
+    policy: &EffectivePolicy,
+    format: OutputFormat,
+    mut outcome: Outcome,
+) -> Result<Outcome, RunError> {
+    let Some(redactor) = policy.redactor().map(Arc::clone) else {
+        return Ok(outcome);
+    };
+    let redact = move || {
+        outcome.stdout = if format == OutputFormat::Text {
+            redactor.redact_text(&outcome.stdout)
+        } else {
+            redactor.redact_json(&outcome.stdout)
+        };
+        outcome.stderr = redactor.redact_text(&outcome.stderr);
+        outcome
+    };
+    // An output can be megabytes.
+    let redacting = tokio::task::spawn_blocking(redact);
+    redacting.await.map_err(RunError::Redaction)
+}
+
+/// Missing mechanisms that were reported: each is logged once, not for every run.
+#[derive(Debug, Default)]
+pub(crate) struct MissingEnforcement(Mutex<BTreeSet<String>>);
+
+impl MissingEnforcement {
+    fn report(&self, enforced: &Enforcement) {
+        for missing in &enforced.missing {
+            // One mechanism may lack several things.
+            if sync::lock(&self.0).insert(missing.to_string()) {
+                tracing::warn!(level = %enforced.level, "sandbox of scripts is incomplete: {missing}");
+            }
+        }
+    }
+}
+
+impl MissingEnforcement {
+    /// Logs the mechanisms that only probes lack.
+    pub(crate) fn report_probe(&self, missing: &[MissingMechanism]) {
+        for missing in missing {
+            if sync::lock(&self.0).insert(missing.to_string()) {
+                tracing::warn!(
+                    "sandbox of `--help` is incomplete: {missing}; to run no script with `--help` then, set `require = true` in `[probe]`"
+                );
+            }
+        }
+    }
+}
+
+fn command(script: &Script, purpose: Purpose<'_>, input: &Input) -> Command {
+    let command = script
+        .command_with(input.file.as_deref())
+        .args(&input.args)
+        .stdin(input.stdin.clone());
+    let command = with_call_id(command, purpose.call_id);
+    let variables = input.env.iter();
+    let command = variables.fold(command, |command, (name, value)| command.env(name, value));
+    // JSON, as scripts for action endpoints expect it.
+    match str::from_utf8(&input.stdin) {
+        Ok(arguments) if arguments.len() <= MAX_ARGUMENTS_VARIABLE => {
+            command.env("TOOL_ARGS", arguments)
+        }
+        _ => command,
+    }
+}
+
+/// Adds the id of the call to a command.
+pub(crate) fn with_call_id(command: Command, call_id: &str) -> Command {
+    command.env("MCPD_CALL_ID", call_id)
+}
+
+/// Adds the trace context to a command.
+fn with_trace(command: Command, trace: &TraceContext) -> Command {
+    trace.members().fold(command, |command, (name, value)| {
+        command.env(name.to_ascii_uppercase(), value)
+    })
+}
+
+/// Files that live as long as the run, and the variables that name them.
+struct InputFiles {
+    variables: Vec<(&'static str, PathBuf)>,
+    directory: ScopeGuard<TempDir, fn(TempDir)>,
+}
+
+/// Removes the files on the thread pool, because removal blocks.
+fn remove_in_background(directory: TempDir) {
+    if let Ok(runtime) = Handle::try_current() {
+        drop(runtime.spawn_blocking(move || drop(directory)));
+    }
+}
+
+impl InputFiles {
+    /// Adds the variables, and makes the directory visible in the sandbox.
+    fn add_to(&self, command: Command) -> Command {
+        let command = command.visible(self.directory.path());
+        let variables = self.variables.iter();
+        variables.fold(command, |command, (name, path)| command.env(name, path))
+    }
+}
+
+/// Writes the values that are too large or too private for a variable; `None` for most runs.
+async fn write_input_files(
+    server: &Server,
+    script: &Script,
+    purpose: Purpose<'_>,
+    round: &RoundInput,
+    context: &Context,
+) -> std::io::Result<Option<InputFiles>> {
+    let mut contents = Vec::new();
+    if let Some(responses) = &round.responses {
+        contents.push(("MCPD_INPUT_RESPONSES", encode(responses)?));
+    }
+    if let Some(state) = &round.state {
+        contents.push(("MCPD_REQUEST_STATE", state.get().as_bytes().to_vec()));
+    }
+    if script.spec.context {
+        contents.push(("MCPD_CONTEXT", encode(&caller_context(purpose, context))?));
+    }
+    if contents.is_empty() {
+        return Ok(None);
+    }
+    let run_as = script.policy.sandbox().run_as;
+    let inputs = Arc::clone(server.inputs());
+    let write = move || write(inputs.path()?, contents, run_as).map(Some);
+    tokio::task::spawn_blocking(write).await?
+}
+
+fn write(
+    inputs: &Path,
+    contents: Vec<(&'static str, Vec<u8>)>,
+    run_as: Option<RunAs>,
+) -> std::io::Result<InputFiles> {
+    if run_as.is_some() {
+        // Scripts of any user enter this directory.
+        private_dir::set_mode(inputs, 0o711)?;
+    }
+    // Created for this user alone, so that no other user can read or plant anything in it.
+    let directory = private_dir::create_in(inputs, "")?;
+    let mut variables = Vec::with_capacity(contents.len());
+    for (name, bytes) in contents {
+        let path = directory
+            .path()
+            .join(format!("{}.json", name.to_ascii_lowercase()));
+        std::fs::write(&path, bytes)?;
+        change_owner(&path, run_as)?;
+        variables.push((name, path));
+    }
+    change_owner(directory.path(), run_as)?;
+    Ok(InputFiles {
+        variables,
+        directory: scopeguard::guard(directory, remove_in_background),
+    })
+}
+
+/// Changes the owner of a file to the user that the script runs as, if that is another one.
+#[cfg(unix)]
+pub(crate) fn change_owner(path: &Path, run_as: Option<RunAs>) -> std::io::Result<()> {
+    match run_as {
+        Some(run_as) => std::os::unix::fs::chown(path, Some(run_as.user), Some(run_as.group)),
+        None => Ok(()),
+    }
+}
+
+/// Does nothing: on this system scripts run as the same user.
+#[cfg(not(unix))]
+pub(crate) fn change_owner(_: &Path, _: Option<RunAs>) -> std::io::Result<()> {
+    Ok(())
+}
+
+fn encode(value: &impl Serialize) -> std::io::Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(std::io::Error::other)
+}
+
+/// Context of the caller for scripts that declare `context`.
+fn caller_context(purpose: Purpose<'_>, context: &Context) -> serde_json::Value {
+    json!({
+        "method": purpose.method,
+        "name": purpose.name,
+        "protocolVersion": context.version,
+        "clientCapabilities": context.capabilities,
+        "clientInfo": context.client,
+        "logLevel": context.side.log_level(),
+        "progress": context.side.wants_progress(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::runtime::Builder;
+    use tokio::task::spawn_blocking;
+
+    use super::*;
+
+    #[test]
+    fn input_files_are_removed_in_the_background() {
+        let inputs = tempfile::tempdir().unwrap();
+        let files = write(inputs.path(), vec![("A", b"{}".to_vec())], None).unwrap();
+        let file = files.variables[0].1.clone();
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (release, released) = mpsc::channel::<()>();
+            let busy = spawn_blocking(move || released.recv());
+            drop(files);
+            assert!(file.exists());
+            drop(release);
+            busy.await.unwrap().unwrap_err();
+            // Queued behind the removal.
+            spawn_blocking(|| {}).await.unwrap();
+            assert!(!file.exists());
+        });
+    }
+}

@@ -1,0 +1,7 @@
+//! Limits on what one caller, and all callers together, may use: rate limit, run queue,
+//! memory budget, and the admission control that holds the three.
+
+pub(crate) mod admission;
+pub(crate) mod memory_budget;
+pub(crate) mod rate_limit;
+pub(crate) mod run_queue;

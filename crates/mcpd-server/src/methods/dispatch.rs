@@ -1,0 +1,278 @@
+//! Request dispatch: one request, exactly one response. The table of methods per wire exists here
+//! and nowhere else.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use mcpd_protocol::jsonrpc::{self, ErrorObject, Request, RequestId};
+use mcpd_protocol::{
+    CallToolRequest, GetPromptRequest, Method as _, Params, ReadResourceRequest, Wire,
+};
+use serde_json::value::RawValue;
+
+use crate::catalog::Catalog;
+use crate::client::inflight::Inflight;
+use crate::limits::admission::Rejection;
+use crate::limits::memory_budget;
+use crate::methods::lists::list;
+use crate::methods::{completion, lifecycle, prompts, resources, subscriptions, tasks, tools};
+use crate::observe::audit::request_log::RequestRecord;
+use crate::request::context::Context;
+use crate::server::Server;
+
+/// Methods for which a script may run: they are recorded, and count against the rate limit of the
+/// caller.
+pub(crate) const CALL_METHODS: [&str; 3] = [
+    CallToolRequest::NAME,
+    GetPromptRequest::NAME,
+    ReadResourceRequest::NAME,
+];
+
+/// All methods of both wires.
+const METHODS: [&str; 18] = [
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "server/discover",
+    "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/update",
+    "tools/call",
+    "tools/list",
+];
+
+/// Method name in metrics and spans for an unknown method: a client chooses that name freely, and
+/// must not create labels.
+pub(crate) const OTHER_METHOD: &str = "_OTHER";
+
+/// Encoded result of a method, or the error.
+pub(crate) type MethodResult = Result<Bytes, ErrorObject>;
+
+/// Result now, or a future of it; dropping the future cancels the request.
+pub(crate) enum Handled {
+    Now(MethodResult),
+    Later(Later),
+}
+
+/// Future of a result.
+pub(crate) type Later = Pin<Box<dyn Future<Output = MethodResult> + Send>>;
+
+/// Answer to a request that can be cancelled by its id: now, or later unless it is cancelled.
+pub(crate) enum CancellableAnswer {
+    Now(MethodResult),
+    Later(Pin<Box<dyn Future<Output = Option<MethodResult>> + Send>>),
+}
+
+impl Handled {
+    /// Wraps the future of a result, and turns a panic into an error.
+    pub(crate) fn later(result: impl Future<Output = MethodResult> + Send + 'static) -> Self {
+        let result = AssertUnwindSafe(result).catch_unwind();
+        Self::Later(Box::pin(result.map(unless_panicked)))
+    }
+}
+
+/// Answers `request`, whose parameters are `params`. Excludes `initialize`, which opens a session
+/// and is the transport's task.
+pub(crate) fn dispatch(
+    server: &Server,
+    request: &Request<'_>,
+    params: &Params<'_>,
+    mut context: Context,
+) -> Handled {
+    // The rate limit comes before the record: a caller that exceeds it must not push the calls of
+    // others out of the audit log.
+    if CALL_METHODS.contains(&&*request.method)
+        && let Err(error) = server.admission().rate_limiter.admit(&context.principal)
+    {
+        server.metrics().count_refusal(Rejection::Rate);
+        return Handled::Now(Err(error));
+    }
+    let known = METHODS.into_iter().find(|known| *known == request.method);
+    let record = RequestRecord::new(server, known.unwrap_or(OTHER_METHOD), &request.id, &context);
+    context.trace = record.span().continue_trace(context.trace);
+    context.record = record;
+    if needs_catalog(&request.method) && !server.catalog_is_ready() {
+        // The request may be cancelled before the catalog can say what it names.
+        context.record.set_params(params);
+        return wait_for_catalog(server.clone(), request, context);
+    }
+    answer_recorded(server, request, params, context)
+}
+
+/// Answers `request`, and reports it to the audit log, the metrics and the spans.
+fn answer_recorded(
+    server: &Server,
+    request: &Request<'_>,
+    params: &Params<'_>,
+    context: Context,
+) -> Handled {
+    let record = context.record.clone();
+    let handled = catch_unwind(AssertUnwindSafe(|| {
+        run_handler(server, request, params, context)
+    }));
+    let handled = unless_panicked(handled).unwrap_or_else(|error| Handled::Now(Err(error)));
+    record.set_params(params);
+    match handled {
+        Handled::Now(result) => {
+            record.finish(&result);
+            Handled::Now(result)
+        }
+        Handled::Later(result) => Handled::later(async move {
+            let result = match record.commit_begin().await {
+                Ok(()) => result.await,
+                Err(error) => Err(error),
+            };
+            record.finish(&result);
+            result
+        }),
+    }
+}
+
+/// Turns a panic of a handler into the failure of its request alone. Shared state is never left
+/// half changed, for locks are never held across code that can panic.
+pub(crate) fn unless_panicked<T>(
+    handled: std::thread::Result<Result<T, ErrorObject>>,
+) -> Result<T, ErrorObject> {
+    // The panic hook has printed the message on stderr.
+    handled.unwrap_or_else(|_| {
+        Err(ErrorObject::internal_error(
+            "internal error: the request handler panicked",
+        ))
+    })
+}
+
+/// Answers `request`; a pending one can be cancelled through `inflight`.
+///
+/// # Errors
+///
+/// The client has too many open requests, or this id is in use.
+pub(crate) fn answer(
+    server: &Server,
+    inflight: &Arc<Inflight>,
+    request: &Request<'_>,
+    params: &Params<'_>,
+    context: Context,
+) -> Result<CancellableAnswer, ErrorObject> {
+    // The check comes before the request is recorded or counts against the rate limit.
+    if CALL_METHODS.contains(&&*request.method) {
+        inflight.check(&request.id)?;
+    }
+    match dispatch(server, request, params, context) {
+        Handled::Now(result) => Ok(CancellableAnswer::Now(result)),
+        Handled::Later(result) => answer_later(inflight, &request.id, result),
+    }
+}
+
+/// Lets `result` answer the request `id` when it is ready, which may be at once.
+///
+/// # Errors
+///
+/// See [`answer`].
+pub(crate) fn answer_later(
+    inflight: &Arc<Inflight>,
+    id: &RequestId,
+    mut result: Later,
+) -> Result<CancellableAnswer, ErrorObject> {
+    let open = inflight.begin(id)?;
+    let over = if open.is_cancelled() {
+        None
+    } else {
+        begin(&mut result)
+    };
+    Ok(match over {
+        Some(result) => CancellableAnswer::Now(result),
+        None => CancellableAnswer::Later(Box::pin(open.unless_cancelled(result))),
+    })
+}
+
+/// Polls the result once, here: a script starts while the runtime is still waking up, and a
+/// refusal costs no task.
+pub(crate) fn begin(result: &mut Later) -> Option<MethodResult> {
+    result.now_or_never()
+}
+
+/// Encodes a result or an error as a response.
+pub(crate) fn encode(id: &RequestId, result: MethodResult) -> Bytes {
+    match result {
+        Ok(result) => {
+            let response = jsonrpc::response_raw(id, &result);
+            memory_budget::inherit_guards([result], response)
+        }
+        Err(error) => jsonrpc::error_response(Some(id), &error).into(),
+    }
+}
+
+fn run_handler(
+    server: &Server,
+    request: &Request<'_>,
+    params: &Params<'_>,
+    context: Context,
+) -> Result<Handled, ErrorObject> {
+    let now = |result: MethodResult| Ok(Handled::Now(result));
+    match (context.version.wire(), &*request.method) {
+        (Wire::Stateless, "server/discover") => Ok(lifecycle::discover(server.clone(), context)),
+        (Wire::Stateless, "subscriptions/listen") => {
+            subscriptions::listen(server, &request.id, params, context)
+        }
+        (Wire::Stateless, "tasks/get") => tasks::get(server, params, context),
+        (Wire::Stateless, "tasks/update") => tasks::update(server, params, context),
+        (Wire::Stateless, "tasks/cancel") => tasks::cancel(server, params, context),
+        // Outside a batch `initialize` opens a session, and never comes here.
+        (Wire::Stateful, "initialize") => Err(ErrorObject::invalid_request(
+            "`initialize` must not be part of a batch",
+        )),
+        (Wire::Stateful, "ping") => now(Ok(lifecycle::empty())),
+        (Wire::Stateful, "logging/setLevel") => now(lifecycle::set_level(params, &context)),
+        (Wire::Stateful, "resources/subscribe") => now(subscriptions::subscribe(params, &context)),
+        (Wire::Stateful, "resources/unsubscribe") => {
+            now(subscriptions::unsubscribe(params, &context))
+        }
+        (_, "tools/list") => now(list(server, params, &context, Catalog::tools_page)),
+        (_, "tools/call") => tools::call(server, params, context),
+        (_, "prompts/list") => now(list(server, params, &context, Catalog::prompts_page)),
+        (_, "prompts/get") => prompts::get(server, params, context),
+        (_, "resources/list") => now(list(server, params, &context, Catalog::resources_page)),
+        (_, "resources/templates/list") => {
+            now(list(server, params, &context, Catalog::templates_page))
+        }
+        (_, "resources/read") => resources::read(server, params, context),
+        (_, "completion/complete") => now(completion::complete(server, params, &context)),
+        (_, method) => Err(ErrorObject::method_not_found(method)),
+    }
+}
+
+/// Returns whether the method needs the scanned catalog. Built-in items are known at once; the
+/// others wait for the first scan of the roots.
+fn needs_catalog(method: &str) -> bool {
+    ["tools/", "prompts/", "resources/", "completion/"]
+        .iter()
+        .any(|prefix| method.starts_with(prefix))
+}
+
+fn wait_for_catalog(server: Server, request: &Request<'_>, context: Context) -> Handled {
+    let id = request.id.clone();
+    let method = request.method.clone().into_owned();
+    let params = request.params.map(RawValue::to_owned);
+    Handled::later(async move {
+        server.catalog_ready().await;
+        // The request outlives its bytes here, so it is rebuilt from owned parts.
+        let request = Request::new(id, method, params.as_deref());
+        let params = Params::read(request.params)?;
+        match answer_recorded(&server, &request, &params, context) {
+            Handled::Now(result) => result,
+            Handled::Later(result) => result.await,
+        }
+    })
+}

@@ -1,0 +1,25 @@
+//! Handler of the four lists, which are paginated.
+
+use mcpd_protocol::{PaginatedRequestParams, Params};
+
+use crate::catalog::{Catalog, PageRequest};
+use crate::methods::dispatch::MethodResult;
+use crate::request::context::Context;
+use crate::server::Server;
+
+/// Returns one page, with names as the transport spells them.
+pub(crate) fn list(
+    server: &Server,
+    params: &Params<'_>,
+    context: &Context,
+    page: fn(&Catalog, PageRequest<'_>) -> MethodResult,
+) -> MethodResult {
+    let params: PaginatedRequestParams = params.parse()?;
+    let wanted = PageRequest {
+        cursor: params.cursor.as_deref(),
+        version: context.version,
+        names: context.names,
+        stamp: &context.stamp,
+    };
+    page(&server.catalog_for(&context.principal), wanted)
+}

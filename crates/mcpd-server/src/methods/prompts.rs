@@ -1,0 +1,65 @@
+//! Handler of `prompts/get`: runs the script behind a prompt, or asks its source.
+
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{GetPromptRequestParams, Params};
+
+use crate::execution::call::{self, ScriptCall};
+use crate::execution::input_rounds::Resumption;
+use crate::execution::output;
+use crate::methods::dispatch::Handled;
+use crate::request::context::Context;
+use crate::server::Server;
+use crate::tools::source::{self, EntryBody};
+use crate::tools::tool::raw;
+
+/// Runs the script behind a prompt, or asks its source. "Servers SHOULD validate prompt arguments
+/// before processing": faulty arguments are an error, for a person is there to read it.
+pub(crate) fn get(
+    server: &Server,
+    params: &Params<'_>,
+    context: Context,
+) -> Result<Handled, ErrorObject> {
+    let params: GetPromptRequestParams = context.parse(params)?;
+    let catalog = server.catalog_for(&context.principal);
+    let prompt = catalog.prompt(&params.name).ok_or_else(|| {
+        let whole = server.catalog();
+        let there = whole.prompt(&params.name);
+        if let Some(prompt) = there {
+            context.record.set_tool(prompt.path(), prompt.body().spec());
+        }
+        let unknown = ErrorObject::invalid_params(format!(
+            "unknown prompt `{}`; see prompts/list",
+            params.name
+        ));
+        context.refuse(there.map(|prompt| prompt.path()), "unknown-prompt", unknown)
+    })?;
+    context.record.set_tool(prompt.path(), prompt.body().spec());
+    let arguments = call::text_arguments(params.arguments.unwrap_or_default());
+    let given = raw(&arguments);
+    let body = prompt.body();
+    context
+        .judge(prompt.path(), Some(&given), body.spec(), || body.defaults())
+        .map_err(ErrorObject::invalid_params)?;
+    let script = match body {
+        EntryBody::Script(script) => script,
+        EntryBody::Remote(remote) => {
+            let result = remote.send_request(server, &context, "prompt", arguments);
+            return Ok(Handled::later(async move {
+                context.encode_content(result.await.map_err(source::convert_error)?)
+            }));
+        }
+    };
+    let named = ("prompts/get", prompt.path().as_str());
+    let call = ScriptCall::new(server, script, named, Some(&given), &context)
+        .map_err(|refusal| refusal.into_error(context.version.wire()))?;
+    let resumption = Resumption {
+        responses: params.input_responses,
+        state: params.request_state,
+    };
+    Ok(Handled::later(async move {
+        context.encode_content(
+            call.run_to_result(resumption, output::prompt_result)
+                .await?,
+        )
+    }))
+}

@@ -1,0 +1,292 @@
+//! Handler of `resources/read`: the state of a script, the output of a script or of an earlier run,
+//! a file, a built-in resource, or one of a source.
+
+use std::io;
+use std::sync::Arc;
+
+use mcpd_protocol::Wire;
+use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
+use mcpd_protocol::{Interactive, Params, ReadResourceRequestParams, ReadResourceResult};
+use mcpd_scriptspec::{ScriptPath, ScriptSpec};
+use serde_json::value::RawValue;
+
+use crate::catalog::{Catalog, ContentSource, ReadError, StaticFile};
+use crate::execution::archive::ArchivedOutput;
+use crate::execution::call::{self, ScriptCall};
+use crate::execution::input_rounds::Resumption;
+use crate::execution::output::{self, Exit};
+use crate::execution::run::{Job, execute};
+use crate::limits::admission;
+use crate::limits::memory_budget;
+use crate::methods::dispatch::Handled;
+use crate::policy::access::Defaults;
+use crate::request::context::Context;
+use crate::server::Server;
+use crate::tools::native::NativeResource;
+use crate::tools::source::{self, EntryBody, RemoteResource};
+use crate::tools::tool::{Script, raw};
+
+/// Maximum size of a state, in bytes: a truncated state would be a different one.
+const MAX_STATE_BYTES: usize = 16 << 20;
+
+/// Reads a resource, listed or made from a template.
+pub(crate) fn read(
+    server: &Server,
+    params: &Params<'_>,
+    context: Context,
+) -> Result<Handled, ErrorObject> {
+    let params: ReadResourceRequestParams = context.parse(params)?;
+    if let Some(output) = server.archive().find(
+        &params.uri,
+        &context.principal,
+        context.introduced_session(),
+    ) {
+        return Ok(read_output(server, output, params.uri, context));
+    }
+    let catalog = server.catalog_for(&context.principal);
+    if let Some(resource) = catalog.resource(&params.uri) {
+        return match resource.source() {
+            ContentSource::State(script) => Ok(read_state(server, script, params.uri, context)),
+            ContentSource::Script(script) => run(server, script, None, params, context),
+            ContentSource::File(file) => {
+                let mime_type = resource.definition().mime_type.clone();
+                let file = Arc::clone(file);
+                Ok(read_file(server, file, mime_type, params.uri, context))
+            }
+            ContentSource::Native(path, native) => {
+                Ok(read_native(server, (path, native), params.uri, context))
+            }
+            ContentSource::Remote(remote) => Ok(read_remote(server, remote, params.uri, context)),
+        };
+    }
+    let Some((template, values)) = catalog.template_of(&params.uri) else {
+        let wire = context.version.wire();
+        let unknown = ErrorObject::resource_not_found(&params.uri, wire);
+        let whole = server.catalog();
+        return Err(match producer_of(&whole, &params.uri) {
+            Some((path, spec)) => {
+                context.record.set_tool(path, spec);
+                if whole.resource(&params.uri).is_none() {
+                    context.record.mark_uri_as_made();
+                }
+                context.refuse(Some(path), "denied", unknown)
+            }
+            // Static resources run nothing, so they are not recorded.
+            None => match whole.resource(&params.uri) {
+                Some(there) => context.refuse(Some(there.path()), "denied", unknown),
+                None => unknown,
+            },
+        });
+    };
+    context.record.mark_uri_as_made();
+    let arguments = raw(&call::text_arguments(values));
+    match template.body() {
+        EntryBody::Script(script) => run(server, script, Some(&arguments), params, context),
+        EntryBody::Remote(remote) => {
+            context.record.set_tool(remote.path(), None);
+            context
+                .judge(remote.path(), Some(&arguments), None, Defaults::new)
+                .map_err(ErrorObject::invalid_params)?;
+            Ok(read_remote(server, remote, params.uri, context))
+        }
+    }
+}
+
+/// Returns the producer of the resource at `uri`, unless it is static: a script with its spec, or
+/// a source.
+fn producer_of<'a>(
+    catalog: &'a Catalog,
+    uri: &str,
+) -> Option<(&'a ScriptPath, Option<&'a Arc<ScriptSpec>>)> {
+    match catalog.resource(uri).map(|resource| resource.source()) {
+        Some(ContentSource::State(script) | ContentSource::Script(script)) => {
+            Some((&script.path, Some(&script.spec)))
+        }
+        Some(ContentSource::Remote(remote)) => Some((remote.path(), None)),
+        Some(ContentSource::File(_) | ContentSource::Native(..)) => None,
+        None => {
+            let body = catalog.template_of(uri)?.0.body();
+            Some((body.path(), body.spec()))
+        }
+    }
+}
+
+/// Runs the script behind a resource. Invalid variables are reported in full: the resource could
+/// exist, and the caller can correct the URI.
+fn run(
+    server: &Server,
+    script: &Arc<Script>,
+    arguments: Option<&RawValue>,
+    params: ReadResourceRequestParams,
+    context: Context,
+) -> Result<Handled, ErrorObject> {
+    context.record.set_tool(&script.path, Some(&script.spec));
+    context
+        .judge(&script.path, arguments, Some(&script.spec), || {
+            script.defaults()
+        })
+        .map_err(ErrorObject::invalid_params)?;
+    let uri = params.uri;
+    let wire = context.version.wire();
+    let call = ScriptCall::new(
+        server,
+        script,
+        ("resources/read", &uri),
+        arguments,
+        &context,
+    )
+    .map_err(|refusal| refusal.into_error(wire))?;
+    let resumption = Resumption {
+        responses: params.input_responses,
+        state: params.request_state,
+    };
+    Ok(Handled::later(async move {
+        let was_asked = resumption.responses.is_some() || resumption.state.is_some();
+        let interpret =
+            |script, outcome| output::resource_result(script, uri.clone(), outcome, wire);
+        let mut result = call.run_to_result(resumption, interpret).await?;
+        if let Interactive::Complete(result) = &mut result
+            && was_asked
+        {
+            // A cache knows the URI, not the answers: a result made from answers must not be
+            // cached.
+            (result.ttl_ms, result.cache_scope) = (None, None);
+        }
+        context.encode_content(result)
+    }))
+}
+
+/// Asks a script for its state.
+fn read_state(server: &Server, script: &Arc<Script>, uri: String, context: Context) -> Handled {
+    context.record.set_tool(&script.path, Some(&script.spec));
+    let (server, script) = (server.clone(), Arc::clone(script));
+    Handled::later(async move {
+        let text = ask_state(&server, &script, &context).await?;
+        let contents = output::contents(&uri, None, text.as_bytes());
+        context.encode_content(ReadResourceResult::new(vec![contents]))
+    })
+}
+
+async fn ask_state(
+    server: &Server,
+    script: &Script,
+    context: &Context,
+) -> Result<String, ErrorObject> {
+    let mut limits = script.policy.limits().clone();
+    limits.capture_head = limits.capture_head.max(MAX_STATE_BYTES);
+    let command = script.state_command().limits(limits);
+    let ended = execute((server, context), Job::of(script), command, |_| {}).await;
+    context.record.add_run(&ended, Exit::of);
+    let outcome = ended.map_err(|error| script.log_not_run(&error))?;
+    if !outcome.success() {
+        let exit = Exit::of(&outcome);
+        let how = exit.with_last_words(&outcome);
+        tracing::warn!(script = %script.path, "`--state` failed with {how}");
+        let reason = output::describe_failure_alone("`--state`", &outcome, &exit);
+        return Err(state_error(script, &reason));
+    }
+    let whole = outcome
+        .stdout
+        .terminal_view()
+        .whole()
+        .ok_or_else(|| state_error(script, "too large"))?;
+    Ok(String::from_utf8_lossy(&whole).into_owned())
+}
+
+/// Returns the error for a state that cannot be read.
+fn state_error(script: &Script, reason: &str) -> ErrorObject {
+    ErrorObject::internal_error(format!(
+        "failed to read the state of `{}`: {reason}",
+        script.path
+    ))
+}
+
+/// Reads an archived output of a script.
+fn read_output(server: &Server, output: ArchivedOutput, uri: String, context: Context) -> Handled {
+    let server = server.clone();
+    Handled::later(async move {
+        let reservation =
+            admission::reserve_memory(&server, &context.principal, output.size()).await?;
+        let (size, omitted) = (output.size(), output.omitted_bytes());
+        let bytes = tokio::task::spawn_blocking(move || output.read())
+            .await
+            .map_err(io::Error::other)
+            .flatten()
+            .map_err(|error| {
+                tracing::error!(%uri, "failed to read an output: {error}");
+                ErrorObject::internal_error("the output could not be read")
+            })?;
+        let mut result = ReadResourceResult::new(vec![output::media_contents(&uri, None, bytes)]);
+        output::note_totals(&mut result.meta, size + omitted, omitted);
+        let result = context.encode_content(result)?;
+        Ok(memory_budget::attach_guard(result, reservation))
+    })
+}
+
+/// Reads a file on a thread that may block.
+fn read_file(
+    server: &Server,
+    file: Arc<StaticFile>,
+    mime_type: Option<String>,
+    uri: String,
+    context: Context,
+) -> Handled {
+    let server = server.clone();
+    Handled::later(async move {
+        let reservation =
+            admission::reserve_memory(&server, &context.principal, file.size()).await?;
+        let opened = Arc::clone(&file);
+        let bytes = tokio::task::spawn_blocking(move || opened.read())
+            .await
+            .map_err(|_| ErrorObject::internal_error("the file could not be read"))?
+            .map_err(|error| {
+                tracing::warn!(%file, "failed to read a file: {error}");
+                read_error(&error, &uri, context.version.wire())
+            })?;
+        let contents = output::media_contents(&uri, mime_type.as_deref(), bytes);
+        let result = context.encode_content(ReadResourceResult::new(vec![contents]))?;
+        Ok(memory_budget::attach_guard(result, reservation))
+    })
+}
+
+/// Calls the embedding program.
+fn read_native(
+    server: &Server,
+    (path, native): (&ScriptPath, &NativeResource),
+    uri: String,
+    context: Context,
+) -> Handled {
+    let result = native.read(server, &context, path, uri);
+    Handled::later(async move {
+        let contents = result.await?;
+        context.encode_content(ReadResourceResult::new(vec![contents]))
+    })
+}
+
+/// Asks the source.
+fn read_remote(server: &Server, remote: &RemoteResource, uri: String, context: Context) -> Handled {
+    context.record.set_tool(remote.path(), None);
+    let result = remote.send_request(server, &context, "resource", uri.clone());
+    Handled::later(async move {
+        let result = result.await.map_err(|error| match error.code {
+            // The code for a missing resource depends on the caller's wire.
+            ErrorCode::RESOURCE_NOT_FOUND => {
+                ErrorObject::resource_not_found(&uri, context.version.wire())
+            }
+            _ => source::convert_error(error),
+        });
+        context.encode_content(result?)
+    })
+}
+
+/// Returns the error for a file that was not read. One that is gone or replaced is reported as
+/// not found.
+fn read_error(error: &ReadError, uri: &str, wire: Wire) -> ErrorObject {
+    match error {
+        ReadError::NotThere(_) => ErrorObject::resource_not_found(uri, wire),
+        ReadError::TooLarge => {
+            ErrorObject::internal_error(format!("failed to read the file: {error}"))
+        }
+        ReadError::Io(_) => ErrorObject::internal_error("the file could not be read"),
+    }
+}

@@ -1,0 +1,134 @@
+//! Handler of `tools/call`: finds the tool, and calls it or creates a task.
+
+use std::sync::Arc;
+
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{CallToolRequestParams, CallToolResult, Params, Wire};
+use mcpd_scriptspec::{Severity, TaskSupport};
+use serde_json::value::RawValue;
+
+use crate::catalog::Catalog;
+use crate::execution::input_rounds::Resumption;
+use crate::methods::dispatch::Handled;
+use crate::policy::principal::Principal;
+use crate::request::context::Context;
+use crate::server::Server;
+use crate::tools::background_tools::{self, UnknownStartedTool};
+use crate::tools::tasks;
+use crate::tools::tool::Tool;
+
+/// Calls a tool. Every failure in the tool, including faulty arguments, is a result; only a call
+/// that names no tool is an error. "Errors that originate from the tool SHOULD be reported inside
+/// the result object" -- 2026-07-28/server/tools#error-handling
+pub(crate) fn call(
+    server: &Server,
+    params: &Params<'_>,
+    context: Context,
+) -> Result<Handled, ErrorObject> {
+    let mut params: CallToolRequestParams = context.parse(params)?;
+    let catalog = server.catalog_for(&context.principal);
+    let tool = catalog.tool(&params.name).ok_or_else(|| {
+        let whole = server.catalog();
+        let there = whole.tool(&params.name);
+        if let Some(tool) = there {
+            note(tool, params.arguments.as_deref(), &whole, &context);
+        }
+        let unknown = ErrorObject::invalid_params(
+            fault_for(&context, &whole, &params.name)
+                .unwrap_or_else(|| format!("unknown tool `{}`; see tools/list", params.name)),
+        );
+        context.refuse(there.map(|tool| tool.path()), "unknown-tool", unknown)
+    })?;
+    let arguments = params.arguments.as_deref();
+    if let Some(restored) = arguments.and_then(|arguments| tool.restore_names(arguments)) {
+        params.arguments = Some(restored);
+    }
+    note(
+        tool,
+        params.arguments.as_deref(),
+        &server.catalog(),
+        &context,
+    );
+    if let Some(headers) = &context.parameters {
+        tool.check_headers(headers, params.arguments.as_deref())?;
+    }
+    let resumption = Resumption {
+        responses: params.input_responses,
+        state: params.request_state,
+    };
+    let support = tool.task_support();
+    let knows_tasks = support != TaskSupport::Never && tasks::is_supported_by(&context);
+    let run = match server.tasks() {
+        Some(_) if support == TaskSupport::Required && !knows_tasks => {
+            return needs_tasks(&context);
+        }
+        Some(tasks) if knows_tasks => {
+            let call = tasks::TaskCall {
+                tool: Arc::clone(tool),
+                arguments: params.arguments,
+                context: context.clone(),
+            };
+            let tasks = Arc::clone(tasks);
+            Box::pin(tasks.call(server.clone(), call, resumption, support))
+        }
+        _ => {
+            let arguments = params.arguments.as_deref();
+            tool.call(server, arguments, resumption, &context)
+                .into_run()
+        }
+    };
+    Ok(Handled::later(async move {
+        let result = run.await?;
+        context.record.set_result(&result);
+        context.encode_content(result)
+    }))
+}
+
+/// Describes a tool that exists but is faulty to a caller on this machine, so that a model does
+/// not take it for deleted. Remote callers learn nothing about the files of this machine.
+fn fault_for(context: &Context, catalog: &Catalog, name: &str) -> Option<String> {
+    if context.principal != Principal::local() {
+        return None;
+    }
+    let script = catalog.faulty_script(name)?;
+    let access = context.principal.access();
+    if access.is_some_and(|access| !access.allows(&script.path)) {
+        return None;
+    }
+    let mut faults = script.diagnostics.iter();
+    let fault = faults.find(|fault| fault.severity == Severity::Error)?;
+    Some(format!(
+        "the tool `{}` is not served because it is faulty: {}; the operator can get details with `mcpd check {}`",
+        script.path,
+        fault.message,
+        script.file.display()
+    ))
+}
+
+/// Records the called tool, and the spec of its arguments.
+fn note(tool: &Tool, arguments: Option<&RawValue>, catalog: &Catalog, context: &Context) {
+    match background_tools::secret_spec(tool, arguments, catalog) {
+        Ok(described) => context.record.set_tool(tool.path(), described),
+        Err(UnknownStartedTool) => context.record.set_tool_for_unknown(tool.path()),
+    }
+}
+
+/// Refuses a tool that runs as a task only. "If a server is unable to service a request to a
+/// client that does not declare this extension capability without returning `CreateTaskResult`,
+/// the server MUST return an error with the code `-32021`" -- SEP-2663
+fn needs_tasks(context: &Context) -> Result<Handled, ErrorObject> {
+    match context.version.wire() {
+        Wire::Stateless => Err(ErrorObject::missing_required_client_capability(
+            &tasks::capability(),
+        )),
+        // That wire has no such error; the model can at least try another way.
+        Wire::Stateful => {
+            let result = CallToolResult::error(
+                "This tool runs only as a task, and this client does not support tasks. If there is a tool `runs_start`, use that to start it.",
+            );
+            let result = result.into();
+            context.record.set_result(&result);
+            Ok(Handled::Now(context.encode(result)))
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! Redacted parameters of a request for its record: as detailed as configured, without secrets.
+
+use std::borrow::Cow;
+
+use indexmap::IndexMap;
+use mcpd_protocol::Params;
+use mcpd_scriptspec::ScriptSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use sha2::{Digest as _, Sha256};
+
+use super::Arguments;
+use crate::policy::Redactor;
+use crate::support::random_id;
+
+/// Size above which a value is recorded as its length and hash, in bytes.
+const MAX_VALUE: usize = 1024;
+/// Size above which all arguments together are recorded as length and hash, in bytes.
+const MAX_ARGUMENTS: usize = 16 * 1024;
+/// Replacement for a secret.
+const REDACTED: &str = "[redacted]";
+
+/// Rules for recording parameters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recorder<'a> {
+    pub(super) arguments: Arguments,
+    /// Finds the secrets that mcpd has been given.
+    pub(super) redactor: Option<&'a Redactor>,
+}
+
+/// Members worth recording in the parameters of the three methods.
+#[derive(Default, Deserialize)]
+struct ParamsToRecord<'a> {
+    name: Option<String>,
+    uri: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct RecordedParams {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Recorded>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<Recorded>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<Recorded>,
+}
+
+/// A value, or its replacement in the record.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Recorded {
+    Text(String),
+    Json(Box<RawValue>),
+    Digest { bytes: usize, sha256: String },
+    Names(Vec<String>),
+    Values(IndexMap<String, Self>),
+}
+
+impl Recorded {
+    fn digest(text: &str) -> Self {
+        Self::Digest {
+            bytes: text.len(),
+            sha256: random_id::hex(&Sha256::digest(text)),
+        }
+    }
+
+    fn text(text: String) -> Self {
+        if text.len() > MAX_VALUE {
+            Self::digest(&text)
+        } else {
+            Self::Text(text)
+        }
+    }
+
+    fn json(value: Box<RawValue>) -> Self {
+        match serde_json::from_str(value.get()) {
+            Ok(text) => Self::text(text),
+            Err(_) if value.get().len() > MAX_VALUE || !is_readable(value.get()) => {
+                Self::digest(value.get())
+            }
+            Err(_) => Self::Json(value),
+        }
+    }
+
+    /// Replaces the value by its digest, however short it is.
+    fn into_digest(self) -> Self {
+        match self {
+            Self::Text(text) => Self::digest(&text),
+            Self::Json(value) => Self::digest(value.get()),
+            other => other,
+        }
+    }
+}
+
+impl Recorder<'_> {
+    /// Restricts the recorder for parameters of an unknown tool, whose secrets are unknown too.
+    pub(super) fn for_unknown_tool(mut self) -> Self {
+        if self.arguments != Arguments::None {
+            self.arguments = Arguments::Names;
+        }
+        self
+    }
+
+    /// Returns the recorded parameters of a request. `spec` declares the secrets of the script;
+    /// `is_made` is true if the URI was made from arguments.
+    pub(super) fn params(
+        self,
+        params: &Params<'_>,
+        spec: Option<&ScriptSpec>,
+        is_uri_made: bool,
+    ) -> Box<RawValue> {
+        let given: ParamsToRecord<'_> = params.parse().unwrap_or_default();
+        let recorded = RecordedParams {
+            name: given
+                .name
+                .map(|name| Recorded::text(self.redact_text(&name))),
+            uri: given.uri.and_then(|uri| self.uri(&uri, spec, is_uri_made)),
+            arguments: given.arguments.and_then(|all| self.arguments(all, spec)),
+        };
+        to_raw_value(&recorded).expect("its keys are strings")
+    }
+
+    /// Redacts and shortens a message about a request, which may repeat any of its arguments.
+    pub(super) fn message(self, message: &str) -> String {
+        let mut message = self.redact_text(message);
+        let end = message.floor_char_boundary(MAX_VALUE);
+        if end < message.len() {
+            message.truncate(end);
+            message.push('…');
+        }
+        message
+    }
+
+    /// Records a URI; one that contains arguments is treated like an argument.
+    fn uri(self, uri: &str, spec: Option<&ScriptSpec>, is_uri_made: bool) -> Option<Recorded> {
+        let recorded = Recorded::text(self.redact_text(uri));
+        if !is_uri_made {
+            return Some(recorded);
+        }
+        match self.arguments {
+            Arguments::None | Arguments::Names => None,
+            _ if spec.is_some_and(has_secrets) => Some(Recorded::Text(REDACTED.to_owned())),
+            Arguments::Hash => Some(recorded.into_digest()),
+            Arguments::Full => Some(recorded),
+        }
+    }
+
+    fn arguments(self, arguments: &RawValue, spec: Option<&ScriptSpec>) -> Option<Recorded> {
+        if self.arguments == Arguments::None {
+            return None;
+        }
+        let json = self.redact_json(arguments.get());
+        let recorded = match serde_json::from_str::<IndexMap<String, Box<RawValue>>>(&json) {
+            Err(_) => Recorded::digest(&json),
+            Ok(values) if self.arguments == Arguments::Names => {
+                Recorded::Names(values.into_keys().collect())
+            }
+            Ok(values) => Recorded::Values(
+                values
+                    .into_iter()
+                    .map(|(name, value)| {
+                        let value = self.value(&name, value, spec);
+                        (name, value)
+                    })
+                    .collect(),
+            ),
+        };
+        let recorded = to_raw_value(&recorded).expect("its keys are strings");
+        Some(if recorded.get().len() > MAX_ARGUMENTS {
+            Recorded::digest(&json)
+        } else {
+            Recorded::Json(recorded)
+        })
+    }
+
+    fn value(self, name: &str, value: Box<RawValue>, spec: Option<&ScriptSpec>) -> Recorded {
+        if spec.is_some_and(|spec| is_secret(name, spec)) {
+            return Recorded::Text(REDACTED.to_owned());
+        }
+        let recorded = Recorded::json(value);
+        match self.arguments {
+            Arguments::Hash => recorded.into_digest(),
+            _ => recorded,
+        }
+    }
+
+    fn redact_text(self, text: &str) -> String {
+        let redacted = self
+            .redactor
+            .map(|redactor| redactor.redact_piece(text.as_bytes(), false, false));
+        redacted.map_or_else(
+            || text.to_owned(),
+            |text| String::from_utf8_lossy(&text).into_owned(),
+        )
+    }
+
+    fn redact_json(self, json: &str) -> Cow<'_, str> {
+        let redacted = self
+            .redactor
+            .map(|redactor| redactor.redact_json_text(json.as_bytes()));
+        match redacted {
+            Some(Cow::Owned(json)) => String::from_utf8_lossy(&json).into_owned().into(),
+            _ => json.into(),
+        }
+    }
+}
+
+/// Returns whether readers of the log can parse a value, which is three levels deep there. Half a
+/// surrogate pair or endless depth would hide the whole record from `mcpd audit grep`.
+fn is_readable(value: &str) -> bool {
+    serde_json::from_str::<Value>(&format!("[[[{value}]]]")).is_ok()
+}
+
+/// Returns whether the argument `name` is a secret. In a script that declares secrets, an
+/// undeclared argument may be one of them under a misspelt name.
+pub(crate) fn is_secret(name: &str, spec: &ScriptSpec) -> bool {
+    match spec.options.iter().find(|option| option.name == name) {
+        Some(option) => option.secret,
+        None => has_secrets(spec),
+    }
+}
+
+/// Returns whether any argument of the script is a secret.
+pub(crate) fn has_secrets(spec: &ScriptSpec) -> bool {
+    spec.options.iter().any(|option| option.secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpd_scriptspec::{HelpOutput, parse};
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(metadata: &Value, options: &Value) -> ScriptSpec {
+        let parsed = parse(HelpOutput {
+            stdout: metadata.to_string().as_bytes(),
+            stderr: options.to_string().as_bytes(),
+        });
+        parsed.spec.unwrap()
+    }
+
+    fn tool() -> ScriptSpec {
+        spec(
+            &json!({"description": "Logs in."}),
+            &json!({
+                "user": {"description": "Who.", "value_type": "string", "required": true},
+                "password": {"description": "How.", "value_type": "string", "required": true, "secret": true},
+            }),
+        )
+    }
+
+    fn encode(how: Arguments, params: &Value, spec: Option<&ScriptSpec>) -> String {
+        encode_with(how, params, spec, false)
+    }
+
+    fn encode_with(
+        how: Arguments,
+        params: &Value,
+        spec: Option<&ScriptSpec>,
+        is_uri_made: bool,
+    ) -> String {
+        let redactor = Redactor::new([("API_KEY", "0123456789")].into_iter()).unwrap();
+        let recorder = Recorder {
+            arguments: how,
+            redactor: Some(&redactor),
+        };
+        let params = to_raw_value(params).unwrap();
+        recorder
+            .params(
+                &Params::read(Some(&params)).unwrap_or_default(),
+                spec,
+                is_uri_made,
+            )
+            .get()
+            .to_owned()
+    }
+
+    #[track_caller]
+    fn check(how: Arguments, expected: &str) {
+        let params = json!({
+            "name": "login",
+            "arguments": {"user": "ada", "password": "pa55", "pasword": "x"},
+            "_meta": {"progressToken": 1},
+            "requestState": "state",
+        });
+        assert_eq!(encode(how, &params, Some(&tool())), expected);
+    }
+
+    #[test]
+    fn arguments_are_recorded_as_configured() {
+        check(Arguments::None, r#"{"name":"login"}"#);
+        check(
+            Arguments::Names,
+            r#"{"name":"login","arguments":["user","password","pasword"]}"#,
+        );
+        check(
+            Arguments::Hash,
+            r#"{"name":"login","arguments":{"user":{"bytes":3,"sha256":"fdee430d40bd57deeac186cd9790033d0f06f909a8806e7ce6e717ab7c7d5029"},"password":"[redacted]","pasword":"[redacted]"}}"#,
+        );
+        check(
+            Arguments::Full,
+            r#"{"name":"login","arguments":{"user":"ada","password":"[redacted]","pasword":"[redacted]"}}"#,
+        );
+    }
+
+    /// Returns the record of parameters given as text.
+    fn encode_text(params: &str) -> String {
+        let recorder = Recorder {
+            arguments: Arguments::Full,
+            redactor: None,
+        };
+        let params = RawValue::from_string(params.to_owned()).unwrap();
+        let params = Params::read(Some(&params)).unwrap();
+        recorder.params(&params, None, false).get().to_owned()
+    }
+
+    #[test]
+    fn recorded_values_keep_their_bytes() {
+        let params = r#"{"arguments": {"b": 1.50, "a": 12345678901234567890123, "c": [ 1, {} ]}, "name": "x"}"#;
+        assert_eq!(
+            encode_text(params),
+            r#"{"name":"x","arguments":{"b":1.50,"a":12345678901234567890123,"c":[ 1, {} ]}}"#
+        );
+    }
+
+    #[test]
+    fn unreadable_values_are_recorded_as_digests() {
+        let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        for value in [
+            r#"["\ud800"]"#,
+            "1e999",
+            &nested(124),
+            &nested(125),
+            &nested(300),
+        ] {
+            let recorded = encode_text(&format!(r#"{{"arguments":{{"a":{value}}}}}"#));
+            let record = format!(r#"{{"params":{recorded}}}"#);
+            let read = serde_json::from_str::<Value>(&record);
+            assert!(read.is_ok(), "{record}");
+        }
+        let depth = nested(124);
+        let recorded = encode_text(&format!(r#"{{"arguments":{{"a":{depth}}}}}"#));
+        assert!(recorded.contains(&depth));
+    }
+
+    #[test]
+    fn known_secret_is_redacted_everywhere() {
+        let params = json!({"name": "a0123456789", "arguments": {"b": ["0123456789"], "0123456789": "\u{30}123456789"}});
+        assert_eq!(
+            encode(Arguments::Full, &params, None),
+            r#"{"name":"a[redacted API_KEY]","arguments":{"b":["[redacted API_KEY]"],"[redacted API_KEY]":"[redacted API_KEY]"}}"#
+        );
+    }
+
+    #[test]
+    fn long_values_are_recorded_as_length_and_hash() {
+        let params =
+            json!({"name": "x", "arguments": {"a": "x".repeat(1024), "b": "x".repeat(1025)}});
+        let recorded_params = encode(Arguments::Full, &params, None);
+        let expected = format!(
+            r#""b":{{"bytes":1025,"sha256":"{}"}}"#,
+            random_id::hex(&Sha256::digest("x".repeat(1025)))
+        );
+        assert!(recorded_params.contains(&expected), "{recorded_params}");
+        assert!(recorded_params.contains(&"x".repeat(1024)));
+
+        let many: Value = (0..2000)
+            .map(|n| (format!("option{n}"), json!(n)))
+            .collect();
+        for how in [Arguments::Names, Arguments::Hash, Arguments::Full] {
+            let recorded = encode(how, &json!({"name": "x", "arguments": many}), None);
+            assert!(recorded.contains(r#""arguments":{"bytes":"#), "{how:?}");
+        }
+        let name = encode(Arguments::None, &json!({"name": "x".repeat(9999)}), None);
+        assert!(name.starts_with(r#"{"name":{"bytes":9999,"#), "{name}");
+    }
+
+    #[track_caller]
+    fn check_uri(how: Arguments, secret: bool, expected: &str) {
+        let template = spec(
+            &json!({"description": "A page.", "kind": "resource", "uri_template": "wiki://{page}"}),
+            &json!({"page": {"description": "Which.", "value_type": "string", "required": true, "secret": secret}}),
+        );
+        let params = json!({"uri": "wiki://start"});
+        let of_script = encode_with(how, &params, Some(&template), true);
+        assert_eq!(of_script, expected);
+        if !secret {
+            // Nothing more is known of a URI that comes from another server.
+            assert_eq!(encode_with(how, &params, None, true), expected);
+        }
+    }
+
+    #[test]
+    fn uri_made_from_arguments_is_treated_as_an_argument() {
+        check_uri(Arguments::None, false, "{}");
+        check_uri(Arguments::Names, false, "{}");
+        check_uri(Arguments::Full, false, r#"{"uri":"wiki://start"}"#);
+        check_uri(Arguments::Full, true, r#"{"uri":"[redacted]"}"#);
+        check_uri(Arguments::Hash, true, r#"{"uri":"[redacted]"}"#);
+        let fixed = encode(Arguments::None, &json!({"uri": "wiki://start"}), None);
+        assert_eq!(fixed, r#"{"uri":"wiki://start"}"#);
+    }
+
+    #[test]
+    fn malformed_parameters_are_recorded_as_empty() {
+        for params in [json!([1]), json!({"name": 1}), json!("x")] {
+            assert_eq!(encode(Arguments::Full, &params, None), "{}");
+        }
+        let odd = encode(
+            Arguments::Full,
+            &json!({"name": "x", "arguments": [1]}),
+            None,
+        );
+        assert!(odd.contains(r#""arguments":{"bytes":3,"#), "{odd}");
+    }
+
+    #[test]
+    fn message_is_truncated_and_redacted() {
+        let redactor = Redactor::new([("API_KEY", "0123456789")].into_iter()).unwrap();
+        let recorder = Recorder {
+            arguments: Arguments::Full,
+            redactor: Some(&redactor),
+        };
+        assert_eq!(recorder.message("a 0123456789"), "a [redacted API_KEY]");
+        let long = recorder.message(&"é".repeat(1000));
+        assert_eq!(long.chars().count(), 513);
+    }
+}

@@ -1,0 +1,442 @@
+//! Request log: collects the facts of a request on its way from the dispatcher to a run and back,
+//! for its records in the audit log, for the metrics and for its span.
+//!
+//! ```text
+//! new ─► set_tool ─► set_params ─► commit_begin ─► add_run … ─► set_result ─► finish ─► drop
+//!                                  │                                                    │
+//!   mode `require`: waits until    ┘ the record `begin` is written        record `end` ◄┘
+//! ```
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use jiff::Timestamp;
+use mcpd_exec::Outcome;
+use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
+use mcpd_protocol::{
+    CallToolResult, ContentBlock, Implementation, Interactive, Method as _, Params,
+    ProtocolVersion, ReadResourceRequest,
+};
+use mcpd_scriptspec::{ScriptPath, ScriptSpec};
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+
+use super::arguments::Recorder;
+use super::record::{Details, Record, RecordKind, RecordedCaller, RunDetails, this_process};
+use super::writer::QueuedRecord;
+use super::{Arguments, Audit, Mode, Options, WRITE_TIMEOUT, outcomes};
+use crate::execution::call::INVALID_ARGUMENTS;
+use crate::execution::output::Exit;
+use crate::execution::run::RunError;
+use crate::limits::run_queue::Busy;
+use crate::methods::dispatch::{CALL_METHODS, MethodResult};
+use crate::observe::metrics::Operation;
+use crate::observe::spans::RequestSpan;
+use crate::policy::principal::Principal;
+use crate::policy::{Policy, Redactor};
+use crate::request::context::Context;
+use crate::request::envelope::Transport;
+use crate::server::Server;
+use crate::support::sync::lock;
+
+/// An audit log, and the secrets that must stay out of it.
+#[derive(Debug)]
+pub(crate) struct Auditor {
+    pub(crate) audit: Audit,
+    redactor: ArcSwapOption<Redactor>,
+}
+
+impl Auditor {
+    /// Creates the auditor of `audit`, with the secrets of `policy`.
+    pub(crate) fn new(audit: Audit, policy: &Policy) -> Self {
+        let redactor = policy.secrets().map(Arc::new).into();
+        Self { audit, redactor }
+    }
+
+    /// Keeps the secrets of `policy` out of records from now on.
+    pub(crate) fn redact(&self, policy: &Policy) {
+        self.redactor.store(policy.secrets().map(Arc::new));
+    }
+}
+
+/// Facts of one request, if it is recorded. All clones share them. The record is written when the
+/// last clone is dropped, and with it all work for the request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RequestRecord {
+    request: Option<Arc<AuditedRequest>>,
+    operation: Operation,
+    span: RequestSpan,
+}
+
+struct AuditedRequest {
+    auditor: Arc<Auditor>,
+    /// Settings when the request began.
+    options: Options,
+    /// Finds the secrets known at that time.
+    redactor: Option<Arc<Redactor>>,
+    method: &'static str,
+    began: Timestamp,
+    began_at: Instant,
+    transport: Transport,
+    principal: Principal,
+    client: Option<Arc<Implementation>>,
+    version: ProtocolVersion,
+    notes: Mutex<Notes>,
+    /// Reserved for the record of the end. Without a place that record is lost.
+    slot: Option<mpsc::OwnedPermit<QueuedRecord>>,
+}
+
+#[derive(Default)]
+struct Notes {
+    tool: Option<String>,
+    spec: Option<Arc<ScriptSpec>>,
+    /// The arguments belong to an unknown tool.
+    is_for_unknown: bool,
+    /// The URI was made from a template.
+    is_uri_made: bool,
+    params: Box<RawValue>,
+    call_id: Option<String>,
+    run: Option<RunDetails>,
+    /// Outcome, set by the code that knows it best.
+    outcome: Option<&'static str>,
+    /// Success, or else the message for the caller. `None` means that the request was cancelled.
+    answer: Option<Result<(), String>>,
+    result_bytes: Option<u64>,
+}
+
+impl RequestRecord {
+    /// Creates the notes of a request that has just arrived. Most methods have none for the audit
+    /// log.
+    pub(crate) fn new(
+        server: &Server,
+        method: &'static str,
+        id: &RequestId,
+        context: &Context,
+    ) -> Self {
+        Self {
+            request: Self::request(server.auditor(), method, context),
+            operation: server.metrics().start_operation(method),
+            span: server.spans().start_request(method, id, context),
+        }
+    }
+
+    fn request(
+        auditor: Option<&Arc<Auditor>>,
+        method: &'static str,
+        context: &Context,
+    ) -> Option<Arc<AuditedRequest>> {
+        let auditor = auditor.filter(|_| CALL_METHODS.contains(&method))?;
+        Some(Arc::new(AuditedRequest {
+            slot: auditor.audit.reserve(),
+            options: auditor.audit.options(),
+            redactor: auditor.redactor.load_full(),
+            auditor: Arc::clone(auditor),
+            method,
+            began: Timestamp::now(),
+            began_at: Instant::now(),
+            transport: context.transport,
+            principal: context.principal.clone(),
+            client: context.client.clone(),
+            version: context.version,
+            notes: Mutex::default(),
+        }))
+    }
+
+    /// Span of the request.
+    pub(crate) fn span(&self) -> &RequestSpan {
+        &self.span
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Notes)) {
+        if let Some(request) = &self.request {
+            note(&mut lock(&request.notes));
+        }
+    }
+
+    /// Sets the tool, prompt or resource that the request names, and the spec of a script.
+    pub(crate) fn set_tool(&self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
+        self.operation.set_tool(path.as_str());
+        self.span.set_tool(path);
+        self.note(|notes| {
+            notes.tool = Some(path.to_string());
+            notes.spec = spec.cloned();
+            notes.is_for_unknown = false;
+        });
+    }
+
+    /// Sets the known tool that the request names, when the arguments are for an unknown one.
+    pub(crate) fn set_tool_for_unknown(&self, path: &ScriptPath) {
+        self.set_tool(path, None);
+        self.note(|notes| notes.is_for_unknown = true);
+    }
+
+    /// Marks the URI as made from a template: it contains arguments.
+    pub(crate) fn mark_uri_as_made(&self) {
+        self.note(|notes| notes.is_uri_made = true);
+    }
+
+    /// Sets the parameters. The tool that they name must have been set before, if it is known.
+    pub(crate) fn set_params(&self, params: &Params<'_>) {
+        if let Some(request) = &self.request {
+            let mut notes = lock(&request.notes);
+            let (spec, is_uri_made) = (notes.spec.as_deref(), notes.is_uri_made);
+            let is_known = notes.tool.is_some() && !notes.is_for_unknown;
+            let recorder = match is_known {
+                true => request.recorder(),
+                false => request.recorder().for_unknown_tool(),
+            };
+            notes.params = recorder.params(params, spec, is_uri_made);
+        }
+    }
+
+    /// Sets the call id that scripts receive.
+    pub(crate) fn set_call_id(&self, call_id: &str) {
+        self.note(|notes| notes.call_id = Some(call_id.to_owned()));
+    }
+
+    /// Sets the outcome, of a request without a run or in place of its run's.
+    pub(crate) fn set_outcome(&self, outcome: &'static str) {
+        self.note(|notes| notes.outcome = Some(outcome));
+    }
+
+    /// Adds a run that has ended or could not start; `exit` names the endings of its kind.
+    pub(crate) fn add_run(&self, ended: &Result<Outcome, RunError>, exit: fn(&Outcome) -> Exit) {
+        self.note(|notes| match ended {
+            Ok(outcome) => {
+                let exit = exit(outcome);
+                notes.outcome = Some(exit.name);
+                let run = notes.run.get_or_insert_default();
+                run.add(outcome, exit.code);
+            }
+            Err(error) => {
+                notes.outcome = Some(error.name());
+                if let Some(run) = &mut notes.run {
+                    run.exit_code = None;
+                }
+            }
+        });
+    }
+
+    /// Sets the result of a tool.
+    pub(crate) fn set_result(&self, result: &Interactive<CallToolResult>) {
+        // A task sets its result when it is over.
+        if matches!(result, Interactive::Task(_)) {
+            return;
+        }
+        if let Interactive::Complete(result) = result
+            && result.is_error == Some(true)
+        {
+            self.operation.mark_failed();
+            self.span.mark_failed();
+        }
+        self.note(|notes| {
+            notes.answer = Some(match result {
+                Interactive::Complete(result) if result.is_error == Some(true) => Err(text(result)),
+                _ => Ok(()),
+            });
+            if matches!(result, Interactive::InputRequired(_)) {
+                notes.outcome = Some("input-required");
+            }
+        });
+    }
+
+    /// Waits until the request may be carried out: where records are required, until its `begin`
+    /// record is written.
+    ///
+    /// # Errors
+    ///
+    /// The request cannot be recorded, and is refused.
+    pub(crate) async fn commit_begin(&self) -> Result<(), ErrorObject> {
+        let Some(request) = self
+            .request
+            .as_ref()
+            .filter(|request| request.is_required())
+        else {
+            return Ok(());
+        };
+        let (written, is_written) = oneshot::channel();
+        let entry = QueuedRecord {
+            record: request.encode(RecordKind::Begin),
+            written: Some(written),
+        };
+        let queue = &request.auditor.audit.inner.queue;
+        let is_queued = request.slot.is_some() && queue.try_send(entry).is_ok();
+        if is_queued && let Ok(Ok(())) = tokio::time::timeout(WRITE_TIMEOUT, is_written).await {
+            return Ok(());
+        }
+        self.set_outcome("not-recorded");
+        Err(ErrorObject::internal_error(
+            "the request was refused because it cannot be recorded in the audit log; the reason is in the server's log",
+        ))
+    }
+
+    /// Sets the final result of the request.
+    pub(crate) fn finish(&self, result: &MethodResult) {
+        self.operation.finish(result);
+        self.span.finish(result);
+        self.note(|notes| match result {
+            Ok(result) => {
+                notes.result_bytes = Some(result.len() as u64);
+                notes.answer.get_or_insert(Ok(()));
+            }
+            Err(error) => notes.answer = Some(Err(error.message.to_string())),
+        });
+    }
+}
+
+impl AuditedRequest {
+    fn recorder(&self) -> Recorder<'_> {
+        Recorder {
+            arguments: self.options.arguments,
+            redactor: self.redactor.as_deref(),
+        }
+    }
+
+    /// Returns whether the request is recorded. Reads of plain files are not. Refusals for
+    /// overload are not, just as rate-limited calls are not, unless a `begin` record exists
+    /// already.
+    fn is_wanted(&self) -> bool {
+        let notes = lock(&self.notes);
+        let was_refused = notes.outcome == Some(Busy::NAME) && notes.run.is_none();
+        (self.method != ReadResourceRequest::NAME || notes.tool.is_some())
+            && (!was_refused || self.options.mode == Mode::Require)
+    }
+
+    fn is_required(&self) -> bool {
+        self.options.mode == Mode::Require && self.is_wanted()
+    }
+
+    fn encode(&self, event: RecordKind) -> String {
+        let notes = lock(&self.notes);
+        let is_over = event == RecordKind::End;
+        let client = self.client.as_deref().map(|client| {
+            let client = format!("{} {}", client.name, client.version);
+            self.recorder().message(&client)
+        });
+        let outcome = notes.outcome();
+        debug_assert!(
+            outcomes().any(|known| known == outcome),
+            "`{outcome}` is none of them"
+        );
+        let (timestamp, duration, error) = if is_over {
+            let error = self.error(&notes, outcome);
+            (Timestamp::now(), self.began_at.elapsed(), error)
+        } else {
+            let error = "it has only begun".to_owned();
+            (self.began, Duration::ZERO, Some(error))
+        };
+        let record = Record {
+            timestamp,
+            method: self.method,
+            params: &notes.params,
+            duration_ms: milliseconds(duration),
+            success: error.is_none(),
+            error: error.as_deref(),
+            event,
+            caller: Some(RecordedCaller {
+                principal: self.principal.name(),
+                transport: self.transport.name(),
+                client: client.as_deref(),
+                revision: self.version.as_str(),
+            }),
+            details: Details {
+                tool: notes.tool.as_deref(),
+                call_id: notes.call_id.as_deref(),
+                outcome: is_over.then_some(outcome),
+                result_bytes: notes.result_bytes,
+                run: notes.run.as_ref(),
+            },
+            pid: this_process(),
+        };
+        record.encode()
+    }
+
+    /// Returns the error for the record. The output of a script is not repeated.
+    fn error(&self, notes: &Notes, outcome: &str) -> Option<String> {
+        let message = match &notes.answer {
+            Some(Ok(())) => return None,
+            Some(Err(message)) => message,
+            None => return Some(outcome.to_owned()),
+        };
+        let exit_code = notes.run.as_ref().and_then(|run| run.exit_code);
+        Some(match exit_code {
+            Some(code) => format!("exit code {code} ({outcome})"),
+            None if self.options.arguments == Arguments::Full => self.recorder().message(message),
+            // The message may repeat an argument.
+            None => outcome.to_owned(),
+        })
+    }
+}
+
+impl Drop for AuditedRequest {
+    fn drop(&mut self) {
+        if !self.is_wanted() {
+            return;
+        }
+        match self.slot.take() {
+            Some(slot) => {
+                let record = self.encode(RecordKind::End);
+                slot.send(QueuedRecord {
+                    record,
+                    written: None,
+                });
+            }
+            None => self.auditor.audit.count_lost(),
+        }
+    }
+}
+
+impl Notes {
+    fn outcome(&self) -> &'static str {
+        match (&self.answer, self.outcome) {
+            (None, _) => "cancelled",
+            (Some(Ok(())), noted) => noted.unwrap_or("success"),
+            // The script succeeded, but its output was not what it had declared.
+            (Some(Err(_)), Some("success")) => "invalid-output",
+            (Some(Err(_)), Some(noted)) => noted,
+            (Some(Err(message)), None) if message.starts_with(INVALID_ARGUMENTS) => {
+                "invalid-arguments"
+            }
+            (Some(Err(_)), None) => "failed",
+        }
+    }
+}
+
+impl RunDetails {
+    fn add(&mut self, outcome: &Outcome, exit_code: i32) {
+        self.runs += 1;
+        self.exit_code = Some(exit_code);
+        let leftovers = [self.leftovers, outcome.leftovers].into_iter().flatten();
+        self.leftovers = Some(leftovers.sum()).filter(|processes| *processes > 0);
+        self.stdout_bytes += outcome.stdout.total_bytes;
+        self.stderr_bytes += outcome.stderr.total_bytes;
+        self.queued_ms += milliseconds(outcome.timing.queued);
+        self.run_ms += milliseconds(outcome.timing.wall);
+        self.sandbox = outcome.enforced.level.to_string();
+        let missing = outcome.enforced.missing.iter();
+        self.missing = missing.map(|missing| missing.mechanism).collect();
+    }
+}
+
+/// Returns the first text of a result.
+fn text(result: &CallToolResult) -> String {
+    let mut texts = result.content.iter().filter_map(|block| match block {
+        ContentBlock::Text(block) => Some(block.text.clone()),
+        _ => None,
+    });
+    texts.next().unwrap_or_default()
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl fmt::Debug for AuditedRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuditedRequest")
+            .field("method", &self.method)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,101 @@
+//! Principals: authenticated callers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::limits::rate_limit::Quota;
+use crate::policy::access::Access;
+
+/// Authenticated caller. Sessions and tasks belong to one principal; equal names mean the same
+/// one.
+#[derive(Debug, Clone)]
+pub struct Principal {
+    name: Arc<str>,
+    access: Option<Arc<Access>>,
+    quota: Quota,
+}
+
+impl Principal {
+    /// Creates a principal with access to everything.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            access: None,
+            quota: Quota::default(),
+        }
+    }
+
+    /// Restricts the principal to `access`.
+    #[must_use]
+    pub fn with_access(self, access: Access) -> Self {
+        self.with_shared_access(Arc::new(access))
+    }
+
+    /// Restricts it to an access that others share, so that cached views are shared as well.
+    pub(crate) fn with_shared_access(mut self, access: Arc<Access>) -> Self {
+        self.access = Some(access);
+        self
+    }
+
+    /// Renames the principal.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn with_name(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets the quota.
+    #[must_use]
+    pub fn with_quota(mut self, quota: Quota) -> Self {
+        self.quota = quota;
+        self
+    }
+
+    /// Local user that started the server and is connected by a private channel, such as a pipe.
+    #[must_use]
+    pub fn local() -> Self {
+        Self::new("local")
+    }
+
+    /// Unauthenticated caller, where authentication is off.
+    #[must_use]
+    pub fn anonymous() -> Self {
+        Self::new("anonymous")
+    }
+
+    /// Name in logs and records.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Name as a shared key of tables.
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Quota.
+    pub(crate) fn quota(&self) -> &Quota {
+        &self.quota
+    }
+
+    /// Access, unless it is unrestricted.
+    pub(crate) fn access(&self) -> Option<&Arc<Access>> {
+        self.access.as_ref()
+    }
+}
+
+impl PartialEq for Principal {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Principal {}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}

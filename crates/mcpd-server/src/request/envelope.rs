@@ -1,0 +1,208 @@
+//! Request envelopes: revision, capabilities and options that a request carries in `_meta`. Every
+//! message is judged separately: an earlier one counts only through the session it opened.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::meta::{self, RequestMeta};
+use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Wire};
+use tokio_util::sync::CancellationToken;
+
+use crate::catalog::ToolNames;
+use crate::client::outbox::Outbox;
+use crate::client::session::Session;
+use crate::limits::memory_budget::SharedReservation;
+use crate::message::param_headers::ParameterHeaders;
+use crate::message::trace::TraceContext;
+use crate::observe::audit::request_log::RequestRecord;
+use crate::policy::access::NeededScope;
+use crate::policy::principal::Principal;
+use crate::request::context::{Context, SideStream};
+use crate::server::Server;
+
+/// Complete envelope of a stateless request; its revision may still be unsupported.
+#[derive(Debug)]
+pub(crate) struct StatelessEnvelope<'a> {
+    /// Revision named by the request.
+    pub(crate) version: Cow<'a, str>,
+    capabilities: Arc<ClientCapabilities>,
+    meta: &'a RequestMeta<'a>,
+}
+
+/// Transport that carries the messages of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// Channel of the embedding program.
+    Channel,
+    Stdio,
+    #[cfg(feature = "http")]
+    Http,
+    /// Two paths of revision 2024-11-05.
+    #[cfg(feature = "http")]
+    HttpSse,
+}
+
+impl Transport {
+    /// Name of the transport in records.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Channel => "channel",
+            Self::Stdio => "stdio",
+            #[cfg(feature = "http")]
+            Self::Http | Self::HttpSse => "http",
+        }
+    }
+
+    /// Checks that the transport carries requests of the stateless wire. HTTP+SSE is of
+    /// 2024-11-05: it would not compare the headers that requests of 2026-07-28 have over HTTP.
+    ///
+    /// # Errors
+    ///
+    /// `-32600`, naming the path to post to instead.
+    pub(crate) fn check_stateless(self) -> Result<(), ErrorObject> {
+        match self {
+            Self::Channel | Self::Stdio => Ok(()),
+            #[cfg(feature = "http")]
+            Self::Http => Ok(()),
+            #[cfg(feature = "http")]
+            Self::HttpSse => Err(ErrorObject::invalid_request(
+                "this path does not serve revisions since 2026-07-28; post to /mcp",
+            )),
+        }
+    }
+}
+
+/// Properties of a peer that the transport adds to the context of every request.
+#[derive(Debug, Clone)]
+pub(crate) struct PeerContext {
+    pub(crate) transport: Transport,
+    /// Principal of the peer.
+    pub(crate) principal: Principal,
+    /// Memory reservation of the message.
+    pub(crate) reservation: SharedReservation,
+    /// Cell that reports the scope a request lacks to the transport.
+    pub(crate) needed_scope: NeededScope,
+    /// Spelling of tool names in lists.
+    pub(crate) names: ToolNames,
+    /// Destination of notifications.
+    pub(crate) outbox: Outbox,
+    /// Trace known to the transport, for messages that name none.
+    pub(crate) trace: TraceContext,
+    /// Arguments repeated in headers, where the transport has headers.
+    pub(crate) parameters: Option<Arc<ParameterHeaders>>,
+    /// Cancelled by the transport to end requests that never end by themselves.
+    pub(crate) closing: CancellationToken,
+}
+
+impl<'a> StatelessEnvelope<'a> {
+    /// Checks the members that every stateless request must carry.
+    ///
+    /// # Errors
+    ///
+    /// `-32602`, naming the member that is missing or wrong.
+    pub(crate) fn new(meta: &'a RequestMeta<'a>) -> Result<Self, ErrorObject> {
+        let version = meta
+            .protocol_version()?
+            .ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
+        let capabilities = meta
+            .client_capabilities()?
+            .ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?;
+        Ok(Self {
+            version,
+            capabilities: Arc::new(capabilities),
+            meta,
+        })
+    }
+
+    /// Builds the context of the request.
+    ///
+    /// # Errors
+    ///
+    /// `-32022` for a revision that this wire does not speak, `-32602` for a faulty optional
+    /// member.
+    pub(crate) fn context(
+        &self,
+        server: &Server,
+        peer: PeerContext,
+    ) -> Result<Context, ErrorObject> {
+        let version = stateless_version(&self.version)?;
+        let side = SideStream::new(
+            peer.outbox,
+            version,
+            self.meta.log_level()?,
+            self.meta.progress_token()?,
+        );
+        Ok(Context {
+            version,
+            transport: peer.transport,
+            principal: peer.principal,
+            reservation: peer.reservation,
+            needed_scope: peer.needed_scope,
+            names: peer.names,
+            session: None,
+            capabilities: Arc::clone(&self.capabilities),
+            client: self.meta.client_info()?.map(Arc::new),
+            trace: TraceContext::of_message(self.meta).or(peer.trace),
+            side,
+            stamp: server.stamp(version.wire()),
+            parameters: peer.parameters,
+            closing: peer.closing,
+            record: RequestRecord::default(),
+        })
+    }
+}
+
+/// Parses the revision. "If the server does not support the requested version, it MUST respond
+/// with an error" -- 2026-07-28/basic/versioning. The older revisions begin with a handshake, not
+/// with `_meta`.
+fn stateless_version(requested: &str) -> Result<ProtocolVersion, ErrorObject> {
+    let is_stateless = |version: &ProtocolVersion| version.wire() == Wire::Stateless;
+    let version = requested.parse().ok().filter(is_stateless);
+    version.ok_or_else(|| {
+        let mut supported = ProtocolVersion::ALL.to_vec();
+        supported.retain(is_stateless);
+        ErrorObject::unsupported_protocol_version(requested, &supported)
+    })
+}
+
+fn missing(key: &str) -> ErrorObject {
+    ErrorObject::invalid_params(format!("`_meta` lacks `{key}`"))
+}
+
+/// Builds the context of a request on the stateful wire.
+///
+/// # Errors
+///
+/// `-32602` for an invalid progress token.
+pub(crate) fn stateful_context(
+    server: &Server,
+    meta: &RequestMeta<'_>,
+    session: Arc<Session>,
+    peer: PeerContext,
+) -> Result<Context, ErrorObject> {
+    let version = session.version;
+    let side = SideStream::new(
+        peer.outbox,
+        version,
+        session.log_level(),
+        meta.progress_token()?,
+    );
+    Ok(Context {
+        version,
+        transport: peer.transport,
+        principal: peer.principal,
+        reservation: peer.reservation,
+        needed_scope: peer.needed_scope,
+        names: peer.names,
+        capabilities: Arc::clone(&session.capabilities),
+        client: session.client.clone(),
+        session: Some(session),
+        trace: TraceContext::of_message(meta).or(peer.trace),
+        side,
+        stamp: server.stamp(version.wire()),
+        parameters: None,
+        closing: peer.closing,
+        record: RequestRecord::default(),
+    })
+}
