@@ -24,7 +24,7 @@ fn gigabyte_of_output_is_truncated_in_bounded_memory() {
     });
 }
 
-/// Log lines that the client does not read its messages its messages are dropped, however long they are.
+/// Log lines that the client does not read are dropped, however long they are.
 #[test]
 fn unread_log_lines_take_bounded_memory() {
     let endless = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\n\

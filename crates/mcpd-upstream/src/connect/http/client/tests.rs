@@ -14,7 +14,7 @@ use crate::remarks::Remarks;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// Posts a request with a trace to a server that responds with status `answer`; returns the request as
+/// Posts a request with a trace to a server that answers with `answer`; returns the request as
 /// received, and the interpretation of the answer.
 async fn exchange(answer: &'static str) -> (String, Result<StreamableHttpPostResponse, HttpFault>) {
     let mut request =
