@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mcpd_scriptspec::{ScriptPath, normalize_uri};
 
 use crate::client::subscribers::Event;
-use crate::methods::dispatch::MethodResult;
+use crate::message::reply::MethodResult;
 use crate::policy::access::Access;
 use crate::tools::source::Offer;
 use crate::tools::tool::Tool;
@@ -39,10 +39,9 @@ mod walk;
 mod watch;
 
 use assembly::Assembly;
-pub(crate) use file::{MAX_FILE_SIZE, ReadError, StaticFile, real_path};
+pub(crate) use file::{ReadError, StaticFile};
 use list::List;
 pub(crate) use list::PageRequest;
-pub use names::ToolNames;
 pub use prompt::Prompt;
 pub(crate) use resource::ContentSource;
 pub use resource::{Resource, Template};

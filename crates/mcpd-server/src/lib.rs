@@ -117,17 +117,19 @@ mod tools;
 pub mod transport;
 
 pub use catalog::interpreter::{Interpreter, Interpreters, MissingInterpreter};
-pub use catalog::{Catalog, Conflict, DEFAULT_PAGE_SIZE, Prompt, Resource, Template, ToolNames};
+pub use catalog::{Catalog, Conflict, DEFAULT_PAGE_SIZE, Prompt, Resource, Template};
 #[cfg(feature = "database")]
 pub use database::{Database, DatabaseError, Definition};
-pub use limits::rate_limit::{Quota, RateLimit};
+pub use message::tool_names::ToolNames;
 pub use message::trace::TraceContext;
 pub use observe::audit;
 pub use observe::audit::Audit;
 pub use policy::access::{Access, CallPattern};
 pub use policy::environment::Environment;
+pub use policy::pattern::PatternError;
 pub use policy::principal::Principal;
-pub use policy::{EffectivePolicy, PatternError, Policy, Probing, Profile, Root, Rule};
+pub use policy::quota::{Quota, RateLimit};
+pub use policy::{EffectivePolicy, Policy, Probing, Profile, Root, Rule};
 pub use server::error::Error;
 pub use server::{Server, ServerBuilder, Settings};
 pub use tools::native::{CallContext, IntoResourceBody, IntoToolResult, Json, OutgoingRequest};

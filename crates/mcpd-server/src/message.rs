@@ -1,5 +1,10 @@
 //! Parts of a message beside its method and parameters: the trace it belongs to, and arguments
 //! that are repeated in headers.
 
+pub(crate) mod downgrade;
 pub(crate) mod param_headers;
+pub(crate) mod reply;
+pub(crate) mod text;
+pub(crate) mod tool_names;
 pub(crate) mod trace;
+pub(crate) mod transport;

@@ -15,14 +15,17 @@ use mcpd_scriptspec::{ScriptPath, ScriptSpec, TaskSupport};
 use crate::DEFAULT_KEEP;
 use crate::policy::environment::Environment;
 use crate::policy::pattern::Pattern;
+use crate::policy::pattern::PatternError;
 use crate::support::own_files::OwnFiles;
 
 pub(crate) mod access;
+pub(crate) mod concurrency;
 mod effective;
 pub(crate) mod environment;
 pub(crate) mod pattern;
 pub(crate) mod principal;
 mod probe_settings;
+pub(crate) mod quota;
 mod redactor;
 mod root;
 
@@ -367,23 +370,6 @@ struct RuleSettings {
     variables: Vec<(String, Secret)>,
 }
 
-/// Invalid pattern.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("parse the pattern `{pattern}`: {reason}")]
-pub struct PatternError {
-    pattern: String,
-    reason: String,
-}
-
-impl PatternError {
-    pub(crate) fn new(pattern: &str, reason: &str) -> Self {
-        Self {
-            pattern: pattern.to_owned(),
-            reason: reason.to_owned(),
-        }
-    }
-}
-
 impl Rule {
     /// Creates a rule for the scripts whose paths match `pattern`: `*` matches a part of a name,
     /// `**` any number of names, `?` a character, `[ab]` and `{a,b}` either.
@@ -506,5 +492,6 @@ impl RuleSettings {
     }
 }
 
+pub(crate) mod secret_arguments;
 #[cfg(test)]
 mod tests;

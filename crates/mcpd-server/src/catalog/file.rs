@@ -2,20 +2,18 @@
 //! is read: a regular file, inside its root, of a size that fits into a message.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use mcpd_scriptspec::ScriptPath;
 
 use super::fingerprint::Fingerprint;
+use crate::limits::admission::MAX_FILE_SIZE;
 use crate::support::regular_file;
+use crate::support::regular_file::real_path;
 
 /// Directory of a root whose files are resources.
 pub(super) const RESOURCE_DIRECTORY: &str = "resources";
-
-/// Size of the largest file that is read, in bytes.
-pub(crate) const MAX_FILE_SIZE: u64 = 16 << 20;
 
 /// A file below [`RESOURCE_DIRECTORY`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,23 +129,10 @@ impl fmt::Display for StaticFile {
     }
 }
 
-/// Returns the location of the opened file, even if its path leads elsewhere by now.
-#[cfg(target_os = "linux")]
-pub(crate) fn real_path(file: &File, _: &Path) -> io::Result<PathBuf> {
-    use std::os::fd::AsRawFd as _;
-    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
-
-/// Returns the target of the path: the system has no query for the location of an opened file.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn real_path(_: &File, path: &Path) -> io::Result<PathBuf> {
-    path.canonicalize()
-}
-
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, File};
     use std::os::unix::fs::symlink;
 
     use super::*;

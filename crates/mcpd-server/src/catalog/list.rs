@@ -7,8 +7,9 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use mcpd_protocol::{ProtocolVersion, ResultObject, Stamp};
 
-use super::{ToolNames, cursor};
-use crate::methods::dispatch::MethodResult;
+use super::cursor;
+use crate::message::reply::MethodResult;
+use crate::message::tool_names::ToolNames;
 
 /// Entry of a list.
 pub(super) trait ListEntry: Sized {

@@ -11,16 +11,6 @@ use mcpd_scriptspec::ScriptPath;
 
 use super::Conflict;
 
-/// Spelling of tools and prompts in lists; a request may use any spelling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ToolNames {
-    /// `math_add`, which every client and model API accepts.
-    Portable,
-    /// `math/add`, the path below the root.
-    Path,
-}
-
 /// Entry that is called by a name. Displays its origin.
 pub(super) trait NamedEntry: Display {
     fn path(&self) -> &ScriptPath;

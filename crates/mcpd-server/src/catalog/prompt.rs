@@ -9,9 +9,9 @@ use mcpd_protocol::{
 };
 use mcpd_scriptspec::{ScriptOption, ScriptPath, ScriptSpec};
 
-use super::ToolNames;
 use super::list::ListEntry;
 use super::names::NamedEntry;
+use crate::message::tool_names::ToolNames;
 use crate::tools::source::{EntryBody, RemotePrompt};
 use crate::tools::tool::{Script, definition};
 

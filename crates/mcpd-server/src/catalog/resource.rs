@@ -10,10 +10,10 @@ use mcpd_protocol::{
 };
 use mcpd_scriptspec::{ScriptPath, ScriptSpec, UriTemplate};
 
-use super::ToolNames;
 use super::file::StaticFile;
 use super::list::ListEntry;
-use crate::execution::output::downgrade_annotations;
+use crate::message::downgrade::downgrade_annotations;
+use crate::message::tool_names::ToolNames;
 use crate::tools::native::NativeResource;
 use crate::tools::source::{EntryBody, RemoteResource};
 use crate::tools::tool::{Script, definition};

@@ -4,10 +4,10 @@ use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::{self as protocol, ListToolsResult};
 use mcpd_scriptspec::ScriptPath;
 
-use super::ToolNames;
 use super::list::ListEntry;
 use super::names::NamedEntry;
 use crate::catalog::schema::is_of_objects;
+use crate::message::tool_names::ToolNames;
 use crate::tools::tool::Tool;
 
 impl NamedEntry for Tool {

@@ -7,6 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mcpd_protocol::NotificationMethod;
+use mcpd_protocol::jsonrpc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::limits::memory_budget;
@@ -139,6 +141,29 @@ fn cost(message: &Bytes) -> u32 {
     u32::try_from(message.len()).map_or(MAX_QUEUED_BYTES, |cost| {
         cost.clamp(MIN_MESSAGE_COST, MAX_QUEUED_BYTES)
     })
+}
+
+/// Encodes a notification.
+pub(crate) fn notification<N: NotificationMethod>(params: &N::Params) -> Option<Bytes> {
+    jsonrpc::notification(N::NAME, params)
+        .inspect_err(
+            |error| tracing::error!(%error, method = N::NAME, "failed to encode a notification"),
+        )
+        .ok()
+        .map(Bytes::from)
+}
+
+/// Sends a notification, or drops it if the client does not keep up.
+pub(crate) fn notify<N: NotificationMethod>(outbox: &Outbox, params: &N::Params) {
+    let Some(message) = notification::<N>(params) else {
+        return;
+    };
+    if !outbox.try_send(message) {
+        tracing::debug!(
+            method = N::NAME,
+            "notification dropped: the client does not read fast enough"
+        );
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use crate::client::outbox::Outbox;
-use crate::request::context::notify;
+use crate::client::outbox::notify;
 use crate::support::sync::lock;
 
 /// Time for a person to answer.

@@ -18,7 +18,7 @@ use crate::limits::rate_limit;
 use crate::limits::run_queue::Busy;
 use crate::request::context::Context;
 use crate::server::Server;
-use crate::server::error::chain;
+use crate::support::error_chain::chain;
 use crate::support::random_id;
 use crate::tools::tool::{CallStart, Script};
 

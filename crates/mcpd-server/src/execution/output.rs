@@ -15,7 +15,6 @@ use crate::execution::input_rounds::RunResult;
 use crate::tools::tool::Script;
 
 mod command;
-mod downgrade;
 mod exit;
 mod files;
 mod json_output;
@@ -26,14 +25,13 @@ mod text;
 mod truncation_note;
 
 pub(crate) use command::command_result;
-pub(crate) use downgrade::{Downgrade, downgrade_annotations};
 pub(crate) use exit::{CONTRACT, Exit, describe_hidden_paths};
 use files::EmbeddedFiles;
 pub(crate) use json_output::without_position;
 use json_output::{OutputError, OutputObject};
 pub(crate) use media::{contents as media_contents, is_text};
 pub(crate) use note::{describe_failure_alone, is_note};
-pub(crate) use text::{exit_result, note_totals, replace_nul, tail};
+pub(crate) use text::{exit_result, note_totals, tail};
 
 /// Makes the result of a tool.
 pub(crate) async fn tool_result(

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use tokio::task::yield_now;
 
-use crate::catalog::MAX_FILE_SIZE;
 use crate::execution::call;
 use crate::limits::memory_budget::{Exhausted, MemoryBudget, Reservation};
 use crate::limits::rate_limit::{self, RateLimiter};
@@ -16,6 +15,8 @@ use crate::policy::principal::Principal;
 use crate::request::context::Context;
 use crate::server::Server;
 
+/// Size of the largest file that is read, in bytes.
+pub(crate) const MAX_FILE_SIZE: u64 = 16 << 20;
 /// Memory budget for contents that wait for their readers, in largest files: overall and per
 /// client.
 const MAX_CONTENTS: usize = 16;

@@ -1,7 +1,6 @@
-//! Quotas of callers: concurrent calls, and a rate limit (a token bucket per caller).
+//! Rate limiter: a token bucket per caller. Errors that ask a caller to retry later are here.
 
 use std::collections::BTreeMap;
-use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,10 +8,9 @@ use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use serde_json::json;
 
 use crate::policy::principal::Principal;
+use crate::policy::quota::RateLimit;
 use crate::support::sync::lock;
 
-/// Default number of concurrent calls of one caller.
-const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::new(32).expect("it is not zero");
 /// Maximum number of callers whose rate is tracked.
 const MAX_CALLERS: usize = 4096;
 /// Error code of calls rejected for now, named as in HTTP: codes of JSON-RPC and MCP lie
@@ -21,47 +19,6 @@ const TOO_MANY_CALLS: ErrorCode = ErrorCode::new(429);
 
 /// Suggested retry delay of a caller that has too much open.
 const OVERLOAD_RETRY_DELAY: Duration = Duration::from_secs(1);
-
-/// Limits of one caller.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct Quota {
-    /// Number of its calls that run at a time; further ones are queued. 32.
-    pub concurrency: NonZeroUsize,
-    /// Rate limit of its calls. Unlimited.
-    pub rate: Option<RateLimit>,
-}
-
-impl Default for Quota {
-    fn default() -> Self {
-        Self {
-            concurrency: DEFAULT_CONCURRENCY,
-            rate: None,
-        }
-    }
-}
-
-/// Rate limit: a number of calls a second, with a burst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RateLimit {
-    /// Time that one call uses up.
-    interval: Duration,
-    /// Time by which calls may run ahead of the clock: the depth of the bucket.
-    burst_time: Duration,
-}
-
-impl RateLimit {
-    /// Allows `per_second` calls in the long run, and `burst` of them at once; `None` unless both
-    /// are representable.
-    #[must_use]
-    pub fn new(per_second: f64, burst: NonZeroU32) -> Option<Self> {
-        let interval = Duration::try_from_secs_f64(1.0 / per_second).ok()?;
-        Some(Self {
-            interval,
-            burst_time: interval.checked_mul(burst.get() - 1)?,
-        })
-    }
-}
 
 /// Rate limiter: a token bucket per caller, kept as the time up to which its calls are paid for
 /// (the generic cell rate algorithm).
@@ -135,6 +92,8 @@ pub(crate) fn suggested_delay(error: &ErrorObject) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::*;
 
     #[test]

@@ -31,6 +31,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use crate::policy::concurrency::ConcurrencyLimit;
 use crate::policy::principal::Principal;
 use crate::support::sync::lock;
 
@@ -71,13 +72,6 @@ pub(crate) struct ScriptQueue {
 
 /// Value of `overloaded_since` while no call has been rejected.
 const NOT_OVERLOADED: u64 = u64::MAX;
-
-/// Concurrency limit of a script queue, and the time at which it was set.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ConcurrencyLimit {
-    limit: NonZeroUsize,
-    set_at: Instant,
-}
 
 /// Scheduler state shared by all clones.
 #[derive(Debug, Clone)]
@@ -226,14 +220,6 @@ impl ScriptQueue {
         };
         self.next_retry_at.store(micros(next), Relaxed);
         (next - now).min(MAX_RETRY_DELAY)
-    }
-}
-
-impl ConcurrencyLimit {
-    /// Creates a limit that replaces all earlier ones.
-    pub(crate) fn new(limit: NonZeroUsize) -> Self {
-        let set_at = Instant::now();
-        Self { limit, set_at }
     }
 }
 

@@ -5,7 +5,7 @@ use mcpd_protocol::{CompleteRequestParams, CompleteResult, CompletionReference, 
 use mcpd_scriptspec::{ScriptSpec, ValueType};
 
 use crate::catalog::Catalog;
-use crate::methods::dispatch::MethodResult;
+use crate::message::reply::MethodResult;
 use crate::request::context::Context;
 use crate::server::Server;
 

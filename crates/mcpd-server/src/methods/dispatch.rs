@@ -8,28 +8,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use mcpd_protocol::jsonrpc::{self, ErrorObject, Request, RequestId};
-use mcpd_protocol::{
-    CallToolRequest, GetPromptRequest, Method as _, Params, ReadResourceRequest, Wire,
-};
+use mcpd_protocol::{Params, Wire};
 use serde_json::value::RawValue;
 
 use crate::catalog::Catalog;
 use crate::client::inflight::Inflight;
 use crate::limits::admission::Rejection;
 use crate::limits::memory_budget;
+use crate::message::reply::{
+    CALL_METHODS, Handled, Later, MethodResult, OTHER_METHOD, unless_panicked,
+};
 use crate::methods::lists::list;
 use crate::methods::{completion, lifecycle, prompts, resources, subscriptions, tasks, tools};
 use crate::observe::audit::request_log::RequestRecord;
 use crate::request::context::Context;
 use crate::server::Server;
-
-/// Methods for which a script may run: they are recorded, and count against the rate limit of the
-/// caller.
-pub(crate) const CALL_METHODS: [&str; 3] = [
-    CallToolRequest::NAME,
-    GetPromptRequest::NAME,
-    ReadResourceRequest::NAME,
-];
 
 /// All methods of both wires.
 const METHODS: [&str; 18] = [
@@ -53,34 +46,10 @@ const METHODS: [&str; 18] = [
     "tools/list",
 ];
 
-/// Method name in metrics and spans for an unknown method: a client chooses that name freely, and
-/// must not create labels.
-pub(crate) const OTHER_METHOD: &str = "_OTHER";
-
-/// Encoded result of a method, or the error.
-pub(crate) type MethodResult = Result<Bytes, ErrorObject>;
-
-/// Result now, or a future of it; dropping the future cancels the request.
-pub(crate) enum Handled {
-    Now(MethodResult),
-    Later(Later),
-}
-
-/// Future of a result.
-pub(crate) type Later = Pin<Box<dyn Future<Output = MethodResult> + Send>>;
-
 /// Answer to a request that can be cancelled by its id: now, or later unless it is cancelled.
 pub(crate) enum CancellableAnswer {
     Now(MethodResult),
     Later(Pin<Box<dyn Future<Output = Option<MethodResult>> + Send>>),
-}
-
-impl Handled {
-    /// Wraps the future of a result, and turns a panic into an error.
-    pub(crate) fn later(result: impl Future<Output = MethodResult> + Send + 'static) -> Self {
-        let result = AssertUnwindSafe(result).catch_unwind();
-        Self::Later(Box::pin(result.map(unless_panicked)))
-    }
 }
 
 /// Answers `request`, whose parameters are `params`. Excludes `initialize`, which opens a session
@@ -138,19 +107,6 @@ fn answer_recorded(
             result
         }),
     }
-}
-
-/// Turns a panic of a handler into the failure of its request alone. Shared state is never left
-/// half changed, for locks are never held across code that can panic.
-pub(crate) fn unless_panicked<T>(
-    handled: std::thread::Result<Result<T, ErrorObject>>,
-) -> Result<T, ErrorObject> {
-    // The panic hook has printed the message on stderr.
-    handled.unwrap_or_else(|_| {
-        Err(ErrorObject::internal_error(
-            "internal error: the request handler panicked",
-        ))
-    })
 }
 
 /// Answers `request`; a pending one can be cancelled through `inflight`.

@@ -18,8 +18,8 @@ use serde_json::value::RawValue;
 
 use super::instructions;
 use crate::client::session::Introduction;
-use crate::execution::output::Downgrade as _;
-use crate::methods::dispatch::{Handled, MethodResult};
+use crate::message::downgrade::Downgrade as _;
+use crate::message::reply::{Handled, MethodResult};
 use crate::policy::principal::Principal;
 use crate::request::context::{self, Context};
 use crate::server::Server;

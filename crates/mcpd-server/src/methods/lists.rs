@@ -3,7 +3,7 @@
 use mcpd_protocol::{PaginatedRequestParams, Params};
 
 use crate::catalog::{Catalog, PageRequest};
-use crate::methods::dispatch::MethodResult;
+use crate::message::reply::MethodResult;
 use crate::request::context::Context;
 use crate::server::Server;
 

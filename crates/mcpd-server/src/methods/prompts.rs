@@ -6,7 +6,7 @@ use mcpd_protocol::{GetPromptRequestParams, Params};
 use crate::execution::call::{self, ScriptCall};
 use crate::execution::input_rounds::Resumption;
 use crate::execution::output;
-use crate::methods::dispatch::Handled;
+use crate::message::reply::Handled;
 use crate::request::context::Context;
 use crate::server::Server;
 use crate::tools::source::{self, EntryBody};

@@ -18,7 +18,7 @@ use crate::execution::output::{self, Exit};
 use crate::execution::run::{Job, execute};
 use crate::limits::admission;
 use crate::limits::memory_budget;
-use crate::methods::dispatch::Handled;
+use crate::message::reply::Handled;
 use crate::policy::access::Defaults;
 use crate::request::context::Context;
 use crate::server::Server;

@@ -8,7 +8,7 @@ use mcpd_protocol::{CancelTaskRequest, GetTaskRequest, Method as _, UpdateTaskRe
 use mcpd_protocol::{EmptyResult, Params, TaskRequestParams, UpdateTaskRequestParams};
 
 use crate::execution::input_rounds;
-use crate::methods::dispatch::Handled;
+use crate::message::reply::Handled;
 use crate::request::context::Context;
 use crate::server::Server;
 use crate::tools::tasks::{self, Tasks};

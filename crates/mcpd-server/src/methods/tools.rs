@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::catalog::Catalog;
 use crate::execution::input_rounds::Resumption;
-use crate::methods::dispatch::Handled;
+use crate::message::reply::Handled;
 use crate::policy::principal::Principal;
 use crate::request::context::Context;
 use crate::server::Server;

@@ -26,7 +26,6 @@ mod record;
 pub(crate) mod request_log;
 mod writer;
 
-pub(crate) use arguments::{has_secrets, is_secret};
 use files::LogFiles;
 pub use reader::{FaultKind, Line, LogFault, Records, Verified, verify};
 use writer::{QueuedRecord, WriterState};

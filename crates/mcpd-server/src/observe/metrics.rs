@@ -18,7 +18,7 @@ use prometheus::{
 use crate::execution::output::Exit;
 use crate::execution::run::RunError;
 use crate::limits::admission::Rejection;
-use crate::methods::dispatch::{MethodResult, OTHER_METHOD};
+use crate::message::reply::{MethodResult, OTHER_METHOD};
 use crate::server::Server;
 use crate::support::sync::lock;
 

@@ -19,10 +19,10 @@ use opentelemetry::{InstrumentationScope, KeyValue, StringValue};
 
 use crate::execution::output::Exit;
 use crate::execution::run::RunError;
+use crate::message::reply::MethodResult;
 use crate::message::trace::TraceContext;
-use crate::methods::dispatch::MethodResult;
+use crate::message::transport::Transport;
 use crate::request::context::Context;
-use crate::request::envelope::Transport;
 use crate::support::sync::lock;
 
 /// Maximum length of an id in an attribute, in characters.

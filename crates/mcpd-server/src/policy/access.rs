@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::observe::audit::is_secret;
-use crate::policy::PatternError;
 use crate::policy::pattern::Pattern;
+use crate::policy::pattern::PatternError;
+use crate::policy::secret_arguments::is_secret;
 
 /// Maximum number of characters of a value that a reason quotes.
 const MAX_QUOTED_CHARS: usize = 100;

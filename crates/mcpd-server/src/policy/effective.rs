@@ -15,7 +15,7 @@ use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxRequest, ScriptSp
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Policy, Probing, Profile, Redactor, RuleSettings, Secret, tighten};
-use crate::limits::run_queue::ConcurrencyLimit;
+use crate::policy::concurrency::ConcurrencyLimit;
 use crate::policy::environment::Inherited;
 use crate::support::own_files::OwnFiles;
 use crate::support::regular_file;

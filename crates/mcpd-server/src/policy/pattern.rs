@@ -2,7 +2,22 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::policy::PatternError;
+/// Invalid pattern.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("parse the pattern `{pattern}`: {reason}")]
+pub struct PatternError {
+    pattern: String,
+    reason: String,
+}
+
+impl PatternError {
+    pub(crate) fn new(pattern: &str, reason: &str) -> Self {
+        Self {
+            pattern: pattern.to_owned(),
+            reason: reason.to_owned(),
+        }
+    }
+}
 
 /// Pattern of paths or texts.
 #[derive(Debug, Clone)]

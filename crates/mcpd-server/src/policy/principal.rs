@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::limits::rate_limit::Quota;
 use crate::policy::access::Access;
+use crate::policy::quota::Quota;
 
 /// Authenticated caller. Sessions and tasks belong to one principal; equal names mean the same
 /// one.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::{PatternError, Probing};
+use super::Probing;
+use crate::policy::pattern::PatternError;
 
 /// Settings of one directory with scripts and of everything below it.
 ///

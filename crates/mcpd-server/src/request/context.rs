@@ -5,30 +5,31 @@ use std::borrow::Borrow;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use mcpd_protocol::jsonrpc::{self, ErrorObject};
+use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::meta::{Meta, ProgressToken};
 use mcpd_protocol::{
     ClientCapabilities, Implementation, LoggingLevel, LoggingMessageNotification,
-    LoggingMessageNotificationParams, NotificationMethod, Params, ProgressNotification,
-    ProgressNotificationParams, ProtocolVersion, ResultObject, Stamp, Wire,
+    LoggingMessageNotificationParams, Params, ProgressNotification, ProgressNotificationParams,
+    ProtocolVersion, ResultObject, Stamp, Wire,
 };
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::catalog::ToolNames;
-use crate::client::outbox::Outbox;
+use crate::client::outbox::{Outbox, notify};
 use crate::client::session::Session;
-use crate::execution::output::{Downgrade, replace_nul};
 use crate::limits::memory_budget::SharedReservation;
+use crate::message::downgrade::Downgrade;
 use crate::message::param_headers::ParameterHeaders;
+use crate::message::reply::MethodResult;
+use crate::message::text::replace_nul;
+use crate::message::tool_names::ToolNames;
 use crate::message::trace::TraceContext;
-use crate::methods::dispatch::MethodResult;
+use crate::message::transport::Transport;
 use crate::observe::audit::request_log::RequestRecord;
 use crate::policy::access::{Defaults, NeededScope};
 use crate::policy::principal::Principal;
-use crate::request::envelope::Transport;
 use crate::support::sync::lock;
 
 /// Circumstances of one request.
@@ -146,29 +147,6 @@ pub(crate) fn encode(stamp: &Stamp, result: impl ResultObject) -> MethodResult {
         tracing::error!(%error, "failed to encode a result");
         ErrorObject::internal_error("the result could not be encoded")
     })
-}
-
-/// Encodes a notification.
-pub(crate) fn notification<N: NotificationMethod>(params: &N::Params) -> Option<Bytes> {
-    jsonrpc::notification(N::NAME, params)
-        .inspect_err(
-            |error| tracing::error!(%error, method = N::NAME, "failed to encode a notification"),
-        )
-        .ok()
-        .map(Bytes::from)
-}
-
-/// Sends a notification, or drops it if the client does not keep up.
-pub(crate) fn notify<N: NotificationMethod>(outbox: &Outbox, params: &N::Params) {
-    let Some(message) = notification::<N>(params) else {
-        return;
-    };
-    if !outbox.try_send(message) {
-        tracing::debug!(
-            method = N::NAME,
-            "notification dropped: the client does not read fast enough"
-        );
-    }
 }
 
 /// Log messages and progress for the sender of the request. Never blocks: a client that does not

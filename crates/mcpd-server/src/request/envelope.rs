@@ -9,12 +9,13 @@ use mcpd_protocol::meta::{self, RequestMeta};
 use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Wire};
 use tokio_util::sync::CancellationToken;
 
-use crate::catalog::ToolNames;
 use crate::client::outbox::Outbox;
 use crate::client::session::Session;
 use crate::limits::memory_budget::SharedReservation;
 use crate::message::param_headers::ParameterHeaders;
+use crate::message::tool_names::ToolNames;
 use crate::message::trace::TraceContext;
+use crate::message::transport::Transport;
 use crate::observe::audit::request_log::RequestRecord;
 use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
@@ -28,49 +29,6 @@ pub(crate) struct StatelessEnvelope<'a> {
     pub(crate) version: Cow<'a, str>,
     capabilities: Arc<ClientCapabilities>,
     meta: &'a RequestMeta<'a>,
-}
-
-/// Transport that carries the messages of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Transport {
-    /// Channel of the embedding program.
-    Channel,
-    Stdio,
-    #[cfg(feature = "http")]
-    Http,
-    /// Two paths of revision 2024-11-05.
-    #[cfg(feature = "http")]
-    HttpSse,
-}
-
-impl Transport {
-    /// Name of the transport in records.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Channel => "channel",
-            Self::Stdio => "stdio",
-            #[cfg(feature = "http")]
-            Self::Http | Self::HttpSse => "http",
-        }
-    }
-
-    /// Checks that the transport carries requests of the stateless wire. HTTP+SSE is of
-    /// 2024-11-05: it would not compare the headers that requests of 2026-07-28 have over HTTP.
-    ///
-    /// # Errors
-    ///
-    /// `-32600`, naming the path to post to instead.
-    pub(crate) fn check_stateless(self) -> Result<(), ErrorObject> {
-        match self {
-            Self::Channel | Self::Stdio => Ok(()),
-            #[cfg(feature = "http")]
-            Self::Http => Ok(()),
-            #[cfg(feature = "http")]
-            Self::HttpSse => Err(ErrorObject::invalid_request(
-                "this path does not serve revisions since 2026-07-28; post to /mcp",
-            )),
-        }
-    }
 }
 
 /// Properties of a peer that the transport adds to the context of every request.

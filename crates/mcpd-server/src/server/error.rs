@@ -48,14 +48,3 @@ pub enum Error {
     #[error("serve")]
     Transport(#[source] io::Error),
 }
-
-/// Formats an error and all of its sources, for a log.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text += &format!(": {error}");
-        source = error.source();
-    }
-    text
-}

@@ -5,7 +5,7 @@
 use std::fs::Metadata;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mcpd_exec::RunAs;
 
@@ -78,6 +78,19 @@ fn open_nonblocking(path: &Path) -> io::Result<File> {
         rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
     );
     options.open(path)
+}
+
+/// Returns the location of the opened file, even if its path leads elsewhere by now.
+#[cfg(target_os = "linux")]
+pub(crate) fn real_path(file: &File, _: &Path) -> io::Result<PathBuf> {
+    use std::os::fd::AsRawFd as _;
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Returns the target of the path: the system has no query for the location of an opened file.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn real_path(_: &File, path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::catalog::Catalog;
 use crate::execution::input_rounds;
-use crate::observe::audit::has_secrets;
+use crate::policy::secret_arguments::has_secrets;
 use crate::request::context::Context;
 use crate::server::ServerBuilder;
 use crate::tools::native::{CallContext, Json};

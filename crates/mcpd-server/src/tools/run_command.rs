@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use mcpd_exec::Sandbox;
 
-use crate::policy::{PatternError, Profile};
+use crate::policy::Profile;
+use crate::policy::pattern::PatternError;
 
 mod rules;
 mod shell_parser;

@@ -41,7 +41,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::execution::input_rounds::{self, Resumption};
-use crate::execution::output::replace_nul;
+use crate::message::text::replace_nul;
 use crate::policy::principal::Principal;
 use crate::request::context::{Context, SideStream};
 use crate::server::Server;

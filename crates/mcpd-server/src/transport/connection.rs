@@ -14,19 +14,20 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::DropGuard;
 
-use crate::catalog::ToolNames;
 use crate::client::inflight::{Inflight, MAX_OPEN};
 use crate::client::outbox::{Closed, Outbox};
 use crate::client::session::{Introduction, Session};
 use crate::limits::memory_budget;
 #[cfg(feature = "http")]
 use crate::limits::memory_budget::SharedReservation;
+use crate::message::tool_names::ToolNames;
 use crate::message::trace::TraceContext;
+use crate::message::transport::Transport;
 use crate::methods::dispatch::{self, CancellableAnswer, encode};
 use crate::methods::{lifecycle, subscriptions};
 use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
-use crate::request::envelope::{PeerContext, StatelessEnvelope, Transport};
+use crate::request::envelope::{PeerContext, StatelessEnvelope};
 use crate::server::Server;
 use crate::support::sync::lock;
 use crate::transport::conversation::Conversation;

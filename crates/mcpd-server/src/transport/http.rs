@@ -37,7 +37,7 @@ use tokio_io_timeout::TimeoutStream;
 
 use super::DEFAULT_WRITE_TIMEOUT;
 use crate::DEFAULT_MAX_MESSAGE;
-use crate::catalog::ToolNames;
+use crate::message::tool_names::ToolNames;
 use crate::server::Server;
 use crate::server::error::Error;
 

@@ -21,10 +21,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::DEFAULT_WRITE_TIMEOUT;
-use crate::catalog::ToolNames;
 use crate::client::outbox::Closed;
+use crate::message::tool_names::ToolNames;
+use crate::message::transport::Transport;
 use crate::policy::principal::Principal;
-use crate::request::envelope::Transport;
 use crate::server::Server;
 use crate::server::error::Error;
 use crate::transport::connection::Connection;

@@ -10,7 +10,7 @@ use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, Stream};
 use crate::catalog::start_command::StartCommand;
 use crate::catalog::walk::Candidate;
 use crate::policy::{EffectivePolicy, ProbePolicy};
-use crate::server::error::chain;
+use crate::support::error_chain::chain;
 
 /// Maximum size of the output of a probe per stream, in bytes.
 const MAX_OUTPUT: usize = 1 << 20;

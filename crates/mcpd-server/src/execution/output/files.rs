@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 
 use super::mcp::check;
 use super::media;
-use crate::catalog::real_path;
 use crate::policy::EffectivePolicy;
 use crate::support::regular_file;
+use crate::support::regular_file::real_path;
 
 /// Maximum size of all files of one result, in bytes.
 const MAX_BYTES: u64 = 16 << 20;

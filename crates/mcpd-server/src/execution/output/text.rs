@@ -1,7 +1,5 @@
 //! Text output: its content, and a note in place of an empty one.
 
-use std::borrow::Cow;
-
 use mcpd_exec::{Captured, Outcome, Stream};
 use mcpd_protocol::meta::ResultMeta;
 use mcpd_protocol::{CallToolResult, ContentBlock};
@@ -114,15 +112,6 @@ pub(super) fn to_text(output: &Captured) -> String {
 pub(super) fn without_line_end(text: &str) -> &str {
     let text_alone = text.strip_suffix("\r\n");
     text_alone.or(text.strip_suffix('\n')).unwrap_or(text)
-}
-
-/// Replaces U+0000 by U+FFFD: no outgoing text may contain it. Results and errors are searched
-/// when they are encoded; a notification also has ids, which stay unchanged.
-pub(crate) fn replace_nul(text: &str) -> Cow<'_, str> {
-    match memchr::memchr(0, text.as_bytes()) {
-        Some(_) => text.replace('\0', "\u{fffd}").into(),
-        None => text.into(),
-    }
 }
 
 /// Returns the end of a stream.

@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::limits::rate_limit::Quota;
+use crate::policy::quota::Quota;
 
 fn script_queue(limit: usize) -> Arc<ScriptQueue> {
     Arc::new(ScriptQueue::new(NonZeroUsize::new(limit).unwrap()))

@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Arguments;
 use crate::policy::Redactor;
+use crate::policy::secret_arguments::{has_secrets, is_secret};
 use crate::support::random_id;
 
 /// Size above which a value is recorded as its length and hash, in bytes.
@@ -212,20 +213,6 @@ impl Recorder<'_> {
 /// surrogate pair or endless depth would hide the whole record from `mcpd audit grep`.
 fn is_readable(value: &str) -> bool {
     serde_json::from_str::<Value>(&format!("[[[{value}]]]")).is_ok()
-}
-
-/// Returns whether the argument `name` is a secret. In a script that declares secrets, an
-/// undeclared argument may be one of them under a misspelt name.
-pub(crate) fn is_secret(name: &str, spec: &ScriptSpec) -> bool {
-    match spec.options.iter().find(|option| option.name == name) {
-        Some(option) => option.secret,
-        None => has_secrets(spec),
-    }
-}
-
-/// Returns whether any argument of the script is a secret.
-pub(crate) fn has_secrets(spec: &ScriptSpec) -> bool {
-    spec.options.iter().any(|option| option.secret)
 }
 
 #[cfg(test)]

@@ -31,13 +31,13 @@ use crate::execution::call::INVALID_ARGUMENTS;
 use crate::execution::output::Exit;
 use crate::execution::run::RunError;
 use crate::limits::run_queue::Busy;
-use crate::methods::dispatch::{CALL_METHODS, MethodResult};
+use crate::message::reply::{CALL_METHODS, MethodResult};
+use crate::message::transport::Transport;
 use crate::observe::metrics::Operation;
 use crate::observe::spans::RequestSpan;
 use crate::policy::principal::Principal;
 use crate::policy::{Policy, Redactor};
 use crate::request::context::Context;
-use crate::request::envelope::Transport;
 use crate::server::Server;
 use crate::support::sync::lock;
 

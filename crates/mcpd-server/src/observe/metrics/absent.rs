@@ -6,7 +6,7 @@ use mcpd_exec::Outcome;
 
 use crate::execution::run::RunError;
 use crate::limits::admission::Rejection;
-use crate::methods::dispatch::MethodResult;
+use crate::message::reply::MethodResult;
 
 #[derive(Debug)]
 pub(crate) struct Metrics;

@@ -6,8 +6,8 @@ use mcpd_protocol::jsonrpc::RequestId;
 use mcpd_scriptspec::ScriptPath;
 
 use crate::execution::run::RunError;
+use crate::message::reply::MethodResult;
 use crate::message::trace::TraceContext;
-use crate::methods::dispatch::MethodResult;
 use crate::request::context::Context;
 
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,7 @@ use globset::{Glob, GlobMatcher};
 use mcpd_scriptspec::excerpt;
 
 use super::shell_parser::{self, Word};
-use crate::policy::PatternError;
+use crate::policy::pattern::PatternError;
 
 /// Maximum number of characters of a command that a message quotes.
 const MAX_QUOTED_CHARS: usize = 200;

@@ -22,7 +22,7 @@ use super::task_log::TaskLog;
 use super::{RunningTask, StartedCall, StoredTask, Tasks, database_error};
 use crate::client::subscribers::Event;
 use crate::execution::input_rounds::{MAX_ROUNDS, Resumption};
-use crate::methods::dispatch::unless_panicked;
+use crate::message::reply::unless_panicked;
 use crate::request::context;
 use crate::support::sync::lock;
 

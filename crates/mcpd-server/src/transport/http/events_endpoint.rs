@@ -22,12 +22,12 @@ use super::headers;
 use super::post;
 use super::reply::{self, ResponseBody};
 use super::router::{self, Client, Router};
-use crate::catalog::ToolNames;
 use crate::execution::input_rounds;
 use crate::limits::rate_limit;
+use crate::message::tool_names::ToolNames;
 use crate::message::trace::TraceContext;
+use crate::message::transport::Transport;
 use crate::methods::dispatch::{CancellableAnswer, encode};
-use crate::request::envelope::Transport;
 use crate::tools::tool::raw;
 use crate::transport::connection::Connection;
 

@@ -31,16 +31,18 @@ use super::reply::{self, RefusedResponse, ResponseBody, WholeResponse};
 use super::resumption::Resumable;
 use super::router::{Client, Router};
 use super::sessions::{MAX_SESSIONS, Visit};
-use crate::catalog::ToolNames;
 use crate::client::outbox::Outbox;
 use crate::client::session::{Introduction, Session};
 use crate::limits::memory_budget::SharedReservation;
 use crate::limits::rate_limit;
-use crate::methods::dispatch::{self, CancellableAnswer, Handled, MethodResult};
+use crate::message::reply::{Handled, MethodResult};
+use crate::message::tool_names::ToolNames;
+use crate::message::transport::Transport;
+use crate::methods::dispatch::{self, CancellableAnswer};
 use crate::methods::lifecycle;
 use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
-use crate::request::envelope::{PeerContext, StatelessEnvelope, Transport};
+use crate::request::envelope::{PeerContext, StatelessEnvelope};
 use crate::transport::connection::Reply;
 
 /// Revision of a request without the header: "the server SHOULD assume protocol version

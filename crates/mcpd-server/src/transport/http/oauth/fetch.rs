@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::OAuthError;
 use super::address::{self, Resolver};
-use crate::server::error::chain;
+use crate::support::error_chain::chain;
 
 /// Maximum size of a response, in bytes.
 const MAX_BODY: usize = 64 << 10;

@@ -1,0 +1,46 @@
+//! Kinds of transports.
+
+use mcpd_protocol::jsonrpc::ErrorObject;
+
+/// Transport that carries the messages of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// Channel of the embedding program.
+    Channel,
+    Stdio,
+    #[cfg(feature = "http")]
+    Http,
+    /// Two paths of revision 2024-11-05.
+    #[cfg(feature = "http")]
+    HttpSse,
+}
+
+impl Transport {
+    /// Name of the transport in records.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Channel => "channel",
+            Self::Stdio => "stdio",
+            #[cfg(feature = "http")]
+            Self::Http | Self::HttpSse => "http",
+        }
+    }
+
+    /// Checks that the transport carries requests of the stateless wire. HTTP+SSE is of
+    /// 2024-11-05: it would not compare the headers that requests of 2026-07-28 have over HTTP.
+    ///
+    /// # Errors
+    ///
+    /// `-32600`, naming the path to post to instead.
+    pub(crate) fn check_stateless(self) -> Result<(), ErrorObject> {
+        match self {
+            Self::Channel | Self::Stdio => Ok(()),
+            #[cfg(feature = "http")]
+            Self::Http => Ok(()),
+            #[cfg(feature = "http")]
+            Self::HttpSse => Err(ErrorObject::invalid_request(
+                "this path does not serve revisions since 2026-07-28; post to /mcp",
+            )),
+        }
+    }
+}
