@@ -4,6 +4,7 @@ pub(crate) mod archive;
 pub(crate) mod call;
 pub(crate) mod input_rounds;
 pub(crate) mod output;
+pub(crate) mod permit;
 pub(crate) mod relay;
 pub(crate) mod run;
 pub(crate) mod seal;

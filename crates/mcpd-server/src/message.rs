@@ -1,6 +1,7 @@
 //! Parts of a message beside its method and parameters: the trace it belongs to, and arguments
 //! that are repeated in headers.
 
+pub(crate) mod arguments;
 pub(crate) mod downgrade;
 pub(crate) mod param_headers;
 pub(crate) mod reply;

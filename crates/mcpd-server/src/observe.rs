@@ -1,7 +1,45 @@
-//! Records of what the server does: audit log, metrics and spans.
+//! Records of what the server does: audit log, metrics and spans. Knows how a request arrived
+//! ([`RequestOrigin`]), not how it is answered.
+
+use std::sync::Arc;
+
+use mcpd_protocol::{Implementation, ProtocolVersion};
+
+use crate::message::transport::Transport;
+use crate::policy::principal::Principal;
 
 pub mod audit;
+pub(crate) mod ending;
 #[cfg_attr(not(feature = "metrics"), path = "observe/metrics/absent.rs")]
 pub(crate) mod metrics;
+pub(crate) mod missing_enforcement;
 #[cfg_attr(not(feature = "otel"), path = "observe/spans/absent.rs")]
 pub(crate) mod spans;
+
+use audit::request_log::Auditor;
+use metrics::Metrics;
+use spans::Spans;
+
+/// Recipients of records.
+#[derive(Debug, Clone)]
+pub(crate) struct Observers {
+    pub(crate) auditor: Option<Arc<Auditor>>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) spans: Spans,
+}
+
+/// Arrival of a request: its sender and its way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestOrigin<'a> {
+    pub(crate) version: ProtocolVersion,
+    pub(crate) transport: Transport,
+    pub(crate) principal: &'a Principal,
+    /// Name and version that the client claims.
+    pub(crate) client: Option<&'a Arc<Implementation>>,
+    /// Id of the HTTP session.
+    #[cfg(all(feature = "http", feature = "otel"))]
+    pub(crate) session_id: Option<&'a str>,
+    /// Trace that the request is part of.
+    #[cfg(feature = "otel")]
+    pub(crate) trace: &'a crate::message::trace::TraceContext,
+}

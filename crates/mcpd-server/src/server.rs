@@ -14,14 +14,16 @@ use crate::catalog::Catalog;
 use crate::catalog::live::LiveCatalog;
 use crate::client::subscribers::{Event, Subscribers};
 use crate::execution::archive::Archive;
-use crate::execution::run::MissingEnforcement;
 use crate::execution::seal::Seal;
 use crate::limits::admission::Admission;
 use crate::methods::lifecycle;
+use crate::observe::Observers;
 use crate::observe::audit::Audit;
 use crate::observe::audit::request_log::Auditor;
 use crate::observe::metrics::Metrics;
-use crate::observe::spans::Spans;
+#[cfg(feature = "metrics")]
+use crate::observe::metrics::Readings;
+use crate::observe::missing_enforcement::MissingEnforcement;
 use crate::policy::principal::Principal;
 use crate::support::private_dir::LazyDirectory;
 use crate::tools::tasks::Tasks;
@@ -58,9 +60,7 @@ struct Inner {
     applied: Mutex<AppliedSettings>,
     admission: Admission,
     missing_enforcement: MissingEnforcement,
-    metrics: Arc<Metrics>,
-    spans: Spans,
-    auditor: Option<Arc<Auditor>>,
+    observers: Observers,
     archive: Arc<Archive>,
     inputs: Arc<LazyDirectory>,
     catalog: Arc<LiveCatalog>,
@@ -210,7 +210,7 @@ impl Server {
     }
 
     pub(crate) fn auditor(&self) -> Option<&Arc<Auditor>> {
-        self.inner.auditor.as_ref()
+        self.inner.observers.auditor.as_ref()
     }
 
     /// Reported gaps in the confinement.
@@ -219,12 +219,12 @@ impl Server {
     }
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
-        &self.inner.metrics
+        &self.inner.observers.metrics
     }
 
-    /// Factory of the spans of requests and runs.
-    pub(crate) fn spans(&self) -> &Spans {
-        &self.inner.spans
+    /// Recipients of records.
+    pub(crate) fn observers(&self) -> &Observers {
+        &self.inner.observers
     }
 
     /// Metrics of the server in the text format of Prometheus, described in
@@ -232,7 +232,14 @@ impl Server {
     #[cfg(feature = "metrics")]
     #[must_use]
     pub fn metrics_text(&self) -> String {
-        self.metrics().text(self)
+        let catalog = self.catalog();
+        self.metrics().text(&Readings {
+            running: self.executor().running(),
+            queued: self.admission().runs.waiting(),
+            tools: catalog.tools().len(),
+            faulty: catalog.scan().faulty().count(),
+            lost_records: self.audit().map_or(0, Audit::lost_records),
+        })
     }
 
     pub(crate) fn subscribers(&self) -> &Arc<Subscribers> {

@@ -33,7 +33,9 @@ mod script;
 
 use file_debounce::Debounce;
 pub use files::{PassOverKind, PassedOver, UnusableFile};
-pub(crate) use inspector::{InspectedFile, ProbeRefusal, ProbeResult};
+#[cfg(feature = "database")]
+pub(crate) use inspector::ProbeRefusal;
+pub(crate) use inspector::{InspectedFile, ProbeResult};
 use inspector::{Inspection, Inspector};
 pub use kit::SchemalessScript;
 pub use probe::HelpText;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::execution::call::arguments_text;
+use crate::message::arguments::arguments_text;
 
 use effort::Outline;
 

@@ -6,24 +6,22 @@ use std::time::Duration;
 
 use mcpd_exec::{Outcome, StartError};
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
-use mcpd_protocol::{CallToolResult, Interactive, JsonObject, Wire};
-use mcpd_scriptspec::{ArgumentFault, ScriptPath};
+use mcpd_protocol::{CallToolResult, Interactive, Wire};
+use mcpd_scriptspec::ScriptPath;
 use serde_json::value::RawValue;
 
 use crate::execution::archive::CallArchive;
 use crate::execution::input_rounds::{self, Binding, CallFailure, Resumption, RunResult};
 use crate::execution::output;
-use crate::execution::run::{self, Input, Purpose, RunError};
-use crate::limits::rate_limit;
-use crate::limits::run_queue::Busy;
+use crate::execution::run::{self, Input, Purpose};
+use crate::limits::run_queue::{Busy, busy_error};
+use crate::message::arguments::{INVALID_ARGUMENTS, describe_faults, invalid_arguments};
+use crate::observe::ending::RunError;
 use crate::request::context::Context;
 use crate::server::Server;
 use crate::support::error_chain::chain;
 use crate::support::random_id;
 use crate::tools::tool::{CallStart, Script};
-
-/// Prefix of messages about invalid arguments.
-pub(crate) const INVALID_ARGUMENTS: &str = "Invalid arguments: ";
 
 /// Valid call: the client has the required capabilities, and the arguments are valid.
 #[derive(Debug)]
@@ -63,27 +61,6 @@ impl CallRejection {
             }
         }
     }
-}
-
-/// Hint beside an argument that a tool does not declare.
-const UNKNOWN_ARGUMENT_HINT: &str = "(If the client adds this argument to every call by itself, the operator can have it dropped with `[arguments] ignore` in mcpd.toml.)";
-
-/// Text of the arguments of a call; absent ones, and `null`, are an empty object.
-pub(crate) fn arguments_text(arguments: Option<&RawValue>) -> &str {
-    match arguments.map(RawValue::get) {
-        None | Some("null") => "{}",
-        Some(text) => text,
-    }
-}
-
-/// Arguments of a method whose values are text only.
-pub(crate) fn text_arguments(
-    texts: impl IntoIterator<Item = (impl Into<String>, String)>,
-) -> JsonObject {
-    let texts = texts.into_iter();
-    texts
-        .map(|(name, text)| (name.into(), text.into()))
-        .collect()
 }
 
 impl ScriptCall {
@@ -244,40 +221,9 @@ pub(crate) fn describe_not_run(subject: &str, error: &RunError) -> CallFailure {
     })
 }
 
-/// Error of a call that a full queue rejects. It is an error and no result, because the client
-/// can retry and the model need not know.
-pub(crate) fn busy_error(subject: &str, busy: Busy) -> ErrorObject {
-    let (reason, wait) = match busy {
-        Busy::Script { waiting, wait } => {
-            let reason = format!("{subject} is busy: {waiting} calls of it are already waiting");
-            (reason, wait)
-        }
-        Busy::Server { waiting, wait } => {
-            let reason = format!("The server is busy: {waiting} calls are already waiting");
-            (reason, wait)
-        }
-    };
-    rate_limit::retry_later_error(&reason, wait)
-}
-
 impl Script {
     /// Logs why it did not run, and returns the failure for its caller.
     pub(crate) fn log_not_run(&self, error: &RunError) -> CallFailure {
         log_not_run(&self.path, &format!("The script `{}`", self.path), error)
     }
-}
-
-/// Formats faults, one per line.
-pub(crate) fn describe_faults(faults: &[ArgumentFault]) -> String {
-    let mut lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    if faults.iter().any(ArgumentFault::is_unknown_name) {
-        lines.push(UNKNOWN_ARGUMENT_HINT.to_owned());
-    }
-    lines.join("\n")
-}
-
-/// "Input validation errors" are results, so that the model can mend its call
-/// -- 2026-07-28/server/tools#error-handling
-pub(crate) fn invalid_arguments(faults: &str) -> CallToolResult {
-    CallToolResult::error(format!("{INVALID_ARGUMENTS}{faults}"))
 }

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::execution::archive::CallArchive;
 use crate::execution::input_rounds::RunResult;
+use crate::observe::ending::Exit;
 use crate::tools::tool::Script;
 
 mod command;
@@ -24,8 +25,9 @@ mod note;
 mod text;
 mod truncation_note;
 
+use crate::observe::ending;
 pub(crate) use command::command_result;
-pub(crate) use exit::{CONTRACT, Exit, describe_hidden_paths};
+pub(crate) use exit::{describe_hidden_paths, with_last_words};
 use files::EmbeddedFiles;
 pub(crate) use json_output::without_position;
 use json_output::{OutputError, OutputObject};
@@ -177,7 +179,7 @@ fn resource(
             .map(|bytes| RunResult::Complete(contents(&bytes))),
     };
     or_error(script, outcome, read, || match outcome.ending {
-        Ending::Exited(exit::NOT_FOUND) => ErrorObject::resource_not_found(uri, wire),
+        Ending::Exited(ending::NOT_FOUND) => ErrorObject::resource_not_found(uri, wire),
         _ => failure_error(script, outcome),
     })
 }
@@ -247,7 +249,7 @@ fn describe_invalid(script: &Script, fault: &OutputError) -> String {
 /// Returns the error for a failed run, with the reason that the script gave.
 fn failure_error(script: &Script, outcome: &Outcome) -> ErrorObject {
     let exit = Exit::of(outcome);
-    let how = exit.with_last_words(outcome);
+    let how = with_last_words(&exit, outcome);
     tracing::warn!(script = %script.path, "the script failed with {how}");
     let subject = format!("the script `{}`", script.path);
     ErrorObject::internal_error(describe_failure_alone(&subject, outcome, &exit))

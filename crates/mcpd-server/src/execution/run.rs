@@ -3,16 +3,13 @@
 
 mod hidden_files;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use mcpd_exec::{
-    Command, Enforcement, Executor, Level, Line, MissingMechanism, Outcome, RunAs, StartError,
-};
+use mcpd_exec::{Command, Executor, Level, Line, Outcome, RunAs};
 use mcpd_protocol::{CallToolRequest, Method as _};
 use mcpd_scriptspec::{Invocation, OutputFormat, ScriptPath};
 use scopeguard::ScopeGuard;
@@ -20,21 +17,19 @@ use serde::Serialize;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
-use tokio::task::JoinError;
 
 use self::hidden_files::HiddenFileSearch;
 use crate::client::subscribers::{Event, Subscribers};
 use crate::execution::input_rounds::RoundInput;
-use crate::execution::output::Exit;
 use crate::execution::relay::{ProgramKind, Relay};
 use crate::limits::admission::Rejection;
-use crate::limits::run_queue::Busy;
 use crate::message::trace::TraceContext;
+use crate::observe::ending::Exit;
+use crate::observe::ending::RunError;
 use crate::policy::EffectivePolicy;
 use crate::request::context::Context;
 use crate::server::Server;
 use crate::support::private_dir;
-use crate::support::sync;
 use crate::tools::tool::Script;
 
 /// Maximum size of stdin that is also passed as a variable, in bytes.
@@ -69,35 +64,6 @@ impl Input {
             stdin: invocation.stdin.into(),
             env: invocation.env,
             args: invocation.args,
-        }
-    }
-}
-
-/// Reason for a missing outcome.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum RunError {
-    /// The process could not be started.
-    #[error(transparent)]
-    Start(StartError),
-    /// The run queue is full.
-    #[error(transparent)]
-    Busy(Busy),
-    /// The output could not be searched for secrets, and is withheld.
-    #[error("redact secrets in an output: {0}")]
-    Redaction(JoinError),
-    /// The input files could not be written.
-    #[error("write the files of a run: {0}")]
-    Files(std::io::Error),
-}
-
-impl RunError {
-    /// Name of this ending in metrics and in the audit log.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Busy(_) | Self::Start(StartError::Busy { .. }) => Busy::NAME,
-            Self::Start(StartError::ShuttingDown) => "shutting-down",
-            Self::Redaction(_) => "not-redacted",
-            _ => "not-started",
         }
     }
 }
@@ -309,34 +275,6 @@ async fn redact_outcome(
     // An output can be megabytes.
     let redacting = tokio::task::spawn_blocking(redact);
     redacting.await.map_err(RunError::Redaction)
-}
-
-/// Missing mechanisms that were reported: each is logged once, not for every run.
-#[derive(Debug, Default)]
-pub(crate) struct MissingEnforcement(Mutex<BTreeSet<String>>);
-
-impl MissingEnforcement {
-    fn report(&self, enforced: &Enforcement) {
-        for missing in &enforced.missing {
-            // One mechanism may lack several things.
-            if sync::lock(&self.0).insert(missing.to_string()) {
-                tracing::warn!(level = %enforced.level, "sandbox of scripts is incomplete: {missing}");
-            }
-        }
-    }
-}
-
-impl MissingEnforcement {
-    /// Logs the mechanisms that only probes lack.
-    pub(crate) fn report_probe(&self, missing: &[MissingMechanism]) {
-        for missing in missing {
-            if sync::lock(&self.0).insert(missing.to_string()) {
-                tracing::warn!(
-                    "sandbox of `--help` is incomplete: {missing}; to run no script with `--help` then, set `require = true` in `[probe]`"
-                );
-            }
-        }
-    }
 }
 
 fn command(script: &Script, purpose: Purpose<'_>, input: &Input) -> Command {

@@ -31,6 +31,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use mcpd_protocol::jsonrpc::ErrorObject;
+
+use crate::limits::rate_limit::retry_later_error;
 use crate::policy::concurrency::ConcurrencyLimit;
 use crate::policy::principal::Principal;
 use crate::support::sync::lock;
@@ -221,6 +224,22 @@ impl ScriptQueue {
         self.next_retry_at.store(micros(next), Relaxed);
         (next - now).min(MAX_RETRY_DELAY)
     }
+}
+
+/// Error of a call that a full queue rejects. It is an error and no result, because the client
+/// can retry and the model need not know.
+pub(crate) fn busy_error(subject: &str, busy: Busy) -> ErrorObject {
+    let (reason, wait) = match busy {
+        Busy::Script { waiting, wait } => {
+            let reason = format!("{subject} is busy: {waiting} calls of it are already waiting");
+            (reason, wait)
+        }
+        Busy::Server { waiting, wait } => {
+            let reason = format!("The server is busy: {waiting} calls are already waiting");
+            (reason, wait)
+        }
+    };
+    retry_later_error(&reason, wait)
 }
 
 fn micros(time: Duration) -> u64 {

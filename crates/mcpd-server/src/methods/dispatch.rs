@@ -69,7 +69,12 @@ pub(crate) fn dispatch(
         return Handled::Now(Err(error));
     }
     let known = METHODS.into_iter().find(|known| *known == request.method);
-    let record = RequestRecord::new(server, known.unwrap_or(OTHER_METHOD), &request.id, &context);
+    let record = RequestRecord::new(
+        server.observers(),
+        known.unwrap_or(OTHER_METHOD),
+        &request.id,
+        context.origin(),
+    );
     context.trace = record.span().continue_trace(context.trace);
     context.record = record;
     if needs_catalog(&request.method) && !server.catalog_is_ready() {

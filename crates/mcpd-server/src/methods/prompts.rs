@@ -3,9 +3,10 @@
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{GetPromptRequestParams, Params};
 
-use crate::execution::call::{self, ScriptCall};
+use crate::execution::call::ScriptCall;
 use crate::execution::input_rounds::Resumption;
 use crate::execution::output;
+use crate::message::arguments::text_arguments;
 use crate::message::reply::Handled;
 use crate::request::context::Context;
 use crate::server::Server;
@@ -34,7 +35,7 @@ pub(crate) fn get(
         context.refuse(there.map(|prompt| prompt.path()), "unknown-prompt", unknown)
     })?;
     context.record.set_tool(prompt.path(), prompt.body().spec());
-    let arguments = call::text_arguments(params.arguments.unwrap_or_default());
+    let arguments = text_arguments(params.arguments.unwrap_or_default());
     let given = raw(&arguments);
     let body = prompt.body();
     context

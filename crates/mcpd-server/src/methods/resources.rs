@@ -12,13 +12,15 @@ use serde_json::value::RawValue;
 
 use crate::catalog::{Catalog, ContentSource, ReadError, StaticFile};
 use crate::execution::archive::ArchivedOutput;
-use crate::execution::call::{self, ScriptCall};
+use crate::execution::call::ScriptCall;
 use crate::execution::input_rounds::Resumption;
-use crate::execution::output::{self, Exit};
+use crate::execution::output;
+use crate::execution::permit;
 use crate::execution::run::{Job, execute};
-use crate::limits::admission;
 use crate::limits::memory_budget;
+use crate::message::arguments::text_arguments;
 use crate::message::reply::Handled;
+use crate::observe::ending::Exit;
 use crate::policy::access::Defaults;
 use crate::request::context::Context;
 use crate::server::Server;
@@ -79,7 +81,7 @@ pub(crate) fn read(
         });
     };
     context.record.mark_uri_as_made();
-    let arguments = raw(&call::text_arguments(values));
+    let arguments = raw(&text_arguments(values));
     match template.body() {
         EntryBody::Script(script) => run(server, script, Some(&arguments), params, context),
         EntryBody::Remote(remote) => {
@@ -180,7 +182,7 @@ async fn ask_state(
     let outcome = ended.map_err(|error| script.log_not_run(&error))?;
     if !outcome.success() {
         let exit = Exit::of(&outcome);
-        let how = exit.with_last_words(&outcome);
+        let how = output::with_last_words(&exit, &outcome);
         tracing::warn!(script = %script.path, "`--state` failed with {how}");
         let reason = output::describe_failure_alone("`--state`", &outcome, &exit);
         return Err(state_error(script, &reason));
@@ -206,7 +208,7 @@ fn read_output(server: &Server, output: ArchivedOutput, uri: String, context: Co
     let server = server.clone();
     Handled::later(async move {
         let reservation =
-            admission::reserve_memory(&server, &context.principal, output.size()).await?;
+            permit::reserve_memory(&server, &context.principal, output.size()).await?;
         let (size, omitted) = (output.size(), output.omitted_bytes());
         let bytes = tokio::task::spawn_blocking(move || output.read())
             .await
@@ -233,8 +235,7 @@ fn read_file(
 ) -> Handled {
     let server = server.clone();
     Handled::later(async move {
-        let reservation =
-            admission::reserve_memory(&server, &context.principal, file.size()).await?;
+        let reservation = permit::reserve_memory(&server, &context.principal, file.size()).await?;
         let opened = Arc::clone(&file);
         let bytes = tokio::task::spawn_blocking(move || opened.read())
             .await

@@ -14,7 +14,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 
-use crate::execution::output::CONTRACT;
+use crate::observe::ending::CONTRACT;
 use crate::support::own_files::Regained;
 use crate::support::sync::lock;
 

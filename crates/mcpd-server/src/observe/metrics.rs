@@ -15,11 +15,10 @@ use prometheus::{
     TextEncoder,
 };
 
-use crate::execution::output::Exit;
-use crate::execution::run::RunError;
 use crate::limits::admission::Rejection;
 use crate::message::reply::{MethodResult, OTHER_METHOD};
-use crate::server::Server;
+use crate::observe::ending::Exit;
+use crate::observe::ending::RunError;
 use crate::support::sync::lock;
 
 mod process;
@@ -31,6 +30,20 @@ const DURATION_BOUNDS: [f64; 15] = [
 ];
 /// Maximum number of tools and prompts with separate labels, including deleted ones.
 const MAX_LABELS: usize = 4096;
+/// State of the server at the time of a scrape.
+pub(crate) struct Readings {
+    /// Running processes.
+    pub(crate) running: usize,
+    /// Runs that wait in the queue.
+    pub(crate) queued: usize,
+    /// Served tools.
+    pub(crate) tools: usize,
+    /// Scripts with faults.
+    pub(crate) faulty: usize,
+    /// Calls that the audit log has missed so far.
+    pub(crate) lost_records: u64,
+}
+
 /// Metrics of one server.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -216,8 +229,8 @@ impl Metrics {
     }
 
     /// Formats all metrics in the text format of Prometheus.
-    pub(crate) fn text(&self, server: &Server) -> String {
-        self.scraped.update(server);
+    pub(crate) fn text(&self, readings: &Readings) -> String {
+        self.scraped.update(readings);
         let mut families = self.registry.gather();
         families.extend(process::families());
         TextEncoder::new()
@@ -233,17 +246,12 @@ impl Metrics {
 const VALID_METRICS: &str = "the names are valid, and each is there once";
 
 impl Scraped {
-    fn update(&self, server: &Server) {
-        self.runs.set(integer(server.executor().running()));
-        self.queued.set(integer(server.admission().runs.waiting()));
-        let catalog = server.catalog();
-        self.tools.set(integer(catalog.tools().len()));
-        self.faulty.set(integer(catalog.scan().faulty().count()));
-        self.count_lost(
-            server
-                .audit()
-                .map_or(0, crate::observe::audit::Audit::lost_records),
-        );
+    fn update(&self, readings: &Readings) {
+        self.runs.set(integer(readings.running));
+        self.queued.set(integer(readings.queued));
+        self.tools.set(integer(readings.tools));
+        self.faulty.set(integer(readings.faulty));
+        self.count_lost(readings.lost_records);
     }
 
     /// Counts failures up to the total `lost`. Scrapes may run at the same time; each failure is

@@ -17,12 +17,12 @@ use opentelemetry::trace::{
 };
 use opentelemetry::{InstrumentationScope, KeyValue, StringValue};
 
-use crate::execution::output::Exit;
-use crate::execution::run::RunError;
 use crate::message::reply::MethodResult;
 use crate::message::trace::TraceContext;
 use crate::message::transport::Transport;
-use crate::request::context::Context;
+use crate::observe::RequestOrigin;
+use crate::observe::ending::Exit;
+use crate::observe::ending::RunError;
 use crate::support::sync::lock;
 
 /// Maximum length of an id in an attribute, in characters.
@@ -60,15 +60,15 @@ impl Spans {
         &self,
         method: &'static str,
         id: &RequestId,
-        context: &Context,
+        origin: RequestOrigin<'_>,
     ) -> RequestSpan {
         let Some(tracer) = &self.0 else {
             return RequestSpan::default();
         };
         let span = SpanBuilder::from_name(method)
             .with_kind(SpanKind::Server)
-            .with_attributes(attributes(method, id, context));
-        let span = tracer.build_with_context(span, &with_parent(parse_parent(&context.trace)));
+            .with_attributes(attributes(method, id, origin));
+        let span = tracer.build_with_context(span, &with_parent(parse_parent(origin.trace)));
         RequestSpan(Some(Arc::new(LiveSpan {
             tracer: Arc::clone(tracer),
             method,
@@ -203,17 +203,17 @@ impl ChildSpan {
 }
 
 /// Attributes known before the parameters of a request are read.
-fn attributes(method: &'static str, id: &RequestId, context: &Context) -> Vec<KeyValue> {
+fn attributes(method: &'static str, id: &RequestId, origin: RequestOrigin<'_>) -> Vec<KeyValue> {
     let id: String = id.to_string().chars().take(MAX_ID_CHARS).collect();
     let mut attributes = vec![
         KeyValue::new("mcp.method.name", method),
-        KeyValue::new("mcp.protocol.version", context.version.as_str()),
+        KeyValue::new("mcp.protocol.version", origin.version.as_str()),
         KeyValue::new("jsonrpc.request.id", id),
     ];
     if method == CallToolRequest::NAME {
         attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
     }
-    match context.transport {
+    match origin.transport {
         Transport::Channel => {}
         Transport::Stdio => attributes.push(KeyValue::new("network.transport", "pipe")),
         #[cfg(feature = "http")]
@@ -222,8 +222,7 @@ fn attributes(method: &'static str, id: &RequestId, context: &Context) -> Vec<Ke
                 KeyValue::new("network.transport", "tcp"),
                 KeyValue::new("network.protocol.name", "http"),
             ]);
-            let session = context.session.as_ref();
-            let id = session.and_then(|session| session.id.clone());
+            let id = origin.session_id.map(str::to_owned);
             attributes.extend(id.map(|id| KeyValue::new("mcp.session.id", id)));
         }
     }

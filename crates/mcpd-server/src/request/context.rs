@@ -27,6 +27,7 @@ use crate::message::text::replace_nul;
 use crate::message::tool_names::ToolNames;
 use crate::message::trace::TraceContext;
 use crate::message::transport::Transport;
+use crate::observe::RequestOrigin;
 use crate::observe::audit::request_log::RequestRecord;
 use crate::policy::access::{Defaults, NeededScope};
 use crate::policy::principal::Principal;
@@ -65,6 +66,23 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Returns how the request arrived.
+    pub(crate) fn origin(&self) -> RequestOrigin<'_> {
+        RequestOrigin {
+            version: self.version,
+            transport: self.transport,
+            principal: &self.principal,
+            client: self.client.as_ref(),
+            #[cfg(all(feature = "http", feature = "otel"))]
+            session_id: self
+                .session
+                .as_ref()
+                .and_then(|session| session.id.as_deref()),
+            #[cfg(feature = "otel")]
+            trace: &self.trace,
+        }
+    }
+
     /// Session of this request if it began with `initialize`; any other session may end with the
     /// request.
     pub(crate) fn introduced_session(&self) -> Option<&Arc<Session>> {

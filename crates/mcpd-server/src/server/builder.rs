@@ -26,12 +26,13 @@ use crate::catalog::{BuiltIn, DEFAULT_PAGE_SIZE, Resource};
 use crate::client::subscribers::Subscribers;
 #[cfg(feature = "database")]
 use crate::database::Database;
-use crate::execution::run::MissingEnforcement;
 use crate::execution::seal::Seal;
 use crate::limits::admission::Admission;
+use crate::observe::Observers;
 use crate::observe::audit::Audit;
 use crate::observe::audit::request_log::Auditor;
 use crate::observe::metrics::Metrics;
+use crate::observe::missing_enforcement::MissingEnforcement;
 use crate::observe::spans::Spans;
 use crate::policy::Policy;
 use crate::server::error::Error;
@@ -355,9 +356,11 @@ impl ServerBuilder {
             probes,
             applied: Mutex::new(current),
             missing_enforcement: MissingEnforcement::default(),
-            metrics: Arc::new(Metrics::new()),
-            spans: self.spans,
-            auditor: auditor.map(Arc::new),
+            observers: Observers {
+                auditor: auditor.map(Arc::new),
+                metrics: Arc::new(Metrics::new()),
+                spans: self.spans,
+            },
             archive: Arc::default(),
             inputs: Arc::new(LazyDirectory::new("mcpd-inputs-")),
             catalog,

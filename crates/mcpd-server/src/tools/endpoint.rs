@@ -7,8 +7,8 @@ use mcpd_protocol::{CallToolResult, ContentBlock};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::execution::call::INVALID_ARGUMENTS;
 use crate::execution::output::is_note;
+use crate::message::arguments::INVALID_ARGUMENTS;
 
 mod client;
 mod descriptor;

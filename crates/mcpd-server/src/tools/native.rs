@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::catalog::Catalog;
 use crate::catalog::schema::Schema;
-use crate::execution::call::{arguments_text, invalid_arguments};
 use crate::execution::output::without_position;
+use crate::message::arguments::{arguments_text, invalid_arguments};
 use crate::message::trace::TraceContext;
 use crate::observe::spans::ChildSpan;
 use crate::policy::principal::Principal;

@@ -19,7 +19,7 @@ use crate::catalog::schema::Schemas;
 use crate::catalog::start_command::StartCommand;
 use crate::execution::call;
 use crate::execution::input_rounds::Resumption;
-use crate::limits::admission;
+use crate::execution::permit;
 use crate::limits::run_queue::ScriptQueue;
 use crate::message::param_headers::{self, HeaderParameter, ParameterHeaders};
 use crate::policy::EffectivePolicy;
@@ -384,7 +384,7 @@ impl Tool {
     ) -> CallStart {
         let run = call(CallContext::new(server, context, &self.path));
         let name = ("tool", self.path.clone());
-        let run = admission::run_with_permit(server, context, &self.script_queue, name, run);
+        let run = permit::run_with_permit(server, context, &self.script_queue, name, run);
         CallStart::Started(Box::pin(run))
     }
 

@@ -25,7 +25,7 @@ use crate::catalog::interpreter::Interpreters;
 use crate::catalog::probe_cache::CachedResult;
 use crate::catalog::start_command::{Excerpts, StartCommand};
 use crate::catalog::walk::Candidate;
-use crate::execution::run::MissingEnforcement;
+use crate::observe::missing_enforcement::MissingEnforcement;
 use crate::policy::{Policy, ProbeConfinements, Root};
 
 mod probing;

@@ -3,9 +3,10 @@
 use mcpd_exec::{Captured, Ending, Outcome, Stream};
 use mcpd_protocol::{CallToolResult, ContentBlock};
 
-use super::exit::{Exit, describe_ending, describe_hidden_paths};
+use super::exit::{describe_ending, describe_hidden_paths};
 use super::{note, text, truncation_note};
 use crate::execution::archive::CallArchive;
+use crate::observe::ending::Exit;
 
 /// Makes the result of a command that has run.
 ///

@@ -6,8 +6,9 @@ use mcpd_protocol::meta::Meta;
 use mcpd_protocol::{CallToolResult, ContentBlock};
 use serde_json::json;
 
-use super::exit::{Exit, describe_ending};
+use super::exit::describe_ending;
 use super::text::tail;
+use crate::observe::ending::Exit;
 
 /// Member of a block's `_meta` that marks it as a note.
 const NOTE_KEY: &str = "mcpd/note";

@@ -5,9 +5,10 @@ use mcpd_protocol::meta::ResultMeta;
 use mcpd_protocol::{CallToolResult, ContentBlock};
 use serde_json::json;
 
-use super::exit::{Exit, describe_exit, describe_hidden_paths};
+use super::exit::{describe_exit, describe_hidden_paths};
 use super::{note, truncation_note};
 use crate::execution::archive::CallArchive;
+use crate::observe::ending::Exit;
 
 /// Maximum length of each end of an output that is given as text although it should be JSON, in
 /// bytes.

@@ -27,18 +27,17 @@ use super::arguments::Recorder;
 use super::record::{Details, Record, RecordKind, RecordedCaller, RunDetails, this_process};
 use super::writer::QueuedRecord;
 use super::{Arguments, Audit, Mode, Options, WRITE_TIMEOUT, outcomes};
-use crate::execution::call::INVALID_ARGUMENTS;
-use crate::execution::output::Exit;
-use crate::execution::run::RunError;
 use crate::limits::run_queue::Busy;
+use crate::message::arguments::INVALID_ARGUMENTS;
 use crate::message::reply::{CALL_METHODS, MethodResult};
 use crate::message::transport::Transport;
+use crate::observe::ending::Exit;
+use crate::observe::ending::RunError;
 use crate::observe::metrics::Operation;
 use crate::observe::spans::RequestSpan;
+use crate::observe::{Observers, RequestOrigin};
 use crate::policy::principal::Principal;
 use crate::policy::{Policy, Redactor};
-use crate::request::context::Context;
-use crate::server::Server;
 use crate::support::sync::lock;
 
 /// An audit log, and the secrets that must stay out of it.
@@ -110,22 +109,22 @@ impl RequestRecord {
     /// Creates the notes of a request that has just arrived. Most methods have none for the audit
     /// log.
     pub(crate) fn new(
-        server: &Server,
+        observers: &Observers,
         method: &'static str,
         id: &RequestId,
-        context: &Context,
+        origin: RequestOrigin<'_>,
     ) -> Self {
         Self {
-            request: Self::request(server.auditor(), method, context),
-            operation: server.metrics().start_operation(method),
-            span: server.spans().start_request(method, id, context),
+            request: Self::request(observers.auditor.as_ref(), method, origin),
+            operation: observers.metrics.start_operation(method),
+            span: observers.spans.start_request(method, id, origin),
         }
     }
 
     fn request(
         auditor: Option<&Arc<Auditor>>,
         method: &'static str,
-        context: &Context,
+        origin: RequestOrigin<'_>,
     ) -> Option<Arc<AuditedRequest>> {
         let auditor = auditor.filter(|_| CALL_METHODS.contains(&method))?;
         Some(Arc::new(AuditedRequest {
@@ -136,10 +135,10 @@ impl RequestRecord {
             method,
             began: Timestamp::now(),
             began_at: Instant::now(),
-            transport: context.transport,
-            principal: context.principal.clone(),
-            client: context.client.clone(),
-            version: context.version,
+            transport: origin.transport,
+            principal: origin.principal.clone(),
+            client: origin.client.cloned(),
+            version: origin.version,
             notes: Mutex::default(),
         }))
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use mcpd_exec::Outcome;
 
-use crate::execution::run::RunError;
 use crate::limits::admission::Rejection;
 use crate::message::reply::MethodResult;
+use crate::observe::ending::RunError;
 
 #[derive(Debug)]
 pub(crate) struct Metrics;

@@ -5,10 +5,10 @@ use mcpd_exec::Outcome;
 use mcpd_protocol::jsonrpc::RequestId;
 use mcpd_scriptspec::ScriptPath;
 
-use crate::execution::run::RunError;
 use crate::message::reply::MethodResult;
 use crate::message::trace::TraceContext;
-use crate::request::context::Context;
+use crate::observe::RequestOrigin;
+use crate::observe::ending::RunError;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spans;
@@ -24,7 +24,7 @@ impl Spans {
         &self,
         _method: &'static str,
         _id: &RequestId,
-        _context: &Context,
+        _origin: RequestOrigin<'_>,
     ) -> RequestSpan {
         RequestSpan
     }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::execution::call::describe_not_run;
 use crate::execution::input_rounds::CallFailure;
 use crate::execution::output;
-use crate::execution::run::RunError;
+use crate::observe::ending::RunError;
 use crate::policy::{EffectivePolicy, Policy};
 use crate::tools::source::NO_SOURCES;
 

@@ -13,7 +13,7 @@ use mcpd_scriptspec::ScriptPath;
 use serde::Serialize;
 
 use super::{CallContext, Json};
-use crate::limits::admission;
+use crate::execution::permit;
 use crate::limits::run_queue::ScriptQueue;
 use crate::request::context::Context;
 use crate::server::Server;
@@ -125,7 +125,7 @@ impl NativeResource {
             contents.mime_type = Some(mime_type.to_owned());
             Ok(contents)
         };
-        admission::run_with_permit(server, context, &self.script_queue, name, contents)
+        permit::run_with_permit(server, context, &self.script_queue, name, contents)
     }
 }
 

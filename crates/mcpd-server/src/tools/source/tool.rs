@@ -8,7 +8,7 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 use serde_json::value::RawValue;
 
 use super::convert_error;
-use crate::execution::call::{arguments_text, invalid_arguments};
+use crate::message::arguments::{arguments_text, invalid_arguments};
 use crate::tools::native::CallContext;
 use crate::tools::tool::CallFuture;
 

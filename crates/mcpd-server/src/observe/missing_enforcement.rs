@@ -1,0 +1,37 @@
+//! Log of the sandbox mechanisms that the system lacks, each reported once.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use mcpd_exec::{Enforcement, MissingMechanism};
+
+use crate::support::sync::lock;
+
+/// Missing mechanisms that were reported: each is logged once, not for every run.
+#[derive(Debug, Default)]
+pub(crate) struct MissingEnforcement(Mutex<BTreeSet<String>>);
+
+impl MissingEnforcement {
+    /// Logs the mechanisms that a run lacked.
+    pub(crate) fn report(&self, enforced: &Enforcement) {
+        for missing in &enforced.missing {
+            // One mechanism may lack several things.
+            if lock(&self.0).insert(missing.to_string()) {
+                tracing::warn!(level = %enforced.level, "sandbox of scripts is incomplete: {missing}");
+            }
+        }
+    }
+}
+
+impl MissingEnforcement {
+    /// Logs the mechanisms that only probes lack.
+    pub(crate) fn report_probe(&self, missing: &[MissingMechanism]) {
+        for missing in missing {
+            if lock(&self.0).insert(missing.to_string()) {
+                tracing::warn!(
+                    "sandbox of `--help` is incomplete: {missing}; to run no script with `--help` then, set `require = true` in `[probe]`"
+                );
+            }
+        }
+    }
+}
