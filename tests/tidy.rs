@@ -1,12 +1,14 @@
 //! Rules of the source tree, as tests: module documentation, the direction of dependencies, and
 //! the terms that each crate must not know. The modules check the language of comments and names,
-//! and the hook for commit subjects.
+//! the order of the server's folders, and the hook for commit subjects.
 
 #[cfg(unix)]
 #[path = "tidy/commits.rs"]
 mod commits;
 #[path = "tidy/language.rs"]
 mod language;
+#[path = "tidy/rooms.rs"]
+mod rooms;
 
 use std::fs;
 use std::path::{Path, PathBuf};

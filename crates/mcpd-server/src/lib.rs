@@ -99,7 +99,6 @@
 
 pub mod catalog;
 mod client;
-#[cfg(feature = "database")]
 mod database;
 mod execution;
 #[cfg(fuzzing)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use mcpd_exec::Executor;
-use mcpd_protocol::{ProtocolVersion, ServerCapabilities, Stamp, Wire};
+use mcpd_protocol::{Stamp, Wire};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::catalog::Catalog;
@@ -16,7 +16,6 @@ use crate::client::subscribers::{Event, Subscribers};
 use crate::execution::archive::Archive;
 use crate::execution::seal::Seal;
 use crate::limits::admission::Admission;
-use crate::methods::lifecycle;
 use crate::observe::Observers;
 use crate::observe::audit::Audit;
 use crate::observe::audit::request_log::Auditor;
@@ -160,12 +159,6 @@ impl Server {
         ] {
             self.inner.subscribers.publish(&event);
         }
-    }
-
-    /// Capabilities for a client of the newest revision.
-    #[must_use]
-    pub fn capabilities(&self) -> ServerCapabilities {
-        lifecycle::capabilities(self, ProtocolVersion::LATEST)
     }
 
     /// Directories of the served scripts.

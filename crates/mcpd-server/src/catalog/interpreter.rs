@@ -13,8 +13,9 @@ use tokio::sync::OnceCell;
 mod script_kit;
 mod versions;
 
-pub(crate) use versions::Version;
 use versions::Versions;
+
+use crate::database::rows::Version;
 
 /// First release of Node.js that runs TypeScript directly.
 const NODE_FOR_TYPESCRIPT: Version = (22, 18);

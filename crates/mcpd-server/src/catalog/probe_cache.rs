@@ -9,8 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use mcpd_scriptspec::ScriptPath;
 use sha2::{Digest as _, Sha256};
 
-use super::scan::{InspectedFile, ProbeRefusal, ProbeResult, ScannedScript};
+use super::scan::{InspectedFile, ScannedScript};
 use super::walk::Candidate;
+use crate::database::rows::{ProbeRefusal, ProbeResult};
 use crate::database::{
     CacheChange, CacheEntry, CompiledDefinition, Database, DatabaseError, Definition, StoredRefusal,
 };

@@ -31,14 +31,12 @@ mod program_check;
 mod reading;
 mod script;
 
+pub use crate::database::rows::HelpText;
 use file_debounce::Debounce;
 pub use files::{PassOverKind, PassedOver, UnusableFile};
-#[cfg(feature = "database")]
-pub(crate) use inspector::ProbeRefusal;
-pub(crate) use inspector::{InspectedFile, ProbeResult};
+pub(crate) use inspector::InspectedFile;
 use inspector::{Inspection, Inspector};
 pub use kit::SchemalessScript;
-pub use probe::HelpText;
 use probe_queue::ProbeQueue;
 use probe_schedule::Pending;
 pub use script::ScannedScript;

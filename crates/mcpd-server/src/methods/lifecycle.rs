@@ -135,6 +135,14 @@ pub(crate) fn set_level(params: &Params<'_>, context: &Context) -> MethodResult 
     Ok(empty())
 }
 
+impl Server {
+    /// Capabilities for a client of the newest revision.
+    #[must_use]
+    pub fn capabilities(&self) -> ServerCapabilities {
+        capabilities(self, ProtocolVersion::LATEST)
+    }
+}
+
 pub(crate) fn capabilities(server: &Server, version: ProtocolVersion) -> ServerCapabilities {
     let list_changed = Some(server.is_watching());
     let mut list = ListCapability::default();

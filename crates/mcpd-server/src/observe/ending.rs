@@ -1,5 +1,5 @@
-//! Ending of a run as records, metrics and spans name it: the exit codes of the script contract, the
-//! endings beyond them, and the reasons for which nothing ran.
+//! Ending of a run as records, metrics and spans name it: the exit codes of the script contract,
+//! the endings beyond them, and the reasons for which nothing ran.
 
 use std::fmt;
 

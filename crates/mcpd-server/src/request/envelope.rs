@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::meta::{self, RequestMeta};
-use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Wire};
+use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Stamp, Wire};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::outbox::Outbox;
@@ -20,7 +20,6 @@ use crate::observe::audit::request_log::RequestRecord;
 use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
 use crate::request::context::{Context, SideStream};
-use crate::server::Server;
 
 /// Complete envelope of a stateless request; its revision may still be unsupported.
 #[derive(Debug)]
@@ -73,7 +72,7 @@ impl<'a> StatelessEnvelope<'a> {
         })
     }
 
-    /// Builds the context of the request.
+    /// Builds the context of the request, whose results get the `stamp` of its wire.
     ///
     /// # Errors
     ///
@@ -81,7 +80,7 @@ impl<'a> StatelessEnvelope<'a> {
     /// member.
     pub(crate) fn context(
         &self,
-        server: &Server,
+        stamp: impl FnOnce(Wire) -> Arc<Stamp>,
         peer: PeerContext,
     ) -> Result<Context, ErrorObject> {
         let version = stateless_version(&self.version)?;
@@ -103,7 +102,7 @@ impl<'a> StatelessEnvelope<'a> {
             client: self.meta.client_info()?.map(Arc::new),
             trace: TraceContext::of_message(self.meta).or(peer.trace),
             side,
-            stamp: server.stamp(version.wire()),
+            stamp: stamp(version.wire()),
             parameters: peer.parameters,
             closing: peer.closing,
             record: RequestRecord::default(),
@@ -128,13 +127,13 @@ fn missing(key: &str) -> ErrorObject {
     ErrorObject::invalid_params(format!("`_meta` lacks `{key}`"))
 }
 
-/// Builds the context of a request on the stateful wire.
+/// Builds the context of a request on the stateful wire, whose results get its `stamp`.
 ///
 /// # Errors
 ///
 /// `-32602` for an invalid progress token.
 pub(crate) fn stateful_context(
-    server: &Server,
+    stamp: impl FnOnce(Wire) -> Arc<Stamp>,
     meta: &RequestMeta<'_>,
     session: Arc<Session>,
     peer: PeerContext,
@@ -158,7 +157,7 @@ pub(crate) fn stateful_context(
         session: Some(session),
         trace: TraceContext::of_message(meta).or(peer.trace),
         side,
-        stamp: server.stamp(version.wire()),
+        stamp: stamp(version.wire()),
         parameters: None,
         closing: peer.closing,
         record: RequestRecord::default(),

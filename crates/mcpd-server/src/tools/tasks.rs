@@ -56,12 +56,11 @@ mod store;
 #[cfg(not(feature = "database"))]
 #[path = "tasks/store/absent.rs"]
 mod store;
-mod stored;
 mod task_log;
 
+use crate::database::rows::{StoredTask, TaskRequest};
 use lifecycle::TaskLifecycle;
 pub(crate) use store::TaskStore;
-pub(crate) use stored::{StoredTask, TaskRequest};
 use task_log::TaskLog;
 
 /// Time that a call may take before it becomes a task. Most calls end within it, and need no

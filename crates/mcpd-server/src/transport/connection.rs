@@ -317,7 +317,7 @@ impl Connection {
             peer.transport.check_stateless()?;
             let envelope = StatelessEnvelope::new(&params.meta)?;
             self.is_introduced.store(true, Ordering::Relaxed);
-            let context = envelope.context(&self.server, peer.clone())?;
+            let context = envelope.context(|wire| self.server.stamp(wire), peer.clone())?;
             dispatch::answer(&self.server, &self.inflight, request, &params, context)
         } else if request.method == "initialize" {
             self.initialize(&request.id, &params, peer)

@@ -45,8 +45,12 @@ impl Conversation {
         params: &Params<'_>,
         peer: PeerContext,
     ) -> Result<CancellableAnswer, ErrorObject> {
-        let context =
-            envelope::stateful_context(server, &params.meta, Arc::clone(&self.session), peer)?;
+        let context = envelope::stateful_context(
+            |wire| server.stamp(wire),
+            &params.meta,
+            Arc::clone(&self.session),
+            peer,
+        )?;
         dispatch::answer(server, &self.inflight, request, params, context)
     }
 

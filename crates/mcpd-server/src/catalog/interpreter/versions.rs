@@ -8,9 +8,7 @@ use mcpd_exec::{Command, Executor, Limits};
 
 #[cfg(feature = "database")]
 use crate::database::Database;
-
-/// Major and minor number.
-pub(crate) type Version = (u32, u32);
+use crate::database::rows::Version;
 
 /// Time limit of a query.
 const TIME_LIMIT: Duration = Duration::from_secs(5);

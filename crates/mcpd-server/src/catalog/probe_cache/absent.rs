@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use mcpd_scriptspec::ScriptPath;
 
-use super::scan::{InspectedFile, ProbeResult};
+use super::scan::InspectedFile;
 use super::walk::Candidate;
+use crate::database::rows::ProbeResult;
 
 /// Cannot be constructed.
 #[derive(Debug)]

@@ -25,6 +25,7 @@ use crate::catalog::interpreter::Interpreters;
 use crate::catalog::probe_cache::CachedResult;
 use crate::catalog::start_command::{Excerpts, StartCommand};
 use crate::catalog::walk::Candidate;
+use crate::database::rows::{ProbeRefusal, ProbeResult};
 use crate::observe::missing_enforcement::MissingEnforcement;
 use crate::policy::{Policy, ProbeConfinements, Root};
 
@@ -72,29 +73,6 @@ pub(crate) struct InspectedFile {
     pub(crate) is_transient: bool,
     /// Number of probes in a row that exceeded the time limit.
     pub(super) time_outs: u8,
-}
-
-/// Result of a probe, with the properties of the file that it depends on.
-#[derive(Debug, Clone)]
-pub(crate) struct ProbeResult {
-    /// Output of the probe; empty for a refusal without one.
-    pub(crate) help: HelpText,
-    /// First line of the file if it names an interpreter; empty if the file is unreadable.
-    pub(crate) shebang: Option<String>,
-    pub(crate) refusal: Option<ProbeRefusal>,
-}
-
-/// Result of a probe that describes nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ProbeRefusal {
-    /// A file that is no tool, with the reason.
-    NotATool(String),
-    /// A tool whose probe failed.
-    Fault(Diagnostic),
-    /// A tool whose probe exceeded the time limit, and how many times in a row.
-    TimeOut(Diagnostic, u8),
-    /// A tool whose output is faulty.
-    Text,
 }
 
 /// Result of an examination without running the file.

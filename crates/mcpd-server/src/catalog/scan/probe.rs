@@ -9,23 +9,12 @@ use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, Stream};
 
 use crate::catalog::start_command::StartCommand;
 use crate::catalog::walk::Candidate;
+use crate::database::rows::HelpText;
 use crate::policy::{EffectivePolicy, ProbePolicy};
 use crate::support::error_chain::chain;
 
 /// Maximum size of the output of a probe per stream, in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
-
-/// Description of a script: its output for `--help`, or the text of a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HelpText {
-    /// Metadata, if the probe succeeded.
-    pub stdout: Bytes,
-    /// Options, if the probe succeeded.
-    pub stderr: Bytes,
-    /// Text of the file, for a script that was not probed.
-    pub source: Bytes,
-}
 
 /// Failure of a probe.
 pub(super) enum ProbeFailure {

@@ -193,7 +193,7 @@ impl Router {
         let envelope = known.and_then(|()| StatelessEnvelope::new(&params.meta));
         let context = envelope.and_then(|envelope| {
             headers::check_version(head.headers, &envelope.version)?;
-            let context = envelope.context(&self.server, peer_context)?;
+            let context = envelope.context(|wire| self.server.stamp(wire), peer_context)?;
             headers::check(head.headers, &request.method, params)?;
             Ok(context)
         });

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use mcpd_scriptspec::{Diagnostic, parse};
 
-use super::{InspectedFile, Inspector, MAX_TIME_OUTS, NeedsProbe, ProbeRefusal, ProbeResult};
+use super::{InspectedFile, Inspector, MAX_TIME_OUTS, NeedsProbe};
 use crate::catalog::scan::files::PassOverKind;
-use crate::catalog::scan::probe::{self, HelpText};
+use crate::catalog::scan::probe;
 use crate::catalog::start_command::StartCommand;
 use crate::catalog::walk::Candidate;
+use crate::database::rows::{HelpText, ProbeRefusal, ProbeResult};
 
 impl Inspector {
     /// Probes a script whose last `time_outs` probes exceeded the time limit.

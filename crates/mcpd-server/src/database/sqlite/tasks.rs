@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::{Database, DatabaseError};
-use crate::tools::tasks::{StoredTask, TaskRequest};
+use crate::database::rows::{StoredTask, TaskRequest};
 
 /// Maximum number of tasks, of one owner and overall.
 const MAX_TASKS_PER_OWNER: i64 = 256;

@@ -7,7 +7,7 @@ use mcpd_scriptspec::Diagnostic;
 use rusqlite::{Connection, Row, params};
 
 use super::definitions::{COMPILER, CacheEntry};
-use crate::catalog::scan::{HelpText, ProbeRefusal, ProbeResult};
+use crate::database::rows::{HelpText, ProbeRefusal, ProbeResult};
 
 /// Refusal to store.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use mcpd_scriptspec::Diagnostic;
 use serde_json::value::to_raw_value;
 
 use super::*;
-use crate::catalog::scan::{HelpText, ProbeRefusal, ProbeResult};
+use crate::database::rows::{HelpText, ProbeRefusal, ProbeResult};
 
 fn compile(namespace: &str, name: &str) -> CompiledDefinition {
     let help = HelpText {

@@ -3,7 +3,7 @@
 use rusqlite::OptionalExtension as _;
 
 use super::{Database, DatabaseError};
-use crate::catalog::interpreter::Version;
+use crate::database::rows::Version;
 
 impl Database {
     /// Returns the version of the file with this fingerprint at `program`, if it is known.

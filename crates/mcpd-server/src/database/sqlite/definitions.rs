@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::refusals::{self, StoredRefusal};
 use super::{Database, DatabaseError};
-use crate::catalog::scan::{HelpText, ProbeResult};
+use crate::database::rows::{HelpText, ProbeResult};
 
 /// Version that wrote the definitions: another one may parse them differently.
 pub(super) const COMPILER: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,83 @@
+//! Rows of the database: what is kept of scripts, interpreters and tasks. Builds without a database
+//! use them as well.
+
+use bytes::Bytes;
+use mcpd_protocol::{InputResponses, TaskStatus};
+use mcpd_scriptspec::Diagnostic;
+use serde_json::value::RawValue;
+
+/// Description of a script: its output for `--help`, or the text of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HelpText {
+    /// Metadata, if the probe succeeded.
+    pub stdout: Bytes,
+    /// Options, if the probe succeeded.
+    pub stderr: Bytes,
+    /// Text of the file, for a script that was not probed.
+    pub source: Bytes,
+}
+
+/// Result of a probe, with the properties of the file that it depends on.
+#[derive(Debug, Clone)]
+pub(crate) struct ProbeResult {
+    /// Output of the probe; empty for a refusal without one.
+    pub(crate) help: HelpText,
+    /// First line of the file if it names an interpreter; empty if the file is unreadable.
+    pub(crate) shebang: Option<String>,
+    pub(crate) refusal: Option<ProbeRefusal>,
+}
+
+/// Result of a probe that describes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ProbeRefusal {
+    /// A file that is no tool, with the reason.
+    NotATool(String),
+    /// A tool whose probe failed.
+    Fault(Diagnostic),
+    /// A tool whose probe exceeded the time limit, and how many times in a row.
+    TimeOut(Diagnostic, u8),
+    /// A tool whose output is faulty.
+    Text,
+}
+
+/// Major and minor number.
+pub(crate) type Version = (u32, u32);
+
+/// Stored task.
+#[derive(Debug, Clone)]
+#[cfg_attr(
+    not(feature = "database"),
+    expect(
+        dead_code,
+        reason = "only a database has owners and servers to tell apart"
+    )
+)]
+pub(crate) struct StoredTask {
+    pub(crate) id: String,
+    /// Principal that may access it.
+    pub(crate) owner: String,
+    /// Path of the tool.
+    pub(crate) tool: String,
+    /// Server that runs it.
+    pub(crate) runner: String,
+    pub(crate) status: TaskStatus,
+    /// Open questions, result or error.
+    pub(crate) detail: Option<Box<RawValue>>,
+    /// Milliseconds since 1970, like the next two.
+    pub(crate) created_at: i64,
+    pub(crate) updated_at: i64,
+    pub(crate) expires_at: i64,
+}
+
+/// Request of the owner of a task.
+#[derive(Debug)]
+#[cfg_attr(
+    not(feature = "database"),
+    expect(dead_code, reason = "nobody ever wants it")
+)]
+pub(crate) enum TaskRequest {
+    Cancel,
+    /// Answers to all of its questions.
+    Answers(InputResponses),
+}

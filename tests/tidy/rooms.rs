@@ -1,0 +1,118 @@
+//! Folders of `mcpd-server`, as a chain of layers: a folder imports only those below it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::{root, rust_files};
+
+/// Folders from the bottom to the top. `fuzzing`, which tests alone compile, is above all.
+const LAYERS: [&str; 15] = [
+    "support",
+    "policy",
+    "limits",
+    "database",
+    "message",
+    "client",
+    "observe",
+    "request",
+    "catalog",
+    "execution",
+    "tools",
+    "server",
+    "methods",
+    "transport",
+    "fuzzing",
+];
+
+/// Imports against the order that are still there: folder and what it imports. An entry without an
+/// import must be removed, so that the list only shrinks.
+const UPWARD: [(&str, &str); 4] = [
+    ("catalog", "tools"),
+    ("execution", "server"),
+    ("execution", "tools"),
+    ("tools", "server"),
+];
+
+/// Constants of the crate's root.
+const ROOT_ITEMS: [&str; 2] = ["DEFAULT_KEEP", "DEFAULT_MAX_MESSAGE"];
+
+fn layer(name: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| *layer == name)
+}
+
+/// Returns the first names of the paths below `crate::` in the production code of a file.
+fn imported_names(text: &str) -> impl Iterator<Item = &str> {
+    let production = text.split("#[cfg(test)]\nmod tests {").next();
+    let lines = production.into_iter().flat_map(str::lines);
+    lines
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| line.split("crate::").skip(1))
+        .map(|path| {
+            let end = path.find(|char: char| !char.is_alphanumeric() && char != '_');
+            &path[..end.unwrap_or(path.len())]
+        })
+}
+
+/// Returns the imports of `files`, given with their folders, that break the order.
+fn find_upward<'a>(
+    files: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> BTreeSet<(&'a str, &'a str)> {
+    let mut upward = BTreeSet::new();
+    for (folder, text) in files {
+        let own = layer(folder).unwrap_or_else(|| panic!("`{folder}` is not in LAYERS"));
+        for name in imported_names(text) {
+            match layer(name) {
+                Some(other) if other > own => {
+                    upward.insert((folder, name));
+                }
+                Some(_) => {}
+                None => assert!(
+                    ROOT_ITEMS.contains(&name),
+                    "{folder} imports `crate::{name}`; name the folder that the item is in"
+                ),
+            }
+        }
+    }
+    upward
+}
+
+#[test]
+fn server_folders_import_only_lower_ones() {
+    let source = root().join("crates/mcpd-server/src");
+    let files = rust_files(&source);
+    let folder = |file: &Path| {
+        let below = file.strip_prefix(&source).expect("a file below it");
+        let first = below.components().next().expect("a name");
+        let name = Path::new(first.as_os_str()).with_extension("");
+        name.to_string_lossy().into_owned()
+    };
+    let is_test =
+        |file: &Path| file.ends_with("tests.rs") || file.iter().any(|name| name == "tests");
+    let files: Vec<_> = files
+        .into_iter()
+        .map(|(file, text)| (folder(&file), file, text))
+        .filter(|(folder, file, _)| folder != "lib" && !is_test(file))
+        .collect();
+    let files = files.iter().map(|(folder, _, text)| (&**folder, &**text));
+    assert_eq!(find_upward(files), BTreeSet::from(UPWARD));
+    for name in LAYERS {
+        assert!(
+            fs::exists(source.join(format!("{name}.rs"))).expect("a folder"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn upward_import_is_found() {
+    let check = |folder, text, expected: &[(&str, &str)]| {
+        let expected = expected.iter().copied().collect();
+        assert_eq!(find_upward([(folder, text)]), expected);
+    };
+    check("limits", "use crate::policy::quota::Quota;\n", &[]);
+    let turned = "use crate::limits::admission::Admission;\n";
+    check("policy", turned, &[("policy", "limits")]);
+    let comment_and_test = "// crate::server\n#[cfg(test)]\nmod tests {\n    use crate::server;\n";
+    check("support", comment_and_test, &[]);
+}
