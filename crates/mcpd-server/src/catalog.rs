@@ -31,6 +31,7 @@ mod prompt;
 mod resource;
 pub mod scan;
 pub(crate) mod schema;
+pub(crate) mod script;
 mod served;
 pub(crate) mod start_command;
 mod tool;

@@ -2,6 +2,7 @@
 
 pub(crate) mod archive;
 pub(crate) mod call;
+pub(crate) mod engine;
 pub(crate) mod input_rounds;
 pub(crate) mod output;
 pub(crate) mod permit;

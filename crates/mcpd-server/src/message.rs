@@ -2,8 +2,10 @@
 //! that are repeated in headers.
 
 pub(crate) mod arguments;
+pub(crate) mod call;
 pub(crate) mod downgrade;
 pub(crate) mod param_headers;
+pub(crate) mod raw;
 pub(crate) mod reply;
 pub(crate) mod text;
 pub(crate) mod tool_names;

@@ -8,13 +8,13 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use mcpd_exec::Executor;
 use mcpd_protocol::{Stamp, Wire};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 use crate::catalog::Catalog;
 use crate::catalog::live::LiveCatalog;
 use crate::client::subscribers::{Event, Subscribers};
 use crate::execution::archive::Archive;
-use crate::execution::seal::Seal;
+use crate::execution::engine::Engine;
 use crate::limits::admission::Admission;
 use crate::observe::Observers;
 use crate::observe::audit::Audit;
@@ -22,9 +22,7 @@ use crate::observe::audit::request_log::Auditor;
 use crate::observe::metrics::Metrics;
 #[cfg(feature = "metrics")]
 use crate::observe::metrics::Readings;
-use crate::observe::missing_enforcement::MissingEnforcement;
 use crate::policy::principal::Principal;
-use crate::support::private_dir::LazyDirectory;
 use crate::tools::tasks::Tasks;
 
 mod builder;
@@ -54,21 +52,13 @@ struct Inner {
     built_with: BuiltWith,
     roots: Vec<PathBuf>,
     watching: bool,
-    executor: Executor,
+    engine: Arc<Engine>,
     probes: Executor,
     applied: Mutex<AppliedSettings>,
-    admission: Admission,
-    missing_enforcement: MissingEnforcement,
-    observers: Observers,
-    archive: Arc<Archive>,
-    inputs: Arc<LazyDirectory>,
     catalog: Arc<LiveCatalog>,
-    subscribers: Arc<Subscribers>,
-    seal: Seal,
     tasks: Option<Arc<Tasks>>,
     stateful: Arc<Stamp>,
     stop: CancellationToken,
-    _stop_on_drop: DropGuard,
 }
 
 impl Server {
@@ -77,9 +67,9 @@ impl Server {
         ServerBuilder::new()
     }
 
-    /// Directory of values for runs that are too large or too private for a variable.
-    pub(crate) fn inputs(&self) -> &Arc<LazyDirectory> {
-        &self.inner.inputs
+    /// Parts that all calls share.
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.inner.engine
     }
 
     /// Current catalog. Before the first scan it holds the built-in entries only: see
@@ -136,7 +126,7 @@ impl Server {
     /// Like [`shutdown`](Self::shutdown).
     pub async fn shutdown_within(&self, grace: Duration) {
         self.inner.stop.cancel();
-        self.inner.executor.shutdown(grace).await;
+        self.inner.engine.executor.shutdown(grace).await;
         // Comes second, because it kills at once and may be the same executor.
         self.inner.probes.shutdown(Duration::ZERO).await;
     }
@@ -145,6 +135,7 @@ impl Server {
     /// resources, whose changes only the program knows.
     pub fn notify_resource_updated(&self, uri: &str) {
         self.inner
+            .engine
             .subscribers
             .publish(&Event::ResourceUpdated(uri.to_owned()));
     }
@@ -157,7 +148,7 @@ impl Server {
             Event::PromptsChanged,
             Event::ResourcesChanged,
         ] {
-            self.inner.subscribers.publish(&event);
+            self.inner.engine.subscribers.publish(&event);
         }
     }
 
@@ -170,12 +161,12 @@ impl Server {
     /// Executor of the scripts.
     #[must_use]
     pub fn executor(&self) -> &Executor {
-        &self.inner.executor
+        &self.inner.engine.executor
     }
 
     /// Admission control.
     pub(crate) fn admission(&self) -> &Admission {
-        &self.inner.admission
+        &self.inner.engine.admission
     }
 
     pub(crate) fn catalog_is_ready(&self) -> bool {
@@ -193,7 +184,7 @@ impl Server {
 
     /// Archive of outputs that were too long for their results.
     pub(crate) fn archive(&self) -> &Arc<Archive> {
-        &self.inner.archive
+        &self.inner.engine.archive
     }
 
     /// Audit log, if there is one.
@@ -203,21 +194,16 @@ impl Server {
     }
 
     pub(crate) fn auditor(&self) -> Option<&Arc<Auditor>> {
-        self.inner.observers.auditor.as_ref()
-    }
-
-    /// Reported gaps in the confinement.
-    pub(crate) fn missing_enforcement(&self) -> &MissingEnforcement {
-        &self.inner.missing_enforcement
+        self.inner.engine.observers.auditor.as_ref()
     }
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
-        &self.inner.observers.metrics
+        &self.inner.engine.observers.metrics
     }
 
     /// Recipients of records.
     pub(crate) fn observers(&self) -> &Observers {
-        &self.inner.observers
+        &self.inner.engine.observers
     }
 
     /// Metrics of the server in the text format of Prometheus, described in
@@ -236,12 +222,7 @@ impl Server {
     }
 
     pub(crate) fn subscribers(&self) -> &Arc<Subscribers> {
-        &self.inner.subscribers
-    }
-
-    /// Seal of script state that clients carry.
-    pub(crate) fn seal(&self) -> &Seal {
-        &self.inner.seal
+        &self.inner.engine.subscribers
     }
 
     /// Background calls, if they are enabled.

@@ -15,8 +15,8 @@ use crate::database::rows::{ProbeRefusal, ProbeResult};
 use crate::database::{
     CacheChange, CacheEntry, CompiledDefinition, Database, DatabaseError, Definition, StoredRefusal,
 };
+use crate::message::raw::raw;
 use crate::support::random_id;
-use crate::tools::tool::raw;
 
 /// Contents of the database for the scripts of some roots.
 #[derive(Debug)]

@@ -11,9 +11,10 @@ use mcpd_scriptspec::{ScriptOption, ScriptPath, ScriptSpec};
 
 use super::list::ListEntry;
 use super::names::NamedEntry;
+use crate::catalog::script::Script;
 use crate::message::tool_names::ToolNames;
 use crate::tools::source::{EntryBody, RemotePrompt};
-use crate::tools::tool::{Script, definition};
+use crate::tools::tool::definition;
 
 /// Prompt of the catalog.
 #[derive(Debug, Clone)]

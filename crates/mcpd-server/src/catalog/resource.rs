@@ -12,11 +12,12 @@ use mcpd_scriptspec::{ScriptPath, ScriptSpec, UriTemplate};
 
 use super::file::StaticFile;
 use super::list::ListEntry;
+use crate::catalog::script::Script;
 use crate::message::downgrade::downgrade_annotations;
 use crate::message::tool_names::ToolNames;
 use crate::tools::native::NativeResource;
 use crate::tools::source::{EntryBody, RemoteResource};
-use crate::tools::tool::{Script, definition};
+use crate::tools::tool::definition;
 
 /// Resource of the catalog.
 #[derive(Debug)]

@@ -6,7 +6,8 @@ use mcpd_scriptspec::Role;
 
 use super::prompt::Prompt;
 use super::resource::{Resource, Template};
-use crate::tools::tool::{Script, Tool};
+use crate::catalog::script::Script;
+use crate::tools::tool::Tool;
 
 /// A script and its entry in a list.
 #[derive(Debug, Clone)]

@@ -17,7 +17,6 @@ use crate::execution::output::is_text;
 use crate::policy::principal::Principal;
 use crate::policy::{EffectivePolicy, Redactor};
 use crate::request::context::Context;
-use crate::server::Server;
 use crate::support::sync::lock;
 
 /// Time for which an output can be read.
@@ -224,13 +223,13 @@ pub(crate) struct CallArchive {
 impl CallArchive {
     /// Creates the archive handle of one call in this request, whose tool runs under `terms`.
     pub(crate) fn new(
-        server: &Server,
+        archive: &Arc<Archive>,
         context: &Context,
         policy: &Arc<EffectivePolicy>,
         call_id: String,
     ) -> Self {
         Self {
-            archive: Arc::clone(server.archive()),
+            archive: Arc::clone(archive),
             reader: OutputReader::new(&context.principal, context.introduced_session()),
             policy: Arc::clone(policy),
             call_id,

@@ -10,23 +10,24 @@ use mcpd_protocol::{CallToolResult, Interactive, Wire};
 use mcpd_scriptspec::ScriptPath;
 use serde_json::value::RawValue;
 
+use crate::catalog::script::Script;
 use crate::execution::archive::CallArchive;
+use crate::execution::engine::Engine;
 use crate::execution::input_rounds::{self, Binding, CallFailure, Resumption, RunResult};
 use crate::execution::output;
 use crate::execution::run::{self, Input, Purpose};
 use crate::limits::run_queue::{Busy, busy_error};
 use crate::message::arguments::{INVALID_ARGUMENTS, describe_faults, invalid_arguments};
+use crate::message::call::CallStart;
 use crate::observe::ending::RunError;
 use crate::request::context::Context;
-use crate::server::Server;
 use crate::support::error_chain::chain;
 use crate::support::random_id;
-use crate::tools::tool::{CallStart, Script};
 
 /// Valid call: the client has the required capabilities, and the arguments are valid.
 #[derive(Debug)]
 pub(crate) struct ScriptCall {
-    server: Server,
+    engine: Arc<Engine>,
     script: Arc<Script>,
     method: &'static str,
     /// Path or URI in the request.
@@ -70,7 +71,7 @@ impl ScriptCall {
     ///
     /// See [`CallRejection`].
     pub(crate) fn new(
-        server: &Server,
+        engine: &Arc<Engine>,
         script: &Arc<Script>,
         (method, name): (&'static str, &str),
         arguments: Option<&RawValue>,
@@ -97,7 +98,7 @@ impl ScriptCall {
         let id = random_id::new();
         context.record.set_call_id(&id);
         Ok(Self {
-            server: server.clone(),
+            engine: Arc::clone(engine),
             script: Arc::clone(script),
             method,
             name: name.to_owned(),
@@ -110,7 +111,7 @@ impl ScriptCall {
     /// Archive for long outputs of the script.
     fn archive(&self) -> CallArchive {
         let policy = &self.script.policy;
-        CallArchive::new(&self.server, &self.context, policy, self.id.clone())
+        CallArchive::new(&self.engine.archive, &self.context, policy, self.id.clone())
     }
 
     /// Runs the script until there is a result, which `interpret` extracts from its output.
@@ -139,7 +140,7 @@ impl ScriptCall {
         };
         let run = async |round_input| {
             let outcome = run::run(
-                &self.server,
+                &self.engine,
                 &self.script,
                 purpose,
                 &self.input,
@@ -150,20 +151,20 @@ impl ScriptCall {
             .map_err(|error| self.script.log_not_run(&error))?;
             Ok(interpret(Arc::clone(&self.script), outcome).await)
         };
-        input_rounds::run_rounds(&self.server, &self.context, binding, resumption, run).await
+        input_rounds::run_rounds(&self.engine.seal, &self.context, binding, resumption, run).await
     }
 }
 
 /// Starts a call of a tool.
 pub(crate) fn start_tool_call(
-    server: &Server,
+    engine: &Arc<Engine>,
     script: &Arc<Script>,
     arguments: Option<&RawValue>,
     resumption: Resumption,
     context: &Context,
 ) -> CallStart {
     let named = ("tools/call", script.path.as_str());
-    match ScriptCall::new(server, script, named, arguments, context) {
+    match ScriptCall::new(engine, script, named, arguments, context) {
         Ok(call) => CallStart::Started(Box::pin(tool_result(call, resumption))),
         Err(CallRejection::Arguments(faults)) => {
             CallStart::reject(Ok(invalid_arguments(&faults).into()))

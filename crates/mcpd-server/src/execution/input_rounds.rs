@@ -26,9 +26,8 @@ use serde_json::value::RawValue;
 
 use crate::client::questions::Unanswered;
 use crate::client::session::Session;
-pub(crate) use crate::execution::seal::Binding;
+pub(crate) use crate::execution::seal::{Binding, Seal};
 use crate::request::context::Context;
-use crate::server::Server;
 use crate::support::random_id;
 
 /// Maximum number of rounds of one call where the client does not limit them: on the stateful
@@ -109,7 +108,7 @@ impl From<ErrorObject> for CallFailure {
 ///
 /// See [`CallFailure`].
 pub(crate) async fn run_rounds<R, F>(
-    server: &Server,
+    seal: &Seal,
     context: &Context,
     binding: Binding<'_>,
     resumption: Resumption,
@@ -118,7 +117,7 @@ pub(crate) async fn run_rounds<R, F>(
 where
     F: Future<Output = Result<RunResult<R>, CallFailure>>,
 {
-    let mut input = validate_resumption(server, binding, resumption)?;
+    let mut input = validate_resumption(seal, binding, resumption)?;
     for _ in 0..MAX_ROUNDS {
         let questions = match run(input).await? {
             RunResult::Complete(result) => return Ok(Interactive::Complete(result)),
@@ -126,7 +125,7 @@ where
             RunResult::Ask(questions) => questions,
         };
         let Some(session) = &context.session else {
-            return build_question_result(server, context, binding, questions)
+            return build_question_result(seal, context, binding, questions)
                 .map(Interactive::InputRequired);
         };
         input = ask_client(session, context, questions).await?;
@@ -138,7 +137,7 @@ where
 
 /// Validates the answers and the state from the client.
 fn validate_resumption(
-    server: &Server,
+    seal: &Seal,
     binding: Binding<'_>,
     resumption: Resumption,
 ) -> Result<RoundInput, ErrorObject> {
@@ -147,7 +146,7 @@ fn validate_resumption(
     }
     let state = resumption
         .state
-        .map(|state| server.seal().unseal(&state, binding))
+        .map(|state| seal.unseal(&state, binding))
         .transpose()?;
     Ok(RoundInput {
         responses: resumption.responses,
@@ -248,7 +247,7 @@ enum OneOrMany {
 
 /// Builds the result with the questions, for a client that supports them.
 fn build_question_result(
-    server: &Server,
+    seal: &Seal,
     context: &Context,
     binding: Binding<'_>,
     questions: InputQuestions,
@@ -264,7 +263,7 @@ fn build_question_result(
     result.input_requests = result.input_requests.filter(|asked| !asked.is_empty());
     result.request_state = questions
         .state
-        .map(|state| server.seal().seal_state(state, binding))
+        .map(|state| seal.seal_state(state, binding))
         .transpose()?;
     Ok(result)
 }

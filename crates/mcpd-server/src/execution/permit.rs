@@ -6,13 +6,13 @@ use std::sync::Arc;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use tokio::task::yield_now;
 
+use crate::execution::engine::Engine;
 use crate::limits::admission::Rejection;
 use crate::limits::memory_budget::{Exhausted, Reservation};
 use crate::limits::rate_limit;
 use crate::limits::run_queue::{Busy, ScriptQueue, busy_error};
 use crate::policy::principal::Principal;
 use crate::request::context::Context;
-use crate::server::Server;
 
 /// Waits for memory for `bytes` that are to be read for a caller.
 ///
@@ -20,14 +20,14 @@ use crate::server::Server;
 ///
 /// Fails with `429` if memory does not become free in time.
 pub(crate) async fn reserve_memory(
-    server: &Server,
+    engine: &Arc<Engine>,
     principal: &Principal,
     bytes: u64,
 ) -> Result<Option<Reservation>, ErrorObject> {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    let reservation = server.admission().contents.reserve(principal, bytes).await;
+    let reservation = engine.admission.contents.reserve(principal, bytes).await;
     reservation.map_err(|Exhausted| {
-        server.metrics().count_refusal(Rejection::Busy);
+        engine.observers.metrics.count_refusal(Rejection::Busy);
         rate_limit::overload_error("the server's memory budget for reads is exhausted")
     })
 }
@@ -35,7 +35,7 @@ pub(crate) async fn reserve_memory(
 /// Runs `work` when it is the caller's turn. No process of the server runs it, so only the
 /// caller's quota limits it. `kind` and `name` identify it to the caller, such as the tool `x`.
 pub(crate) fn run_with_permit<T, N, W>(
-    server: &Server,
+    engine: &Arc<Engine>,
     context: &Context,
     script_queue: &Arc<ScriptQueue>,
     (kind, name): (&'static str, N),
@@ -45,9 +45,12 @@ where
     N: fmt::Display,
     W: Future<Output = Result<T, ErrorObject>>,
 {
-    let run_queue = server.admission().calls.clone();
+    let run_queue = engine.admission.calls.clone();
     let (caller, script_queue) = (context.principal.clone(), Arc::clone(script_queue));
-    let (metrics, record) = (Arc::clone(server.metrics()), context.record.clone());
+    let (metrics, record) = (
+        Arc::clone(&engine.observers.metrics),
+        context.record.clone(),
+    );
     async move {
         match run_queue.acquire(&caller, &script_queue).await {
             Ok(_turn) => {

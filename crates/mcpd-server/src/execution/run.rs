@@ -19,7 +19,9 @@ use tempfile::TempDir;
 use tokio::runtime::Handle;
 
 use self::hidden_files::HiddenFileSearch;
+use crate::catalog::script::Script;
 use crate::client::subscribers::{Event, Subscribers};
+use crate::execution::engine::Engine;
 use crate::execution::input_rounds::RoundInput;
 use crate::execution::relay::{ProgramKind, Relay};
 use crate::limits::admission::Rejection;
@@ -28,9 +30,7 @@ use crate::observe::ending::Exit;
 use crate::observe::ending::RunError;
 use crate::policy::EffectivePolicy;
 use crate::request::context::Context;
-use crate::server::Server;
 use crate::support::private_dir;
-use crate::tools::tool::Script;
 
 /// Maximum size of stdin that is also passed as a variable, in bytes.
 const MAX_ARGUMENTS_VARIABLE: usize = 32 * 1024;
@@ -78,14 +78,14 @@ impl Input {
 ///
 /// Dropping the future ends the process and its group.
 pub(crate) async fn run(
-    server: &Server,
+    engine: &Arc<Engine>,
     script: &Script,
     purpose: Purpose<'_>,
     input: &Input,
     round: &RoundInput,
     context: &Context,
 ) -> Result<Outcome, RunError> {
-    let files = write_input_files(server, script, purpose, round, context)
+    let files = write_input_files(engine, script, purpose, round, context)
         .await
         .map_err(RunError::Files)?;
     let mut command = command(script, purpose, input);
@@ -99,14 +99,11 @@ pub(crate) async fn run(
     // A failed or cancelled run may have changed the state before.
     let _publish_on_drop = script.spec.state.then(|| {
         let uri = script.path.state_uri();
-        PublishOnDrop(
-            Arc::clone(server.subscribers()),
-            Event::ResourceUpdated(uri),
-        )
+        PublishOnDrop(Arc::clone(&engine.subscribers), Event::ResourceUpdated(uri))
     });
     let relay = Relay::new(kind, &script.path, &script.policy, context.side.clone());
     let run = pin!(execute(
-        (server, context),
+        (engine, context),
         Job::of(script),
         command,
         |line| relay.accept_line(line)
@@ -156,20 +153,20 @@ impl<'a> Job<'a> {
 ///
 /// Dropping the future ends the process and its group.
 pub(crate) async fn execute(
-    (server, context): (&Server, &Context),
+    (engine, context): (&Arc<Engine>, &Context),
     job: Job<'_>,
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
     let span = context.record.span().start_run(job.path);
     let command = with_trace(command, &span.continue_trace(context.trace.clone()));
-    let ended = run_when_permitted((server, context), job, command, on_line).await;
+    let ended = run_when_permitted((engine, context), job, command, on_line).await;
     span.finish_run(&ended);
     ended
 }
 
 async fn run_when_permitted(
-    (server, context): (&Server, &Context),
+    (engine, context): (&Arc<Engine>, &Context),
     Job {
         path,
         policy,
@@ -179,39 +176,39 @@ async fn run_when_permitted(
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
     let arrived = Instant::now();
-    let runs = &server.admission().runs;
+    let runs = &engine.admission.runs;
     let script_queue = runs.script_queue(path.as_str(), policy.concurrency_limit());
     let permit = runs.acquire(&context.principal, &script_queue).await;
     let permit = permit.map_err(|busy| {
-        server.metrics().count_refusal(Rejection::Busy);
+        engine.observers.metrics.count_refusal(Rejection::Busy);
         RunError::Busy(busy)
     })?;
     // A script whose call was cancelled has a grace period, and keeps its turn until it has
     // ended.
     let command = command.hold(Arc::new(permit));
-    let run = server.metrics().start_run();
+    let run = engine.observers.metrics.start_run();
     let waited = arrived.elapsed();
     let search = HiddenFileSearch::of(&command, policy);
-    let ended = run_redacted(server.executor(), policy, format, command, on_line).await;
+    let ended = run_redacted(&engine.executor, policy, format, command, on_line).await;
     run.finish(&ended);
     let mut outcome = ended?;
     outcome.timing.queued += waited;
     if let Some(search) = search {
         search.find(path, &mut outcome).await;
     }
-    server.missing_enforcement().report(&outcome.enforced);
-    regain_files(server, policy);
+    engine.missing_enforcement.report(&outcome.enforced);
+    regain_files(engine, policy);
     report_leftovers(path, &outcome);
     Ok(outcome)
 }
 
 /// Restores the rights to the server's own files that a run may have changed, and records it. No
 /// request waits for that.
-fn regain_files(server: &Server, policy: &EffectivePolicy) {
+fn regain_files(engine: &Arc<Engine>, policy: &EffectivePolicy) {
     let Some(files) = policy.endangered_files().map(Arc::clone) else {
         return;
     };
-    let auditor = server.auditor().map(Arc::clone);
+    let auditor = engine.observers.auditor.as_ref().map(Arc::clone);
     tokio::task::spawn_blocking(move || {
         for regained in files.regain() {
             if let Some(auditor) = &auditor {
@@ -330,7 +327,7 @@ impl InputFiles {
 
 /// Writes the values that are too large or too private for a variable; `None` for most runs.
 async fn write_input_files(
-    server: &Server,
+    engine: &Arc<Engine>,
     script: &Script,
     purpose: Purpose<'_>,
     round: &RoundInput,
@@ -350,7 +347,7 @@ async fn write_input_files(
         return Ok(None);
     }
     let run_as = script.policy.sandbox().run_as;
-    let inputs = Arc::clone(server.inputs());
+    let inputs = Arc::clone(&engine.inputs);
     let write = move || write(inputs.path()?, contents, run_as).map(Some);
     tokio::task::spawn_blocking(write).await?
 }

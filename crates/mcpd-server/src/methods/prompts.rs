@@ -7,11 +7,11 @@ use crate::execution::call::ScriptCall;
 use crate::execution::input_rounds::Resumption;
 use crate::execution::output;
 use crate::message::arguments::text_arguments;
+use crate::message::raw::raw;
 use crate::message::reply::Handled;
 use crate::request::context::Context;
 use crate::server::Server;
 use crate::tools::source::{self, EntryBody};
-use crate::tools::tool::raw;
 
 /// Runs the script behind a prompt, or asks its source. "Servers SHOULD validate prompt arguments
 /// before processing": faulty arguments are an error, for a person is there to read it.
@@ -51,7 +51,7 @@ pub(crate) fn get(
         }
     };
     let named = ("prompts/get", prompt.path().as_str());
-    let call = ScriptCall::new(server, script, named, Some(&given), &context)
+    let call = ScriptCall::new(server.engine(), script, named, Some(&given), &context)
         .map_err(|refusal| refusal.into_error(context.version.wire()))?;
     let resumption = Resumption {
         responses: params.input_responses,

@@ -10,6 +10,7 @@ use mcpd_protocol::{Interactive, Params, ReadResourceRequestParams, ReadResource
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
 
+use crate::catalog::script::Script;
 use crate::catalog::{Catalog, ContentSource, ReadError, StaticFile};
 use crate::execution::archive::ArchivedOutput;
 use crate::execution::call::ScriptCall;
@@ -19,6 +20,7 @@ use crate::execution::permit;
 use crate::execution::run::{Job, execute};
 use crate::limits::memory_budget;
 use crate::message::arguments::text_arguments;
+use crate::message::raw::raw;
 use crate::message::reply::Handled;
 use crate::observe::ending::Exit;
 use crate::policy::access::Defaults;
@@ -26,7 +28,6 @@ use crate::request::context::Context;
 use crate::server::Server;
 use crate::tools::native::NativeResource;
 use crate::tools::source::{self, EntryBody, RemoteResource};
-use crate::tools::tool::{Script, raw};
 
 /// Maximum size of a state, in bytes: a truncated state would be a different one.
 const MAX_STATE_BYTES: usize = 16 << 20;
@@ -131,7 +132,7 @@ fn run(
     let uri = params.uri;
     let wire = context.version.wire();
     let call = ScriptCall::new(
-        server,
+        server.engine(),
         script,
         ("resources/read", &uri),
         arguments,
@@ -177,7 +178,7 @@ async fn ask_state(
     let mut limits = script.policy.limits().clone();
     limits.capture_head = limits.capture_head.max(MAX_STATE_BYTES);
     let command = script.state_command().limits(limits);
-    let ended = execute((server, context), Job::of(script), command, |_| {}).await;
+    let ended = execute((server.engine(), context), Job::of(script), command, |_| {}).await;
     context.record.add_run(&ended, Exit::of);
     let outcome = ended.map_err(|error| script.log_not_run(&error))?;
     if !outcome.success() {
@@ -208,7 +209,7 @@ fn read_output(server: &Server, output: ArchivedOutput, uri: String, context: Co
     let server = server.clone();
     Handled::later(async move {
         let reservation =
-            permit::reserve_memory(&server, &context.principal, output.size()).await?;
+            permit::reserve_memory(server.engine(), &context.principal, output.size()).await?;
         let (size, omitted) = (output.size(), output.omitted_bytes());
         let bytes = tokio::task::spawn_blocking(move || output.read())
             .await
@@ -235,7 +236,8 @@ fn read_file(
 ) -> Handled {
     let server = server.clone();
     Handled::later(async move {
-        let reservation = permit::reserve_memory(&server, &context.principal, file.size()).await?;
+        let reservation =
+            permit::reserve_memory(server.engine(), &context.principal, file.size()).await?;
         let opened = Arc::clone(&file);
         let bytes = tokio::task::spawn_blocking(move || opened.read())
             .await

@@ -26,8 +26,10 @@ use crate::catalog::{BuiltIn, DEFAULT_PAGE_SIZE, Resource};
 use crate::client::subscribers::Subscribers;
 #[cfg(feature = "database")]
 use crate::database::Database;
+use crate::execution::engine::Engine;
 use crate::execution::seal::Seal;
 use crate::limits::admission::Admission;
+use crate::message::raw::raw;
 use crate::observe::Observers;
 use crate::observe::audit::Audit;
 use crate::observe::audit::request_log::Auditor;
@@ -46,7 +48,7 @@ use crate::tools::source::{Host, Source, Sources};
 #[cfg(feature = "database")]
 use crate::tools::tasks::TaskStore;
 use crate::tools::tasks::Tasks;
-use crate::tools::tool::{Tool, raw};
+use crate::tools::tool::Tool;
 
 /// Configuration of a server before its start. See [`Server::builder`].
 #[derive(Debug)]
@@ -346,15 +348,9 @@ impl ServerBuilder {
         );
         let built_with = BuiltWith::new(self.identity, instructions);
         let identity = built_with.with(settings.identity, settings.instructions);
-        let inner = Inner {
-            identity: ArcSwap::from_pointee(identity),
-            built_with,
-            roots,
-            watching: self.watch,
+        let engine = Engine {
             admission: Admission::new(executor.concurrency()),
             executor,
-            probes,
-            applied: Mutex::new(current),
             missing_enforcement: MissingEnforcement::default(),
             observers: Observers {
                 auditor: auditor.map(Arc::new),
@@ -363,12 +359,21 @@ impl ServerBuilder {
             },
             archive: Arc::default(),
             inputs: Arc::new(LazyDirectory::new("mcpd-inputs-")),
-            catalog,
             subscribers,
             seal,
+            _stop_on_drop: stop.clone().drop_guard(),
+        };
+        let inner = Inner {
+            identity: ArcSwap::from_pointee(identity),
+            built_with,
+            roots,
+            watching: self.watch,
+            engine: Arc::new(engine),
+            probes,
+            applied: Mutex::new(current),
+            catalog,
             tasks: self.tasks,
             stateful: Arc::new(Stamp::Stateful),
-            _stop_on_drop: stop.clone().drop_guard(),
             stop,
         };
         let inner = Arc::new(inner);

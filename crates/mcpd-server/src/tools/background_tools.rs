@@ -17,12 +17,13 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::catalog::Catalog;
 use crate::database::rows::StoredTask;
 use crate::execution::input_rounds;
+use crate::message::raw::raw;
 use crate::policy::secret_arguments::has_secrets;
 use crate::request::context::Context;
 use crate::server::ServerBuilder;
 use crate::tools::native::{CallContext, Json};
 use crate::tools::tasks::{self, Tasks};
-use crate::tools::tool::{Tool, raw};
+use crate::tools::tool::Tool;
 
 /// Name of the tool that starts others.
 pub(crate) const START_TOOL: &str = "runs_start";

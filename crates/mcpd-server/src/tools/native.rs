@@ -16,12 +16,12 @@ use crate::catalog::Catalog;
 use crate::catalog::schema::Schema;
 use crate::execution::output::without_position;
 use crate::message::arguments::{arguments_text, invalid_arguments};
+use crate::message::call::CallFuture;
 use crate::message::trace::TraceContext;
 use crate::observe::spans::ChildSpan;
 use crate::policy::principal::Principal;
 use crate::request::context::Context;
 use crate::server::Server;
-use crate::tools::tool::CallFuture;
 
 mod resource;
 

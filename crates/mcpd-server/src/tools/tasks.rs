@@ -41,12 +41,13 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::execution::input_rounds::{self, Resumption};
+use crate::message::call::{CallEnding, CallFuture, CallStart};
 use crate::message::text::replace_nul;
 use crate::policy::principal::Principal;
 use crate::request::context::{Context, SideStream};
 use crate::server::Server;
 use crate::support::sync::lock;
-use crate::tools::tool::{CallEnding, CallFuture, CallStart, Tool};
+use crate::tools::tool::Tool;
 
 mod lifecycle;
 #[cfg(feature = "database")]

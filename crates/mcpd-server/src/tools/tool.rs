@@ -1,27 +1,24 @@
 //! A tool: its definition, and the script, function, shell or source behind it.
 
 use std::fmt;
-use std::future::ready;
-use std::path::{Path, PathBuf};
-use std::pin::Pin;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mcpd_exec::Command;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{self as protocol, CallToolResult, ClientCapabilities, Interactive};
+use mcpd_protocol::{self as protocol, CallToolResult};
 use mcpd_scriptspec::{Code, ScriptPath, ScriptSpec, TaskSupport};
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::catalog::schema::Schemas;
-use crate::catalog::start_command::StartCommand;
+use crate::catalog::script::Script;
 use crate::execution::call;
 use crate::execution::input_rounds::Resumption;
 use crate::execution::permit;
 use crate::limits::run_queue::ScriptQueue;
+use crate::message::call::{CallFuture, CallStart};
 use crate::message::param_headers::{self, HeaderParameter, ParameterHeaders};
+use crate::message::raw::raw;
 use crate::policy::EffectivePolicy;
 use crate::policy::access::{self, Defaults};
 use crate::request::context::Context;
@@ -34,33 +31,6 @@ pub(crate) mod definition;
 pub(crate) mod listed;
 
 use listed::ListedForm;
-
-/// Ending of a call.
-pub(crate) type CallEnding = Result<Interactive<CallToolResult>, ErrorObject>;
-
-/// Future of a call; dropping it ends the run.
-pub(crate) type CallFuture = Pin<Box<dyn Future<Output = CallEnding> + Send>>;
-
-/// Immediate response to a call.
-pub(crate) enum CallStart {
-    /// Rejected before anything runs.
-    Refused(Box<CallEnding>),
-    Started(CallFuture),
-}
-
-impl CallStart {
-    pub(crate) fn reject(ended: CallEnding) -> Self {
-        Self::Refused(Box::new(ended))
-    }
-
-    /// Returns a future for callers that treat a rejection like any other ending.
-    pub(crate) fn into_run(self) -> CallFuture {
-        match self {
-            Self::Refused(ended) => Box::pin(ready(*ended)),
-            Self::Started(run) => run,
-        }
-    }
-}
 
 /// Tool of the catalog.
 #[derive(Debug, Clone)]
@@ -86,50 +56,6 @@ pub(crate) enum ToolBody {
     Native(Arc<NativeTool>),
     Command(Arc<CommandTool>),
     Remote(Arc<RemoteTool>),
-}
-
-/// Runnable script.
-#[derive(Debug)]
-pub(crate) struct Script {
-    pub(crate) path: ScriptPath,
-    pub(crate) file: PathBuf,
-    /// Working directory: relative paths in a script are relative to its root, wherever mcpd was
-    /// started.
-    pub(crate) directory: PathBuf,
-    pub(crate) spec: Arc<ScriptSpec>,
-    /// Schemas of its arguments and of its structured content.
-    pub(crate) schemas: Schemas,
-    /// Effective policy.
-    pub(crate) policy: Arc<EffectivePolicy>,
-    /// Capabilities that a client must declare, if the script requires any.
-    pub(crate) required: Option<Box<ClientCapabilities>>,
-    pub(crate) start_command: StartCommand,
-}
-
-impl Script {
-    /// Returns the command of a call in which its interpreter reads `file`, under its policy.
-    pub(crate) fn command_with(&self, file: Option<&Path>) -> Command {
-        let command = self
-            .start_command
-            .command_with(file)
-            .current_dir(&self.directory);
-        self.policy
-            .apply(command)
-            .env("MCPD_TOOL", self.path.as_str())
-    }
-
-    /// Returns the command that prints its state, under the policy of its calls, because these
-    /// write it.
-    pub(crate) fn state_command(&self) -> Command {
-        let command = self.start_command.command().current_dir(&self.directory);
-        let command = self.policy.apply(command);
-        command.env("MCPD_TOOL", self.path.as_str()).arg("--state")
-    }
-
-    /// Defaults of its arguments.
-    pub(crate) fn defaults(&self) -> Defaults {
-        access::declared_defaults(&raw(&self.spec.written_input_schema()))
-    }
 }
 
 impl Tool {
@@ -364,7 +290,7 @@ impl Tool {
         }
         match &self.body {
             ToolBody::Script(script) => {
-                call::start_tool_call(server, script, arguments, resumption, context)
+                call::start_tool_call(server.engine(), script, arguments, resumption, context)
             }
             ToolBody::Command(tool) => tool.call(server, arguments, context),
             ToolBody::Native(tool) => {
@@ -384,7 +310,7 @@ impl Tool {
     ) -> CallStart {
         let run = call(CallContext::new(server, context, &self.path));
         let name = ("tool", self.path.clone());
-        let run = permit::run_with_permit(server, context, &self.script_queue, name, run);
+        let run = permit::run_with_permit(server.engine(), context, &self.script_queue, name, run);
         CallStart::Started(Box::pin(run))
     }
 
@@ -409,32 +335,6 @@ fn script_header_parameters(spec: &ScriptSpec) -> Vec<HeaderParameter> {
     }
 }
 
-/// Parses the capabilities in `requires`, if there are any. The part after a dot is a member,
-/// such as in `elicitation.url`, or the id of an extension, which has dots of its own.
-pub(crate) fn required_capabilities(names: &[String]) -> Option<Box<ClientCapabilities>> {
-    if names.is_empty() {
-        return None;
-    }
-    let mut required = json!({});
-    for name in names {
-        let (name, part) = name.split_once('.').unwrap_or((name, ""));
-        if required[name].is_null() {
-            required[name] = json!({});
-        }
-        if !part.is_empty() {
-            required[name][part] = json!({});
-        }
-    }
-    Some(Box::new(
-        serde_json::from_value(required).unwrap_or_default(),
-    ))
-}
-
-/// Encodes a schema to the bytes that every list repeats.
-pub(crate) fn raw(schema: &impl Serialize) -> Box<RawValue> {
-    to_raw_value(schema).expect("a JSON value has string keys only")
-}
-
 impl fmt::Display for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.body {
@@ -442,33 +342,5 @@ impl fmt::Display for Tool {
             ToolBody::Native(_) | ToolBody::Command(_) => write!(f, "`{}` (built in)", self.path),
             ToolBody::Remote(tool) => write!(f, "`{}` ({})", self.path, tool.source()),
         }
-    }
-}
-
-impl fmt::Display for Script {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` ({})", self.path, self.file.display())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn required_capabilities_are_parsed() {
-        let names = [
-            "sampling.tools",
-            "sampling",
-            "elicitation.url",
-            "extensions.io.modelcontextprotocol/tasks",
-        ];
-        let required = required_capabilities(&names.map(str::to_owned));
-        let expected = json!({
-            "sampling": {"tools": {}},
-            "elicitation": {"url": {}},
-            "extensions": {"io.modelcontextprotocol/tasks": {}},
-        });
-        assert_eq!(serde_json::to_value(required).unwrap(), expected);
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::tools::tool::raw;
+use crate::message::raw::raw;
 
 #[track_caller]
 fn check_unusable(schema: &Value, reason: &str) {

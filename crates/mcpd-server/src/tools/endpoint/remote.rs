@@ -21,10 +21,10 @@ use crate::execution::output::exit_result;
 use crate::execution::relay::{ProgramKind, Relay};
 use crate::execution::run::{self, Job};
 use crate::message::arguments::invalid_arguments;
+use crate::message::raw::raw;
 use crate::policy::EffectivePolicy;
 use crate::tools::native::CallContext;
 use crate::tools::source::{Offer, below};
-use crate::tools::tool::raw;
 
 /// Descriptor from an endpoint. Only the name is required.
 #[derive(Debug, Deserialize)]
@@ -174,7 +174,7 @@ impl EndpointTool {
             format: OutputFormat::Json,
         };
         let run = pin!(run::execute(
-            (context.server(), request),
+            (context.server().engine(), request),
             job,
             command,
             |line| relay.accept_line(line)

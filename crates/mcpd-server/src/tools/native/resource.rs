@@ -125,7 +125,7 @@ impl NativeResource {
             contents.mime_type = Some(mime_type.to_owned());
             Ok(contents)
         };
-        permit::run_with_permit(server, context, &self.script_queue, name, contents)
+        permit::run_with_permit(server.engine(), context, &self.script_queue, name, contents)
     }
 }
 

@@ -24,6 +24,8 @@ use crate::execution::output;
 use crate::execution::relay::{ProgramKind, Relay};
 use crate::execution::run::{self, Job};
 use crate::message::arguments::{describe_faults, invalid_arguments};
+use crate::message::call::CallStart;
+use crate::message::raw::raw;
 use crate::observe::audit::request_log::RequestRecord;
 use crate::observe::ending::Exit;
 use crate::observe::ending::RunError;
@@ -32,7 +34,6 @@ use crate::request::context::Context;
 use crate::server::Server;
 use crate::support::private_dir::LockedDirectory;
 use crate::support::random_id;
-use crate::tools::tool::{CallStart, raw};
 
 /// Shells whose syntax the rules can parse.
 const POSIX_SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
@@ -216,12 +217,17 @@ impl CommandTool {
             policy,
             format: OutputFormat::Text,
         };
-        let run = pin!(run::execute((server, context), job, command, |line| {
-            relay.accept_line(line);
-        }));
+        let run = pin!(run::execute(
+            (server.engine(), context),
+            job,
+            command,
+            |line| {
+                relay.accept_line(line);
+            }
+        ));
         let ended = relay.relay_while(run).await;
         context.record.add_run(&ended, Exit::of_any_program);
-        let archive = CallArchive::new(server, context, policy, call_id);
+        let archive = CallArchive::new(server.archive(), context, policy, call_id);
         match ended {
             Ok(outcome) => Ok(output::command_result(&outcome, &archive)),
             Err(error) => self.failure(&error).into_tool_result(),

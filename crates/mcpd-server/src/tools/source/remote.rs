@@ -9,13 +9,13 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{GetPromptResult, JsonObject, ReadResourceResult};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 
+use crate::catalog::script::Script;
 use crate::execution::permit;
 use crate::limits::run_queue::ScriptQueue;
 use crate::policy::access::Defaults;
 use crate::request::context::Context;
 use crate::server::Server;
 use crate::tools::native::CallContext;
-use crate::tools::tool::Script;
 
 /// Future of one answer; dropping it cancels the request.
 type RemoteFuture<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
@@ -64,7 +64,7 @@ impl<A, T> Remote<A, T> {
     ) -> impl Future<Output = Result<T, ErrorObject>> + use<A, T> {
         let answer = (self.send_request)(request, CallContext::new(server, context, &self.path));
         let name = (kind, self.path.clone());
-        permit::run_with_permit(server, context, &self.script_queue, name, answer)
+        permit::run_with_permit(server.engine(), context, &self.script_queue, name, answer)
     }
 }
 

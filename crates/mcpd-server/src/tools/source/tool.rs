@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::convert_error;
 use crate::message::arguments::{arguments_text, invalid_arguments};
+use crate::message::call::CallFuture;
 use crate::tools::native::CallContext;
-use crate::tools::tool::CallFuture;
 
 /// Tool that runs elsewhere.
 pub(crate) struct RemoteTool {

@@ -24,11 +24,11 @@ use super::reply::{self, ResponseBody};
 use super::router::{self, Client, Router};
 use crate::execution::input_rounds;
 use crate::limits::rate_limit;
+use crate::message::raw::raw;
 use crate::message::tool_names::ToolNames;
 use crate::message::trace::TraceContext;
 use crate::message::transport::Transport;
 use crate::methods::dispatch::{CancellableAnswer, encode};
-use crate::tools::tool::raw;
 use crate::transport::connection::Connection;
 
 /// Prefix of the paths.
