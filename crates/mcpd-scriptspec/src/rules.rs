@@ -5,28 +5,28 @@ use std::fmt;
 
 use crate::{diagnostic::Severity, dialect::Dialect};
 
-/// One rule: what breaking it means, and why it exists.
+/// One rule: the severity of a violation, and the reason for the rule.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Rule {
-    /// What diagnostics carry.
+    /// Code of its diagnostics.
     pub code: Code,
-    /// What breaking the rule means for the script.
+    /// Severity of a violation.
     pub severity: Severity,
-    /// Why the rule exists.
+    /// Reason for the rule.
     pub why: &'static str,
-    /// The dialect of the examples; without one they are what a script does when asked for
-    /// `--help`, as lines of shell.
+    /// Dialect of the examples. Without one they are lines of shell that a script runs for
+    /// `--help`.
     pub dialect: Option<Dialect>,
-    /// How a script breaks the rule.
+    /// Example of a violation.
     pub bad: &'static str,
-    /// The same, mended.
+    /// Corrected example.
     pub good: &'static str,
 }
 
 macro_rules! rules {
     ($($variant:ident $name:literal $severity:ident $(in $dialect:ident)? $why:literal bad $bad:literal good $good:literal)*) => {
-        /// The name of a rule; it never changes its meaning and is never used again for another.
+        /// Name of a rule. Its meaning never changes, and it is never reused.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Code {
@@ -34,14 +34,14 @@ macro_rules! rules {
         }
 
         impl Code {
-            /// The name in kebab-case, such as `unknown-field`.
+            /// Name in kebab-case, such as `unknown-field`.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
         }
 
-        /// Every rule, in the order of the codes.
+        /// All rules, in the order of the codes.
         pub const RULES: &[Rule] = &[$(Rule {
             code: Code::$variant,
             severity: Severity::$severity,
@@ -54,7 +54,7 @@ macro_rules! rules {
 }
 
 impl Code {
-    /// The rule of this name.
+    /// Returns the rule with this name.
     #[must_use]
     pub fn rule(self) -> &'static Rule {
         &RULES[self as usize]
@@ -275,7 +275,7 @@ echo '{"step": {"required": true, "value_type": "integer", "size": {"min": 9, "m
 echo '{"step": {"required": true, "value_type": "integer", "size": {"min": 1, "max": 9}}}' >&2"#
 
     BoundsOnUnboundedType "bounds-on-unbounded-type" Warning
-    "A boolean has no size, an enum lists its values, and `any` cannot publish bounds, so a size has no effect on them."
+    "A boolean has no size, an enum lists its values, and `any` cannot publish bounds, so callers do not see the size."
     bad r#"echo '{"description": "Shouts"}'
 echo '{"loud": {"required": true, "value_type": "boolean", "size": {"max": 1}}}' >&2"#
     good r#"echo '{"description": "Shouts"}'
@@ -357,7 +357,7 @@ echo '{"password": {"required": true, "secret": true, "argument": "--password"}}
 echo '{"password": {"required": true, "secret": true, "variable": "PASSWORD"}}' >&2"#
 
     InvalidVariable "invalid-variable" Error
-    "Any program can read a variable by its name. Callers must not choose where programs are searched or what an interpreter loads, and no two options can share a variable."
+    "A variable affects every program that knows its name. Callers must not choose where programs are searched or what an interpreter loads, and no two options can share a variable."
     bad r#"echo '{"description": "Greet someone by name"}'
 echo '{"name": {"required": true, "variable": "PATH"}}' >&2"#
     good r#"echo '{"description": "Greet someone by name"}'

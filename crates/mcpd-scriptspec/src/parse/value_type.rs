@@ -128,7 +128,7 @@ fn report_unused(fields: &TypeFields<'_>, name: &str, report: &mut Report<'_>) {
     if let Some(size) = &fields.size
         && matches!(name, "boolean" | "any" | "enum" | "object")
     {
-        let message = format!("`size` has no effect on the type `{name}`");
+        let message = format!("callers do not see `size` for the type `{name}`");
         report.fault(Code::BoundsOnUnboundedType, size.key_span.clone(), message);
     }
     let refinements = [
