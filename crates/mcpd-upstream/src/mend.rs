@@ -227,7 +227,7 @@ mod tests {
                 tool_result,
                 given,
                 expected,
-                &["gives a content block of type"],
+                &["sends an invalid content block of type"],
             );
         }
     }
@@ -240,7 +240,7 @@ mod tests {
             tool_result,
             given,
             expected,
-            &["gives a content block of type `text`"],
+            &["sends an invalid content block of type `text`"],
         );
     }
 
@@ -249,18 +249,18 @@ mod tests {
         let given = json!({"content": [{"type": "image", "data": "AAAA"}]});
         let mended = tool_result(given, &Remarks::default());
         let told = mended["content"][0]["text"].as_str().unwrap();
-        assert!(told.contains("`image` is left out"), "{told}");
+        assert!(told.contains("`image` was dropped"), "{told}");
     }
 
     #[test]
     fn result_in_another_form_is_content() {
         let text = json!({"content": [text("a")]});
         for (given, said) in [
-            (json!("a"), vec!["gives results of calls", "gives strings"]),
-            (json!({"content": "a"}), vec!["gives strings"]),
+            (json!("a"), vec!["sends results of calls", "sends strings"]),
+            (json!({"content": "a"}), vec!["sends strings"]),
             (
                 json!({"content": ["a"], "isError": null}),
-                vec!["gives strings"],
+                vec!["sends strings"],
             ),
             (
                 json!({"content": {"type": "text", "text": "a"}, "_meta": []}),
@@ -280,7 +280,7 @@ mod tests {
             tool_result,
             json!({"toolResult": 7}),
             json!({"content": [{"type": "text", "text": r#"{"toolResult":7}"#}]}),
-            &["gives results of calls without `content`"],
+            &["sends results of calls without `content`"],
         );
     }
 
@@ -295,10 +295,7 @@ mod tests {
             {"role": "assistant", "content": text("b")},
             {"role": "assistant", "content": text("c")},
         ]});
-        let said = [
-            "gives messages of prompts",
-            "sends strings as content blocks",
-        ];
+        let said = ["sends prompt messages", "sends strings as content blocks"];
         check(prompt_result, given, expected, &said);
     }
 
@@ -311,7 +308,7 @@ mod tests {
             resource_result,
             given,
             expected,
-            &["gives contents of a resource to leave out"],
+            &["sends invalid contents of a resource"],
         );
         let given = json!({"contents": {"uri": "a:b", "text": {"c": 1}, "blob": ""}});
         let expected = json!({"contents": [{"uri": "a:b", "text": r#"{"c":1}"#}]});

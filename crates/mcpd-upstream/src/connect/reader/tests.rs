@@ -71,7 +71,7 @@ fn byte_that_is_no_utf_8_is_replaced() {
     check(
         &bytes,
         &answer("caf\u{fffd}"),
-        &["sends bytes that are no UTF-8"],
+        &["sends bytes that are not UTF-8"],
     );
 }
 
@@ -83,7 +83,7 @@ fn envelope_may_be_odd() {
         (format!("[{WHOLE}]"), vec!["sends messages in an array"]),
         (
             format!("{{{body}, \"error\": null}}"),
-            vec!["gives responds with status both"],
+            vec!["sends responses with both"],
         ),
         (WHOLE.replace("\"jsonrpc\": \"2.0\", ", ""), vec![]),
         (WHOLE.replace('7', "\"7\""), vec![]),
@@ -153,7 +153,7 @@ fn noise_is_remarked_and_skipped() {
     ] {
         let reader = reader("tools/call");
         assert!(reader.read(noise.as_bytes(), None).is_empty());
-        check_remarks(&reader, &["sends something that is no message"]);
+        check_remarks(&reader, &["sends something that is not a message"]);
     }
 }
 
