@@ -6,15 +6,6 @@ use std::pin::Pin;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{CallToolRequest, GetPromptRequest, Method as _, ReadResourceRequest};
-
-/// Methods for which a script may run: they are recorded, and count against the rate limit of the
-/// caller.
-pub(crate) const CALL_METHODS: [&str; 3] = [
-    CallToolRequest::NAME,
-    GetPromptRequest::NAME,
-    ReadResourceRequest::NAME,
-];
 
 /// Method name in metrics and spans for an unknown method: a client chooses that name freely, and
 /// must not create labels.

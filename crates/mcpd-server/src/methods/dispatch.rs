@@ -15,36 +15,13 @@ use crate::catalog::Catalog;
 use crate::client::inflight::Inflight;
 use crate::limits::admission::Rejection;
 use crate::limits::memory_budget;
-use crate::message::reply::{
-    CALL_METHODS, Handled, Later, MethodResult, OTHER_METHOD, unless_panicked,
-};
+use crate::message::method::KnownMethod;
+use crate::message::reply::{Handled, Later, MethodResult, unless_panicked};
 use crate::methods::lists::list;
 use crate::methods::{completion, lifecycle, prompts, resources, subscriptions, tasks, tools};
 use crate::observe::audit::request_log::RequestRecord;
 use crate::request::context::Context;
 use crate::server::Server;
-
-/// All methods of both wires.
-const METHODS: [&str; 18] = [
-    "completion/complete",
-    "initialize",
-    "logging/setLevel",
-    "ping",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/read",
-    "resources/subscribe",
-    "resources/templates/list",
-    "resources/unsubscribe",
-    "server/discover",
-    "subscriptions/listen",
-    "tasks/cancel",
-    "tasks/get",
-    "tasks/update",
-    "tools/call",
-    "tools/list",
-];
 
 /// Answer to a request that can be cancelled by its id: now, or later unless it is cancelled.
 pub(crate) enum CancellableAnswer {
@@ -62,22 +39,17 @@ pub(crate) fn dispatch(
 ) -> Handled {
     // The rate limit comes before the record: a caller that exceeds it must not push the calls of
     // others out of the audit log.
-    if CALL_METHODS.contains(&&*request.method)
+    let method = KnownMethod::from_name(&request.method);
+    if method.is_some_and(KnownMethod::may_run_script)
         && let Err(error) = server.admission().rate_limiter.admit(&context.principal)
     {
         server.metrics().count_refusal(Rejection::Rate);
         return Handled::Now(Err(error));
     }
-    let known = METHODS.into_iter().find(|known| *known == request.method);
-    let record = RequestRecord::new(
-        server.observers(),
-        known.unwrap_or(OTHER_METHOD),
-        &request.id,
-        context.origin(),
-    );
+    let record = RequestRecord::new(server.observers(), method, &request.id, context.origin());
     context.trace = record.span().continue_trace(context.trace);
     context.record = record;
-    if needs_catalog(&request.method) && !server.catalog_is_ready() {
+    if method.is_some_and(KnownMethod::needs_catalog) && !server.catalog_is_ready() {
         // The request may be cancelled before the catalog can say what it names.
         context.record.set_params(params);
         return wait_for_catalog(server.clone(), request, context);
@@ -127,7 +99,8 @@ pub(crate) fn answer(
     context: Context,
 ) -> Result<CancellableAnswer, ErrorObject> {
     // The check comes before the request is recorded or counts against the rate limit.
-    if CALL_METHODS.contains(&&*request.method) {
+    let method = KnownMethod::from_name(&request.method);
+    if method.is_some_and(KnownMethod::may_run_script) {
         inflight.check(&request.id)?;
     }
     match dispatch(server, request, params, context) {
@@ -181,45 +154,58 @@ fn run_handler(
     params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
+    use KnownMethod as Known;
     let now = |result: MethodResult| Ok(Handled::Now(result));
-    match (context.version.wire(), &*request.method) {
-        (Wire::Stateless, "server/discover") => Ok(lifecycle::discover(server.clone(), context)),
-        (Wire::Stateless, "subscriptions/listen") => {
+    let unknown = || Err(ErrorObject::method_not_found(&request.method));
+    let Some(method) = Known::from_name(&request.method) else {
+        return unknown();
+    };
+    match (context.version.wire(), method) {
+        (Wire::Stateless, Known::Discover) => Ok(lifecycle::discover(server.clone(), context)),
+        (Wire::Stateless, Known::ListenToChanges) => {
             subscriptions::listen(server, &request.id, params, context)
         }
-        (Wire::Stateless, "tasks/get") => tasks::get(server, params, context),
-        (Wire::Stateless, "tasks/update") => tasks::update(server, params, context),
-        (Wire::Stateless, "tasks/cancel") => tasks::cancel(server, params, context),
+        (Wire::Stateless, Known::GetTask) => tasks::get(server, params, context),
+        (Wire::Stateless, Known::UpdateTask) => tasks::update(server, params, context),
+        (Wire::Stateless, Known::CancelTask) => tasks::cancel(server, params, context),
         // Outside a batch `initialize` opens a session, and never comes here.
-        (Wire::Stateful, "initialize") => Err(ErrorObject::invalid_request(
+        (Wire::Stateful, Known::Initialize) => Err(ErrorObject::invalid_request(
             "`initialize` must not be part of a batch",
         )),
-        (Wire::Stateful, "ping") => now(Ok(lifecycle::empty())),
-        (Wire::Stateful, "logging/setLevel") => now(lifecycle::set_level(params, &context)),
-        (Wire::Stateful, "resources/subscribe") => now(subscriptions::subscribe(params, &context)),
-        (Wire::Stateful, "resources/unsubscribe") => {
+        (Wire::Stateful, Known::Ping) => now(Ok(lifecycle::empty())),
+        (Wire::Stateful, Known::SetLevel) => now(lifecycle::set_level(params, &context)),
+        (Wire::Stateful, Known::SubscribeToResource) => {
+            now(subscriptions::subscribe(params, &context))
+        }
+        (Wire::Stateful, Known::UnsubscribeFromResource) => {
             now(subscriptions::unsubscribe(params, &context))
         }
-        (_, "tools/list") => now(list(server, params, &context, Catalog::tools_page)),
-        (_, "tools/call") => tools::call(server, params, context),
-        (_, "prompts/list") => now(list(server, params, &context, Catalog::prompts_page)),
-        (_, "prompts/get") => prompts::get(server, params, context),
-        (_, "resources/list") => now(list(server, params, &context, Catalog::resources_page)),
-        (_, "resources/templates/list") => {
-            now(list(server, params, &context, Catalog::templates_page))
-        }
-        (_, "resources/read") => resources::read(server, params, context),
-        (_, "completion/complete") => now(completion::complete(server, params, &context)),
-        (_, method) => Err(ErrorObject::method_not_found(method)),
+        (_, Known::ListTools) => now(list(server, params, &context, Catalog::tools_page)),
+        (_, Known::CallTool) => tools::call(server, params, context),
+        (_, Known::ListPrompts) => now(list(server, params, &context, Catalog::prompts_page)),
+        (_, Known::GetPrompt) => prompts::get(server, params, context),
+        (_, Known::ListResources) => now(list(server, params, &context, Catalog::resources_page)),
+        (_, Known::ListTemplates) => now(list(server, params, &context, Catalog::templates_page)),
+        (_, Known::ReadResource) => resources::read(server, params, context),
+        (_, Known::Complete) => now(completion::complete(server, params, &context)),
+        // Methods of one wire are unknown on the other.
+        (
+            Wire::Stateful,
+            Known::CancelTask
+            | Known::Discover
+            | Known::GetTask
+            | Known::ListenToChanges
+            | Known::UpdateTask,
+        )
+        | (
+            Wire::Stateless,
+            Known::Initialize
+            | Known::Ping
+            | Known::SetLevel
+            | Known::SubscribeToResource
+            | Known::UnsubscribeFromResource,
+        ) => unknown(),
     }
-}
-
-/// Returns whether the method needs the scanned catalog. Built-in items are known at once; the
-/// others wait for the first scan of the roots.
-fn needs_catalog(method: &str) -> bool {
-    ["tools/", "prompts/", "resources/", "completion/"]
-        .iter()
-        .any(|prefix| method.starts_with(prefix))
 }
 
 fn wait_for_catalog(server: Server, request: &Request<'_>, context: Context) -> Handled {

@@ -29,7 +29,8 @@ use super::writer::QueuedRecord;
 use super::{Arguments, Audit, Mode, Options, WRITE_TIMEOUT, outcomes};
 use crate::limits::run_queue::Busy;
 use crate::message::arguments::INVALID_ARGUMENTS;
-use crate::message::reply::{CALL_METHODS, MethodResult};
+use crate::message::method::KnownMethod;
+use crate::message::reply::{MethodResult, OTHER_METHOD};
 use crate::message::transport::Transport;
 use crate::observe::ending::Exit;
 use crate::observe::ending::RunError;
@@ -110,23 +111,25 @@ impl RequestRecord {
     /// log.
     pub(crate) fn new(
         observers: &Observers,
-        method: &'static str,
+        method: Option<KnownMethod>,
         id: &RequestId,
         origin: RequestOrigin<'_>,
     ) -> Self {
+        let name = method.map_or(OTHER_METHOD, KnownMethod::name);
         Self {
             request: Self::request(observers.auditor.as_ref(), method, origin),
-            operation: observers.metrics.start_operation(method),
-            span: observers.spans.start_request(method, id, origin),
+            operation: observers.metrics.start_operation(name),
+            span: observers.spans.start_request(name, id, origin),
         }
     }
 
     fn request(
         auditor: Option<&Arc<Auditor>>,
-        method: &'static str,
+        method: Option<KnownMethod>,
         origin: RequestOrigin<'_>,
     ) -> Option<Arc<AuditedRequest>> {
-        let auditor = auditor.filter(|_| CALL_METHODS.contains(&method))?;
+        let method = method.filter(|method| method.may_run_script())?.name();
+        let auditor = auditor?;
         Some(Arc::new(AuditedRequest {
             slot: auditor.audit.reserve(),
             options: auditor.audit.options(),
