@@ -1,0 +1,126 @@
+//! Mount plan of a child, step by step. Its unsafe functions are for a child made by
+//! [`spawn`](super::spawn()) alone.
+
+use std::ffi::CStr;
+
+use libc::{c_int, c_long};
+
+use super::child::{FailedStep, try_step};
+use super::errno;
+use super::plan::{MAX_TREES, Namespaces, SetupStage, Step};
+
+/// Performs the steps of the mount plan.
+pub(super) unsafe fn perform_mount_plan(namespaces: &Namespaces<'_>) -> Result<(), FailedStep> {
+    let mut taken: [c_long; MAX_TREES] = [-1; MAX_TREES];
+    // Files made on the way must be accessible to the user of the run. The umask of the child is
+    // its own.
+    // SAFETY: no pointers.
+    let mask = unsafe { libc::umask(0o022) };
+    for step in namespaces.steps {
+        // SAFETY: the strings of the step are live.
+        try_step(SetupStage::Namespaces, || unsafe {
+            perform_step(step, &mut taken)
+        })?;
+    }
+    // SAFETY: no pointers.
+    unsafe { libc::umask(mask) };
+    Ok(())
+}
+
+// Flags of mount calls that `libc` lacks.
+const OPEN_TREE_CLONE: c_int = 1;
+
+const AT_RECURSIVE: c_int = 0x8000;
+
+const MOVE_MOUNT_F_EMPTY_PATH: c_int = 4;
+
+unsafe fn perform_step(step: &Step, taken: &mut [c_long; MAX_TREES]) -> c_long {
+    let here = libc::AT_FDCWD;
+    // SAFETY: all pointers are to strings of the step.
+    unsafe {
+        match step {
+            Step::Write { path, text } => write(path, text),
+            Step::Mount {
+                source,
+                target,
+                kind,
+                flags,
+                data,
+            } => {
+                let (source, target) = (source.as_ptr(), target.as_ptr());
+                let data = data.as_ptr().cast();
+                c_long::from(libc::mount(source, target, kind.as_ptr(), *flags, data))
+            }
+            Step::Take { path, slot } => {
+                // `RESOLVE_NO_SYMLINKS`: a component may have become a link elsewhere since the
+                // plan was made.
+                let how = [
+                    (libc::O_PATH | libc::O_CLOEXEC) as u64,
+                    0,
+                    libc::RESOLVE_NO_SYMLINKS,
+                ];
+                let (path, size) = (path.as_ptr(), size_of_val(&how));
+                let place = libc::syscall(libc::SYS_openat2, here, path, how.as_ptr(), size);
+                if place < 0 {
+                    return place;
+                }
+                let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE | libc::AT_EMPTY_PATH;
+                taken[*slot] = libc::syscall(libc::SYS_open_tree, place, c"".as_ptr(), flags);
+                libc::close(place as c_int);
+                taken[*slot]
+            }
+            Step::Directory { path } => {
+                accept_existing(c_long::from(libc::mkdir(path.as_ptr(), 0o755)))
+            }
+            Step::File { path } => {
+                let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC;
+                let file = libc::open(path.as_ptr(), flags, 0o644);
+                if file >= 0 {
+                    // An open file would keep its file system from being made read-only.
+                    libc::close(file);
+                }
+                accept_existing(c_long::from(file))
+            }
+            Step::Link { path, target } => {
+                accept_existing(c_long::from(libc::symlink(target.as_ptr(), path.as_ptr())))
+            }
+            Step::Attach { slot, path } => {
+                let (tree, flags) = (taken[*slot], MOVE_MOUNT_F_EMPTY_PATH);
+                let (itself, path) = (c"".as_ptr(), path.as_ptr());
+                libc::syscall(libc::SYS_move_mount, tree, itself, here, path, flags)
+            }
+            Step::Attributes { path, set, below } => {
+                let attributes = [*set, 0, 0, 0];
+                let flags = if *below { AT_RECURSIVE } else { 0 };
+                let (path, size) = (path.as_ptr(), size_of_val(&attributes));
+                let attributes = attributes.as_ptr();
+                libc::syscall(libc::SYS_mount_setattr, here, path, flags, attributes, size)
+            }
+        }
+    }
+}
+
+/// Accepts the error that the file exists.
+fn accept_existing(result: c_long) -> c_long {
+    if result < 0 && errno() == libc::EEXIST {
+        0
+    } else {
+        result
+    }
+}
+
+unsafe fn write(path: &CStr, text: &CStr) -> c_long {
+    // SAFETY: both strings are live.
+    unsafe {
+        let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return -1;
+        }
+        // If this fails, the descriptor is closed with the child's table.
+        let written = libc::write(file, text.as_ptr().cast(), text.to_bytes().len());
+        if written >= 0 {
+            libc::close(file);
+        }
+        written as c_long
+    }
+}

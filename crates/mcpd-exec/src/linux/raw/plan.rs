@@ -1,0 +1,165 @@
+//! Plan of a start: what a child does on the way to its program.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{BorrowedFd, RawFd};
+use std::ptr::null;
+
+use libc::{c_char, c_int};
+use seccompiler::BpfProgramRef;
+
+use crate::sandbox::RunAs;
+use crate::variables::Variables;
+
+/// Program with its arguments and environment, as the kernel takes them.
+#[derive(Debug)]
+pub(crate) struct Image {
+    /// Owners of the strings that the pointers refer to.
+    _strings: [Vec<CString>; 2],
+    _inherited: Variables,
+    pub(super) argv: Vec<*const c_char>,
+    pub(super) envp: Vec<*const c_char>,
+}
+
+impl Image {
+    /// The first argument is the path of the program. Inherited variables are included if `keep`
+    /// is true of their name.
+    pub(crate) fn new(
+        arguments: Vec<CString>,
+        inherited: Variables,
+        keep: impl Fn(&OsStr) -> bool,
+        set: Vec<CString>,
+    ) -> Self {
+        let kept = inherited.entries().filter(|(name, _)| keep(name));
+        let entries = kept.map(|(_, entry)| entry);
+        let entries = entries.chain(set.iter().map(CString::as_c_str));
+        let argv = arguments.iter().map(|text| text.as_ptr());
+        Self {
+            argv: argv.chain([null()]).collect(),
+            envp: entries.map(CStr::as_ptr).chain([null()]).collect(),
+            _strings: [arguments, set],
+            _inherited: inherited,
+        }
+    }
+}
+
+/// Steps of the child on its way to the program, in the order of the fields.
+#[derive(Debug)]
+pub(crate) struct SpawnPlan<'a> {
+    /// Own namespaces, and the steps to set them up.
+    pub(crate) namespaces: Option<&'a Namespaces<'a>>,
+    /// Standard input, output and error. Their numbers are above [`SpawnPlan::LAST_RESERVED_FD`].
+    pub(crate) stdio: [BorrowedFd<'a>; 3],
+    /// `RLIMIT_*`, soft and hard.
+    pub(crate) limits: &'a [(c_int, u64, u64)],
+    /// The `cgroup.procs` of the group to join, open for writing.
+    pub(crate) cgroup: Option<BorrowedFd<'a>>,
+    /// The mark that identifies it and all its descendants, and the secret word that the filter
+    /// demands for setting it.
+    pub(crate) mark: Option<(u64, u64)>,
+    pub(crate) run_as: Option<RunAs>,
+    pub(crate) directory: Option<&'a CStr>,
+    /// Starts a session, which detaches it from the terminal of this process. Otherwise it only
+    /// starts a group.
+    pub(crate) session: bool,
+    /// Neither the process nor any program it executes gains privileges, not even root's.
+    pub(crate) unprivileged: bool,
+    /// Landlock ruleset to enter.
+    pub(crate) ruleset: Option<BorrowedFd<'a>>,
+    /// Filter to add to that of the calling thread.
+    pub(crate) filter: Option<BpfProgramRef<'a>>,
+    pub(crate) image: &'a Image,
+}
+
+impl SpawnPlan<'_> {
+    /// Last descriptor that the child gives a new meaning on the way.
+    pub(crate) const LAST_RESERVED_FD: RawFd = 3;
+}
+
+/// Namespaces for one process, and the steps of their mount plan.
+#[derive(Debug)]
+pub(crate) struct Namespaces<'a> {
+    /// `CLONE_NEW*`.
+    pub(crate) flags: c_int,
+    pub(crate) steps: &'a [Step],
+    /// The program that runs as the first process of the namespace, and starts the real one.
+    pub(crate) init: BorrowedFd<'a>,
+    /// Pipe to which that program reports, as its descriptor 3.
+    pub(crate) status: BorrowedFd<'a>,
+}
+
+/// One step of a mount plan.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Writes text to a file.
+    Write { path: CString, text: CString },
+    /// Mounts a file system, or changes the propagation of mounts.
+    Mount {
+        source: CString,
+        target: CString,
+        kind: CString,
+        flags: u64,
+        data: CString,
+    },
+    /// Takes a copy of the mount tree at a path, to be attached later.
+    Take { path: CString, slot: usize },
+    /// Makes a directory. An existing one is fine.
+    Directory { path: CString },
+    /// Makes an empty file. An existing one is fine.
+    File { path: CString },
+    /// Makes a symbolic link, unless the name exists.
+    Link { path: CString, target: CString },
+    /// Attaches the tree of a slot.
+    Attach { slot: usize, path: CString },
+    /// Sets attributes of the mount at a path, and of all mounts below if asked to.
+    Attributes {
+        path: CString,
+        set: u64,
+        below: bool,
+    },
+}
+
+/// Number of trees that one plan may take.
+pub(crate) const MAX_TREES: usize = 32;
+
+/// Defines the stages, each with the text that completes "failed to".
+macro_rules! setup_stages {
+    ($($stage:ident = $text:literal,)*) => {
+        /// Activity of the child when it failed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u32)]
+        pub(crate) enum SetupStage {
+            $($stage,)*
+        }
+
+        /// All stages, in the order of their numbers.
+        pub(super) const SETUP_STAGES: &[SetupStage] = &[$(SetupStage::$stage,)*];
+
+        impl SetupStage {
+            /// Returns the text that completes "failed to".
+            pub(crate) fn describe(self) -> &'static str {
+                match self {
+                    $(Self::$stage => $text,)*
+                }
+            }
+        }
+    };
+}
+
+setup_stages! {
+    Clone = "create a process",
+    Namespaces = "set up namespaces",
+    Session = "start a session or a group",
+    Stdio = "connect its pipes",
+    Descriptors = "keep descriptors from it",
+    Limits = "set its limits",
+    Cgroup = "put it into its control group",
+    Mark = "mark it",
+    User = "change its user",
+    Directory = "enter its directory",
+    Privileges = "drop its privileges",
+    Lifeline = "tie it to this process",
+    Landlock = "enter its Landlock ruleset",
+    Signals = "reset its signals",
+    Seccomp = "install its system call filter",
+    Exec = "execute it",
+}

@@ -1,0 +1,82 @@
+//! Signals of this process, and of a child on the way to its program.
+
+use std::ptr::{null, null_mut};
+
+use libc::{c_int, c_long};
+
+use super::child::{FailedStep, try_step};
+use super::plan::SetupStage;
+
+/// Last standard signal. The real-time signals after it are never ignored, and resetting each
+/// would cost every run a system call.
+pub(super) const LAST_SIGNAL: c_int = 31;
+
+/// Makes children waitable, and ignores SIGXFSZ unless it has a handler.
+pub(crate) fn prepare_signals() {
+    if loses_children() {
+        // SAFETY: no handler is installed.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    }
+    if action(libc::SIGXFSZ).sa_sigaction == libc::SIG_DFL {
+        // SAFETY: no handler is installed.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    }
+}
+
+/// Returns whether the exit statuses of children are lost, so that their numbers may be reused
+/// unnoticed.
+pub(crate) fn loses_children() -> bool {
+    let action = action(libc::SIGCHLD);
+    action.sa_sigaction == libc::SIG_IGN || action.sa_flags & libc::SA_NOCLDWAIT != 0
+}
+
+/// Returns the action of this process on a signal.
+pub(super) fn action(signal: c_int) -> libc::sigaction {
+    // SAFETY: an all-zero action is valid; nothing is set.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, null(), &raw mut action);
+        action
+    }
+}
+
+/// Guard that blocks all signals of this thread: a handler would run in the child, on our memory.
+pub(super) struct BlockedSignals(libc::sigset_t);
+
+impl BlockedSignals {
+    pub(super) fn new() -> Self {
+        // SAFETY: both sets are valid, and written before they are read.
+        unsafe {
+            let (mut all, mut before) = std::mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, &raw mut before);
+            Self(before)
+        }
+    }
+}
+
+impl Drop for BlockedSignals {
+    fn drop(&mut self) {
+        // SAFETY: the set was filled in by the kernel.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, null_mut()) };
+    }
+}
+
+/// Resets all signals to their default action, then unblocks them. In this order, because a
+/// pending one would run our handler.
+pub(super) unsafe fn reset_signals() -> Result<(), FailedStep> {
+    // SAFETY: an all-zero action is the default one, an all-zero set is empty.
+    unsafe {
+        let default: libc::sigaction = std::mem::zeroed();
+        for signal in 1..=LAST_SIGNAL {
+            // Fails for KILL, STOP and those reserved by libc, which are never ignored.
+            libc::sigaction(signal, &raw const default, null_mut());
+        }
+        let empty: libc::sigset_t = std::mem::zeroed();
+        try_step(SetupStage::Signals, || {
+            let set = libc::SIG_SETMASK;
+            c_long::from(libc::sigprocmask(set, &raw const empty, null_mut()))
+        })?;
+    }
+    Ok(())
+}
