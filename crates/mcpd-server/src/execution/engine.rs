@@ -36,3 +36,26 @@ pub(crate) struct Engine {
     pub(crate) seal: Seal,
     pub(crate) _stop_on_drop: DropGuard,
 }
+
+impl Engine {
+    /// Creates the parts of a server that `stop` stops.
+    pub(crate) fn new(
+        executor: Executor,
+        observers: Observers,
+        subscribers: Arc<Subscribers>,
+        seal: Seal,
+        stop: DropGuard,
+    ) -> Self {
+        Self {
+            admission: Admission::new(executor.concurrency()),
+            executor,
+            missing_enforcement: MissingEnforcement::default(),
+            observers,
+            archive: Arc::default(),
+            inputs: Arc::new(LazyDirectory::new("mcpd-inputs-")),
+            subscribers,
+            seal,
+            _stop_on_drop: stop,
+        }
+    }
+}

@@ -28,17 +28,14 @@ use crate::client::subscribers::Subscribers;
 use crate::database::Database;
 use crate::execution::engine::Engine;
 use crate::execution::seal::Seal;
-use crate::limits::admission::Admission;
 use crate::message::raw::raw;
 use crate::observe::Observers;
 use crate::observe::audit::Audit;
 use crate::observe::audit::request_log::Auditor;
 use crate::observe::metrics::Metrics;
-use crate::observe::missing_enforcement::MissingEnforcement;
 use crate::observe::spans::Spans;
 use crate::policy::Policy;
 use crate::server::error::Error;
-use crate::support::private_dir::LazyDirectory;
 use crate::tools::background_tools;
 use crate::tools::native::{
     CallContext, IntoResourceBody, IntoToolResult, NativeResource, NativeTool,
@@ -348,21 +345,13 @@ impl ServerBuilder {
         );
         let built_with = BuiltWith::new(self.identity, instructions);
         let identity = built_with.with(settings.identity, settings.instructions);
-        let engine = Engine {
-            admission: Admission::new(executor.concurrency()),
-            executor,
-            missing_enforcement: MissingEnforcement::default(),
-            observers: Observers {
-                auditor: auditor.map(Arc::new),
-                metrics: Arc::new(Metrics::new()),
-                spans: self.spans,
-            },
-            archive: Arc::default(),
-            inputs: Arc::new(LazyDirectory::new("mcpd-inputs-")),
-            subscribers,
-            seal,
-            _stop_on_drop: stop.clone().drop_guard(),
+        let observers = Observers {
+            auditor: auditor.map(Arc::new),
+            metrics: Arc::new(Metrics::new()),
+            spans: self.spans,
         };
+        let guard = stop.clone().drop_guard();
+        let engine = Engine::new(executor, observers, subscribers, seal, guard);
         let inner = Inner {
             identity: ArcSwap::from_pointee(identity),
             built_with,
