@@ -53,7 +53,7 @@
 //! # Path of a message
 //!
 //! ```text
-//! bytes ─► transport ─► Connection ─► wire ─► dispatch ─► handler ─► Catalog ─► Tool ─► run
+//! bytes ─► transport ─► Connection ─► envelope ─► dispatch ─► method ─► Catalog ─► Tool ─► run
 //! ```
 //!
 //! A request to `/mcp` takes the same path without a `Connection`: [`transport::http`] decides

@@ -230,7 +230,7 @@ impl CallArchive {
     ) -> Self {
         Self {
             archive: Arc::clone(archive),
-            reader: OutputReader::new(&context.principal, context.introduced_session()),
+            reader: OutputReader::new(&context.peer.principal, context.introduced_session()),
             policy: Arc::clone(policy),
             call_id,
             links: context.version.has_resource_links(),

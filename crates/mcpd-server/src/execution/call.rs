@@ -133,7 +133,7 @@ impl ScriptCall {
             call_id: &self.id,
         };
         let binding = Binding {
-            principal: self.context.principal.name(),
+            principal: self.context.peer.principal.name(),
             method: self.method,
             name: &self.name,
             arguments: &self.input.stdin,

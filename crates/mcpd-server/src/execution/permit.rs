@@ -46,7 +46,7 @@ where
     W: Future<Output = Result<T, ErrorObject>>,
 {
     let run_queue = engine.admission.calls.clone();
-    let (caller, script_queue) = (context.principal.clone(), Arc::clone(script_queue));
+    let (caller, script_queue) = (context.peer.principal.clone(), Arc::clone(script_queue));
     let (metrics, record) = (
         Arc::clone(&engine.observers.metrics),
         context.record.clone(),

@@ -159,7 +159,7 @@ pub(crate) async fn execute(
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
     let span = context.record.span().start_run(job.path);
-    let command = with_trace(command, &span.continue_trace(context.trace.clone()));
+    let command = with_trace(command, &span.continue_trace(context.peer.trace.clone()));
     let ended = run_when_permitted((engine, context), job, command, on_line).await;
     span.finish_run(&ended);
     ended
@@ -178,7 +178,7 @@ async fn run_when_permitted(
     let arrived = Instant::now();
     let runs = &engine.admission.runs;
     let script_queue = runs.script_queue(path.as_str(), policy.concurrency_limit());
-    let permit = runs.acquire(&context.principal, &script_queue).await;
+    let permit = runs.acquire(&context.peer.principal, &script_queue).await;
     let permit = permit.map_err(|busy| {
         engine.observers.metrics.count_refusal(Rejection::Busy);
         RunError::Busy(busy)

@@ -13,7 +13,7 @@ use crate::server::Server;
 /// and no source is asked.
 pub(crate) fn complete(server: &Server, params: &Params<'_>, context: &Context) -> MethodResult {
     let params: CompleteRequestParams = params.parse()?;
-    let catalog = server.catalog_for(&context.principal);
+    let catalog = server.catalog_for(&context.peer.principal);
     let Some(spec) = spec(&catalog, &params.reference)? else {
         return context.encode(CompleteResult::new(Vec::new()));
     };

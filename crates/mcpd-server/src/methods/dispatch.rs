@@ -41,13 +41,16 @@ pub(crate) fn dispatch(
     // others out of the audit log.
     let method = KnownMethod::from_name(&request.method);
     if method.is_some_and(KnownMethod::may_run_script)
-        && let Err(error) = server.admission().rate_limiter.admit(&context.principal)
+        && let Err(error) = server
+            .admission()
+            .rate_limiter
+            .admit(&context.peer.principal)
     {
         server.metrics().count_refusal(Rejection::Rate);
         return Handled::Now(Err(error));
     }
     let record = RequestRecord::new(server.observers(), method, &request.id, context.origin());
-    context.trace = record.span().continue_trace(context.trace);
+    context.peer.trace = record.span().continue_trace(context.peer.trace);
     context.record = record;
     if method.is_some_and(KnownMethod::needs_catalog) && !server.catalog_is_ready() {
         // The request may be cancelled before the catalog can say what it names.

@@ -43,7 +43,7 @@ fn describe_server(server: &Server, context: &Context) -> MethodResult {
     // The order is "newest first": clients that pick the first entry expect it.
     let versions = ProtocolVersion::ALL.into_iter().rev();
     let mut result = DiscoverResult::new(versions, capabilities(server, context.version));
-    result.instructions = instructions::instructions(server, &context.principal);
+    result.instructions = instructions::instructions(server, &context.peer.principal);
     context.encode(result)
 }
 

@@ -18,8 +18,8 @@ pub(crate) fn list(
     let wanted = PageRequest {
         cursor: params.cursor.as_deref(),
         version: context.version,
-        names: context.names,
+        names: context.peer.names,
         stamp: &context.stamp,
     };
-    page(&server.catalog_for(&context.principal), wanted)
+    page(&server.catalog_for(&context.peer.principal), wanted)
 }

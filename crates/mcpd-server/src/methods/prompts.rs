@@ -21,7 +21,7 @@ pub(crate) fn get(
     context: Context,
 ) -> Result<Handled, ErrorObject> {
     let params: GetPromptRequestParams = context.parse(params)?;
-    let catalog = server.catalog_for(&context.principal);
+    let catalog = server.catalog_for(&context.peer.principal);
     let prompt = catalog.prompt(&params.name).ok_or_else(|| {
         let whole = server.catalog();
         let there = whole.prompt(&params.name);

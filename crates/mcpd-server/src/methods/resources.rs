@@ -41,12 +41,12 @@ pub(crate) fn read(
     let params: ReadResourceRequestParams = context.parse(params)?;
     if let Some(output) = server.archive().find(
         &params.uri,
-        &context.principal,
+        &context.peer.principal,
         context.introduced_session(),
     ) {
         return Ok(read_output(server, output, params.uri, context));
     }
-    let catalog = server.catalog_for(&context.principal);
+    let catalog = server.catalog_for(&context.peer.principal);
     if let Some(resource) = catalog.resource(&params.uri) {
         return match resource.source() {
             ContentSource::State(script) => Ok(read_state(server, script, params.uri, context)),
@@ -209,7 +209,7 @@ fn read_output(server: &Server, output: ArchivedOutput, uri: String, context: Co
     let server = server.clone();
     Handled::later(async move {
         let reservation =
-            permit::reserve_memory(server.engine(), &context.principal, output.size()).await?;
+            permit::reserve_memory(server.engine(), &context.peer.principal, output.size()).await?;
         let (size, omitted) = (output.size(), output.omitted_bytes());
         let bytes = tokio::task::spawn_blocking(move || output.read())
             .await
@@ -237,7 +237,7 @@ fn read_file(
     let server = server.clone();
     Handled::later(async move {
         let reservation =
-            permit::reserve_memory(server.engine(), &context.principal, file.size()).await?;
+            permit::reserve_memory(server.engine(), &context.peer.principal, file.size()).await?;
         let opened = Arc::clone(&file);
         let bytes = tokio::task::spawn_blocking(move || opened.read())
             .await

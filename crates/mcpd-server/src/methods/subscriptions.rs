@@ -52,7 +52,7 @@ pub(crate) fn listen(
 ) -> Result<Handled, ErrorObject> {
     let params: SubscriptionsListenRequestParams = params.parse()?;
     // The subscription keeps nothing of the message.
-    context.reservation.take();
+    context.peer.reservation.take();
     let mut filter = filter(server.is_watching(), &params.notifications)?;
     let wanted = wanted_tasks(&params.notifications, &context)?;
     let meta = Meta::new().with_subscription_id(id);
@@ -60,14 +60,14 @@ pub(crate) fn listen(
     Ok(Handled::later(async move {
         let watch = TaskWatch {
             server: &server,
-            principal: &context.principal,
+            principal: &context.peer.principal,
         };
         filter.tasks = watch.find_known(wanted).await?;
         let acknowledgement = acknowledgement(&filter, &meta);
         let tasks = filter.tasks.clone();
         // The subscription exists before its acknowledgement, so that no change falls between the
         // two.
-        let caller = context.principal.shared_name();
+        let caller = context.peer.principal.shared_name();
         let subscription = server.subscribers().subscribe_for(caller, filter);
         let subscription =
             subscription.ok_or_else(|| rate_limit::overload_error(TOO_MANY_SUBSCRIPTIONS))?;
@@ -81,7 +81,9 @@ pub(crate) fn listen(
             loop {
                 let message = match subscription.next().await {
                     Event::TaskChanged(id) => watch.message(&id, &meta).await,
-                    event if may_receive(server.live_catalog(), &context.principal, &event) => {
+                    event
+                        if may_receive(server.live_catalog(), &context.peer.principal, &event) =>
+                    {
                         message(subscription.respell(event), Some(&meta))
                     }
                     _ => None,
@@ -89,7 +91,7 @@ pub(crate) fn listen(
                 send(outbox, message).await;
             }
         };
-        unless_cancelled(&context.closing, forward).await;
+        unless_cancelled(&context.peer.closing, forward).await;
         let mut result = EmptyResult::default();
         result.meta = meta.clone().into();
         context.encode(result)

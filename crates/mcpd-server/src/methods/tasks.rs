@@ -22,7 +22,7 @@ pub(crate) fn get(
     let tasks = require_tasks(server, GetTaskRequest::NAME, &context)?;
     let params: TaskRequestParams = params.parse()?;
     Ok(Handled::later(async move {
-        let task = tasks.get(&params.task_id, &context.principal).await?;
+        let task = tasks.get(&params.task_id, &context.peer.principal).await?;
         context.encode(task.ok_or_else(tasks::unknown_task_error)?)
     }))
 }
@@ -37,7 +37,9 @@ pub(crate) fn update(
     let params: UpdateTaskRequestParams = params.parse()?;
     Ok(Handled::later(async move {
         let (id, responses) = (params.task_id, params.input_responses);
-        tasks.answer(&id, &context.principal, responses).await?;
+        tasks
+            .answer(&id, &context.peer.principal, responses)
+            .await?;
         context.encode(EmptyResult::default())
     }))
 }
@@ -51,7 +53,9 @@ pub(crate) fn cancel(
     let tasks = require_tasks(server, CancelTaskRequest::NAME, &context)?;
     let params: TaskRequestParams = params.parse()?;
     Ok(Handled::later(async move {
-        tasks.cancel(&params.task_id, &context.principal).await?;
+        tasks
+            .cancel(&params.task_id, &context.peer.principal)
+            .await?;
         context.encode(EmptyResult::default())
     }))
 }

@@ -26,7 +26,7 @@ pub(crate) fn call(
     context: Context,
 ) -> Result<Handled, ErrorObject> {
     let mut params: CallToolRequestParams = context.parse(params)?;
-    let catalog = server.catalog_for(&context.principal);
+    let catalog = server.catalog_for(&context.peer.principal);
     let tool = catalog.tool(&params.name).ok_or_else(|| {
         let whole = server.catalog();
         let there = whole.tool(&params.name);
@@ -49,7 +49,7 @@ pub(crate) fn call(
         &server.catalog(),
         &context,
     );
-    if let Some(headers) = &context.parameters {
+    if let Some(headers) = &context.peer.parameters {
         tool.check_headers(headers, params.arguments.as_deref())?;
     }
     let resumption = Resumption {
@@ -87,11 +87,11 @@ pub(crate) fn call(
 /// Describes a tool that exists but is faulty to a caller on this machine, so that a model does
 /// not take it for deleted. Remote callers learn nothing about the files of this machine.
 fn fault_for(context: &Context, catalog: &Catalog, name: &str) -> Option<String> {
-    if context.principal != Principal::local() {
+    if context.peer.principal != Principal::local() {
         return None;
     }
     let script = catalog.faulty_script(name)?;
-    let access = context.principal.access();
+    let access = context.peer.principal.access();
     if access.is_some_and(|access| !access.allows(&script.path)) {
         return None;
     }

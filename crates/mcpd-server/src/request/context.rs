@@ -33,34 +33,43 @@ use crate::policy::access::{Defaults, NeededScope};
 use crate::policy::principal::Principal;
 use crate::support::sync::lock;
 
-/// Circumstances of one request.
+/// Properties of a peer that the transport adds to the context of every request.
 #[derive(Debug, Clone)]
-pub(crate) struct Context {
-    pub(crate) version: ProtocolVersion,
-    /// Transport that carried the request.
+pub(crate) struct PeerContext {
     pub(crate) transport: Transport,
-    /// Sender of the request.
+    /// Principal of the peer.
     pub(crate) principal: Principal,
     /// Memory reservation of the message: every task that works on the request keeps the message,
     /// and with it this.
     pub(crate) reservation: SharedReservation,
-    /// Scope that the sender lacks.
+    /// Cell that reports the scope a request lacks to the transport.
     pub(crate) needed_scope: NeededScope,
+    /// Spelling of tool names in lists.
     pub(crate) names: ToolNames,
+    /// Destination of notifications.
+    pub(crate) outbox: Outbox,
+    /// Trace that the request is part of: named by the message, or known to the transport.
+    pub(crate) trace: TraceContext,
+    /// Arguments repeated in headers, where the transport has headers.
+    pub(crate) parameters: Option<Arc<ParameterHeaders>>,
+    /// Cancelled by the transport to end requests that never end by themselves.
+    pub(crate) closing: CancellationToken,
+}
+
+/// Circumstances of one request.
+#[derive(Debug, Clone)]
+pub(crate) struct Context {
+    pub(crate) version: ProtocolVersion,
+    /// Sender of the request, and what its transport knows of it.
+    pub(crate) peer: PeerContext,
     pub(crate) session: Option<Arc<Session>>,
     /// Capabilities of the client, for this request or in its session.
     pub(crate) capabilities: Arc<ClientCapabilities>,
     /// Name and version that the client claims.
     pub(crate) client: Option<Arc<Implementation>>,
-    /// Trace that the request is part of.
-    pub(crate) trace: TraceContext,
     pub(crate) side: SideStream,
-    /// Arguments repeated in headers, where the wire has any.
-    pub(crate) parameters: Option<Arc<ParameterHeaders>>,
     /// Marks of results on this wire.
     pub(crate) stamp: Arc<Stamp>,
-    /// Cancelled to end requests that never end by themselves.
-    pub(crate) closing: CancellationToken,
     /// Record of the request for the audit log, the metrics and the spans.
     pub(crate) record: RequestRecord,
 }
@@ -70,8 +79,8 @@ impl Context {
     pub(crate) fn origin(&self) -> RequestOrigin<'_> {
         RequestOrigin {
             version: self.version,
-            transport: self.transport,
-            principal: &self.principal,
+            transport: self.peer.transport,
+            principal: &self.peer.principal,
             client: self.client.as_ref(),
             #[cfg(all(feature = "http", feature = "otel"))]
             session_id: self
@@ -79,7 +88,7 @@ impl Context {
                 .as_ref()
                 .and_then(|session| session.id.as_deref()),
             #[cfg(feature = "otel")]
-            trace: &self.trace,
+            trace: &self.peer.trace,
         }
     }
 
@@ -100,11 +109,11 @@ impl Context {
     ) -> ErrorObject {
         self.record
             .set_outcome(if there.is_some() { "denied" } else { outcome });
-        let scope = there.and_then(|path| self.principal.access()?.missing_scope(path));
+        let scope = there.and_then(|path| self.peer.principal.access()?.missing_scope(path));
         let (Some(path), Some(scope)) = (there, scope) else {
             return unknown;
         };
-        self.needed_scope.record(scope);
+        self.peer.needed_scope.record(scope);
         ErrorObject::invalid_params(format!(
             "`{path}` requires the scope `{scope}`, which your token does not have"
         ))
@@ -123,7 +132,7 @@ impl Context {
         spec: Option<&Arc<ScriptSpec>>,
         defaults: impl FnOnce() -> D,
     ) -> Result<(), String> {
-        let Some(access) = self.principal.access() else {
+        let Some(access) = self.peer.principal.access() else {
             return Ok(());
         };
         access

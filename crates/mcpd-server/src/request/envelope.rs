@@ -7,19 +7,11 @@ use std::sync::Arc;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::meta::{self, RequestMeta};
 use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Stamp, Wire};
-use tokio_util::sync::CancellationToken;
 
-use crate::client::outbox::Outbox;
 use crate::client::session::Session;
-use crate::limits::memory_budget::SharedReservation;
-use crate::message::param_headers::ParameterHeaders;
-use crate::message::tool_names::ToolNames;
 use crate::message::trace::TraceContext;
-use crate::message::transport::Transport;
 use crate::observe::audit::request_log::RequestRecord;
-use crate::policy::access::NeededScope;
-use crate::policy::principal::Principal;
-use crate::request::context::{Context, SideStream};
+use crate::request::context::{Context, PeerContext, SideStream};
 
 /// Complete envelope of a stateless request; its revision may still be unsupported.
 #[derive(Debug)]
@@ -28,28 +20,6 @@ pub(crate) struct StatelessEnvelope<'a> {
     pub(crate) version: Cow<'a, str>,
     capabilities: Arc<ClientCapabilities>,
     meta: &'a RequestMeta<'a>,
-}
-
-/// Properties of a peer that the transport adds to the context of every request.
-#[derive(Debug, Clone)]
-pub(crate) struct PeerContext {
-    pub(crate) transport: Transport,
-    /// Principal of the peer.
-    pub(crate) principal: Principal,
-    /// Memory reservation of the message.
-    pub(crate) reservation: SharedReservation,
-    /// Cell that reports the scope a request lacks to the transport.
-    pub(crate) needed_scope: NeededScope,
-    /// Spelling of tool names in lists.
-    pub(crate) names: ToolNames,
-    /// Destination of notifications.
-    pub(crate) outbox: Outbox,
-    /// Trace known to the transport, for messages that name none.
-    pub(crate) trace: TraceContext,
-    /// Arguments repeated in headers, where the transport has headers.
-    pub(crate) parameters: Option<Arc<ParameterHeaders>>,
-    /// Cancelled by the transport to end requests that never end by themselves.
-    pub(crate) closing: CancellationToken,
 }
 
 impl<'a> StatelessEnvelope<'a> {
@@ -85,26 +55,22 @@ impl<'a> StatelessEnvelope<'a> {
     ) -> Result<Context, ErrorObject> {
         let version = stateless_version(&self.version)?;
         let side = SideStream::new(
-            peer.outbox,
+            peer.outbox.clone(),
             version,
             self.meta.log_level()?,
             self.meta.progress_token()?,
         );
         Ok(Context {
             version,
-            transport: peer.transport,
-            principal: peer.principal,
-            reservation: peer.reservation,
-            needed_scope: peer.needed_scope,
-            names: peer.names,
+            peer: PeerContext {
+                trace: TraceContext::of_message(self.meta).or(peer.trace),
+                ..peer
+            },
             session: None,
             capabilities: Arc::clone(&self.capabilities),
             client: self.meta.client_info()?.map(Arc::new),
-            trace: TraceContext::of_message(self.meta).or(peer.trace),
             side,
             stamp: stamp(version.wire()),
-            parameters: peer.parameters,
-            closing: peer.closing,
             record: RequestRecord::default(),
         })
     }
@@ -140,26 +106,24 @@ pub(crate) fn stateful_context(
 ) -> Result<Context, ErrorObject> {
     let version = session.version;
     let side = SideStream::new(
-        peer.outbox,
+        peer.outbox.clone(),
         version,
         session.log_level(),
         meta.progress_token()?,
     );
     Ok(Context {
         version,
-        transport: peer.transport,
-        principal: peer.principal,
-        reservation: peer.reservation,
-        needed_scope: peer.needed_scope,
-        names: peer.names,
+        peer: PeerContext {
+            trace: TraceContext::of_message(meta).or(peer.trace),
+            // This wire repeats no arguments in headers.
+            parameters: None,
+            ..peer
+        },
         capabilities: Arc::clone(&session.capabilities),
         client: session.client.clone(),
         session: Some(session),
-        trace: TraceContext::of_message(meta).or(peer.trace),
         side,
         stamp: stamp(version.wire()),
-        parameters: None,
-        closing: peer.closing,
         record: RequestRecord::default(),
     })
 }

@@ -178,7 +178,7 @@ async fn start(start: StartArguments, context: CallContext) -> Result<Json<RunSt
     let server = context.server().clone();
     let (whole, catalog) = (
         server.catalog(),
-        server.catalog_for(&context.request().principal),
+        server.catalog_for(&context.request().peer.principal),
     );
     let there = whole.tool(&start.tool);
     // This call is the one of interest in the records, and only the started tool declares its
@@ -211,7 +211,7 @@ async fn start(start: StartArguments, context: CallContext) -> Result<Json<RunSt
 async fn list(_: NoArguments, context: CallContext) -> Result<Json<RunList>, String> {
     let tasks = require_tasks(&context)?;
     let all = tasks
-        .list(&context.request().principal)
+        .list(&context.request().peer.principal)
         .await
         .map_err(describe_error)?;
     let runs = all.iter().map(|stored| RunStatus::new(stored, &tasks));
@@ -227,7 +227,7 @@ async fn status(named: RunArguments, context: CallContext) -> Result<Json<RunSta
 
 async fn output(named: RunArguments, context: CallContext) -> Result<CallToolResult, String> {
     let tasks = require_tasks(&context)?;
-    let principal = &context.request().principal;
+    let principal = &context.request().peer.principal;
     let task = tasks
         .get(&named.run, principal)
         .await
@@ -252,7 +252,9 @@ async fn output(named: RunArguments, context: CallContext) -> Result<CallToolRes
 async fn stop(named: RunArguments, context: CallContext) -> Result<&'static str, String> {
     let tasks = require_tasks(&context)?;
     find_run(&tasks, &named.run, &context).await?;
-    let stopped = tasks.cancel(&named.run, &context.request().principal).await;
+    let stopped = tasks
+        .cancel(&named.run, &context.request().peer.principal)
+        .await;
     stopped.map_err(describe_error)?;
     Ok("The run will stop, unless it has already ended.")
 }
@@ -262,7 +264,9 @@ fn task_result(task: &DetailedTask) -> Option<CallToolResult> {
 }
 
 async fn find_run(tasks: &Tasks, id: &str, context: &CallContext) -> Result<RunStatus, String> {
-    let stored = tasks.stored_task(id, &context.request().principal).await;
+    let stored = tasks
+        .stored_task(id, &context.request().peer.principal)
+        .await;
     let stored = stored
         .map_err(describe_error)?
         .ok_or_else(|| unknown_run_message(id))?;

@@ -55,7 +55,7 @@ impl CallContext {
     /// Caller, as the transport has authenticated it.
     #[must_use]
     pub fn principal(&self) -> &Principal {
-        &self.request.principal
+        &self.request.peer.principal
     }
 
     /// Current catalog, as far as the caller may use it.
@@ -79,7 +79,7 @@ impl CallContext {
     /// Trace of the call, to pass on to other services that take part in it.
     #[must_use]
     pub fn trace(&self) -> &TraceContext {
-        &self.request.trace
+        &self.request.peer.trace
     }
 
     /// Begins a span for a request to another server, about its tool or prompt called `name`.

@@ -209,7 +209,7 @@ impl Tasks {
         started: StartedCall,
     ) -> Result<Result<CreateTaskResult, StartedCall>, ErrorObject> {
         let TaskCall { tool, context, .. } = &started.call;
-        let (owner, tool) = (context.principal.name(), tool.path().as_str());
+        let (owner, tool) = (context.peer.principal.name(), tool.path().as_str());
         let stored = self
             .store
             .new_task(owner, tool, started.call.task_lifetime());

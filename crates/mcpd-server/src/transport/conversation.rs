@@ -11,7 +11,8 @@ use serde_json::value::RawValue;
 use crate::client::inflight::Inflight;
 use crate::client::session::Session;
 use crate::methods::dispatch::{self, CancellableAnswer};
-use crate::request::envelope::{self, PeerContext};
+use crate::request::context::PeerContext;
+use crate::request::envelope;
 use crate::server::Server;
 use crate::transport::connection::Reply;
 

@@ -42,7 +42,8 @@ use crate::methods::dispatch::{self, CancellableAnswer};
 use crate::methods::lifecycle;
 use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
-use crate::request::envelope::{PeerContext, StatelessEnvelope};
+use crate::request::context::PeerContext;
+use crate::request::envelope::StatelessEnvelope;
 use crate::transport::connection::Reply;
 
 /// Revision of a request without the header: "the server SHOULD assume protocol version
