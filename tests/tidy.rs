@@ -217,7 +217,7 @@ fn crates_contain_no_forbidden_terms() {
     check_absent("mcpd-server", &[], &["println!", "eprintln!"]);
     check_absent(
         "mcpd-cli",
-        &["args.rs"],
+        &["args.rs", "args/"],
         &[
             "clap::Parser",
             "derive(Args",

@@ -1,0 +1,48 @@
+//! Arguments of `mcpd call`.
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use super::{BESIDE_SCRIPTS, Enabling, OneTool, RunLimits};
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  mcpd call ~/tools greet name=World
+  mcpd call ~/tools math/calc operation=add a=1 b:=2.5
+  mcpd call ~/tools text/count --json '{\"text\": \"one two\"}'
+  jq -n '{text: input}' essay.json | mcpd call ~/tools text/count --json -
+
+The result goes to stdout, log messages of the script to stderr.
+The exit code is 5 if the tool fails.")]
+#[command(mut_arg("enable", |enable| enable.help(BESIDE_SCRIPTS)))]
+pub(crate) struct Call {
+    #[command(flatten)]
+    pub(crate) tool: OneTool,
+    #[command(flatten)]
+    pub(crate) enabling: Enabling,
+    /// Arguments: NAME=TEXT or NAME:=JSON; TEXT is read as a number or a boolean where the tool
+    /// expects one.
+    #[arg(value_name = "NAME=VALUE", conflicts_with = "json")]
+    pub(crate) arguments: Vec<String>,
+    /// All arguments as one JSON object; `-` reads the object from stdin.
+    #[arg(
+        long,
+        value_name = "OBJECT",
+        visible_alias = "json-args",
+        allow_hyphen_values = true
+    )]
+    pub(crate) json: Option<String>,
+    /// Output format.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: CallOutput,
+    #[command(flatten)]
+    pub(crate) limits: RunLimits,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CallOutput {
+    /// The content of the result, as the script printed it.
+    Text,
+    /// The whole MCP result.
+    Json,
+}

@@ -1,0 +1,17 @@
+//! Arguments of `mcpd describe`.
+
+use clap::Args as ClapArgs;
+
+use super::{BESIDE_SCRIPTS, Enabling, OneTool};
+
+#[derive(Debug, ClapArgs)]
+#[command(mut_arg("enable", |enable| enable.help(BESIDE_SCRIPTS)))]
+pub(crate) struct Describe {
+    #[command(flatten)]
+    pub(crate) tool: OneTool,
+    #[command(flatten)]
+    pub(crate) enabling: Enabling,
+    /// Print the MCP definition as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,29 @@
+//! Arguments of `mcpd list`.
+
+use clap::Args as ClapArgs;
+
+use super::{Confinement, Enabling, Roots, Scanning};
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) roots: Roots,
+    #[command(flatten)]
+    pub(crate) enabling: Enabling,
+    #[command(flatten)]
+    pub(crate) scanning: Scanning,
+    #[command(flatten)]
+    pub(crate) confinement: Confinement,
+    /// List every file with its status: served, faulty, passed over or ignored, and why.
+    #[arg(long, conflicts_with_all = ["prompts", "resources"])]
+    pub(crate) all: bool,
+    /// List prompts.
+    #[arg(long)]
+    pub(crate) prompts: bool,
+    /// List resources and resource templates.
+    #[arg(long, conflicts_with = "prompts")]
+    pub(crate) resources: bool,
+    /// Print the MCP result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

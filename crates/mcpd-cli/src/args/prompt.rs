@@ -1,0 +1,27 @@
+//! Arguments of `mcpd prompt`.
+
+use clap::Args as ClapArgs;
+
+use super::{OneDirectory, RunLimits};
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example:
+  mcpd prompt ~/tools review language=Rust
+
+The rendered prompt goes to stdout, log messages of the script to stderr.
+The exit code is 5 if the prompt does not exist or its script fails.")]
+pub(crate) struct Prompt {
+    #[command(flatten)]
+    pub(crate) place: OneDirectory,
+    /// Prompt name, as `mcpd list --prompts` shows it.
+    pub(crate) prompt: String,
+    /// Arguments.
+    #[arg(value_name = "NAME=TEXT")]
+    pub(crate) arguments: Vec<String>,
+    /// Print the MCP result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) limits: RunLimits,
+}

@@ -1,0 +1,26 @@
+//! Arguments of `mcpd read`.
+
+use clap::Args as ClapArgs;
+
+use super::{OneDirectory, RunLimits};
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example:
+  mcpd read ~/tools disk://usage
+
+The contents go to stdout unchanged, log messages of the script to stderr.
+The exit code is 5 if the resource does not exist or its script fails.")]
+pub(crate) struct Read {
+    #[command(flatten)]
+    pub(crate) place: OneDirectory,
+    /// URI of the resource, as `mcpd list --resources` shows it; a template needs values for its
+    /// variables.
+    #[arg(value_name = "URI")]
+    pub(crate) uri: String,
+    /// Print the MCP result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) limits: RunLimits,
+}

@@ -1,0 +1,14 @@
+//! Arguments of `mcpd stdio`.
+
+use clap::Args as ClapArgs;
+
+use super::Serving;
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example:
+  echo '{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tools/list\"}' | mcpd stdio ~/tools")]
+pub(crate) struct Stdio {
+    #[command(flatten)]
+    pub(crate) serving: Serving,
+}

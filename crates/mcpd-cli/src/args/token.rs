@@ -1,0 +1,30 @@
+//! Arguments of `mcpd token`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand};
+
+use super::Configuration;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TokenCommand {
+    #[command(subcommand)]
+    pub(crate) action: TokenAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenAction {
+    /// Replace the token of the token file with a new one.
+    Rotate {
+        /// Token file [default: $XDG_STATE_HOME/mcpd/agent-token]
+        #[arg(long, value_name = "FILE", env = "MCPD_TOKEN_FILE")]
+        token_file: Option<PathBuf>,
+        #[command(flatten)]
+        configuration: Configuration,
+    },
+    /// Create a token for one client, and print the `[[token]]` table for mcpd.toml.
+    New {
+        /// Name of the client.
+        name: String,
+    },
+}
