@@ -1,5 +1,6 @@
 //! Linux: processes are created with vfork semantics, and confined on the way to their program.
 
+mod capabilities;
 mod cgroup;
 mod confinement;
 mod file_version;
@@ -26,7 +27,7 @@ mod tree;
 mod watchdog;
 mod writable;
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
@@ -44,6 +45,7 @@ use rustix::process::{
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use self::capabilities::Capabilities;
 use self::cgroup::{Group, Groups};
 use self::confinement::Confinement;
 use self::filter::Filter;
@@ -80,21 +82,10 @@ pub(crate) struct System {
     orphans: Option<&'static Orphans>,
     /// Set if foreign orphans are reaped too.
     foreign_zombies: Option<Mutex<ForeignZombies>>,
-    /// Processes can be told apart by their marks.
-    marks: bool,
-    /// `/proc` exists, in which processes are found.
-    sees_processes: bool,
+    capabilities: Capabilities,
     /// Secret word by which our own threads may set marks under a filter.
     secret: u64,
-    /// No descriptor of this process leaks into a child.
-    marks_descriptors: bool,
     null: OwnedFd,
-    /// This process has a terminal, from which its children must be detached.
-    ///
-    /// A session for each child would be harmless without a terminal too. But the scheduler
-    /// treats each session as a group (`sched_autogroup`), and each group gets as much time as
-    /// that of this process and its clients: they would wait for tens of milliseconds.
-    has_terminal: bool,
     groups: Option<Arc<Groups>>,
     directories: Arc<DirectoryPool>,
     /// Filters for runs that are filtered on the way to their program, by network access.
@@ -115,9 +106,9 @@ impl System {
             return Err(io::Error::other(reason));
         }
         let directories = DirectoryPool::below(&config.temporary());
-        let marks = tree::can_mark();
+        let capabilities = Capabilities::detect();
         // Without marks, foreign children could not be told from ours, and would never be reaped.
-        let is_reaper = config.reaper && marks;
+        let is_reaper = config.reaper && capabilities.marks;
         let orphans = is_reaper.then(Orphans::adopt).transpose()?;
         let groups = config.cgroup.as_deref().map(Groups::below).transpose()?;
         let watchdog = config
@@ -128,12 +119,9 @@ impl System {
         Ok(Self {
             orphans,
             foreign_zombies: (is_reaper && config.init).then(Mutex::default),
-            marks,
-            sees_processes: tree::sees_processes(),
+            capabilities,
             secret: tree::random(),
-            marks_descriptors: raw::marks_descriptors(),
             null: pipe::above_reserved(null.into())?,
-            has_terminal: File::open("/dev/tty").is_ok(),
             groups: groups.map(Arc::new),
             directories: Arc::new(directories),
             strict_filters: Default::default(),
@@ -253,7 +241,7 @@ impl System {
             mark: confinement.mark.map(|mark| (mark.value(), self.secret)),
             run_as: command.sandbox.run_as,
             directory: directory_text.as_deref(),
-            session: self.has_terminal,
+            session: self.capabilities.has_terminal,
             unprivileged: level >= Level::Guarded,
             ruleset: confinement.ruleset.as_deref().map(AsFd::as_fd),
             filter: filter.map(Filter::program),

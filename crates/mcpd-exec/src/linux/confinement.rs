@@ -49,11 +49,11 @@ impl Confinement {
     ) -> io::Result<Self> {
         let sandbox = &command.sandbox;
         let mut confinement = Self {
-            mark: system.marks.then(Mark::next),
+            mark: system.capabilities.marks.then(Mark::next),
             ..Self::default()
         };
         confinement.enforced.level = sandbox.level;
-        if !system.marks_descriptors {
+        if !system.capabilities.marks_descriptors {
             let reason = "before Linux 5.11, descriptors not marked close-on-exec are inherited";
             confinement.misses("close_range", reason);
         }
@@ -169,7 +169,7 @@ impl Confinement {
             // Without a filter, a process can change its mark.
             (Some(_), Some(_)) if self.enforced.seccomp => Containment::Proven,
             (Some(_), Some(_)) => Containment::Search,
-            (Some(_), None) if !system.sees_processes => {
+            (Some(_), None) if !system.capabilities.sees_processes => {
                 let reason = "it is missing, so only process groups can be killed";
                 self.misses("/proc", reason);
                 Containment::Group

@@ -60,6 +60,7 @@ mod oauth;
 #[cfg(not(feature = "oauth"))]
 #[path = "http/no_oauth.rs"]
 mod oauth;
+mod ongoing;
 mod peer;
 mod pieces;
 mod post;

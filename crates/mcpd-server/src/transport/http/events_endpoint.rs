@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::events::{self, Events};
 use super::headers;
-use super::post;
+use super::ongoing;
 use super::reply::{self, ResponseBody};
 use super::router::{self, Client, Router};
 use crate::execution::input_rounds;
@@ -93,7 +93,7 @@ impl Router {
                         let _connection = connection;
                         Some(encode(&id, result.await?))
                     };
-                    post::run_attached(answer, client.peer, true)
+                    ongoing::run_attached(answer, client.peer, true)
                 }
             };
         let events = Events::written_by(|message| write(&message), messages, answer);

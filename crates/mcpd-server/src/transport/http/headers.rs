@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hyper::header::{HeaderMap, HeaderName};
+use hyper::header::{ACCEPT, HeaderMap, HeaderName};
 use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use serde::Deserialize;
@@ -163,9 +163,59 @@ fn decode<'a>(name: &str, value: &'a str) -> Result<Cow<'a, str>, ErrorObject> {
         .map_err(|_| malformed())
 }
 
+/// Returns whether the client accepts event streams. The most specific media range counts;
+/// without the header every type is accepted.
+pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).iter();
+    let ranges = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    let accepted: Vec<_> = ranges.filter_map(parse_media_range).collect();
+    let said_of = |kind: &str| {
+        let mut accepted = accepted.iter();
+        accepted.find(|(range, _)| range.eq_ignore_ascii_case(kind))
+    };
+    let nearest = ["text/event-stream", "text/*", "*/*"]
+        .into_iter()
+        .find_map(said_of);
+    nearest.map_or(accepted.is_empty(), |(_, is_wanted)| *is_wanted)
+}
+
+/// Parses a media range, and whether its weight accepts it -- RFC 9110, 12.4.2 and 12.5.1
+fn parse_media_range(range: &str) -> Option<(&str, bool)> {
+    let mut parts = range.split(';').map(str::trim);
+    let kind = parts.next().filter(|kind| !kind.is_empty())?;
+    let weight = parts
+        .filter_map(|part| part.split_once('='))
+        .find(|(name, _)| name.eq_ignore_ascii_case("q"))
+        .map(|(_, weight)| weight.parse::<f32>());
+    Some((kind, weight != Some(Ok(0.0))))
+}
+
 #[cfg(test)]
 mod tests {
+    use hyper::header::HeaderValue;
+
     use super::*;
+
+    #[test]
+    fn event_stream_requires_the_accept_header() {
+        #[track_caller]
+        fn check(accept: &[&'static str], expected: bool) {
+            let values = accept.iter().map(|value| HeaderValue::from_static(value));
+            let headers = values.map(|value| (ACCEPT, value)).collect();
+            assert_eq!(accepts_events(&headers), expected, "{accept:?}");
+        }
+        check(&[], true);
+        check(&["application/json, text/event-stream"], true);
+        check(&["application/json", "Text/Event-Stream;q=0.5"], true);
+        check(&["text/*"], true);
+        check(&["application/json, */*;q=0.1"], true);
+        check(&["application/json"], false);
+        check(&["text/event-stream-like"], false);
+        check(&["text/event-stream; q=0, */*"], false);
+        check(&["*/*;q=0.000"], false);
+    }
 
     #[track_caller]
     fn check_name(header: &str, body: &str, agrees: bool) {

@@ -1,16 +1,12 @@
-//! POST handler: one message, one POST. Decides the wire, checks the headers, and responds with
-//! one JSON body, or with an event stream after the first notification or some seconds of
-//! silence.
+//! POST handler: one message, one POST. Decides the wire and checks the headers; the response to a
+//! request is that of [`ongoing`](super::ongoing).
 
-use std::future::{pending, ready};
-use std::panic::resume_unwind;
-use std::pin::Pin;
+use std::future::ready;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, HeaderMap, HeaderValue};
+use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use mcpd_protocol::jsonrpc::{
@@ -21,12 +17,9 @@ use mcpd_protocol::meta::RequestMeta;
 use mcpd_protocol::{Params, ProtocolVersion, Wire};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
-use tokio::task::JoinError;
-use tokio_util::task::AbortOnDropHandle;
 
-use super::events::{self, Events};
-use super::headers::{self, PROTOCOL_VERSION, SESSION_ID};
-use super::peer::Peer;
+use super::headers::{self, PROTOCOL_VERSION, SESSION_ID, accepts_events};
+use super::ongoing::{Ongoing, WholeAnswer, respond, run_attached, run_detached};
 use super::reply::{self, RefusedResponse, ResponseBody, WholeResponse};
 use super::resumption::Resumable;
 use super::router::{Client, Router};
@@ -50,23 +43,8 @@ use crate::transport::connection::Reply;
 /// `2025-03-26`" -- 2025-11-25/basic/transports#protocol-version-header
 const VERSION_WITHOUT_HEADER: ProtocolVersion = ProtocolVersion::V2025_03_26;
 
-/// Time after which a silent call becomes a stream, if the stream begins with an id: from then on
-/// the answer survives the connection.
-const PRIMING_DELAY: Duration = Duration::from_secs(2);
-
 /// Error for a session that never existed, or has ended.
-const NO_SESSION: &str = "unknown session; initialize again";
-
-/// Answer that may be the whole response; `None` if the request was cancelled.
-type WholeAnswer = Pin<Box<dyn Future<Output = Option<WholeResponse>> + Send>>;
-
-/// Request that is being answered.
-struct Ongoing {
-    notifications: Option<mpsc::Receiver<Bytes>>,
-    answer: WholeAnswer,
-    /// Resumption of its stream, if it becomes one.
-    resumable: Option<Resumable>,
-}
+pub(super) const NO_SESSION: &str = "unknown session; initialize again";
 
 /// Properties of a POST that apply to all messages in its body.
 struct PostHead<'a> {
@@ -420,35 +398,6 @@ impl Router {
     }
 }
 
-/// Returns whether the client accepts event streams. The most specific media range counts;
-/// without the header every type is accepted.
-pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(ACCEPT).iter();
-    let ranges = values
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
-    let accepted: Vec<_> = ranges.filter_map(parse_media_range).collect();
-    let said_of = |kind: &str| {
-        let mut accepted = accepted.iter();
-        accepted.find(|(range, _)| range.eq_ignore_ascii_case(kind))
-    };
-    let nearest = ["text/event-stream", "text/*", "*/*"]
-        .into_iter()
-        .find_map(said_of);
-    nearest.map_or(accepted.is_empty(), |(_, is_wanted)| *is_wanted)
-}
-
-/// Parses a media range, and whether its weight accepts it -- RFC 9110, 12.4.2 and 12.5.1
-fn parse_media_range(range: &str) -> Option<(&str, bool)> {
-    let mut parts = range.split(';').map(str::trim);
-    let kind = parts.next().filter(|kind| !kind.is_empty())?;
-    let weight = parts
-        .filter_map(|part| part.split_once('='))
-        .find(|(name, _)| name.eq_ignore_ascii_case("q"))
-        .map(|(_, weight)| weight.parse::<f32>());
-    Some((kind, weight != Some(Ok(0.0))))
-}
-
 /// Decides the wire of a request: by its own envelope, then by a header that no older client
 /// sends.
 fn is_stateless(headers: &HeaderMap, meta: &RequestMeta<'_>) -> bool {
@@ -479,146 +428,6 @@ fn version_in_header(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject
         .map_err(|_| ErrorObject::unsupported_protocol_version(version, &ProtocolVersion::ALL))
 }
 
-/// Responds with one body, or with an event stream if a notification comes before the answer, or
-/// if the answer takes so long that clients and proxies would give up a response without a head.
-/// A cancelled request gets a stream without events: "the server MUST either return
-/// `Content-Type: text/event-stream`, to initiate an SSE stream, or `Content-Type:
-/// application/json`" -- 2025-11-25/basic/transports#sending-messages-to-the-server
-async fn respond(
-    ongoing: Ongoing,
-    takes_events: bool,
-    peer: Option<&Peer>,
-) -> Response<ResponseBody> {
-    let Ongoing {
-        mut notifications,
-        mut answer,
-        resumable,
-    } = ongoing;
-    let half_closed = async {
-        match peer {
-            Some(peer) => peer.wait_until_half_closed().await,
-            None => pending().await,
-        }
-    };
-    let silence = match &resumable {
-        Some(resumable) if resumable.is_primed() => PRIMING_DELAY,
-        _ => events::KEEP_ALIVE_INTERVAL,
-    };
-    let first = tokio::select! {
-        biased;
-        first = next_notification(&mut notifications) => Some(first),
-        answer = &mut answer => match notifications {
-            Some(notifications) => return respond_with(answer, notifications, resumable),
-            // A client that accepts no events gets an empty response for a cancelled call.
-            None => return answer.map_or_else(reply::accepted_response, Response::from),
-        },
-        () = tokio::time::sleep(silence), if takes_events => None,
-        // The first comment of the stream tests whether the client still reads.
-        () = half_closed, if takes_events => None,
-    };
-    // A stream has its status before its answer.
-    let answer = Box::pin(async { Some(answer.await?.message.join()) });
-    let notifications = notifications.unwrap_or_else(|| mpsc::channel(1).1);
-    let events = stream(first, notifications, answer, resumable);
-    reply::events(match peer {
-        Some(peer) => events.probing(peer),
-        None => events,
-    })
-}
-
-/// Returns the stream of a pending answer, which sends something at once to show that it has
-/// begun.
-fn stream(
-    first: Option<Bytes>,
-    notifications: mpsc::Receiver<Bytes>,
-    answer: events::PendingResponse,
-    resumable: Option<Resumable>,
-) -> Events {
-    match (resumable, first) {
-        (Some(resumable), first) => resumable.stream(first, notifications, answer),
-        (None, Some(first)) => Events::new(Some(first), notifications, answer),
-        (None, None) => {
-            Events::new(None, notifications, answer).beginning_with(Some(events::COMMENT))
-        }
-    }
-}
-
-/// Waits for the next notification, for ever if there will be none.
-async fn next_notification(notifications: &mut Option<mpsc::Receiver<Bytes>>) -> Bytes {
-    let first = match notifications {
-        Some(notifications) => notifications.recv().await,
-        None => None,
-    };
-    match first {
-        Some(first) => first,
-        None => pending().await,
-    }
-}
-
-/// Responds with a finished answer, after a notification that was queued in the same poll.
-fn respond_with(
-    answer: Option<WholeResponse>,
-    mut notifications: mpsc::Receiver<Bytes>,
-    resumable: Option<Resumable>,
-) -> Response<ResponseBody> {
-    let first = notifications.try_recv().ok();
-    match (first, answer) {
-        (None, Some(answer)) => answer.into(),
-        (Some(first), answer) => {
-            let answer = Box::pin(ready(answer.map(|answer| answer.message.join())));
-            reply::events(stream(Some(first), notifications, answer, resumable))
-        }
-        (None, None) => reply::events(Events::new(None, notifications, Box::pin(ready(None)))),
-    }
-}
-
-/// Runs a request that ends when its client disconnects. It has a separate task all the same: a
-/// run must meet its limits whether or not its client reads.
-pub(super) fn run_attached<T: Send + 'static>(
-    answer: impl Future<Output = Option<T>> + Send + 'static,
-    peer: &Peer,
-    takes_events: bool,
-) -> Pin<Box<dyn Future<Output = Option<T>> + Send>> {
-    let running = AbortOnDropHandle::new(tokio::spawn(answer));
-    let peer = peer.clone();
-    Box::pin(async move {
-        tokio::select! {
-            answer = task_output(running) => answer,
-            () = peer.wait_until_gone(takes_events) => None,
-        }
-    })
-}
-
-/// Runs a request that continues when its client disconnects, with the session it belongs to. If
-/// the session ends meanwhile, the answer is an error.
-fn run_detached(
-    id: Option<RequestId>,
-    answer: impl Future<Output = Option<WholeResponse>> + Send + 'static,
-    visit: Visit,
-) -> WholeAnswer {
-    let running = tokio::spawn(async move {
-        let answer = answer.await;
-        answer.or_else(|| {
-            let error = ErrorObject::invalid_request(NO_SESSION);
-            let is_ended = visit.session.end_token().is_cancelled();
-            is_ended.then(|| WholeResponse::error(StatusCode::NOT_FOUND, id.as_ref(), &error))
-        })
-    });
-    Box::pin(task_output(running))
-}
-
-/// Returns the output of a task. A cancelled task stays pending, because it must not look like a
-/// request without an answer: it ends with the runtime. A panic continues here.
-async fn task_output<T>(task: impl Future<Output = Result<T, JoinError>>) -> T {
-    match task.await {
-        Ok(outcome) => outcome,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            Err(_) => pending().await,
-        },
-    }
-}
-
 /// Responds to a fault in the envelope or the headers.
 fn bad_request(request: &Request<'_>, error: &ErrorObject) -> Response<ResponseBody> {
     reply::error(StatusCode::BAD_REQUEST, Some(&request.id), error)
@@ -645,86 +454,5 @@ fn error_status(error: &ErrorObject) -> StatusCode {
             StatusCode::BAD_REQUEST
         }
         _ => StatusCode::OK,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use futures_util::FutureExt as _;
-    use http_body_util::BodyExt as _;
-    use hyper::header::CONTENT_TYPE;
-    use tokio::runtime::Runtime;
-    use tokio::time::Instant;
-
-    use super::*;
-
-    #[test]
-    fn event_stream_requires_the_accept_header() {
-        #[track_caller]
-        fn check(accept: &[&'static str], expected: bool) {
-            let values = accept.iter().map(|value| HeaderValue::from_static(value));
-            let headers = values.map(|value| (ACCEPT, value)).collect();
-            assert_eq!(accepts_events(&headers), expected, "{accept:?}");
-        }
-        check(&[], true);
-        check(&["application/json, text/event-stream"], true);
-        check(&["application/json", "Text/Event-Stream;q=0.5"], true);
-        check(&["text/*"], true);
-        check(&["application/json, */*;q=0.1"], true);
-        check(&["application/json"], false);
-        check(&["text/event-stream-like"], false);
-        check(&["text/event-stream; q=0, */*"], false);
-        check(&["*/*;q=0.000"], false);
-    }
-
-    /// Returns the answer of a call that takes this long.
-    fn answer_after(seconds: u64) -> WholeAnswer {
-        Box::pin(async move {
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
-            Some(WholeResponse::ok(Bytes::from_static(b"{}")))
-        })
-    }
-
-    /// Creates a call without notifications whose stream cannot be resumed.
-    fn ongoing(answer: WholeAnswer) -> Ongoing {
-        Ongoing {
-            notifications: None,
-            answer,
-            resumable: None,
-        }
-    }
-
-    #[track_caller]
-    fn check_response(response: &Response<ResponseBody>, content_type: &str) {
-        assert_eq!(response.status(), StatusCode::OK);
-        assert_eq!(response.headers()[CONTENT_TYPE], content_type);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn silent_call_becomes_an_event_stream() {
-        let begun = Instant::now();
-        let response = respond(ongoing(answer_after(25)), true, None).await;
-        assert_eq!(begun.elapsed(), events::KEEP_ALIVE_INTERVAL);
-        check_response(&response, "text/event-stream");
-        let body = response.into_body().collect().await.expect("infallible");
-        let expected = ":\r\n\r\n:\r\n\r\nevent: message\ndata: {}\n\n";
-        assert_eq!(body.to_bytes(), expected);
-        assert_eq!(begun.elapsed(), Duration::from_secs(25));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn silent_call_is_one_body_if_quick_or_without_events() {
-        for (takes_events, seconds) in [(true, 9), (false, 25)] {
-            let response = respond(ongoing(answer_after(seconds)), takes_events, None).await;
-            check_response(&response, "application/json");
-        }
-    }
-
-    #[test]
-    fn task_cancelled_with_the_runtime_stays_pending() {
-        let runtime = Runtime::new().expect("a runtime");
-        let mut outcome = Box::pin(task_output(runtime.spawn(pending::<()>())));
-        drop(runtime);
-        assert_eq!((&mut outcome).now_or_never(), None);
     }
 }

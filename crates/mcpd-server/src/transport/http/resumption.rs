@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::event_log::{EventId, EventLog, NextEvent, StreamKind, StreamReader, StreamState};
 use super::events::{self, Events, PendingResponse};
-use super::post::accepts_events;
+use super::headers::accepts_events;
 use super::reply::{self, ResponseBody};
 use super::router::Router;
 use super::sessions::Visit;
