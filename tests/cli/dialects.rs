@@ -131,7 +131,7 @@ fn a_missing_interpreter_is_named_and_the_others_are_served() {
     1 error in 2 scripts
     "#);
     let report = String::from_utf8(sandbox.stdout(&["doctor"])).unwrap();
-    assert!(report.contains("there is no `no-such-basic`"), "{report}");
+    assert!(report.contains("`no-such-basic` not found"), "{report}");
 }
 
 #[test]

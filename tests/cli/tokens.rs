@@ -232,7 +232,7 @@ fn empty_rule_is_refused() {
     );
     check_refused(
         "[[rule]]\ndeny = [\"[\"]\n",
-        "`deny`: failed to read the pattern `[`",
+        "`deny`: failed to parse the pattern `[`",
     );
 }
 

@@ -642,7 +642,7 @@ fn a_wrong_configuration_is_explained() {
     );
     check_error(
         &format!("{issuer}[[oauth.scope]]\nname = \"a\"\ntools = [\"[\"]\n"),
-        "`tools`: failed to read the pattern `[`",
+        "`tools`: failed to parse the pattern `[`",
     );
     check_error(
         &format!("{issuer}[[rule]]\nclients = [\"https://else.example#bob\"]\ndeny = [\"a\"]\n"),

@@ -260,7 +260,7 @@ impl Report {
                 (Some(program), _) => writeln!(text, "  {extension:5} {}", program.display())?,
                 (None, reason) => writeln!(
                     text,
-                    "  {extension:5} nothing: {}",
+                    "  {extension:5} {}",
                     reason.as_deref().unwrap_or_default()
                 )?,
             }
