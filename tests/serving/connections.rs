@@ -130,7 +130,7 @@ fn roots_are_watched_again_once_there_are_descriptors() {
     let shortage = Shortage::of(&daemon);
     fs::rename(at("next"), at("scripts")).unwrap();
     daemon.wait_for_line("restarting the watch of the roots");
-    daemon.wait_for_line("WARN failed to watch the roots");
+    daemon.wait_for_line("WARN failed to watch the directories");
     drop(shortage);
     daemon.wait_for_line("restarting the watch of the roots");
     sandbox.write_script("late", "#!/bin/sh\necho '{}'\n");

@@ -81,7 +81,7 @@ fn empty_directory_names_commands_for_the_operator() {
     assert_eq!(
         told,
         "This server offers nothing: none of its files is a tool, a prompt or a resource. The operator \
-         sees what became of every file with `mcpd list --all @@ROOT@@/scripts`."
+         can list the status of every file with `mcpd list --all @@ROOT@@/scripts`."
     );
     let listed = sandbox.run(&["list", "--all", "scripts"]);
     assert!(listed.contains("notes.txt"), "{listed}");

@@ -81,7 +81,7 @@ fn check_refused(client: &Client, request: &str, body: &Value) {
     assert!(head.starts_with("HTTP/1.1 429 "), "{head}\n{body}");
     assert!(head.contains("\r\nretry-after: "), "{head}");
     assert!(
-        body.contains("is busy: 256 calls of it are waiting"),
+        body.contains("is busy: 256 calls of it are already waiting"),
         "{body}"
     );
 }

@@ -440,7 +440,7 @@ fn missing_scope_is_requested() {
         "Bearer resource_metadata=\"{metadata}\", scope=\"fail\", error=\"insufficient_scope\""
     );
     assert_eq!(header(&head, "www-authenticate"), challenge);
-    assert!(body.contains("`fail` takes the scope `fail`"), "{body}");
+    assert!(body.contains("`fail` requires the scope `fail`"), "{body}");
     let (head, _) = setting
         .client(&greets)
         .exchange("POST /events/fail", "{}")
@@ -634,7 +634,7 @@ fn a_wrong_configuration_is_explained() {
     );
     check_error(
         &issuer.replace("[oauth]\n", "[oauth]\nresource = \"tools\"\n"),
-        "mcpd.toml:2:12: in [oauth]: `resource`: failed to use the URL `tools`: it is none",
+        "mcpd.toml:2:12: in [oauth]: `resource`: failed to use the URL `tools`: it is not a URL",
     );
     check_error(
         &format!("{issuer}[[oauth.scope]]\nname = \"a b\"\ntools = []\n"),

@@ -90,7 +90,7 @@ fn check_reading(configuration: &str, expected: &[&str]) {
 #[test]
 fn home_of_the_user_is_hidden_from_confined_scripts_and_the_key_is_named() {
     let reads = "token of an agent";
-    let hidden = "home/.agent/token\\\" is hidden from confined scripts";
+    let hidden = "home/.agent/token\\\" is hidden from sandboxed scripts";
     check_reading("", &[reads]);
     for level in ["guarded", "strict"] {
         let confined = format!("floor = \"{level}\"\n");
@@ -366,7 +366,8 @@ fn missing_confinement_is_logged_once() {
     let said = sandbox.transcript(&output);
     assert_eq!(said.matches("\"done\"").count(), 2, "{said}");
     assert_eq!(
-        said.matches("less than they should be: mark").count(),
+        said.matches("sandbox of scripts is incomplete: mark")
+            .count(),
         1,
         "{said}"
     );
@@ -457,10 +458,10 @@ fn script_that_can_not_be_confined_is_not_run() {
     let said = sandbox.run(&["call", "scripts", "nested", "--sandbox", "guarded"]);
     assert!(!said.contains("done"), "{said}");
     assert!(
-        said.contains("The script `strict` can't be run safely here"),
+        said.contains("The script `strict` was not run: this system cannot enforce its sandbox"),
         "{said}"
     );
-    assert!(said.contains("failed to confine"), "{said}");
+    assert!(said.contains("failed to enforce the sandbox"), "{said}");
 }
 
 #[test]

@@ -138,7 +138,10 @@ fn list_names_files_still_being_written() {
     let path = sandbox.path().join("scripts/slow");
     let _writer = File::options().append(true).open(path).unwrap();
     let told = sandbox.run(&["check", "scripts"]);
-    assert!(told.contains("a process has it open for writing"), "{told}");
+    assert!(
+        told.contains("a process has the file open for writing"),
+        "{told}"
+    );
     assert!(!sandbox.path().join("probes").exists());
 }
 

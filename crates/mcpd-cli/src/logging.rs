@@ -22,7 +22,8 @@ pub(crate) enum Audience {
 
 /// Log filter for callers: errors, also of an endpoint, and unexpected permissions or leftovers of
 /// a script. The command itself prints everything else.
-const CALLER_FILTER: &str = "error,mcpd_server::execution::run=warn,mcpd_server::policy=warn,\
+const CALLER_FILTER: &str = "error,mcpd_server::execution::run=warn,\
+     mcpd_server::observe::missing_enforcement=warn,mcpd_server::policy=warn,\
      mcpd_server::tools::endpoint=warn";
 
 /// Log filter that can change while mcpd runs.
