@@ -138,7 +138,7 @@ impl Arguments<'_> {
         let text: Arc<str> = match self.value(index) {
             Value::Text(text) => Arc::clone(text),
             Value::Nothing => "".into(),
-            _ => return Err(self.argument_error(index, "a text")),
+            _ => return Err(self.argument_error(index, "a string")),
         };
         self.meter.read(text.len())?;
         Ok(text)
@@ -156,7 +156,7 @@ impl Arguments<'_> {
             Value::Date(date) => Ok(*date),
             Value::Text(_) => Err(self
                 .argument_error(index, "a date")
-                .help("DATE(\"2026-01-31\") makes a date of a text")),
+                .help("DATE(\"2026-01-31\") converts a string to a date")),
             _ => Err(self.argument_error(index, "a date")),
         }
     }

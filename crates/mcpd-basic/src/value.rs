@@ -137,7 +137,7 @@ impl Value {
             Self::Nothing => "NOTHING",
             Self::Boolean(_) => "a boolean",
             Self::Number(_) => "a number",
-            Self::Text(_) => "a text",
+            Self::Text(_) => "a string",
             Self::Date(_) => "a date",
             Self::List(_) => "a list",
             Self::Object(_) => "an object",

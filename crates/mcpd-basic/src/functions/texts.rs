@@ -63,7 +63,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
         let number = decimal(text.trim());
         number
             .map(Value::Number)
-            .map_err(|error| error.help("ISNUMERIC tells whether a text is a number"))
+            .map_err(|error| error.help("ISNUMERIC returns whether a string is a number"))
     }),
     Builtin::new("isnumeric", (1, 1), |arguments| {
         Ok(Value::Boolean(match arguments.value(0) {
@@ -106,7 +106,7 @@ fn replace(arguments: &mut Arguments<'_>) -> Result<Value, Error> {
     let old = arguments.text(1)?;
     let new = arguments.text(2)?;
     if old.is_empty() {
-        return Err(arguments.argument_error(1, "a text that is not empty"));
+        return Err(arguments.argument_error(1, "a string that is not empty"));
     }
     // The size is checked before the text is made, which might exceed any memory.
     let times = text.matches(&*old).count();
@@ -119,7 +119,7 @@ fn split(arguments: &mut Arguments<'_>) -> Result<Value, Error> {
     let text = arguments.text(0)?;
     let separator = arguments.text(1)?;
     if separator.is_empty() {
-        return Err(arguments.argument_error(1, "a text that is not empty"));
+        return Err(arguments.argument_error(1, "a string that is not empty"));
     }
     let parts = text.split(&*separator);
     let bytes = text.len() + parts.clone().count() * size_of::<Value>();

@@ -63,10 +63,10 @@ fn operand_error(done: &str, left: &Value, right: &Value) -> Error {
             "NOTHING means that a parameter was not passed; test it with ISEMPTY"
         }
         (Value::Date(_), _) | (_, Value::Date(_)) => {
-            "DATE makes a date of a text; DATEADD and DATEDIFF calculate with dates"
+            "DATE converts a string to a date; DATEADD and DATEDIFF calculate with dates"
         }
         (Value::Text(_), Value::Number(_)) | (Value::Number(_), Value::Text(_)) => {
-            "VAL makes a number of a text"
+            "VAL converts a string to a number"
         }
         _ => return error,
     };
