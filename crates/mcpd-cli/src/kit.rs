@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mcpd_server::{CallContext, Json, Server, ServerBuilder};
+use mcpd_server::{CallContext, Json, ServerBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
@@ -79,7 +79,7 @@ pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
         let kit = Arc::clone(&kit);
         move |_: NoArguments, context: CallContext| {
             let kit = Arc::clone(&kit);
-            async move { kit.set_visible(show, context.server()).await }
+            async move { kit.set_visible(show, &context).await }
         }
     };
     let state = {
@@ -117,7 +117,7 @@ pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
 
 impl Kit {
     /// Shows or hides the window.
-    async fn set_visible(&self, show: bool, server: &Server) -> Result<&'static str, String> {
+    async fn set_visible(&self, show: bool, context: &CallContext) -> Result<&'static str, String> {
         let _lock = self.command_lock.lock().await;
         let command = if show {
             &self.commands.show
@@ -125,7 +125,7 @@ impl Kit {
             &self.commands.hide
         };
         if !command.is_empty() {
-            let run = program::run(command, &self.commands.directory, server.executor());
+            let run = program::run(command, &self.commands.directory, context.executor());
             run.await.map_err(|reason| {
                 tracing::error!(show, "Script Kit window command failed: {reason}");
                 let what = if show { "shown" } else { "hidden" };
@@ -133,7 +133,7 @@ impl Kit {
             })?;
         }
         if self.is_shown.swap(show, Ordering::Relaxed) != show {
-            server.notify_resource_updated(STATE);
+            context.notify_resource_updated(STATE);
         }
         Ok(if show {
             "Window shown"
@@ -158,7 +158,7 @@ impl Kit {
 /// Returns the scripts: tools, and scripts without a schema.
 async fn scripts(context: &CallContext) -> Vec<Entry> {
     let mut scripts = tools(context, SCRIPTS);
-    let catalog = context.server().catalog();
+    let catalog = context.whole_catalog();
     let schemaless = spawn_blocking(move || catalog.scan().schemaless_scripts()).await;
     let schemaless = schemaless.unwrap_or_default().into_iter();
     let schemaless = schemaless.filter(|script| context.allows(&script.path));
@@ -193,7 +193,7 @@ fn tools(context: &CallContext, prefix: &str) -> Vec<Entry> {
 impl Entry {
     /// Creates an entry with the paths of a file.
     fn of_file(context: &CallContext, file: &Path) -> Self {
-        let mut roots = context.server().roots().iter();
+        let mut roots = context.roots().iter();
         let relative = roots.find_map(|root| file.strip_prefix(root).ok());
         let extension = file.extension().unwrap_or_default();
         Self {

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use mcpd_scriptspec::{ScriptPath, normalize_uri};
 
+use crate::catalog::source::Offer;
+use crate::catalog::tool::Tool;
 use crate::client::subscribers::Event;
 use crate::message::reply::MethodResult;
 use crate::policy::access::Access;
-use crate::tools::source::Offer;
-use crate::tools::tool::Tool;
 
 mod assembly;
+pub(crate) mod call;
 pub(crate) mod cursor;
 mod file;
-pub(crate) mod fingerprint;
-pub(crate) mod interpreter;
+pub(crate) mod handler;
 mod list;
 pub(crate) mod live;
 mod names;
@@ -30,11 +30,9 @@ mod probe_cache;
 mod prompt;
 mod resource;
 pub mod scan;
-pub(crate) mod schema;
-pub(crate) mod script;
 mod served;
-pub(crate) mod start_command;
-mod tool;
+pub mod source;
+pub(crate) mod tool;
 mod view;
 mod walk;
 mod watch;

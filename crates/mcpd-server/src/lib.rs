@@ -110,12 +110,15 @@ mod methods;
 mod observe;
 mod policy;
 mod request;
+mod script;
 mod server;
 mod support;
 mod tools;
 pub mod transport;
 
-pub use catalog::interpreter::{Interpreter, Interpreters, MissingInterpreter};
+pub use catalog::call::{CallContext, OutgoingRequest};
+pub use catalog::source;
+pub use catalog::tool::Tool;
 pub use catalog::{Catalog, Conflict, DEFAULT_PAGE_SIZE, Prompt, Resource, Template};
 #[cfg(feature = "database")]
 pub use database::{Database, DatabaseError, Definition};
@@ -129,12 +132,12 @@ pub use policy::pattern::PatternError;
 pub use policy::principal::Principal;
 pub use policy::quota::{Quota, RateLimit};
 pub use policy::{EffectivePolicy, Policy, Probing, Profile, Root, Rule};
+pub use script::interpreter::{Interpreter, Interpreters, MissingInterpreter};
 pub use server::error::Error;
 pub use server::{Server, ServerBuilder, Settings};
-pub use tools::native::{CallContext, IntoResourceBody, IntoToolResult, Json, OutgoingRequest};
+pub use tools::endpoint;
+pub use tools::native::{IntoResourceBody, IntoToolResult, Json};
 pub use tools::run_command::RunCommand;
-pub use tools::tool::Tool;
-pub use tools::{endpoint, source};
 pub use transport::connection::{Connection, Reply};
 
 /// Default size of an output that stays readable as a resource when it is too long for a result,

@@ -4,6 +4,7 @@
 pub(crate) mod arguments;
 pub(crate) mod call;
 pub(crate) mod downgrade;
+pub(crate) mod identity;
 pub(crate) mod method;
 pub(crate) mod param_headers;
 pub(crate) mod raw;

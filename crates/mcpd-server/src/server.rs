@@ -5,17 +5,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use mcpd_exec::Executor;
 use mcpd_protocol::{Stamp, Wire};
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::Catalog;
+use crate::catalog::call::CallHost;
 use crate::catalog::live::LiveCatalog;
 use crate::client::subscribers::{Event, Subscribers};
 use crate::execution::archive::Archive;
 use crate::execution::engine::Engine;
 use crate::limits::admission::Admission;
+use crate::message::identity::Identity;
 use crate::observe::Observers;
 use crate::observe::audit::Audit;
 use crate::observe::audit::request_log::Auditor;
@@ -30,7 +31,7 @@ pub(crate) mod error;
 mod identity;
 mod settings;
 
-use identity::{BuiltWith, Identity};
+use identity::BuiltWith;
 use settings::AppliedSettings;
 
 pub use builder::ServerBuilder;
@@ -48,17 +49,12 @@ pub struct Server {
 
 #[derive(Debug)]
 struct Inner {
-    identity: ArcSwap<Identity>,
     built_with: BuiltWith,
-    roots: Vec<PathBuf>,
     watching: bool,
-    engine: Arc<Engine>,
+    call_host: CallHost,
     probes: Executor,
     applied: Mutex<AppliedSettings>,
-    catalog: Arc<LiveCatalog>,
     tasks: Option<Arc<Tasks>>,
-    stateful: Arc<Stamp>,
-    stop: CancellationToken,
 }
 
 impl Server {
@@ -67,31 +63,32 @@ impl Server {
         ServerBuilder::new()
     }
 
+    /// Parts that calls reach.
+    pub(crate) fn call_host(&self) -> &CallHost {
+        &self.inner.call_host
+    }
+
     /// Parts that all calls share.
     pub(crate) fn engine(&self) -> &Arc<Engine> {
-        &self.inner.engine
+        &self.inner.call_host.engine
     }
 
     /// Current catalog. Before the first scan it holds the built-in entries only: see
     /// [`catalog_ready`](Self::catalog_ready).
     #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.inner.catalog.current()
+        self.live_catalog().current()
     }
 
     /// Live catalog, for holders that must not keep the server running.
     pub(crate) fn live_catalog(&self) -> &Arc<LiveCatalog> {
-        &self.inner.catalog
+        &self.inner.call_host.catalog
     }
 
     /// Part of the current catalog that `principal` may use.
     #[must_use]
     pub fn catalog_for(&self, principal: &Principal) -> Arc<Catalog> {
-        let catalog = self.catalog();
-        match principal.access() {
-            Some(access) => catalog.view(access),
-            None => catalog,
-        }
+        self.live_catalog().visible_to(principal)
     }
 
     /// Waits for the first scan of the roots and the first offer of all sources, up to
@@ -101,7 +98,7 @@ impl Server {
     ///
     /// May be dropped and called again at any time.
     pub async fn catalog_ready(&self) {
-        self.inner.catalog.wait_for_first_scan().await;
+        self.live_catalog().wait_for_first_scan().await;
     }
 
     /// Stops the server: closes connections, and asks scripts to end, which are killed two
@@ -125,8 +122,8 @@ impl Server {
     ///
     /// Like [`shutdown`](Self::shutdown).
     pub async fn shutdown_within(&self, grace: Duration) {
-        self.inner.stop.cancel();
-        self.inner.engine.executor.shutdown(grace).await;
+        self.stopping().cancel();
+        self.engine().executor.shutdown(grace).await;
         // Comes second, because it kills at once and may be the same executor.
         self.inner.probes.shutdown(Duration::ZERO).await;
     }
@@ -134,9 +131,7 @@ impl Server {
     /// Notifies the subscribers of the resource at `uri` that it may have changed: for native
     /// resources, whose changes only the program knows.
     pub fn notify_resource_updated(&self, uri: &str) {
-        self.inner
-            .engine
-            .subscribers
+        self.subscribers()
             .publish(&Event::ResourceUpdated(uri.to_owned()));
     }
 
@@ -148,34 +143,34 @@ impl Server {
             Event::PromptsChanged,
             Event::ResourcesChanged,
         ] {
-            self.inner.engine.subscribers.publish(&event);
+            self.engine().subscribers.publish(&event);
         }
     }
 
     /// Directories of the served scripts.
     #[must_use]
     pub fn roots(&self) -> &[PathBuf] {
-        &self.inner.roots
+        self.live_catalog().roots()
     }
 
     /// Executor of the scripts.
     #[must_use]
     pub fn executor(&self) -> &Executor {
-        &self.inner.engine.executor
+        &self.engine().executor
     }
 
     /// Admission control.
     pub(crate) fn admission(&self) -> &Admission {
-        &self.inner.engine.admission
+        &self.engine().admission
     }
 
     pub(crate) fn catalog_is_ready(&self) -> bool {
-        self.inner.catalog.is_scanned()
+        self.live_catalog().is_scanned()
     }
 
     /// Identity of the server as clients read it.
     pub(crate) fn identity(&self) -> Arc<Identity> {
-        self.inner.identity.load_full()
+        self.engine().identity.load_full()
     }
 
     pub(crate) fn is_watching(&self) -> bool {
@@ -184,7 +179,7 @@ impl Server {
 
     /// Archive of outputs that were too long for their results.
     pub(crate) fn archive(&self) -> &Arc<Archive> {
-        &self.inner.engine.archive
+        &self.engine().archive
     }
 
     /// Audit log, if there is one.
@@ -194,16 +189,16 @@ impl Server {
     }
 
     pub(crate) fn auditor(&self) -> Option<&Arc<Auditor>> {
-        self.inner.engine.observers.auditor.as_ref()
+        self.engine().observers.auditor.as_ref()
     }
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
-        &self.inner.engine.observers.metrics
+        &self.engine().observers.metrics
     }
 
     /// Recipients of records.
     pub(crate) fn observers(&self) -> &Observers {
-        &self.inner.engine.observers
+        &self.engine().observers
     }
 
     /// Metrics of the server in the text format of Prometheus, described in
@@ -222,7 +217,7 @@ impl Server {
     }
 
     pub(crate) fn subscribers(&self) -> &Arc<Subscribers> {
-        &self.inner.engine.subscribers
+        &self.engine().subscribers
     }
 
     /// Background calls, if they are enabled.
@@ -232,14 +227,11 @@ impl Server {
 
     /// Stamp on results of `wire`.
     pub(crate) fn stamp(&self, wire: Wire) -> Arc<Stamp> {
-        match wire {
-            Wire::Stateful => Arc::clone(&self.inner.stateful),
-            Wire::Stateless => Arc::clone(self.inner.identity.load().stateless()),
-        }
+        self.engine().stamp(wire)
     }
 
     /// Token that is cancelled when the server stops.
     pub(crate) fn stopping(&self) -> &CancellationToken {
-        &self.inner.stop
+        self.engine().stopping()
     }
 }

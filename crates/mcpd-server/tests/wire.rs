@@ -52,15 +52,14 @@ fn add_lamp(server: ServerBuilder) -> ServerBuilder {
     let lamp = Arc::clone(&is_on);
     let switch = move |switch: Switch, context: CallContext| {
         is_on.store(switch.on, Ordering::SeqCst);
-        context.server().notify_resource_updated("lamp://state");
+        context.notify_resource_updated("lamp://state");
         async { "switched" }
     };
     let state = move |_| {
         let state = serde_json::json!({"on": lamp.load(Ordering::SeqCst)});
         async { Json(state) }
     };
-    let scripts =
-        async |context: CallContext| Json(context.server().catalog().scan().scripts.len());
+    let scripts = async |context: CallContext| Json(context.whole_catalog().scan().scripts.len());
     server
         .tool("lamp/switch", "Switches the lamp.", switch)
         .resource("lamp://state", "lamp/state", "How the lamp is.", state)

@@ -42,7 +42,7 @@ impl Window {
     async fn turn(self, visible: bool, context: CallContext) -> &'static str {
         self.0.store(visible, Ordering::Relaxed);
         // Clients that have subscribed to the state read it again.
-        context.server().notify_resource_updated("kit://state");
+        context.notify_resource_updated("kit://state");
         if visible { "shown" } else { "hidden" }
     }
 

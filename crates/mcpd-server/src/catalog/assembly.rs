@@ -9,8 +9,8 @@ use super::resource::{Resource, Template};
 use super::scan::Scan;
 use super::served::{CatalogEntry, ServedScript};
 use super::{BuiltIn, Conflict};
-use crate::tools::source::Offer;
-use crate::tools::tool::Tool;
+use crate::catalog::source::Offer;
+use crate::catalog::tool::Tool;
 
 /// Parts of a catalog, without conflicts among them.
 pub(super) struct Assembly {

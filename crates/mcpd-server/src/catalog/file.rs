@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use mcpd_scriptspec::ScriptPath;
 
-use super::fingerprint::Fingerprint;
 use crate::limits::admission::MAX_FILE_SIZE;
+use crate::script::fingerprint::Fingerprint;
 use crate::support::regular_file;
 use crate::support::regular_file::real_path;
 

@@ -29,12 +29,13 @@ use tokio_util::sync::CancellationToken;
 use super::scan::{Scan, Scanner};
 use super::watch::Watch;
 use super::{BuiltIn, Catalog};
-use crate::catalog::interpreter::Interpreters;
+use crate::catalog::source::{Host, Offer, SourceDescription, Sources};
+use crate::catalog::tool::Tool;
 use crate::client::subscribers::Subscribers;
 use crate::policy::Policy;
+use crate::policy::principal::Principal;
+use crate::script::interpreter::Interpreters;
 use crate::support::sync::lock;
-use crate::tools::source::{Host, Offer, SourceDescription, Sources};
-use crate::tools::tool::Tool;
 
 mod faults;
 
@@ -60,6 +61,7 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct LiveCatalog {
     current: ArcSwap<Catalog>,
+    roots: Vec<PathBuf>,
     scanned: watch::Receiver<bool>,
     reconfiguration: ReconfigurationSlot,
 }
@@ -104,6 +106,7 @@ impl LiveCatalog {
         let reconfiguration = ReconfigurationSlot::default();
         let live = Arc::new(Self {
             current,
+            roots: scanner.roots().to_vec(),
             scanned,
             reconfiguration,
         });
@@ -128,6 +131,20 @@ impl LiveCatalog {
     /// Returns the current catalog; before the first scan it holds the built-in entries only.
     pub(crate) fn current(&self) -> Arc<Catalog> {
         self.current.load_full()
+    }
+
+    /// Returns the part of the current catalog that `principal` may use.
+    pub(crate) fn visible_to(&self, principal: &Principal) -> Arc<Catalog> {
+        let catalog = self.current();
+        match principal.access() {
+            Some(access) => catalog.view(access),
+            None => catalog,
+        }
+    }
+
+    /// Directories of the served scripts.
+    pub(crate) fn roots(&self) -> &[PathBuf] {
+        &self.roots
     }
 
     /// Returns whether the first scan is complete.

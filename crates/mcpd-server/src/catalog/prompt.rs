@@ -11,10 +11,10 @@ use mcpd_scriptspec::{ScriptOption, ScriptPath, ScriptSpec};
 
 use super::list::ListEntry;
 use super::names::NamedEntry;
-use crate::catalog::script::Script;
+use crate::catalog::handler::{EntryBody, PromptHandler};
+use crate::catalog::tool::definition;
 use crate::message::tool_names::ToolNames;
-use crate::tools::source::{EntryBody, RemotePrompt};
-use crate::tools::tool::definition;
+use crate::script::Script;
 
 /// Prompt of the catalog.
 #[derive(Debug, Clone)]
@@ -41,8 +41,8 @@ impl Prompt {
     }
 
     /// Creates a prompt of a source, under its path.
-    pub(crate) fn remote(mut definition: protocol::Prompt, remote: Arc<RemotePrompt>) -> Self {
-        let path = remote.path();
+    pub(crate) fn function(mut definition: protocol::Prompt, handler: Arc<PromptHandler>) -> Self {
+        let path = handler.path();
         path.as_str().clone_into(&mut definition.name);
         definition.title.get_or_insert_with(|| path.to_string());
         let meta = definition.meta.unwrap_or_default();
@@ -50,7 +50,7 @@ impl Prompt {
         Self {
             portable_name: path.portable().into_owned(),
             definition,
-            body: EntryBody::Remote(remote),
+            body: EntryBody::Function(handler),
         }
     }
 

@@ -1,5 +1,5 @@
 //! Resources and resource templates of the catalog, by the origin of their content: the state of a
-//! script, the output of a script, a file, a function or a source.
+//! script, the output of a script, a file, or a function.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,12 +12,11 @@ use mcpd_scriptspec::{ScriptPath, ScriptSpec, UriTemplate};
 
 use super::file::StaticFile;
 use super::list::ListEntry;
-use crate::catalog::script::Script;
+use crate::catalog::handler::{EntryBody, ResourceHandler};
+use crate::catalog::tool::definition;
 use crate::message::downgrade::downgrade_annotations;
 use crate::message::tool_names::ToolNames;
-use crate::tools::native::NativeResource;
-use crate::tools::source::{EntryBody, RemoteResource};
-use crate::tools::tool::definition;
+use crate::script::Script;
 
 /// Resource of the catalog.
 #[derive(Debug)]
@@ -35,10 +34,8 @@ pub(crate) enum ContentSource {
     Script(Arc<Script>),
     /// Content of a file.
     File(Arc<StaticFile>),
-    /// Function of the embedding program.
-    Native(ScriptPath, Arc<NativeResource>),
-    /// Resource of a source.
-    Remote(Arc<RemoteResource>),
+    /// Function of a source or of the embedding program.
+    Function(Arc<ResourceHandler>),
 }
 
 impl Resource {
@@ -81,23 +78,11 @@ impl Resource {
         }
     }
 
-    /// Creates a resource built into the program.
-    pub(crate) fn native(
-        path: ScriptPath,
-        definition: protocol::Resource,
-        resource: NativeResource,
-    ) -> Self {
+    /// Creates a resource of a source, or one built into the program.
+    pub(crate) fn function(definition: protocol::Resource, handler: Arc<ResourceHandler>) -> Self {
         Self {
             definition,
-            source: ContentSource::Native(path, Arc::new(resource)),
-        }
-    }
-
-    /// Creates a resource of a source.
-    pub(crate) fn remote(definition: protocol::Resource, remote: Arc<RemoteResource>) -> Self {
-        Self {
-            definition,
-            source: ContentSource::Remote(remote),
+            source: ContentSource::Function(handler),
         }
     }
 
@@ -112,8 +97,7 @@ impl Resource {
     pub fn path(&self) -> &ScriptPath {
         match &self.source {
             ContentSource::State(script) | ContentSource::Script(script) => &script.path,
-            ContentSource::Native(path, _) => path,
-            ContentSource::Remote(remote) => remote.path(),
+            ContentSource::Function(handler) => handler.path(),
             ContentSource::File(file) => file.path(),
         }
     }
@@ -182,8 +166,7 @@ impl fmt::Display for Resource {
             ContentSource::State(script) => write!(f, "the state of {script}"),
             ContentSource::Script(script) => script.fmt(f),
             ContentSource::File(file) => file.fmt(f),
-            ContentSource::Native(path, _) => write!(f, "`{path}` (built in)"),
-            ContentSource::Remote(remote) => remote.fmt(f),
+            ContentSource::Function(handler) => handler.fmt(f),
         }
     }
 }
@@ -212,15 +195,15 @@ impl Template {
     }
 
     /// Creates a template whose resources a source holds.
-    pub(crate) fn remote(
+    pub(crate) fn function(
         definition: protocol::ResourceTemplate,
         uri: UriTemplate,
-        remote: Arc<RemoteResource>,
+        handler: Arc<ResourceHandler>,
     ) -> Self {
         Self {
             definition,
             uri,
-            body: EntryBody::Remote(remote),
+            body: EntryBody::Function(handler),
         }
     }
 

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use super::file::StaticFile;
 use super::probe_cache::{CachedResult, ProbeCache};
 use super::walk::{self, Candidate, Walked};
-use crate::catalog::interpreter::Interpreters;
 use crate::policy::Policy;
+use crate::script::interpreter::Interpreters;
 use crate::support::sync;
 
 mod conditions;
@@ -136,6 +136,10 @@ impl Scanner {
             files: Vec::new(),
             rest: Scan::default(),
         }
+    }
+
+    pub(crate) fn roots(&self) -> &[PathBuf] {
+        &self.roots
     }
 
     /// Also opens the files that are passed over, to find files that an operator may miss among

@@ -6,8 +6,8 @@ use mcpd_scriptspec::Role;
 
 use super::prompt::Prompt;
 use super::resource::{Resource, Template};
-use crate::catalog::script::Script;
-use crate::tools::tool::Tool;
+use crate::catalog::tool::Tool;
+use crate::script::Script;
 
 /// A script and its entry in a list.
 #[derive(Debug, Clone)]

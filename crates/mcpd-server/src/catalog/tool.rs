@@ -1,76 +1,324 @@
-//! Tools as entries of a list.
+//! A tool: its definition, and the script, function, shell or source behind it.
 
-use mcpd_protocol::ProtocolVersion;
-use mcpd_protocol::{self as protocol, ListToolsResult};
-use mcpd_scriptspec::ScriptPath;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use super::list::ListEntry;
-use super::names::NamedEntry;
-use crate::catalog::schema::is_of_objects;
-use crate::message::tool_names::ToolNames;
-use crate::tools::tool::Tool;
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{self as protocol, CallToolResult};
+use mcpd_scriptspec::{Code, ScriptPath, ScriptSpec, TaskSupport};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-impl NamedEntry for Tool {
-    fn path(&self) -> &ScriptPath {
-        self.path()
+use crate::catalog::call::{CallContext, CallHost};
+use crate::catalog::source::RemoteTool;
+use crate::execution::call;
+use crate::execution::input_rounds::Resumption;
+use crate::message::call::CallStart;
+use crate::message::param_headers::{self, HeaderParameter, ParameterHeaders};
+use crate::message::raw::raw;
+use crate::policy::EffectivePolicy;
+use crate::policy::access::{self, Defaults};
+use crate::request::context::Context;
+use crate::script::Script;
+
+pub(crate) mod definition;
+mod entry;
+pub(crate) mod listed;
+
+use listed::ListedForm;
+
+/// Tool of the catalog.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    path: ScriptPath,
+    portable_name: String,
+    definition: protocol::Tool,
+    /// Form of its arguments in lists.
+    listed: ListedForm,
+    /// Arguments that a client over HTTP repeats in headers.
+    header_parameters: Vec<HeaderParameter>,
+    /// Defaults of its arguments, computed once an access rule depends on them.
+    defaults: OnceLock<Defaults>,
+    body: Body,
+}
+
+/// Implementation of a tool.
+#[derive(Debug, Clone)]
+enum Body {
+    Script(Arc<Script>),
+    Other(Arc<dyn ToolBody>),
+}
+
+/// Implementation of a tool that is no script.
+pub(crate) trait ToolBody: fmt::Debug + Send + Sync {
+    /// Starts a call. Invalid arguments give a result.
+    fn start(self: Arc<Self>, arguments: Option<&RawValue>, context: CallContext) -> CallStart;
+
+    /// Effective policy of its processes, if it has any.
+    fn policy(&self) -> Option<&EffectivePolicy> {
+        None
     }
 
-    fn portable_name(&self) -> &str {
-        self.portable_name()
+    /// Time limit of a run, if there is one.
+    fn max_run_time(&self) -> Option<Duration> {
+        None
     }
 
-    fn with_distinct_name(&self) -> Self {
-        self.with_distinct_name()
+    /// Source that it comes from, for people, unless it runs here.
+    fn source(&self) -> Option<&str> {
+        None
     }
 }
 
-impl ListEntry for Tool {
-    type Listed = protocol::Tool;
-    type Page = ListToolsResult;
-
-    const KIND: u8 = b't';
-
-    fn key(&self) -> &str {
-        self.path().as_str()
+impl Tool {
+    /// Creates a tool built into the program.
+    pub(crate) fn built_in(
+        path: ScriptPath,
+        mut definition: protocol::Tool,
+        body: impl ToolBody + 'static,
+    ) -> Self {
+        definition.meta = Some(definition::meta(&path, definition.meta.unwrap_or_default()));
+        let parameters = schema_header_parameters(&definition);
+        Self::new(path, definition, parameters, Body::Other(Arc::new(body)))
     }
 
-    fn to_listed(&self, version: ProtocolVersion, names: ToolNames) -> protocol::Tool {
-        let mut listed = self.definition().clone();
-        if names == ToolNames::Portable {
-            listed.name = self.portable_name().to_owned();
-            if let Some(schema) = self.portable_input_schema() {
-                listed.input_schema = schema.to_owned();
+    /// Creates a tool of a source, under its path.
+    pub(super) fn remote(
+        path: ScriptPath,
+        mut definition: protocol::Tool,
+        body: RemoteTool,
+    ) -> Self {
+        path.as_str().clone_into(&mut definition.name);
+        let annotations = definition.annotations.as_ref();
+        if annotations.is_none_or(|annotations| annotations.title.is_none()) {
+            let title = || path.to_string();
+            definition.title.get_or_insert_with(title);
+        }
+        let mut meta = definition::meta(&path, definition.meta.unwrap_or_default());
+        meta.insert("mcpd/origin".to_owned(), json!("remote"));
+        definition.meta = Some(meta);
+        let parameters = schema_header_parameters(&definition);
+        Self::new(path, definition, parameters, Body::Other(Arc::new(body)))
+    }
+
+    /// Creates the tool of a script.
+    pub(crate) fn from_script(script: Arc<Script>) -> Self {
+        let definition = definition::tool(&script.path, &script.spec);
+        let path = script.path.clone();
+        let header_parameters = script_header_parameters(&script.spec);
+        Self::new(path, definition, header_parameters, Body::Script(script))
+    }
+
+    fn new(
+        path: ScriptPath,
+        mut definition: protocol::Tool,
+        header_parameters: Vec<HeaderParameter>,
+        body: Body,
+    ) -> Self {
+        let listed = match &body {
+            // Most scripts need no adjustment.
+            Body::Script(script)
+                if script.spec.has_portable_schema() && script.spec.output_schema.is_none() =>
+            {
+                ListedForm::default()
+            }
+            _ => ListedForm::new(&mut definition),
+        };
+        Self {
+            listed,
+            portable_name: path.portable().into_owned(),
+            path,
+            header_parameters,
+            defaults: OnceLock::new(),
+            definition,
+            body,
+        }
+    }
+
+    /// Returns a copy under a name that no other path has.
+    pub(crate) fn with_distinct_name(&self) -> Self {
+        Self {
+            portable_name: self.path.portable_hashed(),
+            ..self.clone()
+        }
+    }
+
+    /// Identity: the path below its root.
+    #[must_use]
+    pub fn path(&self) -> &ScriptPath {
+        &self.path
+    }
+
+    /// Name that every client accepts.
+    #[must_use]
+    pub fn portable_name(&self) -> &str {
+        &self.portable_name
+    }
+
+    /// Entry in a list of the newest revision, under its path.
+    #[must_use]
+    pub fn definition(&self) -> &protocol::Tool {
+        &self.definition
+    }
+
+    /// Schema of its arguments with names that every model provider accepts, if the definition
+    /// has others.
+    #[must_use]
+    pub fn portable_input_schema(&self) -> Option<&RawValue> {
+        self.listed.portable()
+    }
+
+    /// Differences between list and declaration, with the rule that explains each: remarks for
+    /// the author.
+    #[must_use]
+    pub fn remarks(&self) -> &[(Code, String)] {
+        &self.listed.remarks
+    }
+
+    /// Returns the arguments of a call under their declared names, if `arguments` may use
+    /// portable ones.
+    pub(crate) fn restore_names(&self, arguments: &RawValue) -> Option<Box<RawValue>> {
+        self.listed.restore(arguments)
+    }
+
+    /// File of its script, unless it is built in.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.script().map(|script| script.file.as_path())
+    }
+
+    /// Spec of its script, unless it is built in.
+    #[must_use]
+    pub fn spec(&self) -> Option<&ScriptSpec> {
+        self.script().map(|script| &*script.spec)
+    }
+
+    /// Effective policy of its processes, unless it has none.
+    #[must_use]
+    pub fn policy(&self) -> Option<&EffectivePolicy> {
+        match &self.body {
+            Body::Script(script) => Some(&script.policy),
+            Body::Other(body) => body.policy(),
+        }
+    }
+
+    /// Source that it comes from, for people, unless it runs here.
+    #[must_use]
+    pub fn source(&self) -> Option<&str> {
+        match &self.body {
+            Body::Script(_) => None,
+            Body::Other(body) => body.source(),
+        }
+    }
+
+    /// Time limit of a run, if there is one.
+    pub(crate) fn max_run_time(&self) -> Option<Duration> {
+        match &self.body {
+            Body::Script(script) => Some(script.policy.limits().wall),
+            Body::Other(body) => body.max_run_time(),
+        }
+    }
+
+    /// Support of calls in the background.
+    pub(crate) fn task_support(&self) -> TaskSupport {
+        self.policy()
+            .map_or(TaskSupport::Never, EffectivePolicy::task)
+    }
+
+    pub(crate) fn script(&self) -> Option<&Arc<Script>> {
+        match &self.body {
+            Body::Script(script) => Some(script),
+            Body::Other(_) => None,
+        }
+    }
+
+    /// Returns whether lists show both alike.
+    pub(crate) fn is_listed_like(&self, other: &Self) -> bool {
+        match (&self.body, &other.body) {
+            // Rescanned and found unchanged.
+            (Body::Script(a), Body::Script(b)) if Arc::ptr_eq(&a.spec, &b.spec) => {
+                self.portable_name == other.portable_name
+            }
+            _ => {
+                self.portable_name == other.portable_name
+                    && serde_json::to_value(&self.definition).ok()
+                        == serde_json::to_value(&other.definition).ok()
             }
         }
-        if !version.has_titles() {
-            // One revision has a title in the annotations only.
-            if let Some(title) = listed.title.take() {
-                listed.annotations.get_or_insert_default().title = Some(title);
+    }
+
+    /// Checks the headers that repeat arguments of a call.
+    ///
+    /// # Errors
+    ///
+    /// `-32020` with the header and argument that differ.
+    pub(crate) fn check_headers(
+        &self,
+        headers: &ParameterHeaders,
+        arguments: Option<&RawValue>,
+    ) -> Result<(), ErrorObject> {
+        param_headers::check(&self.header_parameters, headers, arguments)
+    }
+
+    /// Starts a call. Invalid arguments give a result, so that the model that wrote them can read
+    /// it.
+    pub(crate) fn call(
+        &self,
+        host: &CallHost,
+        arguments: Option<&RawValue>,
+        resumption: Resumption,
+        context: &Context,
+    ) -> CallStart {
+        let spec = self.script().map(|script| &script.spec);
+        if let Err(reason) = context.judge(&self.path, arguments, spec, || self.defaults()) {
+            return CallStart::reject(Ok(CallToolResult::error(reason).into()));
+        }
+        match &self.body {
+            Body::Script(script) => {
+                call::start_tool_call(&host.engine, script, arguments, resumption, context)
             }
-            listed.meta = None;
+            Body::Other(body) => {
+                let context = CallContext::new(host, context, &self.path);
+                Arc::clone(body).start(arguments, context)
+            }
         }
-        if !version.has_tool_annotations() {
-            listed.annotations = None;
-        }
-        if !version.has_structured_content()
-            || version.structured_content_is_object_only()
-                && !listed.output_schema.as_deref().is_some_and(is_of_objects)
-        {
-            listed.output_schema = None;
-        }
-        if !version.has_icons() {
-            listed.icons.clear();
-        }
-        listed
     }
 
-    fn page(listed: Vec<protocol::Tool>, next_cursor: Option<String>) -> ListToolsResult {
-        let mut page = ListToolsResult::new(listed);
-        page.next_cursor = next_cursor;
-        page
+    fn defaults(&self) -> &Defaults {
+        // An unlisted default applies all the same.
+        let declared = self.listed.declared.as_deref();
+        let schema = declared.unwrap_or(&self.definition.input_schema);
+        self.defaults
+            .get_or_init(|| access::declared_defaults(schema))
     }
+}
 
-    fn is_listed_like(&self, other: &Self) -> bool {
-        self.is_listed_like(other)
+/// Arguments that the schema of a tool wants repeated in headers.
+fn schema_header_parameters(definition: &protocol::Tool) -> Vec<HeaderParameter> {
+    let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
+    param_headers::collect_parameters(&schema)
+}
+
+/// Arguments that a script wants repeated in headers.
+fn script_header_parameters(spec: &ScriptSpec) -> Vec<HeaderParameter> {
+    match &spec.declared_schema {
+        Some(schema) => param_headers::collect_parameters(schema),
+        None => spec
+            .options
+            .iter()
+            .filter_map(HeaderParameter::from_option)
+            .collect(),
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.body, self.source()) {
+            (Body::Script(script), _) => script.fmt(f),
+            (Body::Other(_), Some(source)) => write!(f, "`{}` ({source})", self.path),
+            (Body::Other(_), None) => write!(f, "`{}` (built in)", self.path),
+        }
     }
 }

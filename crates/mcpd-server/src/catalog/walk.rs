@@ -14,11 +14,11 @@ use mcpd_scriptspec::{Dialect, PathError, ScriptPath};
 use walkdir::{DirEntry, WalkDir};
 
 use super::file::{self, StaticFile};
-#[cfg(feature = "database")]
-use super::fingerprint::FileStamp;
-use super::fingerprint::Fingerprint;
 use super::scan::{PassOverKind, PassedOver};
 use crate::policy::Root;
+#[cfg(feature = "database")]
+use crate::script::fingerprint::FileStamp;
+use crate::script::fingerprint::Fingerprint;
 
 mod ignored;
 

@@ -10,7 +10,6 @@ use mcpd_protocol::{CallToolResult, Interactive, Wire};
 use mcpd_scriptspec::ScriptPath;
 use serde_json::value::RawValue;
 
-use crate::catalog::script::Script;
 use crate::execution::archive::CallArchive;
 use crate::execution::engine::Engine;
 use crate::execution::input_rounds::{self, Binding, CallFailure, Resumption, RunResult};
@@ -21,6 +20,7 @@ use crate::message::arguments::{INVALID_ARGUMENTS, describe_faults, invalid_argu
 use crate::message::call::CallStart;
 use crate::observe::ending::RunError;
 use crate::request::context::Context;
+use crate::script::Script;
 use crate::support::error_chain::chain;
 use crate::support::random_id;
 

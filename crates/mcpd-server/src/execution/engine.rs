@@ -3,13 +3,16 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use mcpd_exec::Executor;
-use tokio_util::sync::DropGuard;
+use mcpd_protocol::{Stamp, Wire};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::client::subscribers::Subscribers;
 use crate::execution::archive::Archive;
 use crate::execution::seal::Seal;
 use crate::limits::admission::Admission;
+use crate::message::identity::Identity;
 use crate::observe::Observers;
 use crate::observe::missing_enforcement::MissingEnforcement;
 use crate::support::private_dir::LazyDirectory;
@@ -34,17 +37,22 @@ pub(crate) struct Engine {
     pub(crate) subscribers: Arc<Subscribers>,
     /// Seal of script state that clients carry.
     pub(crate) seal: Seal,
-    pub(crate) _stop_on_drop: DropGuard,
+    /// Identity towards clients.
+    pub(crate) identity: ArcSwap<Identity>,
+    stateful: Arc<Stamp>,
+    stop: CancellationToken,
+    _stop_on_drop: DropGuard,
 }
 
 impl Engine {
-    /// Creates the parts of a server that `stop` stops.
+    /// Creates the parts of a server that stops when `stop` is cancelled.
     pub(crate) fn new(
         executor: Executor,
         observers: Observers,
         subscribers: Arc<Subscribers>,
         seal: Seal,
-        stop: DropGuard,
+        identity: Identity,
+        stop: CancellationToken,
     ) -> Self {
         Self {
             admission: Admission::new(executor.concurrency()),
@@ -55,7 +63,23 @@ impl Engine {
             inputs: Arc::new(LazyDirectory::new("mcpd-inputs-")),
             subscribers,
             seal,
-            _stop_on_drop: stop,
+            identity: ArcSwap::from_pointee(identity),
+            stateful: Arc::new(Stamp::Stateful),
+            _stop_on_drop: stop.clone().drop_guard(),
+            stop,
         }
+    }
+
+    /// Stamp on results of `wire`.
+    pub(crate) fn stamp(&self, wire: Wire) -> Arc<Stamp> {
+        match wire {
+            Wire::Stateful => Arc::clone(&self.stateful),
+            Wire::Stateless => Arc::clone(self.identity.load().stateless()),
+        }
+    }
+
+    /// Token that is cancelled when the server stops.
+    pub(crate) fn stopping(&self) -> &CancellationToken {
+        &self.stop
     }
 }

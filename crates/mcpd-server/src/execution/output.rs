@@ -10,10 +10,10 @@ use mcpd_protocol::{ReadResourceResult, ResourceBody, ResourceContents, Role, Wi
 use mcpd_scriptspec::{self as scriptspec, OutputFormat};
 use serde_json::value::RawValue;
 
-use crate::catalog::script::Script;
 use crate::execution::archive::CallArchive;
 use crate::execution::input_rounds::RunResult;
 use crate::observe::ending::Exit;
+use crate::script::Script;
 
 mod command;
 mod exit;

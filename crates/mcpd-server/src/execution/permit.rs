@@ -10,7 +10,9 @@ use crate::execution::engine::Engine;
 use crate::limits::admission::Rejection;
 use crate::limits::memory_budget::{Exhausted, Reservation};
 use crate::limits::rate_limit;
-use crate::limits::run_queue::{Busy, ScriptQueue, busy_error};
+use crate::limits::run_queue::{Busy, RunQueue, ScriptQueue, busy_error};
+use crate::observe::audit::request_log::RequestRecord;
+use crate::observe::metrics::Metrics;
 use crate::policy::principal::Principal;
 use crate::request::context::Context;
 
@@ -32,27 +34,52 @@ pub(crate) async fn reserve_memory(
     })
 }
 
-/// Runs `work` when it is the caller's turn. No process of the server runs it, so only the
-/// caller's quota limits it. `kind` and `name` identify it to the caller, such as the tool `x`.
-pub(crate) fn run_with_permit<T, N, W>(
-    engine: &Arc<Engine>,
-    context: &Context,
-    script_queue: &Arc<ScriptQueue>,
-    (kind, name): (&'static str, N),
-    work: W,
-) -> impl Future<Output = Result<T, ErrorObject>> + use<T, N, W>
-where
-    N: fmt::Display,
-    W: Future<Output = Result<T, ErrorObject>>,
-{
-    let run_queue = engine.admission.calls.clone();
-    let (caller, script_queue) = (context.peer.principal.clone(), Arc::clone(script_queue));
-    let (metrics, record) = (
-        Arc::clone(&engine.observers.metrics),
-        context.record.clone(),
-    );
-    async move {
-        match run_queue.acquire(&caller, &script_queue).await {
+/// Request for a permit to do work that no process of the server does, so that only the caller's
+/// quota limits it.
+pub(crate) struct PermitRequest<N> {
+    run_queue: RunQueue,
+    caller: Principal,
+    script_queue: Arc<ScriptQueue>,
+    metrics: Arc<Metrics>,
+    record: RequestRecord,
+    kind: &'static str,
+    name: N,
+}
+
+impl<N: fmt::Display> PermitRequest<N> {
+    /// `kind` and `name` identify the work to the caller, such as the tool `x`.
+    pub(crate) fn new(
+        engine: &Engine,
+        context: &Context,
+        script_queue: &Arc<ScriptQueue>,
+        kind: &'static str,
+        name: N,
+    ) -> Self {
+        Self {
+            run_queue: engine.admission.calls.clone(),
+            caller: context.peer.principal.clone(),
+            script_queue: Arc::clone(script_queue),
+            metrics: Arc::clone(&engine.observers.metrics),
+            record: context.record.clone(),
+            kind,
+            name,
+        }
+    }
+
+    /// Does the work when it is the caller's turn.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `429` if too many calls wait, or with the error of the work.
+    pub(crate) async fn run<T>(
+        self,
+        work: impl Future<Output = Result<T, ErrorObject>>,
+    ) -> Result<T, ErrorObject> {
+        match self
+            .run_queue
+            .acquire(&self.caller, &self.script_queue)
+            .await
+        {
             Ok(_turn) => {
                 // The transport polls each request once and leaves the rest to the task that
                 // waits for the answer. The first poll ends here, so that messages are read and
@@ -61,9 +88,12 @@ where
                 work.await
             }
             Err(busy) => {
-                metrics.count_refusal(Rejection::Busy);
-                record.set_outcome(Busy::NAME);
-                Err(busy_error(&format!("The {kind} `{name}`"), busy))
+                self.metrics.count_refusal(Rejection::Busy);
+                self.record.set_outcome(Busy::NAME);
+                Err(busy_error(
+                    &format!("The {} `{}`", self.kind, self.name),
+                    busy,
+                ))
             }
         }
     }

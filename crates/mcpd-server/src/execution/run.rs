@@ -19,7 +19,6 @@ use tempfile::TempDir;
 use tokio::runtime::Handle;
 
 use self::hidden_files::HiddenFileSearch;
-use crate::catalog::script::Script;
 use crate::client::subscribers::{Event, Subscribers};
 use crate::execution::engine::Engine;
 use crate::execution::input_rounds::RoundInput;
@@ -30,6 +29,7 @@ use crate::observe::ending::Exit;
 use crate::observe::ending::RunError;
 use crate::policy::EffectivePolicy;
 use crate::request::context::Context;
+use crate::script::Script;
 use crate::support::private_dir;
 
 /// Maximum size of stdin that is also passed as a variable, in bytes.

@@ -3,6 +3,7 @@
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{GetPromptRequestParams, Params};
 
+use crate::catalog::handler::{EntryBody, convert_error};
 use crate::execution::call::ScriptCall;
 use crate::execution::input_rounds::Resumption;
 use crate::execution::output;
@@ -11,7 +12,6 @@ use crate::message::raw::raw;
 use crate::message::reply::Handled;
 use crate::request::context::Context;
 use crate::server::Server;
-use crate::tools::source::{self, EntryBody};
 
 /// Runs the script behind a prompt, or asks its source. "Servers SHOULD validate prompt arguments
 /// before processing": faulty arguments are an error, for a person is there to read it.
@@ -43,10 +43,10 @@ pub(crate) fn get(
         .map_err(ErrorObject::invalid_params)?;
     let script = match body {
         EntryBody::Script(script) => script,
-        EntryBody::Remote(remote) => {
-            let result = remote.send_request(server, &context, "prompt", arguments);
+        EntryBody::Function(handler) => {
+            let result = handler.handle(server.call_host(), &context, "prompt", arguments);
             return Ok(Handled::later(async move {
-                context.encode_content(result.await.map_err(source::convert_error)?)
+                context.encode_content(result.await.map_err(convert_error)?)
             }));
         }
     };

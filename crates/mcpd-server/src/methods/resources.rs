@@ -10,7 +10,7 @@ use mcpd_protocol::{Interactive, Params, ReadResourceRequestParams, ReadResource
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
 
-use crate::catalog::script::Script;
+use crate::catalog::handler::{EntryBody, ResourceHandler, convert_error};
 use crate::catalog::{Catalog, ContentSource, ReadError, StaticFile};
 use crate::execution::archive::ArchivedOutput;
 use crate::execution::call::ScriptCall;
@@ -25,9 +25,8 @@ use crate::message::reply::Handled;
 use crate::observe::ending::Exit;
 use crate::policy::access::Defaults;
 use crate::request::context::Context;
+use crate::script::Script;
 use crate::server::Server;
-use crate::tools::native::NativeResource;
-use crate::tools::source::{self, EntryBody, RemoteResource};
 
 /// Maximum size of a state, in bytes: a truncated state would be a different one.
 const MAX_STATE_BYTES: usize = 16 << 20;
@@ -56,10 +55,12 @@ pub(crate) fn read(
                 let file = Arc::clone(file);
                 Ok(read_file(server, file, mime_type, params.uri, context))
             }
-            ContentSource::Native(path, native) => {
-                Ok(read_native(server, (path, native), params.uri, context))
+            ContentSource::Function(handler) => {
+                if !handler.is_built_in() {
+                    context.record.set_tool(handler.path(), None);
+                }
+                Ok(call_handler(server, handler, params.uri, context))
             }
-            ContentSource::Remote(remote) => Ok(read_remote(server, remote, params.uri, context)),
         };
     }
     let Some((template, values)) = catalog.template_of(&params.uri) else {
@@ -85,12 +86,12 @@ pub(crate) fn read(
     let arguments = raw(&text_arguments(values));
     match template.body() {
         EntryBody::Script(script) => run(server, script, Some(&arguments), params, context),
-        EntryBody::Remote(remote) => {
-            context.record.set_tool(remote.path(), None);
+        EntryBody::Function(handler) => {
+            context.record.set_tool(handler.path(), None);
             context
-                .judge(remote.path(), Some(&arguments), None, Defaults::new)
+                .judge(handler.path(), Some(&arguments), None, Defaults::new)
                 .map_err(ErrorObject::invalid_params)?;
-            Ok(read_remote(server, remote, params.uri, context))
+            Ok(call_handler(server, handler, params.uri, context))
         }
     }
 }
@@ -105,8 +106,10 @@ fn producer_of<'a>(
         Some(ContentSource::State(script) | ContentSource::Script(script)) => {
             Some((&script.path, Some(&script.spec)))
         }
-        Some(ContentSource::Remote(remote)) => Some((remote.path(), None)),
-        Some(ContentSource::File(_) | ContentSource::Native(..)) => None,
+        Some(ContentSource::Function(handler)) if !handler.is_built_in() => {
+            Some((handler.path(), None))
+        }
+        Some(ContentSource::File(_) | ContentSource::Function(_)) => None,
         None => {
             let body = catalog.template_of(uri)?.0.body();
             Some((body.path(), body.spec()))
@@ -252,31 +255,21 @@ fn read_file(
     })
 }
 
-/// Calls the embedding program.
-fn read_native(
+/// Calls the function of the embedding program or of a source.
+fn call_handler(
     server: &Server,
-    (path, native): (&ScriptPath, &NativeResource),
+    handler: &ResourceHandler,
     uri: String,
     context: Context,
 ) -> Handled {
-    let result = native.read(server, &context, path, uri);
-    Handled::later(async move {
-        let contents = result.await?;
-        context.encode_content(ReadResourceResult::new(vec![contents]))
-    })
-}
-
-/// Asks the source.
-fn read_remote(server: &Server, remote: &RemoteResource, uri: String, context: Context) -> Handled {
-    context.record.set_tool(remote.path(), None);
-    let result = remote.send_request(server, &context, "resource", uri.clone());
+    let result = handler.handle(server.call_host(), &context, "resource", uri.clone());
     Handled::later(async move {
         let result = result.await.map_err(|error| match error.code {
             // The code for a missing resource depends on the caller's wire.
             ErrorCode::RESOURCE_NOT_FOUND => {
                 ErrorObject::resource_not_found(&uri, context.version.wire())
             }
-            _ => source::convert_error(error),
+            _ => convert_error(error),
         });
         context.encode_content(result?)
     })

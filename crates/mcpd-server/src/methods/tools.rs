@@ -8,6 +8,7 @@ use mcpd_scriptspec::{Severity, TaskSupport};
 use serde_json::value::RawValue;
 
 use crate::catalog::Catalog;
+use crate::catalog::tool::Tool;
 use crate::execution::input_rounds::Resumption;
 use crate::message::reply::Handled;
 use crate::policy::principal::Principal;
@@ -15,7 +16,6 @@ use crate::request::context::Context;
 use crate::server::Server;
 use crate::tools::background_tools::{self, UnknownStartedTool};
 use crate::tools::tasks;
-use crate::tools::tool::Tool;
 
 /// Calls a tool. Every failure in the tool, including faulty arguments, is a result; only a call
 /// that names no tool is an error. "Errors that originate from the tool SHOULD be reported inside
@@ -69,11 +69,11 @@ pub(crate) fn call(
                 context: context.clone(),
             };
             let tasks = Arc::clone(tasks);
-            Box::pin(tasks.call(server.clone(), call, resumption, support))
+            Box::pin(tasks.call(server.call_host().clone(), call, resumption, support))
         }
         _ => {
             let arguments = params.arguments.as_deref();
-            tool.call(server, arguments, resumption, &context)
+            tool.call(server.call_host(), arguments, resumption, &context)
                 .into_run()
         }
     };

@@ -5,47 +5,44 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use arc_swap::ArcSwap;
 use mcpd_exec::{Config, Executor};
 use mcpd_protocol as protocol;
 use mcpd_protocol::Implementation;
-use mcpd_protocol::Stamp;
 use mcpd_scriptspec::{ScriptPath, normalize_uri};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::identity::BuiltWith;
 use super::settings::{AppliedSettings, Settings};
 use super::{Inner, Server};
-use crate::catalog::interpreter::Interpreters;
+use crate::catalog::call::{CallContext, CallHost};
 use crate::catalog::live::LiveCatalog;
 use crate::catalog::scan::Scanner;
+use crate::catalog::source::{Host, Source, Sources};
+use crate::catalog::tool::Tool;
 use crate::catalog::{BuiltIn, DEFAULT_PAGE_SIZE, Resource};
 use crate::client::subscribers::Subscribers;
 #[cfg(feature = "database")]
 use crate::database::Database;
 use crate::execution::engine::Engine;
 use crate::execution::seal::Seal;
-use crate::message::raw::raw;
 use crate::observe::Observers;
 use crate::observe::audit::Audit;
 use crate::observe::audit::request_log::Auditor;
 use crate::observe::metrics::Metrics;
 use crate::observe::spans::Spans;
 use crate::policy::Policy;
+use crate::script::interpreter::Interpreters;
 use crate::server::error::Error;
 use crate::tools::background_tools;
 use crate::tools::native::{
-    CallContext, IntoResourceBody, IntoToolResult, NativeResource, NativeTool,
+    IntoResourceBody, IntoToolResult, NativeResource, NativeToolDescription,
 };
 use crate::tools::run_command::{self, CommandTool, RunCommand};
-use crate::tools::source::{Host, Source, Sources};
 #[cfg(feature = "database")]
 use crate::tools::tasks::TaskStore;
 use crate::tools::tasks::Tasks;
-use crate::tools::tool::Tool;
 
 /// Configuration of a server before its start. See [`Server::builder`].
 #[derive(Debug)]
@@ -54,7 +51,7 @@ pub struct ServerBuilder {
     identity: Implementation,
     instructions: Option<String>,
     roots: Vec<PathBuf>,
-    tools: Vec<ToolDescription>,
+    tools: Vec<NativeToolDescription>,
     resources: Vec<ResourceDescription>,
     pub(super) settings: Settings,
     executor: Option<Executor>,
@@ -62,6 +59,7 @@ pub struct ServerBuilder {
     #[cfg(feature = "database")]
     database: Option<Database>,
     tasks: Option<Arc<Tasks>>,
+    background_tools: bool,
     page_size: NonZeroUsize,
     watch: bool,
     only: Option<String>,
@@ -69,13 +67,6 @@ pub struct ServerBuilder {
     state_secret: Option<Vec<u8>>,
     audit: Option<Audit>,
     spans: Spans,
-}
-
-#[derive(Debug)]
-struct ToolDescription {
-    name: String,
-    description: String,
-    tool: Result<(NativeTool, Value), String>,
 }
 
 #[derive(Debug)]
@@ -100,6 +91,7 @@ impl ServerBuilder {
             #[cfg(feature = "database")]
             database: None,
             tasks: None,
+            background_tools: false,
             page_size: DEFAULT_PAGE_SIZE,
             watch: true,
             only: None,
@@ -155,11 +147,9 @@ impl ServerBuilder {
         R: Future<Output = O> + Send + 'static,
         O: IntoToolResult,
     {
-        self.tools.push(ToolDescription {
-            name: name.into(),
-            description: description.into(),
-            tool: NativeTool::new(function),
-        });
+        let (name, description) = (name.into(), description.into());
+        let tool = NativeToolDescription::new(name, description, function);
+        self.tools.push(tool);
         self
     }
 
@@ -206,8 +196,9 @@ impl ServerBuilder {
     /// Serves the tools `runs_start`, `runs_list`, `runs_status`, `runs_output` and `runs_stop`,
     /// which give background calls to clients that do not support tasks. They need a
     /// [database](Self::tasks).
-    pub fn background_tools(self) -> Self {
-        background_tools::add_to(self)
+    pub fn background_tools(mut self) -> Self {
+        self.background_tools = true;
+        self
     }
 
     /// Sets the executor of scripts, and with it the number of concurrent runs.
@@ -314,7 +305,11 @@ impl ServerBuilder {
         let roots = absolute_roots(&self.roots)?;
         let settings = self.settings;
         let current = AppliedSettings::of(&settings);
-        let mut built_in = built_in(self.tools, self.resources)?;
+        let mut tools = self.tools;
+        if self.background_tools {
+            tools.extend(background_tools::describe(self.tasks.as_ref()));
+        }
+        let mut built_in = built_in(tools, self.resources)?;
         let mut instructions: Vec<_> = self.instructions.into_iter().collect();
         if let Some(options) = settings.run_command {
             add_command_tool(&mut built_in.tools, options, &current.policy)?;
@@ -350,20 +345,17 @@ impl ServerBuilder {
             metrics: Arc::new(Metrics::new()),
             spans: self.spans,
         };
-        let guard = stop.clone().drop_guard();
-        let engine = Engine::new(executor, observers, subscribers, seal, guard);
+        let engine = Engine::new(executor, observers, subscribers, seal, identity, stop);
         let inner = Inner {
-            identity: ArcSwap::from_pointee(identity),
             built_with,
-            roots,
             watching: self.watch,
-            engine: Arc::new(engine),
+            call_host: CallHost {
+                engine: Arc::new(engine),
+                catalog,
+            },
             probes,
             applied: Mutex::new(current),
-            catalog,
             tasks: self.tasks,
-            stateful: Arc::new(Stamp::Stateful),
-            stop,
         };
         let inner = Arc::new(inner);
         Ok(Server { inner })
@@ -419,7 +411,7 @@ fn executor_or_default(executor: Option<Executor>, config: Config) -> Result<Exe
 }
 
 fn built_in(
-    tools: Vec<ToolDescription>,
+    tools: Vec<NativeToolDescription>,
     resources: Vec<ResourceDescription>,
 ) -> Result<BuiltIn, Error> {
     let tools = tools.into_iter().map(native_tool);
@@ -430,19 +422,11 @@ fn built_in(
     })
 }
 
-fn native_tool(described: ToolDescription) -> Result<Arc<Tool>, Error> {
-    let refused = |reason: String| Error::Tool {
-        name: described.name.clone(),
-        reason,
-    };
-    let path: ScriptPath = described
-        .name
-        .parse()
-        .map_err(|error: mcpd_scriptspec::PathError| refused(error.to_string()))?;
-    let (body, schema) = described.tool.map_err(refused)?;
-    let mut definition = protocol::Tool::new(described.name, raw(&schema));
-    definition.description = Some(described.description);
-    Ok(Arc::new(Tool::native(path, definition, Arc::new(body))))
+fn native_tool(described: NativeToolDescription) -> Result<Arc<Tool>, Error> {
+    let name = described.name().to_owned();
+    let tool = described.into_tool();
+    tool.map(Arc::new)
+        .map_err(|reason| Error::Tool { name, reason })
 }
 
 fn add_command_tool(
@@ -467,7 +451,7 @@ pub(super) fn command_tool(
             name: run_command::NAME.to_owned(),
             reason,
         })?;
-    Ok(Arc::new(Tool::command(Arc::new(tool))))
+    Ok(Arc::new(tool.into_tool()))
 }
 
 fn native_resource(described: ResourceDescription) -> Result<Arc<Resource>, Error> {
@@ -485,9 +469,6 @@ fn native_resource(described: ResourceDescription) -> Result<Arc<Resource>, Erro
     let mut definition = protocol::Resource::new(normalize_uri(&described.uri), described.name);
     definition.description = Some(described.description);
     definition.mime_type = Some(described.resource.mime_type().to_owned());
-    Ok(Arc::new(Resource::native(
-        path,
-        definition,
-        described.resource,
-    )))
+    let handler = described.resource.into_handler(path);
+    Ok(Arc::new(Resource::function(definition, Arc::new(handler))))
 }

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use mcpd_protocol::Implementation;
 
 use super::builder::command_tool;
-use crate::catalog::interpreter::Interpreters;
 use crate::catalog::live::Reconfiguration;
+use crate::catalog::source::{Host, Source, SourceDescription};
 use crate::policy::Policy;
+use crate::script::interpreter::Interpreters;
 use crate::server::Server;
 use crate::server::ServerBuilder;
 use crate::server::error::Error;
 use crate::support::sync::lock;
 use crate::tools::background_tools;
 use crate::tools::run_command::RunCommand;
-use crate::tools::source::{Host, Source, SourceDescription};
 
 /// Settings that can change while a server runs: see [`Server::reload`] and
 /// [`ServerBuilder::settings`].
@@ -121,18 +121,19 @@ impl Server {
                 auditor.redact(&new.policy);
             }
         }
-        self.inner.catalog.request_reconfiguration(Reconfiguration {
-            host: Host::new(&self.inner.probes, &new.policy, self.inner.watching),
-            scripts: (!is_same).then_some((settings.policy, settings.interpreters)),
-            tool,
-            sources: settings.sources,
-            is_same_policy,
-        });
+        self.live_catalog()
+            .request_reconfiguration(Reconfiguration {
+                host: Host::new(&self.inner.probes, &new.policy, self.inner.watching),
+                scripts: (!is_same).then_some((settings.policy, settings.interpreters)),
+                tool,
+                sources: settings.sources,
+                is_same_policy,
+            });
         let identity = self
             .inner
             .built_with
             .with(settings.identity, settings.instructions);
-        self.inner.identity.store(Arc::new(identity));
+        self.engine().identity.store(Arc::new(identity));
         *current = new;
         Ok(())
     }

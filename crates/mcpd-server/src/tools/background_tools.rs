@@ -10,48 +10,81 @@ use mcpd_protocol::{
 };
 use mcpd_scriptspec::ScriptSpec;
 use schemars::JsonSchema;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::catalog::Catalog;
+use crate::catalog::call::CallContext;
+use crate::catalog::tool::Tool;
 use crate::database::rows::StoredTask;
 use crate::execution::input_rounds;
 use crate::message::raw::raw;
 use crate::policy::secret_arguments::has_secrets;
 use crate::request::context::Context;
-use crate::server::ServerBuilder;
-use crate::tools::native::{CallContext, Json};
+use crate::tools::native::{IntoToolResult, Json, NativeToolDescription};
 use crate::tools::tasks::{self, Tasks};
-use crate::tools::tool::Tool;
 
 /// Name of the tool that starts others.
 pub(crate) const START_TOOL: &str = "runs_start";
 
-/// Adds the tools to a server.
-pub(crate) fn add_to(server: ServerBuilder) -> ServerBuilder {
-    server
-        .tool(
+/// Describes the tools of a server whose background runs are `tasks`.
+pub(crate) fn describe(tasks: Option<&Arc<Tasks>>) -> [NativeToolDescription; 5] {
+    [
+        tool(
+            tasks,
             START_TOOL,
             "Starts a tool in the background and returns at once with the id of the run. For tools that take longer than a request may: follow the run with runs_status, and fetch its result with runs_output.",
             start,
-        )
-        .tool(
+        ),
+        tool(
+            tasks,
             "runs_list",
             "Lists the background runs, newest first, with their ids and states.",
             list,
-        )
-        .tool(
+        ),
+        tool(
+            tasks,
             "runs_status",
             "Reports the state of a background run.",
             status,
-        )
-        .tool(
+        ),
+        tool(
+            tasks,
             "runs_output",
             "Returns the result of a finished background run, or its output so far.",
             output,
-        )
-        .tool("runs_stop", "Stops a background run.", stop)
+        ),
+        tool(tasks, "runs_stop", "Stops a background run.", stop),
+    ]
+}
+
+/// Describes a tool that needs the tasks of its server.
+fn tool<A, F, R, T>(
+    tasks: Option<&Arc<Tasks>>,
+    name: &str,
+    description: &str,
+    function: F,
+) -> NativeToolDescription
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(Arc<Tasks>, A, CallContext) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<T, String>> + Send + 'static,
+    T: IntoToolResult,
+{
+    let tasks = tasks.cloned();
+    let function = move |arguments, context| {
+        let run = tasks
+            .clone()
+            .map(|tasks| function(tasks, arguments, context));
+        async move {
+            match run {
+                Some(run) => run.await,
+                None => Err("This server has no database for background runs.".to_owned()),
+            }
+        }
+    };
+    NativeToolDescription::new(name.to_owned(), description.to_owned(), function)
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -173,13 +206,12 @@ impl RunStatus {
     }
 }
 
-async fn start(start: StartArguments, context: CallContext) -> Result<Json<RunStatus>, String> {
-    let tasks = require_tasks(&context)?;
-    let server = context.server().clone();
-    let (whole, catalog) = (
-        server.catalog(),
-        server.catalog_for(&context.request().peer.principal),
-    );
+async fn start(
+    tasks: Arc<Tasks>,
+    start: StartArguments,
+    context: CallContext,
+) -> Result<Json<RunStatus>, String> {
+    let (whole, catalog) = (context.whole_catalog(), context.catalog());
     let there = whole.tool(&start.tool);
     // This call is the one of interest in the records, and only the started tool declares its
     // secrets.
@@ -204,12 +236,18 @@ async fn start(start: StartArguments, context: CallContext) -> Result<Json<RunSt
             ..context.request().clone()
         },
     };
-    let task = tasks.start(server, call).await.map_err(describe_error)?;
+    let task = tasks
+        .start(context.host().clone(), call)
+        .await
+        .map_err(describe_error)?;
     find_run(&tasks, &task.task_id, &context).await.map(Json)
 }
 
-async fn list(_: NoArguments, context: CallContext) -> Result<Json<RunList>, String> {
-    let tasks = require_tasks(&context)?;
+async fn list(
+    tasks: Arc<Tasks>,
+    _: NoArguments,
+    context: CallContext,
+) -> Result<Json<RunList>, String> {
     let all = tasks
         .list(&context.request().peer.principal)
         .await
@@ -220,13 +258,19 @@ async fn list(_: NoArguments, context: CallContext) -> Result<Json<RunList>, Str
     }))
 }
 
-async fn status(named: RunArguments, context: CallContext) -> Result<Json<RunStatus>, String> {
-    let tasks = require_tasks(&context)?;
+async fn status(
+    tasks: Arc<Tasks>,
+    named: RunArguments,
+    context: CallContext,
+) -> Result<Json<RunStatus>, String> {
     find_run(&tasks, &named.run, &context).await.map(Json)
 }
 
-async fn output(named: RunArguments, context: CallContext) -> Result<CallToolResult, String> {
-    let tasks = require_tasks(&context)?;
+async fn output(
+    tasks: Arc<Tasks>,
+    named: RunArguments,
+    context: CallContext,
+) -> Result<CallToolResult, String> {
     let principal = &context.request().peer.principal;
     let task = tasks
         .get(&named.run, principal)
@@ -249,8 +293,11 @@ async fn output(named: RunArguments, context: CallContext) -> Result<CallToolRes
     }
 }
 
-async fn stop(named: RunArguments, context: CallContext) -> Result<&'static str, String> {
-    let tasks = require_tasks(&context)?;
+async fn stop(
+    tasks: Arc<Tasks>,
+    named: RunArguments,
+    context: CallContext,
+) -> Result<&'static str, String> {
     find_run(&tasks, &named.run, &context).await?;
     let stopped = tasks
         .cancel(&named.run, &context.request().peer.principal)
@@ -271,11 +318,6 @@ async fn find_run(tasks: &Tasks, id: &str, context: &CallContext) -> Result<RunS
         .map_err(describe_error)?
         .ok_or_else(|| unknown_run_message(id))?;
     Ok(RunStatus::new(&stored, tasks))
-}
-
-fn require_tasks(context: &CallContext) -> Result<Arc<Tasks>, String> {
-    let tasks = context.server().tasks().cloned();
-    tasks.ok_or_else(|| "This server has no database for background runs.".to_owned())
 }
 
 fn unknown_run_message(run: &str) -> String {

@@ -4,131 +4,27 @@
 use std::fmt;
 use std::sync::Arc;
 
-use mcpd_protocol::{CallToolResult, LoggingLevel};
-use mcpd_scriptspec::ScriptPath;
+use mcpd_protocol::{self as protocol, CallToolResult};
+use mcpd_scriptspec::{PathError, ScriptPath};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::catalog::Catalog;
-use crate::catalog::schema::Schema;
+use crate::catalog::call::CallContext;
+use crate::catalog::tool::{Tool, ToolBody};
 use crate::execution::output::without_position;
+use crate::limits::run_queue::ScriptQueue;
 use crate::message::arguments::{arguments_text, invalid_arguments};
-use crate::message::call::CallFuture;
-use crate::message::trace::TraceContext;
-use crate::observe::spans::ChildSpan;
-use crate::policy::principal::Principal;
-use crate::request::context::Context;
-use crate::server::Server;
+use crate::message::call::{CallFuture, CallStart};
+use crate::message::raw::raw;
+use crate::script::schema::Schema;
 
 mod resource;
 
 pub use resource::IntoResourceBody;
 pub(crate) use resource::NativeResource;
-
-/// Context of a call of a native tool or a read of a native resource, with messages to the
-/// caller.
-#[derive(Debug)]
-pub struct CallContext {
-    server: Server,
-    request: Context,
-    logger: String,
-}
-
-impl CallContext {
-    pub(crate) fn new(server: &Server, context: &Context, path: &ScriptPath) -> Self {
-        Self {
-            server: server.clone(),
-            request: context.clone(),
-            logger: path.as_str().to_owned(),
-        }
-    }
-
-    /// Server that received the call.
-    #[must_use]
-    pub fn server(&self) -> &Server {
-        &self.server
-    }
-
-    /// Caller, as the transport has authenticated it.
-    #[must_use]
-    pub fn principal(&self) -> &Principal {
-        &self.request.peer.principal
-    }
-
-    /// Current catalog, as far as the caller may use it.
-    #[must_use]
-    pub fn catalog(&self) -> Arc<Catalog> {
-        self.server.catalog_for(self.principal())
-    }
-
-    /// Returns whether the caller may use the entry at `path`, whether or not there is one.
-    #[must_use]
-    pub fn allows(&self, path: &ScriptPath) -> bool {
-        let access = self.principal().access();
-        access.is_none_or(|access| access.allows(path))
-    }
-
-    /// Context of the request.
-    pub(crate) fn request(&self) -> &Context {
-        &self.request
-    }
-
-    /// Trace of the call, to pass on to other services that take part in it.
-    #[must_use]
-    pub fn trace(&self) -> &TraceContext {
-        &self.request.peer.trace
-    }
-
-    /// Begins a span for a request to another server, about its tool or prompt called `name`.
-    #[must_use]
-    pub fn begin_outgoing_request(&self, method: &str, name: Option<&str>) -> OutgoingRequest {
-        let span = self.request.record.span().start_outgoing(method, name);
-        let trace = span.continue_trace(self.trace().clone());
-        OutgoingRequest { span, trace }
-    }
-
-    /// Minimum level of log messages for the caller, if it wants any.
-    #[must_use]
-    pub fn log_level(&self) -> Option<LoggingLevel> {
-        self.request.side.log_level()
-    }
-
-    /// Sends a log message to the caller, if it wants that level.
-    pub fn log(&self, level: LoggingLevel, text: &str) {
-        self.request.side.log(level, &self.logger, text);
-    }
-
-    /// Sends progress to the caller, if it wants that. A value not greater than the last one is
-    /// not sent.
-    pub fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        self.request.side.progress(progress, total, message);
-    }
-}
-
-/// Request to another server on behalf of a call: a child span of the call, if spans are enabled.
-/// A drop before its end means that it was cancelled.
-#[derive(Debug)]
-pub struct OutgoingRequest {
-    span: ChildSpan,
-    trace: TraceContext,
-}
-
-impl OutgoingRequest {
-    /// Trace of the request, to send along with it.
-    #[must_use]
-    pub fn trace(&self) -> &TraceContext {
-        &self.trace
-    }
-
-    /// Ends the request. `error` is the kind of a failure, such as the code of an error, and
-    /// never its text.
-    pub fn finish(self, error: Option<&str>) {
-        self.span.finish_request(error);
-    }
-}
 
 /// Return type of a native tool.
 pub trait IntoToolResult {
@@ -187,9 +83,55 @@ impl<T: Serialize> IntoToolResult for Json<T> {
 /// Starts a call with the text of its arguments.
 type Start = dyn Fn(&str, CallContext) -> CallFuture + Send + Sync;
 
+/// Native tool before its server: its name, its description, and its function or the fault of its
+/// arguments.
+#[derive(Debug)]
+pub(crate) struct NativeToolDescription {
+    name: String,
+    description: String,
+    tool: Result<(NativeTool, Value), String>,
+}
+
+impl NativeToolDescription {
+    pub(crate) fn new<A, F, R, O>(name: String, description: String, function: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(A, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = O> + Send + 'static,
+        O: IntoToolResult,
+    {
+        Self {
+            name,
+            description,
+            tool: NativeTool::new(function),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Creates the tool.
+    ///
+    /// # Errors
+    ///
+    /// Fails if its name is no path, or its arguments have no schema.
+    pub(crate) fn into_tool(self) -> Result<Tool, String> {
+        let path: ScriptPath = self
+            .name
+            .parse()
+            .map_err(|error: PathError| error.to_string())?;
+        let (body, schema) = self.tool?;
+        let mut definition = protocol::Tool::new(self.name, raw(&schema));
+        definition.description = Some(self.description);
+        Ok(Tool::built_in(path, definition, body))
+    }
+}
+
 /// Function of the program, and the schema of its arguments.
 pub(crate) struct NativeTool {
     schema: Schema,
+    queue: Arc<ScriptQueue>,
     start: Box<Start>,
 }
 
@@ -235,20 +177,25 @@ impl NativeTool {
         Ok((
             Self {
                 schema: compiled,
+                queue: Arc::default(),
                 start,
             },
             schema,
         ))
     }
+}
 
+impl ToolBody for NativeTool {
     /// Checks the arguments and, if they are valid, calls the function.
-    pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> CallFuture {
-        match self.schema.check_arguments(arguments) {
+    fn start(self: Arc<Self>, arguments: Option<&RawValue>, context: CallContext) -> CallStart {
+        let permit = context.request_permit(&self.queue, "tool", context.path().clone());
+        let run = match self.schema.check_arguments(arguments) {
             Ok(repaired) => {
                 (self.start)(arguments_text(repaired.as_deref().or(arguments)), context)
             }
             Err(faults) => reject_arguments(&faults),
-        }
+        };
+        CallStart::Started(Box::pin(permit.run(run)))
     }
 }
 

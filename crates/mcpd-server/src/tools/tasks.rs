@@ -40,14 +40,14 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::catalog::call::CallHost;
+use crate::catalog::tool::Tool;
 use crate::execution::input_rounds::{self, Resumption};
 use crate::message::call::{CallEnding, CallFuture, CallStart};
 use crate::message::text::replace_nul;
 use crate::policy::principal::Principal;
 use crate::request::context::{Context, SideStream};
-use crate::server::Server;
 use crate::support::sync::lock;
-use crate::tools::tool::Tool;
 
 mod lifecycle;
 #[cfg(feature = "database")]
@@ -112,7 +112,7 @@ pub(crate) struct TaskCall {
 
 /// Call with its run and the messages of that.
 struct StartedCall {
-    server: Server,
+    host: CallHost,
     call: TaskCall,
     side: SideStream,
     messages: mpsc::Receiver<Bytes>,
@@ -137,18 +137,18 @@ impl Tasks {
     /// Dropping the future ends a call that has not become a task.
     pub(crate) async fn call(
         self: Arc<Self>,
-        server: Server,
+        host: CallHost,
         call: TaskCall,
         resumption: Resumption,
         support: TaskSupport,
     ) -> CallEnding {
         let (side, messages) = task_log::new_side_stream();
-        let run = match call.run(&server, resumption, &side) {
+        let run = match call.run(&host, resumption, &side) {
             CallStart::Refused(ended) => return *ended,
             CallStart::Started(run) => run,
         };
         let mut started = StartedCall {
-            server,
+            host,
             call,
             side,
             messages,
@@ -181,14 +181,14 @@ impl Tasks {
     /// Returns the reason for the caller if there is none.
     pub(crate) async fn start(
         self: &Arc<Self>,
-        server: Server,
+        host: CallHost,
         call: TaskCall,
     ) -> Result<Task, ErrorObject> {
         let (side, messages) = task_log::new_side_stream();
-        let run = call.run(&server, Resumption::default(), &side).into_run();
+        let run = call.run(&host, Resumption::default(), &side).into_run();
         match self
             .create_task(StartedCall {
-                server,
+                host,
                 call,
                 side,
                 messages,
@@ -389,7 +389,7 @@ async fn poll_requests(tasks: Arc<Tasks>) {
 
 impl TaskCall {
     /// Starts the run.
-    fn run(&self, server: &Server, resumption: Resumption, side: &SideStream) -> CallStart {
+    fn run(&self, host: &CallHost, resumption: Resumption, side: &SideStream) -> CallStart {
         let context = Context {
             // Converted to the version of each client that queries the task.
             version: ProtocolVersion::LATEST,
@@ -399,7 +399,7 @@ impl TaskCall {
             ..self.context.clone()
         };
         let arguments = self.arguments.as_deref();
-        self.tool.call(server, arguments, resumption, &context)
+        self.tool.call(host, arguments, resumption, &context)
     }
 
     /// Time for which its task is kept.
@@ -412,10 +412,7 @@ impl TaskCall {
 impl StartedCall {
     /// Restarts the run, with answers.
     fn restart(&mut self, resumption: Resumption) {
-        self.run = self
-            .call
-            .run(&self.server, resumption, &self.side)
-            .into_run();
+        self.run = self.call.run(&self.host, resumption, &self.side).into_run();
     }
 
     /// Waits for the end, and forwards messages to the caller in the meantime.

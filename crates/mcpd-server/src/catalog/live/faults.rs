@@ -9,7 +9,7 @@ use mcpd_scriptspec::Severity;
 
 use super::super::scan::ScannedScript;
 use crate::catalog::Catalog;
-use crate::tools::source::Offer;
+use crate::catalog::source::Offer;
 
 /// Maximum number of faults of one catalog that are logged line by line.
 const MAX_LOGGED: usize = 10;

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::catalog::fingerprint::Fingerprint;
 use crate::catalog::walk::Candidate;
 use crate::policy::Policy;
+use crate::script::fingerprint::Fingerprint;
 use crate::support::random_id;
 use crate::support::sync::lock;
 

@@ -21,13 +21,13 @@ use super::program_check;
 use super::reading::{self, Description, Reading, Unreadable};
 use super::script::ScriptDescription;
 use super::{HelpText, ScannedScript};
-use crate::catalog::interpreter::Interpreters;
 use crate::catalog::probe_cache::CachedResult;
-use crate::catalog::start_command::{Excerpts, StartCommand};
 use crate::catalog::walk::Candidate;
 use crate::database::rows::{ProbeRefusal, ProbeResult};
 use crate::observe::missing_enforcement::MissingEnforcement;
 use crate::policy::{Policy, ProbeConfinements, Root};
+use crate::script::interpreter::Interpreters;
+use crate::script::start_command::{Excerpts, StartCommand};
 
 mod probing;
 mod starting;

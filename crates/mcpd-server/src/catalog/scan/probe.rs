@@ -7,10 +7,10 @@ use mcpd_exec::{
 };
 use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, Stream};
 
-use crate::catalog::start_command::StartCommand;
 use crate::catalog::walk::Candidate;
 use crate::database::rows::HelpText;
 use crate::policy::{EffectivePolicy, ProbePolicy};
+use crate::script::start_command::StartCommand;
 use crate::support::error_chain::chain;
 
 /// Maximum size of the output of a probe per stream, in bytes.

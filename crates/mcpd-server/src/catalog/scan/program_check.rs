@@ -7,8 +7,8 @@ use std::ops::Range;
 use mcpd_scriptspec::{Body, Diagnostic, Parsed, Severity};
 
 use super::reading::{self, Description};
-use crate::catalog::interpreter::Check;
 use crate::catalog::walk::Candidate;
+use crate::script::interpreter::Check;
 
 /// Returns the faults that `check` finds in the program that a description covers, or is part of.
 /// Empty if the program is unreadable, which is reported elsewhere.

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptPath, ScriptSpec, Severity};
 
 use super::HelpText;
-use crate::catalog::schema::formats::remove_forbidden_defaults;
-use crate::catalog::schema::{Schemas, Unusable};
-use crate::catalog::script::{Script, required_capabilities};
 use crate::catalog::served::ServedScript;
-use crate::catalog::start_command::StartCommand;
+use crate::catalog::tool::listed::of_default;
 use crate::catalog::walk::Candidate;
 use crate::policy::Policy;
-use crate::tools::tool::listed::of_default;
+use crate::script::schema::formats::remove_forbidden_defaults;
+use crate::script::schema::{Schemas, Unusable};
+use crate::script::start_command::StartCommand;
+use crate::script::{Script, required_capabilities};
 
 /// Script as it was found: described, or faulty, or both.
 #[derive(Debug, Clone)]

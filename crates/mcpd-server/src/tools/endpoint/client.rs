@@ -8,12 +8,12 @@ use mcpd_scriptspec::{OutputFormat, ScriptPath, ScriptSpec, excerpt};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::catalog::source::NO_SOURCES;
 use crate::execution::call::describe_not_run;
 use crate::execution::input_rounds::CallFailure;
 use crate::execution::output;
 use crate::observe::ending::RunError;
 use crate::policy::{EffectivePolicy, Policy};
-use crate::tools::source::NO_SOURCES;
 
 /// Message for the caller if the failure contains nothing useful to it.
 const NO_ANSWER: &str = "The endpoint gave no valid response. The reason is in the server's log.";

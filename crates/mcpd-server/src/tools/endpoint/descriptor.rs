@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::safety;
+use crate::catalog::tool::Tool;
 use crate::message::raw::raw;
-use crate::tools::tool::Tool;
 
 /// Members of a definition's `_meta` for fields of a descriptor that MCP lacks.
 pub(super) const COMMAND: &str = "mcpd/command";

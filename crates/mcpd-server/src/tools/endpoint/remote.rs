@@ -15,7 +15,8 @@ use super::OWN_OBJECT;
 use super::client::{EndpointAnswer, EndpointClient, EndpointRequest, NoAnswer};
 use super::descriptor::{COMMAND, RESULT_SCHEMA, SAFETY};
 use super::safety;
-use crate::catalog::schema::Schema;
+use crate::catalog::call::CallContext;
+use crate::catalog::source::{Offer, below};
 use crate::execution::input_rounds::CallFailure;
 use crate::execution::output::exit_result;
 use crate::execution::relay::{ProgramKind, Relay};
@@ -23,8 +24,7 @@ use crate::execution::run::{self, Job};
 use crate::message::arguments::invalid_arguments;
 use crate::message::raw::raw;
 use crate::policy::EffectivePolicy;
-use crate::tools::native::CallContext;
-use crate::tools::source::{Offer, below};
+use crate::script::schema::Schema;
 
 /// Descriptor from an endpoint. Only the name is required.
 #[derive(Debug, Deserialize)]
@@ -174,7 +174,7 @@ impl EndpointTool {
             format: OutputFormat::Json,
         };
         let run = pin!(run::execute(
-            (context.server().engine(), request),
+            (&context.host().engine, request),
             job,
             command,
             |line| relay.accept_line(line)

@@ -20,9 +20,9 @@ use tokio::time::sleep;
 
 use super::client::{EndpointClient, EndpointRequest, NoAnswer};
 use super::remote;
+use crate::catalog::source::{Publisher, Source, below};
 use crate::execution::run;
 use crate::policy::Rule;
-use crate::tools::source::{Publisher, Source, below};
 
 /// Default interval of polls.
 const DEFAULT_REFRESH: Duration = Duration::from_secs(60);

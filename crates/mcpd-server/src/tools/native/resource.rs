@@ -3,20 +3,17 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{ResourceBody, ResourceContents};
+use mcpd_protocol::{ReadResourceResult, ResourceBody, ResourceContents};
 use mcpd_scriptspec::ScriptPath;
 use serde::Serialize;
 
-use super::{CallContext, Json};
-use crate::execution::permit;
-use crate::limits::run_queue::ScriptQueue;
-use crate::request::context::Context;
-use crate::server::Server;
+use super::Json;
+use crate::catalog::call::CallContext;
+use crate::catalog::handler::ResourceHandler;
 
 /// Return type of a native resource.
 pub trait IntoResourceBody {
@@ -76,10 +73,9 @@ impl<T: IntoResourceBody, E: fmt::Display> IntoResourceBody for Result<T, E> {
 
 type Read = Pin<Box<dyn Future<Output = Result<ResourceBody, String>> + Send>>;
 
-/// Function of the program, and the media type of its result.
+/// Native resource before its server: a function of the program, and the media type of its result.
 pub(crate) struct NativeResource {
     mime_type: &'static str,
-    script_queue: Arc<ScriptQueue>,
     read: Box<dyn Fn(CallContext) -> Read + Send + Sync>,
 }
 
@@ -92,7 +88,6 @@ impl NativeResource {
     {
         Self {
             mime_type: O::MIME_TYPE,
-            script_queue: Arc::default(),
             read: Box::new(move |context| {
                 let read = function(context);
                 Box::pin(async move { read.await.into_resource_body() })
@@ -104,28 +99,22 @@ impl NativeResource {
         self.mime_type
     }
 
-    /// Calls the function when it is the caller's turn.
-    pub(crate) fn read(
-        &self,
-        server: &Server,
-        context: &Context,
-        path: &ScriptPath,
-        uri: String,
-    ) -> impl Future<Output = Result<ResourceContents, ErrorObject>> + use<> {
-        let body = (self.read)(CallContext::new(server, context, path));
-        let mime_type = self.mime_type;
-        let name = ("resource", uri.clone());
-        let contents = async move {
-            let body = body.await.map_err(|reason| {
-                ErrorObject::internal_error(format!(
-                    "failed to read the resource `{uri}`: {reason}"
-                ))
-            })?;
-            let mut contents = ResourceContents::new(uri, body);
-            contents.mime_type = Some(mime_type.to_owned());
-            Ok(contents)
-        };
-        permit::run_with_permit(server.engine(), context, &self.script_queue, name, contents)
+    /// Converts it to the handler of the resource at `path`.
+    pub(crate) fn into_handler(self, path: ScriptPath) -> ResourceHandler {
+        let Self { mime_type, read } = self;
+        ResourceHandler::new(None, path, move |uri, context| {
+            let body = read(context);
+            async move {
+                let body = body.await.map_err(|reason| {
+                    ErrorObject::internal_error(format!(
+                        "failed to read the resource `{uri}`: {reason}"
+                    ))
+                })?;
+                let mut contents = ResourceContents::new(uri, body);
+                contents.mime_type = Some(mime_type.to_owned());
+                Ok(ReadResourceResult::new(vec![contents]))
+            }
+        })
     }
 }
 

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use super::rules::CommandRules;
 use super::{MAX_TIMEOUT, NAME, RunCommand};
-use crate::catalog::start_command::temporary_variables;
+use crate::catalog::call::CallContext;
+use crate::catalog::tool::{Tool, ToolBody};
 use crate::execution::archive::CallArchive;
 use crate::execution::call::log_not_run;
 use crate::execution::input_rounds::CallFailure;
@@ -30,8 +31,7 @@ use crate::observe::audit::request_log::RequestRecord;
 use crate::observe::ending::Exit;
 use crate::observe::ending::RunError;
 use crate::policy::{EffectivePolicy, Policy};
-use crate::request::context::Context;
-use crate::server::Server;
+use crate::script::start_command::temporary_variables;
 use crate::support::private_dir::LockedDirectory;
 use crate::support::random_id;
 
@@ -125,8 +125,13 @@ impl CommandTool {
         })
     }
 
+    /// Converts it to a tool.
+    pub(crate) fn into_tool(self) -> Tool {
+        Tool::built_in(self.path.clone(), self.definition(), self)
+    }
+
     /// Entry in a list of tools.
-    pub(crate) fn definition(&self) -> protocol::Tool {
+    fn definition(&self) -> protocol::Tool {
         let mut schema = self.spec.input_schema();
         if let Some(schema) = schema.as_object_mut() {
             // Unknown arguments are rejected all the same, with a better explanation.
@@ -140,36 +145,6 @@ impl CommandTool {
     /// Hint for models on how to use it.
     pub(crate) fn instructions() -> String {
         format!("Run commands on this {} machine", os_name())
-    }
-
-    pub(crate) fn path(&self) -> &ScriptPath {
-        &self.path
-    }
-
-    pub(crate) fn policy(&self) -> &Arc<EffectivePolicy> {
-        &self.policy
-    }
-
-    /// Maximum run time of a command.
-    pub(crate) fn max_timeout(&self) -> Duration {
-        self.max_timeout
-    }
-
-    /// Starts a call. Every fault in it gives a result, so that the model that wrote it can read
-    /// it.
-    pub(crate) fn call(
-        self: &Arc<Self>,
-        server: &Server,
-        arguments: Option<&RawValue>,
-        context: &Context,
-    ) -> CallStart {
-        let (tool, server, context) = (Arc::clone(self), server.clone(), context.clone());
-        match self.validate(arguments, &context.record) {
-            Ok(arguments) => CallStart::Started(Box::pin(async move {
-                Ok(tool.run(&server, arguments, &context).await?.into())
-            })),
-            Err(refusal) => CallStart::reject(Ok((*refusal).into())),
-        }
     }
 
     /// Returns the arguments, if they are valid and the rules allow the command.
@@ -198,10 +173,10 @@ impl CommandTool {
 
     async fn run(
         &self,
-        server: &Server,
         arguments: CommandArguments,
-        context: &Context,
+        context: &CallContext,
     ) -> Result<CallToolResult, ErrorObject> {
+        let (engine, context) = (&context.host().engine, context.request());
         let call_id = random_id::new();
         context.record.set_call_id(&call_id);
         let command = run::with_call_id(self.command(arguments), &call_id);
@@ -217,17 +192,12 @@ impl CommandTool {
             policy,
             format: OutputFormat::Text,
         };
-        let run = pin!(run::execute(
-            (server.engine(), context),
-            job,
-            command,
-            |line| {
-                relay.accept_line(line);
-            }
-        ));
+        let run = pin!(run::execute((engine, context), job, command, |line| {
+            relay.accept_line(line);
+        }));
         let ended = relay.relay_while(run).await;
         context.record.add_run(&ended, Exit::of_any_program);
-        let archive = CallArchive::new(server.archive(), context, policy, call_id);
+        let archive = CallArchive::new(&engine.archive, context, policy, call_id);
         match ended {
             Ok(outcome) => Ok(output::command_result(&outcome, &archive)),
             Err(error) => self.failure(&error).into_tool_result(),
@@ -275,6 +245,26 @@ impl CommandTool {
             }
             error => return log_not_run(&self.path, "The command", error),
         })
+    }
+}
+
+impl ToolBody for CommandTool {
+    /// Every fault in a call gives a result, so that the model that wrote it can read it.
+    fn start(self: Arc<Self>, arguments: Option<&RawValue>, context: CallContext) -> CallStart {
+        match self.validate(arguments, &context.request().record) {
+            Ok(arguments) => CallStart::Started(Box::pin(async move {
+                Ok(self.run(arguments, &context).await?.into())
+            })),
+            Err(refusal) => CallStart::reject(Ok((*refusal).into())),
+        }
+    }
+
+    fn policy(&self) -> Option<&EffectivePolicy> {
+        Some(&self.policy)
+    }
+
+    fn max_run_time(&self) -> Option<Duration> {
+        Some(self.max_timeout)
     }
 }
 

@@ -90,7 +90,7 @@ impl TaskLifecycle {
     pub(super) async fn run_to_end(mut self) {
         let lifetime = self.stored.expires_at - self.stored.created_at;
         let expires = Instant::now() + Duration::from_millis(lifetime.unsigned_abs());
-        let stopping = self.started.server.stopping().clone();
+        let stopping = self.started.host.engine.stopping().clone();
         let whole = stopping.run_until_cancelled(async {
             let cancel = self.cancel.clone();
             let end = cancel.run_until_cancelled(self.run_rounds()).await;
@@ -208,7 +208,7 @@ impl TaskLifecycle {
     fn encode_result(&self, result: CallToolResult) -> TaskEnding {
         let result = Interactive::from(result);
         self.started.call.context.record.set_result(&result);
-        let stamp = self.started.server.stamp(Wire::Stateless);
+        let stamp = self.started.host.engine.stamp(Wire::Stateless);
         let encode = |result: Interactive<CallToolResult>| {
             let encoded = context::encode(&stamp, result)?;
             let text = String::from_utf8(encoded.into()).map_err(|_| encoding_error())?;
@@ -261,7 +261,7 @@ impl TaskLifecycle {
 
     fn notify_subscribers(&self) {
         let event = Event::TaskChanged(self.stored.id.clone());
-        self.started.server.subscribers().publish(&event);
+        self.started.host.engine.subscribers.publish(&event);
     }
 }
 

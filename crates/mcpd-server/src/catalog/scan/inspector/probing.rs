@@ -10,9 +10,9 @@ use mcpd_scriptspec::{Diagnostic, parse};
 use super::{InspectedFile, Inspector, MAX_TIME_OUTS, NeedsProbe};
 use crate::catalog::scan::files::PassOverKind;
 use crate::catalog::scan::probe;
-use crate::catalog::start_command::StartCommand;
 use crate::catalog::walk::Candidate;
 use crate::database::rows::{HelpText, ProbeRefusal, ProbeResult};
+use crate::script::start_command::StartCommand;
 
 impl Inspector {
     /// Probes a script whose last `time_outs` probes exceeded the time limit.

@@ -10,10 +10,10 @@ use mcpd_scriptspec::{Diagnostic, ScriptPath, Variant};
 use tokio::runtime::Handle;
 
 use super::{Inspector, ProbeResult};
-use crate::catalog::interpreter::{Interpreter, MissingInterpreter};
 use crate::catalog::scan::probe;
-use crate::catalog::start_command::{FileVariant, StartCommand};
 use crate::catalog::walk::Candidate;
+use crate::script::interpreter::{Interpreter, MissingInterpreter};
+use crate::script::start_command::{FileVariant, StartCommand};
 use crate::support::sync::lock;
 
 impl Inspector {

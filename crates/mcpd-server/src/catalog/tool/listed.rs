@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::raw;
-use crate::catalog::schema::formats::remove_forbidden_defaults;
+use crate::script::schema::formats::remove_forbidden_defaults;
 
 /// Maximum number of characters of a place or a name that a remark quotes.
 const MAX_QUOTED: usize = 200;

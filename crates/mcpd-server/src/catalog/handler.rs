@@ -1,5 +1,4 @@
-//! Resources, templates and prompts of a source: a function that answers requests, and its
-//! origin.
+//! Resources, templates and prompts that are functions, of a source or of the embedding program.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,32 +8,31 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{GetPromptResult, JsonObject, ReadResourceResult};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 
-use crate::catalog::script::Script;
-use crate::execution::permit;
+use crate::catalog::call::{CallContext, CallHost};
 use crate::limits::run_queue::ScriptQueue;
 use crate::policy::access::Defaults;
 use crate::request::context::Context;
-use crate::server::Server;
-use crate::tools::native::CallContext;
+use crate::script::Script;
 
 /// Future of one answer; dropping it cancels the request.
-type RemoteFuture<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
+type HandlerFuture<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
 
-/// Remote entry that takes an `A` and returns a `T`.
-pub(crate) struct Remote<A, T> {
-    source: Arc<str>,
+/// Function behind an entry that takes an `A` and returns a `T`.
+pub(crate) struct RequestHandler<A, T> {
+    /// Source that it comes from, for people, unless it is built in.
+    source: Option<Arc<str>>,
     path: ScriptPath,
-    script_queue: Arc<ScriptQueue>,
-    send_request: Box<dyn Fn(A, CallContext) -> RemoteFuture<T> + Send + Sync>,
+    queue: Arc<ScriptQueue>,
+    handle: Box<dyn Fn(A, CallContext) -> HandlerFuture<T> + Send + Sync>,
 }
 
 /// Reads a resource by its URI.
-pub(crate) type RemoteResource = Remote<String, ReadResourceResult>;
+pub(crate) type ResourceHandler = RequestHandler<String, ReadResourceResult>;
 /// Gets a prompt with its arguments.
-pub(crate) type RemotePrompt = Remote<JsonObject, GetPromptResult>;
+pub(crate) type PromptHandler = RequestHandler<JsonObject, GetPromptResult>;
 
-impl<A, T> Remote<A, T> {
-    pub(super) fn new<F, R>(source: Arc<str>, path: ScriptPath, send_request: F) -> Self
+impl<A, T> RequestHandler<A, T> {
+    pub(crate) fn new<F, R>(source: Option<Arc<str>>, path: ScriptPath, handle: F) -> Self
     where
         F: Fn(A, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<T, ErrorObject>> + Send + 'static,
@@ -42,10 +40,8 @@ impl<A, T> Remote<A, T> {
         Self {
             source,
             path,
-            script_queue: Arc::default(),
-            send_request: Box::new(move |request, context| {
-                Box::pin(send_request(request, context))
-            }),
+            queue: Arc::default(),
+            handle: Box::new(move |request, context| Box::pin(handle(request, context))),
         }
     }
 
@@ -53,18 +49,23 @@ impl<A, T> Remote<A, T> {
         &self.path
     }
 
-    /// Sends a request when it is the caller's turn. `kind` names the entry in messages to the
+    /// Returns whether it is a function of the embedding program.
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.source.is_none()
+    }
+
+    /// Handles a request when it is the caller's turn. `kind` names the entry in messages to the
     /// caller.
-    pub(crate) fn send_request(
+    pub(crate) fn handle(
         &self,
-        server: &Server,
+        host: &CallHost,
         context: &Context,
         kind: &'static str,
         request: A,
     ) -> impl Future<Output = Result<T, ErrorObject>> + use<A, T> {
-        let answer = (self.send_request)(request, CallContext::new(server, context, &self.path));
-        let name = (kind, self.path.clone());
-        permit::run_with_permit(server.engine(), context, &self.script_queue, name, answer)
+        let context = CallContext::new(host, context, &self.path);
+        let permit = context.request_permit(&self.queue, kind, self.path.clone());
+        permit.run((self.handle)(request, context))
     }
 }
 
@@ -78,15 +79,16 @@ pub(crate) fn convert_error(error: ErrorObject) -> ErrorObject {
     ErrorObject::internal_error(error.message)
 }
 
-impl<A, T> fmt::Display for Remote<A, T> {
+impl<A, T> fmt::Display for RequestHandler<A, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` ({})", self.path, self.source)
+        let source = self.source.as_deref().unwrap_or("built in");
+        write!(f, "`{}` ({source})", self.path)
     }
 }
 
-impl<A, T> fmt::Debug for Remote<A, T> {
+impl<A, T> fmt::Debug for RequestHandler<A, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remote")
+        f.debug_struct("RequestHandler")
             .field("source", &self.source)
             .field("path", &self.path)
             .finish_non_exhaustive()
@@ -98,15 +100,15 @@ impl<A, T> fmt::Debug for Remote<A, T> {
 pub(crate) enum EntryBody<A, T> {
     /// Script that runs.
     Script(Arc<Script>),
-    /// Entry of a source.
-    Remote(Arc<Remote<A, T>>),
+    /// Function of a source.
+    Function(Arc<RequestHandler<A, T>>),
 }
 
 impl<A, T> EntryBody<A, T> {
     pub(crate) fn path(&self) -> &ScriptPath {
         match self {
             Self::Script(script) => &script.path,
-            Self::Remote(remote) => &remote.path,
+            Self::Function(handler) => &handler.path,
         }
     }
 
@@ -114,7 +116,7 @@ impl<A, T> EntryBody<A, T> {
     pub(crate) fn defaults(&self) -> Defaults {
         match self {
             Self::Script(script) => script.defaults(),
-            Self::Remote(_) => Defaults::new(),
+            Self::Function(_) => Defaults::new(),
         }
     }
 
@@ -122,7 +124,7 @@ impl<A, T> EntryBody<A, T> {
     pub(crate) fn spec(&self) -> Option<&Arc<ScriptSpec>> {
         match self {
             Self::Script(script) => Some(&script.spec),
-            Self::Remote(_) => None,
+            Self::Function(_) => None,
         }
     }
 }
@@ -132,7 +134,7 @@ impl<A, T> Clone for EntryBody<A, T> {
     fn clone(&self) -> Self {
         match self {
             Self::Script(script) => Self::Script(Arc::clone(script)),
-            Self::Remote(remote) => Self::Remote(Arc::clone(remote)),
+            Self::Function(handler) => Self::Function(Arc::clone(handler)),
         }
     }
 }
@@ -141,7 +143,7 @@ impl<A, T> fmt::Display for EntryBody<A, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Script(script) => script.fmt(f),
-            Self::Remote(remote) => remote.fmt(f),
+            Self::Function(handler) => handler.fmt(f),
         }
     }
 }

@@ -49,12 +49,10 @@ use tokio_util::sync::CancellationToken;
 use crate::policy::Policy;
 
 mod offer;
-mod remote;
 mod secrets;
 mod tool;
 
 pub use offer::{MAX_ENTRIES, Offer};
-pub(crate) use remote::{EntryBody, RemotePrompt, RemoteResource, convert_error};
 pub use secrets::Secrets;
 pub(crate) use tool::RemoteTool;
 

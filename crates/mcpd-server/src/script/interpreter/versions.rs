@@ -53,7 +53,7 @@ impl Versions {
 fn stamp(program: &Path) -> Option<String> {
     use std::io::Read as _;
 
-    use crate::catalog::fingerprint::{FileStamp, Fingerprint};
+    use crate::script::fingerprint::{FileStamp, Fingerprint};
 
     let mut file = std::fs::File::open(program).ok()?;
     let mut start = [0; 2];

@@ -9,11 +9,12 @@ use mcpd_protocol::{CallToolResult, GetPromptResult, JsonObject, ReadResourceRes
 use mcpd_scriptspec::{PathError, ScriptPath, excerpt, header_fault, normalize_uri};
 use serde_json::value::RawValue;
 
-use super::{RemotePrompt, RemoteResource, RemoteTool};
-use crate::catalog::schema;
+use super::RemoteTool;
+use crate::catalog::call::CallContext;
+use crate::catalog::handler::{PromptHandler, ResourceHandler};
+use crate::catalog::tool::Tool;
 use crate::catalog::{Prompt, Resource, Template};
-use crate::tools::native::CallContext;
-use crate::tools::tool::Tool;
+use crate::script::schema;
 
 /// Maximum number of tools of one source, and of each other kind of entry.
 pub const MAX_ENTRIES: usize = 1000;
@@ -113,9 +114,13 @@ impl Offer {
         }
         definition.uri = normalize_uri(&definition.uri).into_owned();
         if let Some(path) = self.path("resource", path) {
-            let remote = Arc::new(RemoteResource::new(Arc::clone(&self.source), path, read));
+            let handler = Arc::new(ResourceHandler::new(
+                Some(Arc::clone(&self.source)),
+                path,
+                read,
+            ));
             self.resources
-                .push(Arc::new(Resource::remote(definition, remote)));
+                .push(Arc::new(Resource::function(definition, handler)));
         }
     }
 
@@ -136,9 +141,13 @@ impl Offer {
             }
         };
         if let Some(path) = self.path("resource template", path) {
-            let remote = Arc::new(RemoteResource::new(Arc::clone(&self.source), path, read));
+            let handler = Arc::new(ResourceHandler::new(
+                Some(Arc::clone(&self.source)),
+                path,
+                read,
+            ));
             self.templates
-                .push(Arc::new(Template::remote(definition, uri, remote)));
+                .push(Arc::new(Template::function(definition, uri, handler)));
         }
     }
 
@@ -153,9 +162,13 @@ impl Offer {
             return;
         }
         if let Some(path) = self.path("prompt", path) {
-            let remote = Arc::new(RemotePrompt::new(Arc::clone(&self.source), path, get));
+            let handler = Arc::new(PromptHandler::new(
+                Some(Arc::clone(&self.source)),
+                path,
+                get,
+            ));
             self.prompts
-                .push(Arc::new(Prompt::remote(definition, remote)));
+                .push(Arc::new(Prompt::function(definition, handler)));
         }
     }
 

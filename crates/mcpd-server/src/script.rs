@@ -1,4 +1,5 @@
-//! Runnable script: its file, its spec, and how a call starts it.
+//! Runnable script: its file, its spec, its schemas, and how a call starts it. Knows neither how
+//! scripts are found nor what becomes of their output.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,11 +10,17 @@ use mcpd_protocol::ClientCapabilities;
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::json;
 
-use crate::catalog::schema::Schemas;
-use crate::catalog::start_command::StartCommand;
 use crate::message::raw::raw;
 use crate::policy::EffectivePolicy;
 use crate::policy::access::{self, Defaults};
+
+pub(crate) mod fingerprint;
+pub(crate) mod interpreter;
+pub(crate) mod schema;
+pub(crate) mod start_command;
+
+use schema::Schemas;
+use start_command::StartCommand;
 
 /// Runnable script.
 #[derive(Debug)]

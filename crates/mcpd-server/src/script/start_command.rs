@@ -9,7 +9,7 @@ use mcpd_exec::{Command, RunAs};
 use mcpd_scriptspec::{Condition, Invocation};
 use sha2::{Digest as _, Sha256};
 
-use crate::catalog::interpreter::Interpreter;
+use crate::script::interpreter::Interpreter;
 use crate::support::private_dir::{self, LazyDirectory};
 use crate::support::random_id;
 use crate::support::regular_file;
