@@ -53,11 +53,11 @@
 //! # Path of a message
 //!
 //! ```text
-//! bytes ─► transport ─► Connection ─► envelope ─► dispatch ─► method ─► Catalog ─► Tool ─► run
+//! bytes ─► transport ─► exchange ─► envelope ─► dispatch ─► method ─► Catalog ─► Tool ─► run
 //! ```
 //!
-//! A request to `/mcp` takes the same path without a `Connection`: [`transport::http`] decides
-//! its wire and dispatches it directly.
+//! Every request of every transport takes this path. A [`Connection`] carries it where messages
+//! come in order, such as over stdio; over HTTP each POST is a channel of its own.
 //!
 //! A [`Server`] is started once, is cheap to clone, and stops when the last clone is dropped or
 //! [`Server::shutdown`] is called. A [`Connection`] is one client on an ordered channel.

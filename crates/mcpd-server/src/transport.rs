@@ -3,6 +3,7 @@
 
 pub(crate) mod connection;
 mod conversation;
+mod exchange;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod stdio;

@@ -1,5 +1,6 @@
 //! Connection to one client over an ordered channel, such as a pipe: messages in, messages out.
-//! Decides the wire of each message separately; knows nothing of lines, files or sockets.
+//! Knows nothing of lines, files or sockets; the [exchange](super::exchange) decides the wire of
+//! each message.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures_util::future;
 use mcpd_protocol::jsonrpc::{self, DecodeError, ErrorObject, Frame, Message, Request, RequestId};
+use mcpd_protocol::meta::RequestMeta;
 use mcpd_protocol::{Params, ProtocolVersion};
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc};
@@ -24,14 +26,14 @@ use crate::message::tool_names::ToolNames;
 use crate::message::trace::TraceContext;
 use crate::message::transport::Transport;
 use crate::methods::dispatch::{self, CancellableAnswer, encode};
-use crate::methods::{lifecycle, subscriptions};
+use crate::methods::subscriptions;
 use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
 use crate::request::context::PeerContext;
-use crate::request::envelope::StatelessEnvelope;
 use crate::server::Server;
 use crate::support::sync::lock;
 use crate::transport::conversation::Conversation;
+use crate::transport::exchange::{self, Channel, Exchange};
 
 /// Revision assumed for a client that never sends `initialize`: most likely a person with `echo`.
 const VERSION_WITHOUT_INITIALIZE: ProtocolVersion = ProtocolVersion::LATEST_STATEFUL;
@@ -313,33 +315,23 @@ impl Connection {
         request: &Request<'_>,
         peer: &PeerContext,
     ) -> Result<CancellableAnswer, ErrorObject> {
-        let params = Params::read(request.params)?;
-        if params.meta.is_stateless() {
-            peer.transport.check_stateless()?;
-            let envelope = StatelessEnvelope::new(&params.meta)?;
-            self.is_introduced.store(true, Ordering::Relaxed);
-            let context = envelope.context(|wire| self.server.stamp(wire), peer.clone())?;
-            dispatch::answer(&self.server, &self.inflight, request, &params, context)
-        } else if request.method == "initialize" {
-            self.initialize(&request.id, &params, peer)
-        } else {
-            self.conversation(peer)
-                .request(&self.server, request, &params, peer.clone())
+        match Exchange::open(&self.server, peer, request)? {
+            Exchange::Stateless(params, context) => {
+                self.is_introduced.store(true, Ordering::Relaxed);
+                dispatch::answer(&self.server, &self.inflight, request, &params, *context)
+            }
+            Exchange::Initialize(params) => {
+                let (session, result) =
+                    exchange::initialize(&self.server, &params, &peer.principal)?;
+                self.is_introduced.store(true, Ordering::Relaxed);
+                self.begin(session, peer);
+                dispatch::answer_later(&self.inflight, &request.id, result)
+            }
+            Exchange::Stateful(params) => {
+                self.conversation(peer)
+                    .request(&self.server, request, &params, peer.clone())
+            }
         }
-    }
-
-    fn initialize(
-        &self,
-        id: &RequestId,
-        params: &Params<'_>,
-        peer: &PeerContext,
-    ) -> Result<CancellableAnswer, ErrorObject> {
-        let introduction = lifecycle::introduce(&self.server, params)?;
-        let (server, principal) = (self.server.clone(), peer.principal.clone());
-        let result = lifecycle::initialize(server, introduction.version, principal);
-        self.is_introduced.store(true, Ordering::Relaxed);
-        self.begin(introduction, peer);
-        dispatch::answer_later(&self.inflight, id, Box::pin(result))
     }
 
     fn batch(&self, elements: &[&RawValue], peer: &PeerContext) -> Reply {
@@ -349,8 +341,7 @@ impl Connection {
     }
 
     /// Begins the conversation of this channel; a second `initialize` replaces it.
-    fn begin(&self, introduction: Introduction, peer: &PeerContext) -> Conversation {
-        let session = Session::new(introduction, &peer.principal, self.server.subscribers());
+    fn begin(&self, session: Session, peer: &PeerContext) -> Conversation {
         let conversation = Conversation::new(session, Arc::clone(&self.inflight));
         let forward = subscriptions::forward(
             Arc::clone(self.server.live_catalog()),
@@ -368,8 +359,25 @@ impl Connection {
 
     fn conversation(&self, peer: &PeerContext) -> Conversation {
         let conversation = lock(&self.conversation).clone();
-        conversation
-            .unwrap_or_else(|| self.begin(Introduction::none(VERSION_WITHOUT_INITIALIZE), peer))
+        conversation.unwrap_or_else(|| {
+            let introduction = Introduction::none(VERSION_WITHOUT_INITIALIZE);
+            let session = Session::new(introduction, &peer.principal, self.server.subscribers());
+            self.begin(session, peer)
+        })
+    }
+}
+
+/// Channel without an envelope of its own: a message says everything.
+impl Channel for PeerContext {
+    fn is_stateless(&self, meta: &RequestMeta<'_>) -> Result<bool, ErrorObject> {
+        if !meta.is_stateless() {
+            return Ok(false);
+        }
+        self.transport.check_stateless().map(|()| true)
+    }
+
+    fn peer(&self, _: &Request<'_>, _: &Params<'_>) -> PeerContext {
+        self.clone()
     }
 }
 

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::{ACCEPT, HeaderMap, HeaderName};
-use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{Params, ProtocolVersion, Wire};
 use serde::Deserialize;
 
 use crate::message::param_headers::ParameterHeaders;
@@ -23,6 +23,16 @@ static NAME: HeaderName = HeaderName::from_static("mcp-name");
 static TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 static TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 static BAGGAGE: HeaderName = HeaderName::from_static("baggage");
+
+/// Returns whether a header names a revision of the stateless wire, or an unknown one.
+pub(super) fn names_stateless_version(headers: &HeaderMap) -> bool {
+    let is_stateful = |version: &str| {
+        let version: Result<ProtocolVersion, _> = version.parse();
+        version.is_ok_and(|version| version.wire() == Wire::Stateful)
+    };
+    let header = headers.get(&PROTOCOL_VERSION);
+    header.is_some_and(|version| !is_stateful(version.to_str().unwrap_or_default().trim()))
+}
 
 /// Checks that the headers of a stateless request name the revision of its body.
 ///

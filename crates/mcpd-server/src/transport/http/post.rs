@@ -1,8 +1,8 @@
-//! POST handler: one message, one POST. Decides the wire and checks the headers; the response to a
+//! POST handler: one message, one POST. Checks the headers and finds the session; the response to a
 //! request is that of [`ongoing`](super::ongoing).
 
 use std::future::ready;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -14,7 +14,7 @@ use mcpd_protocol::jsonrpc::{
     Response as RpcResponse,
 };
 use mcpd_protocol::meta::RequestMeta;
-use mcpd_protocol::{Params, ProtocolVersion, Wire};
+use mcpd_protocol::{Params, ProtocolVersion};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
@@ -32,12 +32,12 @@ use crate::message::reply::{Handled, MethodResult};
 use crate::message::tool_names::ToolNames;
 use crate::message::transport::Transport;
 use crate::methods::dispatch::{self, CancellableAnswer};
-use crate::methods::lifecycle;
 use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
-use crate::request::context::PeerContext;
-use crate::request::envelope::StatelessEnvelope;
+use crate::request::context::{Context, PeerContext};
+use crate::support::sync::lock;
 use crate::transport::connection::Reply;
+use crate::transport::exchange::{self, Channel, Exchange};
 
 /// Revision of a request without the header: "the server SHOULD assume protocol version
 /// `2025-03-26`" -- 2025-11-25/basic/transports#protocol-version-header
@@ -56,6 +56,50 @@ struct PostHead<'a> {
     reservation: SharedReservation,
     /// Scope that the client turns out to lack.
     needed_scope: NeededScope,
+}
+
+/// One POST as the channel of a request, with headers that repeat parts of it.
+struct PostChannel<'a> {
+    router: &'a Router,
+    head: &'a PostHead<'a>,
+    /// Notifications for the response, once it is known to want some.
+    notifications: Mutex<Option<mpsc::Receiver<Bytes>>>,
+}
+
+impl PostChannel<'_> {
+    fn into_notifications(self) -> Option<mpsc::Receiver<Bytes>> {
+        self.notifications.into_inner().unwrap_or_default()
+    }
+}
+
+impl Channel for PostChannel<'_> {
+    /// By its own envelope, then by a header that no older client sends. A client of an unknown
+    /// revision need not know `_meta`, so the header is checked then.
+    fn is_stateless(&self, meta: &RequestMeta<'_>) -> Result<bool, ErrorObject> {
+        if meta.is_stateless() {
+            return Ok(true);
+        }
+        if !headers::names_stateless_version(self.head.headers) {
+            return Ok(false);
+        }
+        version_in_header(self.head.headers).map(|_| true)
+    }
+
+    fn check_version(&self, version: &str) -> Result<(), ErrorObject> {
+        headers::check_version(self.head.headers, version)
+    }
+
+    fn check(&self, request: &Request<'_>, params: &Params<'_>) -> Result<(), ErrorObject> {
+        headers::check(self.head.headers, &request.method, params)
+    }
+
+    fn peer(&self, request: &Request<'_>, params: &Params<'_>) -> PeerContext {
+        let wants_notifications =
+            params.meta.wants_notifications() || request.method == "subscriptions/listen";
+        let (peer, notifications) = self.router.peer_context(self.head, wants_notifications);
+        *lock(&self.notifications) = notifications;
+        peer
+    }
 }
 
 impl PostHead<'_> {
@@ -140,16 +184,20 @@ impl Router {
     }
 
     async fn request(&self, head: &PostHead<'_>, request: &Request<'_>) -> Response<ResponseBody> {
-        let params = match Params::read(request.params) {
-            Ok(params) => params,
-            Err(error) => return bad_request(request, &error),
+        let channel = PostChannel {
+            router: self,
+            head,
+            notifications: Mutex::default(),
         };
-        if is_stateless(head.headers, &params.meta) {
-            self.answer_stateless(head, request, &params).await
-        } else if request.method == "initialize" {
-            self.initialize(head, &request.id, &params).await
-        } else {
-            self.answer_stateful(head, request, &params).await
+        match Exchange::open(&self.server, &channel, request) {
+            Ok(Exchange::Stateless(params, context)) => {
+                let notifications = channel.into_notifications();
+                self.answer_stateless(head, request, (&params, *context), notifications)
+                    .await
+            }
+            Ok(Exchange::Initialize(params)) => self.initialize(head, &request.id, &params).await,
+            Ok(Exchange::Stateful(params)) => self.answer_stateful(head, request, &params).await,
+            Err(error) => reply::error(StatusCode::BAD_REQUEST, Some(&request.id), &error),
         }
     }
 
@@ -158,28 +206,9 @@ impl Router {
         &self,
         head: &PostHead<'_>,
         request: &Request<'_>,
-        params: &Params<'_>,
+        (params, context): (&Params<'_>, Context),
+        notifications: Option<mpsc::Receiver<Bytes>>,
     ) -> Response<ResponseBody> {
-        let wants_notifications =
-            params.meta.wants_notifications() || request.method == "subscriptions/listen";
-        let (peer_context, notifications) = self.peer_context(head, wants_notifications);
-        let known = match params.meta.is_stateless() {
-            true => Ok(()),
-            // A client of an unknown revision need not know `_meta`, so the revision is checked
-            // first.
-            false => version_in_header(head.headers).map(drop),
-        };
-        let envelope = known.and_then(|()| StatelessEnvelope::new(&params.meta));
-        let context = envelope.and_then(|envelope| {
-            headers::check_version(head.headers, &envelope.version)?;
-            let context = envelope.context(|wire| self.server.stamp(wire), peer_context)?;
-            headers::check(head.headers, &request.method, params)?;
-            Ok(context)
-        });
-        let context = match context {
-            Ok(context) => context,
-            Err(error) => return bad_request(request, &error),
-        };
         if request.method == "subscriptions/listen" && !head.wants_events {
             let reason = "a subscription needs an event stream; accept text/event-stream";
             let error = ErrorObject::invalid_request(reason);
@@ -212,14 +241,12 @@ impl Router {
         id: &RequestId,
         params: &Params<'_>,
     ) -> Response<ResponseBody> {
-        let introduction = match lifecycle::introduce(&self.server, params) {
-            Ok(introduction) => introduction,
+        let owner = head.client.principal.clone();
+        let (session, result) = match exchange::initialize(&self.server, params, &owner) {
+            Ok(opened) => opened,
             Err(error) => return reply::error(StatusCode::OK, Some(id), &error),
         };
-        let owner = head.client.principal.clone();
-        let version = introduction.version;
-        let result = lifecycle::initialize(self.server.clone(), version, owner.clone()).await;
-        let session = Session::new(introduction, &owner, self.server.subscribers());
+        let result = result.await;
         let inserted = self.sessions.insert(session, owner, self.server.metrics());
         let Some(session) = inserted else {
             let reason = format!("{MAX_SESSIONS} sessions are in use");
@@ -398,20 +425,6 @@ impl Router {
     }
 }
 
-/// Decides the wire of a request: by its own envelope, then by a header that no older client
-/// sends.
-fn is_stateless(headers: &HeaderMap, meta: &RequestMeta<'_>) -> bool {
-    let is_stateful = |version: &str| {
-        version
-            .parse()
-            .is_ok_and(|v: ProtocolVersion| v.wire() == Wire::Stateful)
-    };
-    let header = headers
-        .get(&PROTOCOL_VERSION)
-        .map(|value| value.to_str().unwrap_or_default().trim());
-    meta.is_stateless() || header.is_some_and(|version| !is_stateful(version))
-}
-
 /// Returns the revision in the header, for messages without another indication. "If the server
 /// receives a request with an invalid or unsupported `MCP-Protocol-Version`, it MUST respond with
 /// `400 Bad Request`" -- 2025-11-25/basic/transports#protocol-version-header
@@ -426,11 +439,6 @@ fn version_in_header(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject
     version
         .parse()
         .map_err(|_| ErrorObject::unsupported_protocol_version(version, &ProtocolVersion::ALL))
-}
-
-/// Responds to a fault in the envelope or the headers.
-fn bad_request(request: &Request<'_>, error: &ErrorObject) -> Response<ResponseBody> {
-    reply::error(StatusCode::BAD_REQUEST, Some(&request.id), error)
 }
 
 /// Builds the response to a request, with the status that an error has on its wire.

@@ -1,0 +1,98 @@
+//! Exchange: the one gate of requests, whatever transport carries them. Decides the wire of each
+//! request and checks its envelope; the transport adds what it alone knows of the message.
+
+use mcpd_protocol::Params;
+use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+use mcpd_protocol::meta::RequestMeta;
+
+use crate::client::session::Session;
+use crate::message::reply::Later;
+use crate::methods::lifecycle;
+use crate::policy::principal::Principal;
+use crate::request::context::{Context, PeerContext};
+use crate::request::envelope::StatelessEnvelope;
+use crate::server::Server;
+
+/// Channel over which a request arrived.
+pub(crate) trait Channel {
+    /// Returns whether a request is on the stateless wire.
+    ///
+    /// # Errors
+    ///
+    /// The channel does not carry the request's revision.
+    fn is_stateless(&self, meta: &RequestMeta<'_>) -> Result<bool, ErrorObject>;
+
+    /// Checks the revision of a stateless request against the one that the channel names.
+    ///
+    /// # Errors
+    ///
+    /// `-32020` if they differ.
+    fn check_version(&self, _version: &str) -> Result<(), ErrorObject> {
+        Ok(())
+    }
+
+    /// Checks a stateless request against the parts of it that the channel repeats.
+    ///
+    /// # Errors
+    ///
+    /// `-32020` if they differ.
+    fn check(&self, _request: &Request<'_>, _params: &Params<'_>) -> Result<(), ErrorObject> {
+        Ok(())
+    }
+
+    /// Returns the context of the client for a stateless request.
+    fn peer(&self, request: &Request<'_>, params: &Params<'_>) -> PeerContext;
+}
+
+/// Request by the wire that it is on.
+pub(crate) enum Exchange<'a> {
+    /// Stands alone.
+    Stateless(Params<'a>, Box<Context>),
+    /// Opens a session.
+    Initialize(Params<'a>),
+    /// Belongs to a session, or to a client that never opened one.
+    Stateful(Params<'a>),
+}
+
+impl<'a> Exchange<'a> {
+    /// Decides the wire of a request.
+    ///
+    /// # Errors
+    ///
+    /// The parameters are malformed, or the envelope of a stateless request is.
+    pub(crate) fn open(
+        server: &Server,
+        channel: &impl Channel,
+        request: &Request<'a>,
+    ) -> Result<Self, ErrorObject> {
+        let params = Params::read(request.params)?;
+        if !channel.is_stateless(&params.meta)? {
+            return Ok(match &*request.method {
+                "initialize" => Self::Initialize(params),
+                _ => Self::Stateful(params),
+            });
+        }
+        let envelope = StatelessEnvelope::new(&params.meta)?;
+        channel.check_version(&envelope.version)?;
+        let peer = channel.peer(request, &params);
+        let context = envelope.context(|wire| server.stamp(wire), peer)?;
+        channel.check(request, &params)?;
+        Ok(Self::Stateless(params, Box::new(context)))
+    }
+}
+
+/// Opens a session for `principal`. Returns it with the result of `initialize`.
+///
+/// # Errors
+///
+/// The client has not introduced itself properly.
+pub(crate) fn initialize(
+    server: &Server,
+    params: &Params<'_>,
+    principal: &Principal,
+) -> Result<(Session, Later), ErrorObject> {
+    let introduction = lifecycle::introduce(server, params)?;
+    let result = lifecycle::initialize(server.clone(), introduction.version, principal.clone());
+    let session = Session::new(introduction, principal, server.subscribers());
+    Ok((session, Box::pin(result)))
+}
