@@ -2,3 +2,4 @@
 
 pub(crate) mod context;
 pub(crate) mod envelope;
+pub(crate) mod side_stream;

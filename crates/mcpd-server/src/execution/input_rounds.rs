@@ -323,7 +323,7 @@ async fn ask_client(
                 CallFailure::NoResult(reason.to_owned())
             })?,
         };
-        let response = match session.questions.ask(&context.side.outbox, &request).await {
+        let response = match session.questions.ask(&context.peer.outbox, &request).await {
             Ok(response) => response,
             Err(Unanswered::Declined(error)) => declined_response(&request, &error)?,
             Err(Unanswered::NotAsked(reason)) => {

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::policy::{EffectivePolicy, Redactor};
-use crate::request::context::SideStream;
+use crate::request::side_stream::SideStream;
 use crate::support::sync::lock;
 
 /// Delay after the first printed line before any is sent: a run that ends within it sends only

@@ -71,7 +71,7 @@ pub(crate) fn listen(
         let subscription = server.subscribers().subscribe_for(caller, filter);
         let subscription =
             subscription.ok_or_else(|| rate_limit::overload_error(TOO_MANY_SUBSCRIPTIONS))?;
-        let outbox = &context.side.outbox;
+        let outbox = &context.peer.outbox;
         send(outbox, acknowledgement).await;
         let forward = async {
             // The client does not know the state of the tasks at this moment yet.

@@ -1,29 +1,24 @@
-//! Context of a request: its revision, its sender, and the side stream of log messages and
-//! progress that the sender wants meanwhile.
+//! Context of a request: its revision, its sender, and what its sender wants to hear meanwhile.
 
 use std::borrow::Borrow;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::meta::{Meta, ProgressToken};
 use mcpd_protocol::{
-    ClientCapabilities, Implementation, LoggingLevel, LoggingMessageNotification,
-    LoggingMessageNotificationParams, Params, ProgressNotification, ProgressNotificationParams,
-    ProtocolVersion, ResultObject, Stamp, Wire,
+    ClientCapabilities, Implementation, Params, ProtocolVersion, ResultObject, Stamp, Wire,
 };
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::outbox::{Outbox, notify};
+use crate::client::outbox::Outbox;
 use crate::client::session::Session;
 use crate::limits::memory_budget::SharedReservation;
 use crate::message::downgrade::Downgrade;
 use crate::message::param_headers::ParameterHeaders;
 use crate::message::reply::MethodResult;
-use crate::message::text::replace_nul;
 use crate::message::tool_names::ToolNames;
 use crate::message::trace::TraceContext;
 use crate::message::transport::Transport;
@@ -31,7 +26,7 @@ use crate::observe::RequestOrigin;
 use crate::observe::audit::request_log::RequestRecord;
 use crate::policy::access::{Defaults, NeededScope};
 use crate::policy::principal::Principal;
-use crate::support::sync::lock;
+use crate::request::side_stream::SideStream;
 
 /// Properties of a peer that the transport adds to the context of every request.
 #[derive(Debug, Clone)]
@@ -174,146 +169,4 @@ pub(crate) fn encode(stamp: &Stamp, result: impl ResultObject) -> MethodResult {
         tracing::error!(%error, "failed to encode a result");
         ErrorObject::internal_error("the result could not be encoded")
     })
-}
-
-/// Log messages and progress for the sender of the request. Never blocks: a client that does not
-/// read loses messages, and the script loses no time.
-#[derive(Debug, Clone)]
-pub(crate) struct SideStream {
-    pub(crate) outbox: Outbox,
-    log_level: Option<LoggingLevel>,
-    progress: Option<ProgressState>,
-    with_progress_message: bool,
-}
-
-/// Progress token and last value sent: all runs of one request continue from there.
-#[derive(Debug, Clone)]
-struct ProgressState {
-    token: ProgressToken,
-    last: Arc<Mutex<f64>>,
-}
-
-impl SideStream {
-    pub(crate) fn new(
-        outbox: Outbox,
-        version: ProtocolVersion,
-        log_level: Option<LoggingLevel>,
-        progress_token: Option<ProgressToken>,
-    ) -> Self {
-        let progress = progress_token.map(|token| ProgressState {
-            token,
-            last: Arc::new(Mutex::new(f64::NEG_INFINITY)),
-        });
-        Self {
-            outbox,
-            log_level,
-            progress,
-            with_progress_message: version.has_progress_message(),
-        }
-    }
-
-    /// Returns whether the sender wants log messages or progress.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.log_level.is_some() || self.progress.is_some()
-    }
-
-    /// Lowest level the sender wants to see.
-    pub(crate) fn log_level(&self) -> Option<LoggingLevel> {
-        self.log_level
-    }
-
-    /// Returns whether the sender wants progress.
-    pub(crate) fn wants_progress(&self) -> bool {
-        self.progress.is_some()
-    }
-
-    /// Sends a log message, if this request wants messages of that level.
-    pub(crate) fn log(&self, level: LoggingLevel, logger: &str, text: &str) {
-        self.log_with(level, logger, text, None);
-    }
-
-    /// Sends a log message with `_meta`.
-    pub(crate) fn log_with(
-        &self,
-        level: LoggingLevel,
-        logger: &str,
-        text: &str,
-        meta: Option<&Meta>,
-    ) {
-        if self.log_level.is_some_and(|least| level >= least) {
-            let mut params = LoggingMessageNotificationParams::new(level, &*replace_nul(text));
-            params.logger = Some(logger.to_owned());
-            params.meta = meta.cloned();
-            notify::<LoggingMessageNotification>(&self.outbox, &params);
-        }
-    }
-
-    /// Sends progress, if this request wants any. "The `progress` value MUST increase with each
-    /// notification" -- 2026-07-28/basic/patterns/progress
-    ///
-    /// Returns false if it was not sent.
-    pub(crate) fn progress(
-        &self,
-        progress: f64,
-        total: Option<f64>,
-        message: Option<&str>,
-    ) -> bool {
-        self.progress_with(progress, total, message, None)
-    }
-
-    /// Sends progress with `_meta`.
-    pub(crate) fn progress_with(
-        &self,
-        progress: f64,
-        total: Option<f64>,
-        message: Option<&str>,
-        meta: Option<&Meta>,
-    ) -> bool {
-        self.progress_to(|_| progress, total, message, meta)
-    }
-
-    /// Sends progress increased by `step`, with `_meta`. Where floating point is too coarse for
-    /// the step, takes the next higher number.
-    pub(crate) fn advance(
-        &self,
-        step: f64,
-        total: Option<f64>,
-        message: Option<&str>,
-        meta: &Meta,
-    ) {
-        let next = |last: f64| match last {
-            f64::NEG_INFINITY => step,
-            last => (last + step).max(last.next_up()),
-        };
-        self.progress_to(next, total, message, Some(meta));
-    }
-
-    /// Sends the progress that `next` computes from the last, if it is higher.
-    fn progress_to(
-        &self,
-        next: impl FnOnce(f64) -> f64,
-        total: Option<f64>,
-        message: Option<&str>,
-        meta: Option<&Meta>,
-    ) -> bool {
-        let Some(ProgressState { token, last }) = &self.progress else {
-            return false;
-        };
-        // The lock is held until the notification is queued: another run may send progress at the
-        // same time, and the order on the wire must be the order of the values.
-        let mut last = lock(last);
-        let progress = next(*last);
-        if !progress.is_finite() || progress <= *last {
-            return false;
-        }
-        *last = progress;
-        let mut params = ProgressNotificationParams::new(token.clone(), progress);
-        params.total = total;
-        params.message = message
-            .filter(|_| self.with_progress_message)
-            .map(|message| replace_nul(message).into_owned());
-        params.meta = meta.cloned();
-        notify::<ProgressNotification>(&self.outbox, &params);
-        true
-    }
 }

@@ -11,7 +11,8 @@ use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Stamp, Wire};
 use crate::client::session::Session;
 use crate::message::trace::TraceContext;
 use crate::observe::audit::request_log::RequestRecord;
-use crate::request::context::{Context, PeerContext, SideStream};
+use crate::request::context::{Context, PeerContext};
+use crate::request::side_stream::SideStream;
 
 /// Complete envelope of a stateless request; its revision may still be unsupported.
 #[derive(Debug)]

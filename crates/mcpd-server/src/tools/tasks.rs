@@ -27,7 +27,6 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{
@@ -46,9 +45,11 @@ use crate::execution::input_rounds::{self, Resumption};
 use crate::message::call::{CallEnding, CallFuture, CallStart};
 use crate::message::text::replace_nul;
 use crate::policy::principal::Principal;
-use crate::request::context::{Context, SideStream};
+use crate::request::context::Context;
+use crate::request::side_stream::SideStream;
 use crate::support::sync::lock;
 
+mod call_messages;
 mod lifecycle;
 #[cfg(feature = "database")]
 mod server_registry;
@@ -57,12 +58,11 @@ mod store;
 #[cfg(not(feature = "database"))]
 #[path = "tasks/store/absent.rs"]
 mod store;
-mod task_log;
 
 use crate::database::rows::{StoredTask, TaskRequest};
+use call_messages::CallMessages;
 use lifecycle::TaskLifecycle;
 pub(crate) use store::TaskStore;
-use task_log::TaskLog;
 
 /// Time that a call may take before it becomes a task. Most calls end within it, and need no
 /// polling.
@@ -98,7 +98,7 @@ struct TasksState {
 struct RunningTask {
     cancel: CancellationToken,
     answers: mpsc::Sender<InputResponses>,
-    log: Arc<Mutex<TaskLog>>,
+    messages: Arc<CallMessages>,
 }
 
 /// Call that is or may become a task.
@@ -115,7 +115,7 @@ struct StartedCall {
     host: CallHost,
     call: TaskCall,
     side: SideStream,
-    messages: mpsc::Receiver<Bytes>,
+    messages: Arc<CallMessages>,
     run: CallFuture,
 }
 
@@ -142,7 +142,8 @@ impl Tasks {
         resumption: Resumption,
         support: TaskSupport,
     ) -> CallEnding {
-        let (side, messages) = task_log::new_side_stream();
+        let messages = Arc::<CallMessages>::default();
+        let side = SideStream::to(Arc::clone(&messages) as _);
         let run = match call.run(&host, resumption, &side) {
             CallStart::Refused(ended) => return *ended,
             CallStart::Started(run) => run,
@@ -163,7 +164,7 @@ impl Tasks {
             }
             _ => {
                 if let Ok(ended) = tokio::time::timeout(SYNCHRONOUS_WAIT, &mut started.run).await {
-                    started.forward_pending();
+                    started.forward_messages();
                     return ended;
                 }
             }
@@ -184,7 +185,8 @@ impl Tasks {
         host: CallHost,
         call: TaskCall,
     ) -> Result<Task, ErrorObject> {
-        let (side, messages) = task_log::new_side_stream();
+        let messages = Arc::<CallMessages>::default();
+        let side = SideStream::to(Arc::clone(&messages) as _);
         let run = call.run(&host, Resumption::default(), &side).into_run();
         match self
             .create_task(StartedCall {
@@ -315,15 +317,13 @@ impl Tasks {
     /// Log of the run of a task so far, if it runs here.
     pub(crate) fn log_text(&self, id: &str) -> Option<String> {
         let state = lock(&self.state);
-        let log = lock(&state.running.get(id)?.log);
-        Some(log.text())
+        Some(state.running.get(id)?.messages.text())
     }
 
     /// Last progress message of a task, if it runs here.
     pub(crate) fn progress(&self, id: &str) -> Option<String> {
         let state = lock(&self.state);
-        let log = lock(&state.running.get(id)?.log);
-        log.progress().map(str::to_owned)
+        state.running.get(id)?.messages.progress()
     }
 
     fn detailed_task(&self, stored: StoredTask) -> Result<DetailedTask, ErrorObject> {
@@ -416,26 +416,14 @@ impl StartedCall {
     }
 
     /// Waits for the end, and forwards messages to the caller in the meantime.
-    async fn wait(mut self) -> CallEnding {
-        loop {
-            tokio::select! {
-                biased;
-                Some(message) = self.messages.recv() => {
-                    task_log::forward(&message, &self.call.context.side);
-                }
-                ended = &mut self.run => {
-                    self.forward_pending();
-                    return ended;
-                }
-            }
-        }
+    async fn wait(self) -> CallEnding {
+        self.forward_messages();
+        self.run.await
     }
 
-    /// Forwards all pending messages to the caller.
-    fn forward_pending(&mut self) {
-        while let Ok(message) = self.messages.try_recv() {
-            task_log::forward(&message, &self.call.context.side);
-        }
+    /// Forwards the messages of the run to the caller.
+    fn forward_messages(&self) {
+        self.messages.forward_to(&self.call.context.side);
     }
 }
 

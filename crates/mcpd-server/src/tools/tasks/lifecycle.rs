@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -18,7 +18,6 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::task_log::TaskLog;
 use super::{RunningTask, StartedCall, StoredTask, Tasks, database_error};
 use crate::client::subscribers::Event;
 use crate::execution::input_rounds::{MAX_ROUNDS, Resumption};
@@ -36,7 +35,6 @@ pub(super) struct TaskLifecycle {
     tasks: Arc<Tasks>,
     stored: StoredTask,
     started: StartedCall,
-    log: Arc<Mutex<TaskLog>>,
     answers: mpsc::Receiver<InputResponses>,
     cancel: CancellationToken,
     /// Keys of all questions it has asked.
@@ -56,12 +54,11 @@ impl TaskLifecycle {
         let live = RunningTask {
             cancel: CancellationToken::new(),
             answers: sender,
-            log: Arc::default(),
+            messages: Arc::clone(&started.messages),
         };
         let task = Self {
             tasks: Arc::clone(tasks),
             started,
-            log: Arc::clone(&live.log),
             answers,
             cancel: live.cancel.clone(),
             used_keys: BTreeSet::new(),
@@ -76,7 +73,10 @@ impl TaskLifecycle {
     /// Stores the task, so that the client may learn of it; returns the call if that fails.
     pub(super) async fn store(self) -> Result<Self, StartedCall> {
         let reason = match self.tasks.store.add(self.stored.clone()).await {
-            Ok(true) => return Ok(self),
+            Ok(true) => {
+                self.started.messages.keep_in_log();
+                return Ok(self);
+            }
             Ok(false) => "too many tasks".to_owned(),
             Err(error) => error.to_string(),
         };
@@ -136,21 +136,10 @@ impl TaskLifecycle {
         )))
     }
 
-    /// Waits for the end of one run, and records its messages.
+    /// Waits for the end of one run.
     async fn finish_run(&mut self) -> Result<Interactive<CallToolResult>, ErrorObject> {
-        let mut run = AssertUnwindSafe(&mut self.started.run).catch_unwind();
-        loop {
-            tokio::select! {
-                biased;
-                Some(message) = self.started.messages.recv() => lock(&self.log).record(&message),
-                ended = &mut run => {
-                    while let Ok(message) = self.started.messages.try_recv() {
-                        lock(&self.log).record(&message);
-                    }
-                    return unless_panicked(ended);
-                }
-            }
-        }
+        let run = AssertUnwindSafe(&mut self.started.run).catch_unwind();
+        unless_panicked(run.await)
     }
 
     /// Asks questions, and waits for all answers.
