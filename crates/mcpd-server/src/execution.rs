@@ -8,4 +8,5 @@ pub(crate) mod output;
 pub(crate) mod permit;
 pub(crate) mod relay;
 pub(crate) mod run;
+mod run_observer;
 pub(crate) mod seal;

@@ -139,7 +139,7 @@ impl ScriptCall {
             arguments: &self.input.stdin,
         };
         let run = async |round_input| {
-            let outcome = run::run(
+            let outcome = run::run_script(
                 &self.engine,
                 &self.script,
                 purpose,

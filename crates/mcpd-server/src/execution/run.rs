@@ -22,7 +22,8 @@ use self::hidden_files::HiddenFileSearch;
 use crate::client::subscribers::{Event, Subscribers};
 use crate::execution::engine::Engine;
 use crate::execution::input_rounds::RoundInput;
-use crate::execution::relay::{ProgramKind, Relay};
+use crate::execution::relay::ProgramKind;
+use crate::execution::run_observer::RunObserver;
 use crate::limits::admission::Rejection;
 use crate::message::trace::TraceContext;
 use crate::observe::ending::Exit;
@@ -68,7 +69,7 @@ impl Input {
     }
 }
 
-/// Runs `script`, and forwards its log to the caller in the meantime.
+/// Runs `script` once, with its input files.
 ///
 /// # Errors
 ///
@@ -77,7 +78,7 @@ impl Input {
 /// # Cancel safety
 ///
 /// Dropping the future ends the process and its group.
-pub(crate) async fn run(
+pub(crate) async fn run_script(
     engine: &Arc<Engine>,
     script: &Script,
     purpose: Purpose<'_>,
@@ -92,25 +93,16 @@ pub(crate) async fn run(
     if let Some(files) = &files {
         command = files.add_to(command);
     }
-    let kind = match script.spec.output {
-        OutputFormat::Text if purpose.method == CallToolRequest::NAME => ProgramKind::TextScript,
-        _ => ProgramKind::Script,
-    };
     // A failed or cancelled run may have changed the state before.
     let _publish_on_drop = script.spec.state.then(|| {
         let uri = script.path.state_uri();
         PublishOnDrop(Arc::clone(&engine.subscribers), Event::ResourceUpdated(uri))
     });
-    let relay = Relay::new(kind, &script.path, &script.policy, context.side.clone());
-    let run = pin!(execute(
-        (engine, context),
-        Job::of(script),
-        command,
-        |line| relay.accept_line(line)
-    ));
-    let ended = relay.relay_while(run).await;
-    context.record.add_run(&ended, Exit::of);
-    ended
+    let kind = match script.spec.output {
+        OutputFormat::Text if purpose.method == CallToolRequest::NAME => ProgramKind::TextScript,
+        _ => ProgramKind::Script,
+    };
+    run(engine, context, Job::of(script, Some(kind)), command).await
 }
 
 /// Publishes an event when it is dropped.
@@ -130,20 +122,27 @@ pub(crate) struct Job<'a> {
     pub(crate) policy: &'a EffectivePolicy,
     /// Format of its output.
     pub(crate) format: OutputFormat,
+    /// Kind of program, if its caller receives messages of the run.
+    pub(crate) kind: Option<ProgramKind>,
+    /// Names of its endings in the record of the request, if that has the run.
+    pub(crate) exit: Option<fn(&Outcome) -> Exit>,
 }
 
 impl<'a> Job<'a> {
     /// Returns the attributes of a run of a script.
-    pub(crate) fn of(script: &'a Script) -> Self {
+    pub(crate) fn of(script: &'a Script, kind: Option<ProgramKind>) -> Self {
         Self {
             path: &script.path,
             policy: &script.policy,
             format: script.spec.output,
+            kind,
+            exit: Some(Exit::of),
         }
     }
 }
 
-/// Runs `command` for a request when its turn comes, and redacts its output.
+/// Runs `command` for a request when its turn comes, relays its messages to the caller meanwhile,
+/// and redacts its output.
 ///
 /// # Errors
 ///
@@ -152,28 +151,33 @@ impl<'a> Job<'a> {
 /// # Cancel safety
 ///
 /// Dropping the future ends the process and its group.
-pub(crate) async fn execute(
-    (engine, context): (&Arc<Engine>, &Context),
+pub(crate) async fn run(
+    engine: &Arc<Engine>,
+    context: &Context,
     job: Job<'_>,
     command: Command,
-    on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
-    let span = context.record.span().start_run(job.path);
-    let command = with_trace(command, &span.continue_trace(context.peer.trace.clone()));
-    let ended = run_when_permitted((engine, context), job, command, on_line).await;
-    span.finish_run(&ended);
+    let observer = RunObserver::new(engine, context, job);
+    let command = with_trace(command, &observer.trace());
+    let ended = {
+        let run = pin!(run_when_permitted(engine, context, job, command, &observer));
+        observer.relay_while(run).await
+    };
+    observer.ended(&ended);
     ended
 }
 
 async fn run_when_permitted(
-    (engine, context): (&Arc<Engine>, &Context),
+    engine: &Arc<Engine>,
+    context: &Context,
     Job {
         path,
         policy,
         format,
+        ..
     }: Job<'_>,
     command: Command,
-    on_line: impl FnMut(Line<'_>) + Send,
+    observer: &RunObserver<'_>,
 ) -> Result<Outcome, RunError> {
     let arrived = Instant::now();
     let runs = &engine.admission.runs;
@@ -186,11 +190,11 @@ async fn run_when_permitted(
     // A script whose call was cancelled has a grace period, and keeps its turn until it has
     // ended.
     let command = command.hold(Arc::new(permit));
-    let run = engine.observers.metrics.start_run();
+    observer.started();
     let waited = arrived.elapsed();
     let search = HiddenFileSearch::of(&command, policy);
+    let on_line = |line: Line<'_>| observer.line(line);
     let ended = run_redacted(&engine.executor, policy, format, command, on_line).await;
-    run.finish(&ended);
     let mut outcome = ended?;
     outcome.timing.queued += waited;
     if let Some(search) = search {

@@ -17,7 +17,7 @@ use crate::execution::call::ScriptCall;
 use crate::execution::input_rounds::Resumption;
 use crate::execution::output;
 use crate::execution::permit;
-use crate::execution::run::{Job, execute};
+use crate::execution::run::{self, Job};
 use crate::limits::memory_budget;
 use crate::message::arguments::text_arguments;
 use crate::message::raw::raw;
@@ -49,7 +49,7 @@ pub(crate) fn read(
     if let Some(resource) = catalog.resource(&params.uri) {
         return match resource.source() {
             ContentSource::State(script) => Ok(read_state(server, script, params.uri, context)),
-            ContentSource::Script(script) => run(server, script, None, params, context),
+            ContentSource::Script(script) => run_script(server, script, None, params, context),
             ContentSource::File(file) => {
                 let mime_type = resource.definition().mime_type.clone();
                 let file = Arc::clone(file);
@@ -85,7 +85,7 @@ pub(crate) fn read(
     context.record.mark_uri_as_made();
     let arguments = raw(&text_arguments(values));
     match template.body() {
-        EntryBody::Script(script) => run(server, script, Some(&arguments), params, context),
+        EntryBody::Script(script) => run_script(server, script, Some(&arguments), params, context),
         EntryBody::Function(handler) => {
             context.record.set_tool(handler.path(), None);
             context
@@ -119,7 +119,7 @@ fn producer_of<'a>(
 
 /// Runs the script behind a resource. Invalid variables are reported in full: the resource could
 /// exist, and the caller can correct the URI.
-fn run(
+fn run_script(
     server: &Server,
     script: &Arc<Script>,
     arguments: Option<&RawValue>,
@@ -181,8 +181,7 @@ async fn ask_state(
     let mut limits = script.policy.limits().clone();
     limits.capture_head = limits.capture_head.max(MAX_STATE_BYTES);
     let command = script.state_command().limits(limits);
-    let ended = execute((server.engine(), context), Job::of(script), command, |_| {}).await;
-    context.record.add_run(&ended, Exit::of);
+    let ended = run::run(server.engine(), context, Job::of(script, None), command).await;
     let outcome = ended.map_err(|error| script.log_not_run(&error))?;
     if !outcome.success() {
         let exit = Exit::of(&outcome);

@@ -1,7 +1,6 @@
 //! Tools of an action endpoint as tools of this server: descriptors become definitions, and calls
 //! become requests.
 
-use std::pin::pin;
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
@@ -19,7 +18,7 @@ use crate::catalog::call::CallContext;
 use crate::catalog::source::{Offer, below};
 use crate::execution::input_rounds::CallFailure;
 use crate::execution::output::exit_result;
-use crate::execution::relay::{ProgramKind, Relay};
+use crate::execution::relay::ProgramKind;
 use crate::execution::run::{self, Job};
 use crate::message::arguments::invalid_arguments;
 use crate::message::raw::raw;
@@ -162,24 +161,15 @@ impl EndpointTool {
             arguments: Some(arguments),
         };
         let command = self.client.command(&self.policy, &message);
-        let relay = Relay::new(
-            ProgramKind::Script,
-            &self.path,
-            &self.policy,
-            request.side.clone(),
-        );
         let job = Job {
             path: &self.path,
             policy: &self.policy,
             format: OutputFormat::Json,
+            kind: Some(ProgramKind::Script),
+            exit: None,
         };
-        let run = pin!(run::execute(
-            (&context.host().engine, request),
-            job,
-            command,
-            |line| relay.accept_line(line)
-        ));
-        self.client.answer(&relay.relay_while(run).await?)
+        let ended = run::run(&context.host().engine, request, job, command).await;
+        self.client.answer(&ended?)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use crate::execution::archive::CallArchive;
 use crate::execution::call::log_not_run;
 use crate::execution::input_rounds::CallFailure;
 use crate::execution::output;
-use crate::execution::relay::{ProgramKind, Relay};
+use crate::execution::relay::ProgramKind;
 use crate::execution::run::{self, Job};
 use crate::message::arguments::{describe_faults, invalid_arguments};
 use crate::message::call::CallStart;
@@ -181,22 +180,14 @@ impl CommandTool {
         context.record.set_call_id(&call_id);
         let command = run::with_call_id(self.command(arguments), &call_id);
         let policy = &self.policy;
-        let relay = Relay::new(
-            ProgramKind::Command,
-            &self.path,
-            policy,
-            context.side.clone(),
-        );
         let job = Job {
             path: &self.path,
             policy,
             format: OutputFormat::Text,
+            kind: Some(ProgramKind::Command),
+            exit: Some(Exit::of_any_program),
         };
-        let run = pin!(run::execute((engine, context), job, command, |line| {
-            relay.accept_line(line);
-        }));
-        let ended = relay.relay_while(run).await;
-        context.record.add_run(&ended, Exit::of_any_program);
+        let ended = run::run(engine, context, job, command).await;
         let archive = CallArchive::new(&engine.archive, context, policy, call_id);
         match ended {
             Ok(outcome) => Ok(output::command_result(&outcome, &archive)),
