@@ -1,4 +1,5 @@
-//! Folders of `mcpd-server`, as a chain of layers: a folder imports only those below it.
+//! Structure of the source: the folders of `mcpd-server` are layers, of which each imports only
+//! those below it, and no file is long.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,6 +27,9 @@ const LAYERS: [&str; 16] = [
     "fuzzing",
 ];
 
+/// Maximum length of a file without its tests, in lines.
+const MAX_LINES: usize = 500;
+
 /// Constants of the crate's root.
 const ROOT_ITEMS: [&str; 2] = ["DEFAULT_KEEP", "DEFAULT_MAX_MESSAGE"];
 
@@ -33,11 +37,20 @@ fn layer(name: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| *layer == name)
 }
 
+/// Returns the text of a file before its tests.
+fn production(text: &str) -> &str {
+    let tests = text.find("\nmod tests {");
+    &text[..tests.unwrap_or(text.len())]
+}
+
+fn is_test(file: &Path) -> bool {
+    file.ends_with("tests.rs") || file.iter().any(|name| name == "tests" || name == "benches")
+}
+
 /// Returns the first names of the paths below `crate::` in the production code of a file.
 fn imported_names(text: &str) -> impl Iterator<Item = &str> {
-    let production = text.split("#[cfg(test)]\nmod tests {").next();
-    let lines = production.into_iter().flat_map(str::lines);
-    lines
+    production(text)
+        .lines()
         .filter(|line| !line.trim_start().starts_with("//"))
         .flat_map(|line| line.split("crate::").skip(1))
         .map(|path| {
@@ -79,8 +92,6 @@ fn server_folders_import_only_lower_ones() {
         let name = Path::new(first.as_os_str()).with_extension("");
         name.to_string_lossy().into_owned()
     };
-    let is_test =
-        |file: &Path| file.ends_with("tests.rs") || file.iter().any(|name| name == "tests");
     let files: Vec<_> = files
         .into_iter()
         .map(|(file, text)| (folder(&file), file, text))
@@ -94,6 +105,19 @@ fn server_folders_import_only_lower_ones() {
             "{name}"
         );
     }
+}
+
+#[test]
+fn files_are_short_without_their_tests() {
+    let files = rust_files(&root().join("crates")).into_iter();
+    let lengths = files
+        .filter(|(file, _)| !is_test(file))
+        .map(|(file, text)| (production(&text).lines().count(), file));
+    let long: Vec<_> = lengths.filter(|(lines, _)| *lines > MAX_LINES).collect();
+    assert!(
+        long.is_empty(),
+        "files of more than {MAX_LINES} lines: {long:?}"
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod capabilities;
 mod cgroup;
+mod child;
 mod confinement;
 mod file_version;
 mod filter;
@@ -20,6 +21,7 @@ mod raw;
 #[path = "../tests/process/skip.rs"]
 mod skip;
 mod spawner_class;
+mod start_failure;
 mod temporary;
 #[cfg(test)]
 mod tests;
@@ -30,20 +32,10 @@ mod writable;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-
-use rustix::io::Errno;
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpgid, kill_process_group,
-    pidfd_send_signal, waitid,
-};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 use self::capabilities::Capabilities;
 use self::cgroup::{Group, Groups};
@@ -55,20 +47,21 @@ use self::isolation::Isolation;
 use self::landlock::{Refusal, Ruleset};
 use self::mount_plan_cache::MountPlanCache;
 use self::namespaces::Proc;
+use self::raw::SpawnPlan;
 pub(crate) use self::raw::lease::is_open_for_writing;
-use self::raw::{SetupStage, SpawnPlan};
+use self::start_failure::{StartFailure, lacks_first_process, not_executed};
 use self::temporary::DirectoryPool;
 use self::tree::{ForeignZombies, Orphans};
 use self::watchdog::Watchdog;
 use crate::command::Command;
-use crate::enforcement::{Enforcement, MissingMechanism};
-use crate::error::{StartError, diagnosis};
+use crate::enforcement::Enforcement;
+use crate::error::StartError;
 use crate::executor::Config;
-use crate::os::{ExitReport, SpawnedChild};
-use crate::process::Progress;
+use crate::os::SpawnedChild;
 use crate::sandbox::{Level, Missing, Network};
 
 pub(crate) use self::cgroup::delegated_group as control_group;
+pub(crate) use self::child::{Child, ExitWatch};
 pub(crate) use self::raw::{prepare_memory, prepare_signals, release_memory};
 pub(crate) use self::spawner_class::{InstalledClass, SpawnerClass};
 pub(crate) use self::watchdog::run as run_watchdog;
@@ -274,37 +267,6 @@ fn network_index(network: Network) -> usize {
     usize::from(network == Network::Off)
 }
 
-/// Failed start, and whether it is worth a try without `/proc`.
-struct StartFailure {
-    error: StartError,
-    is_refused_mount: bool,
-}
-
-impl From<StartError> for StartFailure {
-    fn from(error: StartError) -> Self {
-        Self {
-            error,
-            is_refused_mount: false,
-        }
-    }
-}
-
-impl StartFailure {
-    fn at(
-        failure: raw::Failure,
-        command: &Command,
-        program: &Path,
-        directory: Option<&Path>,
-    ) -> Self {
-        // EPERM is permanent, unlike a lack of resources.
-        let is_refused = failure.error.raw_os_error() == Some(libc::EPERM);
-        Self {
-            is_refused_mount: is_refused && failure.stage == SetupStage::Namespaces,
-            error: explain(failure, command, program, directory),
-        }
-    }
-}
-
 /// Waits until the first process of a namespace has started the program. Without a namespace, it
 /// has started already.
 fn wait_for_start(confinement: &mut Confinement, spawned: &raw::Spawned) -> io::Result<()> {
@@ -333,269 +295,4 @@ fn refuse_missing(
         program: program.to_owned(),
         missing: enforced.missing.clone(),
     })
-}
-
-/// Process that has not been reaped.
-#[derive(Debug)]
-pub(crate) struct Child {
-    pid: Pid,
-    pidfd: Arc<OwnedFd>,
-    /// Set for a run of which nothing may be left.
-    killer: Option<tree::RunKiller>,
-    orphans: Option<&'static Orphans>,
-    confinement: Confinement,
-}
-
-impl Child {
-    /// Sends TERM to the group, and CONT so that stopped members can receive it.
-    pub(crate) fn terminate(&mut self) {
-        for signal in [Signal::TERM, Signal::CONT] {
-            self.signal_group(signal);
-            // Without its own session it may have joined another group. It must not get the
-            // signals twice.
-            if getpgid(Some(self.pid)) != Ok(self.pid) {
-                self.signal_leader(signal);
-            }
-        }
-    }
-
-    /// Sends KILL to the group.
-    pub(crate) fn kill(&mut self) {
-        if let Some(group) = &self.confinement.group {
-            group.kill();
-        }
-        self.signal_group(Signal::KILL);
-        self.signal_leader(Signal::KILL);
-    }
-
-    /// Signals the group. Its number can't be reused before the leader is reaped.
-    fn signal_group(&self, signal: Signal) {
-        // Fails if the group is empty, or its members have changed their user. Either way nothing
-        // more can be done.
-        kill_process_group(self.pid, signal).ok();
-    }
-
-    /// Signals the leader, even if it has changed its group.
-    fn signal_leader(&self, signal: Signal) {
-        // Fails if it has ended, or has changed its user.
-        pidfd_send_signal(self.pidfd.as_fd(), signal).ok();
-    }
-
-    /// Returns whether the leader has ended. It stays a zombie, so that its group can still be
-    /// signalled.
-    pub(crate) fn has_exited(&mut self) -> bool {
-        match self.peek_status() {
-            Ok(status) => status.is_some(),
-            // The status was taken elsewhere: the host ignores SIGCHLD or waits for every child.
-            Err(Errno::CHILD) => true,
-            Err(_) => false,
-        }
-    }
-
-    /// Returns the exit status of the leader, which stays a zombie. `None` if only the first
-    /// process of its namespace knows it.
-    pub(crate) fn status(&self) -> Option<ExitStatus> {
-        if self.confinement.isolation.is_some() {
-            return None;
-        }
-        let status = self.peek_status().ok()??;
-        // Encoded as `wait` does.
-        let core = if status.dumped() { 0x80 } else { 0 };
-        let by_signal = status.terminating_signal().map(|signal| signal | core);
-        let raw = status.exit_status().map(|code| (code & 0xff) << 8);
-        raw.or(by_signal).map(ExitStatus::from_raw)
-    }
-
-    fn peek_status(&self) -> Result<Option<WaitIdStatus>, Errno> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        waitid(WaitId::PidFd(self.pidfd.as_fd()), options)
-    }
-
-    pub(crate) fn watch(&self) -> io::Result<ExitWatch> {
-        ExitWatch::new(Arc::clone(&self.pidfd))
-    }
-
-    /// Returns whether nothing may be left of its run.
-    pub(crate) fn is_confined(&self) -> bool {
-        self.confinement.enforced.level >= Level::Guarded
-    }
-
-    /// Returns, without waiting, whether it is certain that only the leader, which has ended, is
-    /// left of the run. `None` if that can't be known.
-    pub(crate) fn is_alone(&self) -> Option<bool> {
-        if self.confinement.isolation.is_some() {
-            // The first process of a namespace outlives all others in it.
-            return Some(true);
-        }
-        let (orphans, mark) = (self.orphans?, self.confinement.mark?);
-        Some(orphans.has_none(mark))
-    }
-
-    /// Returns whether the number of processes that are left can be known.
-    pub(crate) fn counts_leftovers(&self) -> bool {
-        let can_tell = self.orphans.is_some() && self.confinement.mark.is_some();
-        can_tell && self.confinement.isolation.is_none()
-    }
-
-    /// Returns the number of processes of the run that are left beside its leader, which has
-    /// ended, if it can be known. May wait.
-    pub(crate) fn leftover_count(&self) -> Option<u32> {
-        if self.confinement.isolation.is_some() {
-            return None;
-        }
-        let (orphans, mark) = (self.orphans?, self.confinement.mark?);
-        Some(orphans.count_alive(mark))
-    }
-
-    /// Performs one round of ending what is left beside the leader.
-    pub(crate) fn end_round(&mut self) -> Progress {
-        let ended = self.has_exited();
-        match &mut self.killer {
-            Some(killer) => killer.round(self.pid, ended, self.orphans),
-            None => {
-                if self.is_confined() {
-                    self.kill();
-                }
-                Progress::until(ended)
-            }
-        }
-    }
-
-    /// Number of processes that were killed after the leader.
-    pub(crate) fn killed_count(&self) -> u32 {
-        self.killer
-            .as_ref()
-            .map_or(0, tree::RunKiller::killed_count)
-    }
-
-    /// Takes the status of a leader that has ended. `None` if it has not.
-    ///
-    /// # Errors
-    ///
-    /// The status was taken elsewhere.
-    pub(crate) fn reap(&mut self) -> io::Result<Option<ExitReport>> {
-        let remains = raw::reap(self.pid, false)?;
-        // The first process of a namespace reports the status of its program, unless it was
-        // killed.
-        let isolation = remains.and_then(|_| self.confinement.isolation.take());
-        Ok(isolation.and_then(Isolation::read_ending).or(remains))
-    }
-
-    /// Returns whether the kernel has killed it for lack of memory.
-    pub(crate) fn ran_out_of_memory(&self) -> bool {
-        let group = self.confinement.group.as_ref();
-        group.is_some_and(Group::ran_out_of_memory)
-    }
-
-    pub(crate) fn enforcement(&self) -> &Enforcement {
-        &self.confinement.enforced
-    }
-}
-
-/// Future of the end of a process.
-#[derive(Debug)]
-pub(crate) struct ExitWatch(AsyncFd<Arc<OwnedFd>>);
-
-impl ExitWatch {
-    fn new(pidfd: Arc<OwnedFd>) -> io::Result<Self> {
-        #[expect(
-            deprecated,
-            reason = "its successor is unsafe, for types that may lose their descriptor; this one can't"
-        )]
-        let register = AsyncFd::with_interest;
-        Ok(Self(register(pidfd, Interest::READABLE)?))
-    }
-
-    /// Resolves when the process has ended. Cancel safe.
-    pub(crate) async fn wait(&mut self) {
-        // The only error is that the runtime is shutting down, which drops this future next.
-        if self.0.readable().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-/// Explains a failed step in terms of the caller's command.
-fn explain(
-    failure: raw::Failure,
-    command: &Command,
-    program: &Path,
-    directory: Option<&Path>,
-) -> StartError {
-    let raw::Failure { stage, error } = failure;
-    let program = program.to_owned();
-    let unenforceable = |mechanism, reason| StartError::Unenforceable {
-        program: program.clone(),
-        missing: vec![MissingMechanism::new(mechanism, reason)],
-    };
-    match stage {
-        SetupStage::Exec => not_executed(error, command, &program),
-        SetupStage::Directory => StartError::CwdMissing {
-            directory: directory.map(Path::to_owned).unwrap_or_default(),
-        },
-        SetupStage::Clone | SetupStage::Namespaces
-            if command.sandbox.level == Level::Strict && is_refusal(&error) =>
-        {
-            let reason = format!(
-                "the kernel refuses them ({error}); a container's seccomp profile, `user.max_user_namespaces`, \
-                 `kernel.unprivileged_userns_clone` or AppArmor may forbid them"
-            );
-            unenforceable(NAMESPACES, reason)
-        }
-        SetupStage::Namespaces if !tree::sees_processes() => {
-            let reason = "`/proc` is missing, which is needed to map users into them";
-            unenforceable(NAMESPACES, reason.to_owned())
-        }
-        SetupStage::Seccomp => unenforceable("seccomp", format!("the kernel refuses it ({error})")),
-        SetupStage::Clone => StartError::Resource {
-            program,
-            source: error,
-        },
-        stage => StartError::Setup {
-            program,
-            step: stage.describe(),
-            source: error,
-        },
-    }
-}
-
-/// Explains a failed `execve`. After a change of user, the limit of processes takes effect only
-/// there.
-fn not_executed(error: io::Error, command: &Command, program: &Path) -> StartError {
-    let program = program.to_owned();
-    match command.limits.at(command.sandbox.level).processes {
-        Some(limit) if error.kind() == io::ErrorKind::WouldBlock => {
-            StartError::TooManyProcesses { program, limit }
-        }
-        _ => diagnosis::diagnose(error, command, program),
-    }
-}
-
-/// Explains that the first process of the namespaces, which starts the program, can't be created.
-fn lacks_first_process(error: io::Error, program: &Path) -> StartError {
-    let program = program.to_owned();
-    if !is_refusal(&error) {
-        return StartError::Resource {
-            program,
-            source: error,
-        };
-    }
-    let reason = format!(
-        "their first process cannot be created ({error}); `vm.memfd_noexec` or a security module may forbid programs in memory"
-    );
-    StartError::Unenforceable {
-        program,
-        missing: vec![MissingMechanism::new(NAMESPACES, reason)],
-    }
-}
-
-/// Returns whether the kernel refuses, as opposed to a lack of resources or a path that is
-/// missing or in use.
-fn is_refusal(error: &io::Error) -> bool {
-    use crate::os::{Fault, fault};
-    let is_refusal = !matches!(
-        fault(error),
-        Fault::Exhausted | Fault::Missing | Fault::NotDirectory | Fault::Loop
-    );
-    is_refusal && error.kind() != io::ErrorKind::ResourceBusy
 }

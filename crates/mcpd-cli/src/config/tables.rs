@@ -8,6 +8,14 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+mod callers;
+mod scripts;
+
+pub(super) use callers::{
+    ClientTable, IssuerTable, LimitsTable, OAuthTable, RuleTable, ScopeTable,
+};
+pub(super) use scripts::{Level, Missing, Network, SandboxTable, Task, Terminal, ToolTable};
+
 use super::value::{Amount, Seconds, Size, Source, Spanned};
 use crate::args::{BuiltIn, Certificates, Host, LogFormat, ToolNames, WebOrigin};
 
@@ -269,130 +277,6 @@ pub(super) struct EnvTable {
     pub(super) set: BTreeMap<Spanned<String>, String>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(
-    deny_unknown_fields,
-    expecting = "a table with a name, `[sandbox.NAME]`"
-)]
-pub(super) struct SandboxTable {
-    /// Level that the sandbox starts from.
-    #[serde(default)]
-    #[schemars(extend("default" = "guarded"))]
-    pub(super) level: Level,
-    /// Paths that may be written, with everything below. They must exist when the script is run;
-    /// links are followed, except those that lie where the script may write.
-    pub(super) write: Option<Vec<PathBuf>>,
-    /// Paths that may be read although they are hidden, such as `~/.config/tool`, except what is
-    /// hidden by name below them.
-    pub(super) read: Option<Vec<PathBuf>>,
-    /// Paths that may not be read, besides the secrets that mcpd knows of, such as `~/.ssh`.
-    pub(super) hide: Option<Vec<PathBuf>>,
-    /// Network of the script; `off` at level `strict` and `host` at other levels without it.
-    pub(super) network: Option<Network>,
-    /// Reaction if the system can't enforce all of this; `refuse` at level `strict` and `report`
-    /// at other levels without it.
-    pub(super) missing: Option<Missing>,
-    /// User that scripts run as, `user` or `user:group`, by name or number; only if mcpd runs as
-    /// root. `HOME`, `USER`, `LOGNAME` and `SHELL` are that user's.
-    pub(super) run_as: Option<Spanned<String>>,
-    /// Processor time of each process, in seconds; 300 without it if the script is confined.
-    pub(super) cpu: Option<Seconds>,
-    /// Address space of each process.
-    pub(super) address_space: Option<Amount>,
-    /// Size of the largest file that may be written; 1 GiB without it if the script is confined.
-    pub(super) file_size: Option<Amount>,
-    /// Memory of the whole run. It needs a control group that was delegated to mcpd.
-    pub(super) memory: Option<Amount>,
-    /// Open files of each process; 1024 without it if the script is confined.
-    pub(super) open_files: Option<u64>,
-    /// Processes of the whole run; 256 without it at level `strict`. It is exact only with a
-    /// control group that was delegated to mcpd.
-    pub(super) processes: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Level {
-    /// No confinement: the script may do what mcpd may do.
-    None,
-    /// The script writes only what is allowed, reads no secrets, gains no rights, and leaves no
-    /// process behind.
-    #[default]
-    Guarded,
-    /// The script is also isolated in namespaces of its own, without a network; if the kernel
-    /// can't do that, it is not run.
-    Strict,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Network {
-    /// Network of the host.
-    Host,
-    /// No connections, not even to this machine.
-    Off,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Missing {
-    /// The script runs, and the log names the missing part once.
-    Report,
-    /// The script does not run.
-    Refuse,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Task {
-    /// Calls wait for their result.
-    Never,
-    /// Calls become tasks if they are not over within half a second.
-    Auto,
-    /// Calls always become tasks; clients without support for tasks are refused.
-    Required,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Terminal {
-    /// As a terminal would show it in the end: without colours, and with the last state of a
-    /// progress bar.
-    Shown,
-    /// As it was printed, with all escape sequences and carriage returns.
-    Raw,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "tables `[[tool]]`")]
-pub(super) struct ToolTable {
-    /// Pattern of paths, such as `math/*`: `*` stands for a part of a name, `**` for any number
-    /// of names.
-    #[serde(rename = "match")]
-    pub(super) pattern: Spanned<String>,
-    /// Name of the sandbox that confines the tools.
-    pub(super) sandbox: Option<Spanned<String>>,
-    /// Time limit of a run, in seconds; overrides the script's own, and that overrides
-    /// `--timeout`.
-    pub(super) timeout: Option<Seconds>,
-    /// Number of runs of each tool at the same time; overrides the script's own.
-    pub(super) concurrency: Option<NonZeroUsize>,
-    /// Remove secrets from output.
-    #[schemars(extend("default" = true))]
-    pub(super) redact: Option<bool>,
-    /// Form in which models read output.
-    #[schemars(extend("default" = "shown"))]
-    pub(super) terminal: Option<Terminal>,
-    /// Calls in the background; overrides the script's own setting.
-    pub(super) task: Option<Task>,
-    /// Confinement while mcpd asks for their descriptions; overrides `[probe]`.
-    #[serde(default)]
-    pub(super) probe: ProbeTable,
-    /// Variables for these tools alone. Their values are secrets.
-    #[serde(default)]
-    pub(super) env: Variables,
-}
-
 /// Variables whose values are secrets.
 pub(super) type Variables = BTreeMap<Spanned<String>, Spanned<Source>>;
 
@@ -441,29 +325,6 @@ pub(super) struct EndpointTable {
     pub(super) env: Variables,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(
-    deny_unknown_fields,
-    expecting = "tables `[[token]]` or `[[certificate]]`"
-)]
-pub(super) struct ClientTable {
-    /// Name of the client in rules and in the audit log.
-    pub(super) name: Spanned<String>,
-    /// SHA-256 hash, 64 hexadecimal digits: of the client's token, as `mcpd token new` prints it,
-    /// or the fingerprint of its certificate, as `openssl x509 -in client.pem -noout -fingerprint
-    /// -sha256` prints it.
-    pub(super) sha256: Spanned<String>,
-    /// Patterns of the tools, prompts and resources that the client may use; all without it.
-    pub(super) tools: Option<Vec<Spanned<String>>>,
-    /// Calls of the client that run at the same time; further calls wait.
-    pub(super) concurrency: Option<NonZeroUsize>,
-    /// Rate limit of the client (token bucket): calls per second in the long run, such as `0.5`;
-    /// `inf` for no limit.
-    pub(super) rate: Option<Spanned<f64>>,
-    /// Calls that may begin at once, beyond the rate; the calls of two seconds without it.
-    pub(super) burst: Option<NonZeroU32>,
-}
-
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[metrics]`")]
 pub(super) struct MetricsTable {
@@ -473,77 +334,6 @@ pub(super) struct MetricsTable {
     /// Serve metrics at `/metrics` beside `/mcp`, to clients with a token.
     #[schemars(extend("default" = false))]
     pub(super) to_clients: Option<bool>,
-}
-
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "the table `[limits]`", default)]
-pub(super) struct LimitsTable {
-    /// Calls of a client that run at the same time; further calls wait.
-    #[schemars(extend("default" = 32))]
-    pub(super) concurrency: Option<NonZeroUsize>,
-    /// Rate limit of a client (token bucket): calls per second in the long run, such as `0.5`;
-    /// `inf` for no limit. Without it 20 for clients with a `[[token]]`, a `[[certificate]]` or a
-    /// token of an OAuth issuer, and no limit for `agent`, `local` and `anonymous`.
-    pub(super) rate: Option<Spanned<f64>>,
-    /// Calls that may begin at once, beyond the rate; the calls of two seconds without it.
-    pub(super) burst: Option<NonZeroU32>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "the table `[oauth]`")]
-pub(super) struct OAuthTable {
-    /// URL of `/mcp` for clients, which tokens must name as their audience; the address that mcpd
-    /// listens on without it.
-    pub(super) resource: Option<Spanned<String>>,
-    /// Other audiences that tokens may name, for issuers that use names of their own.
-    #[serde(default)]
-    pub(super) audience: Vec<String>,
-    /// Issuers whose tokens are accepted.
-    #[serde(default)]
-    pub(super) issuer: Vec<IssuerTable>,
-    /// Tools that each scope of a token allows. Without any scope a token allows everything that
-    /// rules allow.
-    #[serde(default)]
-    pub(super) scope: Vec<ScopeTable>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "tables `[[oauth.issuer]]`")]
-pub(super) struct IssuerTable {
-    /// Name of the issuer, byte for byte as in the `iss` of its tokens.
-    pub(super) url: Spanned<String>,
-    /// Keys of the issuer: a URL, or the path of a file; without it the issuer's own metadata
-    /// names the place.
-    pub(super) jwks: Option<Spanned<String>>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "tables `[[oauth.scope]]`")]
-pub(super) struct ScopeTable {
-    /// Name of the scope in tokens.
-    pub(super) name: Spanned<String>,
-    /// Patterns of the tools, prompts and resources that the scope allows.
-    pub(super) tools: Spanned<Vec<Spanned<String>>>,
-    /// Name the scope to clients only when a call needs it.
-    #[serde(default)]
-    pub(super) step_up: bool,
-}
-
-/// A rule has either `allow` or `deny`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "tables `[[rule]]`")]
-pub(super) struct RuleTable {
-    /// Names of the clients that the rule is about; all clients without it.
-    pub(super) clients: Option<Vec<Spanned<String>>>,
-    /// Patterns of tools. A client that any such rule is about may call only what one of them
-    /// allows.
-    pub(super) allow: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Patterns of tools that may never be called, whatever else is allowed.
-    pub(super) deny: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Arguments: the rule holds only for calls in which each of these matches one of its
-    /// patterns; `*` stands for any text.
-    #[serde(default)]
-    pub(super) arguments: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

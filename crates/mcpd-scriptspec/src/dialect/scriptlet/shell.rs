@@ -13,10 +13,12 @@ use super::{
 };
 
 mod arithmetic;
+mod context;
 mod document;
 mod position;
 
 use arithmetic::{declares_integers, declares_list, may_evaluate};
+use context::{ShellContext, line_length, starts_with_word};
 use document::{HereDocument, has_commands};
 use position::Position;
 
@@ -72,25 +74,6 @@ pub(super) fn fill(
         filler.forbid_texts(0, ARITHMETIC);
     }
     (filler.output, filler.placeholders)
-}
-
-/// Construct around the current position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ShellContext {
-    /// `( )` or `$( )`
-    Brackets,
-    /// `" "`
-    Quotes,
-    /// Two `` ` ``.
-    Backticks,
-    /// `${ }`
-    Expansion,
-    /// `(( ))` or `$(( ))`, with the number of open brackets inside.
-    Arithmetic(usize),
-    /// `[ ]` after a name, or of a pattern, which looks the same.
-    Subscript,
-    /// `[[ ]]`
-    Test,
 }
 
 struct ShellFiller<'a> {
@@ -490,24 +473,4 @@ impl ShellFiller<'_> {
         let before = self.code[..self.at].chars().next_back();
         before.is_none_or(|char| char.is_whitespace() || ";&|()`".contains(char))
     }
-}
-
-impl ShellContext {
-    /// Returns whether the content has positions of its own.
-    fn has_commands(self) -> bool {
-        matches!(self, Self::Brackets | Self::Backticks | Self::Test)
-    }
-
-    fn evaluates_arithmetic(self) -> bool {
-        matches!(self, Self::Arithmetic(_) | Self::Subscript)
-    }
-}
-
-fn line_length(text: &str) -> usize {
-    text.find('\n').unwrap_or(text.len())
-}
-
-fn starts_with_word(text: &str, word: &str) -> bool {
-    text.strip_prefix(word)
-        .is_some_and(|rest| rest.starts_with([' ', '\t', '\n', '\\']))
 }

@@ -15,7 +15,7 @@ use mcpd_scriptspec::{
 
 use super::conditions::Conditions;
 use super::file_debounce::FileActivity;
-use super::files::{PassOverKind, PassedOver};
+use super::files::PassOverKind;
 use super::kit::is_kit_script;
 use super::program_check;
 use super::reading::{self, Description, Reading, Unreadable};
@@ -29,9 +29,12 @@ use crate::policy::{Policy, ProbeConfinements, Root};
 use crate::script::interpreter::Interpreters;
 use crate::script::start_command::{Excerpts, StartCommand};
 
+mod inspection;
 mod probing;
 mod starting;
 
+pub(crate) use inspection::InspectedFile;
+pub(super) use inspection::{Inspection, NeedsProbe};
 use starting::extension;
 
 /// Maximum number of probes in a row that exceed the time limit: the machine may have just
@@ -52,51 +55,6 @@ pub(super) struct Inspector {
     probe_confinements: ProbeConfinements,
     /// Tells whether nothing may be run.
     is_static: bool,
-}
-
-/// Result for one file.
-#[derive(Debug)]
-pub(crate) struct InspectedFile {
-    pub(crate) candidate: Candidate,
-    /// Scripts in the file; empty if it has nothing to do with mcpd.
-    pub(crate) scripts: Vec<Arc<ScannedScript>>,
-    /// Reason for which it is passed over, if that is no fault.
-    pub(crate) passed_over: Option<PassedOver>,
-    /// Result to cache, and the conditions beside the file under which it is valid.
-    #[cfg_attr(
-        not(feature = "database"),
-        expect(dead_code, reason = "only a database is asked for it")
-    )]
-    pub(crate) answer: Option<(ProbeResult, Arc<str>)>,
-    /// Tells whether a probe failed for a reason that may be unrelated to the file: it is
-    /// repeated.
-    pub(crate) is_transient: bool,
-    /// Number of probes in a row that exceeded the time limit.
-    pub(super) time_outs: u8,
-}
-
-/// Result of an examination without running the file.
-pub(super) enum Inspection {
-    /// Everything is known.
-    Done(InspectedFile),
-    /// It needs a probe.
-    NeedsProbe(NeedsProbe),
-}
-
-/// Script that needs a probe.
-pub(super) struct NeedsProbe {
-    candidate: Candidate,
-    shebang: Option<String>,
-    start_command: StartCommand,
-    /// Tells whether its faults concern the operator: it mentions mcpd, was named explicitly, or
-    /// was a tool.
-    pub(super) concerns_operator: bool,
-}
-
-impl NeedsProbe {
-    pub(super) fn candidate(&self) -> &Candidate {
-        &self.candidate
-    }
 }
 
 impl Inspector {
@@ -478,50 +436,5 @@ fn unmarked_reason(file: &Path) -> (PassOverKind, &'static str) {
     } else {
         let reason = "not executable, and without a description";
         (PassOverKind::Unmarked, reason)
-    }
-}
-
-impl InspectedFile {
-    /// Returns its refusal, if its result is one.
-    #[cfg(feature = "database")]
-    pub(crate) fn refusal(&self) -> Option<&ProbeRefusal> {
-        let (answer, _) = self.answer.as_ref()?;
-        answer.refusal.as_ref()
-    }
-
-    /// Returns whether it is a tool, or a faulty one.
-    pub(super) fn concerns_operator(&self) -> bool {
-        !self.scripts.is_empty()
-    }
-
-    /// Returns a copy that stands in for `candidate` until that can be examined.
-    pub(super) fn standing_in_for(&self, candidate: Candidate) -> Self {
-        Self {
-            is_transient: true,
-            ..Self::new(candidate, self.scripts.clone())
-        }
-    }
-
-    fn new(candidate: Candidate, scripts: Vec<Arc<ScannedScript>>) -> Self {
-        Self {
-            candidate,
-            scripts,
-            passed_over: None,
-            answer: None,
-            is_transient: false,
-            time_outs: 0,
-        }
-    }
-
-    fn passed_over_file(
-        candidate: Candidate,
-        kind: PassOverKind,
-        reason: impl Into<String>,
-    ) -> Self {
-        let passed = PassedOver::new(candidate.file.clone(), kind, reason);
-        Self {
-            passed_over: Some(passed),
-            ..Self::new(candidate, Vec::new())
-        }
     }
 }

@@ -1,24 +1,21 @@
 //! Static parser of POSIX shell commands: the words of every simple command, wherever it stands,
 //! and the parts that only the shell can interpret. Expands nothing and runs nothing.
 
+mod grammar;
 mod indirect;
 mod text;
+mod word;
 
+use grammar::{
+    CONSTRUCTS, PREFIXES, REDIRECTIONS, SUFFIXES, is_assignment, is_construct, is_operator_of_list,
+    without_options,
+};
 use text::Text;
+pub(super) use word::Word;
+use word::{HereDocument, WordDraft};
 
 /// Maximum nesting depth of commands.
 const MAX_DEPTH: usize = 32;
-
-/// Keywords before a command.
-const PREFIXES: [&str; 9] = [
-    "if", "then", "elif", "else", "while", "until", "do", "{", "!",
-];
-/// Keywords at the end of a construct.
-const SUFFIXES: [&str; 4] = ["fi", "done", "esac", "}"];
-/// Keywords at the beginning of a construct that contains other words than commands.
-const CONSTRUCTS: [&str; 4] = ["for", "case", "select", "function"];
-/// Redirection operators.
-const REDIRECTIONS: [&str; 10] = ["<", ">", "<<", ">>", "<<<", "<<-", "<>", "<&", ">&", ">|"];
 
 /// Faults of unterminated text.
 const NOT_CLOSED: &str = "something in it is unclosed";
@@ -26,27 +23,6 @@ const QUOTE_NOT_CLOSED: &str = "unclosed quote";
 /// Shells differ on a here-document whose body is elsewhere than after the line with its
 /// operator.
 const STRAY_DOCUMENT: &str = "a here-document does not follow the line that announces it";
-
-/// Word of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Word {
-    /// Known value.
-    Known(String),
-    /// Source text of a word whose value only the shell knows.
-    Unknown(String),
-}
-
-impl Word {
-    /// Value, or the source text of an unknown one.
-    pub(super) fn text(&self) -> &str {
-        let (Self::Known(text) | Self::Unknown(text)) = self;
-        text
-    }
-
-    fn is_option(&self) -> bool {
-        matches!(self, Self::Known(text) if text.starts_with('-'))
-    }
-}
 
 /// Commands in a text.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -80,56 +56,6 @@ struct Parser {
     /// Here-documents whose bodies begin after the next newline.
     documents: Vec<HereDocument>,
     depth: usize,
-}
-
-/// Here-document whose operator was read.
-struct HereDocument {
-    last_line: String,
-    /// The body is plain text.
-    is_quoted: bool,
-    /// Tabs before its lines are stripped.
-    is_indented: bool,
-}
-
-/// Word under construction.
-#[derive(Default)]
-struct WordDraft {
-    /// Value, if it is known.
-    value: String,
-    /// Source text, approximately.
-    written: String,
-    is_unknown: bool,
-    is_quoted: bool,
-}
-
-impl WordDraft {
-    fn push(&mut self, char: char) {
-        self.value.push(char);
-        self.written.push(char);
-    }
-
-    fn push_unknown(&mut self, written: &str) {
-        self.written.push_str(written);
-        self.is_unknown = true;
-    }
-
-    /// Returns whether it is a descriptor number, if a redirection follows.
-    fn is_number(&self) -> bool {
-        !self.is_quoted && !self.is_unknown && self.value.bytes().all(|byte| byte.is_ascii_digit())
-    }
-}
-
-impl From<WordDraft> for Word {
-    fn from(draft: WordDraft) -> Self {
-        // These stand for themselves as words of their own.
-        let is_plain = !draft.is_quoted && ["[", "[[", "{", "{}"].contains(&&*draft.written);
-        match draft.is_unknown && !is_plain {
-            true => Self::Unknown(draft.written),
-            // A quoted keyword is an ordinary word.
-            false if draft.is_quoted && is_grammar(&draft.value) => Self::Unknown(draft.written),
-            false => Self::Known(draft.value),
-        }
-    }
 }
 
 impl Parser {
@@ -561,36 +487,6 @@ impl Parser {
             }
         }
     }
-}
-
-/// Characters other than a blank that end a word.
-fn is_operator_of_list(char: char) -> bool {
-    "\n;&|()<>".contains(char)
-}
-
-fn is_grammar(word: &str) -> bool {
-    PREFIXES.contains(&word) || SUFFIXES.contains(&word) || CONSTRUCTS.contains(&word)
-}
-
-fn is_construct(command: &[Word]) -> bool {
-    matches!(command.first(), Some(Word::Known(word)) if CONSTRUCTS.contains(&&**word))
-}
-
-fn without_options(arguments: &[Word]) -> &[Word] {
-    let options = arguments.iter().take_while(|word| word.is_option());
-    &arguments[options.count()..]
-}
-
-/// Returns whether a word is `NAME=VALUE` or `NAME+=VALUE`.
-fn is_assignment(word: &Word) -> bool {
-    let Some((name, _)) = word.text().split_once('=') else {
-        return false;
-    };
-    let name = name.strip_suffix('+').unwrap_or(name);
-    let is_name = |char: char| char.is_ascii_alphanumeric() || char == '_';
-    !name.is_empty()
-        && name.chars().all(is_name)
-        && !name.starts_with(|char: char| char.is_ascii_digit())
 }
 
 #[cfg(test)]
