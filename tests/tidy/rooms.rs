@@ -39,7 +39,8 @@ fn layer(name: &str) -> Option<usize> {
 
 /// Returns the text of a file before its tests.
 fn production(text: &str) -> &str {
-    let tests = text.find("\nmod tests {");
+    let tests = text.find("\n#[cfg(test)]\n#[cfg(unix)]\nmod tests {");
+    let tests = tests.or_else(|| text.find("\n#[cfg(test)]\nmod tests {"));
     &text[..tests.unwrap_or(text.len())]
 }
 

@@ -18,7 +18,6 @@ use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
 use crate::reload::Reloading;
-use crate::render;
 use crate::signals::Termination;
 use crate::suggest;
 
@@ -223,14 +222,14 @@ fn describe_served_faults(server: &Server, file: &File) -> Option<String> {
 /// Describes what is wrong with the catalog, by the words `how` and the `check` command that shows
 /// the reasons; or why the catalog may be empty.
 fn describe_faults(catalog: &Catalog, how: &str, check: &str) -> Option<String> {
-    if let Some(shortfall) = render::shortfall(catalog) {
+    if let Some(shortfall) = mcpd_check::shortfall(catalog) {
         return Some(format!("{how}: {shortfall}; run `{check}` for details"));
     }
     let is_empty = catalog.tools().is_empty() && catalog.scan().scripts.is_empty();
     let passed = catalog.scan().passed_over.iter();
     let passed = passed.filter(|file| file.is_remarkable()).count();
     let why = match passed {
-        0 => render::EXECUTABLE_HINT.to_owned(),
+        0 => mcpd_check::EXECUTABLE_HINT.to_owned(),
         1 => format!("1 file was passed over; run `{check}` for the reason"),
         _ => format!("{passed} files were passed over; run `{check}` for the reasons"),
     };

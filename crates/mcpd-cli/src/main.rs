@@ -5,7 +5,6 @@
 mod args;
 mod certificates;
 mod client;
-mod client_profile;
 mod command;
 mod config;
 mod descriptors;
@@ -19,8 +18,6 @@ mod output;
 mod private_file;
 mod program;
 mod reload;
-mod render;
-mod rules;
 mod service;
 mod signals;
 mod sockets;

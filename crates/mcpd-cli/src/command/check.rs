@@ -5,6 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use mcpd_check::clients::{Forwarded, PROFILES, Profile, forward};
+use mcpd_check::rules::{self, Rule};
+use mcpd_check::{EXECUTABLE_HINT, Finding, render, shortfall};
 use mcpd_exec::Limits;
 use mcpd_scriptspec::Severity;
 use mcpd_server::catalog::scan::{PassOverKind, Scan, Scanner, UnusableFile};
@@ -12,12 +15,13 @@ use mcpd_server::{Catalog, Interpreters};
 
 use super::{check_command, with_server};
 use crate::args::{Check, CheckFormat, Client, Confinement};
-use crate::client_profile::{Forwarded, PROFILES, Profile, forward};
 use crate::config::File;
 use crate::exit_code::ExitCode;
-use crate::render::{self, Finding};
 use crate::signals::Termination;
-use crate::{config, output, rules};
+use crate::{config, output, suggest};
+
+/// Columns of a terminal whose width is unknown.
+const DEFAULT_COLUMNS: usize = 100;
 
 /// Probes every script and reports faults or the view of clients; or
 /// explains rules, without a probe.
@@ -112,9 +116,7 @@ pub(super) async fn examine(
 fn show_findings(catalog: &Catalog, format: CheckFormat) -> anyhow::Result<Option<Severity>> {
     let findings = Finding::all(catalog);
     match format {
-        CheckFormat::Human => {
-            output::write_styled(&render::human(&findings, catalog.scan().scripts.len()))?
-        }
+        CheckFormat::Human => output::write_styled(&human(&findings, catalog))?,
         CheckFormat::Short => output::write(render::short(&findings).as_bytes())?,
         CheckFormat::Json => output::write_json(&findings)?,
         CheckFormat::Sarif => output::write_json(&render::sarif(&findings))?,
@@ -135,10 +137,16 @@ fn show_findings(catalog: &Catalog, format: CheckFormat) -> anyhow::Result<Optio
             "{unasked} {files} {are} not checked, because only `--help` shows what they are; run without `--static` to check them\n"
         ));
     } else if findings.is_empty() && catalog.scan().scripts.is_empty() {
-        let what = render::EXECUTABLE_HINT;
+        let what = EXECUTABLE_HINT;
         output::note(&format!("no scripts found: {what}\n"));
     }
     Ok(findings.iter().map(|finding| finding.severity).max())
+}
+
+/// Renders findings for the terminal.
+pub(super) fn human(findings: &[Finding<'_>], catalog: &Catalog) -> String {
+    let columns = output::columns().unwrap_or(DEFAULT_COLUMNS);
+    render::human(findings, catalog.scan().scripts.len(), columns)
 }
 
 /// Prints the clients' views of the tools, and returns the worst severity.
@@ -157,9 +165,9 @@ fn show_forwarded(
     if args.format == CheckFormat::Json {
         output::write_json(&forwarded)?;
     } else {
-        output::write(render::render_forwarded(&forwarded).as_bytes())?;
+        output::write(render::forwarded(&forwarded).as_bytes())?;
     }
-    if let Some(shortfall) = render::shortfall(catalog) {
+    if let Some(shortfall) = shortfall(catalog) {
         output::note(&format!(
             "the catalog is incomplete: {shortfall}; run `{}` for details\n",
             check_command(&args.paths, file.path_to_show())
@@ -172,13 +180,29 @@ fn show_forwarded(
 /// Prints one rule, or a line for each of all rules.
 fn explain(code: &str) -> anyhow::Result<()> {
     if code != "all" {
-        return output::write(rules::find(code)?.text().as_bytes());
+        return output::write(find_rule(code)?.text().as_bytes());
     }
     let rules: Vec<_> = rules::all()
         .map(|rule| (rule.code, format!("{}: {}", rule.severity, rule.why)))
         .collect();
     let rows = rules.iter().map(|(code, what)| (*code, what.as_str()));
     output::write(output::table(rows, output::columns()).as_bytes())
+}
+
+/// Finds a rule by its code.
+///
+/// # Errors
+///
+/// There is no such rule; the message suggests a similar one.
+fn find_rule(code: &str) -> anyhow::Result<Rule> {
+    rules::find(code).ok_or_else(|| {
+        let hint = match suggest::nearest(code, rules::all().map(|rule| rule.code)) {
+            Some(code) => format!("did you mean `{code}`?"),
+            None => "`mcpd check --explain` lists all rules".to_owned(),
+        };
+        let code = code.escape_debug();
+        anyhow::anyhow!("explain `{code}`: there is no such rule; {hint}")
+    })
 }
 
 /// Removes duplicates of scripts that two of the paths contain, such as a
@@ -220,6 +244,23 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rule_is_found_or_suggested() {
+        assert_eq!(
+            find_rule("name-conflict").unwrap().code,
+            rules::NAME_CONFLICT
+        );
+        let refused = |code| find_rule(code).unwrap_err().to_string();
+        assert_eq!(
+            refused("unknown-feild"),
+            "explain `unknown-feild`: there is no such rule; did you mean `unknown-field`?"
+        );
+        assert_eq!(
+            refused("x"),
+            "explain `x`: there is no such rule; `mcpd check --explain` lists all rules"
+        );
+    }
 
     #[test]
     fn path_resolves_to_a_file_or_a_directory() {

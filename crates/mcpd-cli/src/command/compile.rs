@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use mcpd_check::Finding;
 use mcpd_scriptspec::{ScriptSpec, Severity};
 use mcpd_server::Tool;
 use serde_json::{Value, json};
 
-use super::check::examine;
+use super::check::{self, examine};
 use crate::args::{Compile, CompileFormat};
 use crate::config::{File, tolerate_faults};
 use crate::exit_code::ExitCode;
 use crate::output;
-use crate::render::{self, Finding};
 
 /// Prints one object for one tool, and an array for any other number. Faults go to stderr.
 pub(crate) async fn run(args: Compile, file: &File) -> anyhow::Result<ExitCode> {
@@ -22,7 +22,7 @@ pub(crate) async fn run(args: Compile, file: &File) -> anyhow::Result<ExitCode> 
     };
     let findings = Finding::all(&catalog);
     if !findings.is_empty() {
-        let text = render::human(&findings, catalog.scan().scripts.len());
+        let text = check::human(&findings, &catalog);
         output::note_styled(&text);
     }
     let mut named: BTreeMap<_, usize> = BTreeMap::new();

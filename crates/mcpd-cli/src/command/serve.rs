@@ -17,7 +17,6 @@ use crate::exit_code::ExitCode;
 use crate::metrics::Metrics;
 use crate::output;
 use crate::reload::Reloading;
-use crate::render;
 use crate::service::{self, ServiceState};
 use crate::signals::{Reload, Termination};
 use crate::sockets::{self, Address};
@@ -150,7 +149,7 @@ fn announce(
     let prompts = catalog.prompts().len();
     let resources = catalog.resources().len();
     let templates = catalog.templates().len();
-    let shortfall = render::shortfall(&catalog);
+    let shortfall = mcpd_check::shortfall(&catalog);
     let token_file = token_file.map(|file| file.display().to_string());
     let mut text = String::new();
     for address in addresses {

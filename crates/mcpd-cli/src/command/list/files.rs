@@ -9,7 +9,7 @@ use mcpd_server::catalog::scan::{PassOverKind, ScannedScript};
 use serde::Serialize;
 
 use crate::exit_code::ExitCode;
-use crate::{output, render};
+use crate::output;
 
 /// A file or directory, and its status.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -55,7 +55,7 @@ pub(super) fn list(catalog: &Catalog, is_json: bool) -> anyhow::Result<ExitCode>
         output::write_json(&files)?;
         return Ok(ExitCode::Success);
     }
-    let here = render::base_directory();
+    let here = mcpd_check::render::base_directory();
     let rows: Vec<_> = files.iter().map(|listed| row(listed, &here)).collect();
     let rows = rows.iter().map(|(file, what)| (&**file, &**what));
     output::write(output::table(rows, output::columns()).as_bytes())?;
@@ -63,7 +63,7 @@ pub(super) fn list(catalog: &Catalog, is_json: bool) -> anyhow::Result<ExitCode>
 }
 
 fn row(listed: &ListedFile, here: &Path) -> (String, String) {
-    let mut file = render::display_path(&listed.file, here);
+    let mut file = mcpd_check::render::display_path(&listed.file, here);
     if listed.file.is_dir() {
         file.push('/');
     }

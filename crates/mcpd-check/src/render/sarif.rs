@@ -6,7 +6,8 @@ use mcpd_scriptspec::Severity;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde_json::{Value, json};
 
-use super::{Finding, Place, base_directory};
+use super::base_directory;
+use crate::finding::{Finding, Place};
 use crate::rules;
 
 /// Everything but slashes and the unreserved characters of RFC 3986.
@@ -18,7 +19,8 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// Renders the log of one run.
-pub(crate) fn sarif(findings: &[Finding<'_>]) -> Value {
+#[must_use]
+pub fn sarif(findings: &[Finding<'_>]) -> Value {
     let here = base_directory();
     let rules: Vec<_> = rules::all().map(|rule| descriptor(&rule)).collect();
     let results: Vec<_> = findings

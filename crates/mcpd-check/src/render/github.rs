@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use mcpd_scriptspec::Severity;
 
-use super::{Finding, Position, base_directory, display_path, printable};
+use super::{base_directory, display_path, printable};
+use crate::finding::{Finding, Position};
 
 /// Renders all faults, one command a line.
-pub(crate) fn github(findings: &[Finding<'_>]) -> String {
+#[must_use]
+pub fn github(findings: &[Finding<'_>]) -> String {
     let here = base_directory();
     let mut text = String::new();
     for finding in findings {
@@ -71,7 +73,7 @@ mod tests {
     use mcpd_scriptspec::Stream;
 
     use super::*;
-    use crate::render::Place;
+    use crate::finding::Place;
 
     #[track_caller]
     fn check(message: &str, place: Option<Place<'_>>, expected: &str) {

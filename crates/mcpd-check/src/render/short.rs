@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{Finding, base_directory, display_path, printable};
+use super::{base_directory, display_path, printable};
+use crate::finding::Finding;
 
 /// Renders all faults, one a line: `path:line:column: severity[code]: message`.
-pub(crate) fn short(findings: &[Finding<'_>]) -> String {
+#[must_use]
+pub fn short(findings: &[Finding<'_>]) -> String {
     let here = base_directory();
     let mut text = String::new();
     for finding in findings {

@@ -8,45 +8,56 @@ use super::{Effect, Profile, ProfileRule, Shape};
 
 /// A client's view of the catalog.
 #[derive(Debug, Serialize)]
-pub(crate) struct Forwarded {
+#[non_exhaustive]
+pub struct Forwarded {
     client: &'static str,
     #[serde(skip)]
-    pub(crate) name: &'static str,
+    /// Name of the client, for people.
+    pub name: &'static str,
     /// Remarks about the list as a whole.
-    pub(crate) remarks: Vec<Remark>,
-    pub(crate) tools: Vec<ForwardedTool>,
+    pub remarks: Vec<Remark>,
+    /// The tools, as the model sees them.
+    pub tools: Vec<ForwardedTool>,
 }
 
 /// A client's view of one tool.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ForwardedTool {
-    pub(crate) path: String,
+#[non_exhaustive]
+pub struct ForwardedTool {
+    /// Path of the tool.
+    pub path: String,
     /// Name that the model sees.
-    pub(crate) name: String,
-    pub(crate) input_schema: Value,
-    pub(crate) remarks: Vec<Remark>,
+    pub name: String,
+    /// Schema of its arguments, as the model sees it.
+    pub input_schema: Value,
+    /// Remarks about this tool.
+    pub remarks: Vec<Remark>,
 }
 
 /// A part that the client changes or rejects.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Remark {
+#[non_exhaustive]
+pub struct Remark {
     /// Subject of the remark, with its place if that is in the schema.
-    pub(crate) what: String,
-    pub(crate) effect: Effect,
-    pub(crate) why: &'static str,
+    pub what: String,
+    /// What becomes of the tool.
+    pub effect: Effect,
+    /// Reason, as a clause.
+    pub why: &'static str,
 }
 
 impl Forwarded {
     /// All remarks, about the list and about tools.
-    pub(crate) fn all_remarks(&self) -> impl Iterator<Item = &Remark> {
+    pub fn all_remarks(&self) -> impl Iterator<Item = &Remark> {
         let of_tools = self.tools.iter().flat_map(|tool| &tool.remarks);
         self.remarks.iter().chain(of_tools)
     }
 }
 
 /// Applies the client's rules to the tools, listed under such names.
-pub(crate) fn forward(profile: &Profile, catalog: &Catalog, names: ToolNames) -> Forwarded {
+#[must_use]
+pub fn forward(profile: &Profile, catalog: &Catalog, names: ToolNames) -> Forwarded {
     let mut tools = Vec::new();
     for tool in catalog.tools() {
         let definition = tool.definition();
@@ -281,7 +292,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client_profile::PROFILES;
+    use crate::clients::PROFILES;
 
     fn profile(key: &str) -> &'static Profile {
         PROFILES.iter().find(|profile| profile.key == key).unwrap()

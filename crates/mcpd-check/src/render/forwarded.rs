@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use super::printable;
-use crate::client_profile::{Forwarded, ForwardedTool, Remark};
+use crate::clients::{Forwarded, ForwardedTool, Remark};
 
 /// Renders one client after the other, each with all tools.
-pub(crate) fn render_forwarded(clients: &[Forwarded]) -> String {
+#[must_use]
+pub fn forwarded(clients: &[Forwarded]) -> String {
     let mut text = String::new();
     for client in clients {
         if !text.is_empty() {

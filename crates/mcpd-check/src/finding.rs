@@ -1,85 +1,86 @@
-//! Faults as data for every output format. The libraries decide what is a fault.
+//! Findings: faults of scripts, files, names and sources as data for every output format.
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use mcpd_scriptspec::{Code, Diagnostic, Severity, Stream};
-use mcpd_server::Catalog;
-use mcpd_server::catalog::Conflict;
 use mcpd_server::catalog::scan::{PassOverKind, PassedOver, ScannedScript, UnusableFile};
+use mcpd_server::{Catalog, Conflict};
 
 use crate::rules;
 
 mod cause;
-mod forwarded;
-mod github;
-mod human;
-mod json;
-mod sarif;
-mod short;
-
-pub(crate) use forwarded::render_forwarded;
-pub(crate) use github::github;
-pub(crate) use human::human;
-pub(crate) use sarif::sarif;
-pub(crate) use short::short;
 
 /// A fault, with its place if it has one.
 #[derive(Debug)]
-pub(crate) struct Finding<'a> {
+#[non_exhaustive]
+pub struct Finding<'a> {
     /// The script's path below its root, unless no script can have it.
-    pub(crate) path: Option<&'a str>,
+    pub path: Option<&'a str>,
     /// The file at fault, unless it is in none.
-    pub(crate) file: Option<&'a Path>,
+    pub file: Option<&'a Path>,
     /// The violated rule.
-    pub(crate) code: &'a str,
-    pub(crate) severity: Severity,
-    pub(crate) message: Cow<'a, str>,
+    pub code: &'a str,
+    /// Severity of the violation.
+    pub severity: Severity,
+    /// Description of the fault, as a clause.
+    pub message: Cow<'a, str>,
     /// Place in the script's output or file, unless the fault is elsewhere.
-    pub(crate) place: Option<Place<'a>>,
+    pub place: Option<Place<'a>>,
     /// Suggested fix.
-    pub(crate) help: Option<&'a str>,
+    pub help: Option<&'a str>,
     /// Last line of stderr of a script that failed.
-    pub(crate) last_words: Option<String>,
+    pub last_words: Option<String>,
 }
 
 /// A place in a script's description.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
-    pub(crate) stream: Stream,
+#[non_exhaustive]
+pub struct Place<'a> {
+    /// Origin of the text.
+    pub stream: Stream,
     /// The whole output or file.
-    pub(crate) text: &'a [u8],
+    pub text: &'a [u8],
     /// Byte range in the text.
-    pub(crate) span: Range<usize>,
+    pub span: Range<usize>,
 }
 
 /// Line and column of a byte, as editors expect them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Position {
+pub(crate) struct Position {
     /// Counted from 1.
-    line: usize,
+    pub(crate) line: usize,
     /// In characters, counted from 1.
-    column: usize,
+    pub(crate) column: usize,
 }
 
-impl Place<'_> {
-    fn start(&self) -> Position {
+impl<'a> Place<'a> {
+    /// Returns the place of a span, unless that is empty.
+    fn new(stream: Stream, text: &'a [u8], span: &Range<usize>) -> Option<Self> {
+        (!span.is_empty()).then(|| Self {
+            stream,
+            text,
+            span: span.start.min(text.len())..span.end.min(text.len()),
+        })
+    }
+
+    pub(crate) fn start(&self) -> Position {
         Position::of(self.text, self.span.start)
     }
 
     /// Position behind the last character.
-    fn end(&self) -> Position {
+    pub(crate) fn end(&self) -> Position {
         Position::of(self.text, self.span.end)
     }
 
     /// Returns whether the lines are those of a file; output of a script is in none.
-    fn is_in_file(&self) -> bool {
+    pub(crate) fn is_in_file(&self) -> bool {
         self.stream == Stream::Source
     }
 
     /// Name of the text: `file`, or an output stream of it.
-    fn origin(&self, file: &str) -> String {
+    pub(crate) fn origin(&self, file: &str) -> String {
         if self.is_in_file() {
             file.to_owned()
         } else {
@@ -88,14 +89,14 @@ impl Place<'_> {
     }
 
     /// Describes the place, for a message about the whole file.
-    fn remark(&self) -> String {
+    pub(crate) fn remark(&self) -> String {
         let Position { line, column } = self.start();
         format!(" ({} of `--help`, {line}:{column})", self.stream)
     }
 }
 
 impl Position {
-    fn of(text: &[u8], byte: usize) -> Self {
+    pub(crate) fn of(text: &[u8], byte: usize) -> Self {
         let before = String::from_utf8_lossy(&text[..byte]);
         let line = before.rsplit('\n').next().unwrap_or_default();
         Self {
@@ -107,10 +108,11 @@ impl Position {
 
 /// Hint for a directory without scripts. Most often the permission was forgotten, and such a file
 /// is indistinguishable from one that is no script.
-pub(crate) const EXECUTABLE_HINT: &str = "scripts must be executable (`chmod +x`)";
+pub const EXECUTABLE_HINT: &str = "scripts must be executable (`chmod +x`)";
 
 /// Describes how many scripts and sources are not served, or not as declared; none if all are.
-pub(crate) fn shortfall(catalog: &Catalog) -> Option<String> {
+#[must_use]
+pub fn shortfall(catalog: &Catalog) -> Option<String> {
     let sources = catalog.offers().iter();
     let faulty_sources = sources.filter(|source| source.is_faulty()).count();
     let counts = [
@@ -129,7 +131,8 @@ pub(crate) fn shortfall(catalog: &Catalog) -> Option<String> {
 
 impl<'a> Finding<'a> {
     /// All faults of a scan, in the order of their discovery.
-    pub(crate) fn all(catalog: &'a Catalog) -> Vec<Self> {
+    #[must_use]
+    pub fn all(catalog: &'a Catalog) -> Vec<Self> {
         let scan = catalog.scan();
         let scripts = scan.scripts.iter().flat_map(|script| {
             script
@@ -164,18 +167,29 @@ impl<'a> Finding<'a> {
         found.chain(sources).chain(remarks).collect()
     }
 
+    /// A fault in the description of one file, which has this text.
+    #[must_use]
+    pub fn in_file(file: &'a Path, text: &'a [u8], diagnostic: &'a Diagnostic) -> Self {
+        let span = &diagnostic.location.span;
+        Self {
+            path: None,
+            file: Some(file),
+            code: diagnostic.code.as_str(),
+            severity: diagnostic.severity,
+            message: Cow::Borrowed(&diagnostic.message),
+            place: Place::new(diagnostic.location.stream, text, span),
+            help: diagnostic.help.as_deref(),
+            last_words: None,
+        }
+    }
+
     fn in_script(script: &'a ScannedScript, diagnostic: &'a Diagnostic) -> Self {
         let text = match diagnostic.location.stream {
             Stream::Stdout => &script.help.stdout,
             Stream::Stderr => &script.help.stderr,
             Stream::Source => &script.help.source,
         };
-        let span = &diagnostic.location.span;
-        let place = (!span.is_empty()).then(|| Place {
-            stream: diagnostic.location.stream,
-            text,
-            span: span.start.min(text.len())..span.end.min(text.len()),
-        });
+        let place = Place::new(diagnostic.location.stream, text, &diagnostic.location.span);
         let has_failed = matches!(
             diagnostic.code,
             Code::HelpFailed | Code::HelpKilled | Code::HelpTimedOut
@@ -265,26 +279,6 @@ impl<'a> Finding<'a> {
             last_words: None,
         }
     }
-}
-
-/// Directory that displayed paths are relative to.
-pub(crate) fn base_directory() -> PathBuf {
-    std::env::current_dir()
-        .and_then(|here| here.canonicalize())
-        .unwrap_or_default()
-}
-
-/// Displayed path of a file, relative to the working directory.
-pub(crate) fn display_path(file: &Path, here: &Path) -> String {
-    printable(&file.strip_prefix(here).unwrap_or(file).to_string_lossy())
-}
-
-/// Replaces characters that a terminal would act on.
-fn printable(text: &str) -> String {
-    let is_obeyed = |char: char| {
-        char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.replace(is_obeyed, "\u{fffd}")
 }
 
 /// Returns the line of stderr that explains the failure of a script.

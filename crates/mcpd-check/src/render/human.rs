@@ -8,16 +8,18 @@ use std::path::Path;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use mcpd_scriptspec::Severity;
 
-use super::{Finding, Place, base_directory, display_path, printable};
-use crate::output;
+use super::{base_directory, display_path, printable};
+use crate::finding::{Finding, Place};
 
 /// Maximum number of characters shown of a script's last line of stderr.
 const MAX_CAUSE_CHARS: usize = 200;
 
-/// Renders all faults, and their number.
-pub(crate) fn human(findings: &[Finding<'_>], scripts: usize) -> String {
+/// Renders all faults in that many columns, coloured by escape sequences, and their number in
+/// `scripts` scripts.
+#[must_use]
+pub fn human(findings: &[Finding<'_>], scripts: usize, columns: usize) -> String {
     let here = base_directory();
-    let renderer = Renderer::styled().term_width(output::columns().unwrap_or(100));
+    let renderer = Renderer::styled().term_width(columns);
     let mut text = String::new();
     for finding in findings {
         writeln!(text, "{}\n", renderer.render(&[group(finding, &here)]))

@@ -1,13 +1,12 @@
 //! Client profiles: each client's rules for a list of tools as data, with the reasons. They are of
-//! November 2026, and describe products, not MCP; so they live here, where a release changes them,
-//! and not in a library.
+//! November 2026, and describe products, not MCP: a release may change them.
 
 use mcpd_scriptspec::Severity;
 use serde::Serialize;
 
 mod forward;
 
-pub(crate) use forward::{Forwarded, ForwardedTool, Remark, forward};
+pub use forward::{Forwarded, ForwardedTool, Remark, forward};
 
 /// Name of the server in the client's configuration, as the documentation
 /// suggests: part of some tool names.
@@ -15,10 +14,12 @@ const SERVER: &str = "mcpd";
 
 /// Rules of one client.
 #[derive(Debug)]
-pub(crate) struct Profile {
+#[non_exhaustive]
+pub struct Profile {
     /// The client's name for `--as`.
-    pub(crate) key: &'static str,
-    pub(crate) name: &'static str,
+    pub key: &'static str,
+    /// Name of the client, for people.
+    pub name: &'static str,
     /// Prefix of tool names that the model sees.
     prefix: &'static str,
     characters: ProfileRule<fn(char) -> bool>,
@@ -65,7 +66,8 @@ enum Shape {
 /// Reaction of a client to a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Effect {
+#[non_exhaustive]
+pub enum Effect {
     /// The model gets a changed definition.
     Changed,
     /// Some versions or modes reject the tool.
@@ -77,7 +79,9 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    pub(crate) fn severity(self) -> Severity {
+    /// Severity of a finding with this effect.
+    #[must_use]
+    pub fn severity(self) -> Severity {
         match self {
             Self::Changed => Severity::Info,
             Self::RefusedBySome => Severity::Warning,
@@ -86,7 +90,8 @@ impl Effect {
     }
 
     /// Words for people.
-    pub(crate) fn words(self) -> &'static str {
+    #[must_use]
+    pub fn words(self) -> &'static str {
         match self {
             Self::Changed => "changed",
             Self::RefusedBySome => "refused by some versions or in some modes",
@@ -121,7 +126,7 @@ fn cut_middle(name: &str) -> String {
 }
 
 /// All clients with a profile.
-pub(crate) const PROFILES: &[Profile] = &[CLAUDE, OPENAI, GEMINI, CURSOR, VSCODE];
+pub const PROFILES: &[Profile] = &[CLAUDE, OPENAI, GEMINI, CURSOR, VSCODE];
 
 const CLAUDE: Profile = Profile {
     key: "claude",
