@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::path::Path;
 
 use mcpd_scriptspec::{Code, Diagnostic, Severity, Stream};
+use mcpd_server::Catalog;
+use mcpd_server::catalog::Conflict;
 use mcpd_server::catalog::scan::{PassOverKind, PassedOver, ScannedScript, UnusableFile};
-use mcpd_server::{Catalog, Conflict};
 
 use crate::rules;
 

@@ -1,7 +1,8 @@
 //! Rules of `mcpd check` with their explanations: those of the library for descriptions, and those
 //! for files. `docs/diagnostics.md` is generated from them.
 
-use mcpd_scriptspec::{Dialect, RULES, Severity};
+use mcpd_scriptspec::rules::RULES;
+use mcpd_scriptspec::{Dialect, Severity};
 
 /// Code of a file that can't be a script.
 pub const UNUSABLE_FILE: &str = "unusable-file";

@@ -5,9 +5,8 @@ use std::borrow::Cow;
 
 use anyhow::{Context as _, bail};
 use mcpd_protocol::jsonrpc::{self, ErrorCode, ErrorObject, Message, Notification, RequestId};
-use mcpd_protocol::{
-    ClientCapabilities, Interactive, LoggingLevel, Method, ProtocolVersion, TASKS_EXTENSION, meta,
-};
+use mcpd_protocol::method::{Interactive, LoggingLevel, TASKS_EXTENSION};
+use mcpd_protocol::{ClientCapabilities, Method, ProtocolVersion, meta};
 use mcpd_server::{Connection, Principal, Reply, Server, ToolNames};
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
@@ -94,9 +93,9 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use mcpd_protocol::{
+    use mcpd_protocol::NotificationMethod as _;
+    use mcpd_protocol::method::{
         CallToolRequest, CallToolRequestParams, CallToolResult, LoggingMessageNotification,
-        NotificationMethod as _,
     };
 
     use super::*;

@@ -2,7 +2,8 @@
 //!
 //! ```
 //! use mcpd_protocol::jsonrpc::{self, ErrorObject, Message};
-//! use mcpd_protocol::{CallToolRequest, CallToolRequestParams, CallToolResult, Method as _, Stamp};
+//! use mcpd_protocol::{Method as _, Stamp};
+//! use mcpd_protocol::method::{CallToolRequest, CallToolRequestParams, CallToolResult};
 //!
 //! let line = br#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"greet"}}"#;
 //! let Message::Request(request) = Message::decode(line)? else { panic!("has an id") };
@@ -28,7 +29,8 @@
 //!
 //! ```
 //! use mcpd_protocol::jsonrpc::Message;
-//! use mcpd_protocol::{CacheHint, DiscoverResult, Implementation, Params};
+//! use mcpd_protocol::{CacheHint, Implementation, Params};
+//! use mcpd_protocol::method::DiscoverResult;
 //! use mcpd_protocol::{ProtocolVersion, ServerCapabilities, Stamp};
 //!
 //! let line = br#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":
@@ -50,7 +52,8 @@
 //!
 //! ```
 //! use mcpd_protocol::jsonrpc::{self, Message};
-//! use mcpd_protocol::{ListToolsRequest, ListToolsResult, Method as _, PaginatedRequestParams};
+//! use mcpd_protocol::Method as _;
+//! use mcpd_protocol::method::{ListToolsRequest, ListToolsResult, PaginatedRequestParams};
 //!
 //! let first_page = PaginatedRequestParams::default();
 //! let line = jsonrpc::request(&1.into(), ListToolsRequest::NAME, &first_page)?;
@@ -106,11 +109,11 @@
 struct Readme;
 
 mod capabilities;
-mod content;
+pub mod content;
 mod json;
 pub mod jsonrpc;
 pub mod meta;
-mod method;
+pub mod method;
 mod params;
 mod stamp;
 mod version;
@@ -119,32 +122,7 @@ pub use capabilities::{
     ClientCapabilities, ElicitationCapability, Implementation, ListCapability, ResourcesCapability,
     RootsCapability, SamplingCapability, ServerCapabilities,
 };
-pub use content::{
-    Annotations, AudioContent, ContentBlock, EmbeddedResource, Icon, ImageContent, ResourceBody,
-    ResourceContents, Role, TextContent,
-};
-pub use method::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, CancelTaskRequest,
-    CancelledNotification, CancelledNotificationParams, CompleteRequest, CompleteRequestParams,
-    CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
-    CreateTaskResult, DetailedTask, DiscoverRequest, DiscoverResult, EmptyResult, GetPromptRequest,
-    GetPromptRequestParams, GetPromptResult, GetTaskRequest, InitializeRequest,
-    InitializeRequestParams, InitializeResult, InitializedNotification, InputMethod, InputRequest,
-    InputRequests, InputRequiredResult, InputResponses, Interactive, ListPromptsRequest,
-    ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesResult,
-    ListResourcesRequest, ListResourcesResult, ListToolsRequest, ListToolsResult, LoggingLevel,
-    LoggingMessageNotification, LoggingMessageNotificationParams, Method, NotificationMethod,
-    NotificationParams, PaginatedRequestParams, PingRequest, ProgressNotification,
-    ProgressNotificationParams, Prompt, PromptArgument, PromptListChangedNotification,
-    PromptMessage, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult,
-    RequestParams, Resource, ResourceListChangedNotification, ResourceRequestParams,
-    ResourceTemplate, ResourceUpdatedNotification, ResourceUpdatedNotificationParams,
-    SetLevelRequest, SetLevelRequestParams, SubscribeRequest, SubscriptionFilter,
-    SubscriptionsAcknowledgedNotification, SubscriptionsAcknowledgedNotificationParams,
-    SubscriptionsListenRequest, SubscriptionsListenRequestParams, TASKS_EXTENSION, Task,
-    TaskRequestParams, TaskStatus, TaskStatusNotification, Tool, ToolAnnotations,
-    ToolListChangedNotification, UnsubscribeRequest, UpdateTaskRequest, UpdateTaskRequestParams,
-};
+pub use method::{Method, NotificationMethod};
 pub use params::Params;
 pub use stamp::{CacheHint, CacheScope, ResultObject, ResultType, Stamp};
 pub use version::{ProtocolVersion, UnknownVersion, Wire};

@@ -96,7 +96,7 @@ mod tests {
     use serde::de::DeserializeOwned;
 
     use super::*;
-    use crate::{CallToolRequestParams, LoggingLevel, SetLevelRequestParams};
+    use crate::method::{CallToolRequestParams, LoggingLevel, SetLevelRequestParams};
 
     fn read(params: &str) -> Result<Params<'_>, ErrorObject> {
         Params::read(Some(serde_json::from_str(params).unwrap()))

@@ -60,7 +60,7 @@ impl ResultType {
     pub const INPUT_REQUIRED: Self = Self(Cow::Borrowed("input_required"));
 
     /// The request continues as a task. For clients that declared
-    /// [`TASKS_EXTENSION`](crate::TASKS_EXTENSION).
+    /// [`TASKS_EXTENSION`](crate::method::TASKS_EXTENSION).
     pub const TASK: Self = Self::extension("task");
 
     /// Makes a value of an extension. Only for clients that declared the extension.

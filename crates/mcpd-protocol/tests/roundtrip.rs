@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::jsonrpc::{
     self, ErrorCode, ErrorObject, Message, RequestId, error_response, response_raw,
 };
+use mcpd_protocol::method::{
+    CallToolRequestParams, CallToolResult, InputRequiredResult, Interactive,
+};
 use mcpd_protocol::{
-    CacheHint, CacheScope, CallToolRequestParams, CallToolResult, ContentBlock, Implementation,
-    InputRequiredResult, Interactive, JsonObject, ProtocolVersion, ResultObject, Stamp,
+    CacheHint, CacheScope, Implementation, JsonObject, ProtocolVersion, ResultObject, Stamp,
 };
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
@@ -161,17 +164,17 @@ fn check<R: ResultObject + DeserializeOwned>(result: R, expected: &Value) {
 fn a_stamp_marks_results_for_one_wire_and_clears_them_for_the_other() {
     let meta = json!({"io.modelcontextprotocol/serverInfo": {"name": "mcpd", "version": "1.0"}});
     check(
-        mcpd_protocol::EmptyResult::default(),
+        mcpd_protocol::method::EmptyResult::default(),
         &json!({"resultType": "complete", "_meta": meta}),
     );
     check(
-        mcpd_protocol::ListToolsResult::default(),
+        mcpd_protocol::method::ListToolsResult::default(),
         &json!({
             "tools": [], "resultType": "complete", "ttlMs": 5, "cacheScope": "public", "_meta": meta,
         }),
     );
     check(
-        mcpd_protocol::DiscoverResult::new([ProtocolVersion::LATEST], Default::default()),
+        mcpd_protocol::method::DiscoverResult::new([ProtocolVersion::LATEST], Default::default()),
         &json!({
             "supportedVersions": ["2026-07-28"], "capabilities": {},
             "resultType": "complete", "ttlMs": 5, "cacheScope": "public", "_meta": meta,
@@ -202,22 +205,22 @@ fn every_list_and_read_is_cacheable_and_nothing_else() {
         assert!(encoded.get("resultType").is_some(), "{}", M::NAME);
     }
     use mcpd_protocol as p;
-    check::<p::DiscoverRequest>(r#"{"supportedVersions":[],"capabilities":{}}"#, true);
-    check::<p::ListToolsRequest>(r#"{"tools":[]}"#, true);
-    check::<p::ListPromptsRequest>(r#"{"prompts":[]}"#, true);
-    check::<p::ListResourcesRequest>(r#"{"resources":[]}"#, true);
-    check::<p::ListResourceTemplatesRequest>(r#"{"resourceTemplates":[]}"#, true);
-    check::<p::ReadResourceRequest>(r#"{"contents":[]}"#, true);
-    check::<p::ReadResourceRequest>(r#"{"resultType":"input_required"}"#, false);
-    check::<p::CallToolRequest>(r#"{"content":[]}"#, false);
-    check::<p::GetPromptRequest>(r#"{"messages":[]}"#, false);
-    check::<p::CompleteRequest>(r#"{"completion":{"values":[]}}"#, false);
-    check::<p::SubscriptionsListenRequest>("{}", false);
+    check::<p::method::DiscoverRequest>(r#"{"supportedVersions":[],"capabilities":{}}"#, true);
+    check::<p::method::ListToolsRequest>(r#"{"tools":[]}"#, true);
+    check::<p::method::ListPromptsRequest>(r#"{"prompts":[]}"#, true);
+    check::<p::method::ListResourcesRequest>(r#"{"resources":[]}"#, true);
+    check::<p::method::ListResourceTemplatesRequest>(r#"{"resourceTemplates":[]}"#, true);
+    check::<p::method::ReadResourceRequest>(r#"{"contents":[]}"#, true);
+    check::<p::method::ReadResourceRequest>(r#"{"resultType":"input_required"}"#, false);
+    check::<p::method::CallToolRequest>(r#"{"content":[]}"#, false);
+    check::<p::method::GetPromptRequest>(r#"{"messages":[]}"#, false);
+    check::<p::method::CompleteRequest>(r#"{"completion":{"values":[]}}"#, false);
+    check::<p::method::SubscriptionsListenRequest>("{}", false);
 }
 
 #[test]
 fn stamp_keeps_members_of_the_handler() {
-    let mut read = mcpd_protocol::ReadResourceResult::default();
+    let mut read = mcpd_protocol::method::ReadResourceResult::default();
     read.ttl_ms = Some(0);
     read.cache_scope = Some(CacheScope::Private);
     let encoded = stamped(&stateless(), read);
@@ -251,6 +254,6 @@ fn answers_are_never_null() {
 #[test]
 fn schemas_keep_every_byte() {
     let json = r#"{"name":"t","inputSchema":{"$schema":"x","type":"object","z":1.10,"a":12345678901234567890123}}"#;
-    let tool: mcpd_protocol::Tool = serde_json::from_str(json).unwrap();
+    let tool: mcpd_protocol::method::Tool = serde_json::from_str(json).unwrap();
     assert_eq!(serde_json::to_string(&tool).unwrap(), json);
 }

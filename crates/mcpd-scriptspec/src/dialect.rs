@@ -1,7 +1,7 @@
 //! Dialects: other formats in which files describe themselves without being run, converted to the
 //! same specs by the same rules.
 //!
-//! Each dialect has a front end: a pure function from a text to a [`draft`], which is the
+//! Each dialect has a front end: a pure function from a text to a draft, which is the
 //! description as JSON with the place of every part. The one parser of descriptions checks and
 //! interprets all drafts.
 

@@ -18,7 +18,7 @@ impl ScriptSpec {
     }
 
     /// Returns whether the schema of the arguments, including defaults, is certainly
-    /// [portable](crate::portable_schema) as it is.
+    /// [portable](crate::portable::portable_schema) as it is.
     #[must_use]
     pub fn has_portable_schema(&self) -> bool {
         self.declared_schema.is_none() && self.options.iter().all(has_portable_schema)

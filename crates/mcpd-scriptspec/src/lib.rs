@@ -86,39 +86,31 @@
 mod decimal;
 mod definition;
 mod diagnostic;
-mod dialect;
+pub mod dialect;
 mod header;
 mod input_schema;
 mod invocation;
 mod json;
-mod log_line;
+pub mod log_line;
 mod name;
-mod output;
+pub mod output;
 mod parse;
-mod portable;
-mod rules;
-mod spec;
+pub mod portable;
+pub mod rules;
+pub mod spec;
 mod suggest;
 mod text;
-mod uri;
+pub mod uri;
 mod uri_template;
 mod value;
 
 pub use decimal::Decimal;
 pub use diagnostic::{Diagnostic, Location, Severity, Stream};
-pub use dialect::{Body, Condition, DescribedTool, Dialect, Variant};
+pub use dialect::Dialect;
 pub use header::header_fault;
 pub use invocation::{ArgumentFault, Invocation, members};
-pub use log_line::{LogLevel, LogLine, ProgressLine, log_line, progress_line};
 pub use name::{PathError, ScriptPath};
-pub use output::{OutputFault, json_output};
 pub use parse::{HelpOutput, Parsed, parse};
-pub use portable::{PortableNames, SchemaChange, portable_schema};
-pub use rules::{Code, RULES, Rule};
-pub use spec::{
-    Annotations, Argument, Bounds, Icon, OutputFormat, Pattern, Role, SandboxLevel, SandboxRequest,
-    ScriptOption, ScriptSpec, TaskSupport, ValueType,
-};
+pub use rules::Code;
+pub use spec::{OutputFormat, Role, ScriptOption, ScriptSpec, TaskSupport, ValueType};
 pub use text::{excerpt, is_hidden};
-pub use uri::normalize_uri;
-pub use uri_template::{TemplateError, UriTemplate};

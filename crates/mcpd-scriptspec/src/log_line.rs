@@ -56,7 +56,7 @@ const PREFIXES: [(&str, LogLevel); 6] = [
 /// a prefix has level `info`, and all of it is text.
 ///
 /// ```
-/// use mcpd_scriptspec::{LogLevel, log_line};
+/// use mcpd_scriptspec::log_line::{LogLevel, log_line};
 ///
 /// let line = log_line("ERROR: disk full");
 /// assert_eq!((line.level, line.text), (LogLevel::Error, "disk full"));
@@ -87,7 +87,7 @@ fn after_word(rest: &str) -> Option<&str> {
 /// Parses a line of the form `PROGRESS 3/10 text`; total and text are optional.
 ///
 /// ```
-/// use mcpd_scriptspec::progress_line;
+/// use mcpd_scriptspec::log_line::progress_line;
 ///
 /// let line = progress_line("PROGRESS 2.5/10 unpacking").unwrap();
 /// assert_eq!((line.progress, line.total, line.text), (2.5, Some(10.0), Some("unpacking")));

@@ -46,7 +46,7 @@ impl fmt::Display for SchemaChange {
 /// in 2020-12. A `$schema` stays, as the official conformance suite requires.
 ///
 /// ```
-/// use mcpd_scriptspec::portable_schema;
+/// use mcpd_scriptspec::portable::portable_schema;
 /// use serde_json::json;
 ///
 /// let mut schema = json!({"type": "object", "properties": {"model": true}});

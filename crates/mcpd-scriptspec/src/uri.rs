@@ -7,6 +7,8 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::name::ScriptPath;
 
+pub use crate::uri_template::{TemplateError, UriTemplate};
+
 /// ASCII characters that are always encoded in a URI.
 const EXCLUDED: &AsciiSet = &CONTROLS
     .add(b' ')
@@ -28,7 +30,7 @@ const EXCLUDED: &AsciiSet = &CONTROLS
 /// if their normalized forms are.
 ///
 /// ```
-/// use mcpd_scriptspec::normalize_uri;
+/// use mcpd_scriptspec::uri::normalize_uri;
 ///
 /// assert_eq!(normalize_uri("Note://Today/größe%7e.txt"), "note://today/gr%C3%B6%C3%9Fe~.txt");
 /// assert_eq!(normalize_uri("no URI"), "no URI");

@@ -14,13 +14,13 @@ pub(crate) const MAX_LENGTH: usize = 2048;
 /// contain `/`, `?` and `#`.
 ///
 /// ```
-/// use mcpd_scriptspec::UriTemplate;
+/// use mcpd_scriptspec::uri::UriTemplate;
 ///
 /// let template: UriTemplate = "notes://{year}/{+path}.md".parse()?;
 /// let values = template.values("notes://2026/a/b%20c.md").expect("it is one of these");
 /// assert_eq!(values, [("year", "2026".to_owned()), ("path", "a/b c".to_owned())]);
 /// assert_eq!(template.values("notes://2026/a.txt"), None);
-/// # Ok::<(), mcpd_scriptspec::TemplateError>(())
+/// # Ok::<(), mcpd_scriptspec::uri::TemplateError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct UriTemplate {

@@ -8,7 +8,8 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, fs, path::Path};
 
-use mcpd_scriptspec::{Diagnostic, HelpOutput, Parsed, RULES, ScriptSpec, Severity, Stream, parse};
+use mcpd_scriptspec::rules::RULES;
+use mcpd_scriptspec::{Diagnostic, HelpOutput, Parsed, ScriptSpec, Severity, Stream, parse};
 use serde_json::{Value, value::RawValue};
 
 mod corpus {

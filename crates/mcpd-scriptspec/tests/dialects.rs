@@ -9,9 +9,9 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, fs, path::Path};
 
-use mcpd_scriptspec::{
-    Body, Condition, DescribedTool, Diagnostic, Dialect, RULES, Severity, Stream,
-};
+use mcpd_scriptspec::dialect::{Body, Condition, DescribedTool};
+use mcpd_scriptspec::rules::RULES;
+use mcpd_scriptspec::{Diagnostic, Dialect, Severity, Stream};
 use serde_json::value::RawValue;
 
 #[path = "corpus"]

@@ -2,9 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
+use mcpd_scriptspec::dialect::DescribedTool;
+use mcpd_scriptspec::log_line::{log_line, progress_line};
 use mcpd_scriptspec::{
-    DescribedTool, Diagnostic, Dialect, HelpOutput, Parsed, ScriptPath, ScriptSpec, Severity,
-    Stream, log_line, parse, progress_line,
+    Diagnostic, Dialect, HelpOutput, Parsed, ScriptPath, ScriptSpec, Severity, Stream, parse,
 };
 use proptest::{
     collection::vec,

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use mcpd_scriptspec::{ScriptPath, normalize_uri};
+use mcpd_scriptspec::ScriptPath;
+use mcpd_scriptspec::uri::normalize_uri;
 
 use crate::catalog::source::Offer;
 use crate::catalog::tool::Tool;

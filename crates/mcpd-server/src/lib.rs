@@ -99,7 +99,7 @@
 
 pub mod catalog;
 mod client;
-mod database;
+pub mod database;
 mod execution;
 #[cfg(fuzzing)]
 #[doc(hidden)]
@@ -108,7 +108,7 @@ mod limits;
 mod message;
 mod methods;
 mod observe;
-mod policy;
+pub mod policy;
 mod request;
 mod script;
 mod server;
@@ -116,23 +116,20 @@ mod support;
 mod tools;
 pub mod transport;
 
-pub use catalog::call::{CallContext, OutgoingRequest};
+pub use catalog::call::CallContext;
 pub use catalog::source;
 pub use catalog::tool::Tool;
-pub use catalog::{Catalog, Conflict, DEFAULT_PAGE_SIZE, Prompt, Resource, Template};
+pub use catalog::{Catalog, Prompt, Resource, Template};
 #[cfg(feature = "database")]
-pub use database::{Database, DatabaseError, Definition};
+pub use database::Database;
 pub use message::tool_names::ToolNames;
 pub use message::trace::TraceContext;
 pub use observe::audit;
 pub use observe::audit::Audit;
-pub use policy::access::{Access, CallPattern};
-pub use policy::environment::Environment;
-pub use policy::pattern::PatternError;
 pub use policy::principal::Principal;
-pub use policy::quota::{Quota, RateLimit};
-pub use policy::{EffectivePolicy, Policy, Probing, Profile, Root, Rule};
-pub use script::interpreter::{Interpreter, Interpreters, MissingInterpreter};
+pub use policy::{Policy, Profile};
+pub use script::interpreter;
+pub use script::interpreter::Interpreters;
 pub use server::error::Error;
 pub use server::{Server, ServerBuilder, Settings};
 pub use tools::endpoint;

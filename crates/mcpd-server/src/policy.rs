@@ -13,9 +13,7 @@ use mcpd_exec::{Limits, Sandbox};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec, TaskSupport};
 
 use crate::DEFAULT_KEEP;
-use crate::policy::environment::Environment;
 use crate::policy::pattern::Pattern;
-use crate::policy::pattern::PatternError;
 use crate::support::own_files::OwnFiles;
 
 pub(crate) mod access;
@@ -29,9 +27,13 @@ pub(crate) mod quota;
 mod redactor;
 mod root;
 
+pub use access::{Access, CallPattern};
 pub use effective::EffectivePolicy;
 pub(crate) use effective::{ProbeConfinements, ProbePolicy};
+pub use environment::Environment;
+pub use pattern::PatternError;
 pub use probe_settings::Probing;
+pub use quota::{Quota, RateLimit};
 pub(crate) use redactor::Redactor;
 pub use root::Root;
 
@@ -126,9 +128,10 @@ fn tighten(limits: &mut Limits, other: &Limits) {
 ///
 /// ```
 /// use mcpd_exec::Sandbox;
-/// use mcpd_server::{Policy, Profile, Rule};
+/// use mcpd_server::{Policy, Profile};
+/// use mcpd_server::policy::Rule;
 ///
-/// # fn main() -> Result<(), mcpd_server::PatternError> {
+/// # fn main() -> Result<(), mcpd_server::policy::PatternError> {
 /// let reports = Rule::new("reports/**")?
 ///     .profile(Profile::new(Sandbox::guarded().write("/srv/reports")))
 ///     .variable("API_KEY", "ed9fb1c0");
@@ -151,7 +154,7 @@ pub struct Policy {
 
 impl Default for Policy {
     /// Confines no call and passes on the environment of this process; probes are confined as
-    /// [`Probing`] says. Of long outputs [`DEFAULT_KEEP`](crate::DEFAULT_KEEP) bytes are kept.
+    /// [`Probing`] says. Of long outputs [`DEFAULT_KEEP`] bytes are kept.
     fn default() -> Self {
         let mut limits = Limits::default();
         limits.keep = DEFAULT_KEEP;

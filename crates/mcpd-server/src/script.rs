@@ -15,7 +15,7 @@ use crate::policy::EffectivePolicy;
 use crate::policy::access::{self, Defaults};
 
 pub(crate) mod fingerprint;
-pub(crate) mod interpreter;
+pub mod interpreter;
 pub(crate) mod schema;
 pub(crate) mod start_command;
 

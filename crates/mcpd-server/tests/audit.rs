@@ -12,15 +12,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use mcpd_protocol::{
-    ReadResourceResult, Resource, ResourceBody, ResourceContents, ResourceTemplate,
-};
+use mcpd_protocol::content::{ResourceBody, ResourceContents};
+use mcpd_protocol::method::{ReadResourceResult, Resource, ResourceTemplate};
 use mcpd_server::audit::{self, Arguments, Mode, Options};
+use mcpd_server::policy::{Access, CallPattern, Quota, RateLimit, Rule};
 use mcpd_server::source::{Publisher, Source};
 use mcpd_server::transport::http;
 use mcpd_server::{
-    Access, Audit, CallContext, CallPattern, Connection, Database, Policy, Principal, Quota,
-    RateLimit, Reply, Rule, RunCommand, Server, ServerBuilder, ToolNames,
+    Audit, CallContext, Connection, Database, Policy, Principal, Reply, RunCommand, Server,
+    ServerBuilder, ToolNames,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -10,10 +10,9 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mcpd_exec::{Command, Config, Executor, Limits};
 use mcpd_server::endpoint::Endpoint;
+use mcpd_server::policy::{Access, CallPattern, PatternError, Quota, RateLimit};
 use mcpd_server::transport::http::{self, Auth, Listener, Options, Token};
-use mcpd_server::{
-    Access, CallPattern, DEFAULT_KEEP, PatternError, Policy, Principal, Quota, RateLimit, Server,
-};
+use mcpd_server::{DEFAULT_KEEP, Policy, Principal, Server};
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 #[cfg(unix)]

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mcpd_exec::{Config, Executor, Level};
+use mcpd_server::policy::{Access, CallPattern, Probing};
 use mcpd_server::{
-    Access, CallPattern, Connection, Database, Policy, Principal, Probing, Reply, Server,
-    ServerBuilder, ToolNames,
+    Connection, Database, Policy, Principal, Reply, Server, ServerBuilder, ToolNames,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;

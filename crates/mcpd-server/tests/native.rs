@@ -4,10 +4,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
+use mcpd_server::policy::{Access, CallPattern};
 use mcpd_server::transport::stdio::{self, Options};
-use mcpd_server::{
-    Access, CallContext, CallPattern, Connection, Principal, Reply, Server, ToolNames,
-};
+use mcpd_server::{CallContext, Connection, Principal, Reply, Server, ToolNames};
 use serde_json::{Value, json};
 
 /// Far longer than any step here; only a hang reaches it.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use mcpd_exec::{Config, Executor, Level, Sandbox};
 use mcpd_scriptspec::Stream;
 use mcpd_server::catalog::scan::{PassOverKind, Scan, Scanner};
-use mcpd_server::{Catalog, Interpreters, Policy, Probing, Profile};
+use mcpd_server::policy::Probing;
+use mcpd_server::{Catalog, Interpreters, Policy, Profile};
 
 #[tokio::test]
 async fn schema_with_a_remote_reference_is_a_fault() {

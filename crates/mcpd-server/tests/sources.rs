@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use mcpd_exec::Limits;
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
-use mcpd_protocol::{
+use mcpd_protocol::method::{
     CallToolResult, GetPromptResult, LoggingLevel, Prompt, ReadResourceResult, Resource, Tool,
 };
 use mcpd_server::source::{FIRST_WAIT, Offer, Publisher, Source};

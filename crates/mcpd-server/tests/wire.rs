@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpd_exec::Limits;
+use mcpd_server::catalog::DEFAULT_PAGE_SIZE;
 use mcpd_server::transport::stdio;
 use mcpd_server::{CallContext, Database, Json, Server, ServerBuilder};
-use mcpd_server::{Connection, DEFAULT_KEEP, DEFAULT_PAGE_SIZE, Policy, Reply, ToolNames};
+use mcpd_server::{Connection, DEFAULT_KEEP, Policy, Reply, ToolNames};
 use serde_json::Value;
 use tokio::runtime;
 use tokio::sync::mpsc;

@@ -3,9 +3,10 @@
 
 use std::fmt::Display;
 
+use mcpd_protocol::JsonObject;
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_protocol::meta::ResultMeta;
-use mcpd_protocol::{CallToolResult, GetPromptResult, JsonObject, ReadResourceResult};
+use mcpd_protocol::method::{CallToolResult, GetPromptResult, ReadResourceResult};
 use mcpd_scriptspec::excerpt;
 use mcpd_server::CallContext;
 use rmcp::model::{

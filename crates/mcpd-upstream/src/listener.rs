@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use mcpd_protocol::LoggingLevel;
+use mcpd_protocol::method::LoggingLevel;
 use mcpd_server::source::Secrets;
 use rmcp::ClientHandler;
 use rmcp::model::{

@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use mcpd_protocol::{ContentBlock, ResourceContents};
+use mcpd_protocol::content::{ContentBlock, ResourceContents};
 use rmcp::model as theirs;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use mcpd_server::Environment;
+use mcpd_server::policy::Environment;
 use mcpd_server::source::Secrets;
 
 /// Program that is an MCP server on its stdin and stdout.

@@ -156,7 +156,7 @@ pub(crate) struct Serving {
     #[arg(long, value_name = "SPELLING", env = "MCPD_TOOL_NAMES")]
     pub(crate) tool_names: Option<ToolNames>,
     /// Entries per page of a list.
-    #[arg(long, value_name = "NUMBER", env = "MCPD_PAGE_SIZE", default_value_t = mcpd_server::DEFAULT_PAGE_SIZE, value_parser = whole_number)]
+    #[arg(long, value_name = "NUMBER", env = "MCPD_PAGE_SIZE", default_value_t = mcpd_server::catalog::DEFAULT_PAGE_SIZE, value_parser = whole_number)]
     pub(crate) page_size: NonZeroUsize,
     /// Maximum size of a message.
     #[arg(long, value_name = "BYTES", env = "MCPD_MAX_MESSAGE", default_value_t = NonZeroUsize::new(mcpd_server::DEFAULT_MAX_MESSAGE).expect("it is not zero"), value_parser = whole_number)]

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::io;
 
 use anyhow::{Context as _, bail};
+use mcpd_protocol::NotificationMethod as _;
+use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::jsonrpc::Notification;
 use mcpd_protocol::meta::Meta;
-use mcpd_protocol::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ContentBlock, LoggingLevel,
-    LoggingMessageNotification, LoggingMessageNotificationParams, NotificationMethod as _,
-    ProgressNotification, ProgressNotificationParams, Tool,
+use mcpd_protocol::method::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, LoggingLevel,
+    LoggingMessageNotification, LoggingMessageNotificationParams, ProgressNotification,
+    ProgressNotificationParams, Tool,
 };
 use mcpd_server::Principal;
 use serde_json::Value;

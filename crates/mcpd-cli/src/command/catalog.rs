@@ -1,7 +1,8 @@
 //! `mcpd catalog`: the cache of script descriptions that persists between starts.
 
 use anyhow::{Context as _, bail};
-use mcpd_server::{Database, Definition};
+use mcpd_server::Database;
+use mcpd_server::database::Definition;
 use serde_json::Value;
 
 use crate::args::{Catalog, CatalogAction};

@@ -4,9 +4,10 @@
 use std::fmt::Write as _;
 
 use mcpd_exec::{Command, Containment, Enforcement, Executor, Level, Limits, Network};
-use mcpd_protocol::{Prompt, ToolAnnotations};
+use mcpd_protocol::method::{Prompt, ToolAnnotations};
 use mcpd_scriptspec::{ScriptSpec, TaskSupport};
-use mcpd_server::{EffectivePolicy, Tool};
+use mcpd_server::Tool;
+use mcpd_server::policy::EffectivePolicy;
 use serde_json::Value;
 
 use super::{find_tool, server_of, with_server};

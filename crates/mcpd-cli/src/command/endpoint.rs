@@ -4,7 +4,7 @@
 use std::io;
 
 use anyhow::Context as _;
-use mcpd_protocol::{CallToolRequest, CallToolRequestParams, CallToolResult};
+use mcpd_protocol::method::{CallToolRequest, CallToolRequestParams, CallToolResult};
 use mcpd_server::endpoint::{Answer, Category, Descriptor, Fault, Request};
 use mcpd_server::{Principal, Server};
 

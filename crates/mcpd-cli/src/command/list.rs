@@ -1,7 +1,7 @@
 //! `mcpd list`: tools, prompts or resources, one a line.
 
 use mcpd_exec::Limits;
-use mcpd_protocol::{Prompt, Resource, ResourceTemplate, Tool};
+use mcpd_protocol::method::{Prompt, Resource, ResourceTemplate, Tool};
 use mcpd_server::Catalog;
 use serde::Serialize;
 

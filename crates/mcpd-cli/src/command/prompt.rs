@@ -1,8 +1,9 @@
 //! `mcpd prompt`: the messages of a prompt, as every client gets them.
 
 use anyhow::bail;
-use mcpd_protocol::{
-    GetPromptRequest, GetPromptRequestParams, GetPromptResult, PromptMessage, Role,
+use mcpd_protocol::content::Role;
+use mcpd_protocol::method::{
+    GetPromptRequest, GetPromptRequestParams, GetPromptResult, PromptMessage,
 };
 use mcpd_server::{Catalog, Principal};
 

@@ -3,9 +3,9 @@
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpd_protocol::{
-    LoggingLevel, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult, ResourceBody,
-    ResourceContents,
+use mcpd_protocol::content::{ResourceBody, ResourceContents};
+use mcpd_protocol::method::{
+    LoggingLevel, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult,
 };
 use mcpd_server::{Catalog, Principal, Server};
 

@@ -1,7 +1,7 @@
 //! `mcpd state`: the state of a stateful tool, read as a resource.
 
 use mcpd_exec::Limits;
-use mcpd_protocol::LoggingLevel;
+use mcpd_protocol::method::LoggingLevel;
 
 use super::read::{print, read};
 use super::{find_tool, server_of, with_server};

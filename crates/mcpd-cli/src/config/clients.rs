@@ -4,8 +4,9 @@
 use std::num::NonZeroU32;
 use std::ptr;
 
+use mcpd_server::Principal;
+use mcpd_server::policy::{Access, CallPattern, PatternError, Quota, RateLimit};
 use mcpd_server::transport::http::{Certificate, Token};
-use mcpd_server::{Access, CallPattern, PatternError, Principal, Quota, RateLimit};
 
 use super::file::{self, File};
 use super::tables::{ClientTable, RuleTable};

@@ -1,6 +1,7 @@
 //! Identity of the server: how `[server]` describes it to clients and models.
 
-use mcpd_protocol::{Icon, Implementation};
+use mcpd_protocol::Implementation;
+use mcpd_protocol::content::Icon;
 use mcpd_server::Settings;
 
 use super::file::File;

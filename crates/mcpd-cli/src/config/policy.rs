@@ -10,7 +10,8 @@ use std::path::{self, Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 use mcpd_exec::{Executor, Level, Limits, Sandbox};
 use mcpd_scriptspec::TaskSupport;
-use mcpd_server::{Environment, Policy, Profile, Rule};
+use mcpd_server::policy::{Environment, Rule};
+use mcpd_server::{Policy, Profile};
 
 use super::audit;
 use super::file::{File, suggestion};

@@ -1,7 +1,7 @@
 //! Discovery and probes of scripts, from `[probe]`, `[[root]]` and `[[tool]]`.
 
 use mcpd_exec::{Level, Network};
-use mcpd_server::{PatternError, Probing, Root};
+use mcpd_server::policy::{PatternError, Probing, Root};
 
 use super::file::File;
 use super::tables::{self, ProbeTable, RootTable};

@@ -46,7 +46,7 @@ pub(super) struct Tables {
     /// `/api/mcp`.
     pub(super) tool_names: Option<ToolNames>,
     /// Entries in one page of a list.
-    #[schemars(extend("default" = mcpd_server::DEFAULT_PAGE_SIZE))]
+    #[schemars(extend("default" = mcpd_server::catalog::DEFAULT_PAGE_SIZE))]
     pub(super) page_size: Option<NonZeroUsize>,
     /// Size limit of a message from a client.
     #[schemars(extend("default" = "16 MiB"))]

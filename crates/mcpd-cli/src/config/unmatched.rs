@@ -2,7 +2,8 @@
 //! otherwise deny nothing, unnoticed.
 
 use mcpd_scriptspec::ScriptPath;
-use mcpd_server::{CallPattern, Catalog};
+use mcpd_server::Catalog;
+use mcpd_server::policy::CallPattern;
 
 use super::faults::Fault;
 use super::file::File;

@@ -66,7 +66,7 @@ impl PortableNames {
     /// Returns the spellings for `schema`, or nothing if every name is portable.
     ///
     /// ```
-    /// use mcpd_scriptspec::PortableNames;
+    /// use mcpd_scriptspec::portable::PortableNames;
     /// use serde_json::json;
     /// use serde_json::value::RawValue;
     ///

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use mcpd_exec::Executor;
-use mcpd_protocol::LoggingLevel;
+use mcpd_protocol::method::LoggingLevel;
 use mcpd_scriptspec::ScriptPath;
 
 use crate::catalog::Catalog;

@@ -4,8 +4,9 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use mcpd_protocol::JsonObject;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{GetPromptResult, JsonObject, ReadResourceResult};
+use mcpd_protocol::method::{GetPromptResult, ReadResourceResult};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 
 use crate::catalog::call::{CallContext, CallHost};

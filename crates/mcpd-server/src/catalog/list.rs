@@ -150,7 +150,7 @@ impl<T: ListEntry> List<T> {
 
 #[cfg(test)]
 mod tests {
-    use mcpd_protocol::{ListResourcesResult, Resource};
+    use mcpd_protocol::method::{ListResourcesResult, Resource};
     use serde_json::Value;
 
     use super::*;

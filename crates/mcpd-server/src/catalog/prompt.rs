@@ -4,9 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use mcpd_protocol::ProtocolVersion;
-use mcpd_protocol::{
-    self as protocol, GetPromptResult, JsonObject, ListPromptsResult, PromptArgument,
-};
+use mcpd_protocol::method::{GetPromptResult, ListPromptsResult, PromptArgument};
+use mcpd_protocol::{self as protocol, JsonObject};
 use mcpd_scriptspec::{ScriptOption, ScriptPath, ScriptSpec};
 
 use super::list::ListEntry;
@@ -20,14 +19,14 @@ use crate::script::Script;
 #[derive(Debug, Clone)]
 pub struct Prompt {
     portable_name: String,
-    definition: protocol::Prompt,
+    definition: protocol::method::Prompt,
     body: EntryBody<JsonObject, GetPromptResult>,
 }
 
 impl Prompt {
     pub(super) fn new(script: Arc<Script>) -> Self {
         let spec = &script.spec;
-        let mut listed = protocol::Prompt::new(script.path.as_str());
+        let mut listed = protocol::method::Prompt::new(script.path.as_str());
         listed.title = Some(definition::title(&script.path, spec));
         listed.description.clone_from(&spec.description);
         listed.arguments = spec.options.iter().map(argument).collect();
@@ -41,7 +40,10 @@ impl Prompt {
     }
 
     /// Creates a prompt of a source, under its path.
-    pub(crate) fn function(mut definition: protocol::Prompt, handler: Arc<PromptHandler>) -> Self {
+    pub(crate) fn function(
+        mut definition: protocol::method::Prompt,
+        handler: Arc<PromptHandler>,
+    ) -> Self {
         let path = handler.path();
         path.as_str().clone_into(&mut definition.name);
         definition.title.get_or_insert_with(|| path.to_string());
@@ -68,7 +70,7 @@ impl Prompt {
 
     /// Entry in a list of the newest revision, under its path.
     #[must_use]
-    pub fn definition(&self) -> &protocol::Prompt {
+    pub fn definition(&self) -> &protocol::method::Prompt {
         &self.definition
     }
 
@@ -109,7 +111,7 @@ impl NamedEntry for Prompt {
 }
 
 impl ListEntry for Prompt {
-    type Listed = protocol::Prompt;
+    type Listed = protocol::method::Prompt;
     type Page = ListPromptsResult;
 
     const KIND: u8 = b'p';
@@ -118,7 +120,7 @@ impl ListEntry for Prompt {
         self.path().as_str()
     }
 
-    fn to_listed(&self, version: ProtocolVersion, names: ToolNames) -> protocol::Prompt {
+    fn to_listed(&self, version: ProtocolVersion, names: ToolNames) -> protocol::method::Prompt {
         let mut listed = self.definition.clone();
         if names == ToolNames::Portable {
             listed.name.clone_from(&self.portable_name);
@@ -136,7 +138,10 @@ impl ListEntry for Prompt {
         listed
     }
 
-    fn page(listed: Vec<protocol::Prompt>, next_cursor: Option<String>) -> ListPromptsResult {
+    fn page(
+        listed: Vec<protocol::method::Prompt>,
+        next_cursor: Option<String>,
+    ) -> ListPromptsResult {
         let mut page = ListPromptsResult::new(listed);
         page.next_cursor = next_cursor;
         page

@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use mcpd_protocol::ProtocolVersion;
-use mcpd_protocol::{
-    self as protocol, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult,
-};
-use mcpd_scriptspec::{ScriptPath, ScriptSpec, UriTemplate};
+use mcpd_protocol::method::{ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult};
+use mcpd_protocol::{self as protocol};
+use mcpd_scriptspec::uri::UriTemplate;
+use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 
 use super::file::StaticFile;
 use super::list::ListEntry;
@@ -21,7 +21,7 @@ use crate::script::Script;
 /// Resource of the catalog.
 #[derive(Debug)]
 pub struct Resource {
-    definition: protocol::Resource,
+    definition: protocol::method::Resource,
     source: ContentSource,
 }
 
@@ -42,7 +42,7 @@ impl Resource {
     /// Creates the state resource of a stateful script.
     pub(super) fn state(script: &Arc<Script>) -> Self {
         let name = format!("{}/state", script.path);
-        let mut listed = protocol::Resource::new(script.path.state_uri(), name);
+        let mut listed = protocol::method::Resource::new(script.path.state_uri(), name);
         listed.title = Some(format!(
             "State of {}",
             definition::title(&script.path, &script.spec)
@@ -56,7 +56,7 @@ impl Resource {
 
     /// Creates the resource of a script whose output is the content.
     pub(super) fn script(script: Arc<Script>, uri: &str, mime_type: Option<&str>) -> Self {
-        let mut listed = protocol::Resource::new(uri, script.path.as_str());
+        let mut listed = protocol::method::Resource::new(uri, script.path.as_str());
         listed.title = Some(definition::title(&script.path, &script.spec));
         listed.description.clone_from(&script.spec.description);
         listed.mime_type = mime_type.map(str::to_owned);
@@ -69,7 +69,7 @@ impl Resource {
     }
 
     pub(super) fn file(file: Arc<StaticFile>) -> Self {
-        let mut listed = protocol::Resource::new(file.uri(), file.name());
+        let mut listed = protocol::method::Resource::new(file.uri(), file.name());
         listed.mime_type = file.mime_type();
         listed.size = Some(file.size());
         Self {
@@ -79,7 +79,10 @@ impl Resource {
     }
 
     /// Creates a resource of a source, or one built into the program.
-    pub(crate) fn function(definition: protocol::Resource, handler: Arc<ResourceHandler>) -> Self {
+    pub(crate) fn function(
+        definition: protocol::method::Resource,
+        handler: Arc<ResourceHandler>,
+    ) -> Self {
         Self {
             definition,
             source: ContentSource::Function(handler),
@@ -88,7 +91,7 @@ impl Resource {
 
     /// Entry in a list of the newest revision.
     #[must_use]
-    pub fn definition(&self) -> &protocol::Resource {
+    pub fn definition(&self) -> &protocol::method::Resource {
         &self.definition
     }
 
@@ -120,7 +123,7 @@ impl Resource {
 }
 
 impl ListEntry for Resource {
-    type Listed = protocol::Resource;
+    type Listed = protocol::method::Resource;
     type Page = ListResourcesResult;
 
     const KIND: u8 = b'r';
@@ -129,7 +132,7 @@ impl ListEntry for Resource {
         &self.definition.uri
     }
 
-    fn to_listed(&self, version: ProtocolVersion, _: ToolNames) -> protocol::Resource {
+    fn to_listed(&self, version: ProtocolVersion, _: ToolNames) -> protocol::method::Resource {
         let mut listed = self.definition.clone();
         if !version.has_titles() {
             listed.title = None;
@@ -142,7 +145,10 @@ impl ListEntry for Resource {
         listed
     }
 
-    fn page(listed: Vec<protocol::Resource>, next_cursor: Option<String>) -> ListResourcesResult {
+    fn page(
+        listed: Vec<protocol::method::Resource>,
+        next_cursor: Option<String>,
+    ) -> ListResourcesResult {
         let mut page = ListResourcesResult::new(listed);
         page.next_cursor = next_cursor;
         page
@@ -174,14 +180,15 @@ impl fmt::Display for Resource {
 /// Template of the catalog: a script, or a source, that answers for every URI of one form.
 #[derive(Debug)]
 pub struct Template {
-    definition: protocol::ResourceTemplate,
+    definition: protocol::method::ResourceTemplate,
     uri: UriTemplate,
     body: EntryBody<String, ReadResourceResult>,
 }
 
 impl Template {
     pub(super) fn new(script: Arc<Script>, uri: UriTemplate, mime_type: Option<&str>) -> Self {
-        let mut listed = protocol::ResourceTemplate::new(uri.as_str(), script.path.as_str());
+        let mut listed =
+            protocol::method::ResourceTemplate::new(uri.as_str(), script.path.as_str());
         listed.title = Some(definition::title(&script.path, &script.spec));
         listed.description.clone_from(&script.spec.description);
         listed.mime_type = mime_type.map(str::to_owned);
@@ -196,7 +203,7 @@ impl Template {
 
     /// Creates a template whose resources a source holds.
     pub(crate) fn function(
-        definition: protocol::ResourceTemplate,
+        definition: protocol::method::ResourceTemplate,
         uri: UriTemplate,
         handler: Arc<ResourceHandler>,
     ) -> Self {
@@ -209,7 +216,7 @@ impl Template {
 
     /// Entry in a list of the newest revision.
     #[must_use]
-    pub fn definition(&self) -> &protocol::ResourceTemplate {
+    pub fn definition(&self) -> &protocol::method::ResourceTemplate {
         &self.definition
     }
 
@@ -235,7 +242,7 @@ impl Template {
 }
 
 impl ListEntry for Template {
-    type Listed = protocol::ResourceTemplate;
+    type Listed = protocol::method::ResourceTemplate;
     type Page = ListResourceTemplatesResult;
 
     const KIND: u8 = b'm';
@@ -244,7 +251,11 @@ impl ListEntry for Template {
         self.uri.as_str()
     }
 
-    fn to_listed(&self, version: ProtocolVersion, _: ToolNames) -> protocol::ResourceTemplate {
+    fn to_listed(
+        &self,
+        version: ProtocolVersion,
+        _: ToolNames,
+    ) -> protocol::method::ResourceTemplate {
         let mut listed = self.definition.clone();
         if !version.has_titles() {
             listed.title = None;
@@ -258,7 +269,7 @@ impl ListEntry for Template {
     }
 
     fn page(
-        listed: Vec<protocol::ResourceTemplate>,
+        listed: Vec<protocol::method::ResourceTemplate>,
         next_cursor: Option<String>,
     ) -> ListResourceTemplatesResult {
         let mut page = ListResourceTemplatesResult::new(listed);

@@ -5,7 +5,7 @@
 //! ```no_run
 //! use std::fmt;
 //!
-//! use mcpd_protocol::{CallToolResult, Tool};
+//! use mcpd_protocol::method::{CallToolResult, Tool};
 //! use mcpd_server::Server;
 //! use mcpd_server::source::{Publisher, Source};
 //! use serde_json::value::RawValue;
@@ -52,6 +52,7 @@ mod offer;
 mod secrets;
 mod tool;
 
+pub use crate::catalog::call::OutgoingRequest;
 pub use offer::{MAX_ENTRIES, Offer};
 pub use secrets::Secrets;
 pub(crate) use tool::RemoteTool;

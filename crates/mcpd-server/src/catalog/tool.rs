@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{self as protocol, CallToolResult};
+use mcpd_protocol::method::CallToolResult;
+use mcpd_protocol::{self as protocol};
 use mcpd_scriptspec::{Code, ScriptPath, ScriptSpec, TaskSupport};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -34,7 +35,7 @@ use listed::ListedForm;
 pub struct Tool {
     path: ScriptPath,
     portable_name: String,
-    definition: protocol::Tool,
+    definition: protocol::method::Tool,
     /// Form of its arguments in lists.
     listed: ListedForm,
     /// Arguments that a client over HTTP repeats in headers.
@@ -76,7 +77,7 @@ impl Tool {
     /// Creates a tool built into the program.
     pub(crate) fn built_in(
         path: ScriptPath,
-        mut definition: protocol::Tool,
+        mut definition: protocol::method::Tool,
         body: impl ToolBody + 'static,
     ) -> Self {
         definition.meta = Some(definition::meta(&path, definition.meta.unwrap_or_default()));
@@ -87,7 +88,7 @@ impl Tool {
     /// Creates a tool of a source, under its path.
     pub(super) fn remote(
         path: ScriptPath,
-        mut definition: protocol::Tool,
+        mut definition: protocol::method::Tool,
         body: RemoteTool,
     ) -> Self {
         path.as_str().clone_into(&mut definition.name);
@@ -113,7 +114,7 @@ impl Tool {
 
     fn new(
         path: ScriptPath,
-        mut definition: protocol::Tool,
+        mut definition: protocol::method::Tool,
         header_parameters: Vec<HeaderParameter>,
         body: Body,
     ) -> Self {
@@ -159,7 +160,7 @@ impl Tool {
 
     /// Entry in a list of the newest revision, under its path.
     #[must_use]
-    pub fn definition(&self) -> &protocol::Tool {
+    pub fn definition(&self) -> &protocol::method::Tool {
         &self.definition
     }
 
@@ -296,7 +297,7 @@ impl Tool {
 }
 
 /// Arguments that the schema of a tool wants repeated in headers.
-fn schema_header_parameters(definition: &protocol::Tool) -> Vec<HeaderParameter> {
+fn schema_header_parameters(definition: &protocol::method::Tool) -> Vec<HeaderParameter> {
     let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
     param_headers::collect_parameters(&schema)
 }

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use mcpd_protocol::NotificationMethod as _;
 use mcpd_protocol::jsonrpc::{ErrorObject, Notification, RequestId};
-use mcpd_protocol::{CancelledNotification, CancelledNotificationParams, NotificationMethod as _};
+use mcpd_protocol::method::{CancelledNotification, CancelledNotificationParams};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use mcpd_protocol::JsonObject;
 use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId, Response};
-use mcpd_protocol::{CancelledNotification, CancelledNotificationParams};
-use mcpd_protocol::{InputRequest, JsonObject};
+use mcpd_protocol::method::InputRequest;
+use mcpd_protocol::method::{CancelledNotification, CancelledNotificationParams};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 

@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use mcpd_protocol::{ClientCapabilities, Implementation, LoggingLevel, ProtocolVersion};
+use mcpd_protocol::method::LoggingLevel;
+use mcpd_protocol::{ClientCapabilities, Implementation, ProtocolVersion};
 
 use tokio_util::sync::CancellationToken;
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use mcpd_scriptspec::normalize_uri;
+use mcpd_scriptspec::uri::normalize_uri;
 use tokio::sync::Notify;
 
 use crate::support::sync::lock;

@@ -2,7 +2,7 @@
 //! use them as well.
 
 use bytes::Bytes;
-use mcpd_protocol::{InputResponses, TaskStatus};
+use mcpd_protocol::method::{InputResponses, TaskStatus};
 use mcpd_scriptspec::Diagnostic;
 use serde_json::value::RawValue;
 

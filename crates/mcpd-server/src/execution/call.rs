@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpd_exec::{Outcome, StartError};
+use mcpd_protocol::Wire;
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
-use mcpd_protocol::{CallToolResult, Interactive, Wire};
+use mcpd_protocol::method::{CallToolResult, Interactive};
 use mcpd_scriptspec::ScriptPath;
 use serde_json::value::RawValue;
 

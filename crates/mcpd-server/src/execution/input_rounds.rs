@@ -14,10 +14,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use mcpd_protocol::ClientCapabilities;
+use mcpd_protocol::content::Role;
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
-use mcpd_protocol::{
-    CallToolResult, ClientCapabilities, InputMethod, InputRequest, InputRequests,
-    InputRequiredResult, InputResponses, Interactive, Role,
+use mcpd_protocol::method::{
+    CallToolResult, InputMethod, InputRequest, InputRequests, InputRequiredResult, InputResponses,
+    Interactive,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};

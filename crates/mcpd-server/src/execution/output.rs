@@ -4,9 +4,12 @@
 use std::sync::Arc;
 
 use mcpd_exec::{Ending, Outcome};
+use mcpd_protocol::Wire;
+use mcpd_protocol::content::ContentBlock;
+use mcpd_protocol::content::{ResourceBody, ResourceContents, Role};
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{CallToolResult, ContentBlock, GetPromptResult, PromptMessage};
-use mcpd_protocol::{ReadResourceResult, ResourceBody, ResourceContents, Role, Wire};
+use mcpd_protocol::method::ReadResourceResult;
+use mcpd_protocol::method::{CallToolResult, GetPromptResult, PromptMessage};
 use mcpd_scriptspec::{self as scriptspec, OutputFormat};
 use serde_json::value::RawValue;
 

@@ -18,9 +18,10 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use mcpd_exec::{Line, Stream};
-use mcpd_protocol::LoggingLevel;
 use mcpd_protocol::meta::Meta;
-use mcpd_scriptspec::{LogLevel, ScriptPath, log_line, progress_line};
+use mcpd_protocol::method::LoggingLevel;
+use mcpd_scriptspec::ScriptPath;
+use mcpd_scriptspec::log_line::{LogLevel, log_line, progress_line};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 

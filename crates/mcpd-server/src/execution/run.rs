@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use mcpd_exec::{Command, Executor, Level, Line, Outcome, RunAs};
-use mcpd_protocol::{CallToolRequest, Method as _};
+use mcpd_protocol::Method as _;
+use mcpd_protocol::method::CallToolRequest;
 use mcpd_scriptspec::{Invocation, OutputFormat, ScriptPath};
 use scopeguard::ScopeGuard;
 use serde::Serialize;

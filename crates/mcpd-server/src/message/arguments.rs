@@ -1,6 +1,7 @@
 //! Arguments of a call as text, and what a model reads of faults in them.
 
-use mcpd_protocol::{CallToolResult, JsonObject};
+use mcpd_protocol::JsonObject;
+use mcpd_protocol::method::CallToolResult;
 use mcpd_scriptspec::ArgumentFault;
 use serde_json::value::RawValue;
 

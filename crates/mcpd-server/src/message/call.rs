@@ -4,7 +4,7 @@ use std::future::ready;
 use std::pin::Pin;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{CallToolResult, Interactive};
+use mcpd_protocol::method::{CallToolResult, Interactive};
 
 /// Ending of a call.
 pub(crate) type CallEnding = Result<Interactive<CallToolResult>, ErrorObject>;

@@ -1,10 +1,11 @@
 //! Downgrade of results to older revisions. Content that a revision does not know becomes text,
 //! or is omitted where it does not matter.
 
-use mcpd_protocol::{
-    Annotations, AudioContent, CallToolResult, ContentBlock, GetPromptResult, Implementation,
-    Interactive, ProtocolVersion, ReadResourceResult, Resource, ResourceContents,
+use mcpd_protocol::content::{Annotations, AudioContent, ContentBlock, ResourceContents};
+use mcpd_protocol::method::{
+    CallToolResult, GetPromptResult, Interactive, ReadResourceResult, Resource,
 };
+use mcpd_protocol::{Implementation, ProtocolVersion};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

@@ -1,7 +1,8 @@
 //! Handler of `completion/complete`: values of script options while a person types.
 
+use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{CompleteRequestParams, CompleteResult, CompletionReference, Params};
+use mcpd_protocol::method::{CompleteRequestParams, CompleteResult, CompletionReference};
 use mcpd_scriptspec::{ScriptSpec, ValueType};
 
 use crate::catalog::Catalog;

@@ -3,16 +3,17 @@
 
 use bytes::Bytes;
 use mcpd_protocol::ClientCapabilities;
-use mcpd_protocol::DiscoverResult;
 use mcpd_protocol::JsonObject;
 use mcpd_protocol::Params;
 use mcpd_protocol::ProtocolVersion;
-use mcpd_protocol::SetLevelRequestParams;
 use mcpd_protocol::Stamp;
+use mcpd_protocol::Wire;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{InitializeRequestParams, InitializeResult};
+use mcpd_protocol::method::DiscoverResult;
+use mcpd_protocol::method::SetLevelRequestParams;
+use mcpd_protocol::method::TASKS_EXTENSION;
+use mcpd_protocol::method::{InitializeRequestParams, InitializeResult};
 use mcpd_protocol::{ListCapability, ResourcesCapability, ServerCapabilities};
-use mcpd_protocol::{TASKS_EXTENSION, Wire};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

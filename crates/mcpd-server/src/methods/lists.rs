@@ -1,6 +1,7 @@
 //! Handler of the four lists, which are paginated.
 
-use mcpd_protocol::{PaginatedRequestParams, Params};
+use mcpd_protocol::Params;
+use mcpd_protocol::method::PaginatedRequestParams;
 
 use crate::catalog::{Catalog, PageRequest};
 use crate::message::reply::MethodResult;

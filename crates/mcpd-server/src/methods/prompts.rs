@@ -1,7 +1,8 @@
 //! Handler of `prompts/get`: runs the script behind a prompt, or asks its source.
 
+use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{GetPromptRequestParams, Params};
+use mcpd_protocol::method::GetPromptRequestParams;
 
 use crate::catalog::handler::{EntryBody, convert_error};
 use crate::execution::call::ScriptCall;

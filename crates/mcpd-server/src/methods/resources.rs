@@ -4,9 +4,10 @@
 use std::io;
 use std::sync::Arc;
 
+use mcpd_protocol::Params;
 use mcpd_protocol::Wire;
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
-use mcpd_protocol::{Interactive, Params, ReadResourceRequestParams, ReadResourceResult};
+use mcpd_protocol::method::{Interactive, ReadResourceRequestParams, ReadResourceResult};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
 

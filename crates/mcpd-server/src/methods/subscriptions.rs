@@ -5,19 +5,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
 use mcpd_protocol::meta::Meta;
-use mcpd_protocol::{EmptyResult, NotificationParams, Params, TaskStatusNotification};
-use mcpd_protocol::{PromptListChangedNotification, ToolListChangedNotification};
-use mcpd_protocol::{
+use mcpd_protocol::method::{EmptyResult, NotificationParams, TaskStatusNotification};
+use mcpd_protocol::method::{PromptListChangedNotification, ToolListChangedNotification};
+use mcpd_protocol::method::{
     ResourceListChangedNotification, ResourceRequestParams, ResourceUpdatedNotification,
     ResourceUpdatedNotificationParams,
 };
-use mcpd_protocol::{
+use mcpd_protocol::method::{
     SubscriptionFilter, SubscriptionsAcknowledgedNotification,
     SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequestParams,
 };
-use mcpd_scriptspec::{ScriptPath, normalize_uri};
+use mcpd_scriptspec::ScriptPath;
+use mcpd_scriptspec::uri::normalize_uri;
 
 use crate::catalog::Catalog;
 use crate::catalog::live::LiveCatalog;

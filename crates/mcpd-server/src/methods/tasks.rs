@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use mcpd_protocol::Method as _;
+use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{CancelTaskRequest, GetTaskRequest, Method as _, UpdateTaskRequest};
-use mcpd_protocol::{EmptyResult, Params, TaskRequestParams, UpdateTaskRequestParams};
+use mcpd_protocol::method::{CancelTaskRequest, GetTaskRequest, UpdateTaskRequest};
+use mcpd_protocol::method::{EmptyResult, TaskRequestParams, UpdateTaskRequestParams};
 
 use crate::execution::input_rounds;
 use crate::message::reply::Handled;

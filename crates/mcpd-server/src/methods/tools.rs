@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{CallToolRequestParams, CallToolResult, Params, Wire};
+use mcpd_protocol::method::{CallToolRequestParams, CallToolResult};
+use mcpd_protocol::{Params, Wire};
 use mcpd_scriptspec::{Severity, TaskSupport};
 use serde_json::value::RawValue;
 

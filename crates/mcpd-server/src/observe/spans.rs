@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpd_exec::Outcome;
+use mcpd_protocol::Method as _;
 use mcpd_protocol::jsonrpc::RequestId;
-use mcpd_protocol::{CallToolRequest, GetPromptRequest, Method as _};
+use mcpd_protocol::method::{CallToolRequest, GetPromptRequest};
 use mcpd_scriptspec::ScriptPath;
 use opentelemetry::global::{self, BoxedSpan, BoxedTracer};
 use opentelemetry::trace::{

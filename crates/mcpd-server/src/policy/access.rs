@@ -27,9 +27,9 @@ type Texts<'a> = BTreeMap<&'a str, Vec<String>>;
 /// by the paths of the scripts behind them and by the arguments of those.
 ///
 /// ```
-/// use mcpd_server::{Access, CallPattern};
+/// use mcpd_server::policy::{Access, CallPattern};
 ///
-/// # fn main() -> Result<(), mcpd_server::PatternError> {
+/// # fn main() -> Result<(), mcpd_server::policy::PatternError> {
 /// let access = Access::default()
 ///     .allow_only([
 ///         CallPattern::default().tool("reports/**")?,

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use mcpd_exec::{Command, Level, Limits, Network, Sandbox};
-use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxRequest, ScriptSpec, TaskSupport};
+use mcpd_scriptspec::spec::{SandboxLevel, SandboxRequest};
+use mcpd_scriptspec::{OutputFormat, Role, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Policy, Probing, Profile, Redactor, RuleSettings, Secret, tighten};

@@ -17,9 +17,10 @@ const DEFAULT_PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// ```
 /// use mcpd_exec::Level;
-/// use mcpd_server::{Policy, Probing, Rule};
+/// use mcpd_server::Policy;
+/// use mcpd_server::policy::{Probing, Rule};
 ///
-/// # fn main() -> Result<(), mcpd_server::PatternError> {
+/// # fn main() -> Result<(), mcpd_server::policy::PatternError> {
 /// let unconfined = Probing::default().level(Level::None);
 /// let policy = Policy::default().rule(Rule::new("reports/**")?.probing(unconfined));
 /// # Ok(()) }

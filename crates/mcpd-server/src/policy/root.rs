@@ -14,8 +14,8 @@ use crate::policy::pattern::PatternError;
 /// pattern.
 ///
 /// ```
-/// # fn main() -> Result<(), mcpd_server::PatternError> {
-/// let root = mcpd_server::Root::new("/srv/tools").include(["bin/"])?.exclude(["*.bak"])?;
+/// # fn main() -> Result<(), mcpd_server::policy::PatternError> {
+/// let root = mcpd_server::policy::Root::new("/srv/tools").include(["bin/"])?.exclude(["*.bak"])?;
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]

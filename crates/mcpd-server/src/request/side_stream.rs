@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::jsonrpc::RequestId;
 use mcpd_protocol::meta::{Meta, ProgressToken};
-use mcpd_protocol::{
+use mcpd_protocol::method::{
     LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParams,
-    ProgressNotification, ProgressNotificationParams, ProtocolVersion,
+    ProgressNotification, ProgressNotificationParams,
 };
 
 use crate::client::outbox::{Outbox, notify};

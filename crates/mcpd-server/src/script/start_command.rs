@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mcpd_exec::{Command, RunAs};
-use mcpd_scriptspec::{Condition, Invocation};
+use mcpd_scriptspec::Invocation;
+use mcpd_scriptspec::dialect::Condition;
 use sha2::{Digest as _, Sha256};
 
 use crate::script::interpreter::Interpreter;

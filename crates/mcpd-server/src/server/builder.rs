@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use mcpd_exec::{Config, Executor};
 use mcpd_protocol as protocol;
 use mcpd_protocol::Implementation;
-use mcpd_scriptspec::{ScriptPath, normalize_uri};
+use mcpd_scriptspec::ScriptPath;
+use mcpd_scriptspec::uri::normalize_uri;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -466,7 +467,8 @@ fn native_resource(described: ResourceDescription) -> Result<Arc<Resource>, Erro
         .name
         .parse()
         .map_err(|error: mcpd_scriptspec::PathError| refused(format!("its name: {error}")))?;
-    let mut definition = protocol::Resource::new(normalize_uri(&described.uri), described.name);
+    let mut definition =
+        protocol::method::Resource::new(normalize_uri(&described.uri), described.name);
     definition.description = Some(described.description);
     definition.mime_type = Some(described.resource.mime_type().to_owned());
     let handler = described.resource.into_handler(path);

@@ -5,9 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{
-    CallToolResult, ClientCapabilities, DetailedTask, JsonObject, Params, TaskStatus,
-};
+use mcpd_protocol::method::{CallToolResult, DetailedTask, TaskStatus};
+use mcpd_protocol::{ClientCapabilities, JsonObject, Params};
 use mcpd_scriptspec::ScriptSpec;
 use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};

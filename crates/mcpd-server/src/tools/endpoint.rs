@@ -3,7 +3,8 @@
 //! [`Connection`](crate::Connection) calls the tools. Consuming: the endpoints of other programs,
 //! as a [source](Endpoint).
 
-use mcpd_protocol::{CallToolResult, ContentBlock};
+use mcpd_protocol::content::ContentBlock;
+use mcpd_protocol::method::CallToolResult;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 

@@ -4,7 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use mcpd_protocol::{self as protocol, CallToolResult};
+use mcpd_protocol::method::CallToolResult;
+use mcpd_protocol::{self as protocol};
 use mcpd_scriptspec::{PathError, ScriptPath};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -122,7 +123,7 @@ impl NativeToolDescription {
             .parse()
             .map_err(|error: PathError| error.to_string())?;
         let (body, schema) = self.tool?;
-        let mut definition = protocol::Tool::new(self.name, raw(&schema));
+        let mut definition = protocol::method::Tool::new(self.name, raw(&schema));
         definition.description = Some(self.description);
         Ok(Tool::built_in(path, definition, body))
     }

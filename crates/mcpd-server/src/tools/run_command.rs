@@ -30,7 +30,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 /// use std::time::Duration;
 /// use mcpd_server::{RunCommand, Server};
 ///
-/// # fn main() -> Result<(), mcpd_server::PatternError> {
+/// # fn main() -> Result<(), mcpd_server::policy::PatternError> {
 /// let run_command = RunCommand::default()
 ///     .directory("/srv/project")
 ///     .max_timeout(Duration::from_secs(3600))

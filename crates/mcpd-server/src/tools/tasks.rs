@@ -29,10 +29,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{
-    ClientCapabilities, CreateTaskResult, DetailedTask, InputResponses, Interactive,
-    ProtocolVersion, TASKS_EXTENSION, Task, TaskStatus, Wire,
+use mcpd_protocol::method::{
+    CreateTaskResult, DetailedTask, InputResponses, Interactive, TASKS_EXTENSION, Task, TaskStatus,
 };
+use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Wire};
 use mcpd_scriptspec::TaskSupport;
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -318,7 +318,7 @@ impl Connection {
         match Exchange::open(&self.server, peer, request)? {
             Exchange::Stateless(params, context) => {
                 self.is_introduced.store(true, Ordering::Relaxed);
-                dispatch::answer(&self.server, &self.inflight, request, &params, *context)
+                dispatch::answer(&self.server, &self.inflight, request, &params, context)
             }
             Exchange::Initialize(params) => {
                 let (session, result) =

@@ -45,9 +45,13 @@ pub(crate) trait Channel {
 }
 
 /// Request by the wire that it is on.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "short-lived, and most requests are of this kind"
+)]
 pub(crate) enum Exchange<'a> {
     /// Stands alone.
-    Stateless(Params<'a>, Box<Context>),
+    Stateless(Params<'a>, Context),
     /// Opens a session.
     Initialize(Params<'a>),
     /// Belongs to a session, or to a client that never opened one.
@@ -77,7 +81,7 @@ impl<'a> Exchange<'a> {
         let peer = channel.peer(request, &params);
         let context = envelope.context(|wire| server.stamp(wire), peer)?;
         channel.check(request, &params)?;
-        Ok(Self::Stateless(params, Box::new(context)))
+        Ok(Self::Stateless(params, context))
     }
 }
 

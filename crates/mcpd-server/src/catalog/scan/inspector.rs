@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpd_exec::Executor;
-use mcpd_scriptspec::{
-    Body, DescribedTool, Diagnostic, Dialect, Parsed, ScriptPath, Severity, parse,
-};
+use mcpd_scriptspec::dialect::{Body, DescribedTool};
+use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptPath, Severity, parse};
 
 use super::conditions::Conditions;
 use super::file_debounce::FileActivity;

@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use mcpd_scriptspec::{Body, Diagnostic, Parsed, Severity};
+use mcpd_scriptspec::dialect::Body;
+use mcpd_scriptspec::{Diagnostic, Parsed, Severity};
 
 use super::reading::{self, Description};
 use crate::catalog::walk::Candidate;

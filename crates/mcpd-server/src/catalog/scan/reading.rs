@@ -5,7 +5,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use mcpd_scriptspec::{DescribedTool, Dialect};
+use mcpd_scriptspec::Dialect;
+use mcpd_scriptspec::dialect::DescribedTool;
 use memchr::memmem;
 
 use super::image;

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use mcpd_protocol as protocol;
+use mcpd_protocol::JsonObject;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{CallToolResult, GetPromptResult, JsonObject, ReadResourceResult};
-use mcpd_scriptspec::{PathError, ScriptPath, excerpt, header_fault, normalize_uri};
+use mcpd_protocol::method::{CallToolResult, GetPromptResult, ReadResourceResult};
+use mcpd_scriptspec::uri::normalize_uri;
+use mcpd_scriptspec::{PathError, ScriptPath, excerpt, header_fault};
 use serde_json::value::RawValue;
 
 use super::RemoteTool;
@@ -79,7 +81,7 @@ impl Offer {
     /// dropped when the call is cancelled.
     ///
     /// An entry that cannot be served is recorded as a [fault](Self::fault), here and below.
-    pub fn tool<F, R>(&mut self, path: &str, definition: protocol::Tool, call: F)
+    pub fn tool<F, R>(&mut self, path: &str, definition: protocol::method::Tool, call: F)
     where
         F: Fn(Box<RawValue>, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<CallToolResult, ErrorObject>> + Send + 'static,
@@ -104,8 +106,12 @@ impl Offer {
 
     /// Adds the resource at the URI of its definition; people know it by `path`, such as
     /// `notes/today`. `read` receives the URI, and is dropped when the request is cancelled.
-    pub fn resource<F, R>(&mut self, path: &str, mut definition: protocol::Resource, read: F)
-    where
+    pub fn resource<F, R>(
+        &mut self,
+        path: &str,
+        mut definition: protocol::method::Resource,
+        read: F,
+    ) where
         F: Fn(String, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<ReadResourceResult, ErrorObject>> + Send + 'static,
     {
@@ -125,8 +131,12 @@ impl Offer {
     }
 
     /// Adds a template; people know it by `path`. `read` receives a URI made from it.
-    pub fn template<F, R>(&mut self, path: &str, definition: protocol::ResourceTemplate, read: F)
-    where
+    pub fn template<F, R>(
+        &mut self,
+        path: &str,
+        definition: protocol::method::ResourceTemplate,
+        read: F,
+    ) where
         F: Fn(String, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<ReadResourceResult, ErrorObject>> + Send + 'static,
     {
@@ -153,7 +163,7 @@ impl Offer {
 
     /// Adds the prompt at `path`, which clients know by that name alone. `get` receives its
     /// arguments.
-    pub fn prompt<F, R>(&mut self, path: &str, definition: protocol::Prompt, get: F)
+    pub fn prompt<F, R>(&mut self, path: &str, definition: protocol::method::Prompt, get: F)
     where
         F: Fn(JsonObject, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<GetPromptResult, ErrorObject>> + Send + 'static,

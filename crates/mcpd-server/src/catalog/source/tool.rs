@@ -4,8 +4,8 @@ use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 
-use mcpd_protocol::CallToolResult;
 use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::method::CallToolResult;
 use serde_json::value::RawValue;
 
 use crate::catalog::call::CallContext;

@@ -1,7 +1,9 @@
 //! Definition of the tool of a script: its own texts under the protocol's names.
 
+use mcpd_protocol::content::Icon;
 use mcpd_protocol::meta::Meta;
-use mcpd_protocol::{self as protocol, Icon, ToolAnnotations};
+use mcpd_protocol::method::ToolAnnotations;
+use mcpd_protocol::{self as protocol};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::json;
 
@@ -13,8 +15,8 @@ const VERSION: &str = "mcpd/version";
 const TAGS: &str = "mcpd/tags";
 
 /// Builds the definition of the tool of a script.
-pub(super) fn tool(path: &ScriptPath, spec: &ScriptSpec) -> protocol::Tool {
-    let mut tool = protocol::Tool::new(path.as_str(), raw(&spec.written_input_schema()));
+pub(super) fn tool(path: &ScriptPath, spec: &ScriptSpec) -> protocol::method::Tool {
+    let mut tool = protocol::method::Tool::new(path.as_str(), raw(&spec.written_input_schema()));
     tool.title = Some(title(path, spec));
     tool.description.clone_from(&spec.description);
     tool.output_schema = spec.output_schema.as_ref().map(raw);
@@ -52,7 +54,7 @@ pub(crate) fn meta_of(path: &ScriptPath, spec: &ScriptSpec) -> Meta {
 
 /// Icons of a script.
 pub(crate) fn icons(spec: &ScriptSpec) -> Vec<Icon> {
-    let icon = |icon: &mcpd_scriptspec::Icon| {
+    let icon = |icon: &mcpd_scriptspec::spec::Icon| {
         let mut listed = Icon::new(icon.src.clone());
         listed.mime_type.clone_from(&icon.mime_type);
         listed.sizes.clone_from(&icon.sizes);

@@ -1,7 +1,8 @@
 //! Tools as entries of a list.
 
 use mcpd_protocol::ProtocolVersion;
-use mcpd_protocol::{self as protocol, ListToolsResult};
+use mcpd_protocol::method::ListToolsResult;
+use mcpd_protocol::{self as protocol};
 use mcpd_scriptspec::ScriptPath;
 
 use super::Tool;
@@ -25,7 +26,7 @@ impl NamedEntry for Tool {
 }
 
 impl ListEntry for Tool {
-    type Listed = protocol::Tool;
+    type Listed = protocol::method::Tool;
     type Page = ListToolsResult;
 
     const KIND: u8 = b't';
@@ -34,7 +35,7 @@ impl ListEntry for Tool {
         self.path().as_str()
     }
 
-    fn to_listed(&self, version: ProtocolVersion, names: ToolNames) -> protocol::Tool {
+    fn to_listed(&self, version: ProtocolVersion, names: ToolNames) -> protocol::method::Tool {
         let mut listed = self.definition().clone();
         if names == ToolNames::Portable {
             listed.name = self.portable_name().to_owned();
@@ -64,7 +65,7 @@ impl ListEntry for Tool {
         listed
     }
 
-    fn page(listed: Vec<protocol::Tool>, next_cursor: Option<String>) -> ListToolsResult {
+    fn page(listed: Vec<protocol::method::Tool>, next_cursor: Option<String>) -> ListToolsResult {
         let mut page = ListToolsResult::new(listed);
         page.next_cursor = next_cursor;
         page

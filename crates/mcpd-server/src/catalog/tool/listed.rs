@@ -2,7 +2,8 @@
 //! the reverse mapping.
 
 use mcpd_protocol as protocol;
-use mcpd_scriptspec::{Code, PortableNames, excerpt, portable_schema};
+use mcpd_scriptspec::portable::{PortableNames, portable_schema};
+use mcpd_scriptspec::{Code, excerpt};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -34,7 +35,7 @@ struct Renamed {
 
 impl ListedForm {
     /// Converts the schemas of `definition` to the listed form.
-    pub(super) fn new(definition: &mut protocol::Tool) -> Self {
+    pub(super) fn new(definition: &mut protocol::method::Tool) -> Self {
         let mut listed = Self::default();
         if let Some((schema, portable)) = listed.normalize(&definition.input_schema) {
             listed.renamed = Renamed::new(schema);

@@ -1,7 +1,7 @@
 //! Table of tasks: calls that run in the background, by id. A finished task stays unchanged until
 //! it expires.
 
-use mcpd_protocol::{InputRequests, InputResponses, TaskStatus};
+use mcpd_protocol::method::{InputRequests, InputResponses, TaskStatus};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 use serde::Serialize;

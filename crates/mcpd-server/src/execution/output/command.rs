@@ -1,7 +1,8 @@
 //! Result of a command: a message where one is needed, then the output, each stream separately.
 
 use mcpd_exec::{Captured, Ending, Outcome, Stream};
-use mcpd_protocol::{CallToolResult, ContentBlock};
+use mcpd_protocol::content::ContentBlock;
+use mcpd_protocol::method::CallToolResult;
 
 use super::exit::{describe_ending, describe_hidden_paths};
 use super::{note, text, truncation_note};

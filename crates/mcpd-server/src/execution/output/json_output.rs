@@ -6,7 +6,8 @@ use std::fmt;
 
 use bytes::Bytes;
 use mcpd_exec::{Captured, Outcome};
-use mcpd_scriptspec::{OutputFault, excerpt, json_output};
+use mcpd_scriptspec::excerpt;
+use mcpd_scriptspec::output::{OutputFault, json_output};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

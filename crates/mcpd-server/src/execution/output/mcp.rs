@@ -2,7 +2,7 @@
 //! result, or an error of the protocol, or questions.
 
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
-use mcpd_protocol::{
+use mcpd_protocol::method::{
     CallToolResult, GetPromptResult, InputRequests, PromptMessage, ReadResourceResult,
 };
 use serde_json::Value;

@@ -6,7 +6,7 @@ use std::string::FromUtf8Error;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mcpd_protocol::{ResourceBody, ResourceContents};
+use mcpd_protocol::content::{ResourceBody, ResourceContents};
 
 /// Types of images that models read.
 const READABLE_IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];

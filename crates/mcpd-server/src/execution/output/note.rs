@@ -2,8 +2,9 @@
 //! mark, so that a reader can tell the two apart.
 
 use mcpd_exec::{Captured, Ending, Level, Outcome};
+use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::meta::Meta;
-use mcpd_protocol::{CallToolResult, ContentBlock};
+use mcpd_protocol::method::CallToolResult;
 use serde_json::json;
 
 use super::exit::describe_ending;

@@ -1,8 +1,9 @@
 //! Text output: its content, and a note in place of an empty one.
 
 use mcpd_exec::{Captured, Outcome, Stream};
+use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::meta::ResultMeta;
-use mcpd_protocol::{CallToolResult, ContentBlock};
+use mcpd_protocol::method::CallToolResult;
 use serde_json::json;
 
 use super::exit::{describe_exit, describe_hidden_paths};

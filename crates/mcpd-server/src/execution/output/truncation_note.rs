@@ -1,7 +1,8 @@
 //! Note and link appended to truncated output: its full length, and the resource with the rest.
 
 use mcpd_exec::{Captured, Stream};
-use mcpd_protocol::{ContentBlock, Resource};
+use mcpd_protocol::content::ContentBlock;
+use mcpd_protocol::method::Resource;
 
 use crate::execution::archive::{CallArchive, OUTPUT_LIFETIME};
 

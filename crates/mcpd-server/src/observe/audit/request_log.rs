@@ -14,11 +14,10 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 use mcpd_exec::Outcome;
+use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
-use mcpd_protocol::{
-    CallToolResult, ContentBlock, Implementation, Interactive, Method as _, Params,
-    ProtocolVersion, ReadResourceRequest,
-};
+use mcpd_protocol::method::{CallToolResult, Interactive, ReadResourceRequest};
+use mcpd_protocol::{Implementation, Method as _, Params, ProtocolVersion};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{self as protocol, CallToolResult};
+use mcpd_protocol::method::CallToolResult;
+use mcpd_protocol::{self as protocol};
 use mcpd_scriptspec::{OutputFormat, PathError, ScriptPath};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -90,8 +91,8 @@ fn add(offer: &mut Offer, client: &Arc<EndpointClient>, prefix: &str, described:
     }
 }
 
-fn definition(described: RemoteDescriptor, schema: &Value) -> protocol::Tool {
-    let mut definition = protocol::Tool::new(described.name, raw(schema));
+fn definition(described: RemoteDescriptor, schema: &Value) -> protocol::method::Tool {
+    let mut definition = protocol::method::Tool::new(described.name, raw(schema));
     definition.description = described.description;
     definition.annotations = described.safety.as_deref().and_then(safety::read);
     let members = [

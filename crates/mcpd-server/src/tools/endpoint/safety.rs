@@ -2,7 +2,7 @@
 //! module are understood: any other text about safety is for people, and makes no hint that a
 //! client might rely on.
 
-use mcpd_protocol::ToolAnnotations;
+use mcpd_protocol::method::ToolAnnotations;
 
 /// Text for a tool without hints.
 const UNKNOWN_SAFETY: &str = "Unknown.";

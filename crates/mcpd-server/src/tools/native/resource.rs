@@ -6,8 +6,9 @@ use std::pin::Pin;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use mcpd_protocol::content::{ResourceBody, ResourceContents};
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{ReadResourceResult, ResourceBody, ResourceContents};
+use mcpd_protocol::method::ReadResourceResult;
 use mcpd_scriptspec::ScriptPath;
 use serde::Serialize;
 

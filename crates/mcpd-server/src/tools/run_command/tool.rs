@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use mcpd_exec::{Command, Level, StartError, expand_home};
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{self as protocol, CallToolResult};
+use mcpd_protocol::method::CallToolResult;
+use mcpd_protocol::{self as protocol};
 use mcpd_scriptspec::{HelpOutput, OutputFormat, ScriptPath, ScriptSpec};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -130,13 +131,13 @@ impl CommandTool {
     }
 
     /// Entry in a list of tools.
-    fn definition(&self) -> protocol::Tool {
+    fn definition(&self) -> protocol::method::Tool {
         let mut schema = self.spec.input_schema();
         if let Some(schema) = schema.as_object_mut() {
             // Unknown arguments are rejected all the same, with a better explanation.
             schema.shift_remove("additionalProperties");
         }
-        let mut definition = protocol::Tool::new(NAME, raw(&schema));
+        let mut definition = protocol::method::Tool::new(NAME, raw(&schema));
         definition.description.clone_from(&self.spec.description);
         definition
     }

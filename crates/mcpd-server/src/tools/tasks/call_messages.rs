@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use mcpd_protocol::ProgressNotificationParams;
+use mcpd_protocol::method::ProgressNotificationParams;
 
 use crate::request::side_stream::{SideListener, SideMessage, SideStream, log_text};
 use crate::support::sync::lock;
@@ -144,7 +144,8 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use mcpd_protocol::{LoggingLevel, ProtocolVersion};
+    use mcpd_protocol::ProtocolVersion;
+    use mcpd_protocol::method::LoggingLevel;
 
     use super::*;
     use crate::client::outbox::Outbox;

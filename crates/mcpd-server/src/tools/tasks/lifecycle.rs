@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use mcpd_protocol::Wire;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{
+use mcpd_protocol::method::{
     CallToolResult, InputRequests, InputRequiredResult, InputResponses, Interactive, TaskStatus,
-    Wire,
 };
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::mpsc;

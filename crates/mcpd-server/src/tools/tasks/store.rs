@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{InputRequests, InputResponses, TaskStatus};
+use mcpd_protocol::method::{InputRequests, InputResponses, TaskStatus};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::server_registry::{ServerRegistration, ServerRegistry};

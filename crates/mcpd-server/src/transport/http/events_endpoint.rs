@@ -11,7 +11,8 @@ use hyper::{Method, Response, StatusCode};
 use mcpd_protocol::jsonrpc::{
     ErrorObject, Message, Notification, Request as RpcRequest, RequestId,
 };
-use mcpd_protocol::{LoggingLevel, ProtocolVersion, meta};
+use mcpd_protocol::method::LoggingLevel;
+use mcpd_protocol::{ProtocolVersion, meta};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};

@@ -97,7 +97,7 @@ impl Scope {
 /// The bearer of a token becomes the principal `ISSUER#SUBJECT`.
 ///
 /// ```no_run
-/// use mcpd_server::CallPattern;
+/// use mcpd_server::policy::CallPattern;
 /// use mcpd_server::transport::http::{Auth, Issuer, OAuth, Options, Scope};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

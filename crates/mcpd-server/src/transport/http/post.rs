@@ -192,7 +192,7 @@ impl Router {
         match Exchange::open(&self.server, &channel, request) {
             Ok(Exchange::Stateless(params, context)) => {
                 let notifications = channel.into_notifications();
-                self.answer_stateless(head, request, (&params, *context), notifications)
+                self.answer_stateless(head, request, (&params, context), notifications)
                     .await
             }
             Ok(Exchange::Initialize(params)) => self.initialize(head, &request.id, &params).await,

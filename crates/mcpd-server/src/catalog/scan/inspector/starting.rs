@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mcpd_exec::StartError;
-use mcpd_scriptspec::{Diagnostic, ScriptPath, Variant};
+use mcpd_scriptspec::dialect::Variant;
+use mcpd_scriptspec::{Diagnostic, ScriptPath};
 use tokio::runtime::Handle;
 
 use super::{Inspector, ProbeResult};

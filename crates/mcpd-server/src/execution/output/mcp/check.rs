@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use mcpd_protocol::{Annotations, ContentBlock, Icon, ResourceBody, ResourceContents};
+use mcpd_protocol::content::{Annotations, ContentBlock, Icon, ResourceBody, ResourceContents};
 
 /// Checks a content block.
 ///

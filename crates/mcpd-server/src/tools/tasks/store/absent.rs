@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use mcpd_protocol::{InputRequests, InputResponses, TaskStatus};
+use mcpd_protocol::method::{InputRequests, InputResponses, TaskStatus};
 use serde_json::value::RawValue;
 
 use super::{StoredTask, TaskRequest};
