@@ -30,6 +30,9 @@ const LAYERS: [&str; 16] = [
 /// Maximum length of a file without its tests, in lines.
 const MAX_LINES: usize = 500;
 
+/// Maximum number of public types at the root of a library.
+const MAX_ROOT_TYPES: usize = 25;
+
 /// Constants of the crate's root.
 const ROOT_ITEMS: [&str; 2] = ["DEFAULT_KEEP", "DEFAULT_MAX_MESSAGE"];
 
@@ -119,6 +122,50 @@ fn files_are_short_without_their_tests() {
         long.is_empty(),
         "files of more than {MAX_LINES} lines: {long:?}"
     );
+}
+
+/// Returns the public types at the root of a library: those that it declares or exports by name.
+fn root_types(lib: &str) -> BTreeSet<&str> {
+    let is_public = |line: &&str| line.starts_with("pub ");
+    let items = lib.split(';').filter_map(|item| {
+        let start = item.lines().position(|line| is_public(&line))?;
+        let skipped: usize = item.lines().take(start).map(|line| line.len() + 1).sum();
+        Some(&item[skipped..])
+    });
+    let names = items.flat_map(|item| {
+        let is_export = item.starts_with("pub use ");
+        let words = item.split(|char: char| !char.is_alphanumeric() && char != '_');
+        words.take(if is_export { usize::MAX } else { 3 })
+    });
+    let is_type =
+        |name: &&str| name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
+    names.filter(is_type).collect()
+}
+
+#[test]
+fn roots_of_libraries_have_few_types() {
+    for library in fs::read_dir(root().join("crates")).expect("crates") {
+        let library = library.expect("an entry").path();
+        let Ok(lib) = fs::read_to_string(library.join("src/lib.rs")) else {
+            continue;
+        };
+        let types = root_types(&lib);
+        let count = types.len();
+        assert!(
+            count <= MAX_ROOT_TYPES,
+            "{}: {count} {types:?}",
+            library.display()
+        );
+    }
+}
+
+#[test]
+fn root_types_are_counted() {
+    let lib = "//! Docs.\n\nmod a;\npub mod b;\n\npub use a::{A, B,\n    C};\npub use a::D;\n\n/// A type.\npub struct Own {\n    field: Other,\n}\n\npub const MAX: usize = 1;\n";
+    let types: Vec<_> = root_types(lib).into_iter().collect();
+    assert_eq!(types, ["Own"]);
+    let types = root_types("pub use a::{Alpha, beta, GAMMA};\npub use a::Delta;\n");
+    assert_eq!(types.into_iter().collect::<Vec<_>>(), ["Alpha", "Delta"]);
 }
 
 #[test]

@@ -74,8 +74,8 @@
 //! | [`jsonrpc`] | the envelope: ids, requests, notifications, responses, error objects |
 //! | [`ProtocolVersion`], [`Wire`] | the revisions and their features |
 //! | [`meta`], [`Params`] | `_meta`: reserved keys, and reading before the method is known |
-//! | [`ContentBlock`], [`ClientCapabilities`] … | shared values, named as in the schema |
-//! | [`Method`], [`NotificationMethod`] | each method: its name, its parameters, its result |
+//! | [`content`], [`ClientCapabilities`] … | shared values, named as in the schema |
+//! | [`method`] | each method: its name, its parameters, its result |
 //! | [`Stamp`] | members that results carry on one wire and must not carry on the other |
 //!
 //! # Revisions
