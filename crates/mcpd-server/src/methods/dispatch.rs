@@ -35,11 +35,21 @@ pub(crate) fn dispatch(
     server: &Server,
     request: &Request<'_>,
     params: &Params<'_>,
+    context: Context,
+) -> Handled {
+    let method = KnownMethod::from_name(&request.method);
+    dispatch_method(server, method, request, params, context)
+}
+
+fn dispatch_method(
+    server: &Server,
+    method: Option<KnownMethod>,
+    request: &Request<'_>,
+    params: &Params<'_>,
     mut context: Context,
 ) -> Handled {
     // The rate limit comes before the record: a caller that exceeds it must not push the calls of
     // others out of the audit log.
-    let method = KnownMethod::from_name(&request.method);
     if method.is_some_and(KnownMethod::may_run_script)
         && let Err(error) = server
             .admission()
@@ -55,21 +65,22 @@ pub(crate) fn dispatch(
     if method.is_some_and(KnownMethod::needs_catalog) && !server.catalog_is_ready() {
         // The request may be cancelled before the catalog can say what it names.
         context.record.set_params(params);
-        return wait_for_catalog(server.clone(), request, context);
+        return wait_for_catalog(server.clone(), method, request, context);
     }
-    answer_recorded(server, request, params, context)
+    answer_recorded(server, method, request, params, context)
 }
 
 /// Answers `request`, and reports it to the audit log, the metrics and the spans.
 fn answer_recorded(
     server: &Server,
+    method: Option<KnownMethod>,
     request: &Request<'_>,
     params: &Params<'_>,
     context: Context,
 ) -> Handled {
     let record = context.record.clone();
     let handled = catch_unwind(AssertUnwindSafe(|| {
-        run_handler(server, request, params, context)
+        run_handler(server, method, request, params, context)
     }));
     let handled = unless_panicked(handled).unwrap_or_else(|error| Handled::Now(Err(error)));
     record.set_params(params);
@@ -106,7 +117,7 @@ pub(crate) fn answer(
     if method.is_some_and(KnownMethod::may_run_script) {
         inflight.check(&request.id)?;
     }
-    match dispatch(server, request, params, context) {
+    match dispatch_method(server, method, request, params, context) {
         Handled::Now(result) => Ok(CancellableAnswer::Now(result)),
         Handled::Later(result) => answer_later(inflight, &request.id, result),
     }
@@ -153,6 +164,7 @@ pub(crate) fn encode(id: &RequestId, result: MethodResult) -> Bytes {
 
 fn run_handler(
     server: &Server,
+    method: Option<KnownMethod>,
     request: &Request<'_>,
     params: &Params<'_>,
     context: Context,
@@ -160,7 +172,7 @@ fn run_handler(
     use KnownMethod as Known;
     let now = |result: MethodResult| Ok(Handled::Now(result));
     let unknown = || Err(ErrorObject::method_not_found(&request.method));
-    let Some(method) = Known::from_name(&request.method) else {
+    let Some(method) = method else {
         return unknown();
     };
     match (context.version.wire(), method) {
@@ -211,7 +223,12 @@ fn run_handler(
     }
 }
 
-fn wait_for_catalog(server: Server, request: &Request<'_>, context: Context) -> Handled {
+fn wait_for_catalog(
+    server: Server,
+    known: Option<KnownMethod>,
+    request: &Request<'_>,
+    context: Context,
+) -> Handled {
     let id = request.id.clone();
     let method = request.method.clone().into_owned();
     let params = request.params.map(RawValue::to_owned);
@@ -220,7 +237,7 @@ fn wait_for_catalog(server: Server, request: &Request<'_>, context: Context) -> 
         // The request outlives its bytes here, so it is rebuilt from owned parts.
         let request = Request::new(id, method, params.as_deref());
         let params = Params::read(request.params)?;
-        match answer_recorded(&server, &request, &params, context) {
+        match answer_recorded(&server, known, &request, &params, context) {
             Handled::Now(result) => result,
             Handled::Later(result) => result.await,
         }

@@ -32,7 +32,7 @@ pub(crate) fn call(
         let whole = server.catalog();
         let there = whole.tool(&params.name);
         if let Some(tool) = there {
-            note(tool, params.arguments.as_deref(), &whole, &context);
+            set_tool(tool, params.arguments.as_deref(), server, &context);
         }
         let unknown = ErrorObject::invalid_params(
             fault_for(&context, &whole, &params.name)
@@ -44,12 +44,7 @@ pub(crate) fn call(
     if let Some(restored) = arguments.and_then(|arguments| tool.restore_names(arguments)) {
         params.arguments = Some(restored);
     }
-    note(
-        tool,
-        params.arguments.as_deref(),
-        &server.catalog(),
-        &context,
-    );
+    set_tool(tool, params.arguments.as_deref(), server, &context);
     if let Some(headers) = &context.peer.parameters {
         tool.check_headers(headers, params.arguments.as_deref())?;
     }
@@ -106,11 +101,16 @@ fn fault_for(context: &Context, catalog: &Catalog, name: &str) -> Option<String>
     ))
 }
 
-/// Records the called tool, and the spec of its arguments.
-fn note(tool: &Tool, arguments: Option<&RawValue>, catalog: &Catalog, context: &Context) {
-    match background_tools::secret_spec(tool, arguments, catalog) {
-        Ok(described) => context.record.set_tool(tool.path(), described),
-        Err(UnknownStartedTool) => context.record.set_tool_for_unknown(tool.path()),
+/// Records the called tool, and the spec of its arguments: that of the tool, or of the tool that
+/// the call is to start.
+fn set_tool(tool: &Tool, arguments: Option<&RawValue>, server: &Server, context: &Context) {
+    let record = &context.record;
+    let Some(started) = background_tools::started_tools(tool, arguments) else {
+        return record.set_tool(tool.path(), tool.script().map(|script| &script.spec));
+    };
+    match started.secret_spec(&server.catalog()) {
+        Ok(spec) => record.set_tool(tool.path(), spec),
+        Err(UnknownStartedTool) => record.set_tool_for_unknown(tool.path()),
     }
 }
 

@@ -102,39 +102,41 @@ fn empty_arguments() -> Box<RawValue> {
     raw(&JsonObject::new())
 }
 
+/// Returns the names of the tools that a call of `tool` is to start, if it is the tool that starts
+/// others and has arguments.
+pub(crate) fn started_tools(tool: &Tool, arguments: Option<&RawValue>) -> Option<StartedTools> {
+    let is_start = tool.path().as_str() == START_TOOL && tool.file().is_none();
+    let arguments = arguments.filter(|_| is_start)?;
+    Some(serde_json::from_str(arguments.get()).unwrap_or_default())
+}
+
 /// Error: the call names no tool to start.
 #[derive(Debug)]
 pub(crate) struct UnknownStartedTool;
 
-/// Returns the spec that declares which arguments of a call of `tool` are secret: that of the
-/// tool, or of the tool that the call is to start.
-///
-/// # Errors
-///
-/// Fails if the tool to start is unknown, and thus which of its arguments are secret.
-pub(crate) fn secret_spec<'a>(
-    tool: &'a Tool,
-    arguments: Option<&RawValue>,
-    catalog: &'a Catalog,
-) -> Result<Option<&'a Arc<ScriptSpec>>, UnknownStartedTool> {
-    let spec = |tool: &'a Tool| tool.script().map(|script| &script.spec);
-    let is_start = tool.file().is_none() && tool.path().as_str() == START_TOOL;
-    let arguments = arguments.filter(|_| is_start);
-    let Some(arguments) = arguments else {
-        return Ok(spec(tool));
-    };
-    let StartedTools(names) = serde_json::from_str(arguments.get()).unwrap_or_default();
-    let tools: Option<Vec<_>> = names.iter().map(|name| catalog.tool(name)).collect();
-    let tools = tools.filter(|tools| !tools.is_empty());
-    let tools = tools.ok_or(UnknownStartedTool)?;
-    let specs: Vec<_> = tools.into_iter().filter_map(|tool| spec(tool)).collect();
-    let secretive = specs.iter().find(|spec| has_secrets(spec));
-    Ok(secretive.or(specs.first()).copied())
+impl StartedTools {
+    /// Returns the spec that declares which arguments are secret.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the tool to start is unknown, and thus which of its arguments are secret.
+    pub(crate) fn secret_spec<'a>(
+        &self,
+        catalog: &'a Catalog,
+    ) -> Result<Option<&'a Arc<ScriptSpec>>, UnknownStartedTool> {
+        let tools: Option<Vec<_>> = self.0.iter().map(|name| catalog.tool(name)).collect();
+        let tools = tools.filter(|tools| !tools.is_empty());
+        let tools = tools.ok_or(UnknownStartedTool)?;
+        let scripts = tools.into_iter().filter_map(|tool| tool.script());
+        let specs: Vec<_> = scripts.map(|script| &script.spec).collect();
+        let secretive = specs.iter().find(|spec| has_secrets(spec));
+        Ok(secretive.or(specs.first()).copied())
+    }
 }
 
 /// Names of the tools to start. A valid call has one; a rejected one is recorded as well.
 #[derive(Debug, Default)]
-struct StartedTools(Vec<String>);
+pub(crate) struct StartedTools(Vec<String>);
 
 impl<'de> Deserialize<'de> for StartedTools {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -315,19 +315,21 @@ impl Connection {
         request: &Request<'_>,
         peer: &PeerContext,
     ) -> Result<CancellableAnswer, ErrorObject> {
-        match Exchange::open(&self.server, peer, request)? {
-            Exchange::Stateless(params, context) => {
+        let params = Params::read(request.params)?;
+        match Exchange::of(request, &params, peer)? {
+            Exchange::Stateless => {
+                let context = exchange::open_stateless(&self.server, request, &params, peer)?;
                 self.is_introduced.store(true, Ordering::Relaxed);
                 dispatch::answer(&self.server, &self.inflight, request, &params, context)
             }
-            Exchange::Initialize(params) => {
+            Exchange::Initialize => {
                 let (session, result) =
                     exchange::initialize(&self.server, &params, &peer.principal)?;
                 self.is_introduced.store(true, Ordering::Relaxed);
                 self.begin(session, peer);
                 dispatch::answer_later(&self.inflight, &request.id, result)
             }
-            Exchange::Stateful(params) => {
+            Exchange::Stateful => {
                 self.conversation(peer)
                     .request(&self.server, request, &params, peer.clone())
             }

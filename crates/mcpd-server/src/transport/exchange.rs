@@ -44,45 +44,54 @@ pub(crate) trait Channel {
     fn peer(&self, request: &Request<'_>, params: &Params<'_>) -> PeerContext;
 }
 
-/// Request by the wire that it is on.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "short-lived, and most requests are of this kind"
-)]
-pub(crate) enum Exchange<'a> {
+/// Kind of a request, by its wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exchange {
     /// Stands alone.
-    Stateless(Params<'a>, Context),
+    Stateless,
     /// Opens a session.
-    Initialize(Params<'a>),
+    Initialize,
     /// Belongs to a session, or to a client that never opened one.
-    Stateful(Params<'a>),
+    Stateful,
 }
 
-impl<'a> Exchange<'a> {
+impl Exchange {
     /// Decides the wire of a request.
     ///
     /// # Errors
     ///
-    /// The parameters are malformed, or the envelope of a stateless request is.
-    pub(crate) fn open(
-        server: &Server,
+    /// The channel does not carry the request's revision.
+    pub(crate) fn of(
+        request: &Request<'_>,
+        params: &Params<'_>,
         channel: &impl Channel,
-        request: &Request<'a>,
     ) -> Result<Self, ErrorObject> {
-        let params = Params::read(request.params)?;
-        if !channel.is_stateless(&params.meta)? {
-            return Ok(match &*request.method {
-                "initialize" => Self::Initialize(params),
-                _ => Self::Stateful(params),
-            });
-        }
-        let envelope = StatelessEnvelope::new(&params.meta)?;
-        channel.check_version(&envelope.version)?;
-        let peer = channel.peer(request, &params);
-        let context = envelope.context(|wire| server.stamp(wire), peer)?;
-        channel.check(request, &params)?;
-        Ok(Self::Stateless(params, context))
+        Ok(match channel.is_stateless(&params.meta)? {
+            true => Self::Stateless,
+            false if request.method == "initialize" => Self::Initialize,
+            false => Self::Stateful,
+        })
     }
+}
+
+/// Checks the envelope of a stateless request, and builds its context.
+///
+/// # Errors
+///
+/// The envelope is malformed, or differs from what the channel repeats of it.
+#[inline]
+pub(crate) fn open_stateless(
+    server: &Server,
+    request: &Request<'_>,
+    params: &Params<'_>,
+    channel: &impl Channel,
+) -> Result<Context, ErrorObject> {
+    let envelope = StatelessEnvelope::new(&params.meta)?;
+    channel.check_version(&envelope.version)?;
+    let peer = channel.peer(request, params);
+    let context = envelope.context(|wire| server.stamp(wire), peer)?;
+    channel.check(request, params)?;
+    Ok(context)
 }
 
 /// Opens a session for `principal`. Returns it with the result of `initialize`.

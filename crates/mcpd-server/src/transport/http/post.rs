@@ -189,15 +189,25 @@ impl Router {
             head,
             notifications: Mutex::default(),
         };
-        match Exchange::open(&self.server, &channel, request) {
-            Ok(Exchange::Stateless(params, context)) => {
-                let notifications = channel.into_notifications();
-                self.answer_stateless(head, request, (&params, context), notifications)
-                    .await
+        let refuse = |error| reply::error(StatusCode::BAD_REQUEST, Some(&request.id), &error);
+        let params = match Params::read(request.params) {
+            Ok(params) => params,
+            Err(error) => return refuse(error),
+        };
+        match Exchange::of(request, &params, &channel) {
+            Ok(Exchange::Stateless) => {
+                match exchange::open_stateless(&self.server, request, &params, &channel) {
+                    Ok(context) => {
+                        let notifications = channel.into_notifications();
+                        self.answer_stateless(head, request, (&params, context), notifications)
+                            .await
+                    }
+                    Err(error) => refuse(error),
+                }
             }
-            Ok(Exchange::Initialize(params)) => self.initialize(head, &request.id, &params).await,
-            Ok(Exchange::Stateful(params)) => self.answer_stateful(head, request, &params).await,
-            Err(error) => reply::error(StatusCode::BAD_REQUEST, Some(&request.id), &error),
+            Ok(Exchange::Initialize) => self.initialize(head, &request.id, &params).await,
+            Ok(Exchange::Stateful) => self.answer_stateful(head, request, &params).await,
+            Err(error) => refuse(error),
         }
     }
 
