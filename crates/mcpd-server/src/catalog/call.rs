@@ -91,7 +91,7 @@ impl CallContext {
     /// Trace of the call, to pass on to other services that take part in it.
     #[must_use]
     pub fn trace(&self) -> &TraceContext {
-        &self.request.peer.trace
+        &self.request.trace
     }
 
     /// Begins a span for a request to another server, about its tool or prompt called `name`.

@@ -43,7 +43,7 @@ impl<'a> RunObserver<'a> {
 
     /// Trace that the process continues.
     pub(super) fn trace(&self) -> TraceContext {
-        self.span.continue_trace(self.context.peer.trace.clone())
+        self.span.continue_trace(self.context.trace.clone())
     }
 
     /// Waits for the end of the run, and relays its messages meanwhile.

@@ -45,9 +45,9 @@ impl TraceContext {
     }
 
     /// Returns this context, or `other` if only that one names a trace.
-    pub(crate) fn or(self, other: Self) -> Self {
+    pub(crate) fn or(self, other: &Self) -> Self {
         match (&self.parent, &other.parent) {
-            (None, Some(_)) => other,
+            (None, Some(_)) => other.clone(),
             _ => self,
         }
     }
@@ -138,7 +138,7 @@ mod tests {
         let header = || TraceContext::new(Some(PARENT), Some("a=b"), None::<&str>);
         let other = PARENT.replace("-01", "-00");
         let message = TraceContext::new(Some(&other), None::<&str>, None::<&str>);
-        assert_eq!(message.clone().or(header()), message);
-        assert_eq!(TraceContext::default().or(header()), header());
+        assert_eq!(message.clone().or(&header()), message);
+        assert_eq!(TraceContext::default().or(&header()), header());
     }
 }

@@ -31,6 +31,7 @@ pub(crate) enum CancellableAnswer {
 
 /// Answers `request`, whose parameters are `params`. Excludes `initialize`, which opens a session
 /// and is the transport's task.
+#[cfg(feature = "http")]
 pub(crate) fn dispatch(
     server: &Server,
     request: &Request<'_>,
@@ -60,7 +61,7 @@ fn dispatch_method(
         return Handled::Now(Err(error));
     }
     let record = RequestRecord::new(server.observers(), method, &request.id, context.origin());
-    context.peer.trace = record.span().continue_trace(context.peer.trace);
+    context.trace = record.span().continue_trace(context.trace);
     context.record = record;
     if method.is_some_and(KnownMethod::needs_catalog) && !server.catalog_is_ready() {
         // The request may be cancelled before the catalog can say what it names.

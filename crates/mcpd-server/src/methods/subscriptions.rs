@@ -54,7 +54,7 @@ pub(crate) fn listen(
 ) -> Result<Handled, ErrorObject> {
     let params: SubscriptionsListenRequestParams = params.parse()?;
     // The subscription keeps nothing of the message.
-    context.peer.reservation.take();
+    Arc::make_mut(&mut context.peer).reservation.take();
     let mut filter = filter(server.is_watching(), &params.notifications)?;
     let wanted = wanted_tasks(&params.notifications, &context)?;
     let meta = Meta::new().with_subscription_id(id);

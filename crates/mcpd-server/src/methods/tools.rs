@@ -45,7 +45,10 @@ pub(crate) fn call(
         params.arguments = Some(restored);
     }
     set_tool(tool, params.arguments.as_deref(), server, &context);
-    if let Some(headers) = &context.peer.parameters {
+    // The stateful wire repeats no arguments in headers.
+    if let Some(headers) = &context.peer.parameters
+        && context.version.wire() == Wire::Stateless
+    {
         tool.check_headers(headers, params.arguments.as_deref())?;
     }
     let resumption = Resumption {

@@ -43,7 +43,7 @@ pub(crate) struct PeerContext {
     pub(crate) names: ToolNames,
     /// Destination of notifications.
     pub(crate) outbox: Outbox,
-    /// Trace that the request is part of: named by the message, or known to the transport.
+    /// Trace that the transport knows, for messages that name none.
     pub(crate) trace: TraceContext,
     /// Arguments repeated in headers, where the transport has headers.
     pub(crate) parameters: Option<Arc<ParameterHeaders>>,
@@ -56,7 +56,9 @@ pub(crate) struct PeerContext {
 pub(crate) struct Context {
     pub(crate) version: ProtocolVersion,
     /// Sender of the request, and what its transport knows of it.
-    pub(crate) peer: PeerContext,
+    pub(crate) peer: Arc<PeerContext>,
+    /// Trace that the request is part of.
+    pub(crate) trace: TraceContext,
     pub(crate) session: Option<Arc<Session>>,
     /// Capabilities of the client, for this request or in its session.
     pub(crate) capabilities: Arc<ClientCapabilities>,
@@ -83,7 +85,7 @@ impl Context {
                 .as_ref()
                 .and_then(|session| session.id.as_deref()),
             #[cfg(feature = "otel")]
-            trace: &self.peer.trace,
+            trace: &self.trace,
         }
     }
 

@@ -52,7 +52,7 @@ impl<'a> StatelessEnvelope<'a> {
     pub(crate) fn context(
         &self,
         stamp: impl FnOnce(Wire) -> Arc<Stamp>,
-        peer: PeerContext,
+        peer: Arc<PeerContext>,
     ) -> Result<Context, ErrorObject> {
         let version = stateless_version(&self.version)?;
         let side = SideStream::new(
@@ -63,10 +63,8 @@ impl<'a> StatelessEnvelope<'a> {
         );
         Ok(Context {
             version,
-            peer: PeerContext {
-                trace: TraceContext::of_message(self.meta).or(peer.trace),
-                ..peer
-            },
+            trace: TraceContext::of_message(self.meta).or(&peer.trace),
+            peer,
             session: None,
             capabilities: Arc::clone(&self.capabilities),
             client: self.meta.client_info()?.map(Arc::new),
@@ -103,7 +101,7 @@ pub(crate) fn stateful_context(
     stamp: impl FnOnce(Wire) -> Arc<Stamp>,
     meta: &RequestMeta<'_>,
     session: Arc<Session>,
-    peer: PeerContext,
+    peer: Arc<PeerContext>,
 ) -> Result<Context, ErrorObject> {
     let version = session.version;
     let side = SideStream::new(
@@ -114,12 +112,8 @@ pub(crate) fn stateful_context(
     );
     Ok(Context {
         version,
-        peer: PeerContext {
-            trace: TraceContext::of_message(meta).or(peer.trace),
-            // This wire repeats no arguments in headers.
-            parameters: None,
-            ..peer
-        },
+        trace: TraceContext::of_message(meta).or(&peer.trace),
+        peer,
         capabilities: Arc::clone(&session.capabilities),
         client: session.client.clone(),
         session: Some(session),

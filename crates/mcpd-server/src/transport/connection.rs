@@ -61,7 +61,7 @@ pub enum Reply {
 #[derive(Debug)]
 pub struct Connection {
     server: Server,
-    peer: PeerContext,
+    peer: Arc<PeerContext>,
     inflight: Arc<Inflight>,
     conversation: Mutex<Option<Conversation>>,
     answer_slots: Arc<Semaphore>,
@@ -130,7 +130,7 @@ impl Connection {
         Self {
             server: server.clone(),
             _close_on_drop: closing.clone().drop_guard(),
-            peer: PeerContext {
+            peer: Arc::new(PeerContext {
                 transport,
                 principal,
                 reservation: None,
@@ -140,7 +140,7 @@ impl Connection {
                 trace: TraceContext::default(),
                 parameters: None,
                 closing,
-            },
+            }),
             inflight: Arc::default(),
             conversation: Mutex::new(None),
             answer_slots: Arc::new(Semaphore::new(MAX_PENDING_ANSWERS)),
@@ -161,7 +161,7 @@ impl Connection {
         self.receive_with(message, &self.peer)
     }
 
-    fn receive_with(&self, message: &[u8], peer: &PeerContext) -> Reply {
+    fn receive_with(&self, message: &[u8], peer: &Arc<PeerContext>) -> Reply {
         match Frame::decode(message) {
             Ok(Frame::Single(message)) => self.message(message, peer),
             Ok(Frame::Batch(elements)) => self.batch(&elements, peer),
@@ -193,15 +193,15 @@ impl Connection {
         reservation: SharedReservation,
         message: &[u8],
     ) -> Result<(), Closed> {
-        let peer = PeerContext {
+        let peer = Arc::new(PeerContext {
             principal: principal.clone(),
             reservation,
-            ..self.peer.clone()
-        };
+            ..PeerContext::clone(&self.peer)
+        });
         self.deliver_with(message, &peer).await
     }
 
-    async fn deliver_with(&self, message: &[u8], peer: &PeerContext) -> Result<(), Closed> {
+    async fn deliver_with(&self, message: &[u8], peer: &Arc<PeerContext>) -> Result<(), Closed> {
         if self.peer.outbox.is_closed() {
             return Err(Closed);
         }
@@ -276,7 +276,7 @@ impl Connection {
         &self.peer.outbox
     }
 
-    fn message(&self, message: Message<'_>, peer: &PeerContext) -> Reply {
+    fn message(&self, message: Message<'_>, peer: &Arc<PeerContext>) -> Reply {
         match message {
             Message::Request(request) => Reply::to(&request.id, self.request_with(&request, peer)),
             Message::Notification(notification) => {
@@ -303,17 +303,17 @@ impl Connection {
         request: &Request<'_>,
         reservation: SharedReservation,
     ) -> Result<CancellableAnswer, ErrorObject> {
-        let peer = PeerContext {
+        let peer = Arc::new(PeerContext {
             reservation,
-            ..self.peer.clone()
-        };
+            ..PeerContext::clone(&self.peer)
+        });
         self.request_with(request, &peer)
     }
 
     fn request_with(
         &self,
         request: &Request<'_>,
-        peer: &PeerContext,
+        peer: &Arc<PeerContext>,
     ) -> Result<CancellableAnswer, ErrorObject> {
         let params = Params::read(request.params)?;
         match Exchange::of(request, &params, peer)? {
@@ -331,19 +331,19 @@ impl Connection {
             }
             Exchange::Stateful => {
                 self.conversation(peer)
-                    .request(&self.server, request, &params, peer.clone())
+                    .request(&self.server, request, &params, Arc::clone(peer))
             }
         }
     }
 
-    fn batch(&self, elements: &[&RawValue], peer: &PeerContext) -> Reply {
+    fn batch(&self, elements: &[&RawValue], peer: &Arc<PeerContext>) -> Reply {
         let conversation = self.conversation(peer);
         let replies = conversation.batch(&self.server, elements, peer);
         replies.unwrap_or_else(|error| Reply::Ready(jsonrpc::error_response(None, &error).into()))
     }
 
     /// Begins the conversation of this channel; a second `initialize` replaces it.
-    fn begin(&self, session: Session, peer: &PeerContext) -> Conversation {
+    fn begin(&self, session: Session, peer: &Arc<PeerContext>) -> Conversation {
         let conversation = Conversation::new(session, Arc::clone(&self.inflight));
         let forward = subscriptions::forward(
             Arc::clone(self.server.live_catalog()),
@@ -359,7 +359,7 @@ impl Connection {
         conversation
     }
 
-    fn conversation(&self, peer: &PeerContext) -> Conversation {
+    fn conversation(&self, peer: &Arc<PeerContext>) -> Conversation {
         let conversation = lock(&self.conversation).clone();
         conversation.unwrap_or_else(|| {
             let introduction = Introduction::none(VERSION_WITHOUT_INITIALIZE);
@@ -370,7 +370,7 @@ impl Connection {
 }
 
 /// Channel without an envelope of its own: a message says everything.
-impl Channel for PeerContext {
+impl Channel for Arc<PeerContext> {
     fn is_stateless(&self, meta: &RequestMeta<'_>) -> Result<bool, ErrorObject> {
         if !meta.is_stateless() {
             return Ok(false);
@@ -378,7 +378,7 @@ impl Channel for PeerContext {
         self.transport.check_stateless().map(|()| true)
     }
 
-    fn peer(&self, _: &Request<'_>, _: &Params<'_>) -> PeerContext {
+    fn peer(&self, _: &Request<'_>, _: &Params<'_>) -> Self {
         self.clone()
     }
 }

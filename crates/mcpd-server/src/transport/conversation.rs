@@ -44,7 +44,7 @@ impl Conversation {
         server: &Server,
         request: &Request<'_>,
         params: &Params<'_>,
-        peer: PeerContext,
+        peer: Arc<PeerContext>,
     ) -> Result<CancellableAnswer, ErrorObject> {
         let context = envelope::stateful_context(
             |wire| server.stamp(wire),
@@ -65,7 +65,7 @@ impl Conversation {
         &self,
         server: &Server,
         elements: &[&RawValue],
-        peer: &PeerContext,
+        peer: &Arc<PeerContext>,
     ) -> Result<Reply, ErrorObject> {
         if !self.session.version.has_batches() {
             return Err(ErrorObject::invalid_request(
@@ -82,13 +82,13 @@ impl Conversation {
             elements
                 .iter()
                 .map(|element| match Message::decode(element.get().as_bytes()) {
-                    Ok(message) => self.element(server, message, peer.clone()),
+                    Ok(message) => self.element(server, message, Arc::clone(peer)),
                     Err(error) => Reply::refuse(&error),
                 });
         Ok(Reply::all(replies.collect()))
     }
 
-    fn element(&self, server: &Server, message: Message<'_>, peer: PeerContext) -> Reply {
+    fn element(&self, server: &Server, message: Message<'_>, peer: Arc<PeerContext>) -> Reply {
         match message {
             Message::Request(request) => {
                 let answer = Params::read(request.params).and_then(|params| {

@@ -1,6 +1,8 @@
 //! Exchange: the one gate of requests, whatever transport carries them. Decides the wire of each
 //! request and checks its envelope; the transport adds what it alone knows of the message.
 
+use std::sync::Arc;
+
 use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use mcpd_protocol::meta::RequestMeta;
@@ -41,7 +43,7 @@ pub(crate) trait Channel {
     }
 
     /// Returns the context of the client for a stateless request.
-    fn peer(&self, request: &Request<'_>, params: &Params<'_>) -> PeerContext;
+    fn peer(&self, request: &Request<'_>, params: &Params<'_>) -> Arc<PeerContext>;
 }
 
 /// Kind of a request, by its wire.

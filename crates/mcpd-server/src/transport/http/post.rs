@@ -93,7 +93,7 @@ impl Channel for PostChannel<'_> {
         headers::check(self.head.headers, &request.method, params)
     }
 
-    fn peer(&self, request: &Request<'_>, params: &Params<'_>) -> PeerContext {
+    fn peer(&self, request: &Request<'_>, params: &Params<'_>) -> Arc<PeerContext> {
         let wants_notifications =
             params.meta.wants_notifications() || request.method == "subscriptions/listen";
         let (peer, notifications) = self.router.peer_context(self.head, wants_notifications);
@@ -410,7 +410,7 @@ impl Router {
         &self,
         head: &PostHead<'_>,
         wants_notifications: bool,
-    ) -> (PeerContext, Option<mpsc::Receiver<Bytes>>) {
+    ) -> (Arc<PeerContext>, Option<mpsc::Receiver<Bytes>>) {
         let (outbox, notifications) = if wants_notifications && head.wants_events {
             let (outbox, notifications) = Outbox::new();
             (outbox, Some(notifications))
@@ -419,7 +419,7 @@ impl Router {
         };
         let closing = self.server.stopping().clone();
         (
-            PeerContext {
+            Arc::new(PeerContext {
                 transport: Transport::Http,
                 principal: head.client.principal.clone(),
                 reservation: head.reservation.clone(),
@@ -429,7 +429,7 @@ impl Router {
                 closing,
                 trace: headers::trace(head.headers),
                 parameters: Some(Arc::new(headers::parameters(head.headers))),
-            },
+            }),
             notifications,
         )
     }
