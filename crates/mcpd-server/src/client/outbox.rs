@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use crate::limits::memory_budget;
 
 /// Maximum number of queued bytes. A larger message is queued alone.
-const MAX_QUEUED_BYTES: u32 = 256 * 1024;
+pub(crate) const MAX_QUEUED_BYTES: u32 = 256 * 1024;
 /// Minimum cost of a message in bytes, which covers its overhead.
 const MIN_MESSAGE_COST: u32 = 1024;
 /// Maximum number of queued messages, which follows.
@@ -84,7 +84,7 @@ impl Outbox {
             }
         };
         // The semaphore is fair: a large message is not overtaken for ever by small ones.
-        let space = Arc::clone(space).acquire_many_owned(cost(&message));
+        let space = Arc::clone(space).acquire_many_owned(cost(message.len()));
         let space = tokio::select! {
             biased;
             space = space => space.map_err(|_| Closed)?,
@@ -98,7 +98,7 @@ impl Outbox {
     pub(crate) fn try_send(&self, message: Bytes) -> bool {
         match self {
             Self::Queue { queue, space } => {
-                let space = Arc::clone(space).try_acquire_many_owned(cost(&message));
+                let space = Arc::clone(space).try_acquire_many_owned(cost(message.len()));
                 space.is_ok_and(|space| enqueue(queue, message, space).is_ok())
             }
             Self::Listener(OutboxListener(listener)) => {
@@ -136,9 +136,9 @@ fn enqueue(
     queue.try_send(message).map_err(|_| Closed)
 }
 
-/// Space that a message takes up.
-fn cost(message: &Bytes) -> u32 {
-    u32::try_from(message.len()).map_or(MAX_QUEUED_BYTES, |cost| {
+/// Space that a message of this many bytes takes up.
+pub(crate) fn cost(bytes: usize) -> u32 {
+    u32::try_from(bytes).map_or(MAX_QUEUED_BYTES, |cost| {
         cost.clamp(MIN_MESSAGE_COST, MAX_QUEUED_BYTES)
     })
 }

@@ -23,6 +23,16 @@ pub(crate) enum SideMessage {
     Progress(ProgressNotificationParams),
 }
 
+impl SideMessage {
+    /// Size of its text, in bytes.
+    pub(crate) fn text_len(&self) -> usize {
+        match self {
+            Self::Log(log) => log_text(log).len(),
+            Self::Progress(progress) => progress.message.as_ref().map_or(0, String::len),
+        }
+    }
+}
+
 /// Part of this process that receives the messages of a run as values.
 pub(crate) trait SideListener: fmt::Debug + Send + Sync {
     fn receive(&self, message: SideMessage);

@@ -6,13 +6,12 @@ use std::sync::Mutex;
 
 use mcpd_protocol::method::ProgressNotificationParams;
 
+use crate::client::outbox::{self, MAX_QUEUED_BYTES};
 use crate::request::side_stream::{SideListener, SideMessage, SideStream, log_text};
 use crate::support::sync::lock;
 
 /// Maximum size of the kept log, in bytes.
 const MAX_LOG_BYTES: usize = 64 * 1024;
-/// Maximum number of messages that are kept for an undecided receiver; later ones are dropped.
-const MAX_KEPT_MESSAGES: usize = 256;
 
 /// Messages of one call.
 #[derive(Debug, Default)]
@@ -21,14 +20,22 @@ pub(super) struct CallMessages(Mutex<Receiver>);
 /// Receiver of the messages.
 #[derive(Debug)]
 enum Receiver {
-    Undecided(Vec<SideMessage>),
+    /// Kept messages and the space that they take up, bounded as the queue of a client; later
+    /// messages are dropped.
+    Undecided {
+        kept: Vec<SideMessage>,
+        space: u32,
+    },
     Caller(SideStream),
     Task(TaskLog),
 }
 
 impl Default for Receiver {
     fn default() -> Self {
-        Self::Undecided(Vec::new())
+        Self::Undecided {
+            kept: Vec::new(),
+            space: 0,
+        }
     }
 }
 
@@ -45,8 +52,15 @@ struct TaskLog {
 impl Receiver {
     fn receive(&mut self, message: SideMessage) {
         match self {
-            Self::Undecided(kept) if kept.len() < MAX_KEPT_MESSAGES => kept.push(message),
-            Self::Undecided(_) => tracing::debug!("message of a call dropped: too many at once"),
+            Self::Undecided { kept, space } => {
+                let needed = *space + outbox::cost(message.text_len());
+                if needed <= MAX_QUEUED_BYTES {
+                    *space = needed;
+                    kept.push(message);
+                } else {
+                    tracing::debug!("message of a call dropped: too many at once");
+                }
+            }
             Self::Caller(side) => side.forward(&message),
             Self::Task(log) => log.record(message),
         }
@@ -72,7 +86,7 @@ impl CallMessages {
 
     fn decide(&self, next: Receiver) {
         let mut receiver = lock(&self.0);
-        if let Receiver::Undecided(kept) = std::mem::replace(&mut *receiver, next) {
+        if let Receiver::Undecided { kept, .. } = std::mem::replace(&mut *receiver, next) {
             kept.into_iter()
                 .for_each(|message| receiver.receive(message));
         }
@@ -82,7 +96,7 @@ impl CallMessages {
     pub(super) fn progress(&self) -> Option<String> {
         match &*lock(&self.0) {
             Receiver::Task(log) => log.progress().map(str::to_owned),
-            Receiver::Undecided(_) | Receiver::Caller(_) => None,
+            Receiver::Undecided { .. } | Receiver::Caller(_) => None,
         }
     }
 
@@ -90,7 +104,7 @@ impl CallMessages {
     pub(super) fn text(&self) -> String {
         match &*lock(&self.0) {
             Receiver::Task(log) => log.text(),
-            Receiver::Undecided(_) | Receiver::Caller(_) => String::new(),
+            Receiver::Undecided { .. } | Receiver::Caller(_) => String::new(),
         }
     }
 }
@@ -204,16 +218,21 @@ mod tests {
     }
 
     #[test]
-    fn undecided_messages_are_bounded() {
+    fn undecided_messages_are_bounded_in_number_and_size() {
         let (messages, side) = new();
-        for number in 0..=MAX_KEPT_MESSAGES {
+        let most = MAX_QUEUED_BYTES / outbox::cost(0);
+        for number in 0..=most {
             side.log(LoggingLevel::Info, "tool", &number.to_string());
         }
         messages.keep_in_log();
-        assert!(
-            messages
-                .text()
-                .ends_with(&format!("\n{}", MAX_KEPT_MESSAGES - 1))
-        );
+        assert!(messages.text().ends_with(&format!("\n{}", most - 1)));
+
+        let (messages, side) = new();
+        let half = "x".repeat(MAX_QUEUED_BYTES as usize / 2);
+        for text in [&*half, "small", &half] {
+            side.log(LoggingLevel::Info, "tool", text);
+        }
+        messages.keep_in_log();
+        assert_eq!(messages.text(), "[… 1 lines]\nsmall");
     }
 }
