@@ -1,6 +1,5 @@
 //! Call of an entry that is no script: what its function may know of the server and its caller.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -135,13 +134,12 @@ impl CallContext {
 
     /// Requests a permit for the work of the called entry. `kind` and `name` identify it to the
     /// caller.
-    pub(crate) fn request_permit<N: fmt::Display>(
+    pub(crate) fn request_permit(
         &self,
         queue: &Arc<ScriptQueue>,
-        kind: &'static str,
-        name: N,
-    ) -> PermitRequest<N> {
-        PermitRequest::new(&self.host.engine, &self.request, queue, kind, name)
+        (kind, name): (&'static str, &str),
+    ) -> PermitRequest {
+        PermitRequest::new(&self.host.engine, &self.request, queue, (kind, name))
     }
 }
 

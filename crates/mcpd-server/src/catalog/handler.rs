@@ -55,17 +55,17 @@ impl<A, T> RequestHandler<A, T> {
         self.source.is_none()
     }
 
-    /// Handles a request when it is the caller's turn. `kind` names the entry in messages to the
+    /// Handles a request when it is the caller's turn. `kind` and `name` identify the entry to the
     /// caller.
     pub(crate) fn handle(
         &self,
         host: &CallHost,
         context: &Context,
-        kind: &'static str,
+        (kind, name): (&'static str, &str),
         request: A,
     ) -> impl Future<Output = Result<T, ErrorObject>> + use<A, T> {
         let context = CallContext::new(host, context, &self.path);
-        let permit = context.request_permit(&self.queue, kind, self.path.clone());
+        let permit = context.request_permit(&self.queue, (kind, name));
         permit.run((self.handle)(request, context))
     }
 }

@@ -1,6 +1,5 @@
 //! Permits of the run queue and the memory budget, for work that no process does.
 
-use std::fmt;
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
@@ -36,24 +35,23 @@ pub(crate) async fn reserve_memory(
 
 /// Request for a permit to do work that no process of the server does, so that only the caller's
 /// quota limits it.
-pub(crate) struct PermitRequest<N> {
+pub(crate) struct PermitRequest {
     run_queue: RunQueue,
     caller: Principal,
     script_queue: Arc<ScriptQueue>,
     metrics: Arc<Metrics>,
     record: RequestRecord,
     kind: &'static str,
-    name: N,
+    name: String,
 }
 
-impl<N: fmt::Display> PermitRequest<N> {
+impl PermitRequest {
     /// `kind` and `name` identify the work to the caller, such as the tool `x`.
     pub(crate) fn new(
         engine: &Engine,
         context: &Context,
         script_queue: &Arc<ScriptQueue>,
-        kind: &'static str,
-        name: N,
+        (kind, name): (&'static str, &str),
     ) -> Self {
         Self {
             run_queue: engine.admission.calls.clone(),
@@ -62,7 +60,7 @@ impl<N: fmt::Display> PermitRequest<N> {
             metrics: Arc::clone(&engine.observers.metrics),
             record: context.record.clone(),
             kind,
-            name,
+            name: name.to_owned(),
         }
     }
 

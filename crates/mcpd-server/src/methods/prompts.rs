@@ -45,7 +45,12 @@ pub(crate) fn get(
     let script = match body {
         EntryBody::Script(script) => script,
         EntryBody::Function(handler) => {
-            let result = handler.handle(server.call_host(), &context, "prompt", arguments);
+            let result = handler.handle(
+                server.call_host(),
+                &context,
+                ("prompt", prompt.path().as_str()),
+                arguments,
+            );
             return Ok(Handled::later(async move {
                 context.encode_content(result.await.map_err(convert_error)?)
             }));

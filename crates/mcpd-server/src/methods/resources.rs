@@ -262,7 +262,13 @@ fn call_handler(
     uri: String,
     context: Context,
 ) -> Handled {
-    let result = handler.handle(server.call_host(), &context, "resource", uri.clone());
+    // A built-in resource is known by its URI, one of a source by its path.
+    let name = match handler.is_built_in() {
+        true => uri.as_str(),
+        false => handler.path().as_str(),
+    };
+    let named = ("resource", name);
+    let result = handler.handle(server.call_host(), &context, named, uri.clone());
     Handled::later(async move {
         let result = result.await.map_err(|error| match error.code {
             // The code for a missing resource depends on the caller's wire.

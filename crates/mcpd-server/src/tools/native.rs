@@ -4,8 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use mcpd_protocol as protocol;
 use mcpd_protocol::method::CallToolResult;
-use mcpd_protocol::{self as protocol};
 use mcpd_scriptspec::{PathError, ScriptPath};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -189,7 +189,7 @@ impl NativeTool {
 impl ToolBody for NativeTool {
     /// Checks the arguments and, if they are valid, calls the function.
     fn start(self: Arc<Self>, arguments: Option<&RawValue>, context: CallContext) -> CallStart {
-        let permit = context.request_permit(&self.queue, "tool", context.path().clone());
+        let permit = context.request_permit(&self.queue, ("tool", context.path().as_str()));
         let run = match self.schema.check_arguments(arguments) {
             Ok(repaired) => {
                 (self.start)(arguments_text(repaired.as_deref().or(arguments)), context)

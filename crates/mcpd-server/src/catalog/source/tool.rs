@@ -43,7 +43,7 @@ impl ToolBody for RemoteTool {
     /// Sends only objects, and none with a duplicate key: the access rules may have judged one
     /// value, and the source would read the other.
     fn start(self: Arc<Self>, arguments: Option<&RawValue>, context: CallContext) -> CallStart {
-        let permit = context.request_permit(&self.queue, "tool", context.path().clone());
+        let permit = context.request_permit(&self.queue, ("tool", context.path().as_str()));
         let run: CallFuture = match mcpd_scriptspec::members(arguments) {
             Ok(_) => {
                 let arguments = RawValue::from_string(arguments_text(arguments).to_owned());
