@@ -126,16 +126,17 @@ fn files_are_short_without_their_tests() {
 
 /// Returns the public types at the root of a library: those that it declares or exports by name.
 fn root_types(lib: &str) -> BTreeSet<&str> {
-    let is_public = |line: &&str| line.starts_with("pub ");
-    let items = lib.split(';').filter_map(|item| {
-        let start = item.lines().position(|line| is_public(&line))?;
-        let skipped: usize = item.lines().take(start).map(|line| line.len() + 1).sum();
-        Some(&item[skipped..])
-    });
-    let names = items.flat_map(|item| {
-        let is_export = item.starts_with("pub use ");
+    let is_line = |at: &usize| *at == 0 || lib[..*at].ends_with('\n');
+    let starts = lib.match_indices("pub ").map(|(at, _)| at).filter(is_line);
+    let names = starts.flat_map(|start| {
+        let item = lib[start..].split(';').next().unwrap_or_default();
         let words = item.split(|char: char| !char.is_alphanumeric() && char != '_');
-        words.take(if is_export { usize::MAX } else { 3 })
+        // A declaration has its name in the third place.
+        words.take(if item.starts_with("pub use ") {
+            usize::MAX
+        } else {
+            3
+        })
     });
     let is_type =
         |name: &&str| name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);

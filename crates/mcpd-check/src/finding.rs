@@ -190,22 +190,16 @@ impl<'a> Finding<'a> {
             Stream::Stderr => &script.help.stderr,
             Stream::Source => &script.help.source,
         };
-        let place = Place::new(diagnostic.location.stream, text, &diagnostic.location.span);
         let has_failed = matches!(
             diagnostic.code,
             Code::HelpFailed | Code::HelpKilled | Code::HelpTimedOut
         );
         Self {
             path: Some(script.path.as_str()),
-            file: Some(&script.described_in),
-            code: diagnostic.code.as_str(),
-            severity: diagnostic.severity,
-            message: Cow::Borrowed(&diagnostic.message),
-            place,
-            help: diagnostic.help.as_deref(),
             last_words: has_failed
                 .then(|| last_words(&script.help.stderr))
                 .flatten(),
+            ..Self::in_file(&script.described_in, text, diagnostic)
         }
     }
 

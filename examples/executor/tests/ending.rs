@@ -1,4 +1,4 @@
-//! How a command ends that takes too long.
+//! Ending of a command that takes too long.
 
 #![expect(
     clippy::disallowed_methods,

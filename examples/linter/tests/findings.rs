@@ -1,4 +1,4 @@
-//! What the linter prints of a misspelt field.
+//! Output of the linter for a misspelt field.
 
 #![expect(
     clippy::disallowed_methods,

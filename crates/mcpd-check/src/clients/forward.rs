@@ -41,7 +41,7 @@ pub struct ForwardedTool {
 pub struct Remark {
     /// Subject of the remark, with its place if that is in the schema.
     pub what: String,
-    /// What becomes of the tool.
+    /// Effect on the tool.
     pub effect: Effect,
     /// Reason, as a clause.
     pub why: &'static str,

@@ -4,9 +4,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use mcpd_protocol as protocol;
 use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::method::{ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult};
-use mcpd_protocol::{self as protocol};
 use mcpd_scriptspec::uri::UriTemplate;
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use mcpd_protocol as protocol;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::method::CallToolResult;
-use mcpd_protocol::{self as protocol};
 use mcpd_scriptspec::{Code, ScriptPath, ScriptSpec, TaskSupport};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -138,14 +138,6 @@ impl Tool {
         }
     }
 
-    /// Returns a copy under a name that no other path has.
-    pub(crate) fn with_distinct_name(&self) -> Self {
-        Self {
-            portable_name: self.path.portable_hashed(),
-            ..self.clone()
-        }
-    }
-
     /// Identity: the path below its root.
     #[must_use]
     pub fn path(&self) -> &ScriptPath {
@@ -232,21 +224,6 @@ impl Tool {
         match &self.body {
             Body::Script(script) => Some(script),
             Body::Other(_) => None,
-        }
-    }
-
-    /// Returns whether lists show both alike.
-    pub(crate) fn is_listed_like(&self, other: &Self) -> bool {
-        match (&self.body, &other.body) {
-            // Rescanned and found unchanged.
-            (Body::Script(a), Body::Script(b)) if Arc::ptr_eq(&a.spec, &b.spec) => {
-                self.portable_name == other.portable_name
-            }
-            _ => {
-                self.portable_name == other.portable_name
-                    && serde_json::to_value(&self.definition).ok()
-                        == serde_json::to_value(&other.definition).ok()
-            }
         }
     }
 

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use mcpd_protocol::JsonObject;
 use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId, Response};
-use mcpd_protocol::method::InputRequest;
-use mcpd_protocol::method::{CancelledNotification, CancelledNotificationParams};
+use mcpd_protocol::method::{CancelledNotification, CancelledNotificationParams, InputRequest};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 

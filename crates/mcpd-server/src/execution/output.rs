@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use mcpd_exec::{Ending, Outcome};
 use mcpd_protocol::Wire;
-use mcpd_protocol::content::ContentBlock;
-use mcpd_protocol::content::{ResourceBody, ResourceContents, Role};
+use mcpd_protocol::content::{ContentBlock, ResourceBody, ResourceContents, Role};
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::method::ReadResourceResult;
-use mcpd_protocol::method::{CallToolResult, GetPromptResult, PromptMessage};
+use mcpd_protocol::method::{CallToolResult, GetPromptResult, PromptMessage, ReadResourceResult};
 use mcpd_scriptspec::{self as scriptspec, OutputFormat};
 use serde_json::value::RawValue;
 

@@ -191,11 +191,12 @@ async fn run_when_permitted(
     // A script whose call was cancelled has a grace period, and keeps its turn until it has
     // ended.
     let command = command.hold(Arc::new(permit));
-    observer.started();
+    let counter = observer.started();
     let waited = arrived.elapsed();
     let search = HiddenFileSearch::of(&command, policy);
     let on_line = |line: Line<'_>| observer.line(line);
     let ended = run_redacted(&engine.executor, policy, format, command, on_line).await;
+    counter.finish(&ended);
     let mut outcome = ended?;
     outcome.timing.queued += waited;
     if let Some(search) = search {

@@ -2,7 +2,6 @@
 //! of it, in three callbacks.
 
 use std::pin::Pin;
-use std::sync::Mutex;
 
 use mcpd_exec::{Line, Outcome};
 
@@ -14,7 +13,6 @@ use crate::observe::ending::RunError;
 use crate::observe::metrics::RunCounter;
 use crate::observe::spans::ChildSpan;
 use crate::request::context::Context;
-use crate::support::sync::lock;
 
 /// Observer of one run. Dropping it means that the run was cancelled.
 pub(super) struct RunObserver<'a> {
@@ -22,7 +20,6 @@ pub(super) struct RunObserver<'a> {
     context: &'a Context,
     job: Job<'a>,
     span: ChildSpan,
-    counter: Mutex<Option<RunCounter>>,
     /// Messages to the caller, if the run has any.
     relay: Option<Relay<'a>>,
 }
@@ -35,7 +32,6 @@ impl<'a> RunObserver<'a> {
             engine,
             context,
             span: context.record.span().start_run(job.path),
-            counter: Mutex::new(None),
             relay: job.kind.map(relay),
             job,
         }
@@ -54,9 +50,9 @@ impl<'a> RunObserver<'a> {
         }
     }
 
-    /// The run has its permit, and a process starts.
-    pub(super) fn started(&self) {
-        *lock(&self.counter) = Some(self.engine.observers.metrics.start_run());
+    /// The run has its permit, and a process starts. Returns the counter of its ending.
+    pub(super) fn started(&self) -> RunCounter {
+        self.engine.observers.metrics.start_run()
     }
 
     /// The process has written a line.
@@ -68,9 +64,6 @@ impl<'a> RunObserver<'a> {
 
     /// The run has ended, or nothing was run.
     pub(super) fn ended(self, ended: &Result<Outcome, RunError>) {
-        if let Some(counter) = lock(&self.counter).take() {
-            counter.finish(ended);
-        }
         self.span.finish_run(ended);
         if let Some(exit) = self.job.exit {
             self.context.record.add_run(ended, exit);

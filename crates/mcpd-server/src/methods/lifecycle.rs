@@ -9,10 +9,10 @@ use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::Stamp;
 use mcpd_protocol::Wire;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::method::DiscoverResult;
-use mcpd_protocol::method::SetLevelRequestParams;
-use mcpd_protocol::method::TASKS_EXTENSION;
-use mcpd_protocol::method::{InitializeRequestParams, InitializeResult};
+use mcpd_protocol::method::{
+    DiscoverResult, InitializeRequestParams, InitializeResult, SetLevelRequestParams,
+    TASKS_EXTENSION,
+};
 use mcpd_protocol::{ListCapability, ResourcesCapability, ServerCapabilities};
 use serde::Deserialize;
 use serde_json::value::RawValue;

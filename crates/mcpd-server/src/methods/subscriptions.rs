@@ -8,15 +8,12 @@ use bytes::Bytes;
 use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
 use mcpd_protocol::meta::Meta;
-use mcpd_protocol::method::{EmptyResult, NotificationParams, TaskStatusNotification};
-use mcpd_protocol::method::{PromptListChangedNotification, ToolListChangedNotification};
 use mcpd_protocol::method::{
+    EmptyResult, NotificationParams, PromptListChangedNotification,
     ResourceListChangedNotification, ResourceRequestParams, ResourceUpdatedNotification,
-    ResourceUpdatedNotificationParams,
-};
-use mcpd_protocol::method::{
-    SubscriptionFilter, SubscriptionsAcknowledgedNotification,
+    ResourceUpdatedNotificationParams, SubscriptionFilter, SubscriptionsAcknowledgedNotification,
     SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequestParams,
+    TaskStatusNotification, ToolListChangedNotification,
 };
 use mcpd_scriptspec::ScriptPath;
 use mcpd_scriptspec::uri::normalize_uri;

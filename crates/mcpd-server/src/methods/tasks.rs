@@ -6,8 +6,10 @@ use std::sync::Arc;
 use mcpd_protocol::Method as _;
 use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::method::{CancelTaskRequest, GetTaskRequest, UpdateTaskRequest};
-use mcpd_protocol::method::{EmptyResult, TaskRequestParams, UpdateTaskRequestParams};
+use mcpd_protocol::method::{
+    CancelTaskRequest, EmptyResult, GetTaskRequest, TaskRequestParams, UpdateTaskRequest,
+    UpdateTaskRequestParams,
+};
 
 use crate::execution::input_rounds;
 use crate::message::reply::Handled;

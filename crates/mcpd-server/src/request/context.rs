@@ -46,7 +46,7 @@ pub(crate) struct PeerContext {
     /// Trace that the transport knows, for messages that name none.
     pub(crate) trace: TraceContext,
     /// Arguments repeated in headers, where the transport has headers.
-    pub(crate) parameters: Option<Arc<ParameterHeaders>>,
+    pub(crate) parameters: Option<ParameterHeaders>,
     /// Cancelled by the transport to end requests that never end by themselves.
     pub(crate) closing: CancellationToken,
 }

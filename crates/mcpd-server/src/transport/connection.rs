@@ -316,9 +316,15 @@ impl Connection {
         peer: &Arc<PeerContext>,
     ) -> Result<CancellableAnswer, ErrorObject> {
         let params = Params::read(request.params)?;
-        match Exchange::of(request, &params, peer)? {
+        match Exchange::of(request, &params, &**peer)? {
             Exchange::Stateless => {
-                let context = exchange::open_stateless(&self.server, request, &params, peer)?;
+                let context = exchange::open_stateless(
+                    &self.server,
+                    request,
+                    &params,
+                    &**peer,
+                    Arc::clone(peer),
+                )?;
                 self.is_introduced.store(true, Ordering::Relaxed);
                 dispatch::answer(&self.server, &self.inflight, request, &params, context)
             }
@@ -370,16 +376,12 @@ impl Connection {
 }
 
 /// Channel without an envelope of its own: a message says everything.
-impl Channel for Arc<PeerContext> {
+impl Channel for PeerContext {
     fn is_stateless(&self, meta: &RequestMeta<'_>) -> Result<bool, ErrorObject> {
         if !meta.is_stateless() {
             return Ok(false);
         }
         self.transport.check_stateless().map(|()| true)
-    }
-
-    fn peer(&self, _: &Request<'_>, _: &Params<'_>) -> Self {
-        self.clone()
     }
 }
 

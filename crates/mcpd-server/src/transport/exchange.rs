@@ -41,9 +41,6 @@ pub(crate) trait Channel {
     fn check(&self, _request: &Request<'_>, _params: &Params<'_>) -> Result<(), ErrorObject> {
         Ok(())
     }
-
-    /// Returns the context of the client for a stateless request.
-    fn peer(&self, request: &Request<'_>, params: &Params<'_>) -> Arc<PeerContext>;
 }
 
 /// Kind of a request, by its wire.
@@ -76,7 +73,7 @@ impl Exchange {
     }
 }
 
-/// Checks the envelope of a stateless request, and builds its context.
+/// Checks the envelope of a stateless request of `peer`, and builds its context.
 ///
 /// # Errors
 ///
@@ -87,10 +84,10 @@ pub(crate) fn open_stateless(
     request: &Request<'_>,
     params: &Params<'_>,
     channel: &impl Channel,
+    peer: Arc<PeerContext>,
 ) -> Result<Context, ErrorObject> {
     let envelope = StatelessEnvelope::new(&params.meta)?;
     channel.check_version(&envelope.version)?;
-    let peer = channel.peer(request, params);
     let context = envelope.context(|wire| server.stamp(wire), peer)?;
     channel.check(request, params)?;
     Ok(context)

@@ -1,9 +1,9 @@
 //! Definition of the tool of a script: its own texts under the protocol's names.
 
+use mcpd_protocol as protocol;
 use mcpd_protocol::content::Icon;
 use mcpd_protocol::meta::Meta;
 use mcpd_protocol::method::ToolAnnotations;
-use mcpd_protocol::{self as protocol};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::json;
 

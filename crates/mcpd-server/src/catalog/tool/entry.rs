@@ -1,11 +1,13 @@
 //! Tools as entries of a list.
 
+use mcpd_protocol as protocol;
 use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::method::ListToolsResult;
-use mcpd_protocol::{self as protocol};
 use mcpd_scriptspec::ScriptPath;
 
-use super::Tool;
+use std::sync::Arc;
+
+use super::{Body, Tool};
 use crate::catalog::list::ListEntry;
 use crate::catalog::names::NamedEntry;
 use crate::message::tool_names::ToolNames;
@@ -21,7 +23,10 @@ impl NamedEntry for Tool {
     }
 
     fn with_distinct_name(&self) -> Self {
-        self.with_distinct_name()
+        Self {
+            portable_name: self.path.portable_hashed(),
+            ..self.clone()
+        }
     }
 }
 
@@ -72,6 +77,16 @@ impl ListEntry for Tool {
     }
 
     fn is_listed_like(&self, other: &Self) -> bool {
-        self.is_listed_like(other)
+        match (&self.body, &other.body) {
+            // Rescanned and found unchanged.
+            (Body::Script(a), Body::Script(b)) if Arc::ptr_eq(&a.spec, &b.spec) => {
+                self.portable_name == other.portable_name
+            }
+            _ => {
+                self.portable_name == other.portable_name
+                    && serde_json::to_value(&self.definition).ok()
+                        == serde_json::to_value(&other.definition).ok()
+            }
+        }
     }
 }

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use mcpd_protocol as protocol;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::method::CallToolResult;
-use mcpd_protocol::{self as protocol};
 use mcpd_scriptspec::{OutputFormat, PathError, ScriptPath};
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpd_exec::{Command, Level, StartError, expand_home};
+use mcpd_protocol as protocol;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::method::CallToolResult;
-use mcpd_protocol::{self as protocol};
 use mcpd_scriptspec::{HelpOutput, OutputFormat, ScriptPath, ScriptSpec};
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -2,7 +2,7 @@
 //! request is that of [`ongoing`](super::ongoing).
 
 use std::future::ready;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -35,7 +35,6 @@ use crate::methods::dispatch::{self, CancellableAnswer};
 use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
 use crate::request::context::{Context, PeerContext};
-use crate::support::sync::lock;
 use crate::transport::connection::Reply;
 use crate::transport::exchange::{self, Channel, Exchange};
 
@@ -58,47 +57,26 @@ struct PostHead<'a> {
     needed_scope: NeededScope,
 }
 
-/// One POST as the channel of a request, with headers that repeat parts of it.
-struct PostChannel<'a> {
-    router: &'a Router,
-    head: &'a PostHead<'a>,
-    /// Notifications for the response, once it is known to want some.
-    notifications: Mutex<Option<mpsc::Receiver<Bytes>>>,
-}
-
-impl PostChannel<'_> {
-    fn into_notifications(self) -> Option<mpsc::Receiver<Bytes>> {
-        self.notifications.into_inner().unwrap_or_default()
-    }
-}
-
-impl Channel for PostChannel<'_> {
+/// A POST repeats parts of its request in headers.
+impl Channel for PostHead<'_> {
     /// By its own envelope, then by a header that no older client sends. A client of an unknown
     /// revision need not know `_meta`, so the header is checked then.
     fn is_stateless(&self, meta: &RequestMeta<'_>) -> Result<bool, ErrorObject> {
         if meta.is_stateless() {
             return Ok(true);
         }
-        if !headers::names_stateless_version(self.head.headers) {
+        if !headers::names_stateless_version(self.headers) {
             return Ok(false);
         }
-        version_in_header(self.head.headers).map(|_| true)
+        version_in_header(self.headers).map(|_| true)
     }
 
     fn check_version(&self, version: &str) -> Result<(), ErrorObject> {
-        headers::check_version(self.head.headers, version)
+        headers::check_version(self.headers, version)
     }
 
     fn check(&self, request: &Request<'_>, params: &Params<'_>) -> Result<(), ErrorObject> {
-        headers::check(self.head.headers, &request.method, params)
-    }
-
-    fn peer(&self, request: &Request<'_>, params: &Params<'_>) -> Arc<PeerContext> {
-        let wants_notifications =
-            params.meta.wants_notifications() || request.method == "subscriptions/listen";
-        let (peer, notifications) = self.router.peer_context(self.head, wants_notifications);
-        *lock(&self.notifications) = notifications;
-        peer
+        headers::check(self.headers, &request.method, params)
     }
 }
 
@@ -184,21 +162,18 @@ impl Router {
     }
 
     async fn request(&self, head: &PostHead<'_>, request: &Request<'_>) -> Response<ResponseBody> {
-        let channel = PostChannel {
-            router: self,
-            head,
-            notifications: Mutex::default(),
-        };
         let refuse = |error| reply::error(StatusCode::BAD_REQUEST, Some(&request.id), &error);
         let params = match Params::read(request.params) {
             Ok(params) => params,
             Err(error) => return refuse(error),
         };
-        match Exchange::of(request, &params, &channel) {
+        match Exchange::of(request, &params, head) {
             Ok(Exchange::Stateless) => {
-                match exchange::open_stateless(&self.server, request, &params, &channel) {
+                let wants_notifications =
+                    params.meta.wants_notifications() || request.method == "subscriptions/listen";
+                let (peer, notifications) = self.peer_context(head, wants_notifications);
+                match exchange::open_stateless(&self.server, request, &params, head, peer) {
                     Ok(context) => {
-                        let notifications = channel.into_notifications();
                         self.answer_stateless(head, request, (&params, context), notifications)
                             .await
                     }
@@ -428,7 +403,7 @@ impl Router {
                 outbox,
                 closing,
                 trace: headers::trace(head.headers),
-                parameters: Some(Arc::new(headers::parameters(head.headers))),
+                parameters: Some(headers::parameters(head.headers)),
             }),
             notifications,
         )
