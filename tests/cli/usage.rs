@@ -39,7 +39,7 @@ fn help_shows_commands_and_examples() {
     Logging options:
       -v, --verbose...           Log more; repeat for even more
       -q, --quiet                Log errors only
-          --log-format <FORMAT>  Log format [env: MCPD_LOG_FORMAT] [default: text] [possible values:
+          --log-format <FORMAT>  Log format [default: text] [env: MCPD_LOG_FORMAT] [possible values:
                                  text, json]
           --log <FILTER>         Log filter, such as `warn` or `mcpd_server=debug` [env: MCPD_LOG]
 
@@ -106,7 +106,7 @@ fn a_command_explains_itself() {
     Logging options:
       -v, --verbose...           Log more; repeat for even more
       -q, --quiet                Log errors only
-          --log-format <FORMAT>  Log format [env: MCPD_LOG_FORMAT] [default: text] [possible values:
+          --log-format <FORMAT>  Log format [default: text] [env: MCPD_LOG_FORMAT] [possible values:
                                  text, json]
           --log <FILTER>         Log filter, such as `warn` or `mcpd_server=debug` [env: MCPD_LOG]
 

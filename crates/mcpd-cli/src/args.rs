@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+use crate::config::Layers;
+
 mod audit;
 mod basic;
 mod call;
@@ -33,7 +35,7 @@ pub(crate) use self::basic::Basic;
 pub(crate) use self::call::{Call, CallOutput};
 pub(crate) use self::catalog::{Catalog, CatalogAction};
 pub(crate) use self::check::{Check, CheckFormat, Client};
-pub(crate) use self::command_line::{CommandLine, SettingSource, variables};
+pub(crate) use self::command_line::{CommandLine, variables};
 pub(crate) use self::compile::{Compile, CompileFormat};
 pub(crate) use self::config::{Config, ConfigAction, ConfigShow, Denied};
 pub(crate) use self::describe::Describe;
@@ -52,12 +54,12 @@ pub(crate) use self::serve::{Certificates, Serve};
 pub(crate) use self::state::State;
 pub(crate) use self::stdio::Stdio;
 pub(crate) use self::token::{TokenAction, TokenCommand};
-pub(crate) use self::value::{port, spellings, time};
+pub(crate) use self::value::port;
 use self::value::{seconds, whole_number};
 pub(crate) use self::web::{Host, WebOrigin};
 
 /// Serve a directory of executable scripts to MCP clients.
-#[derive(Debug, Parser)]
+#[derive(Debug, Clone, Parser)]
 #[command(
     name = "mcpd",
     version,
@@ -84,7 +86,7 @@ pub(crate) struct Args {
     pub(crate) logging: Logging,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
     /// Serve over HTTP.
     Serve(Box<Serve>),
@@ -120,6 +122,54 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Run a BASIC program.
     Basic(Basic),
+}
+
+impl Args {
+    /// Takes each setting that neither a flag nor a variable has from the configuration file.
+    fn combine(&mut self, layers: &mut Layers<'_>) {
+        match &mut self.command {
+            Command::Serve(serve) => serve.combine(layers),
+            Command::Stdio(stdio) => stdio.combine(layers),
+            Command::List(list) => list.combine(layers),
+            Command::Describe(describe) => describe.combine(layers),
+            Command::Call(call) => call.combine(layers),
+            Command::Prompt(prompt) => prompt.combine(layers),
+            Command::Read(read) => read.combine(layers),
+            Command::State(state) => state.combine(layers),
+            Command::Endpoint(endpoint) => endpoint.combine(layers),
+            Command::Check(check) => check.combine(layers),
+            Command::Compile(compile) => compile.combine(layers),
+            Command::Token(token) => token.combine(layers),
+            Command::Config(config) => config.combine(layers),
+            Command::Doctor(doctor) => doctor.combine(layers),
+            Command::Catalog(_) | Command::Audit(_) | Command::Basic(_) => {}
+        }
+        self.logging.combine(layers);
+    }
+}
+
+impl Command {
+    /// The directories of a command that serves some.
+    fn roots(&self) -> Option<&Roots> {
+        match self {
+            Self::Serve(serve) => Some(&serve.serving.roots),
+            Self::Stdio(stdio) => Some(&stdio.serving.roots),
+            Self::List(list) => Some(&list.roots),
+            Self::Endpoint(endpoint) => Some(&endpoint.roots),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a command that serves directories also serves built-in tools.
+    fn has_built_in_tools(&self) -> bool {
+        let enabling = match self {
+            Self::Serve(serve) => &serve.serving.enabling,
+            Self::Stdio(stdio) => &stdio.serving.enabling,
+            Self::List(list) => &list.enabling,
+            _ => return false,
+        };
+        !enabling.enable.is_empty()
+    }
 }
 
 /// Inserts the command `serve` before `--root-directory` if there is no command.
@@ -180,7 +230,7 @@ mod tests {
             | 5 | the tool failed or does not exist |\n\
             | 130 | the call was interrupted |\n"
             .to_owned();
-        let mut command = command_line::first_reading().term_width(100);
+        let mut command = command_line::parser().term_width(100);
         command.build();
         describe(&command, &mut page);
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");

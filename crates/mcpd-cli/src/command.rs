@@ -13,7 +13,7 @@ use mcpd_server::{Catalog, Server, ServerBuilder, Tool};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Command, CommandLine, Enabling, OneDirectory, OneTool};
-use crate::config::{File, server_for_query, settings, warn_of_variables};
+use crate::config::{File, server_for_query, warn_of_variables};
 use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
@@ -53,7 +53,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
         Some(Err(error)) if line.command() == "endpoint" => return endpoint::refuse(&error),
         Some(file) => file?,
     };
-    let args = line.with(&settings(&file))?;
+    let args = line.combine(&file)?;
     let filter = logging::start(&args.logging, audience(&args.command))?;
     warn_of_variables(&file);
     if let Some(path) = file.path() {

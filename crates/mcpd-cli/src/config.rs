@@ -1,5 +1,5 @@
 //! Server configuration from flags, variables, the configuration file and defaults, in this order
-//! of precedence. [`mod@settings`] lets the command line parser settle the order.
+//! of precedence: see [`mod@layers`].
 
 use std::collections::BTreeSet;
 use std::env::{self, VarError};
@@ -19,11 +19,12 @@ pub(crate) use self::effective::{Effective, effective};
 pub(crate) use self::faults::{Fault, faults};
 pub(crate) use self::file::File;
 pub(crate) use self::interpreters::{compile_basic, tolerate_faults};
+pub(crate) use self::layers::{Layers, Setting};
 pub(crate) use self::listening::Http;
 pub(crate) use self::schema::schema;
-pub(crate) use self::settings::{Setting, settings};
+pub(crate) use self::tables::{LogTable, MetricsTable, TlsTable};
 pub(crate) use self::unmatched::{unmatched_patterns, warn_of_unmatched};
-pub(crate) use self::value::in_units;
+pub(crate) use self::value::{Amount, Seconds, Size, in_units};
 pub(crate) use self::variables::warn_of_variables;
 use crate::args::{
     BuiltIn, Command, CommandLine, Confinement, Enabling, Logging, RunLimits, Scanning, Serve,
@@ -39,13 +40,13 @@ mod faults;
 mod file;
 mod identity;
 mod interpreters;
+mod layers;
 mod listening;
 mod oauth;
 mod policy;
 mod probe;
 mod run_command;
 mod schema;
-mod settings;
 mod sources;
 mod tables;
 mod unmatched;
@@ -152,7 +153,7 @@ pub(crate) async fn read_changes(
     server: &Server,
 ) -> anyhow::Result<Changes> {
     let file = File::find_again(line, before)?;
-    let args = line.with(&settings(&file))?;
+    let args = line.combine(&file)?;
     let Command::Serve(mut serve) = args.command else {
         bail!("reload: the command is no longer `serve`");
     };
@@ -239,7 +240,11 @@ async fn server_for_clients(
     let server = server_with_scripts(options.roots.all(), &options.scanning, enabling, settings);
     let mut server = with_tasks(server)
         .watch(!options.no_watch)
-        .page_size(options.page_size)
+        .page_size(
+            options
+                .page_size
+                .unwrap_or(mcpd_server::catalog::DEFAULT_PAGE_SIZE),
+        )
         .probes(probes)
         .executor(executor);
     if let Some(audit) = audit::audit(file)? {
@@ -392,7 +397,7 @@ fn limits_with_archive(limits: Limits) -> Limits {
 /// Limits of one run.
 pub(crate) fn limits(options: &RunLimits) -> Limits {
     let mut limits = Limits::default();
-    limits.wall = options.timeout.unwrap_or(limits.wall);
+    limits.wall = options.timeout.map_or(limits.wall, |time| time.0);
     limits
 }
 

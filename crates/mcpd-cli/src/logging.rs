@@ -8,7 +8,7 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
-use crate::args::{LogFormat, Logging};
+use crate::args::Logging;
 use crate::{output, stderr};
 
 /// Reader of the log.
@@ -59,10 +59,10 @@ pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<Fil
     let log = fmt::layer()
         .with_writer(|| Records)
         .with_ansi(output::has_colours());
-    let log = match (options.log_format, audience) {
-        (LogFormat::Json, _) => log.json().flatten_event(true).boxed(),
-        (LogFormat::Text, Audience::Operator) => log.with_target(false).boxed(),
-        (LogFormat::Text, Audience::Caller) => log.with_target(false).without_time().boxed(),
+    let log = match audience {
+        _ if options.is_json() => log.json().flatten_event(true).boxed(),
+        Audience::Operator => log.with_target(false).boxed(),
+        Audience::Caller => log.with_target(false).without_time().boxed(),
     };
     tracing_subscriber::registry().with(filter).with(log).init();
     Ok(Filter { handle, audience })

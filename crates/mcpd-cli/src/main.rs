@@ -40,7 +40,7 @@ fn main() -> process::ExitCode {
     mcpd_exec::prepare_memory();
     stderr::report_panics();
     let _flush = stderr::FlushOnDrop;
-    let code = CommandLine::read(std::env::args_os())
+    let code = CommandLine::parse(std::env::args_os())
         .map_err(anyhow::Error::from)
         .and_then(|line| command::run(&line))
         .or_else(|error| explain(&error.downcast()?))

@@ -24,31 +24,6 @@ use crate::logging::Filter;
 use crate::service::{self, ServiceState};
 use crate::signals::Reload;
 
-/// Keys that a reload can change, and tables with all their keys.
-const RELOADABLE: [&str; 21] = [
-    "arguments",
-    "audit.args",
-    "audit.keep",
-    "audit.max_size",
-    "audit.path",
-    "certificate",
-    "endpoint",
-    "env",
-    "floor",
-    "interpreter",
-    "limits",
-    "log.filter",
-    "oauth",
-    "rule",
-    "run_command",
-    "sandbox",
-    "server",
-    "timeout",
-    "token",
-    "tool",
-    "upstream",
-];
-
 /// Start parameters, and the parts besides the server that a reload can change.
 #[derive(Debug)]
 pub(crate) struct Reloading<'a> {
@@ -121,9 +96,10 @@ impl Reloading<'_> {
 
 /// Changed keys that need a restart, with an audit log or without.
 fn restart_keys(before: &[Effective], after: &[Effective], is_audited: bool) -> Vec<String> {
-    let is_fixed = |key: &str| !is_reloadable(key) || !is_audited && key.starts_with("audit.");
+    let is_fixed =
+        |entry: &&Effective| !entry.is_reloadable || !is_audited && entry.key.starts_with("audit.");
     let values = |effective: &[Effective]| -> BTreeMap<String, Value> {
-        let fixed = effective.iter().filter(|entry| is_fixed(&entry.key));
+        let fixed = effective.iter().filter(is_fixed);
         fixed
             .map(|entry| (entry.key.clone(), entry.value.clone()))
             .collect()
@@ -133,11 +109,4 @@ fn restart_keys(before: &[Effective], after: &[Effective], is_audited: bool) -> 
     let changed = keys.into_iter();
     let changed = changed.filter(|key| before.get(*key) != after.get(*key));
     changed.cloned().collect()
-}
-
-fn is_reloadable(key: &str) -> bool {
-    RELOADABLE.iter().any(|changeable| {
-        let rest = key.strip_prefix(changeable);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    })
 }

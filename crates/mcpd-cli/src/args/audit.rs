@@ -8,7 +8,7 @@ use mcpd_server::audit;
 
 use super::Configuration;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
 Examples:
   mcpd audit verify
@@ -24,7 +24,7 @@ pub(crate) struct Audit {
     configuration: Configuration,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum AuditAction {
     /// Verify that no record was changed, removed or moved; otherwise the exit code is 1.
     Verify {
@@ -42,7 +42,7 @@ pub(crate) enum AuditAction {
     Grep(AuditGrep),
 }
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct AuditTail {
     /// Number of records.
     #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 10)]
@@ -55,7 +55,7 @@ pub(crate) struct AuditTail {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct AuditGrep {
     /// Only records that contain this text, either in a value or in the line of the file.
     pub(crate) text: Option<String>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
 Example:
   echo '{\"customer\": \"Ada\", \"amount\": 3}' | mcpd basic order.bas

@@ -3,8 +3,9 @@
 use clap::{Args as ClapArgs, ValueEnum};
 
 use super::{BESIDE_SCRIPTS, Enabling, OneTool, RunLimits};
+use crate::config::Layers;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
 Examples:
   mcpd call ~/tools greet name=World
@@ -37,6 +38,14 @@ pub(crate) struct Call {
     pub(crate) output: CallOutput,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
+}
+
+impl Call {
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        self.tool.place.combine(layers);
+        self.enabling.combine(layers);
+        self.limits.combine(layers);
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,13 +2,13 @@
 
 use clap::{Args as ClapArgs, Subcommand};
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Catalog {
     #[command(subcommand)]
     pub(crate) action: CatalogAction,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum CatalogAction {
     /// List the cached definitions.
     List {

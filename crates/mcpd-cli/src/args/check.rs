@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use super::{Confinement, Denied, ToolNames};
+use crate::config::Layers;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
 Examples:
   mcpd check ~/tools --deny warnings
@@ -40,16 +41,19 @@ pub(crate) struct Check {
     /// Run no script; check only descriptions that can be read from files.
     #[arg(long = "static")]
     pub(crate) is_static: bool,
-    /// Tool names in lists: portable (`math_add`) or path (`math/add`).
-    #[arg(
-        long,
-        value_name = "SPELLING",
-        requires = "client",
-        default_value = "portable"
-    )]
-    pub(crate) tool_names: ToolNames,
+    /// Tool names in lists: portable (`math_add`) or path (`math/add`) [default: portable]
+    #[arg(long, value_name = "SPELLING", requires = "client")]
+    pub(crate) tool_names: Option<ToolNames>,
     #[command(flatten)]
     pub(crate) confinement: Confinement,
+}
+
+impl Check {
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        let names = layers.file.tables.tool_names;
+        layers.value("tool_names", "tool_names", &mut self.tool_names, names);
+        self.confinement.combine(layers);
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

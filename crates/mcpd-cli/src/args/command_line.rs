@@ -1,6 +1,5 @@
-//! Two-pass parser of the command line. The first pass finds the configuration file; the second
-//! takes the settings of that file as defaults. So a flag overrides its variable, and both override
-//! the file.
+//! Parser of flags and variables. Settings that neither of them has come from the configuration
+//! file: see [`Layers`].
 
 use std::any::TypeId;
 use std::env;
@@ -12,8 +11,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 
-use super::{Args, with_command};
-use crate::config::Setting;
+use super::{Args, Roots, with_command};
+use crate::config::{File, Layers, Setting};
 
 /// Group of arguments of which commands that serve scripts need at least one.
 const ROOTS: &str = "Roots";
@@ -22,38 +21,34 @@ const ROOTS: &str = "Roots";
 #[derive(Debug)]
 pub(crate) struct CommandLine {
     words: Vec<OsString>,
-    /// Names of the command and of its subcommands, such as `token rotate`.
-    command: Vec<String>,
-    /// Matches of the last of these commands.
+    /// Flags and variables.
+    args: Args,
+    /// Name of the command.
+    command: String,
+    /// Definition and matches of the last subcommand, such as that of `token rotate`.
+    definition: Command,
     matches: ArgMatches,
 }
 
-/// Source of the value of a setting on the command line.
-#[derive(Debug)]
-pub(crate) enum SettingSource {
-    /// A flag, by its name.
-    Flag(String),
-    /// A variable, by its name.
-    Variable(String),
-    /// Neither a flag nor a variable.
-    Unset,
-}
-
 impl CommandLine {
-    /// Parses the command line for the first time.
+    /// Parses flags and variables.
     ///
     /// # Errors
     ///
     /// Returns the usage error, or the text of `--help` or `--version`.
-    pub(crate) fn read(words: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
+    pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
         let words = with_command(words.collect());
-        let mut definition = first_reading();
+        let mut definition = parser();
         let matches = definition.try_get_matches_from_mut(&words);
         let matches = matches.map_err(|error| with_variable(error, &definition, &words))?;
-        let (command, matches) = last_command(matches);
+        let args = Args::from_arg_matches(&matches)?;
+        let command = matches.subcommand_name().unwrap_or_default().to_owned();
+        let (last, matches) = last_command(&definition, matches);
         let line = Self {
             words,
+            args,
             command,
+            definition: last,
             matches,
         };
         // clap can't detect this conflict: it treats a variable like a flag, while here each flag
@@ -78,72 +73,30 @@ impl CommandLine {
 
     /// Name of the command.
     pub(crate) fn command(&self) -> &str {
-        &self.command[0]
+        &self.command
     }
 
-    /// Parses the command line again, with `settings` as defaults.
+    /// Takes each setting that neither a flag nor a variable has from `file`.
     ///
     /// # Errors
     ///
-    /// Returns the usage error if a required argument is still missing.
-    pub(crate) fn with(&self, settings: &[Setting]) -> Result<Args, clap::Error> {
-        let definition = self.definition(settings);
-        Args::from_arg_matches(&definition.try_get_matches_from(&self.words)?)
+    /// Returns the usage error if there is nothing to serve.
+    pub(crate) fn combine(&self, file: &File) -> Result<Args, clap::Error> {
+        let (args, _) = self.settings(file);
+        let is_idle = args.command.roots().is_some_and(Roots::is_empty);
+        if is_idle && !args.command.has_built_in_tools() {
+            // The strict definition requires a directory, and says so in the words of the parser.
+            commands().try_get_matches_from(&self.words)?;
+        }
+        Ok(args)
     }
 
-    /// Returns the value of one of `settings`, as words of the command line, and its source.
-    ///
-    /// # Errors
-    ///
-    /// Returns the usage error if a required argument is still missing.
-    pub(crate) fn resolve_setting(
-        &self,
-        setting: &Setting,
-        settings: &[Setting],
-    ) -> Result<(Vec<OsString>, SettingSource), clap::Error> {
-        let definition = self.definition(settings);
-        let (_, matches) = last_command(definition.clone().try_get_matches_from(&self.words)?);
-        let words = match matches.try_get_one::<bool>(setting.argument) {
-            Ok(Some(flag)) => vec![flag.to_string().into()],
-            _ => {
-                let words = matches.try_get_raw(setting.argument).ok().flatten();
-                words.into_iter().flatten().map(ToOwned::to_owned).collect()
-            }
-        };
-        let argument = argument(&definition, &self.command, setting.argument);
-        let source = match (matches.value_source(setting.argument), argument) {
-            (Some(ValueSource::CommandLine), Some(argument)) => {
-                SettingSource::Flag(spelling(argument))
-            }
-            (Some(ValueSource::EnvVariable), Some(argument)) => {
-                let name = argument.get_env().unwrap_or_default();
-                SettingSource::Variable(name.to_string_lossy().into_owned())
-            }
-            _ => SettingSource::Unset,
-        };
-        Ok((words, source))
-    }
-
-    fn definition(&self, settings: &[Setting]) -> Command {
-        let mut definition = commands();
-        if self.command() == "config" {
-            definition = everywhere(definition, &without_need_of_roots);
-        }
-        for setting in settings {
-            let Some(words) = &setting.words else {
-                continue;
-            };
-            // A root directory given by flag replaces the directories of the configuration, too.
-            if setting.argument == "directories" && self.is_given("root_directories") {
-                continue;
-            }
-            let set = |command| with_default(command, setting.argument, words);
-            definition = everywhere(definition, &set);
-            if ["directories", "enable"].contains(&setting.argument) {
-                definition = everywhere(definition, &without_need_of_roots);
-            }
-        }
-        definition
+    /// Returns the arguments after [`combine`](Self::combine), and the settings among them.
+    pub(crate) fn settings(&self, file: &File) -> (Args, Vec<Setting>) {
+        let mut args = self.args.clone();
+        let mut layers = Layers::new(&self.definition, &self.matches, file);
+        args.combine(&mut layers);
+        (args, layers.into_settings())
     }
 
     fn is_given(&self, argument: &str) -> bool {
@@ -175,33 +128,14 @@ fn with_variable(mut error: clap::Error, definition: &Command, words: &[OsString
     error
 }
 
-/// Returns the names of the commands in `matches`, and the matches of the last.
-fn last_command(mut matches: ArgMatches) -> (Vec<String>, ArgMatches) {
-    let mut names = Vec::new();
+/// Returns the definition and the matches of the last subcommand.
+fn last_command(definition: &Command, mut matches: ArgMatches) -> (Command, ArgMatches) {
+    let mut last = definition;
     while let Some((name, inner)) = matches.remove_subcommand() {
-        names.push(name);
+        last = last.find_subcommand(&name).unwrap_or(last);
         matches = inner;
     }
-    (names, matches)
-}
-
-/// Returns the flag as users write it.
-fn spelling(argument: &Arg) -> String {
-    match argument.get_long() {
-        Some(long) => format!("--{long}"),
-        None => "the command line".to_owned(),
-    }
-}
-
-fn argument<'a>(definition: &'a Command, command: &[String], name: &str) -> Option<&'a Arg> {
-    let commands = command.iter().scan(definition, |outer, name| {
-        *outer = outer.find_subcommand(name)?;
-        Some(*outer)
-    });
-    let mut arguments = std::iter::once(definition)
-        .chain(commands)
-        .flat_map(Command::get_arguments);
-    arguments.find(|argument| argument.get_id() == name)
+    (last.clone(), matches)
 }
 
 /// Returns the definition of all commands. The help never shows the values of variables, which may
@@ -223,9 +157,9 @@ pub(super) fn commands() -> Command {
     })
 }
 
-/// Returns the definition for the first pass, which requires no roots: the configuration may have
-/// some. It also prints the help.
-pub(super) fn first_reading() -> Command {
+/// Returns the definition that requires no roots: the configuration may have some. It also prints
+/// the help.
+pub(super) fn parser() -> Command {
     everywhere(commands(), &without_need_of_roots)
 }
 
@@ -249,13 +183,6 @@ pub(crate) fn variables() -> Vec<String> {
 fn all_arguments(command: &Command) -> Vec<&Arg> {
     let below = command.get_subcommands().flat_map(all_arguments);
     command.get_arguments().chain(below).collect()
-}
-
-fn with_default(command: Command, argument: &str, words: &[OsString]) -> Command {
-    command.mut_args(|known| match known.get_id() == argument {
-        true => known.default_values(words),
-        false => known,
-    })
 }
 
 fn without_need_of_roots(command: Command) -> Command {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use super::Confinement;
+use crate::config::Layers;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
 One tool is printed as an object, any other number as an array.
 Faults go to stderr, as from `mcpd check`. The exit code is 1 if there is an error or no tool.")]
@@ -19,6 +20,12 @@ pub(crate) struct Compile {
     pub(crate) format: CompileFormat,
     #[command(flatten)]
     pub(crate) confinement: Confinement,
+}
+
+impl Compile {
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        self.confinement.combine(layers);
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

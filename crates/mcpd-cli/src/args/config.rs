@@ -5,14 +5,23 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use super::Serve;
+use crate::config::Layers;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Config {
     #[command(subcommand)]
     pub(crate) action: ConfigAction,
 }
 
-#[derive(Debug, Subcommand)]
+impl Config {
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        if let ConfigAction::Show(show) = &mut self.action {
+            show.serve.combine(layers);
+        }
+    }
+}
+
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ConfigAction {
     /// Check configuration files; the exit code is 1 on a fault. Commands that print secrets are
     /// not run.
@@ -30,7 +39,7 @@ pub(crate) enum ConfigAction {
     Schema,
 }
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct ConfigShow {
     /// Arguments of `mcpd serve`.
     #[command(flatten)]

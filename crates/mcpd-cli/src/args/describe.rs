@@ -3,8 +3,9 @@
 use clap::Args as ClapArgs;
 
 use super::{BESIDE_SCRIPTS, Enabling, OneTool};
+use crate::config::Layers;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 #[command(mut_arg("enable", |enable| enable.help(BESIDE_SCRIPTS)))]
 pub(crate) struct Describe {
     #[command(flatten)]
@@ -14,4 +15,11 @@ pub(crate) struct Describe {
     /// Print the MCP definition as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Describe {
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        self.tool.place.combine(layers);
+        self.enabling.combine(layers);
+    }
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 
 use super::Configuration;
+use crate::config::Layers;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Doctor {
     #[command(flatten)]
     configuration: Configuration,
@@ -17,4 +18,13 @@ pub(crate) struct Doctor {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Doctor {
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        let cgroup = layers
+            .file
+            .absolute_path(layers.file.tables.cgroup.as_ref());
+        layers.value("cgroup", "cgroup", &mut self.cgroup, cgroup);
+    }
 }

@@ -3,8 +3,9 @@
 use clap::Args as ClapArgs;
 
 use super::{Confinement, Roots, RunLimits, Scanning};
+use crate::config::Layers;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
 Examples:
   echo '{\"action\": \"list_tools\"}' | mcpd endpoint ~/tools
@@ -22,4 +23,13 @@ pub(crate) struct Endpoint {
     pub(crate) confinement: Confinement,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
+}
+
+impl Endpoint {
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        self.roots.combine(layers);
+        self.scanning.combine(layers);
+        self.confinement.combine(layers);
+        self.limits.combine(layers);
+    }
 }

@@ -3,8 +3,9 @@
 use clap::Args as ClapArgs;
 
 use super::{Confinement, Enabling, Roots, Scanning};
+use crate::config::Layers;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct List {
     #[command(flatten)]
     pub(crate) roots: Roots,
@@ -26,4 +27,13 @@ pub(crate) struct List {
     /// Print the MCP result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl List {
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        self.roots.combine(layers);
+        self.enabling.combine(layers);
+        self.scanning.combine(layers);
+        self.confinement.combine(layers);
+    }
 }

@@ -2,12 +2,14 @@
 
 use clap::{ArgAction, Args as ClapArgs, ValueEnum};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Layers, LogTable};
 
 pub(super) const LOG: &str = "Logging options";
 
 /// Options of mcpd's own log.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Logging {
     /// Log more; repeat for even more.
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = LOG)]
@@ -21,16 +23,15 @@ pub(crate) struct Logging {
         help_heading = LOG
     )]
     pub(crate) quiet: bool,
-    /// Log format.
+    /// Log format [default: text]
     #[arg(
         long,
         global = true,
         value_name = "FORMAT",
         env = "MCPD_LOG_FORMAT",
-        default_value = "text",
         help_heading = LOG
     )]
-    pub(crate) log_format: LogFormat,
+    pub(crate) log_format: Option<LogFormat>,
     /// Log filter, such as `warn` or `mcpd_server=debug`.
     #[arg(
         long = "log",
@@ -42,7 +43,21 @@ pub(crate) struct Logging {
     pub(crate) filter: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+impl Logging {
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        let LogTable { format, filter } = &layers.file.tables.log;
+        let filter = filter.as_ref().map(|filter| filter.get_ref().clone());
+        layers.value("log.format", "log_format", &mut self.log_format, *format);
+        layers.value("log.filter", "filter", &mut self.filter, filter);
+    }
+
+    /// Returns whether the log is JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.log_format == Some(LogFormat::Json)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
     /// Readable lines.

@@ -3,8 +3,9 @@
 use clap::Args as ClapArgs;
 
 use super::{OneDirectory, RunLimits};
+use crate::config::Layers;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
 Example:
   mcpd prompt ~/tools review language=Rust
@@ -24,4 +25,11 @@ pub(crate) struct Prompt {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
+}
+
+impl Prompt {
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        self.place.combine(layers);
+        self.limits.combine(layers);
+    }
 }

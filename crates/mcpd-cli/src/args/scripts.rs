@@ -2,13 +2,13 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{seconds, whole_number};
+use crate::config::{Layers, Seconds, Size};
 
 pub(super) const CONFIGURATION: &str = "Configuration options";
 
@@ -18,7 +18,7 @@ pub(super) const CONFINEMENT: &str = "Sandbox options";
 pub(super) const BESIDE_SCRIPTS: &str = "Also serve a built-in tool";
 
 /// Directories that are served.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Roots {
     /// Directories with scripts; if two scripts have the same name, the one in the first
@@ -34,6 +34,27 @@ impl Roots {
     /// Every directory, whether given by position or by flag.
     pub(crate) fn all(&self) -> impl Iterator<Item = &PathBuf> {
         self.directories.iter().chain(&self.root_directories)
+    }
+
+    /// Returns whether there is no directory.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all().next().is_none()
+    }
+
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        // Directories given by flag replace those of the file, too.
+        if self.root_directories.is_empty() {
+            let roots = layers.file.roots();
+            layers.list("roots", "directories", &mut self.directories, roots);
+        } else {
+            let none = None;
+            layers.list(
+                "roots",
+                "root_directories",
+                &mut self.root_directories,
+                none,
+            );
+        }
     }
 }
 
@@ -55,7 +76,14 @@ pub(crate) struct Enabling {
     pub(crate) workdir: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+impl Enabling {
+    pub(crate) fn combine(&mut self, layers: &mut Layers<'_>) {
+        let enable = layers.file.tables.enable.clone();
+        layers.list("enable", "enable", &mut self.enable, enable);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum BuiltIn {
     /// Runs shell commands that a model writes; sandboxed unless the configuration says otherwise
@@ -72,6 +100,13 @@ pub(crate) struct Scanning {
     /// Run every script with `--help`, even if it has not changed since the last time.
     #[arg(long, env = "MCPD_NO_CACHE")]
     pub(crate) no_cache: bool,
+}
+
+impl Scanning {
+    pub(crate) fn combine(&mut self, layers: &mut Layers<'_>) {
+        let cache = layers.file.tables.cache;
+        layers.switch_off("cache", "no_cache", &mut self.no_cache, cache);
+    }
 }
 
 /// Path of the configuration file; [`CommandLine`] reads it before everything else.
@@ -134,6 +169,14 @@ pub(crate) struct Confinement {
 }
 
 impl Confinement {
+    pub(crate) fn combine(&mut self, layers: &mut Layers<'_>) {
+        let tables = &layers.file.tables;
+        let floor = tables.floor.as_ref().map(|name| name.get_ref().clone());
+        let cgroup = layers.file.absolute_path(tables.cgroup.as_ref());
+        layers.value("floor", "sandbox", &mut self.sandbox, floor);
+        layers.value("cgroup", "cgroup", &mut self.cgroup, cgroup);
+    }
+
     /// Returns whether a flag changes the sandbox that `--sandbox` names.
     pub(crate) fn changes_sandbox(&self) -> bool {
         self.no_network || !self.allow_read.is_empty() || !self.allow_write.is_empty()
@@ -141,7 +184,7 @@ impl Confinement {
 }
 
 /// Options of a server, whatever its transport.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Serving {
     #[command(flatten)]
     pub(crate) roots: Roots,
@@ -155,12 +198,22 @@ pub(crate) struct Serving {
     /// Tool names in lists: portable (`math_add`) or path (`math/add`).
     #[arg(long, value_name = "SPELLING", env = "MCPD_TOOL_NAMES")]
     pub(crate) tool_names: Option<ToolNames>,
-    /// Entries per page of a list.
-    #[arg(long, value_name = "NUMBER", env = "MCPD_PAGE_SIZE", default_value_t = mcpd_server::catalog::DEFAULT_PAGE_SIZE, value_parser = whole_number)]
-    pub(crate) page_size: NonZeroUsize,
-    /// Maximum size of a message.
-    #[arg(long, value_name = "BYTES", env = "MCPD_MAX_MESSAGE", default_value_t = NonZeroUsize::new(mcpd_server::DEFAULT_MAX_MESSAGE).expect("it is not zero"), value_parser = whole_number)]
-    pub(crate) max_message: NonZeroUsize,
+    /// Entries per page of a list [default: 1000]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "MCPD_PAGE_SIZE",
+        value_parser = whole_number
+    )]
+    pub(crate) page_size: Option<NonZeroUsize>,
+    /// Maximum size of a message [default: 16777216]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "MCPD_MAX_MESSAGE",
+        value_parser = whole_number
+    )]
+    pub(crate) max_message: Option<NonZeroUsize>,
     /// Maximum number of scripts that run at the same time [default: 4 per core]
     #[arg(
         long,
@@ -184,8 +237,47 @@ pub(crate) struct Serving {
     pub(crate) confinement: Confinement,
 }
 
+impl Serving {
+    pub(crate) fn combine(&mut self, layers: &mut Layers<'_>) {
+        self.roots.combine(layers);
+        self.enabling.combine(layers);
+        self.scanning.combine(layers);
+        let file = layers.file;
+        let tables = &file.tables;
+        layers.switch_off("watch", "no_watch", &mut self.no_watch, tables.watch);
+        let names = tables.tool_names;
+        layers.value("tool_names", "tool_names", &mut self.tool_names, names);
+        let page_size = tables.page_size;
+        layers.value("page_size", "page_size", &mut self.page_size, page_size);
+        let max_message = tables.max_message.map(Size::get);
+        layers.value(
+            "max_message",
+            "max_message",
+            &mut self.max_message,
+            max_message,
+        );
+        let concurrency = tables.concurrency;
+        layers.value(
+            "concurrency",
+            "concurrency",
+            &mut self.concurrency,
+            concurrency,
+        );
+        self.limits.combine(layers);
+        self.confinement.combine(layers);
+        let key = file.absolute_path(tables.state_key_file.as_ref());
+        layers.value(
+            "state_key_file",
+            "state_key_file",
+            &mut self.state_key_file,
+            key,
+        );
+        layers.switch("kit.serve", "kit", &mut self.kit, tables.kit.serve);
+    }
+}
+
 /// Limits of one run of a script.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct RunLimits {
     /// Time limit of a script [default: 60]
     #[arg(
@@ -194,10 +286,17 @@ pub(crate) struct RunLimits {
         env = "MCPD_TIMEOUT",
         value_parser = seconds
     )]
-    pub(crate) timeout: Option<Duration>,
+    pub(crate) timeout: Option<Seconds>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+impl RunLimits {
+    pub(crate) fn combine(&mut self, layers: &mut Layers<'_>) {
+        let timeout = layers.file.tables.timeout;
+        layers.value("timeout", "timeout", &mut self.timeout, timeout);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ToolNames {
     /// `math/add`
@@ -216,7 +315,7 @@ impl From<ToolNames> for mcpd_server::ToolNames {
 }
 
 /// One directory and the options for its scripts.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct OneDirectory {
     /// Directory with scripts.
     #[arg(value_name = "DIR")]
@@ -227,8 +326,15 @@ pub(crate) struct OneDirectory {
     pub(crate) confinement: Confinement,
 }
 
+impl OneDirectory {
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        self.scanning.combine(layers);
+        self.confinement.combine(layers);
+    }
+}
+
 /// One tool of one directory.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct OneTool {
     #[command(flatten)]
     pub(crate) place: OneDirectory,

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Host, Serving, WebOrigin, port};
+use crate::config::{Amount, Layers, MetricsTable, TlsTable};
 
 pub(super) const HTTP: &str = "HTTP options";
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
 Examples:
   mcpd serve ~/tools
@@ -85,9 +86,14 @@ pub(crate) struct Serve {
     #[arg(long, env = "MCPD_HTTP_SSE", help_heading = HTTP)]
     pub(crate) http_sse: bool,
     /// Size of the event buffer of each session, from which clients resume a broken stream with
-    /// Last-Event-ID; 0 disables it.
-    #[arg(long, value_name = "BYTES", env = "MCPD_RESUME_BUFFER", default_value_t = mcpd_server::transport::http::DEFAULT_RESUME_BUFFER, help_heading = HTTP)]
-    pub(crate) resume_buffer: usize,
+    /// Last-Event-ID; 0 disables it [default: 1048576]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "MCPD_RESUME_BUFFER",
+        help_heading = HTTP
+    )]
+    pub(crate) resume_buffer: Option<usize>,
     /// Serve Prometheus metrics at /metrics on this loopback address, such as 127.0.0.1:9464, to
     /// every program on this machine.
     #[arg(
@@ -102,8 +108,85 @@ pub(crate) struct Serve {
     pub(crate) metrics_to_clients: bool,
 }
 
+impl Serve {
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        self.serving.combine(layers);
+        let file = layers.file;
+        let tables = &file.tables;
+        layers.switch_off("auth", "no_auth", &mut self.no_auth, tables.auth);
+        let token_file = file.absolute_path(tables.token_file.as_ref());
+        layers.value("token_file", "token_file", &mut self.token_file, token_file);
+        let hosts = tables.allow_hosts.clone();
+        layers.list("allow_hosts", "allow_host", &mut self.allow_host, hosts);
+        let origins = tables.allow_origins.clone();
+        layers.list(
+            "allow_origins",
+            "allow_origin",
+            &mut self.allow_origin,
+            origins,
+        );
+        layers.switch("http_sse", "http_sse", &mut self.http_sse, tables.http_sse);
+        let resume_buffer = tables.resume_buffer.map(Amount::to_usize);
+        layers.value(
+            "resume_buffer",
+            "resume_buffer",
+            &mut self.resume_buffer,
+            resume_buffer,
+        );
+        self.combine_tls(layers);
+        let MetricsTable { listen, to_clients } = &tables.metrics;
+        let listen = listen.as_ref().map(|address| address.get_ref().clone());
+        layers.value(
+            "metrics.listen",
+            "metrics_listen",
+            &mut self.metrics_listen,
+            listen,
+        );
+        let is_on = &mut self.metrics_to_clients;
+        layers.switch(
+            "metrics.to_clients",
+            "metrics_to_clients",
+            is_on,
+            *to_clients,
+        );
+    }
+
+    fn combine_tls(&mut self, layers: &mut Layers<'_>) {
+        let file = layers.file;
+        let TlsTable {
+            certificate,
+            key,
+            client_ca,
+            client_certificates,
+        } = &file.tables.tls;
+        let certificate = file.absolute_path(certificate.as_ref());
+        layers.value(
+            "tls.certificate",
+            "tls_certificate",
+            &mut self.tls_certificate,
+            certificate,
+        );
+        let key = file.absolute_path(key.as_ref());
+        layers.value("tls.key", "tls_key", &mut self.tls_key, key);
+        let client_ca = file.absolute_path(client_ca.as_ref());
+        layers.value(
+            "tls.client_ca",
+            "tls_client_ca",
+            &mut self.tls_client_ca,
+            client_ca,
+        );
+        let demand = client_certificates.as_ref().map(|demand| *demand.get_ref());
+        layers.value(
+            "tls.client_certificates",
+            "tls_client_certificates",
+            &mut self.tls_client_certificates,
+            demand,
+        );
+    }
+}
+
 /// Requirement of client certificates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Certificates {
     /// Clients may connect without a certificate; one that is presented must be valid

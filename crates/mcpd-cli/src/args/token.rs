@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand};
 
 use super::Configuration;
+use crate::config::Layers;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct TokenCommand {
     #[command(subcommand)]
     pub(crate) action: TokenAction,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum TokenAction {
     /// Replace the token of the token file with a new one.
     Rotate {
@@ -27,4 +28,15 @@ pub(crate) enum TokenAction {
         /// Name of the client.
         name: String,
     },
+}
+
+impl TokenCommand {
+    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+        if let TokenAction::Rotate { token_file, .. } = &mut self.action {
+            let in_file = layers
+                .file
+                .absolute_path(layers.file.tables.token_file.as_ref());
+            layers.value("token_file", "token_file", token_file, in_file);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Returns whether `text` is not empty, and has only ASCII letters, digits and `others`.
 fn is_made_of(text: &str, others: &str) -> bool {
@@ -19,7 +19,7 @@ fn is_made_of(text: &str, others: &str) -> bool {
 macro_rules! text {
     ($(#[$doc:meta])* $name:ident, $is_good:path, $expected:literal, $pattern:literal) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
         #[serde(try_from = "String")]
         pub(crate) struct $name(String);
 

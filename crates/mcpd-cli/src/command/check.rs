@@ -14,7 +14,7 @@ use mcpd_server::catalog::scan::{PassOverKind, Scan, Scanner, UnusableFile};
 use mcpd_server::{Catalog, Interpreters};
 
 use super::{check_command, with_server};
-use crate::args::{Check, CheckFormat, Client, Confinement};
+use crate::args::{Check, CheckFormat, Client, Confinement, ToolNames};
 use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::signals::Termination;
@@ -160,7 +160,13 @@ fn show_forwarded(
     let forwarded: Vec<_> = PROFILES
         .iter()
         .filter(is_meant)
-        .map(|profile| forward(profile, catalog, args.tool_names.into()))
+        .map(|profile| {
+            forward(
+                profile,
+                catalog,
+                args.tool_names.unwrap_or(ToolNames::Portable).into(),
+            )
+        })
         .collect();
     if args.format == CheckFormat::Json {
         output::write_json(&forwarded)?;

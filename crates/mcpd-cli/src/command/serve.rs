@@ -9,7 +9,7 @@ use mcpd_server::Server;
 use mcpd_server::transport::http::{self, Listener, Options};
 
 use super::describe_served_faults;
-use crate::args::{LogFormat, Logging, Serve};
+use crate::args::{Logging, Serve};
 use crate::certificates::TlsCertificates;
 use crate::config::{self, File, Started};
 use crate::discovery::{Discovery, Published};
@@ -155,7 +155,7 @@ fn announce(
     for address in addresses {
         let url = address.url();
         let socket = address.file().map(|file| file.display().to_string());
-        if logging.log_format == LogFormat::Json {
+        if logging.is_json() {
             tracing::info!(
                 url,
                 socket,
@@ -172,7 +172,7 @@ fn announce(
         let socket = socket.map(|socket| format!(", Unix socket {socket}"));
         text += &format!("mcpd listens on {url}{}\n", socket.unwrap_or_default());
     }
-    if logging.quiet || logging.log_format == LogFormat::Json {
+    if logging.quiet || logging.is_json() {
         return;
     }
     let token = token_file.map_or_else(|| "not required".to_owned(), |file| format!("in {file}"));

@@ -32,7 +32,9 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     let spans = Telemetry::start();
     let server = spans.enable_spans(server).start()?;
     options.principal = principal;
-    options.max_message = args.serving.max_message.get();
+    if let Some(max_message) = args.serving.max_message {
+        options.max_message = max_message.get();
+    }
     if let Some(names) = args.serving.tool_names {
         options.names = names.into();
     }

@@ -2,7 +2,6 @@
 //! of the file and its tables.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
 
@@ -14,8 +13,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::file::File;
-use super::{Setting, listening, schema, settings, variable};
-use crate::args::{Command, CommandLine, Config, ConfigAction, SettingSource};
+use super::{listening, schema, variable};
+use crate::args::{Command, CommandLine, Config, ConfigAction};
 
 /// Placeholder for a secret.
 const SECRET: &str = "[secret]";
@@ -27,6 +26,9 @@ pub(crate) struct Effective {
     pub(crate) key: String,
     pub(crate) value: Value,
     pub(crate) origin: Origin,
+    /// A reload can change the value.
+    #[serde(skip)]
+    pub(crate) is_reloadable: bool,
 }
 
 /// Source of a value.
@@ -57,28 +59,21 @@ impl fmt::Display for Origin {
 ///
 /// # Errors
 ///
-/// The command line is faulty.
+/// A variable with an address is faulty.
 pub(crate) fn effective(line: &CommandLine, file: &File) -> anyhow::Result<Vec<Effective>> {
     let schema = Schema(&schema());
     let mut written = file_values(file, &schema)?;
     let mut all = Vec::new();
-    let settings = settings(file);
-    for setting in &settings {
-        let (words, source) = line.resolve_setting(setting, &settings)?;
+    let (args, settings) = line.settings(file);
+    for setting in settings {
         let place = written.iter().position(|entry| entry.key == setting.key);
         let in_file = place.map(|place| written.remove(place).origin);
-        let origin = match source {
-            SettingSource::Flag(name) => Origin::Flag(name),
-            SettingSource::Variable(name) => Origin::Variable(name),
-            SettingSource::Unset => in_file.unwrap_or(Origin::Default),
-        };
-        let kind = schema.of(setting.key);
-        if let Some(value) = value(&words, kind, setting.is_opposite) {
-            let key = setting.key.to_owned();
-            all.push(Effective { key, value, origin });
+        if let Some(value) = setting.value.or_else(|| schema.default(setting.key)) {
+            let origin = setting.origin.or(in_file).unwrap_or(Origin::Default);
+            all.push(schema.effective(setting.key.to_owned(), value, origin));
         }
     }
-    if let Some(listen) = listen(line, &settings)? {
+    if let Some(listen) = listen(&args.command, &schema)? {
         written.retain(|entry| entry.key != listen.key);
         all.push(listen);
     }
@@ -89,46 +84,30 @@ pub(crate) fn effective(line: &CommandLine, file: &File) -> anyhow::Result<Vec<E
     Ok(all)
 }
 
-/// Effective listen addresses. Several flags and variables share this key, so the general path of
-/// settings does not fit.
-fn listen(line: &CommandLine, settings: &[Setting]) -> anyhow::Result<Option<Effective>> {
-    let serve = match line.with(settings)?.command {
-        Command::Serve(serve) => *serve,
+/// Effective listen addresses, if flags or variables set them: several of each share this key.
+fn listen(command: &Command, schema: &Schema<'_>) -> anyhow::Result<Option<Effective>> {
+    let serve = match command {
+        Command::Serve(serve) => serve,
         Command::Config(Config {
             action: ConfigAction::Show(show),
-        }) => show.serve,
+        }) => &show.serve,
         _ => return Ok(None),
     };
     let wanted = listening::requested_addresses(&serve.listen, serve.port, variable)?;
-    Ok(wanted.map(|(addresses, origin)| Effective {
-        key: "listen".to_owned(),
-        value: json!(addresses),
-        origin,
-    }))
-}
-
-/// Converts words of the command line to the type in the schema.
-fn value(words: &[OsString], kind: &Value, is_opposite: bool) -> Option<Value> {
-    let texts: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-    let [text] = &texts[..] else {
-        return (!texts.is_empty()).then(|| json!(texts));
+    let effective = |(addresses, origin): (Vec<String>, _)| {
+        schema.effective("listen".to_owned(), json!(addresses), origin)
     };
-    Some(match kind["type"].as_str() {
-        Some("boolean") => json!((text == "true") != is_opposite),
-        Some("array") => json!([text]),
-        Some("string") => json!(text),
-        _ => text.parse().unwrap_or_else(|_| json!(text)),
-    })
+    Ok(wanted.map(effective))
 }
 
 /// The schema, with references resolved.
 struct Schema<'a>(&'a Value);
 
 impl<'a> Schema<'a> {
-    /// Schema of a key, such as `log.filter`.
-    fn of(&self, key: &str) -> &'a Value {
-        let inner = |schema, key| self.inner(schema, key);
-        key.split('.').fold(self.0, inner)
+    /// Default of a key such as `log.filter`.
+    fn default(&self, key: &str) -> Option<Value> {
+        let inner = |table, key| &self.resolve(table)["properties"][key];
+        key.split('.').fold(self.0, inner).get("default").cloned()
     }
 
     /// Schema of a key in a table.
@@ -147,6 +126,34 @@ impl<'a> Schema<'a> {
         }
     }
 
+    fn effective(&self, key: String, value: Value, origin: Origin) -> Effective {
+        Effective {
+            is_reloadable: self.is_reloadable(&key),
+            key,
+            value,
+            origin,
+        }
+    }
+
+    /// Returns whether a key such as `tool[0].match`, or a table that it is in, has the mark of
+    /// those that a reload can change.
+    fn is_reloadable(&self, key: &str) -> bool {
+        let mut table = self.0;
+        key.split('.').any(|part| {
+            let (name, is_item) = match part.split_once('[') {
+                Some((name, _)) => (name, true),
+                None => (part, false),
+            };
+            let property = &self.resolve(table)["properties"][name];
+            table = if is_item {
+                &property["items"]
+            } else {
+                property
+            };
+            property["x-reload"] == true
+        })
+    }
+
     fn is_secret(&self, schema: &Value) -> bool {
         std::ptr::eq(schema, &raw const self.0["$defs"]["Secret"])
     }
@@ -162,9 +169,7 @@ impl<'a> Schema<'a> {
         for (key, property) in table["properties"].as_object().into_iter().flatten() {
             let key = format!("{prefix}{key}");
             if let Some(value) = property.get("default") {
-                let value = value.clone();
-                let origin = Origin::Default;
-                defaults.push(Effective { key, value, origin });
+                defaults.push(self.effective(key, value.clone(), Origin::Default));
             } else {
                 self.add_defaults(&format!("{key}."), self.resolve(property), defaults);
             }
@@ -182,10 +187,12 @@ fn file_values(file: &File, schema: &Schema<'_>) -> anyhow::Result<Vec<Effective
         .path()
         .map(|path| path.display().to_string())
         .unwrap_or_default();
-    let entry = |(place, key, value): (Range<usize>, _, _)| Effective {
-        key,
-        value,
-        origin: Origin::File(path.clone(), file.line(place.start)),
+    let entry = |(place, key, value): (Range<usize>, _, _)| {
+        schema.effective(
+            key,
+            value,
+            Origin::File(path.clone(), file.line(place.start)),
+        )
     };
     Ok(entries.into_iter().map(entry).collect())
 }

@@ -27,7 +27,7 @@ pub(crate) struct File {
     /// The directory of the file, as an absolute path.
     directory: PathBuf,
     text: String,
-    pub(super) tables: Tables,
+    pub(crate) tables: Tables,
 }
 
 impl File {
@@ -160,6 +160,19 @@ impl File {
     /// Absolute form of a path in the file, which is relative to the file's directory.
     pub(super) fn absolute(&self, path: &Path) -> PathBuf {
         self.directory.join(mcpd_exec::expand_home(path))
+    }
+
+    /// Absolute form of the path of a key, if it is set.
+    pub(crate) fn absolute_path(&self, path: Option<&Spanned<PathBuf>>) -> Option<PathBuf> {
+        path.map(|path| self.absolute(path.get_ref()))
+    }
+
+    /// Directories of `roots` and `[[root]]`, if there is any of these keys.
+    pub(crate) fn roots(&self) -> Option<Vec<PathBuf>> {
+        let own = self.tables.root.iter().map(|root| &root.path);
+        let roots = self.tables.roots.iter().flatten().chain(own);
+        let is_set = self.tables.roots.is_some() || !self.tables.root.is_empty();
+        is_set.then(|| roots.map(|path| self.absolute(path.get_ref())).collect())
     }
 
     /// A program in the file: a path, or a bare name, which is looked up in `PATH`.

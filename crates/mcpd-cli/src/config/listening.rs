@@ -54,9 +54,11 @@ pub(super) fn read_http(file: &File, args: &Serve) -> anyhow::Result<Http> {
     options.allowed_origins = args.allow_origin.iter().map(ToString::to_string).collect();
     options.names = args.serving.tool_names.map(Into::into);
     options.http_sse = args.http_sse;
-    options.resume_buffer = args.resume_buffer;
+    options.resume_buffer = args.resume_buffer.unwrap_or(options.resume_buffer);
     options.metrics = args.metrics_to_clients;
-    options.max_message = args.serving.max_message.get();
+    if let Some(max_message) = args.serving.max_message {
+        options.max_message = max_message.get();
+    }
     let shortage = Shortage::of(options.max_connections);
     if let Some(shortage) = shortage {
         options.max_connections = shortage.connections;

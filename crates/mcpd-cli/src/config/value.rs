@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,13 +11,12 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-
-use crate::args;
+use serde::ser::{Serialize, Serializer};
 
 /// Value with its position in the file; in the schema it is the value alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(transparent)]
-pub(super) struct Spanned<T>(toml::Spanned<T>);
+pub(crate) struct Spanned<T>(toml::Spanned<T>);
 
 impl<T> Deref for Spanned<T> {
     type Target = toml::Spanned<T>;
@@ -46,7 +46,7 @@ impl<T: JsonSchema> JsonSchema for Spanned<T> {
 
 /// Number of bytes, in the file also with a unit, as in `"64 MiB"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Amount(pub(super) u64);
+pub(crate) struct Amount(pub(super) u64);
 
 /// Units of bytes from small to large. The empty unit is last, because every text ends with it.
 const UNITS: &[(&str, u32)] = &[("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("", 0)];
@@ -61,18 +61,17 @@ pub(crate) fn in_units(bytes: u64) -> String {
 }
 
 impl Amount {
+    /// Amount in memory, as far as this machine can address it.
+    pub(crate) fn to_usize(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let (number, bits) = UNITS
             .iter()
             .find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, *bits)))?;
         let number: u64 = number.trim_end().parse().ok()?;
         number.checked_mul(1 << bits).map(Self)
-    }
-}
-
-impl fmt::Display for Amount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -123,11 +122,12 @@ impl JsonSchema for Amount {
 
 /// Number of bytes above 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Size(Amount);
+pub(crate) struct Size(Amount);
 
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+impl Size {
+    /// Size in memory, as far as this machine can address it.
+    pub(crate) fn get(self) -> NonZeroUsize {
+        NonZeroUsize::new(self.0.to_usize()).unwrap_or(NonZeroUsize::MIN)
     }
 }
 
@@ -154,20 +154,37 @@ impl JsonSchema for Size {
     }
 }
 
-/// Duration above zero, in the file as seconds.
+/// Duration above zero, in the file and as a flag a number of seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seconds(pub(super) Duration);
+pub(crate) struct Seconds(pub(crate) Duration);
 
-impl fmt::Display for Seconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_secs_f64().fmt(f)
+impl Seconds {
+    /// Accepts a number of seconds above 0.
+    ///
+    /// # Errors
+    ///
+    /// The number is out of bounds.
+    pub(crate) fn new(seconds: f64) -> Result<Self, &'static str> {
+        match Duration::try_from_secs_f64(seconds) {
+            Ok(time) if !time.is_zero() => Ok(Self(time)),
+            Err(_) if seconds > 0.0 => Err("expected a number of seconds up to 1.8e19"),
+            _ => Err("expected a number of seconds above 0"),
+        }
+    }
+}
+
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.subsec_nanos() {
+            0 => serializer.serialize_u64(self.0.as_secs()),
+            _ => serializer.serialize_f64(self.0.as_secs_f64()),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let time = args::time(f64::deserialize(deserializer)?);
-        time.map(Self).map_err(D::Error::custom)
+        Self::new(f64::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
@@ -187,7 +204,7 @@ impl JsonSchema for Seconds {
 
 /// Source of the value of a variable, which may be a secret.
 #[derive(PartialEq, Eq)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// Value in the configuration itself.
     Literal(String),
     /// Variable of the same name in mcpd's own environment.

@@ -13,91 +13,91 @@ use crate::config::value::Spanned;
     deny_unknown_fields,
     expecting = "tables `[[token]]` or `[[certificate]]`"
 )]
-pub(in crate::config) struct ClientTable {
+pub(crate) struct ClientTable {
     /// Name of the client in rules and in the audit log.
-    pub(in crate::config) name: Spanned<String>,
+    pub(crate) name: Spanned<String>,
     /// SHA-256 hash, 64 hexadecimal digits: of the client's token, as `mcpd token new` prints it,
     /// or the fingerprint of its certificate, as `openssl x509 -in client.pem -noout -fingerprint
     /// -sha256` prints it.
-    pub(in crate::config) sha256: Spanned<String>,
+    pub(crate) sha256: Spanned<String>,
     /// Patterns of the tools, prompts and resources that the client may use; all without it.
-    pub(in crate::config) tools: Option<Vec<Spanned<String>>>,
+    pub(crate) tools: Option<Vec<Spanned<String>>>,
     /// Calls of the client that run at the same time; further calls wait.
-    pub(in crate::config) concurrency: Option<NonZeroUsize>,
+    pub(crate) concurrency: Option<NonZeroUsize>,
     /// Rate limit of the client (token bucket): calls per second in the long run, such as `0.5`;
     /// `inf` for no limit.
-    pub(in crate::config) rate: Option<Spanned<f64>>,
+    pub(crate) rate: Option<Spanned<f64>>,
     /// Calls that may begin at once, beyond the rate; the calls of two seconds without it.
-    pub(in crate::config) burst: Option<NonZeroU32>,
+    pub(crate) burst: Option<NonZeroU32>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[limits]`", default)]
-pub(in crate::config) struct LimitsTable {
+pub(crate) struct LimitsTable {
     /// Calls of a client that run at the same time; further calls wait.
     #[schemars(extend("default" = 32))]
-    pub(in crate::config) concurrency: Option<NonZeroUsize>,
+    pub(crate) concurrency: Option<NonZeroUsize>,
     /// Rate limit of a client (token bucket): calls per second in the long run, such as `0.5`;
     /// `inf` for no limit. Without it 20 for clients with a `[[token]]`, a `[[certificate]]` or a
     /// token of an OAuth issuer, and no limit for `agent`, `local` and `anonymous`.
-    pub(in crate::config) rate: Option<Spanned<f64>>,
+    pub(crate) rate: Option<Spanned<f64>>,
     /// Calls that may begin at once, beyond the rate; the calls of two seconds without it.
-    pub(in crate::config) burst: Option<NonZeroU32>,
+    pub(crate) burst: Option<NonZeroU32>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[oauth]`")]
-pub(in crate::config) struct OAuthTable {
+pub(crate) struct OAuthTable {
     /// URL of `/mcp` for clients, which tokens must name as their audience; the address that mcpd
     /// listens on without it.
-    pub(in crate::config) resource: Option<Spanned<String>>,
+    pub(crate) resource: Option<Spanned<String>>,
     /// Other audiences that tokens may name, for issuers that use names of their own.
     #[serde(default)]
-    pub(in crate::config) audience: Vec<String>,
+    pub(crate) audience: Vec<String>,
     /// Issuers whose tokens are accepted.
     #[serde(default)]
-    pub(in crate::config) issuer: Vec<IssuerTable>,
+    pub(crate) issuer: Vec<IssuerTable>,
     /// Tools that each scope of a token allows. Without any scope a token allows everything that
     /// rules allow.
     #[serde(default)]
-    pub(in crate::config) scope: Vec<ScopeTable>,
+    pub(crate) scope: Vec<ScopeTable>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[oauth.issuer]]`")]
-pub(in crate::config) struct IssuerTable {
+pub(crate) struct IssuerTable {
     /// Name of the issuer, byte for byte as in the `iss` of its tokens.
-    pub(in crate::config) url: Spanned<String>,
+    pub(crate) url: Spanned<String>,
     /// Keys of the issuer: a URL, or the path of a file; without it the issuer's own metadata
     /// names the place.
-    pub(in crate::config) jwks: Option<Spanned<String>>,
+    pub(crate) jwks: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[oauth.scope]]`")]
-pub(in crate::config) struct ScopeTable {
+pub(crate) struct ScopeTable {
     /// Name of the scope in tokens.
-    pub(in crate::config) name: Spanned<String>,
+    pub(crate) name: Spanned<String>,
     /// Patterns of the tools, prompts and resources that the scope allows.
-    pub(in crate::config) tools: Spanned<Vec<Spanned<String>>>,
+    pub(crate) tools: Spanned<Vec<Spanned<String>>>,
     /// Name the scope to clients only when a call needs it.
     #[serde(default)]
-    pub(in crate::config) step_up: bool,
+    pub(crate) step_up: bool,
 }
 
 /// A rule has either `allow` or `deny`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[rule]]`")]
-pub(in crate::config) struct RuleTable {
+pub(crate) struct RuleTable {
     /// Names of the clients that the rule is about; all clients without it.
-    pub(in crate::config) clients: Option<Vec<Spanned<String>>>,
+    pub(crate) clients: Option<Vec<Spanned<String>>>,
     /// Patterns of tools. A client that any such rule is about may call only what one of them
     /// allows.
-    pub(in crate::config) allow: Option<Spanned<Vec<Spanned<String>>>>,
+    pub(crate) allow: Option<Spanned<Vec<Spanned<String>>>>,
     /// Patterns of tools that may never be called, whatever else is allowed.
-    pub(in crate::config) deny: Option<Spanned<Vec<Spanned<String>>>>,
+    pub(crate) deny: Option<Spanned<Vec<Spanned<String>>>>,
     /// Arguments: the rule holds only for calls in which each of these matches one of its
     /// patterns; `*` stands for any text.
     #[serde(default)]
-    pub(in crate::config) arguments: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
+    pub(crate) arguments: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
 }

@@ -14,45 +14,45 @@ use crate::config::value::{Amount, Seconds, Spanned};
     deny_unknown_fields,
     expecting = "a table with a name, `[sandbox.NAME]`"
 )]
-pub(in crate::config) struct SandboxTable {
+pub(crate) struct SandboxTable {
     /// Level that the sandbox starts from.
     #[serde(default)]
     #[schemars(extend("default" = "guarded"))]
-    pub(in crate::config) level: Level,
+    pub(crate) level: Level,
     /// Paths that may be written, with everything below. They must exist when the script is run;
     /// links are followed, except those that lie where the script may write.
-    pub(in crate::config) write: Option<Vec<PathBuf>>,
+    pub(crate) write: Option<Vec<PathBuf>>,
     /// Paths that may be read although they are hidden, such as `~/.config/tool`, except what is
     /// hidden by name below them.
-    pub(in crate::config) read: Option<Vec<PathBuf>>,
+    pub(crate) read: Option<Vec<PathBuf>>,
     /// Paths that may not be read, besides the secrets that mcpd knows of, such as `~/.ssh`.
-    pub(in crate::config) hide: Option<Vec<PathBuf>>,
+    pub(crate) hide: Option<Vec<PathBuf>>,
     /// Network of the script; `off` at level `strict` and `host` at other levels without it.
-    pub(in crate::config) network: Option<Network>,
+    pub(crate) network: Option<Network>,
     /// Reaction if the system can't enforce all of this; `refuse` at level `strict` and `report`
     /// at other levels without it.
-    pub(in crate::config) missing: Option<Missing>,
+    pub(crate) missing: Option<Missing>,
     /// User that scripts run as, `user` or `user:group`, by name or number; only if mcpd runs as
     /// root. `HOME`, `USER`, `LOGNAME` and `SHELL` are that user's.
-    pub(in crate::config) run_as: Option<Spanned<String>>,
+    pub(crate) run_as: Option<Spanned<String>>,
     /// Processor time of each process, in seconds; 300 without it if the script is confined.
-    pub(in crate::config) cpu: Option<Seconds>,
+    pub(crate) cpu: Option<Seconds>,
     /// Address space of each process.
-    pub(in crate::config) address_space: Option<Amount>,
+    pub(crate) address_space: Option<Amount>,
     /// Size of the largest file that may be written; 1 GiB without it if the script is confined.
-    pub(in crate::config) file_size: Option<Amount>,
+    pub(crate) file_size: Option<Amount>,
     /// Memory of the whole run. It needs a control group that was delegated to mcpd.
-    pub(in crate::config) memory: Option<Amount>,
+    pub(crate) memory: Option<Amount>,
     /// Open files of each process; 1024 without it if the script is confined.
-    pub(in crate::config) open_files: Option<u64>,
+    pub(crate) open_files: Option<u64>,
     /// Processes of the whole run; 256 without it at level `strict`. It is exact only with a
     /// control group that was delegated to mcpd.
-    pub(in crate::config) processes: Option<u64>,
+    pub(crate) processes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(in crate::config) enum Level {
+pub(crate) enum Level {
     /// No confinement: the script may do what mcpd may do.
     None,
     /// The script writes only what is allowed, reads no secrets, gains no rights, and leaves no
@@ -66,7 +66,7 @@ pub(in crate::config) enum Level {
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(in crate::config) enum Network {
+pub(crate) enum Network {
     /// Network of the host.
     Host,
     /// No connections, not even to this machine.
@@ -75,7 +75,7 @@ pub(in crate::config) enum Network {
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(in crate::config) enum Missing {
+pub(crate) enum Missing {
     /// The script runs, and the log names the missing part once.
     Report,
     /// The script does not run.
@@ -84,7 +84,7 @@ pub(in crate::config) enum Missing {
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(in crate::config) enum Task {
+pub(crate) enum Task {
     /// Calls wait for their result.
     Never,
     /// Calls become tasks if they are not over within half a second.
@@ -95,7 +95,7 @@ pub(in crate::config) enum Task {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(in crate::config) enum Terminal {
+pub(crate) enum Terminal {
     /// As a terminal would show it in the end: without colours, and with the last state of a
     /// progress bar.
     Shown,
@@ -105,30 +105,30 @@ pub(in crate::config) enum Terminal {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[tool]]`")]
-pub(in crate::config) struct ToolTable {
+pub(crate) struct ToolTable {
     /// Pattern of paths, such as `math/*`: `*` stands for a part of a name, `**` for any number
     /// of names.
     #[serde(rename = "match")]
-    pub(in crate::config) pattern: Spanned<String>,
+    pub(crate) pattern: Spanned<String>,
     /// Name of the sandbox that confines the tools.
-    pub(in crate::config) sandbox: Option<Spanned<String>>,
+    pub(crate) sandbox: Option<Spanned<String>>,
     /// Time limit of a run, in seconds; overrides the script's own, and that overrides
     /// `--timeout`.
-    pub(in crate::config) timeout: Option<Seconds>,
+    pub(crate) timeout: Option<Seconds>,
     /// Number of runs of each tool at the same time; overrides the script's own.
-    pub(in crate::config) concurrency: Option<NonZeroUsize>,
+    pub(crate) concurrency: Option<NonZeroUsize>,
     /// Remove secrets from output.
     #[schemars(extend("default" = true))]
-    pub(in crate::config) redact: Option<bool>,
+    pub(crate) redact: Option<bool>,
     /// Form in which models read output.
     #[schemars(extend("default" = "shown"))]
-    pub(in crate::config) terminal: Option<Terminal>,
+    pub(crate) terminal: Option<Terminal>,
     /// Calls in the background; overrides the script's own setting.
-    pub(in crate::config) task: Option<Task>,
+    pub(crate) task: Option<Task>,
     /// Confinement while mcpd asks for their descriptions; overrides `[probe]`.
     #[serde(default)]
-    pub(in crate::config) probe: ProbeTable,
+    pub(crate) probe: ProbeTable,
     /// Variables for these tools alone. Their values are secrets.
     #[serde(default)]
-    pub(in crate::config) env: Variables,
+    pub(crate) env: Variables,
 }

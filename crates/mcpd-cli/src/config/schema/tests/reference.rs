@@ -1,6 +1,7 @@
 //! Reference of `mcpd.toml` for people, `docs/configuration-reference.md`: made from the JSON
 //! Schema, and from the command line where a key is a flag as well.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 
@@ -9,9 +10,8 @@ use serde_json::Value;
 
 use super::super::schema;
 use super::docs;
-use crate::args::Args;
+use crate::args::{Args, CommandLine};
 use crate::config::file::File;
-use crate::config::settings;
 
 const INTRODUCTION: &str = "\
 # Configuration reference
@@ -19,6 +19,7 @@ const INTRODUCTION: &str = "\
 Every key of `mcpd.toml`, table by table.
 [Configuration](configuration.md) explains what they are for, and where the file is.
 A key without a default is not set unless its description says otherwise.
+A [reload](configuration.md#reload) of `mcpd serve` takes over changes of the keys and tables with the mark ↻; the others need a restart.
 
 This page is made from the [JSON Schema](schemas/mcpd.schema.json) of the file: see [testing](testing.md#generated-pages).
 `mcpd config schema` prints the schema of your mcpd.
@@ -102,7 +103,8 @@ impl Page<'_> {
             let description = property["description"].as_str().unwrap().replace('\n', " ");
             write!(
                 self.text,
-                "| `{key}` | {kind} | {default} | {description}{details} |"
+                "| `{key}`{} | {kind} | {default} | {description}{details} |",
+                reload_mark(property)
             )
             .unwrap();
             if !flags.is_empty() {
@@ -202,6 +204,14 @@ impl Page<'_> {
     }
 }
 
+/// Mark of a key that a reload can change.
+fn reload_mark(property: &Value) -> &'static str {
+    match property["x-reload"] == true {
+        true => " ↻",
+        false => "",
+    }
+}
+
 fn plural(kind: &str) -> String {
     match kind {
         "seconds" | "bytes" => kind.to_owned(),
@@ -223,7 +233,9 @@ fn flags(table: &str) -> Vec<(String, String)> {
             .find(|a| a.get_id() == id)
     };
     let mut flags = Vec::new();
-    for setting in settings(&File::default()) {
+    let words = ["mcpd", "serve"].map(OsString::from);
+    let line = CommandLine::parse(words.into_iter()).unwrap();
+    for setting in line.settings(&File::default()).1 {
         let (inside, key) = setting.key.rsplit_once('.').unwrap_or(("", setting.key));
         if inside == table {
             let argument = argument(setting.argument).expect(setting.argument);
@@ -274,7 +286,8 @@ fn page() -> String {
         let link = explanation(name);
         write!(
             page.text,
-            "\n## `{heading}`\n\n{description}{more}\nSee [{link}]({link}).\n"
+            "\n## `{heading}`\n\n{description}{}{more}\nSee [{link}]({link}).\n",
+            reload_mark(property)
         )
         .unwrap();
         if name != "interpreter" {
