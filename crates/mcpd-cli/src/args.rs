@@ -1,11 +1,16 @@
 //! Command line as clap types, and the text of the help. The only module that knows clap; what the
-//! values mean together is decided in [`config`](crate::config).
+//! values mean together is decided in [`mcpd_config`].
 
 use std::ffi::{OsStr, OsString};
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::config::Layers;
+use mcpd_config::options::BESIDE_SCRIPTS;
+pub(crate) use mcpd_config::options::{
+    Configuration, Confinement, Enabling, Logging, Roots, RunLimits, Scanning, Serve, Serving,
+    ToolNames,
+};
+use mcpd_config::{Combine, Layers};
 
 mod audit;
 mod basic;
@@ -19,44 +24,31 @@ mod describe;
 mod doctor;
 mod endpoint;
 mod list;
-mod logging;
+mod place;
 mod prompt;
 mod read;
-mod scripts;
-mod serve;
 mod state;
 mod stdio;
 mod token;
-mod value;
-mod web;
 
 pub(crate) use self::audit::{Audit, AuditAction, AuditGrep, AuditTail};
 pub(crate) use self::basic::Basic;
 pub(crate) use self::call::{Call, CallOutput};
 pub(crate) use self::catalog::{Catalog, CatalogAction};
 pub(crate) use self::check::{Check, CheckFormat, Client};
-pub(crate) use self::command_line::{CommandLine, variables};
+pub(crate) use self::command_line::CommandLine;
 pub(crate) use self::compile::{Compile, CompileFormat};
 pub(crate) use self::config::{Config, ConfigAction, ConfigShow, Denied};
 pub(crate) use self::describe::Describe;
 pub(crate) use self::doctor::Doctor;
 pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::list::List;
-pub(crate) use self::logging::{LogFormat, Logging};
+pub(crate) use self::place::{OneDirectory, OneTool};
 pub(crate) use self::prompt::Prompt;
 pub(crate) use self::read::Read;
-use self::scripts::BESIDE_SCRIPTS;
-pub(crate) use self::scripts::{
-    BuiltIn, Configuration, Confinement, Enabling, OneDirectory, OneTool, Roots, RunLimits,
-    Scanning, Serving, ToolNames,
-};
-pub(crate) use self::serve::{Certificates, Serve};
 pub(crate) use self::state::State;
 pub(crate) use self::stdio::Stdio;
 pub(crate) use self::token::{TokenAction, TokenCommand};
-pub(crate) use self::value::port;
-use self::value::{seconds, whole_number};
-pub(crate) use self::web::{Host, WebOrigin};
 
 /// Serve a directory of executable scripts to MCP clients.
 #[derive(Debug, Clone, Parser)]
@@ -124,8 +116,7 @@ pub(crate) enum Command {
     Basic(Basic),
 }
 
-impl Args {
-    /// Takes each setting that neither a flag nor a variable has from the configuration file.
+impl Combine for Args {
     fn combine(&mut self, layers: &mut Layers<'_>) {
         match &mut self.command {
             Command::Serve(serve) => serve.combine(layers),
@@ -145,6 +136,19 @@ impl Args {
             Command::Catalog(_) | Command::Audit(_) | Command::Basic(_) => {}
         }
         self.logging.combine(layers);
+    }
+}
+
+impl Args {
+    /// Options of `mcpd serve`, also of the command that shows them.
+    pub(crate) fn serve(&self) -> Option<&Serve> {
+        match &self.command {
+            Command::Serve(serve) => Some(serve),
+            Command::Config(Config {
+                action: ConfigAction::Show(show),
+            }) => Some(&show.serve),
+            _ => None,
+        }
     }
 }
 

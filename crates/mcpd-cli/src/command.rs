@@ -13,13 +13,13 @@ use mcpd_server::{Catalog, Server, ServerBuilder, Tool};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Command, CommandLine, Enabling, OneDirectory, OneTool};
-use crate::config::{File, server_for_query, warn_of_variables};
 use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
 use crate::reload::Reloading;
 use crate::signals::Termination;
-use crate::suggest;
+use mcpd_config::suggest;
+use mcpd_config::{File, server_for_query};
 
 mod audit;
 mod basic;
@@ -48,14 +48,14 @@ const BLOCKING_IDLE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Executes a command.
 pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
-    let file = match line.is_configured().then(|| File::find(line)) {
+    let file = match line.is_configured().then(|| File::find(line.search())) {
         None => File::default(),
         Some(Err(error)) if line.command() == "endpoint" => return endpoint::refuse(&error),
         Some(file) => file?,
     };
     let args = line.combine(&file)?;
     let filter = logging::start(&args.logging, audience(&args.command))?;
-    warn_of_variables(&file);
+    line.warn_of_variables(&file);
     if let Some(path) = file.path() {
         tracing::info!(file = %path.display(), "read the configuration");
     }

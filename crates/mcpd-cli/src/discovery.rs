@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use crate::sockets::Address;
-use crate::{directories, private_file};
+use mcpd_config::{directories, private_file};
 
 /// Poll interval of the file, to restore a missing one.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use anyhow::anyhow;
+use mcpd_config::log_filter;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -93,33 +93,12 @@ impl Write for Records {
     }
 }
 
-/// Checks a log filter.
-///
-/// # Errors
-///
-/// The filter can't be parsed.
-pub(crate) fn check(filter: &str) -> anyhow::Result<()> {
-    read(filter).map(drop)
-}
-
-/// Parses a log filter, and silences rmcp unless the filter names it: at `info` and below, rmcp
-/// logs the messages it exchanges, with their secrets.
-fn read(filter: &str) -> anyhow::Result<EnvFilter> {
-    let read = EnvFilter::try_new(filter)
-        .map_err(|error| anyhow!("read the log filter `{filter}`: {error}"))?;
-    // mcpd logs the same events itself.
-    if filter.split(',').any(|one| one.starts_with("rmcp")) {
-        return Ok(read);
-    }
-    Ok(read.add_directive("rmcp=off".parse()?))
-}
-
 fn filter(options: &Logging, audience: Audience) -> anyhow::Result<EnvFilter> {
     let is_flagged = options.verbose > 0 || options.quiet;
     match (&options.filter, audience) {
-        (Some(filter), _) if !is_flagged => read(filter),
-        (None, Audience::Caller) if !is_flagged => read(CALLER_FILTER),
-        _ => read(&level(options, audience).to_string()),
+        (Some(filter), _) if !is_flagged => log_filter::parse(filter),
+        (None, Audience::Caller) if !is_flagged => log_filter::parse(CALLER_FILTER),
+        _ => log_filter::parse(&level(options, audience).to_string()),
     }
 }
 
@@ -137,26 +116,4 @@ fn level(options: &Logging, audience: Audience) -> LevelFilter {
         Audience::Caller => 0,
     };
     LEVELS[(default + usize::from(options.verbose)).min(LEVELS.len() - 1)]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(filter: &str, expected: &str) {
-        let read = read(filter).unwrap().to_string();
-        let mut directives: Vec<_> = read.split(',').collect();
-        directives.sort_unstable();
-        assert_eq!(directives.join(","), expected);
-    }
-
-    #[test]
-    fn rmcp_is_silent_unless_the_filter_names_it() {
-        check("info", "info,rmcp=off");
-        check("5", "rmcp=off,trace");
-        check("mcpd=trace,info", "info,mcpd=trace,rmcp=off");
-        check("rmcp=debug,info", "info,rmcp=debug");
-        check("info,rmcp::service=trace", "info,rmcp::service=trace");
-    }
 }

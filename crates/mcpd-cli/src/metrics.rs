@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
+use mcpd_config::listening::check_metrics_exposure;
 use mcpd_server::Server;
 use mcpd_server::transport::http;
 use tokio::net::{TcpListener, lookup_host};
@@ -20,7 +21,7 @@ impl Metrics {
     pub(crate) async fn listen(address: &str) -> anyhow::Result<Self> {
         let doing = || format!("serve metrics at `{address}`");
         let addresses: Vec<_> = lookup_host(address).await.with_context(doing)?.collect();
-        check_exposure(address, &addresses)?;
+        check_metrics_exposure(address, &addresses)?;
         let listener = TcpListener::bind(&addresses[..])
             .await
             .with_context(doing)?;
@@ -37,14 +38,4 @@ impl Metrics {
     pub(crate) async fn serve(self, server: &Server) -> Result<(), mcpd_server::Error> {
         http::serve_metrics(server, self.listener, Vec::new()).await
     }
-}
-
-/// Rejects the `address` if other machines can reach any address that it resolves to.
-pub(crate) fn check_exposure(address: &str, addresses: &[SocketAddr]) -> anyhow::Result<()> {
-    if !addresses.iter().all(|address| address.ip().is_loopback()) {
-        bail!(
-            "serve metrics at `{address}`: without a token they are served on loopback addresses only, such as 127.0.0.1:9464; use `--metrics-to-clients` to serve them to clients with a token"
-        );
-    }
-    Ok(())
 }

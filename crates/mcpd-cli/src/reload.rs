@@ -19,10 +19,10 @@ use mcpd_server::transport::http::Auth;
 use serde_json::Value;
 
 use crate::args::CommandLine;
-use crate::config::{self, Effective, File, Started};
 use crate::logging::Filter;
 use crate::service::{self, ServiceState};
 use crate::signals::Reload;
+use mcpd_config::{Effective, File, Started};
 
 /// Start parameters, and the parts besides the server that a reload can change.
 #[derive(Debug)]
@@ -69,11 +69,14 @@ impl Reloading<'_> {
         auth: &Auth,
         started: Started<'_>,
     ) -> anyhow::Result<File> {
-        let changes = config::read_changes(self.line, before, started, server).await?;
-        let filter = self.filter.read(&changes.logging)?;
+        let file = File::find_again(self.line.search(), before)?;
+        let args = self.line.combine(&file)?;
+        let serve = args.serve().context("read the options of `serve`")?;
+        let changes = mcpd_config::read_changes(&file, serve.clone(), started, server).await?;
+        let filter = self.filter.read(&args.logging)?;
         let fixed = restart_keys(
-            &config::effective(self.line, self.file)?,
-            &changes.effective,
+            &self.line.effective(self.file)?,
+            &self.line.effective(&file)?,
             server.audit().is_some(),
         );
         server
@@ -85,12 +88,12 @@ impl Reloading<'_> {
         if let (Some(audit), Some((path, options))) = (server.audit(), changes.audit) {
             audit.continue_in(path, options);
         }
-        config::warn_of_unmatched(&changes.file, &server.catalog());
+        mcpd_config::warn_of_unmatched(&file, &server.catalog());
         if !fixed.is_empty() {
             let keys = fixed.join("`, `");
             tracing::warn!("changed settings need a restart of mcpd to take effect: `{keys}`");
         }
-        Ok(changes.file)
+        Ok(file)
     }
 }
 

@@ -2,36 +2,17 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use mcpd_config::listening::{Http, ListenPlace};
 use mcpd_server::transport::http::Listener;
 use tokio::net::TcpListener;
 
-use crate::config::Http;
 use crate::service::{self, Passed};
 
 #[cfg(unix)]
 mod file;
-
-/// A place to listen at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ListenPlace {
-    /// One of these network addresses.
-    Network(Vec<SocketAddr>),
-    /// A Unix domain socket.
-    File(PathBuf),
-}
-
-impl ListenPlace {
-    /// The network addresses.
-    pub(crate) fn addresses(&self) -> &[SocketAddr] {
-        match self {
-            Self::Network(addresses) => addresses,
-            Self::File(_) => &[],
-        }
-    }
-}
 
 /// A listening socket with its address.
 #[derive(Debug)]

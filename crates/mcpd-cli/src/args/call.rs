@@ -3,7 +3,7 @@
 use clap::{Args as ClapArgs, ValueEnum};
 
 use super::{BESIDE_SCRIPTS, Enabling, OneTool, RunLimits};
-use crate::config::Layers;
+use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
@@ -40,8 +40,8 @@ pub(crate) struct Call {
     pub(crate) limits: RunLimits,
 }
 
-impl Call {
-    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+impl Combine for Call {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
         self.tool.place.combine(layers);
         self.enabling.combine(layers);
         self.limits.combine(layers);

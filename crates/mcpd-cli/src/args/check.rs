@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use super::{Confinement, Denied, ToolNames};
-use crate::config::Layers;
+use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
@@ -48,9 +48,9 @@ pub(crate) struct Check {
     pub(crate) confinement: Confinement,
 }
 
-impl Check {
-    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
-        let names = layers.file.tables.tool_names;
+impl Combine for Check {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
+        let names = layers.file.tool_names();
         layers.value("tool_names", "tool_names", &mut self.tool_names, names);
         self.confinement.combine(layers);
     }

@@ -4,7 +4,7 @@
 use std::any::TypeId;
 use std::env;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::{BoolishValueParser, PathBufValueParser, TypedValueParser as _};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -12,7 +12,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 
 use super::{Args, Roots, with_command};
-use crate::config::{File, Layers, Setting};
+use mcpd_config::{Combine as _, Effective, File, Layers, Search, Setting};
 
 /// Group of arguments of which commands that serve scripts need at least one.
 const ROOTS: &str = "Roots";
@@ -65,10 +65,15 @@ impl CommandLine {
         self.matches.try_contains_id("config").is_ok()
     }
 
-    /// Path of the configuration from the flag or its variable.
-    pub(crate) fn configuration(&self) -> Option<&Path> {
-        let named = self.matches.try_get_one::<PathBuf>("config").ok()?;
-        named.map(PathBuf::as_path)
+    /// Where to look for the configuration file.
+    pub(crate) fn search(&self) -> Search<'_> {
+        let named = self.matches.try_get_one::<PathBuf>("config");
+        Search {
+            named: named.ok().flatten().map(PathBuf::as_path),
+            // A client chooses the directory in which `mcpd stdio` runs, and others often write its
+            // content: a configuration must not come from there.
+            in_project: self.command() != "stdio",
+        }
     }
 
     /// Name of the command.
@@ -91,12 +96,29 @@ impl CommandLine {
         Ok(args)
     }
 
+    /// Returns every effective value of `mcpd serve`; none for other commands.
+    ///
+    /// # Errors
+    ///
+    /// A variable with an address is faulty.
+    pub(crate) fn effective(&self, file: &File) -> anyhow::Result<Vec<Effective>> {
+        let (args, settings) = self.settings(file);
+        let serve = args.serve();
+        let values = serve.map(|serve| mcpd_config::effective(serve, settings, file));
+        Ok(values.transpose()?.unwrap_or_default())
+    }
+
     /// Returns the arguments after [`combine`](Self::combine), and the settings among them.
-    pub(crate) fn settings(&self, file: &File) -> (Args, Vec<Setting>) {
+    fn settings(&self, file: &File) -> (Args, Vec<Setting>) {
         let mut args = self.args.clone();
         let mut layers = Layers::new(&self.definition, &self.matches, file);
         args.combine(&mut layers);
         (args, layers.into_settings())
+    }
+
+    /// Warns of variables that have no effect.
+    pub(crate) fn warn_of_variables(&self, file: &File) {
+        mcpd_config::warn_of_variables(file, &variables());
     }
 
     fn is_given(&self, argument: &str) -> bool {
@@ -169,7 +191,7 @@ fn everywhere(command: Command, change: &impl Fn(Command) -> Command) -> Command
 }
 
 /// Returns the names of all variables that set flags.
-pub(crate) fn variables() -> Vec<String> {
+fn variables() -> Vec<String> {
     let definition = Args::command();
     let variables = all_arguments(&definition)
         .into_iter()

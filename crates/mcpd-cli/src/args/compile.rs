@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use super::Confinement;
-use crate::config::Layers;
+use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
@@ -22,8 +22,8 @@ pub(crate) struct Compile {
     pub(crate) confinement: Confinement,
 }
 
-impl Compile {
-    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+impl Combine for Compile {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
         self.confinement.combine(layers);
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use super::Serve;
-use crate::config::Layers;
+use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Config {
@@ -13,8 +13,8 @@ pub(crate) struct Config {
     pub(crate) action: ConfigAction,
 }
 
-impl Config {
-    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+impl Combine for Config {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
         if let ConfigAction::Show(show) = &mut self.action {
             show.serve.combine(layers);
         }

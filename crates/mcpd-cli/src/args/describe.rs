@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 
 use super::{BESIDE_SCRIPTS, Enabling, OneTool};
-use crate::config::Layers;
+use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(mut_arg("enable", |enable| enable.help(BESIDE_SCRIPTS)))]
@@ -17,8 +17,8 @@ pub(crate) struct Describe {
     pub(crate) json: bool,
 }
 
-impl Describe {
-    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+impl Combine for Describe {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
         self.tool.place.combine(layers);
         self.enabling.combine(layers);
     }

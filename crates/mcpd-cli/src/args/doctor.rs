@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 
 use super::Configuration;
-use crate::config::Layers;
+use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Doctor {
@@ -20,11 +20,9 @@ pub(crate) struct Doctor {
     pub(crate) json: bool,
 }
 
-impl Doctor {
-    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
-        let cgroup = layers
-            .file
-            .absolute_path(layers.file.tables.cgroup.as_ref());
+impl Combine for Doctor {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
+        let cgroup = layers.file.cgroup();
         layers.value("cgroup", "cgroup", &mut self.cgroup, cgroup);
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 
 use super::{Confinement, Roots, RunLimits, Scanning};
-use crate::config::Layers;
+use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
@@ -25,8 +25,8 @@ pub(crate) struct Endpoint {
     pub(crate) limits: RunLimits,
 }
 
-impl Endpoint {
-    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+impl Combine for Endpoint {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
         self.roots.combine(layers);
         self.scanning.combine(layers);
         self.confinement.combine(layers);

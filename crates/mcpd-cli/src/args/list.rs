@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 
 use super::{Confinement, Enabling, Roots, Scanning};
-use crate::config::Layers;
+use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct List {
@@ -29,8 +29,8 @@ pub(crate) struct List {
     pub(crate) json: bool,
 }
 
-impl List {
-    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+impl Combine for List {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
         self.roots.combine(layers);
         self.enabling.combine(layers);
         self.scanning.combine(layers);

@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 
 use super::{OneDirectory, RunLimits};
-use crate::config::Layers;
+use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
@@ -27,8 +27,8 @@ pub(crate) struct Prompt {
     pub(crate) limits: RunLimits,
 }
 
-impl Prompt {
-    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+impl Combine for Prompt {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
         self.place.combine(layers);
         self.limits.combine(layers);
     }

@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 
 use super::OneTool;
-use crate::config::Layers;
+use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct State {
@@ -14,8 +14,8 @@ pub(crate) struct State {
     pub(crate) json: bool,
 }
 
-impl State {
-    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+impl Combine for State {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
         self.tool.place.combine(layers);
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 
 use super::Serving;
-use crate::config::Layers;
+use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
@@ -14,8 +14,8 @@ pub(crate) struct Stdio {
     pub(crate) serving: Serving,
 }
 
-impl Stdio {
-    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+impl Combine for Stdio {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
         self.serving.combine(layers);
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand};
 
 use super::Configuration;
-use crate::config::Layers;
+use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct TokenCommand {
@@ -30,12 +30,10 @@ pub(crate) enum TokenAction {
     },
 }
 
-impl TokenCommand {
-    pub(super) fn combine(&mut self, layers: &mut Layers<'_>) {
+impl Combine for TokenCommand {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
         if let TokenAction::Rotate { token_file, .. } = &mut self.action {
-            let in_file = layers
-                .file
-                .absolute_path(layers.file.tables.token_file.as_ref());
+            let in_file = layers.file.token_file();
             layers.value("token_file", "token_file", token_file, in_file);
         }
     }

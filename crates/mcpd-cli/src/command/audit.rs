@@ -13,9 +13,9 @@ use mcpd_server::audit::{self, Line, Records, Verified};
 use serde_json::{Value, json};
 
 use crate::args::{Audit, AuditAction, AuditGrep, AuditTail};
-use crate::config::File;
 use crate::exit_code::ExitCode;
-use crate::{config, output};
+use crate::output;
+use mcpd_config::File;
 
 /// Poll interval of a followed log.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -27,7 +27,7 @@ const MAX_FIELD_CHARS: usize = 200;
 pub(crate) fn run(args: Audit, configuration: &File) -> anyhow::Result<ExitCode> {
     let log = match args.file {
         Some(file) => file,
-        None => config::audit_log(configuration)?,
+        None => mcpd_config::audit_log(configuration)?,
     };
     let done = match args.action {
         AuditAction::Verify { hash, json } => verify(&log, hash.as_deref(), json),

@@ -10,9 +10,9 @@ use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptSpec, Severity};
 use serde_json::value::RawValue;
 
 use crate::args::Basic;
-use crate::config::compile_basic;
 use crate::exit_code::ExitCode;
 use crate::output;
+use mcpd_config::compile_basic;
 
 pub(crate) fn run(options: &Basic) -> anyhow::Result<ExitCode> {
     let path = &options.file;

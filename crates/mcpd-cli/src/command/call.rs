@@ -19,9 +19,9 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{find_tool, server_of, with_server};
 use crate::args::{Call, CallOutput, Logging};
-use crate::config::File;
 use crate::exit_code::ExitCode;
-use crate::{client, config, output};
+use crate::{client, output};
+use mcpd_config::File;
 
 /// Separator in a note between the outcome of a run and the end of its stderr.
 const STDERR_FOLLOWS: &str = " The end of its stderr:\n";
@@ -34,7 +34,7 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
     };
     let level = log_level(logging);
     let tool = &args.tool;
-    let limits = config::limits(&args.limits);
+    let limits = mcpd_config::limits(&args.limits);
     let server = server_of(&tool.place, &args.enabling, limits, file).await?;
     with_server(server.only(&tool.tool), async |server| {
         let Some(tool) = find_tool(&server.catalog(), &args.tool) else {

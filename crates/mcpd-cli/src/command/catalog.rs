@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::args::{Catalog, CatalogAction};
 use crate::exit_code::ExitCode;
-use crate::{directories, output};
+use crate::output;
+use mcpd_config::directories;
 
 /// Shows or removes cached definitions. Reads no script.
 pub(crate) fn run(args: &Catalog) -> anyhow::Result<ExitCode> {

@@ -15,10 +15,11 @@ use mcpd_server::{Catalog, Interpreters};
 
 use super::{check_command, with_server};
 use crate::args::{Check, CheckFormat, Client, Confinement, ToolNames};
-use crate::config::File;
 use crate::exit_code::ExitCode;
+use crate::output;
 use crate::signals::Termination;
-use crate::{config, output, suggest};
+use mcpd_config::File;
+use mcpd_config::suggest;
 
 /// Columns of a terminal whose width is unknown.
 const DEFAULT_COLUMNS: usize = 100;
@@ -44,7 +45,7 @@ pub(crate) async fn run(args: Check, file: &File) -> anyhow::Result<ExitCode> {
     if args.is_static {
         return judge(&catalog, &args, file);
     }
-    let Some(sources) = config::server_for_sources(&args.confinement, file).await? else {
+    let Some(sources) = mcpd_config::server_for_sources(&args.confinement, file).await? else {
         return judge(&catalog, &args, file);
     };
     with_server(sources, async |server| {
@@ -91,10 +92,11 @@ pub(super) async fn examine(
             }
         }
     }
-    let executor = config::executor(None, confinement.cgroup.as_deref())?;
+    let executor = mcpd_config::executor(None, confinement.cgroup.as_deref())?;
     // Programs may print secrets, so the policy needs an executor.
     let runner = (!is_static).then_some(&executor);
-    let running = config::execution_settings(file, confinement, Limits::default(), runner).await?;
+    let running =
+        mcpd_config::execution_settings(file, confinement, Limits::default(), runner).await?;
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
     // Every script is probed: the cache may be out of date on this machine.
     let scanner = Scanner::new(executor, running.policy, adapt(running.interpreters), roots);

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::check::{self, examine};
 use crate::args::{Compile, CompileFormat};
-use crate::config::{File, tolerate_faults};
 use crate::exit_code::ExitCode;
 use crate::output;
+use mcpd_config::{File, tolerate_faults};
 
 /// Prints one object for one tool, and an array for any other number. Faults go to stderr.
 pub(crate) async fn run(args: Compile, file: &File) -> anyhow::Result<ExitCode> {

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use crate::args::{CommandLine, Config, ConfigAction, ConfigShow};
-use crate::config::{self, Fault, File};
 use crate::exit_code::ExitCode;
 use crate::output;
+use mcpd_config::{Fault, File};
 
 pub(crate) async fn run(args: Config, line: &CommandLine, file: &File) -> anyhow::Result<ExitCode> {
     match args.action {
         ConfigAction::Check { files, json } => check(&files, line, json).await,
         ConfigAction::Show(options) => show(&options, line, file),
         ConfigAction::Schema => {
-            output::write_json(&config::schema())?;
+            output::write_json(&mcpd_config::schema())?;
             Ok(ExitCode::Success)
         }
     }
@@ -21,13 +21,13 @@ pub(crate) async fn run(args: Config, line: &CommandLine, file: &File) -> anyhow
 /// Prints the faults of the files, or of the default file if none is given.
 async fn check(files: &[PathBuf], line: &CommandLine, json: bool) -> anyhow::Result<ExitCode> {
     let read: Vec<_> = match files {
-        [] => vec![File::find(line)],
+        [] => vec![File::find(line.search())],
         files => files.iter().map(|path| File::read(path)).collect(),
     };
     let mut faults = Vec::new();
     for file in read {
         match file {
-            Ok(file) => faults.extend(config::faults(&file).await),
+            Ok(file) => faults.extend(mcpd_config::faults(&file).await),
             Err(error) => faults.push(error),
         }
     }
@@ -46,7 +46,7 @@ async fn check(files: &[PathBuf], line: &CommandLine, json: bool) -> anyhow::Res
 
 /// Prints the effective configuration.
 fn show(options: &ConfigShow, line: &CommandLine, file: &File) -> anyhow::Result<ExitCode> {
-    let effective = config::effective(line, file)?;
+    let effective = line.effective(file)?;
     if options.json {
         output::write_json(&effective)?;
         return Ok(ExitCode::Success);

@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::{find_tool, server_of, with_server};
 use crate::args::Describe;
-use crate::config::{File, in_units};
 use crate::exit_code::ExitCode;
 use crate::output;
+use mcpd_config::{File, in_units};
 
 /// Describes the tool, or the prompt.
 pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode> {

@@ -17,16 +17,16 @@ use serde::Serialize;
 
 use self::homes::Home;
 use crate::args::Doctor;
-use crate::config::File;
-use crate::descriptors::Shortage;
 use crate::exit_code::ExitCode;
-use crate::{config, output};
+use crate::output;
+use mcpd_config::File;
+use mcpd_config::listening::Shortage;
 
 const LEVELS: [Level; 3] = [Level::None, Level::Guarded, Level::Strict];
 
 pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode> {
     let delegated = options.cgroup.or_else(mcpd_exec::control_group);
-    let executor = config::executor(None, delegated.as_deref())?;
+    let executor = mcpd_config::executor(None, delegated.as_deref())?;
     let program = env::current_exe().context("find the program of this process")?;
     let mut levels = Vec::new();
     for level in LEVELS {
@@ -165,7 +165,7 @@ fn counts_processes(group: &Path) -> bool {
 
 /// Looks for the interpreters of scripts that are not executable.
 async fn interpreters(file: &File, executor: &Executor) -> anyhow::Result<Vec<Language>> {
-    let interpreters = config::interpreters(file)?;
+    let interpreters = mcpd_config::interpreters(file)?;
     let mut languages = Vec::new();
     for extension in interpreters.extensions() {
         let (program, missing) = match interpreters.find(extension, executor).await {

@@ -10,9 +10,9 @@ use mcpd_server::{Principal, Server};
 
 use super::{call, with_server};
 use crate::args::{Enabling, Endpoint, Logging};
-use crate::config::File;
 use crate::exit_code::ExitCode;
-use crate::{client, config, output};
+use crate::{client, output};
+use mcpd_config::File;
 
 /// Answers the request.
 pub(crate) async fn run(
@@ -46,9 +46,9 @@ async fn serve(
     file: &File,
     request: Request,
 ) -> anyhow::Result<ExitCode> {
-    let principal = config::local_client(file)?;
-    let limits = config::limits(&args.limits);
-    let mut server = config::server_for_query(
+    let principal = mcpd_config::local_client(file)?;
+    let limits = mcpd_config::limits(&args.limits);
+    let mut server = mcpd_config::server_for_query(
         file,
         args.roots.all(),
         &Enabling::default(),
@@ -57,7 +57,7 @@ async fn serve(
         limits,
     )
     .await?;
-    if let Some(audit) = config::audit(file)? {
+    if let Some(audit) = mcpd_config::audit(file)? {
         server = server.audit(audit);
     }
     with_server(server, async |server| {

@@ -7,16 +7,16 @@ use serde::Serialize;
 
 use super::{check_command, describe_faults, with_server};
 use crate::args::List;
-use crate::config::File;
 use crate::exit_code::ExitCode;
-use crate::{config, output};
+use crate::output;
+use mcpd_config::File;
 
 mod files;
 
 /// Lists the catalog, and reports whether parts of it are missing.
 pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
     let limits = Limits::default();
-    let mut server = config::server_for_query(
+    let mut server = mcpd_config::server_for_query(
         file,
         args.roots.all(),
         &args.enabling,
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
         if let Some(remark) = describe_faults(&catalog, "the catalog is incomplete", &check) {
             output::note(&format!("{remark}\n"));
         }
-        for fault in config::unmatched_patterns(file, &catalog)? {
+        for fault in mcpd_config::unmatched_patterns(file, &catalog)? {
             output::note(&format!("{fault}\n"));
         }
         Ok(ExitCode::Success)

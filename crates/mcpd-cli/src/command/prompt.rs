@@ -10,9 +10,9 @@ use mcpd_server::{Catalog, Principal};
 use super::call::{log_level, parse_pairs, print_block, relay};
 use super::{nearest_path, server_of, with_server};
 use crate::args::{Enabling, Logging, Prompt};
-use crate::config::File;
 use crate::exit_code::ExitCode;
-use crate::{client, config, output};
+use crate::{client, output};
+use mcpd_config::File;
 
 /// Gets the prompt and prints its messages.
 pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
@@ -21,7 +21,7 @@ pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow:
     let arguments = arguments.map(|(name, text)| (name.to_owned(), text.to_owned()));
     params.arguments = Some(arguments.collect());
     params.meta = Some(client::envelope(log_level(logging)));
-    let limits = config::limits(&args.limits);
+    let limits = mcpd_config::limits(&args.limits);
     let server = server_of(&args.place, &Enabling::default(), limits, file).await?;
     with_server(server.only(&args.prompt), async |server| {
         let catalog = server.catalog();

@@ -12,14 +12,15 @@ use mcpd_server::{Catalog, Principal, Server};
 use super::call::{log_level, relay};
 use super::{server_of, with_server};
 use crate::args::{Enabling, Logging, Read};
-use crate::config::File;
 use crate::exit_code::ExitCode;
-use crate::{client, config, output, suggest};
+use crate::{client, output};
+use mcpd_config::File;
+use mcpd_config::suggest;
 
 /// Reads the resource and prints its contents.
 pub(crate) async fn run(args: Read, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
     let level = log_level(logging);
-    let limits = config::limits(&args.limits);
+    let limits = mcpd_config::limits(&args.limits);
     let server = server_of(&args.place, &Enabling::default(), limits, file).await?;
     with_server(server, async |server| {
         let (catalog, uri) = (server.catalog(), &args.uri);

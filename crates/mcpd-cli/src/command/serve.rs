@@ -10,8 +10,7 @@ use mcpd_server::transport::http::{self, Listener, Options};
 
 use super::describe_served_faults;
 use crate::args::{Logging, Serve};
-use crate::certificates::TlsCertificates;
-use crate::config::{self, File, Started};
+use crate::certificates;
 use crate::discovery::{Discovery, Published};
 use crate::exit_code::ExitCode;
 use crate::metrics::Metrics;
@@ -21,7 +20,8 @@ use crate::service::{self, ServiceState};
 use crate::signals::{Reload, Termination};
 use crate::sockets::{self, Address};
 use crate::telemetry::{self, Telemetry};
-use crate::token;
+use mcpd_config::token;
+use mcpd_config::{File, Started};
 
 /// Serves until the system asks mcpd to end.
 pub(crate) async fn run(
@@ -41,7 +41,7 @@ async fn run_observed(
     reloading: Reloading<'_>,
     telemetry: &Telemetry,
 ) -> anyhow::Result<ExitCode> {
-    let (server, config) = config::server_for_http(args, reloading.file).await?;
+    let (server, config) = mcpd_config::server_for_http(args, reloading.file).await?;
     let mut termination = Termination::listen().context("listen for signals")?;
     let reload = Reload::listen().context("listen for signals")?;
     let (listener, addresses) = sockets::open(&config).await?;
@@ -65,7 +65,7 @@ async fn run_observed(
             reloading.file,
             logging,
         );
-        config::warn_of_unmatched(reloading.file, &server.catalog());
+        mcpd_config::warn_of_unmatched(reloading.file, &server.catalog());
         if let Some(shortage) = config.shortage {
             // Most machines have a shortage, and most servers never notice it;
             // `mcpd doctor` reports it.
@@ -83,7 +83,7 @@ async fn run_observed(
     };
     let token_file = config.token_file.as_deref();
     let rotated = if_any(token_file.map(|file| token::follow(file, &auth)));
-    let encrypted = if_any(config.certificates.map(TlsCertificates::follow));
+    let encrypted = if_any(config.certificates.map(certificates::follow));
     tokio::select! {
         served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
         never = announced => match never {},

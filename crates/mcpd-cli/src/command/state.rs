@@ -6,9 +6,9 @@ use mcpd_protocol::method::LoggingLevel;
 use super::read::{print, read};
 use super::{find_tool, server_of, with_server};
 use crate::args::{Enabling, State};
-use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::output;
+use mcpd_config::File;
 
 /// Reads the state and prints it.
 pub(crate) async fn run(args: State, file: &File) -> anyhow::Result<ExitCode> {

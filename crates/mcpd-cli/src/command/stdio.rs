@@ -9,11 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::describe_served_faults;
 use crate::args::Stdio;
-use crate::config;
-use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::signals::Termination;
 use crate::telemetry::{self, Telemetry};
+use mcpd_config::File;
 
 /// Grace period of scripts after their client has left. With the timeout for last answers it is
 /// shorter than the two seconds after which the SDKs send a signal.
@@ -28,7 +27,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     let mut options = Options::default();
     watch_output(&output, &options.output_closed).context("watch stdout")?;
     let mut termination = Termination::listen().context("listen for signals")?;
-    let (server, principal) = config::server_for_stdio(&args.serving, file).await?;
+    let (server, principal) = mcpd_config::server_for_stdio(&args.serving, file).await?;
     let spans = Telemetry::start();
     let server = spans.enable_spans(server).start()?;
     options.principal = principal;
@@ -44,7 +43,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
         if let Some(remark) = describe_served_faults(&server, file) {
             tracing::warn!("{remark}");
         }
-        config::warn_of_unmatched(file, &server.catalog());
+        mcpd_config::warn_of_unmatched(file, &server.catalog());
         std::future::pending().await
     };
     let forward_signal = async {

@@ -6,9 +6,9 @@ use anyhow::{Context as _, bail};
 use mcpd_server::transport::http::Token;
 
 use crate::args::{TokenAction, TokenCommand};
-use crate::config::clients;
 use crate::exit_code::ExitCode;
-use crate::{directories, output, token};
+use crate::output;
+use mcpd_config::{directories, token};
 
 /// Creates a token, or replaces the existing one.
 pub(crate) fn run(args: &TokenCommand) -> anyhow::Result<ExitCode> {
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &TokenCommand) -> anyhow::Result<ExitCode> {
             rotate(&file)?;
         }
         TokenAction::New { name } => {
-            if let Some(what) = clients::name_fault(name) {
+            if let Some(what) = mcpd_config::name_fault(name) {
                 bail!("name a client `{}`: {what}", name.escape_debug());
             }
             let secret = token::random()?;

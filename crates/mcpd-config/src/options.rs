@@ -1,0 +1,19 @@
+//! Options of the command line that the configuration file sets too, as groups that a program
+//! flattens into its own commands. Each group takes what neither a flag nor a variable sets from
+//! the [`Layers`](crate::Layers) below.
+
+mod logging;
+mod scripts;
+mod serve;
+mod value;
+mod web;
+
+pub use logging::{LogFormat, Logging};
+pub use scripts::{
+    BESIDE_SCRIPTS, BuiltIn, Configuration, Confinement, Enabling, Roots, RunLimits, Scanning,
+    Serving, ToolNames,
+};
+pub use serve::{Certificates, Serve};
+pub(crate) use value::port;
+use value::{seconds, whole_number};
+pub use web::{Host, WebOrigin};

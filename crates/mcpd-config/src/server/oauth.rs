@@ -1,0 +1,93 @@
+//! OAuth issuers from `[oauth]` whose tokens are accepted, and the scopes of these tokens.
+
+use std::fs;
+
+use anyhow::Context as _;
+use mcpd_server::transport::http::{Issuer, OAuth, OAuthError, Scope};
+
+use super::clients;
+use crate::file::File;
+use crate::listening::ListenPlace;
+use crate::tables::{IssuerTable, ScopeTable};
+use crate::value::Spanned;
+
+/// Accepted issuers, if `file` has any.
+///
+/// # Errors
+///
+/// A faulty value, with its place.
+pub(crate) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
+    let Some(table) = &file.tables.oauth else {
+        return Ok(None);
+    };
+    let (span, table) = (table.span(), table.get_ref());
+    if table.issuer.is_empty() {
+        let what = "at least one `[[oauth.issuer]]` is required";
+        return Err(file.error(span, what));
+    }
+    let issuers = table.issuer.iter().map(|table| issuer(file, table));
+    let mut oauth = OAuth::new(issuers.collect::<anyhow::Result<Vec<_>>>()?);
+    if let Some(url) = &table.resource {
+        let set = oauth.resource(url.get_ref());
+        oauth = set.map_err(|error| wrong(file, "resource", url, &error))?;
+    }
+    for audience in &table.audience {
+        oauth = oauth.audience(audience);
+    }
+    for scope in &table.scope {
+        oauth = oauth.scope(self::scope(file, scope)?);
+    }
+    for name in clients::issuer_clients(file) {
+        oauth = oauth.client(clients::principal(file, name, None)?);
+    }
+    let others = clients::principal(file, clients::UNNAMED, None)?;
+    Ok(Some(oauth.others(others)))
+}
+
+/// Refuses to derive the public URL from `places` if clients know none of these addresses.
+///
+/// # Errors
+///
+/// The URL is not configured, and can't be derived.
+pub(crate) fn check_resource(file: &File, places: &[ListenPlace]) -> anyhow::Result<()> {
+    let mut addresses = places.iter().flat_map(ListenPlace::addresses);
+    let tables = file.tables.oauth.as_ref();
+    match tables.filter(|table| table.get_ref().resource.is_none()) {
+        Some(table) if addresses.any(|address| address.ip().is_unspecified()) => {
+            let what = "`resource` is missing: mcpd listens on every address and does not know which of them clients use";
+            Err(file.error(table.span(), what))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn issuer(file: &File, table: &IssuerTable) -> anyhow::Result<Issuer> {
+    let issuer = Issuer::new(table.url.get_ref());
+    let issuer = issuer.map_err(|error| wrong(file, "url", &table.url, &error))?;
+    let Some(keys) = &table.jwks else {
+        return Ok(issuer);
+    };
+    let wrong = |error| wrong(file, "jwks", keys, &error);
+    if keys.get_ref().contains("://") {
+        return issuer.keys_at(keys.get_ref()).map_err(wrong);
+    }
+    let path = file.absolute(keys.get_ref().as_ref());
+    let read = fs::read(&path).with_context(|| format!("read `{}`", path.display()));
+    let read = read.map_err(|error| file.failure("jwks", keys.span(), &error))?;
+    issuer.keys(&read).map_err(wrong)
+}
+
+fn scope(file: &File, table: &ScopeTable) -> anyhow::Result<Scope> {
+    let tools = clients::tools(file, "tools", table.tools.get_ref())?;
+    let scope = Scope::new(table.name.get_ref(), tools);
+    let scope = scope.map_err(|error| wrong(file, "name", &table.name, &error))?;
+    Ok(if table.step_up {
+        scope.in_step_up()
+    } else {
+        scope
+    })
+}
+
+fn wrong(file: &File, key: &str, value: &Spanned<String>, error: &OAuthError) -> anyhow::Error {
+    file.failure(key, value.span(), error)
+}

@@ -1,0 +1,79 @@
+//! Tool patterns that match nothing. A rule meant to deny a tool would
+//! otherwise deny nothing, unnoticed.
+
+use mcpd_scriptspec::ScriptPath;
+use mcpd_server::Catalog;
+use mcpd_server::policy::CallPattern;
+
+use super::sources;
+use crate::faults::Fault;
+use crate::file::File;
+use crate::suggest;
+use crate::value::Spanned;
+
+/// Faults of the tool patterns in `file` that match nothing in `catalog`, and no tool that a
+/// source may still add.
+///
+/// # Errors
+///
+/// A pattern is faulty, or a variable that decides about sources can't be read.
+pub fn unmatched_patterns(file: &File, catalog: &Catalog) -> anyhow::Result<Vec<Fault>> {
+    let paths = paths(catalog);
+    let mut unmatched = Vec::new();
+    for (key, pattern) in patterns(file) {
+        let text = pattern.get_ref();
+        let calls = CallPattern::default().tool(text)?;
+        if paths.iter().any(|path| calls.matches_tool(path))
+            || sources::may_match_source(file, text)?
+        {
+            continue;
+        }
+        let nearest = suggest::nearest(text, paths.iter().map(|path| path.as_str()));
+        let hint = nearest.map_or_else(
+            || "`mcpd list` shows all paths".to_owned(),
+            |path| format!("did you mean `{path}`?"),
+        );
+        let what = format!("`{key}`: `{text}` matches nothing; {hint}");
+        unmatched.push(file.error(pattern.span(), &what).into());
+    }
+    Ok(unmatched)
+}
+
+/// Logs the unmatched patterns.
+pub fn warn_of_unmatched(file: &File, catalog: &Catalog) {
+    match unmatched_patterns(file, catalog) {
+        Ok(faults) => faults.iter().for_each(|fault| tracing::warn!("{fault}")),
+        Err(error) => tracing::warn!(
+            "patterns in the configuration not checked for matches: failed to {error:#}"
+        ),
+    }
+}
+
+/// Paths of everything in the catalog, including faulty scripts.
+fn paths(catalog: &Catalog) -> Vec<&ScriptPath> {
+    let scripts = catalog.scan().scripts.iter().map(|script| &script.path);
+    let tools = catalog.tools().iter().map(|tool| tool.path());
+    let prompts = catalog.prompts().iter().map(|prompt| prompt.path());
+    let resources = catalog.resources().iter().map(|resource| resource.path());
+    let templates = catalog.templates().iter().map(|template| template.path());
+    let offered = tools.chain(prompts).chain(resources).chain(templates);
+    scripts.chain(offered).collect()
+}
+
+/// All tool patterns, with their keys.
+fn patterns(file: &File) -> impl Iterator<Item = (&'static str, &Spanned<String>)> {
+    let tables = &file.tables;
+    let of_tools = tables.tool.iter().map(|tool| ("match", &tool.pattern));
+    let clients = tables.token.iter().chain(&tables.certificate);
+    let of_clients = clients.flat_map(|client| &client.tools);
+    let scopes = tables.oauth.iter().flat_map(|oauth| &oauth.get_ref().scope);
+    let of_scopes = scopes.map(|scope| scope.tools.get_ref());
+    let granted = of_clients.chain(of_scopes).map(|tools| ("tools", tools));
+    let rules = tables.rule.iter().map(|rule| rule.get_ref());
+    let judged = rules.flat_map(|rule| {
+        let allowed = rule.allow.iter().map(|allow| ("allow", allow.get_ref()));
+        allowed.chain(rule.deny.iter().map(|deny| ("deny", deny.get_ref())))
+    });
+    let lists = granted.chain(judged);
+    of_tools.chain(lists.flat_map(|(key, list)| list.iter().map(move |pattern| (key, pattern))))
+}

@@ -1,0 +1,103 @@
+//! Tables of callers: clients, limits, and the access by OAuth.
+
+use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroUsize};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::value::Spanned;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "tables `[[token]]` or `[[certificate]]`"
+)]
+pub(crate) struct ClientTable {
+    /// Name of the client in rules and in the audit log.
+    pub(crate) name: Spanned<String>,
+    /// SHA-256 hash, 64 hexadecimal digits: of the client's token, as `mcpd token new` prints it,
+    /// or the fingerprint of its certificate, as `openssl x509 -in client.pem -noout -fingerprint
+    /// -sha256` prints it.
+    pub(crate) sha256: Spanned<String>,
+    /// Patterns of the tools, prompts and resources that the client may use; all without it.
+    pub(crate) tools: Option<Vec<Spanned<String>>>,
+    /// Calls of the client that run at the same time; further calls wait.
+    pub(crate) concurrency: Option<NonZeroUsize>,
+    /// Rate limit of the client (token bucket): calls per second in the long run, such as `0.5`;
+    /// `inf` for no limit.
+    pub(crate) rate: Option<Spanned<f64>>,
+    /// Calls that may begin at once, beyond the rate; the calls of two seconds without it.
+    pub(crate) burst: Option<NonZeroU32>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "the table `[limits]`", default)]
+pub(crate) struct LimitsTable {
+    /// Calls of a client that run at the same time; further calls wait.
+    #[schemars(extend("default" = 32))]
+    pub(crate) concurrency: Option<NonZeroUsize>,
+    /// Rate limit of a client (token bucket): calls per second in the long run, such as `0.5`;
+    /// `inf` for no limit. Without it 20 for clients with a `[[token]]`, a `[[certificate]]` or a
+    /// token of an OAuth issuer, and no limit for `agent`, `local` and `anonymous`.
+    pub(crate) rate: Option<Spanned<f64>>,
+    /// Calls that may begin at once, beyond the rate; the calls of two seconds without it.
+    pub(crate) burst: Option<NonZeroU32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "the table `[oauth]`")]
+pub(crate) struct OAuthTable {
+    /// URL of `/mcp` for clients, which tokens must name as their audience; the address that mcpd
+    /// listens on without it.
+    pub(crate) resource: Option<Spanned<String>>,
+    /// Other audiences that tokens may name, for issuers that use names of their own.
+    #[serde(default)]
+    pub(crate) audience: Vec<String>,
+    /// Issuers whose tokens are accepted.
+    #[serde(default)]
+    pub(crate) issuer: Vec<IssuerTable>,
+    /// Tools that each scope of a token allows. Without any scope a token allows everything that
+    /// rules allow.
+    #[serde(default)]
+    pub(crate) scope: Vec<ScopeTable>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "tables `[[oauth.issuer]]`")]
+pub(crate) struct IssuerTable {
+    /// Name of the issuer, byte for byte as in the `iss` of its tokens.
+    pub(crate) url: Spanned<String>,
+    /// Keys of the issuer: a URL, or the path of a file; without it the issuer's own metadata
+    /// names the place.
+    pub(crate) jwks: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "tables `[[oauth.scope]]`")]
+pub(crate) struct ScopeTable {
+    /// Name of the scope in tokens.
+    pub(crate) name: Spanned<String>,
+    /// Patterns of the tools, prompts and resources that the scope allows.
+    pub(crate) tools: Spanned<Vec<Spanned<String>>>,
+    /// Name the scope to clients only when a call needs it.
+    #[serde(default)]
+    pub(crate) step_up: bool,
+}
+
+/// A rule has either `allow` or `deny`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "tables `[[rule]]`")]
+pub(crate) struct RuleTable {
+    /// Names of the clients that the rule is about; all clients without it.
+    pub(crate) clients: Option<Vec<Spanned<String>>>,
+    /// Patterns of tools. A client that any such rule is about may call only what one of them
+    /// allows.
+    pub(crate) allow: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Patterns of tools that may never be called, whatever else is allowed.
+    pub(crate) deny: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Arguments: the rule holds only for calls in which each of these matches one of its
+    /// patterns; `*` stands for any text.
+    #[serde(default)]
+    pub(crate) arguments: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
+}

@@ -1,0 +1,134 @@
+//! Tables of scripts: their sandbox, and the rules for some of them.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{ProbeTable, Variables};
+use crate::value::{Amount, Seconds, Spanned};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table with a name, `[sandbox.NAME]`"
+)]
+pub(crate) struct SandboxTable {
+    /// Level that the sandbox starts from.
+    #[serde(default)]
+    #[schemars(extend("default" = "guarded"))]
+    pub(crate) level: Level,
+    /// Paths that may be written, with everything below. They must exist when the script is run;
+    /// links are followed, except those that lie where the script may write.
+    pub(crate) write: Option<Vec<PathBuf>>,
+    /// Paths that may be read although they are hidden, such as `~/.config/tool`, except what is
+    /// hidden by name below them.
+    pub(crate) read: Option<Vec<PathBuf>>,
+    /// Paths that may not be read, besides the secrets that mcpd knows of, such as `~/.ssh`.
+    pub(crate) hide: Option<Vec<PathBuf>>,
+    /// Network of the script; `off` at level `strict` and `host` at other levels without it.
+    pub(crate) network: Option<Network>,
+    /// Reaction if the system can't enforce all of this; `refuse` at level `strict` and `report`
+    /// at other levels without it.
+    pub(crate) missing: Option<Missing>,
+    /// User that scripts run as, `user` or `user:group`, by name or number; only if mcpd runs as
+    /// root. `HOME`, `USER`, `LOGNAME` and `SHELL` are that user's.
+    pub(crate) run_as: Option<Spanned<String>>,
+    /// Processor time of each process, in seconds; 300 without it if the script is confined.
+    pub(crate) cpu: Option<Seconds>,
+    /// Address space of each process.
+    pub(crate) address_space: Option<Amount>,
+    /// Size of the largest file that may be written; 1 GiB without it if the script is confined.
+    pub(crate) file_size: Option<Amount>,
+    /// Memory of the whole run. It needs a control group that was delegated to mcpd.
+    pub(crate) memory: Option<Amount>,
+    /// Open files of each process; 1024 without it if the script is confined.
+    pub(crate) open_files: Option<u64>,
+    /// Processes of the whole run; 256 without it at level `strict`. It is exact only with a
+    /// control group that was delegated to mcpd.
+    pub(crate) processes: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Level {
+    /// No confinement: the script may do what mcpd may do.
+    None,
+    /// The script writes only what is allowed, reads no secrets, gains no rights, and leaves no
+    /// process behind.
+    #[default]
+    Guarded,
+    /// The script is also isolated in namespaces of its own, without a network; if the kernel
+    /// can't do that, it is not run.
+    Strict,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Network {
+    /// Network of the host.
+    Host,
+    /// No connections, not even to this machine.
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Missing {
+    /// The script runs, and the log names the missing part once.
+    Report,
+    /// The script does not run.
+    Refuse,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Task {
+    /// Calls wait for their result.
+    Never,
+    /// Calls become tasks if they are not over within half a second.
+    Auto,
+    /// Calls always become tasks; clients without support for tasks are refused.
+    Required,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Terminal {
+    /// As a terminal would show it in the end: without colours, and with the last state of a
+    /// progress bar.
+    Shown,
+    /// As it was printed, with all escape sequences and carriage returns.
+    Raw,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "tables `[[tool]]`")]
+pub(crate) struct ToolTable {
+    /// Pattern of paths, such as `math/*`: `*` stands for a part of a name, `**` for any number
+    /// of names.
+    #[serde(rename = "match")]
+    pub(crate) pattern: Spanned<String>,
+    /// Name of the sandbox that confines the tools.
+    pub(crate) sandbox: Option<Spanned<String>>,
+    /// Time limit of a run, in seconds; overrides the script's own, and that overrides
+    /// `--timeout`.
+    pub(crate) timeout: Option<Seconds>,
+    /// Number of runs of each tool at the same time; overrides the script's own.
+    pub(crate) concurrency: Option<NonZeroUsize>,
+    /// Remove secrets from output.
+    #[schemars(extend("default" = true))]
+    pub(crate) redact: Option<bool>,
+    /// Form in which models read output.
+    #[schemars(extend("default" = "shown"))]
+    pub(crate) terminal: Option<Terminal>,
+    /// Calls in the background; overrides the script's own setting.
+    pub(crate) task: Option<Task>,
+    /// Confinement while mcpd asks for their descriptions; overrides `[probe]`.
+    #[serde(default)]
+    pub(crate) probe: ProbeTable,
+    /// Variables for these tools alone. Their values are secrets.
+    #[serde(default)]
+    pub(crate) env: Variables,
+}
