@@ -4,7 +4,6 @@
 use std::ffi::{OsStr, OsString};
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-
 use mcpd_config::options::BESIDE_SCRIPTS;
 pub(crate) use mcpd_config::options::{
     Configuration, Confinement, Enabling, Logging, Roots, RunLimits, Scanning, Serve, Serving,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use mcpd_config::{File, server_for_query, suggest};
 use mcpd_exec::Limits;
 use mcpd_scriptspec::Role;
 use mcpd_server::{Catalog, Server, ServerBuilder, Tool};
@@ -18,8 +19,6 @@ use crate::logging::{self, Audience};
 use crate::output;
 use crate::reload::Reloading;
 use crate::signals::Termination;
-use mcpd_config::suggest;
-use mcpd_config::{File, server_for_query};
 
 mod audit;
 mod basic;

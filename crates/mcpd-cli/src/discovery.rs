@@ -9,6 +9,7 @@ use std::process;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use mcpd_config::{directories, private_file};
 use mcpd_protocol::ServerCapabilities;
 use mcpd_server::Server;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,6 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use crate::sockets::Address;
-use mcpd_config::{directories, private_file};
 
 /// Poll interval of the file, to restore a missing one.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);

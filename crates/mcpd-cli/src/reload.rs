@@ -14,6 +14,7 @@ use std::convert::Infallible;
 use std::path::Path;
 
 use anyhow::Context as _;
+use mcpd_config::{Effective, File, Started};
 use mcpd_server::Server;
 use mcpd_server::transport::http::Auth;
 use serde_json::Value;
@@ -22,7 +23,6 @@ use crate::args::CommandLine;
 use crate::logging::Filter;
 use crate::service::{self, ServiceState};
 use crate::signals::Reload;
-use mcpd_config::{Effective, File, Started};
 
 /// Start parameters, and the parts besides the server that a reload can change.
 #[derive(Debug)]

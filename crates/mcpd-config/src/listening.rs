@@ -7,15 +7,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 use mcpd_server::transport::http::Options;
 
+use self::certificates::CertificateFiles;
+pub use self::certificates::TlsCertificates;
+pub use self::shortage::Shortage;
 use crate::effective::Origin;
 use crate::file::File;
 use crate::options::{self, Certificates as Demand, Serve};
 use crate::server::{authentication, oauth};
 use crate::variables::variable;
-
-use self::certificates::CertificateFiles;
-pub use self::certificates::TlsCertificates;
-pub use self::shortage::Shortage;
 
 mod certificates;
 mod shortage;

@@ -1,9 +1,9 @@
 //! Arguments of `mcpd call`.
 
 use clap::{Args as ClapArgs, ValueEnum};
+use mcpd_config::{Combine, Layers};
 
 use super::{BESIDE_SCRIPTS, Enabling, OneTool, RunLimits};
-use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\

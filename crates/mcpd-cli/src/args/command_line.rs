@@ -10,9 +10,9 @@ use clap::builder::{BoolishValueParser, PathBufValueParser, TypedValueParser as 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
+use mcpd_config::{Combine as _, Effective, File, Layers, Search, Setting};
 
 use super::{Args, Roots, with_command};
-use mcpd_config::{Combine as _, Effective, File, Layers, Search, Setting};
 
 /// Group of arguments of which commands that serve scripts need at least one.
 const ROOTS: &str = "Roots";

@@ -1,9 +1,9 @@
 //! Arguments of `mcpd describe`.
 
 use clap::Args as ClapArgs;
+use mcpd_config::{Combine, Layers};
 
 use super::{BESIDE_SCRIPTS, Enabling, OneTool};
-use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(mut_arg("enable", |enable| enable.help(BESIDE_SCRIPTS)))]

@@ -1,9 +1,9 @@
 //! Arguments of `mcpd endpoint`.
 
 use clap::Args as ClapArgs;
+use mcpd_config::{Combine, Layers};
 
 use super::{Confinement, Roots, RunLimits, Scanning};
-use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\

@@ -1,9 +1,9 @@
 //! Arguments of `mcpd list`.
 
 use clap::Args as ClapArgs;
+use mcpd_config::{Combine, Layers};
 
 use super::{Confinement, Enabling, Roots, Scanning};
-use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct List {

@@ -1,9 +1,9 @@
 //! Arguments of `mcpd state`.
 
 use clap::Args as ClapArgs;
+use mcpd_config::{Combine, Layers};
 
 use super::OneTool;
-use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct State {

@@ -1,9 +1,9 @@
 //! Arguments of `mcpd stdio`.
 
 use clap::Args as ClapArgs;
+use mcpd_config::{Combine, Layers};
 
 use super::Serving;
-use mcpd_config::{Combine, Layers};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\

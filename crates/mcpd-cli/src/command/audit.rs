@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use jiff::{Span, Timestamp, Zoned, civil};
+use mcpd_config::File;
 use mcpd_scriptspec::excerpt;
 use mcpd_server::audit::{self, Line, Records, Verified};
 use serde_json::{Value, json};
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use crate::args::{Audit, AuditAction, AuditGrep, AuditTail};
 use crate::exit_code::ExitCode;
 use crate::output;
-use mcpd_config::File;
 
 /// Poll interval of a followed log.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);

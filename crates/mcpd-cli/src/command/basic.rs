@@ -6,13 +6,13 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use mcpd_basic::{Fault, Limits, MAX_SOURCE, Parameters, Program, RunError};
+use mcpd_config::compile_basic;
 use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptSpec, Severity};
 use serde_json::value::RawValue;
 
 use crate::args::Basic;
 use crate::exit_code::ExitCode;
 use crate::output;
-use mcpd_config::compile_basic;
 
 pub(crate) fn run(options: &Basic) -> anyhow::Result<ExitCode> {
     let path = &options.file;

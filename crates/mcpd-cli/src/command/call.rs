@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use anyhow::{Context as _, bail};
+use mcpd_config::File;
 use mcpd_protocol::NotificationMethod as _;
 use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::jsonrpc::Notification;
@@ -21,7 +22,6 @@ use super::{find_tool, server_of, with_server};
 use crate::args::{Call, CallOutput, Logging};
 use crate::exit_code::ExitCode;
 use crate::{client, output};
-use mcpd_config::File;
 
 /// Separator in a note between the outcome of a run and the end of its stderr.
 const STDERR_FOLLOWS: &str = " The end of its stderr:\n";

@@ -1,6 +1,7 @@
 //! `mcpd catalog`: the cache of script descriptions that persists between starts.
 
 use anyhow::{Context as _, bail};
+use mcpd_config::directories;
 use mcpd_server::Database;
 use mcpd_server::database::Definition;
 use serde_json::Value;
@@ -8,7 +9,6 @@ use serde_json::Value;
 use crate::args::{Catalog, CatalogAction};
 use crate::exit_code::ExitCode;
 use crate::output;
-use mcpd_config::directories;
 
 /// Shows or removes cached definitions. Reads no script.
 pub(crate) fn run(args: &Catalog) -> anyhow::Result<ExitCode> {

@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use mcpd_check::clients::{Forwarded, PROFILES, Profile, forward};
 use mcpd_check::rules::{self, Rule};
 use mcpd_check::{EXECUTABLE_HINT, Finding, render, shortfall};
+use mcpd_config::{File, suggest};
 use mcpd_exec::Limits;
 use mcpd_scriptspec::Severity;
 use mcpd_server::catalog::scan::{PassOverKind, Scan, Scanner, UnusableFile};
@@ -18,8 +19,6 @@ use crate::args::{Check, CheckFormat, Client, Confinement, ToolNames};
 use crate::exit_code::ExitCode;
 use crate::output;
 use crate::signals::Termination;
-use mcpd_config::File;
-use mcpd_config::suggest;
 
 /// Columns of a terminal whose width is unknown.
 const DEFAULT_COLUMNS: usize = 100;

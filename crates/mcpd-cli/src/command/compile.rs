@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use mcpd_check::Finding;
+use mcpd_config::{File, tolerate_faults};
 use mcpd_scriptspec::{ScriptSpec, Severity};
 use mcpd_server::Tool;
 use serde_json::{Value, json};
@@ -11,7 +12,6 @@ use super::check::{self, examine};
 use crate::args::{Compile, CompileFormat};
 use crate::exit_code::ExitCode;
 use crate::output;
-use mcpd_config::{File, tolerate_faults};
 
 /// Prints one object for one tool, and an array for any other number. Faults go to stderr.
 pub(crate) async fn run(args: Compile, file: &File) -> anyhow::Result<ExitCode> {

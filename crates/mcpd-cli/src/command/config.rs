@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use mcpd_config::{Fault, File};
+
 use crate::args::{CommandLine, Config, ConfigAction, ConfigShow};
 use crate::exit_code::ExitCode;
 use crate::output;
-use mcpd_config::{Fault, File};
 
 pub(crate) async fn run(args: Config, line: &CommandLine, file: &File) -> anyhow::Result<ExitCode> {
     match args.action {

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use mcpd_config::{File, in_units};
 use mcpd_exec::{Command, Containment, Enforcement, Executor, Level, Limits, Network};
 use mcpd_protocol::method::{Prompt, ToolAnnotations};
 use mcpd_scriptspec::{ScriptSpec, TaskSupport};
@@ -14,7 +15,6 @@ use super::{find_tool, server_of, with_server};
 use crate::args::Describe;
 use crate::exit_code::ExitCode;
 use crate::output;
-use mcpd_config::{File, in_units};
 
 /// Describes the tool, or the prompt.
 pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode> {

@@ -8,6 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use mcpd_config::File;
+use mcpd_config::listening::Shortage;
 use mcpd_exec::{
     Command, Containment, Enforcement, Executor, Level, Limits, Missing, MissingMechanism, Sandbox,
     StartError,
@@ -19,8 +21,6 @@ use self::homes::Home;
 use crate::args::Doctor;
 use crate::exit_code::ExitCode;
 use crate::output;
-use mcpd_config::File;
-use mcpd_config::listening::Shortage;
 
 const LEVELS: [Level; 3] = [Level::None, Level::Guarded, Level::Strict];
 

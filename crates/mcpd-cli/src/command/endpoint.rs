@@ -4,6 +4,7 @@
 use std::io;
 
 use anyhow::Context as _;
+use mcpd_config::File;
 use mcpd_protocol::method::{CallToolRequest, CallToolRequestParams, CallToolResult};
 use mcpd_server::endpoint::{Answer, Category, Descriptor, Fault, Request};
 use mcpd_server::{Principal, Server};
@@ -12,7 +13,6 @@ use super::{call, with_server};
 use crate::args::{Enabling, Endpoint, Logging};
 use crate::exit_code::ExitCode;
 use crate::{client, output};
-use mcpd_config::File;
 
 /// Answers the request.
 pub(crate) async fn run(

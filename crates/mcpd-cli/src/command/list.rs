@@ -1,5 +1,6 @@
 //! `mcpd list`: tools, prompts or resources, one a line.
 
+use mcpd_config::File;
 use mcpd_exec::Limits;
 use mcpd_protocol::method::{Prompt, Resource, ResourceTemplate, Tool};
 use mcpd_server::Catalog;
@@ -9,7 +10,6 @@ use super::{check_command, describe_faults, with_server};
 use crate::args::List;
 use crate::exit_code::ExitCode;
 use crate::output;
-use mcpd_config::File;
 
 mod files;
 

@@ -1,6 +1,7 @@
 //! `mcpd prompt`: the messages of a prompt, as every client gets them.
 
 use anyhow::bail;
+use mcpd_config::File;
 use mcpd_protocol::content::Role;
 use mcpd_protocol::method::{
     GetPromptRequest, GetPromptRequestParams, GetPromptResult, PromptMessage,
@@ -12,7 +13,6 @@ use super::{nearest_path, server_of, with_server};
 use crate::args::{Enabling, Logging, Prompt};
 use crate::exit_code::ExitCode;
 use crate::{client, output};
-use mcpd_config::File;
 
 /// Gets the prompt and prints its messages.
 pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {

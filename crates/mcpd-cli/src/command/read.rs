@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use mcpd_config::{File, suggest};
 use mcpd_protocol::content::{ResourceBody, ResourceContents};
 use mcpd_protocol::method::{
     LoggingLevel, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult,
@@ -14,8 +15,6 @@ use super::{server_of, with_server};
 use crate::args::{Enabling, Logging, Read};
 use crate::exit_code::ExitCode;
 use crate::{client, output};
-use mcpd_config::File;
-use mcpd_config::suggest;
 
 /// Reads the resource and prints its contents.
 pub(crate) async fn run(args: Read, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 
 use anyhow::Context as _;
+use mcpd_config::{File, Started, token};
 use mcpd_server::Server;
 use mcpd_server::transport::http::{self, Listener, Options};
 
@@ -20,8 +21,6 @@ use crate::service::{self, ServiceState};
 use crate::signals::{Reload, Termination};
 use crate::sockets::{self, Address};
 use crate::telemetry::{self, Telemetry};
-use mcpd_config::token;
-use mcpd_config::{File, Started};
 
 /// Serves until the system asks mcpd to end.
 pub(crate) async fn run(

@@ -1,5 +1,6 @@
 //! `mcpd state`: the state of a stateful tool, read as a resource.
 
+use mcpd_config::File;
 use mcpd_exec::Limits;
 use mcpd_protocol::method::LoggingLevel;
 
@@ -8,7 +9,6 @@ use super::{find_tool, server_of, with_server};
 use crate::args::{Enabling, State};
 use crate::exit_code::ExitCode;
 use crate::output;
-use mcpd_config::File;
 
 /// Reads the state and prints it.
 pub(crate) async fn run(args: State, file: &File) -> anyhow::Result<ExitCode> {

@@ -4,6 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use mcpd_config::File;
 use mcpd_server::transport::stdio::{self, Options};
 use tokio_util::sync::CancellationToken;
 
@@ -12,7 +13,6 @@ use crate::args::Stdio;
 use crate::exit_code::ExitCode;
 use crate::signals::Termination;
 use crate::telemetry::{self, Telemetry};
-use mcpd_config::File;
 
 /// Grace period of scripts after their client has left. With the timeout for last answers it is
 /// shorter than the two seconds after which the SDKs send a signal.

@@ -3,12 +3,12 @@
 use std::path::{self, Path};
 
 use anyhow::{Context as _, bail};
+use mcpd_config::{directories, token};
 use mcpd_server::transport::http::Token;
 
 use crate::args::{TokenAction, TokenCommand};
 use crate::exit_code::ExitCode;
 use crate::output;
-use mcpd_config::{directories, token};
 
 /// Creates a token, or replaces the existing one.
 pub(crate) fn run(args: &TokenCommand) -> anyhow::Result<ExitCode> {
