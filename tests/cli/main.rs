@@ -15,6 +15,7 @@ mod doctor;
 mod endpoint;
 mod kit;
 mod list;
+mod new;
 mod notes;
 mod packaging;
 mod prompt;

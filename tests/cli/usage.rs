@@ -13,6 +13,7 @@ fn help_shows_commands_and_examples() {
     Usage: mcpd [OPTIONS] <COMMAND>
 
     Commands:
+      new       Create a script to begin from
       serve     Serve over HTTP
       stdio     Serve over stdin and stdout, for clients that start their servers
       list      List tools, prompts or resources
@@ -44,6 +45,7 @@ fn help_shows_commands_and_examples() {
           --log <FILTER>         Log filter, such as `warn` or `mcpd_server=debug` [env: MCPD_LOG]
 
     Examples:
+      mcpd new ~/tools/greet                create a script to begin from
       mcpd stdio ~/tools                    serve over stdio, as MCP clients start it
       mcpd serve ~/tools                    serve over HTTP on 127.0.0.1:43210, with a token
       mcpd call ~/tools greet name=World    call a tool from the shell

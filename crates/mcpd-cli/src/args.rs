@@ -23,6 +23,7 @@ mod describe;
 mod doctor;
 mod endpoint;
 mod list;
+mod new;
 mod place;
 mod prompt;
 mod read;
@@ -42,6 +43,7 @@ pub(crate) use self::describe::Describe;
 pub(crate) use self::doctor::Doctor;
 pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::list::List;
+pub(crate) use self::new::{Language, New};
 pub(crate) use self::place::{OneDirectory, OneTool};
 pub(crate) use self::prompt::Prompt;
 pub(crate) use self::read::Read;
@@ -57,6 +59,7 @@ pub(crate) use self::token::{TokenAction, TokenCommand};
     max_term_width = 100,
     after_help = "\
 Examples:
+  mcpd new ~/tools/greet                create a script to begin from
   mcpd stdio ~/tools                    serve over stdio, as MCP clients start it
   mcpd serve ~/tools                    serve over HTTP on 127.0.0.1:43210, with a token
   mcpd call ~/tools greet name=World    call a tool from the shell
@@ -79,6 +82,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
+    /// Create a script to begin from.
+    New(New),
     /// Serve over HTTP.
     Serve(Box<Serve>),
     /// Serve over stdin and stdout, for clients that start their servers.
@@ -132,7 +137,7 @@ impl Combine for Args {
             Command::Token(token) => token.combine(layers),
             Command::Config(config) => config.combine(layers),
             Command::Doctor(doctor) => doctor.combine(layers),
-            Command::Catalog(_) | Command::Audit(_) | Command::Basic(_) => {}
+            Command::New(_) | Command::Catalog(_) | Command::Audit(_) | Command::Basic(_) => {}
         }
         self.logging.combine(layers);
     }

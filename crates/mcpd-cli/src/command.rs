@@ -31,6 +31,7 @@ mod describe;
 mod doctor;
 mod endpoint;
 mod list;
+mod new;
 mod prompt;
 mod read;
 mod serve;
@@ -61,6 +62,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
     let runtime = runtime(&args.command).context("start the runtime")?;
     let code = runtime.block_on(async {
         match args.command {
+            Command::New(new) => new::run(&new, &file).await,
             Command::Serve(serve) => {
                 serve::run(
                     &serve,

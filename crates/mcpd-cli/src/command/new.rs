@@ -1,0 +1,122 @@
+//! `mcpd new`: a script that works, to begin from.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use mcpd_check::Finding;
+use mcpd_config::{File, tolerate_faults};
+use mcpd_scriptspec::ScriptPath;
+
+use self::template::{Kind, Template};
+use super::check;
+use crate::args::{Confinement, Language, New};
+use crate::exit_code::ExitCode;
+use crate::output;
+
+mod template;
+
+/// Creates the script, says how to use it, and what keeps it from running here.
+pub(crate) async fn run(args: &New, file: &File) -> anyhow::Result<ExitCode> {
+    let language = args.lang.or_else(|| language_of(&args.path));
+    let template = Template::of(language.unwrap_or(Language::Sh));
+    let kind = match (args.prompt, args.resource) {
+        (true, _) => Kind::Prompt,
+        (_, true) => Kind::Resource,
+        _ => Kind::Tool,
+    };
+    let path = with_extension(&args.path, &template);
+    let name = name(&path)?;
+    let Some(text) = template.render(kind, &name) else {
+        bail!(
+            "create `{}`: a script in BASIC is a tool; choose another language for a prompt or a resource",
+            path.display()
+        );
+    };
+    create(&path, &text).with_context(|| format!("create `{}`", path.display()))?;
+    let command = use_it(&path, kind, &name);
+    output::write_text(&format!("created {}\n{command}\n", path.display()))?;
+    let created = [path];
+    let confinement = Confinement::default();
+    let examined = check::examine(&created, &confinement, file, false, tolerate_faults).await?;
+    if let Some(catalog) = examined {
+        let findings = Finding::all(&catalog);
+        if !findings.is_empty() {
+            output::note_styled(&check::human(&findings, &catalog));
+        }
+    }
+    Ok(ExitCode::Success)
+}
+
+/// Language of an extension.
+fn language_of(path: &Path) -> Option<Language> {
+    Some(match path.extension()?.to_str()? {
+        "sh" => Language::Sh,
+        "bash" => Language::Bash,
+        "py" => Language::Python,
+        "js" | "mjs" => Language::Node,
+        "ts" => Language::Ts,
+        "pl" => Language::Perl,
+        "rb" => Language::Ruby,
+        "rs" => Language::RustScript,
+        "bas" => Language::Basic,
+        _ => return None,
+    })
+}
+
+/// Adds the extension that the interpreter of a language needs, if the path has none.
+fn with_extension(path: &Path, template: &Template) -> PathBuf {
+    match (path.extension(), template.extension) {
+        (None, Some(extension)) => path.with_extension(extension),
+        _ => path.to_owned(),
+    }
+}
+
+/// Name of the script, by which it is called: that of its file.
+fn name(path: &Path) -> anyhow::Result<String> {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    if file.starts_with(['.', '#']) || file.ends_with(['~', ' ']) {
+        bail!("use the name `{file}`: files with such names are not served");
+    }
+    // A program in BASIC is named without its extension.
+    let parsed: Result<ScriptPath, _> = file.strip_suffix(".bas").unwrap_or(&file).parse();
+    let name = parsed.with_context(|| format!("use the name `{file}`"))?;
+    Ok(name.to_string())
+}
+
+/// Creates an executable file; one that is there is never overwritten.
+fn create(path: &Path, text: &str) -> anyhow::Result<()> {
+    if let Some(directory) = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
+        fs::create_dir_all(directory)?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o777);
+    let mut file = match options.open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            bail!("the file exists; remove it first, or choose another name")
+        }
+        file => file?,
+    };
+    file.write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// The command that uses the script.
+fn use_it(path: &Path, kind: Kind, name: &str) -> String {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_string_lossy(),
+        _ => ".".into(),
+    };
+    let (verb, what, arguments) = match kind {
+        Kind::Tool => ("call", name.to_owned(), " name=World"),
+        Kind::Prompt => ("prompt", name.to_owned(), " name=World"),
+        Kind::Resource => ("read", template::uri(name), ""),
+    };
+    output::shell_command(["mcpd", verb, &directory, &what]) + arguments
+}
