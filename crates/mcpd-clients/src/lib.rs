@@ -1,0 +1,5 @@
+//! Configuration files of MCP clients.
+
+#![forbid(unsafe_code)]
+
+pub mod edit;
