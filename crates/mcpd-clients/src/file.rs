@@ -1,0 +1,264 @@
+//! Writing of a client's file: whole or not at all, with its mode and owner, at the end of its
+//! symbolic links, and only if it is as it was read.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+/// Suffix of the copy of a file before its last change.
+const BACKUP_SUFFIX: &str = ".mcpd-backup";
+
+/// Most symbolic links that are followed to a file.
+const MAX_LINKS: usize = 32;
+
+/// Largest file that is read.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Change of a file from one text to another.
+#[derive(Debug, Clone, Copy)]
+pub struct Change<'a> {
+    path: &'a Path,
+    before: Option<&'a str>,
+    after: Option<&'a str>,
+    is_private: bool,
+    keeps_backup: bool,
+}
+
+/// Reason why a file was not changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The file is not what it was when it was read.
+    #[error("`{}` was changed in the meantime; nothing is written, try again", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is not text in UTF-8.
+    #[error("`{}` is not text in UTF-8", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The operating system refused it.
+    #[error("failed to {action} `{}`", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+/// Text of a file; none if there is no such file.
+///
+/// # Errors
+///
+/// The file can't be read, or is not text.
+pub fn read(path: &Path) -> Result<Option<String>, FileError> {
+    let failed = |source| FileError::Io { action: "read", path: path.to_owned(), source };
+    match path.metadata() {
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(failed(io::Error::other("it is no regular file")));
+        }
+        Ok(metadata) if metadata.len() > MAX_BYTES => {
+            return Err(failed(io::Error::other("it is larger than 64 MiB")));
+        }
+        _ => {}
+    }
+    match fs::read(path) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(_) => Err(FileError::NotText { path: path.to_owned() }),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Copy of a file before its last change: where it is, if there is one.
+#[must_use]
+pub fn backup_path(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(BACKUP_SUFFIX);
+    path.with_file_name(name)
+}
+
+/// Writes a text to a file that has, or misses, the text that was read; with a backup.
+///
+/// # Errors
+///
+/// The file was changed in the meantime, or the operating system refuses it.
+pub fn write(path: &Path, before: Option<&str>, after: &str) -> Result<(), FileError> {
+    Change::new(path, before, Some(after)).apply()
+}
+
+impl<'a> Change<'a> {
+    /// Change of a file from the text that was read (none if it was missing) to another; none
+    /// deletes it.
+    #[must_use]
+    pub fn new(path: &'a Path, before: Option<&'a str>, after: Option<&'a str>) -> Self {
+        Self { path, before, after, is_private: true, keeps_backup: false }
+    }
+
+    /// Makes a new file readable for the user only, as is the default, or for everybody whom the
+    /// umask allows, as a file of a project should be. An existing file keeps its mode.
+    #[must_use]
+    pub fn set_private(mut self, is_private: bool) -> Self {
+        self.is_private = is_private;
+        self
+    }
+
+    /// Leaves a backup that there is: for a change of an entry, the backup of the file before it
+    /// had the entry is of more use.
+    #[must_use]
+    pub fn keep_backup(mut self, keeps_backup: bool) -> Self {
+        self.keeps_backup = keeps_backup;
+        self
+    }
+
+    /// Makes the change. The text before it is kept in `NAME.mcpd-backup`, one for each file.
+    ///
+    /// # Errors
+    ///
+    /// The file was changed since it was read, or the operating system refuses it. The file is
+    /// then as it was.
+    pub fn apply(self) -> Result<(), FileError> {
+        let target = follow_links(self.path)?;
+        self.require_unchanged(&target)?;
+        if let Some(before) = self.before {
+            self.back_up(&target, before)?;
+        }
+        match self.after {
+            Some(after) => {
+                create_directory(&target)?;
+                let file = self.write_beside(&target, after)?;
+                // Again, as late as can be: there is no rename that compares.
+                self.require_unchanged(&target)?;
+                replace(file, &target)
+            }
+            None if self.before.is_some() => {
+                fs::remove_file(&target).map_err(failed_to("delete", &target))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn require_unchanged(&self, target: &Path) -> Result<(), FileError> {
+        if read(target)?.as_deref() == self.before {
+            Ok(())
+        } else {
+            Err(FileError::Changed { path: target.to_owned() })
+        }
+    }
+
+    fn back_up(&self, target: &Path, before: &str) -> Result<(), FileError> {
+        let backup = backup_path(target);
+        let exists = backup.symlink_metadata().is_ok();
+        if exists && self.keeps_backup {
+            return Ok(());
+        }
+        let copy = self.write_beside(target, before)?;
+        replace(copy, &backup)
+    }
+
+    /// Temporary file in the directory of the target, with its mode and owner, on disk.
+    fn write_beside(&self, target: &Path, text: &str) -> Result<NamedTempFile, FileError> {
+        let directory = parent(target);
+        let mut file = tempfile::Builder::new()
+            .prefix(".mcpd-")
+            .tempfile_in(directory)
+            .map_err(failed_to("create a temporary file in", directory))?;
+        let written = file.write_all(text.as_bytes());
+        written
+            .and_then(|()| copy_permissions(file.as_file(), target, self.is_private))
+            .and_then(|()| file.as_file().sync_all())
+            .map_err(failed_to("write", file.path()))?;
+        Ok(file)
+    }
+}
+
+fn failed_to(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
+    let path = path.to_owned();
+    move |source| FileError::Io { action, path, source }
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn create_directory(target: &Path) -> Result<(), FileError> {
+    let directory = parent(target);
+    fs::create_dir_all(directory).map_err(failed_to("create", directory))
+}
+
+fn replace(file: NamedTempFile, target: &Path) -> Result<(), FileError> {
+    file.persist(target).map_err(|error| failed_to("replace", target)(error.error))?;
+    sync_directory(parent(target));
+    Ok(())
+}
+
+/// Path of the file at the end of the links, which may not exist: a rename would replace a link.
+fn follow_links(path: &Path) -> Result<PathBuf, FileError> {
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&target) {
+            Ok(next) => target = parent(&target).join(next),
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(failed_to("follow the links of", path)(io::Error::other("too many symbolic links")))
+}
+
+/// Gives a new file the mode and owner of the file that it replaces.
+#[cfg(unix)]
+fn copy_permissions(file: &File, target: &Path, is_private: bool) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
+
+    let Ok(metadata) = target.metadata() else {
+        let mode = if is_private { 0o600 } else { 0o666 & !umask(target)? };
+        return file.set_permissions(fs::Permissions::from_mode(mode));
+    };
+    let new = file.metadata()?;
+    if (new.uid(), new.gid()) != (metadata.uid(), metadata.gid()) {
+        fchown(file, Some(metadata.uid()), Some(metadata.gid()))?;
+    }
+    file.set_permissions(fs::Permissions::from_mode(metadata.mode() & 0o7777))
+}
+
+/// Bits that the process takes from the mode of a new file. Only a new file shows them without
+/// changing them for the whole process.
+#[cfg(unix)]
+fn umask(target: &Path) -> io::Result<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let directory = tempfile::Builder::new().prefix(".mcpd-").tempdir_in(parent(target))?;
+    let path = directory.path().join("mode");
+    let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    Ok(0o666 & !file.metadata()?.mode())
+}
+
+/// A new file has the access list of its directory; nothing else can be copied with the standard
+/// library alone.
+#[cfg(not(unix))]
+fn copy_permissions(file: &File, target: &Path, _is_private: bool) -> io::Result<()> {
+    match target.metadata() {
+        Ok(metadata) => file.set_permissions(metadata.permissions()),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Makes a rename last; a file system that can't sync a directory does without.
+#[cfg(unix)]
+fn sync_directory(directory: &Path) {
+    if let Ok(directory) = File::open(directory) {
+        directory.sync_all().ok();
+    }
+}
+
+#[cfg(not(unix))]
+fn sync_directory(_directory: &Path) {}
