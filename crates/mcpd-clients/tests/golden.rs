@@ -1,0 +1,179 @@
+//! Every client's file before and after an installation, byte for byte.
+//!
+//! `tests/golden/CLIENT/before.*` is a file as an operator may have it; `stdio.*` and `http.*` are
+//! what an installation makes of it. `MCPD_BLESS=1` writes these two anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mcpd_clients::edit::Removal;
+use mcpd_clients::{
+    Client, ClientError, ConfigFile, Connection, Drift, Places, Platform, Reference, Scope, Server,
+};
+
+fn directory(client: &Client) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(client.name())
+}
+
+fn extension(client: &Client) -> &'static str {
+    match client.name() {
+        "codex" => "toml",
+        "continue" | "goose" => "yaml",
+        _ => "json",
+    }
+}
+
+fn user_file(client: &'static Client) -> ConfigFile {
+    let places = Places::new(Platform::Linux, "/home/ada");
+    client.file(Scope::User, &places, "mcpd").unwrap()
+}
+
+/// Server that uses what the client can do.
+fn stdio_server(client: &Client) -> Server {
+    let server =
+        Server::stdio("mcpd", "/usr/local/bin/mcpd", ["stdio", "--root", "/home/ada/my tools"]);
+    let server = match client.takes_path() {
+        true => server.set_env("PATH", "/opt/homebrew/bin:/usr/bin:/bin"),
+        false => server.set_env("MCPD_LOG", "warn"),
+    };
+    match client.reference() {
+        Reference::Missing => server,
+        _ => server.pass_env("GITHUB_TOKEN"),
+    }
+}
+
+fn http_server(client: &Client) -> Server {
+    let server = Server::http("mcpd", "http://127.0.0.1:8080/mcp");
+    match client.reference() {
+        Reference::Missing => server,
+        _ => server.send_token("MCPD_TOKEN"),
+    }
+}
+
+/// Cases of a client: what its golden file is called, and the server.
+fn cases(client: &Client) -> Vec<(&'static str, Server)> {
+    let http = client.has_http().then(|| ("http", http_server(client)));
+    [Some(("stdio", stdio_server(client))), http].into_iter().flatten().collect()
+}
+
+#[test]
+fn install_gives_golden_file_and_remove_restores_the_original() {
+    for client in Client::all() {
+        let file = user_file(client);
+        let name = |stem: &str| directory(client).join(format!("{stem}.{}", extension(client)));
+        let before = fs::read_to_string(name("before")).expect(client.name());
+        for (stem, server) in cases(client) {
+            let after = file.install(&before, &server).expect(client.name());
+            if std::env::var_os("MCPD_BLESS").is_some() {
+                fs::write(name(stem), &after).unwrap();
+            }
+            let golden = fs::read_to_string(name(stem)).unwrap();
+            assert_eq!(after, golden, "{} {stem}", client.name());
+
+            assert_eq!(file.install(&after, &server).unwrap(), after, "{} again", client.name());
+            assert_eq!(file.drift(&before, &server).unwrap(), Drift::Missing);
+            assert_eq!(file.drift(&after, &server).unwrap(), Drift::Same);
+            for original in [None, Some(before.as_str())] {
+                let removal = file.remove(&after, "mcpd", original).unwrap();
+                assert_eq!(removal, Removal::Text(before.clone()), "{} {stem}", client.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn install_into_a_missing_file_gives_the_snippet_and_remove_leaves_nothing() {
+    for client in Client::all() {
+        let file = user_file(client);
+        for (stem, server) in cases(client) {
+            let after = file.install("", &server).unwrap();
+            assert_eq!(after, client.render_snippet(&server).unwrap());
+            assert_eq!(file.install(&after, &server).unwrap(), after);
+            let removal = file.remove(&after, "mcpd", None).unwrap();
+            assert!(matches!(removal, Removal::Empty(_)), "{} {stem}: {removal:?}", client.name());
+            assert_eq!(file.installed_servers(&after).unwrap().len(), 1);
+        }
+    }
+}
+
+#[test]
+fn installed_servers_has_what_was_installed() {
+    for client in Client::all() {
+        let file = user_file(client);
+        let text = client.render_snippet(&stdio_server(client)).unwrap();
+        let servers = file.installed_servers(&text).unwrap();
+        let Connection::Stdio { command, args, .. } = &servers[0].connection else {
+            panic!("{}: {servers:?}", client.name());
+        };
+        assert_eq!(servers[0].name, "mcpd");
+        assert_eq!(command, "/usr/local/bin/mcpd");
+        assert_eq!(args, &["stdio", "--root", "/home/ada/my tools"]);
+        if client.has_http() {
+            let text = client.render_snippet(&http_server(client)).unwrap();
+            let servers = file.installed_servers(&text).unwrap();
+            let Connection::Http { url, headers, token_variable, .. } = &servers[0].connection
+            else {
+                panic!("{}: {servers:?}", client.name());
+            };
+            assert_eq!(url, "http://127.0.0.1:8080/mcp");
+            let has_token = token_variable.is_some() || headers.contains_key("Authorization");
+            assert_eq!(has_token, client.reference() != Reference::Missing, "{}", client.name());
+        }
+    }
+}
+
+#[test]
+fn broken_file_is_refused_with_its_place() {
+    for client in Client::all() {
+        let file = user_file(client);
+        let broken = match extension(client) {
+            "toml" => "model = \"a\"\n[mcp_servers.x\ncommand = \"y\"\n",
+            "yaml" => "extensions:\n  a: {name: [}\nmcpServers:\n  - a\n",
+            _ => "{\n  \"mcpServers\": {\"a\": }\n}\n",
+        };
+        for (_, server) in cases(client) {
+            let error = file.install(broken, &server).unwrap_err().to_string();
+            assert!(error.starts_with("line 2, column "), "{}: {error}", client.name());
+            assert!(error.contains("not valid "), "{error}");
+        }
+    }
+}
+
+#[test]
+fn entry_of_a_client_without_urls_or_references_is_refused() {
+    let desktop = Client::find("claude-desktop").unwrap();
+    let error = desktop.entry(&http_server(desktop)).unwrap_err();
+    assert_eq!(error, ClientError::NoHttp { client: "Claude Desktop" });
+    for client in Client::all().iter().filter(|client| client.reference() == Reference::Missing) {
+        let server = Server::stdio("mcpd", "/bin/mcpd", ["stdio"]).pass_env("TOKEN");
+        let error = client.entry(&server).unwrap_err();
+        assert!(matches!(error, ClientError::NoReference { .. }), "{error}");
+        let server = Server::http("mcpd", "http://127.0.0.1/mcp").send_token("TOKEN");
+        assert!(client.entry(&server).is_err(), "{}", client.name());
+    }
+    let goose = Client::find("goose").unwrap();
+    let server = Server::stdio("mcpd", "/bin/mcpd", ["stdio"]).set_env("PATH", "/bin");
+    let error = goose.entry(&server).unwrap_err();
+    assert!(matches!(error, ClientError::IgnoredVariable { .. }), "{error}");
+}
+
+#[test]
+fn settings_that_an_operator_added_to_an_entry_are_kept() {
+    let client = Client::find("cline").unwrap();
+    let file = user_file(client);
+    let old = concat!(
+        "{\"mcpServers\": {\"mcpd\": {\"command\": \"/old/mcpd\", \"args\": [], ",
+        "\"autoApprove\": [\"add\"], \"env\": {\"A\": \"b\"}, \"disabled\": true}}}"
+    );
+    let server = Server::stdio("mcpd", "/new/mcpd", ["stdio"]);
+    assert_eq!(file.drift(old, &server).unwrap(), Drift::Differs);
+    let new = file.install(old, &server).unwrap();
+    assert_eq!(
+        new,
+        concat!(
+            "{\"mcpServers\": {\"mcpd\": {\"command\": \"/new/mcpd\", \"args\": [\"stdio\"], ",
+            "\"autoApprove\": [\"add\"], \"disabled\": true}}}"
+        )
+    );
+    assert!(!file.installed_servers(&new).unwrap()[0].is_enabled);
+}
