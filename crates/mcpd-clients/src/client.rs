@@ -177,7 +177,11 @@ impl Paths {
         if let Some((variable, path)) = self.variable
             && let Some(directory) = places.directory(variable)
         {
-            return if path.is_empty() { directory.to_owned() } else { directory.join(path) };
+            return if path.is_empty() {
+                directory.to_owned()
+            } else {
+                directory.join(path)
+            };
         }
         let base = match places.platform() {
             Platform::Linux => self.linux,
@@ -274,7 +278,11 @@ impl Client {
         let mut table = self.table();
         if scope == Scope::Local {
             let project = places.project()?.to_string_lossy();
-            table = Table::map(["projects", &project].into_iter().chain(self.keys.iter().copied()));
+            table = Table::map(
+                ["projects", &project]
+                    .into_iter()
+                    .chain(self.keys.iter().copied()),
+            );
         }
         let path = match path.to_str() {
             Some(text) if text.contains(NAME) => {
@@ -283,7 +291,11 @@ impl Client {
             _ => path,
         };
         let jsonc = path.with_extension("jsonc");
-        let path = if self.has_jsonc && !path.exists() && jsonc.exists() { jsonc } else { path };
+        let path = if self.has_jsonc && !path.exists() && jsonc.exists() {
+            jsonc
+        } else {
+            path
+        };
         Some(ConfigFile::new(self, scope, path, table))
     }
 
@@ -305,7 +317,9 @@ impl Client {
                 let names = self.programs.iter();
                 names.flat_map(move |name| {
                     let directory = directory.clone();
-                    suffixes.iter().map(move |suffix| directory.join(format!("{name}{suffix}")))
+                    suffixes
+                        .iter()
+                        .map(move |suffix| directory.join(format!("{name}{suffix}")))
                 })
             })
             .find(|program| is_program(program))
@@ -336,7 +350,9 @@ impl Client {
     ///
     /// The client has no form for the server.
     pub fn link(&self, server: &Server) -> Result<Option<String>, ClientError> {
-        let Some(scheme) = self.link else { return Ok(None) };
+        let Some(scheme) = self.link else {
+            return Ok(None);
+        };
         Ok(Some(scheme.render(server, &self.entry(server)?)))
     }
 
@@ -365,18 +381,24 @@ const NAME: &str = "{name}";
 /// Name of a file for a server: no separators, no leading dot.
 fn file_stem(name: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let stem: String = name.chars().map(|c| if is_safe(c) { c } else { '-' }).collect();
+    let stem: String = name
+        .chars()
+        .map(|c| if is_safe(c) { c } else { '-' })
+        .collect();
     let stem = stem.trim_start_matches('.');
-    if stem.is_empty() { "mcpd".to_owned() } else { stem.to_owned() }
+    if stem.is_empty() {
+        "mcpd".to_owned()
+    } else {
+        stem.to_owned()
+    }
 }
 
 #[cfg(unix)]
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
 
-    path.metadata().is_ok_and(|metadata| {
-        metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
-    })
+    path.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(not(unix))]

@@ -19,7 +19,12 @@ pub struct ConfigFile {
 
 impl ConfigFile {
     pub(crate) fn new(client: &'static Client, scope: Scope, path: PathBuf, table: Table) -> Self {
-        Self { client, scope, path, table }
+        Self {
+            client,
+            scope,
+            path,
+            table,
+        }
     }
 
     /// Client whose file it is.
@@ -65,7 +70,10 @@ impl ConfigFile {
     /// The text is not of the file's format.
     pub fn installed_servers(&self, text: &str) -> Result<Vec<InstalledServer>, EditError> {
         let entries = edit::entries(text, self.format(), &self.table)?;
-        Ok(entries.into_iter().map(|(name, entry)| InstalledServer::read(&name, entry)).collect())
+        Ok(entries
+            .into_iter()
+            .map(|(name, entry)| InstalledServer::read(&name, entry))
+            .collect())
     }
 
     /// Difference between the entry of that name and what an installation would write.
@@ -116,15 +124,20 @@ impl ConfigFile {
         name: &str,
         original: Option<&str>,
     ) -> Result<Removal, EditError> {
-        let Some(entry) = self.find_entry(text, name)? else { return Ok(Removal::Missing) };
+        let Some(entry) = self.find_entry(text, name)? else {
+            return Ok(Removal::Missing);
+        };
         let input = self.find_input(text, &entry)?;
         if let Some(original) = original
             && let Ok(None) = self.find_entry(original, name)
         {
-            let new_input = input.as_ref().filter(|_| {
-                matches!(self.find_input(original, &entry), Ok(None))
-            });
-            if self.put(original, name, &entry, new_input).is_ok_and(|again| again == text) {
+            let new_input = input
+                .as_ref()
+                .filter(|_| matches!(self.find_input(original, &entry), Ok(None)));
+            if self
+                .put(original, name, &entry, new_input)
+                .is_ok_and(|again| again == text)
+            {
                 return Ok(Removal::Text(original.to_owned()));
             }
         }
@@ -145,7 +158,10 @@ impl ConfigFile {
 
     fn find_entry(&self, text: &str, name: &str) -> Result<Option<Value>, EditError> {
         let entries = edit::entries(text, self.format(), &self.table)?;
-        Ok(entries.into_iter().find(|(key, _)| key == name).map(|(_, entry)| entry))
+        Ok(entries
+            .into_iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, entry)| entry))
     }
 
     fn put(
@@ -170,7 +186,11 @@ impl ConfigFile {
 
     /// Input that asks for the token of a server, where the client has such.
     fn token_input(&self, server: &Server) -> Option<(String, Value)> {
-        let Transport::Http { token_variable: Some(variable), .. } = &server.transport else {
+        let Transport::Http {
+            token_variable: Some(variable),
+            ..
+        } = &server.transport
+        else {
             return None;
         };
         (self.client.reference() == Reference::Input).then(|| {
@@ -192,15 +212,18 @@ impl ConfigFile {
         }
         let entry = entry.to_string();
         let inputs = edit::entries(text, self.format(), &inputs())?;
-        Ok(inputs.into_iter().find(|(id, _)| entry.contains(&format!("${{input:{id}}}"))))
+        Ok(inputs
+            .into_iter()
+            .find(|(id, _)| entry.contains(&format!("${{input:{id}}}"))))
     }
 
     /// Nothing is left but what a new file starts with.
     fn has_only_preface(&self, text: &str) -> bool {
         let preface = self.client.preface();
-        let (Ok(Value::Object(mut rest)), Ok(Value::Object(preface))) =
-            (edit::read(text, self.format()), edit::read(preface, self.format()))
-        else {
+        let (Ok(Value::Object(mut rest)), Ok(Value::Object(preface))) = (
+            edit::read(text, self.format()),
+            edit::read(preface, self.format()),
+        ) else {
             return false;
         };
         rest.retain(|_, value| !value.is_null() && *value != json!([]));

@@ -57,13 +57,19 @@ impl Table {
     /// Mapping below these keys, whose keys are the names of the entries.
     #[must_use]
     pub fn map<I: IntoIterator<Item: Into<String>>>(keys: I) -> Self {
-        Self { keys: keys.into_iter().map(Into::into).collect(), item_key: None }
+        Self {
+            keys: keys.into_iter().map(Into::into).collect(),
+            item_key: None,
+        }
     }
 
     /// List below these keys, each item of which has its name at `item_key`.
     #[must_use]
     pub fn list<I: IntoIterator<Item: Into<String>>>(keys: I, item_key: &str) -> Self {
-        Self { item_key: Some(item_key.to_owned()), ..Self::map(keys) }
+        Self {
+            item_key: Some(item_key.to_owned()),
+            ..Self::map(keys)
+        }
     }
 
     /// Keys from the root of the file to the table.
@@ -186,7 +192,11 @@ pub fn read(text: &str, format: Format) -> Result<Value, EditError> {
         Format::Toml => toml::read(text)?,
         Format::Yaml => yaml::read(text)?,
     };
-    Ok(if value.is_null() { Value::Object(Map::new()) } else { value })
+    Ok(if value.is_null() {
+        Value::Object(Map::new())
+    } else {
+        value
+    })
 }
 
 /// Names and values of the entries of a table, in the order of the file; none if it is missing.
@@ -237,7 +247,9 @@ pub fn insert(
     name: &str,
     entry: &Value,
 ) -> Result<String, EditError> {
-    let existing = entries(text, format, table)?.into_iter().find(|(key, _)| key == name);
+    let existing = entries(text, format, table)?
+        .into_iter()
+        .find(|(key, _)| key == name);
     if existing.is_some_and(|(_, value)| value == *entry) {
         return Ok(text.to_owned());
     }
@@ -258,13 +270,11 @@ pub fn insert(
 /// # Errors
 ///
 /// The text is not of its format, or of a form that can't be edited.
-pub fn remove(
-    text: &str,
-    format: Format,
-    table: &Table,
-    name: &str,
-) -> Result<Removal, EditError> {
-    if !entries(text, format, table)?.iter().any(|(key, _)| key == name) {
+pub fn remove(text: &str, format: Format, table: &Table, name: &str) -> Result<Removal, EditError> {
+    if !entries(text, format, table)?
+        .iter()
+        .any(|(key, _)| key == name)
+    {
         return Ok(Removal::Missing);
     }
     let (bom, bare) = split_bom(text);
@@ -278,12 +288,18 @@ pub fn remove(
     require_equal(&edited, format, table, &expected)?;
     let is_empty = is_blank(&edited, format, table);
     let edited = format!("{bom}{edited}");
-    Ok(if is_empty { Removal::Empty(edited) } else { Removal::Text(edited) })
+    Ok(if is_empty {
+        Removal::Empty(edited)
+    } else {
+        Removal::Text(edited)
+    })
 }
 
 /// Nothing but an empty table: no other settings, no comments.
 fn is_blank(text: &str, format: Format, table: &Table) -> bool {
-    let Ok(mut value) = read(text, format) else { return false };
+    let Ok(mut value) = read(text, format) else {
+        return false;
+    };
     drop_empty_tables(&mut value, table.keys());
     let is_comment = |line: &str| match format {
         Format::Json | Format::Jsonc => line.contains("//") || line.contains("/*"),
@@ -320,7 +336,9 @@ fn set_entry(root: &mut Value, table: &Table, name: &str, entry: &Value) {
         if !value.is_object() {
             *value = Value::Object(Map::new());
         }
-        let Value::Object(members) = value else { return };
+        let Value::Object(members) = value else {
+            return;
+        };
         value = members.entry(key.clone()).or_insert(Value::Null);
     }
     match table.item_key() {
@@ -346,7 +364,9 @@ fn set_entry(root: &mut Value, table: &Table, name: &str, entry: &Value) {
 fn unset_entry(root: &mut Value, table: &Table, name: &str) {
     let mut value = root;
     for key in table.keys() {
-        let Some(next) = value.get_mut(key) else { return };
+        let Some(next) = value.get_mut(key) else {
+            return;
+        };
         value = next;
     }
     match (value, table.item_key()) {
@@ -358,9 +378,15 @@ fn unset_entry(root: &mut Value, table: &Table, name: &str) {
 
 /// Takes away a table that is empty or null, and what becomes empty by that.
 fn drop_empty_tables(value: &mut Value, keys: &[String]) {
-    let Some((first, rest)) = keys.split_first() else { return };
-    let Value::Object(members) = value else { return };
-    let Some(inner) = members.get_mut(first) else { return };
+    let Some((first, rest)) = keys.split_first() else {
+        return;
+    };
+    let Value::Object(members) = value else {
+        return;
+    };
+    let Some(inner) = members.get_mut(first) else {
+        return;
+    };
     drop_empty_tables(inner, rest);
     let is_empty = match inner {
         Value::Null => true,
@@ -374,12 +400,20 @@ fn drop_empty_tables(value: &mut Value, keys: &[String]) {
 }
 
 fn show_keys(keys: &[String]) -> String {
-    if keys.is_empty() { "the root of the file".to_owned() } else { format!("`{}`", keys.join(".")) }
+    if keys.is_empty() {
+        "the root of the file".to_owned()
+    } else {
+        format!("`{}`", keys.join("."))
+    }
 }
 
 /// Byte order mark, and the text behind it.
 fn split_bom(text: &str) -> (&str, &str) {
-    text.split_at(if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 })
+    text.split_at(if text.starts_with('\u{feff}') {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
+    })
 }
 
 /// Line ending of a text: that of its first line.
@@ -397,8 +431,14 @@ fn line_start(text: &str, offset: usize) -> usize {
 
 /// Offset of the end of the line that has that offset, before its line ending.
 fn line_end(text: &str, offset: usize) -> usize {
-    let end = text[offset..].find('\n').map_or(text.len(), |length| offset + length);
-    if end > offset && text[..end].ends_with('\r') && end < text.len() { end - 1 } else { end }
+    let end = text[offset..]
+        .find('\n')
+        .map_or(text.len(), |length| offset + length);
+    if end > offset && text[..end].ends_with('\r') && end < text.len() {
+        end - 1
+    } else {
+        end
+    }
 }
 
 /// White space at the start of the line that has that offset.
@@ -406,3 +446,6 @@ fn indentation(text: &str, offset: usize) -> &str {
     let line = &text[line_start(text, offset)..];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,7 +60,11 @@ pub enum FileError {
 ///
 /// The file can't be read, or is not text.
 pub fn read(path: &Path) -> Result<Option<String>, FileError> {
-    let failed = |source| FileError::Io { action: "read", path: path.to_owned(), source };
+    let failed = |source| FileError::Io {
+        action: "read",
+        path: path.to_owned(),
+        source,
+    };
     match path.metadata() {
         Ok(metadata) if !metadata.is_file() => {
             return Err(failed(io::Error::other("it is no regular file")));
@@ -73,7 +77,9 @@ pub fn read(path: &Path) -> Result<Option<String>, FileError> {
     match fs::read(path) {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),
-            Err(_) => Err(FileError::NotText { path: path.to_owned() }),
+            Err(_) => Err(FileError::NotText {
+                path: path.to_owned(),
+            }),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(error)),
@@ -102,7 +108,13 @@ impl<'a> Change<'a> {
     /// deletes it.
     #[must_use]
     pub fn new(path: &'a Path, before: Option<&'a str>, after: Option<&'a str>) -> Self {
-        Self { path, before, after, is_private: true, keeps_backup: false }
+        Self {
+            path,
+            before,
+            after,
+            is_private: true,
+            keeps_backup: false,
+        }
     }
 
     /// Makes a new file readable for the user only, as is the default, or for everybody whom the
@@ -152,7 +164,9 @@ impl<'a> Change<'a> {
         if read(target)?.as_deref() == self.before {
             Ok(())
         } else {
-            Err(FileError::Changed { path: target.to_owned() })
+            Err(FileError::Changed {
+                path: target.to_owned(),
+            })
         }
     }
 
@@ -184,11 +198,17 @@ impl<'a> Change<'a> {
 
 fn failed_to(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
     let path = path.to_owned();
-    move |source| FileError::Io { action, path, source }
+    move |source| FileError::Io {
+        action,
+        path,
+        source,
+    }
 }
 
 fn parent(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 fn create_directory(target: &Path) -> Result<(), FileError> {
@@ -197,7 +217,8 @@ fn create_directory(target: &Path) -> Result<(), FileError> {
 }
 
 fn replace(file: NamedTempFile, target: &Path) -> Result<(), FileError> {
-    file.persist(target).map_err(|error| failed_to("replace", target)(error.error))?;
+    file.persist(target)
+        .map_err(|error| failed_to("replace", target)(error.error))?;
     sync_directory(parent(target));
     Ok(())
 }
@@ -211,7 +232,9 @@ fn follow_links(path: &Path) -> Result<PathBuf, FileError> {
             Err(_) => return Ok(target),
         }
     }
-    Err(failed_to("follow the links of", path)(io::Error::other("too many symbolic links")))
+    Err(failed_to("follow the links of", path)(io::Error::other(
+        "too many symbolic links",
+    )))
 }
 
 /// Gives a new file the mode and owner of the file that it replaces.
@@ -220,7 +243,11 @@ fn copy_permissions(file: &File, target: &Path, is_private: bool) -> io::Result<
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 
     let Ok(metadata) = target.metadata() else {
-        let mode = if is_private { 0o600 } else { 0o666 & !umask(target)? };
+        let mode = if is_private {
+            0o600
+        } else {
+            0o666 & !umask(target)?
+        };
         return file.set_permissions(fs::Permissions::from_mode(mode));
     };
     let new = file.metadata()?;
@@ -236,9 +263,14 @@ fn copy_permissions(file: &File, target: &Path, is_private: bool) -> io::Result<
 fn umask(target: &Path) -> io::Result<u32> {
     use std::os::unix::fs::MetadataExt as _;
 
-    let directory = tempfile::Builder::new().prefix(".mcpd-").tempdir_in(parent(target))?;
+    let directory = tempfile::Builder::new()
+        .prefix(".mcpd-")
+        .tempdir_in(parent(target))?;
     let path = directory.path().join("mode");
-    let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&path)?;
     Ok(0o666 & !file.metadata()?.mode())
 }
 

@@ -53,7 +53,14 @@ impl Places {
             }
             Platform::Windows => (home.join("AppData/Roaming"), home.join("AppData/Local")),
         };
-        Self { platform, home, config, local_data, project: None, variables: BTreeMap::new() }
+        Self {
+            platform,
+            home,
+            config,
+            local_data,
+            project: None,
+            variables: BTreeMap::new(),
+        }
     }
 
     /// Takes variables that move directories: `XDG_CONFIG_HOME` on Linux, `APPDATA` and
@@ -61,7 +68,10 @@ impl Places {
     /// and relative paths count as unset.
     #[must_use]
     pub fn with_variables<I: IntoIterator<Item = (String, String)>>(mut self, all: I) -> Self {
-        self.variables = all.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        self.variables = all
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
         let variable = |name: &str| self.directory(name).map(Path::to_owned);
         let (config, local_data) = match self.platform {
             Platform::Linux => (variable("XDG_CONFIG_HOME"), variable("XDG_DATA_HOME")),

@@ -53,13 +53,22 @@ impl Server {
             env: BTreeMap::new(),
             pass_env: Vec::new(),
         };
-        Self { name: name.into(), transport }
+        Self {
+            name: name.into(),
+            transport,
+        }
     }
 
     /// Server that the client connects to.
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
-        let transport = Transport::Http { url: url.into(), token_variable: None };
-        Self { name: name.into(), transport }
+        let transport = Transport::Http {
+            url: url.into(),
+            token_variable: None,
+        };
+        Self {
+            name: name.into(),
+            transport,
+        }
     }
 
     /// Sets a variable of a server that the client starts.
@@ -176,9 +185,20 @@ impl InstalledServer {
             },
             (None, None) => Connection::Unknown,
         };
-        let is_enabled = entry.get("enabled").and_then(Value::as_bool).unwrap_or(true)
-            && !entry.get("disabled").and_then(Value::as_bool).unwrap_or(false);
-        Self { name: name.to_owned(), connection, is_enabled, entry }
+        let is_enabled = entry
+            .get("enabled")
+            .and_then(Value::as_bool)
+            .unwrap_or(true)
+            && !entry
+                .get("disabled")
+                .and_then(Value::as_bool)
+                .unwrap_or(false);
+        Self {
+            name: name.to_owned(),
+            connection,
+            is_enabled,
+            entry,
+        }
     }
 
     /// Program and arguments.
@@ -194,11 +214,23 @@ impl InstalledServer {
 }
 
 fn strings(value: &Value) -> Option<Vec<String>> {
-    value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+    value
+        .as_array()?
+        .iter()
+        .map(|item| item.as_str().map(str::to_owned))
+        .collect()
 }
 
 fn first_object(entry: &Value, keys: &[&str]) -> BTreeMap<String, String> {
     let object = keys.iter().find_map(|key| entry.get(key)?.as_object());
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    object.into_iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect()
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    object
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.clone(), text(value)))
+        .collect()
 }

@@ -12,7 +12,9 @@ use mcpd_clients::{
 };
 
 fn directory(client: &Client) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(client.name())
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(client.name())
 }
 
 fn extension(client: &Client) -> &'static str {
@@ -30,8 +32,11 @@ fn user_file(client: &'static Client) -> ConfigFile {
 
 /// Server that uses what the client can do.
 fn stdio_server(client: &Client) -> Server {
-    let server =
-        Server::stdio("mcpd", "/usr/local/bin/mcpd", ["stdio", "--root", "/home/ada/my tools"]);
+    let server = Server::stdio(
+        "mcpd",
+        "/usr/local/bin/mcpd",
+        ["stdio", "--root", "/home/ada/my tools"],
+    );
     let server = match client.takes_path() {
         true => server.set_env("PATH", "/opt/homebrew/bin:/usr/bin:/bin"),
         false => server.set_env("MCPD_LOG", "warn"),
@@ -53,7 +58,10 @@ fn http_server(client: &Client) -> Server {
 /// Cases of a client: what its golden file is called, and the server.
 fn cases(client: &Client) -> Vec<(&'static str, Server)> {
     let http = client.has_http().then(|| ("http", http_server(client)));
-    [Some(("stdio", stdio_server(client))), http].into_iter().flatten().collect()
+    [Some(("stdio", stdio_server(client))), http]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[test]
@@ -70,12 +78,22 @@ fn install_gives_golden_file_and_remove_restores_the_original() {
             let golden = fs::read_to_string(name(stem)).unwrap();
             assert_eq!(after, golden, "{} {stem}", client.name());
 
-            assert_eq!(file.install(&after, &server).unwrap(), after, "{} again", client.name());
+            assert_eq!(
+                file.install(&after, &server).unwrap(),
+                after,
+                "{} again",
+                client.name()
+            );
             assert_eq!(file.drift(&before, &server).unwrap(), Drift::Missing);
             assert_eq!(file.drift(&after, &server).unwrap(), Drift::Same);
             for original in [None, Some(before.as_str())] {
                 let removal = file.remove(&after, "mcpd", original).unwrap();
-                assert_eq!(removal, Removal::Text(before.clone()), "{} {stem}", client.name());
+                assert_eq!(
+                    removal,
+                    Removal::Text(before.clone()),
+                    "{} {stem}",
+                    client.name()
+                );
             }
         }
     }
@@ -90,7 +108,11 @@ fn install_into_a_missing_file_gives_the_snippet_and_remove_leaves_nothing() {
             assert_eq!(after, client.render_snippet(&server).unwrap());
             assert_eq!(file.install(&after, &server).unwrap(), after);
             let removal = file.remove(&after, "mcpd", None).unwrap();
-            assert!(matches!(removal, Removal::Empty(_)), "{} {stem}: {removal:?}", client.name());
+            assert!(
+                matches!(removal, Removal::Empty(_)),
+                "{} {stem}: {removal:?}",
+                client.name()
+            );
             assert_eq!(file.installed_servers(&after).unwrap().len(), 1);
         }
     }
@@ -111,13 +133,23 @@ fn installed_servers_has_what_was_installed() {
         if client.has_http() {
             let text = client.render_snippet(&http_server(client)).unwrap();
             let servers = file.installed_servers(&text).unwrap();
-            let Connection::Http { url, headers, token_variable, .. } = &servers[0].connection
+            let Connection::Http {
+                url,
+                headers,
+                token_variable,
+                ..
+            } = &servers[0].connection
             else {
                 panic!("{}: {servers:?}", client.name());
             };
             assert_eq!(url, "http://127.0.0.1:8080/mcp");
             let has_token = token_variable.is_some() || headers.contains_key("Authorization");
-            assert_eq!(has_token, client.reference() != Reference::Missing, "{}", client.name());
+            assert_eq!(
+                has_token,
+                client.reference() != Reference::Missing,
+                "{}",
+                client.name()
+            );
         }
     }
 }
@@ -133,7 +165,11 @@ fn broken_file_is_refused_with_its_place() {
         };
         for (_, server) in cases(client) {
             let error = file.install(broken, &server).unwrap_err().to_string();
-            assert!(error.starts_with("line 2, column "), "{}: {error}", client.name());
+            assert!(
+                error.starts_with("line 2, column "),
+                "{}: {error}",
+                client.name()
+            );
             assert!(error.contains("not valid "), "{error}");
         }
     }
@@ -143,8 +179,16 @@ fn broken_file_is_refused_with_its_place() {
 fn entry_of_a_client_without_urls_or_references_is_refused() {
     let desktop = Client::find("claude-desktop").unwrap();
     let error = desktop.entry(&http_server(desktop)).unwrap_err();
-    assert_eq!(error, ClientError::NoHttp { client: "Claude Desktop" });
-    for client in Client::all().iter().filter(|client| client.reference() == Reference::Missing) {
+    assert_eq!(
+        error,
+        ClientError::NoHttp {
+            client: "Claude Desktop"
+        }
+    );
+    for client in Client::all()
+        .iter()
+        .filter(|client| client.reference() == Reference::Missing)
+    {
         let server = Server::stdio("mcpd", "/bin/mcpd", ["stdio"]).pass_env("TOKEN");
         let error = client.entry(&server).unwrap_err();
         assert!(matches!(error, ClientError::NoReference { .. }), "{error}");
@@ -154,7 +198,10 @@ fn entry_of_a_client_without_urls_or_references_is_refused() {
     let goose = Client::find("goose").unwrap();
     let server = Server::stdio("mcpd", "/bin/mcpd", ["stdio"]).set_env("PATH", "/bin");
     let error = goose.entry(&server).unwrap_err();
-    assert!(matches!(error, ClientError::IgnoredVariable { .. }), "{error}");
+    assert!(
+        matches!(error, ClientError::IgnoredVariable { .. }),
+        "{error}"
+    );
 }
 
 #[test]

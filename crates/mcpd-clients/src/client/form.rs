@@ -92,15 +92,24 @@ impl Form {
             entry.insert("name".to_owned(), json!(server.name));
         }
         match &server.transport {
-            Transport::Stdio { command, args, env, pass_env } => {
+            Transport::Stdio {
+                command,
+                args,
+                env,
+                pass_env,
+            } => {
                 let kind = self.stdio.kind.map(|kind| ("type".to_owned(), json!(kind)));
                 entry.extend(kind);
                 self.stdio.render_words(&mut entry, command, args);
                 self.stdio.render_env(&mut entry, client, env, pass_env)?;
             }
-            Transport::Http { url, token_variable } => {
-                let form =
-                    self.http.as_ref().ok_or(ClientError::NoHttp { client: client.title })?;
+            Transport::Http {
+                url,
+                token_variable,
+            } => {
+                let form = self.http.as_ref().ok_or(ClientError::NoHttp {
+                    client: client.title,
+                })?;
                 let kind = form.kind.map(|kind| ("type".to_owned(), json!(kind)));
                 entry.extend(kind);
                 entry.insert(form.url.to_owned(), json!(url));
@@ -116,7 +125,9 @@ impl Form {
     }
 
     pub(super) fn update(&self, old: &Value, new: Value) -> Value {
-        let (Value::Object(old), Value::Object(mut new)) = (old, new.clone()) else { return new };
+        let (Value::Object(old), Value::Object(mut new)) = (old, new.clone()) else {
+            return new;
+        };
         let is_default = |key: &str| self.defaults.iter().any(|(name, _)| *name == key);
         let mut entry = Map::new();
         for (key, value) in old {
@@ -136,8 +147,9 @@ impl Form {
 impl StdioForm {
     fn render_words(&self, entry: &mut Map<String, Value>, command: &str, args: &[String]) {
         if self.args.is_empty() {
-            let words: Vec<&str> =
-                std::iter::once(command).chain(args.iter().map(String::as_str)).collect();
+            let words: Vec<&str> = std::iter::once(command)
+                .chain(args.iter().map(String::as_str))
+                .collect();
             entry.insert(self.command.to_owned(), json!(words));
         } else {
             entry.insert(self.command.to_owned(), json!(command));
@@ -154,15 +166,25 @@ impl StdioForm {
     ) -> Result<(), ClientError> {
         if !client.takes_path && env.contains_key("PATH") {
             let variable = "PATH".to_owned();
-            return Err(ClientError::IgnoredVariable { client: client.title, variable });
+            return Err(ClientError::IgnoredVariable {
+                client: client.title,
+                variable,
+            });
         }
-        let mut all: Map<String, Value> =
-            env.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        let mut all: Map<String, Value> = env
+            .iter()
+            .map(|(name, value)| (name.clone(), json!(value)))
+            .collect();
         if self.pass_env.is_none() {
             for variable in pass_env {
-                let reference = client.reference.to(variable).ok_or_else(|| {
-                    ClientError::NoReference { client: client.title, variable: variable.clone() }
-                })?;
+                let reference =
+                    client
+                        .reference
+                        .to(variable)
+                        .ok_or_else(|| ClientError::NoReference {
+                            client: client.title,
+                            variable: variable.clone(),
+                        })?;
                 all.insert(variable.clone(), json!(reference));
             }
         }

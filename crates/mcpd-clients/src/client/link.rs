@@ -36,8 +36,10 @@ impl Scheme {
             Self::Goose => {
                 let place = match &server.transport {
                     Transport::Stdio { command, args, .. } => {
-                        let args: String =
-                            args.iter().map(|arg| format!("&arg={}", encode(arg))).collect();
+                        let args: String = args
+                            .iter()
+                            .map(|arg| format!("&arg={}", encode(arg)))
+                            .collect();
                         format!("cmd={}{args}", encode(command))
                     }
                     Transport::Http { url, .. } => {

@@ -6,20 +6,50 @@ use super::{Base, Client, Paths, Reference};
 use crate::edit::Format;
 
 /// Keys that most clients share.
-const STDIO: StdioForm =
-    StdioForm { kind: None, command: "command", args: "args", env: "env", pass_env: None };
+const STDIO: StdioForm = StdioForm {
+    kind: None,
+    command: "command",
+    args: "args",
+    env: "env",
+    pass_env: None,
+};
 
-const TYPED_STDIO: StdioForm = StdioForm { kind: Some("stdio"), ..STDIO };
+const TYPED_STDIO: StdioForm = StdioForm {
+    kind: Some("stdio"),
+    ..STDIO
+};
 
-const HTTP: HttpForm = HttpForm { kind: None, url: "url", token: TokenForm::Header };
+const HTTP: HttpForm = HttpForm {
+    kind: None,
+    url: "url",
+    token: TokenForm::Header,
+};
 
-const TYPED_HTTP: HttpForm = HttpForm { kind: Some("http"), ..HTTP };
+const TYPED_HTTP: HttpForm = HttpForm {
+    kind: Some("http"),
+    ..HTTP
+};
 
-const FORM: Form = Form { has_name: false, stdio: STDIO, http: Some(HTTP), defaults: &[] };
+const FORM: Form = Form {
+    has_name: false,
+    stdio: STDIO,
+    http: Some(HTTP),
+    defaults: &[],
+};
 
-const TYPED_FORM: Form = Form { stdio: TYPED_STDIO, http: Some(TYPED_HTTP), ..FORM };
+const TYPED_FORM: Form = Form {
+    stdio: TYPED_STDIO,
+    http: Some(TYPED_HTTP),
+    ..FORM
+};
 
-const SERVER_URL_FORM: Form = Form { http: Some(HttpForm { url: "serverUrl", ..HTTP }), ..FORM };
+const SERVER_URL_FORM: Form = Form {
+    http: Some(HttpForm {
+        url: "serverUrl",
+        ..HTTP
+    }),
+    ..FORM
+};
 
 /// What most clients share; each says what is different.
 const CLIENT: Client = Client {
@@ -97,7 +127,10 @@ pub(super) static CLIENTS: [Client; 22] = [
             "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
         ),
         form: Form {
-            http: Some(HttpForm { kind: Some("streamableHttp"), ..HTTP }),
+            http: Some(HttpForm {
+                kind: Some("streamableHttp"),
+                ..HTTP
+            }),
             defaults: &[("disabled", Default::Bool(false))],
             ..FORM
         },
@@ -113,7 +146,10 @@ pub(super) static CLIENTS: [Client; 22] = [
         user: Paths::home(".codex/config.toml").or_variable("CODEX_HOME", "config.toml"),
         project: Some(".codex/config.toml"),
         form: Form {
-            stdio: StdioForm { pass_env: Some("env_vars"), ..STDIO },
+            stdio: StdioForm {
+                pass_env: Some("env_vars"),
+                ..STDIO
+            },
             http: Some(HttpForm {
                 token: TokenForm::Variable("bearer_token_env_var"),
                 ..HTTP
@@ -152,9 +188,13 @@ pub(super) static CLIENTS: [Client; 22] = [
     Client {
         name: "copilot-cli",
         title: "GitHub Copilot CLI",
-        user: Paths::home(".copilot/mcp-config.json").or_variable("COPILOT_HOME", "mcp-config.json"),
+        user: Paths::home(".copilot/mcp-config.json")
+            .or_variable("COPILOT_HOME", "mcp-config.json"),
         project: Some(".mcp.json"),
-        form: Form { defaults: &[("tools", Default::All)], ..TYPED_FORM },
+        form: Form {
+            defaults: &[("tools", Default::All)],
+            ..TYPED_FORM
+        },
         reference: Reference::Braces,
         trace: Paths::home(".copilot").or_variable("COPILOT_HOME", ""),
         programs: &["copilot"],
@@ -172,7 +212,10 @@ pub(super) static CLIENTS: [Client; 22] = [
         project: Some(".crush.json"),
         form: TYPED_FORM,
         reference: Reference::Dollar,
-        trace: Paths { windows: Base::LocalData("crush"), ..dot_config("crush") },
+        trace: Paths {
+            windows: Base::LocalData("crush"),
+            ..dot_config("crush")
+        },
         programs: &["crush"],
         ..CLIENT
     },
@@ -194,7 +237,13 @@ pub(super) static CLIENTS: [Client; 22] = [
         user: Paths::home(".gemini/settings.json"),
         project: Some(".gemini/settings.json"),
         // `url` means the older transport, HTTP with server-sent events.
-        form: Form { http: Some(HttpForm { url: "httpUrl", ..HTTP }), ..FORM },
+        form: Form {
+            http: Some(HttpForm {
+                url: "httpUrl",
+                ..HTTP
+            }),
+            ..FORM
+        },
         reference: Reference::Braces,
         trace: Paths::home(".gemini/settings.json"),
         programs: &["gemini"],
@@ -234,7 +283,10 @@ pub(super) static CLIENTS: [Client; 22] = [
         is_graphical: true,
         takes_path: false,
         link: Some(Scheme::Goose),
-        trace: Paths { windows: Base::Config("Block/goose"), ..dot_config("goose") },
+        trace: Paths {
+            windows: Base::Config("Block/goose"),
+            ..dot_config("goose")
+        },
         programs: &["goose"],
         ..CLIENT
     },
@@ -255,7 +307,10 @@ pub(super) static CLIENTS: [Client; 22] = [
         title: "Kiro",
         user: Paths::home(".kiro/settings/mcp.json"),
         project: Some(".kiro/settings/mcp.json"),
-        form: Form { defaults: &[("disabled", Default::Bool(false))], ..FORM },
+        form: Form {
+            defaults: &[("disabled", Default::Bool(false))],
+            ..FORM
+        },
         reference: Reference::Braces,
         is_graphical: true,
         trace: Paths::home(".kiro"),
@@ -297,7 +352,10 @@ pub(super) static CLIENTS: [Client; 22] = [
                 env: "environment",
                 pass_env: None,
             },
-            http: Some(HttpForm { kind: Some("remote"), ..HTTP }),
+            http: Some(HttpForm {
+                kind: Some("remote"),
+                ..HTTP
+            }),
             defaults: &[("enabled", Default::Bool(true))],
             ..FORM
         },
@@ -315,7 +373,10 @@ pub(super) static CLIENTS: [Client; 22] = [
         ),
         project: Some(".roo/mcp.json"),
         form: Form {
-            http: Some(HttpForm { kind: Some("streamable-http"), ..HTTP }),
+            http: Some(HttpForm {
+                kind: Some("streamable-http"),
+                ..HTTP
+            }),
             defaults: &[("disabled", Default::Bool(false))],
             ..FORM
         },
@@ -363,10 +424,16 @@ pub(super) static CLIENTS: [Client; 22] = [
         name: "zed",
         title: "Zed",
         keys: &["context_servers"],
-        user: Paths { windows: Base::Config("Zed/settings.json"), ..dot_config("zed/settings.json") },
+        user: Paths {
+            windows: Base::Config("Zed/settings.json"),
+            ..dot_config("zed/settings.json")
+        },
         project: Some(".zed/settings.json"),
         is_graphical: true,
-        trace: Paths { windows: Base::Config("Zed"), ..dot_config("zed") },
+        trace: Paths {
+            windows: Base::Config("Zed"),
+            ..dot_config("zed")
+        },
         programs: &["zed", "zeditor"],
         ..CLIENT
     },
@@ -374,5 +441,10 @@ pub(super) static CLIENTS: [Client; 22] = [
 
 /// Path below `XDG_CONFIG_HOME` on Linux and `~/.config` elsewhere.
 const fn dot_config(path: &'static str) -> Paths {
-    Paths { linux: Base::Config(path), macos: Base::DotConfig(path), windows: Base::DotConfig(path), variable: None }
+    Paths {
+        linux: Base::Config(path),
+        macos: Base::DotConfig(path),
+        windows: Base::DotConfig(path),
+        variable: None,
+    }
 }

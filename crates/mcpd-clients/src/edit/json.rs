@@ -15,7 +15,7 @@ pub(super) fn read(text: &str, format: Format) -> Result<Value, EditError> {
 /// Fails where an edit of that table would.
 pub(super) fn check(text: &str, format: Format, table: &Table) -> Result<(), EditError> {
     match parse(text, format)? {
-        Some(root) => root.descend(table, text).map(drop),
+        Some(root) => root.require_unique(table, text),
         None => Ok(()),
     }
 }
@@ -29,9 +29,17 @@ pub(super) fn insert(
 ) -> Result<String, EditError> {
     let Some(root) = parse(text, format)? else {
         let newline = newline_of(text);
-        let style = Style { unit: "  ".to_owned(), newline, layout: Layout::Lines };
+        let style = Style {
+            unit: "  ".to_owned(),
+            newline,
+            layout: Layout::Lines,
+        };
         let document = style.render(&table.nest(0, name, entry), "");
-        let gap = if text.trim().is_empty() || text.ends_with('\n') { "" } else { newline };
+        let gap = if text.trim().is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            newline
+        };
         let before = if text.trim().is_empty() { "" } else { text };
         return Ok(format!("{before}{gap}{document}{newline}"));
     };
@@ -63,18 +71,26 @@ pub(super) fn remove(
     table: &Table,
     name: &str,
 ) -> Result<String, EditError> {
-    let Some(root) = parse(text, format)? else { return Ok(text.to_owned()) };
+    let Some(root) = parse(text, format)? else {
+        return Ok(text.to_owned());
+    };
     let node = root.descend(table, text)?.node;
-    let Some(index) = node.index_of(table, name, text)? else { return Ok(text.to_owned()) };
+    let Some(index) = node.index_of(table, name, text)? else {
+        return Ok(text.to_owned());
+    };
     let edited = cut_item(text, node, index);
     drop_table(edited, format, table.keys())
 }
 
 /// Takes away the table of these keys if it is empty and where [`insert`] would have put it.
 fn drop_table(text: String, format: Format, keys: &[String]) -> Result<String, EditError> {
-    let Some((last, parents)) = keys.split_last() else { return Ok(text) };
+    let Some((last, parents)) = keys.split_last() else {
+        return Ok(text);
+    };
     let parent_table = Table::map(parents.iter());
-    let Some(root) = parse(&text, format)? else { return Ok(text) };
+    let Some(root) = parse(&text, format)? else {
+        return Ok(text);
+    };
     let parent = root.descend(&parent_table, &text)?.node;
     let members = parent.members();
     let Some(index) = members.iter().position(|member| member.key == *last) else {
@@ -118,17 +134,32 @@ impl Style {
         } else {
             Layout::Spaced
         };
-        let first = root.items().first().map_or(root.range.start, |item| item.start);
+        let first = root
+            .items()
+            .first()
+            .map_or(root.range.start, |item| item.start);
         let unit = match indentation(text, first) {
             "" => "  ",
             unit => unit,
         };
-        Self { unit: unit.to_owned(), newline: newline_of(text), layout }
+        Self {
+            unit: unit.to_owned(),
+            newline: newline_of(text),
+            layout,
+        }
     }
 
     fn on_one_line(&self) -> Self {
-        let layout = if self.layout == Layout::Minified { Layout::Minified } else { Layout::Spaced };
-        Self { unit: self.unit.clone(), newline: self.newline, layout }
+        let layout = if self.layout == Layout::Minified {
+            Layout::Minified
+        } else {
+            Layout::Spaced
+        };
+        Self {
+            unit: self.unit.clone(),
+            newline: self.newline,
+            layout,
+        }
     }
 
     /// Text of a value whose first line starts at that indentation.
@@ -141,7 +172,11 @@ impl Style {
             (String::new(), ", ".to_owned(), String::new())
         } else {
             let inner = format!("{}{indent}{}", self.newline, self.unit);
-            (inner.clone(), format!(",{inner}"), format!("{}{indent}", self.newline))
+            (
+                inner.clone(),
+                format!(",{inner}"),
+                format!("{}{indent}", self.newline),
+            )
         };
         let inner_indent = format!("{indent}{}", self.unit);
         match value {
@@ -158,8 +193,10 @@ impl Style {
                 format!("[{}]", items.join(", "))
             }
             Value::Array(items) => {
-                let items: Vec<_> =
-                    items.iter().map(|item| self.render(item, &inner_indent)).collect();
+                let items: Vec<_> = items
+                    .iter()
+                    .map(|item| self.render(item, &inner_indent))
+                    .collect();
                 format!("[{open}{}{close}]", items.join(&between))
             }
             _ => value.to_string(),
@@ -185,7 +222,11 @@ impl Style {
         let comma = find_comma(text, last.end, close);
         if !text[node.range.clone()].contains('\n') {
             let item = self.on_one_line().render_item(key, value, "");
-            let gap = if self.layout == Layout::Minified { "" } else { " " };
+            let gap = if self.layout == Layout::Minified {
+                ""
+            } else {
+                " "
+            };
             return match comma {
                 Some(comma) => splice(text, comma + 1, comma + 1, &format!("{gap}{item},")),
                 None => splice(text, last.end, last.end, &format!(",{gap}{item}")),
@@ -196,7 +237,11 @@ impl Style {
             .find(|item| starts_line(text, item.start))
             .map(|item| indentation(text, item.start).to_owned())
             .unwrap_or_else(|| format!("{}{}", indentation(text, node.range.start), self.unit));
-        let item = format!("{}{indent}{}", self.newline, self.render_item(key, value, &indent));
+        let item = format!(
+            "{}{indent}{}",
+            self.newline,
+            self.render_item(key, value, &indent)
+        );
         match comma {
             Some(comma) => {
                 let place = end_of_comments(text, comma + 1);
@@ -219,13 +264,21 @@ impl Style {
         }
         let outer = indentation(text, node.range.start);
         let indent = format!("{outer}{}", self.unit);
-        let item = format!("{}{indent}{}", self.newline, self.render_item(key, value, &indent));
+        let item = format!(
+            "{}{indent}{}",
+            self.newline,
+            self.render_item(key, value, &indent)
+        );
         if inside.trim().is_empty() && !inside.contains('\n') {
             return splice(text, open, close, &format!("{item}{}{outer}", self.newline));
         }
         let place = open + inside.trim_end().len();
         let has_newline = text[place..close].contains('\n');
-        let end = if has_newline { String::new() } else { format!("{}{outer}", self.newline) };
+        let end = if has_newline {
+            String::new()
+        } else {
+            format!("{}{outer}", self.newline)
+        };
         splice(text, place, place, &format!("{item}{end}"))
     }
 }
@@ -237,23 +290,28 @@ fn cut_item(text: &str, node: &Node, index: usize) -> String {
     let (open, close) = (node.range.start + 1, node.range.end - 1);
     let own_comma = find_comma(text, item.end, close);
     let end = own_comma.map_or(item.end, |comma| comma + 1);
-    if items.len() == 1 && text[open..item.start].trim().is_empty() && text[end..close].trim().is_empty()
+    if items.len() == 1
+        && text[open..item.start].trim().is_empty()
+        && text[end..close].trim().is_empty()
     {
         return splice(text, open, close, "");
     }
     let before = text[..item.start].trim_end().len().max(open);
     let rest = &text[end..line_end(text, end)];
-    // What follows on the line must not get into a comment at the end of the line before.
-    let start = if rest.trim().is_empty() || rest.trim_start().starts_with("//") {
-        before
-    } else if line_of_comment(text, before) {
-        item.start
-    } else if own_comma.is_some() && text[before..item.start].contains('\n') {
-        item.start
+    let previous = index.checked_sub(1).map_or(open, |index| items[index].end);
+    let has_next = index + 1 < items.len();
+    // What follows on the line must not get into a comment at the end of the line before, and a
+    // next item stays on a line of its own.
+    let must_stay = !rest.trim().is_empty()
+        && !rest.trim_start().starts_with("//")
+        && (ends_in_line_comment(text, previous, before)
+            || has_next && (index == 0 || text[before..item.start].contains('\n')));
+    let start = if must_stay { item.start } else { before };
+    let end = if start == item.start {
+        end + rest.len() - rest.trim_start().len()
     } else {
-        before
+        end
     };
-    let end = if start == item.start { end + rest.len() - rest.trim_start().len() } else { end };
     let cut = splice(text, start, end, "");
     match (own_comma, index.checked_sub(1)) {
         (None, Some(previous)) => match find_comma(text, items[previous].end, item.start) {
@@ -264,9 +322,18 @@ fn cut_item(text: &str, node: &Node, index: usize) -> String {
     }
 }
 
-/// There is a `//` comment on the line that ends at that offset.
-fn line_of_comment(text: &str, offset: usize) -> bool {
-    text[super::line_start(text, offset)..offset].contains("//")
+/// Text between two items, up to `end`, ends in a `//` comment.
+fn ends_in_line_comment(text: &str, start: usize, end: usize) -> bool {
+    let mut offset = start;
+    while offset < end {
+        let rest = &text[offset..];
+        match comment_length(rest) {
+            Some(length) if rest.starts_with("//") && offset + length >= end => return true,
+            Some(length) => offset += length,
+            None => offset += rest.chars().next().map_or(1, char::len_utf8),
+        }
+    }
+    false
 }
 
 fn splice(text: &str, start: usize, end: usize, replacement: &str) -> String {
@@ -274,7 +341,9 @@ fn splice(text: &str, start: usize, end: usize, replacement: &str) -> String {
 }
 
 fn starts_line(text: &str, offset: usize) -> bool {
-    text[super::line_start(text, offset)..offset].trim().is_empty()
+    text[super::line_start(text, offset)..offset]
+        .trim()
+        .is_empty()
 }
 
 /// Offset of the comma between `start` and `end`, where there are only commas and comments.
@@ -348,9 +417,10 @@ fn parse(text: &str, format: Format) -> Result<Option<Node>, EditError> {
 /// Tree of a parsed value, or the offset of a number that is none.
 fn convert(value: &ast::Value<'_>) -> Result<Node, usize> {
     let (range, kind) = match value {
-        ast::Value::StringLit(literal) => {
-            (literal.range, Kind::Scalar(Value::from(literal.value.as_ref())))
-        }
+        ast::Value::StringLit(literal) => (
+            literal.range,
+            Kind::Scalar(Value::from(literal.value.as_ref())),
+        ),
         ast::Value::NumberLit(literal) => {
             let number = serde_json::from_str(literal.value).map_err(|_| literal.range.start)?;
             (literal.range, Kind::Scalar(number))
@@ -360,7 +430,11 @@ fn convert(value: &ast::Value<'_>) -> Result<Node, usize> {
         }
         ast::Value::NullKeyword(literal) => (literal.range, Kind::Scalar(Value::Null)),
         ast::Value::Array(array) => {
-            let items = array.elements.iter().map(convert).collect::<Result<_, _>>()?;
+            let items = array
+                .elements
+                .iter()
+                .map(convert)
+                .collect::<Result<_, _>>()?;
             (array.range, Kind::List(items))
         }
         ast::Value::Object(object) => {
@@ -368,7 +442,11 @@ fn convert(value: &ast::Value<'_>) -> Result<Node, usize> {
             (object.range, Kind::Map(members.collect::<Result<_, _>>()?))
         }
     };
-    Ok(Node { range: range.start..range.end, kind, is_shared: false })
+    Ok(Node {
+        range: range.start..range.end,
+        kind,
+        is_shared: false,
+    })
 }
 
 fn convert_member(property: &ast::ObjectProp<'_>) -> Result<Member, usize> {

@@ -46,7 +46,9 @@ impl Node {
             Kind::Scalar(value) => value.clone(),
             Kind::List(items) => items.iter().map(Self::value).collect(),
             Kind::Map(members) => {
-                let pairs = members.iter().map(|member| (member.key.clone(), member.node.value()));
+                let pairs = members
+                    .iter()
+                    .map(|member| (member.key.clone(), member.node.value()));
                 Value::Object(pairs.collect::<Map<_, _>>())
             }
         }
@@ -78,7 +80,9 @@ impl Node {
             Kind::List(items) => items.iter().map(|item| item.range.clone()).collect(),
             Kind::Map(members) => members
                 .iter()
-                .map(|member| member.key_range.start..member.node.range.end.max(member.key_range.end))
+                .map(|member| {
+                    member.key_range.start..member.node.range.end.max(member.key_range.end)
+                })
                 .collect(),
         }
     }
@@ -132,35 +136,62 @@ impl Node {
         match (&node.kind, table.item_key()) {
             (Kind::List(_), Some(_)) => {}
             (_, Some(_)) if node.is_null() => {}
-            (_, Some(_)) => return Err(self.wrong_type(node, table.keys(), "a list", text)),
+            (_, Some(_)) => return Err(node.wrong_type(table.keys(), "a list", text)),
             (_, None) if node.is_null() => {}
             (_, None) => node.require_map(table.keys(), text)?,
         }
-        Ok(Descent { node, depth: table.keys().len() })
+        Ok(Descent {
+            node,
+            depth: table.keys().len(),
+        })
     }
 
     fn require_map(&self, keys: &[String], text: &str) -> Result<(), EditError> {
         match self.kind {
             Kind::Map(_) => Ok(()),
-            Kind::Scalar(_) | Kind::List(_) => {
-                Err(self.wrong_type(self, keys, "a mapping", text))
-            }
+            Kind::Scalar(_) | Kind::List(_) => Err(self.wrong_type(keys, "a mapping", text)),
         }
     }
 
-    #[expect(clippy::unused_self, reason = "reads as a method beside its siblings")]
-    fn wrong_type(
-        &self,
-        node: &Self,
-        keys: &[String],
-        expected: &'static str,
-        text: &str,
-    ) -> EditError {
+    fn wrong_type(&self, keys: &[String], expected: &'static str, text: &str) -> EditError {
         EditError::WrongType {
             what: show_keys(keys),
             expected,
-            found: node.name_of_type(),
-            position: Position::of(text, node.range.start),
+            found: self.name_of_type(),
+            position: Position::of(text, self.range.start),
+        }
+    }
+
+    /// Fails if what should be the table is something else, or has two entries of one name.
+    pub(super) fn require_unique(&self, table: &Table, text: &str) -> Result<(), EditError> {
+        let descent = self.descend(table, text)?;
+        if descent.depth < table.keys().len() {
+            return Ok(());
+        }
+        for (index, item) in descent.node.items().into_iter().enumerate() {
+            let name = match (&descent.node.kind, table.item_key()) {
+                (Kind::Map(members), _) => Some(members[index].key.as_str()),
+                (Kind::List(items), Some(item_key)) => items[index].text_at(item_key),
+                _ => None,
+            };
+            let Some(name) = name else { continue };
+            if descent.node.index_of(table, name, text)? != Some(index) {
+                let position = Position::of(text, item.start);
+                return Err(EditError::DuplicateKey {
+                    key: name.to_owned(),
+                    position,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// String at a key.
+    fn text_at(&self, key: &str) -> Option<&str> {
+        let member = self.members().iter().find(|member| member.key == key)?;
+        match &member.node.kind {
+            Kind::Scalar(Value::String(text)) => Some(text),
+            Kind::Scalar(_) | Kind::Map(_) | Kind::List(_) => None,
         }
     }
 
@@ -175,12 +206,11 @@ impl Node {
             self.member(name, text)?;
             return Ok(self.members().iter().position(|member| member.key == name));
         };
-        let Kind::List(items) = &self.kind else { return Ok(None) };
-        let is_named = |item: &Self| {
-            let named = item.members().iter().find(|member| member.key == item_key);
-            named.is_some_and(|member| member.node.value() == name)
+        let Kind::List(items) = &self.kind else {
+            return Ok(None);
         };
-        let mut found = (0..items.len()).filter(|&index| is_named(&items[index]));
+        let mut found =
+            (0..items.len()).filter(|&index| items[index].text_at(item_key) == Some(name));
         let first = found.next();
         match found.next() {
             None => Ok(first),

@@ -53,14 +53,25 @@ pub(super) fn insert(
                 return Err(unsupported(text, 0, "the entry has no table of its own"));
             }
             let first = ranges.remove(0);
-            let rest = ranges.iter().rev().fold(text.to_owned(), |text, range| cut(&text, range));
+            let rest = ranges
+                .iter()
+                .rev()
+                .fold(text.to_owned(), |text, range| cut(&text, range));
             let block = lines.join(newline);
-            Ok(format!("{}{block}{}", &rest[..first.start], &rest[first.end..]))
+            Ok(format!(
+                "{}{block}{}",
+                &rest[..first.start],
+                &rest[first.end..]
+            ))
         }
         Some((_, Item::Value(old))) if old.span().is_some() => {
             let range = old.span().unwrap_or_default();
             let value = to_toml(text, entry)?;
-            Ok(format!("{}{value}{}", &text[..range.start], &text[range.end..]))
+            Ok(format!(
+                "{}{value}{}",
+                &text[..range.start],
+                &text[range.end..]
+            ))
         }
         Some((key, _)) => Err(unsupported(
             text,
@@ -72,12 +83,17 @@ pub(super) fn insert(
 
 pub(super) fn remove(text: &str, table: &Table, name: &str) -> Result<String, EditError> {
     let document = parse(text)?;
-    let Some(entries) = find_table(&document, text, table)? else { return Ok(text.to_owned()) };
+    let Some(entries) = find_table(&document, text, table)? else {
+        return Ok(text.to_owned());
+    };
     match entries.get_key_value(name) {
         None => Ok(text.to_owned()),
         Some((_, Item::Table(old))) if !old.is_dotted() => {
             let ranges = table_lines(text, &document, old);
-            Ok(ranges.iter().rev().fold(text.to_owned(), |text, range| cut(&text, range)))
+            Ok(ranges
+                .iter()
+                .rev()
+                .fold(text.to_owned(), |text, range| cut(&text, range)))
         }
         Some((key, Item::Value(old))) if old.span().is_some() => {
             let start = line_start(text, key.span().unwrap_or_default().start);
@@ -115,10 +131,16 @@ fn find_table<'a>(
 ) -> Result<Option<&'a dyn TableLike>, EditError> {
     let mut item = document.as_item();
     for key in table.keys() {
-        let Some(next) = item.get(key) else { return Ok(None) };
+        let Some(next) = item.get(key) else {
+            return Ok(None);
+        };
         if let Item::Value(value) = next {
             let offset = value.span().unwrap_or_default().start;
-            return Err(unsupported(text, offset, &format!("`{key}` is an inline table")));
+            return Err(unsupported(
+                text,
+                offset,
+                &format!("`{key}` is an inline table"),
+            ));
         }
         item = next;
     }
@@ -151,7 +173,11 @@ fn table_lines(
     collect_headers(table, &mut own);
     own.sort_unstable();
     let lines = own.into_iter().map(|start| {
-        let next = all.iter().copied().find(|&header| header > start).unwrap_or(text.len());
+        let next = all
+            .iter()
+            .copied()
+            .find(|&header| header > start)
+            .unwrap_or(text.len());
         let mut end = next;
         while end > start {
             let line = line_start(text, end.saturating_sub(1));
@@ -179,7 +205,9 @@ fn collect_headers(table: &toml_edit::Table, headers: &mut Vec<usize>) {
         match item {
             Item::Table(table) => collect_headers(table, headers),
             Item::ArrayOfTables(tables) => {
-                tables.iter().for_each(|table| collect_headers(table, headers));
+                tables
+                    .iter()
+                    .for_each(|table| collect_headers(table, headers));
             }
             Item::None | Item::Value(_) => {}
         }
@@ -260,7 +288,9 @@ fn item_value(item: &Item) -> Value {
 }
 
 fn table_value(table: &toml_edit::Table) -> Value {
-    let members = table.iter().map(|(key, item)| (key.to_owned(), item_value(item)));
+    let members = table
+        .iter()
+        .map(|(key, item)| (key.to_owned(), item_value(item)));
     Value::Object(members.collect::<Map<_, _>>())
 }
 
@@ -273,7 +303,9 @@ fn inline_value(value: &TomlValue) -> Value {
         TomlValue::Datetime(value) => Value::from(value.value().to_string()),
         TomlValue::Array(items) => items.iter().map(inline_value).collect(),
         TomlValue::InlineTable(table) => {
-            let members = table.iter().map(|(key, value)| (key.to_owned(), inline_value(value)));
+            let members = table
+                .iter()
+                .map(|(key, value)| (key.to_owned(), inline_value(value)));
             Value::Object(members.collect::<Map<_, _>>())
         }
     }

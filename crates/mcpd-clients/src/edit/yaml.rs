@@ -17,10 +17,10 @@ pub(super) fn read(text: &str) -> Result<Value, EditError> {
     Ok(parse(text)?.map_or(Value::Null, |root| root.value()))
 }
 
-/// Fails where an edit of that table would, for its type or its keys.
+/// Fails where an edit of that table would, for its type or its keys; not yet for its style.
 pub(super) fn check(text: &str, table: &Table) -> Result<(), EditError> {
     match parse(text)? {
-        Some(root) if !root.is_null() => root.descend(table, text).map(drop),
+        Some(root) if !root.is_null() => root.require_unique(table, text),
         _ => Ok(()),
     }
 }
@@ -36,7 +36,11 @@ pub(super) fn insert(
         Some(root) if !root.is_null() => root,
         _ => {
             let lines = render_members(&table.nest(0, name, entry), "");
-            let gap = if text.is_empty() || text.ends_with('\n') { "" } else { newline };
+            let gap = if text.is_empty() || text.ends_with('\n') {
+                ""
+            } else {
+                newline
+            };
             return Ok(format!("{text}{gap}{}{newline}", lines.join(newline)));
         }
     };
@@ -60,7 +64,12 @@ pub(super) fn insert(
             None => render_items(&missing, column),
         };
         let (start, end) = item_lines(text, node, index);
-        return Ok(format!("{}{}{}", &text[..start], lines.join(newline), &text[end..]));
+        return Ok(format!(
+            "{}{}{}",
+            &text[..start],
+            lines.join(newline),
+            &text[end..]
+        ));
     }
     let lines = render_block(&missing, column);
     let place = last_line_end(text, node);
@@ -69,10 +78,14 @@ pub(super) fn insert(
 }
 
 pub(super) fn remove(text: &str, table: &Table, name: &str) -> Result<String, EditError> {
-    let Some(root) = parse(text)? else { return Ok(text.to_owned()) };
+    let Some(root) = parse(text)? else {
+        return Ok(text.to_owned());
+    };
     let node = root.descend(table, text)?.node;
     require_block(node, text)?;
-    let Some(index) = node.index_of(table, name, text)? else { return Ok(text.to_owned()) };
+    let Some(index) = node.index_of(table, name, text)? else {
+        return Ok(text.to_owned());
+    };
     let edited = cut_lines(text, item_lines(text, node, index));
     if node.items().len() > 1 {
         return Ok(edited);
@@ -88,7 +101,9 @@ fn drop_table(root: &Node, text: &str, table: &Table) -> Result<String, EditErro
         let parent = root.descend(&Table::map(parents.iter()), text)?.node;
         require_block(parent, text)?;
         let members = parent.members();
-        let Some(index) = members.iter().position(|member| member.key == *last) else { break };
+        let Some(index) = members.iter().position(|member| member.key == *last) else {
+            break;
+        };
         if members.len() == 1 && !parents.is_empty() {
             keys = parents;
             continue;
@@ -97,10 +112,16 @@ fn drop_table(root: &Node, text: &str, table: &Table) -> Result<String, EditErro
         if members.len() > 1 && index + 1 == members.len() {
             return Ok(cut_lines(text, (start, end)));
         }
-        let colon = text[members[index].key_range.end..].find(':').unwrap_or_default();
+        let colon = text[members[index].key_range.end..]
+            .find(':')
+            .unwrap_or_default();
         let colon = members[index].key_range.end + colon + 1;
         let rest = &text[colon..line_end(text, colon)];
-        let empty = if table.item_key().is_some() { " []" } else { " {}" };
+        let empty = if table.item_key().is_some() {
+            " []"
+        } else {
+            " {}"
+        };
         return Ok(format!("{}{empty}{rest}{}", &text[..colon], &text[end..]));
     }
     Ok(text.to_owned())
@@ -108,7 +129,11 @@ fn drop_table(root: &Node, text: &str, table: &Table) -> Result<String, EditErro
 
 /// Lines of a mapping or of a list.
 fn render_block(value: &Value, indent: &str) -> Vec<String> {
-    if value.is_array() { render_items(value, indent) } else { render_members(value, indent) }
+    if value.is_array() {
+        render_items(value, indent)
+    } else {
+        render_members(value, indent)
+    }
 }
 
 /// Puts lines below a key that has nothing, `null`, `{}` or `[]`.
@@ -117,18 +142,31 @@ fn fill(text: &str, node: &Node, lines: &[String], newline: &str) -> String {
     let before = text[..start].trim_end_matches([' ', '\t']);
     let place = line_end(text, end);
     let lines = lines.join(newline);
-    let gap = if before.is_empty() || before.ends_with('\n') { "" } else { newline };
-    format!("{before}{}{gap}{lines}{}", &text[end..place], &text[place..])
+    let gap = if before.is_empty() || before.ends_with('\n') {
+        ""
+    } else {
+        newline
+    };
+    format!(
+        "{before}{}{gap}{lines}{}",
+        &text[end..place],
+        &text[place..]
+    )
 }
 
 /// Start and end of the lines of an item, without the line ending of the last.
 fn item_lines(text: &str, node: &Node, index: usize) -> (usize, usize) {
     let item = &node.items()[index];
-    (line_start(text, item.start), content_end(text, item.start, item.end))
+    (
+        line_start(text, item.start),
+        content_end(text, item.start, item.end),
+    )
 }
 
 fn last_line_end(text: &str, node: &Node) -> usize {
-    node.items().last().map_or(text.len(), |item| content_end(text, item.start, item.end))
+    node.items()
+        .last()
+        .map_or(text.len(), |item| content_end(text, item.start, item.end))
 }
 
 /// End of the line that has the last character of a range. Block scalars end at the start of the
@@ -142,7 +180,11 @@ fn content_end(text: &str, start: usize, end: usize) -> usize {
 fn cut_lines(text: &str, (start, end): (usize, usize)) -> String {
     match text[..start].strip_suffix('\n') {
         Some(before) => {
-            format!("{}{}", before.strip_suffix('\r').unwrap_or(before), &text[end..])
+            format!(
+                "{}{}",
+                before.strip_suffix('\r').unwrap_or(before),
+                &text[end..]
+            )
         }
         None => {
             let rest = &text[end..];
@@ -154,7 +196,12 @@ fn cut_lines(text: &str, (start, end): (usize, usize)) -> String {
 
 /// Indentation of the items of a container: that of its first.
 fn item_indentation<'a>(text: &'a str, node: &Node) -> &'a str {
-    indentation(text, node.items().first().map_or(node.range.start, |item| item.start))
+    indentation(
+        text,
+        node.items()
+            .first()
+            .map_or(node.range.start, |item| item.start),
+    )
 }
 
 /// Fails for what can't be edited line by line.
@@ -183,7 +230,10 @@ fn require_block(node: &Node, text: &str) -> Result<(), EditError> {
         before.trim().trim_start_matches('-').trim().is_empty()
     };
     if !node.items().iter().all(starts_line) {
-        return unsupported(start, "the settings are not on lines of their own; edit the file by hand");
+        return unsupported(
+            start,
+            "the settings are not on lines of their own; edit the file by hand",
+        );
     }
     Ok(())
 }

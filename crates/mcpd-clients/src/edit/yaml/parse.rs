@@ -1,13 +1,18 @@
 //! Tree of a YAML document from the events of its parser.
 
-use super::{EditError, Event, Format, Kind, Member, Node, Parser, Position, ScalarStyle, Span, Value};
+use super::{
+    EditError, Event, Format, Kind, Member, Node, Parser, Position, ScalarStyle, Span, Value,
+};
 
 pub(super) fn parse(text: &str) -> Result<Option<Node>, EditError> {
     let mut events = Vec::new();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| EditError::Syntax {
             format: Format::Yaml,
-            position: Position { line: error.marker().line(), column: error.marker().col() + 1 },
+            position: Position {
+                line: error.marker().line(),
+                column: error.marker().col() + 1,
+            },
             message: error.info().to_owned(),
         })?;
         match event {
@@ -15,10 +20,19 @@ pub(super) fn parse(text: &str) -> Result<Option<Node>, EditError> {
             event => events.push((event, span)),
         }
     }
-    let offsets: Vec<usize> =
-        text.char_indices().map(|(offset, _)| offset).chain([text.len()]).collect();
-    let mut tree = Tree { text, events: events.into_iter(), offsets };
-    let Some((Event::DocumentStart(_), _)) = tree.events.next() else { return Ok(None) };
+    let offsets: Vec<usize> = text
+        .char_indices()
+        .map(|(offset, _)| offset)
+        .chain([text.len()])
+        .collect();
+    let mut tree = Tree {
+        text,
+        events: events.into_iter(),
+        offsets,
+    };
+    let Some((Event::DocumentStart(_), _)) = tree.events.next() else {
+        return Ok(None);
+    };
     let root = tree.node()?;
     match tree.events.next() {
         None => Ok(Some(root)),
@@ -38,7 +52,10 @@ struct Tree<'a> {
 
 impl Tree<'_> {
     fn offset(&self, character: usize) -> usize {
-        self.offsets.get(character).copied().unwrap_or(self.text.len())
+        self.offsets
+            .get(character)
+            .copied()
+            .unwrap_or(self.text.len())
     }
 
     fn node(&mut self) -> Result<Node, EditError> {
@@ -63,38 +80,62 @@ impl Tree<'_> {
                 while !self.next_is(&Event::MappingEnd) {
                     members.push(self.member()?);
                 }
-                end = self.end_of_container(start, members.last().map(|member| member.node.range.end));
+                end = self
+                    .end_of_container(start, members.last().map(|member| member.node.range.end));
                 (Kind::Map(members), anchor)
             }
             _ => return Err(self.unexpected_end()),
         };
-        Ok(Node { range: start..end, kind, is_shared: anchor != 0 })
+        Ok(Node {
+            range: start..end,
+            kind,
+            is_shared: anchor != 0,
+        })
     }
 
     fn member(&mut self) -> Result<Member, EditError> {
         let key = self.node()?;
         let mut node = self.node()?;
-        // An empty value has no place of its own in some cases.
-        if node.is_null() && node.range.start < key.range.end {
-            let end = key.range.end;
+        // The place of an empty value may be that of what comes next.
+        if node.is_null() && node.range.is_empty() {
+            let colon = self.text[key.range.end..].find(':').unwrap_or_default();
+            let end = key.range.end + colon + 1;
             node.range = end..end;
         }
         let text = match &key.kind {
             Kind::Scalar(Value::String(text)) => text.clone(),
             _ => self.text[key.range.clone()].to_owned(),
         };
-        Ok(Member { key: text, key_range: key.range, node })
+        Ok(Member {
+            key: text,
+            key_range: key.range,
+            node,
+        })
     }
 
-    /// Consumes the end of a container; its end is that of its last item, or of its brace.
+    /// Consumes the end of a container; its end is that of its last item, or of its brace. The
+    /// place of the event is of no use: it may be behind comments.
     fn end_of_container(&mut self, start: usize, last: Option<usize>) -> usize {
-        let end = self.events.next().map_or(start, |(_, span)| self.offset(span.end.index()));
-        let is_flow = self.text[start..].starts_with(['{', '[']);
-        if is_flow { end } else { last.unwrap_or(end) }
+        let end = self
+            .events
+            .next()
+            .map_or(start, |(_, span)| self.offset(span.end.index()));
+        let close = match self.text[start..].chars().next() {
+            Some('{') => '}',
+            Some('[') => ']',
+            _ => return last.unwrap_or(end),
+        };
+        let inside = last.unwrap_or(start + 1);
+        self.text[inside..]
+            .find(close)
+            .map_or(end, |length| inside + length + 1)
     }
 
     fn next_is(&self, event: &Event<'_>) -> bool {
-        self.events.as_slice().first().is_none_or(|(next, _)| next == event)
+        self.events
+            .as_slice()
+            .first()
+            .is_none_or(|(next, _)| next == event)
     }
 
     fn unexpected_end(&self) -> EditError {

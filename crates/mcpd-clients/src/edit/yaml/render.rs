@@ -59,8 +59,7 @@ fn render_string(text: &str) -> String {
     }
     let is_plain_char =
         |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '@' | '=' | '~');
-    let starts_plain =
-        text.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '/'));
+    let starts_plain = text.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '/'));
     let is_word = matches!(
         text.to_ascii_lowercase().as_str(),
         "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n"
