@@ -50,7 +50,7 @@ pub struct Client {
 pub enum Scope {
     /// All projects of the user.
     User,
-    /// One project, for everybody who has it: the file is in the project's directory.
+    /// One project, for all its users: the file is in the project's directory.
     Project,
     /// One project, for the user alone: the entry is in the user's file (Claude Code only).
     Local,
@@ -148,7 +148,7 @@ enum Base {
 }
 
 impl Paths {
-    /// The same path below the home directory everywhere.
+    /// Path below the home directory on every platform.
     const fn home(path: &'static str) -> Self {
         Self {
             linux: Base::Home(path),
@@ -158,7 +158,7 @@ impl Paths {
         }
     }
 
-    /// The same path below the directory for settings everywhere.
+    /// Path below the directory for settings on every platform.
     const fn config(path: &'static str) -> Self {
         Self {
             linux: Base::Config(path),
@@ -299,8 +299,8 @@ impl Client {
         Some(ConfigFile::new(self, scope, path, table))
     }
 
-    /// What shows that the client is installed: its directory, or a program of it in a directory
-    /// of that PATH.
+    /// Sign that the client is installed: its directory, or a program of it in a directory of
+    /// that PATH.
     #[must_use]
     pub fn detect(&self, places: &Places, path: Option<&OsStr>) -> Option<PathBuf> {
         let trace = self.trace.resolve(places);

@@ -57,7 +57,7 @@ impl ConfigFile {
         &self.table
     }
 
-    /// Belongs to the user alone: a new file is readable for nobody else.
+    /// Belongs to the user alone, so that no other user should be able to read it.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.scope != Scope::Project

@@ -9,8 +9,8 @@
 //! file had no table: the table that [`insert`] creates is the last of its parent, and an empty
 //! table in that place goes with its last entry. Two originals can't be told from the text alone:
 //! an empty table that was the last of several settings is taken away as well, and a file with an
-//! empty or no table and nothing else keeps an empty one. [`crate::Client::remove`] restores these
-//! too when it is given the original.
+//! empty or no table and nothing else keeps an empty one. [`crate::ConfigFile::remove`] restores
+//! these too when it is given the original.
 
 mod json;
 mod node;
@@ -168,7 +168,7 @@ pub enum EditError {
     },
 }
 
-/// What remains of a file after an entry was removed from it.
+/// Outcome of a removal: the rest of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Removal {

@@ -45,7 +45,7 @@ pub enum FileError {
     /// The operating system refused it.
     #[error("failed to {action} `{}`", path.display())]
     Io {
-        /// What was tried.
+        /// Attempt, as a verb.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -117,8 +117,8 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Makes a new file readable for the user only, as is the default, or for everybody whom the
-    /// umask allows, as a file of a project should be. An existing file keeps its mode.
+    /// Makes a new file readable for the user only, as is the default, or for all whom the umask
+    /// allows, as a file of a project should be. An existing file keeps its mode.
     #[must_use]
     pub fn set_private(mut self, is_private: bool) -> Self {
         self.is_private = is_private;

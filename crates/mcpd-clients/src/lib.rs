@@ -1,4 +1,38 @@
-//! Configuration files of MCP clients.
+//! Configuration files of MCP clients: where they are, the form of an entry in each, and edits
+//! that keep everything else.
+//!
+//! Writes a server to the file of a client, and takes it away again:
+//!
+//! ```
+//! use mcpd_clients::edit::Removal;
+//! use mcpd_clients::{Client, Places, Platform, Scope, Server, diff};
+//!
+//! let cursor = Client::find("cursor").expect("a known client");
+//! let places = Places::new(Platform::Linux, "/home/ada");
+//! let file = cursor.file(Scope::User, &places, "tools").expect("it has such a file");
+//! assert_eq!(file.path().to_str(), Some("/home/ada/.cursor/mcp.json"));
+//!
+//! let before = "{\n  // mine\n  \"mcpServers\": {\n    \"db\": {\"url\": \"http://db\"},\n  }\n}\n";
+//! let server = Server::stdio("tools", "/usr/bin/mcpd", ["stdio", "--root", "/srv/tools"])
+//!     .pass_env("GITHUB_TOKEN");
+//! let after = file.install(before, &server)?;
+//! assert!(diff(before, &after).contains("\"GITHUB_TOKEN\": \"${env:GITHUB_TOKEN}\"\n"));
+//! assert!(after.starts_with("{\n  // mine\n"));
+//!
+//! let removal = file.remove(&after, "tools", None)?;
+//! assert_eq!(removal, Removal::Text(before.to_owned()));
+//! # Ok::<(), mcpd_clients::ClientError>(())
+//! ```
+//!
+//! - [`Client`] is one of the known clients: its files, its form, its deep links, and how to find
+//!   out that it is installed. Nothing is read from the environment: [`Places`] has it.
+//! - [`ConfigFile`] is the file of a client in one [`Scope`]. It makes a new text of an old one,
+//!   and reads the servers of a text.
+//! - [`edit`](mod@edit) has the edits of JSON, TOML and YAML, for any table of any file.
+//! - [`file`](mod@file) reads and writes files: whole, with mode and owner, and only if they are
+//!   as they were read.
+//!
+//! Secrets are written as references to variables, or not at all.
 
 #![forbid(unsafe_code)]
 
@@ -9,6 +43,11 @@ pub mod edit;
 pub mod file;
 mod places;
 mod server;
+
+/// Example of the page for the crate.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 pub use client::{Client, ClientError, Reference, Scope};
 pub use config_file::ConfigFile;

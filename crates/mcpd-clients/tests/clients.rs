@@ -1,5 +1,7 @@
 //! Places, scopes, links and detection of clients.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;

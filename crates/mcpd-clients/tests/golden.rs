@@ -3,6 +3,8 @@
 //! `tests/golden/CLIENT/before.*` is a file as an operator may have it; `stdio.*` and `http.*` are
 //! what an installation makes of it. `MCPD_BLESS=1` writes these two anew.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -69,9 +71,9 @@ fn install_gives_golden_file_and_remove_restores_the_original() {
     for client in Client::all() {
         let file = user_file(client);
         let name = |stem: &str| directory(client).join(format!("{stem}.{}", extension(client)));
-        let before = fs::read_to_string(name("before")).expect(client.name());
+        let before = fs::read_to_string(name("before")).unwrap();
         for (stem, server) in cases(client) {
-            let after = file.install(&before, &server).expect(client.name());
+            let after = file.install(&before, &server).unwrap();
             if std::env::var_os("MCPD_BLESS").is_some() {
                 fs::write(name(stem), &after).unwrap();
             }

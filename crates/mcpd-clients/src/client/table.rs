@@ -51,7 +51,7 @@ const SERVER_URL_FORM: Form = Form {
     ..FORM
 };
 
-/// What most clients share; each says what is different.
+/// Settings that most clients share; each names the others.
 const CLIENT: Client = Client {
     name: "",
     title: "",

@@ -96,8 +96,8 @@ fn drop_table(text: String, format: Format, keys: &[String]) -> Result<String, E
     let Some(index) = members.iter().position(|member| member.key == *last) else {
         return Ok(text);
     };
-    let range = members[index].node.range.clone();
-    let is_blank = text[range.start + 1..range.end - 1].trim().is_empty();
+    let end = members[index].node.range.end;
+    let is_blank = !text[members[index].key_range.end..end].contains('/');
     let is_last = index + 1 == members.len();
     let is_only_setting = parents.is_empty() && members.len() == 1;
     if !is_blank || !members[index].node.is_empty() || !is_last || is_only_setting {
@@ -300,14 +300,14 @@ fn cut_item(text: &str, node: &Node, index: usize) -> String {
     let rest = &text[end..line_end(text, end)];
     let previous = index.checked_sub(1).map_or(open, |index| items[index].end);
     let has_next = index + 1 < items.len();
-    // What follows on the line must not get into a comment at the end of the line before, and a
-    // next item stays on a line of its own.
+    // The rest of the line must not get into a comment at the end of the line before, and a next
+    // item stays on a line of its own.
     let must_stay = !rest.trim().is_empty()
         && !rest.trim_start().starts_with("//")
         && (ends_in_line_comment(text, previous, before)
             || has_next && (index == 0 || text[before..item.start].contains('\n')));
     let start = if must_stay { item.start } else { before };
-    let end = if start == item.start {
+    let end = if must_stay {
         end + rest.len() - rest.trim_start().len()
     } else {
         end

@@ -112,10 +112,10 @@ fn drop_table(root: &Node, text: &str, table: &Table) -> Result<String, EditErro
         if members.len() > 1 && index + 1 == members.len() {
             return Ok(cut_lines(text, (start, end)));
         }
-        let colon = text[members[index].key_range.end..]
+        let key_end = members[index].key_range.end;
+        let colon = text[key_end..]
             .find(':')
-            .unwrap_or_default();
-        let colon = members[index].key_range.end + colon + 1;
+            .map_or(key_end, |length| key_end + length + 1);
         let rest = &text[colon..line_end(text, colon)];
         let empty = if table.item_key().is_some() {
             " []"

@@ -98,8 +98,8 @@ impl Tree<'_> {
         let mut node = self.node()?;
         // The place of an empty value may be that of what comes next.
         if node.is_null() && node.range.is_empty() {
-            let colon = self.text[key.range.end..].find(':').unwrap_or_default();
-            let end = key.range.end + colon + 1;
+            let colon = self.text[key.range.end..].find(':');
+            let end = colon.map_or(key.range.end, |length| key.range.end + length + 1);
             node.range = end..end;
         }
         let text = match &key.kind {
