@@ -1,7 +1,7 @@
 //! Writing of a client's file: whole or not at all, with its mode and owner, at the end of its
 //! symbolic links, and only if it is as it was read.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -267,7 +267,7 @@ fn umask(target: &Path) -> io::Result<u32> {
         .prefix(".mcpd-")
         .tempdir_in(parent(target))?;
     let path = directory.path().join("mode");
-    let file = OpenOptions::new()
+    let file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .open(&path)?;

@@ -1,7 +1,5 @@
 //! Properties of edits over generated files: no text makes them panic, and none loses a comment.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
-
 use mcpd_clients::edit::{Format, Removal, Table, entries, insert, read, remove};
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
