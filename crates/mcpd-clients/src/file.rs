@@ -23,7 +23,20 @@ pub struct Change<'a> {
     before: Option<&'a str>,
     after: Option<&'a str>,
     is_private: bool,
-    keeps_backup: bool,
+    backup: Backup,
+}
+
+/// Treatment of the copy of a file, of which there is one: `NAME.mcpd-backup` beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Backup {
+    /// Makes a copy of the file as it is before the change. A new file has none.
+    Replace,
+    /// Makes a copy unless there is one: for a change of an entry that is there already, the file
+    /// before it had the entry is of more use.
+    KeepOld,
+    /// Makes none: for a removal, as the copy is what it restores.
+    Skip,
 }
 
 /// Reason why a file was not changed.
@@ -86,12 +99,14 @@ pub fn read(path: &Path) -> Result<Option<String>, FileError> {
     }
 }
 
-/// Copy of a file before its last change: where it is, if there is one.
+/// Path of the copy of a file before a change, which may not exist. It is beside the file at the
+/// end of symbolic links.
 #[must_use]
 pub fn backup_path(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
+    let target = follow_links(path).unwrap_or_else(|_| path.to_owned());
+    let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(BACKUP_SUFFIX);
-    path.with_file_name(name)
+    target.with_file_name(name)
 }
 
 /// Writes a text to a file that has, or misses, the text that was read; with a backup.
@@ -113,7 +128,7 @@ impl<'a> Change<'a> {
             before,
             after,
             is_private: true,
-            keeps_backup: false,
+            backup: Backup::Replace,
         }
     }
 
@@ -125,15 +140,14 @@ impl<'a> Change<'a> {
         self
     }
 
-    /// Leaves a backup that there is: for a change of an entry, the backup of the file before it
-    /// had the entry is of more use.
+    /// Sets what becomes of the copy of the file: it is replaced by default.
     #[must_use]
-    pub fn keep_backup(mut self, keeps_backup: bool) -> Self {
-        self.keeps_backup = keeps_backup;
+    pub fn set_backup(mut self, backup: Backup) -> Self {
+        self.backup = backup;
         self
     }
 
-    /// Makes the change. The text before it is kept in `NAME.mcpd-backup`, one for each file.
+    /// Makes the change, and the copy of the file before it.
     ///
     /// # Errors
     ///
@@ -172,8 +186,12 @@ impl<'a> Change<'a> {
 
     fn back_up(&self, target: &Path, before: &str) -> Result<(), FileError> {
         let backup = backup_path(target);
-        let exists = backup.symlink_metadata().is_ok();
-        if exists && self.keeps_backup {
+        let is_made = match self.backup {
+            Backup::Replace => true,
+            Backup::KeepOld => backup.symlink_metadata().is_err(),
+            Backup::Skip => false,
+        };
+        if !is_made {
             return Ok(());
         }
         let copy = self.write_beside(target, before)?;

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -247,7 +246,10 @@ fn client_is_detected_by_its_directory_or_program() {
     assert_eq!(codex.detect(&places, Some(bin.as_os_str())), None);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(codex.detect(&places, Some(bin.as_os_str())), Some(program));
-    assert_eq!(codex.detect(&places, Some(OsStr::new("bin"))), None);
+    assert_eq!(
+        codex.detect(&places, Some(std::ffi::OsStr::new("bin"))),
+        None
+    );
     fs::create_dir(home.path().join(".codex")).unwrap();
     assert_eq!(
         codex.detect(&places, None),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use mcpd_clients::file::{Change, FileError, backup_path, read, write};
+use mcpd_clients::file::{Backup, Change, FileError, backup_path, read, write};
 
 #[test]
 fn new_file_has_no_backup_and_its_directory_is_created() {
@@ -24,13 +24,16 @@ fn backup_has_the_text_before_the_last_change_or_before_the_first() {
     write(&path, Some("1"), "2").unwrap();
     assert_eq!(fs::read_to_string(backup_path(&path)).unwrap(), "1");
     Change::new(&path, Some("2"), Some("3"))
-        .keep_backup(true)
+        .set_backup(Backup::KeepOld)
         .apply()
         .unwrap();
     assert_eq!(fs::read_to_string(backup_path(&path)).unwrap(), "1");
-    Change::new(&path, Some("3"), None).apply().unwrap();
+    Change::new(&path, Some("3"), None)
+        .set_backup(Backup::Skip)
+        .apply()
+        .unwrap();
     assert!(!path.exists());
-    assert_eq!(fs::read_to_string(backup_path(&path)).unwrap(), "3");
+    assert_eq!(fs::read_to_string(backup_path(&path)).unwrap(), "1");
 }
 
 #[test]
@@ -102,7 +105,8 @@ fn symbolic_links_are_followed_and_kept() {
     write(&link, Some("1"), "2").unwrap();
     assert!(link.symlink_metadata().unwrap().is_symlink());
     assert_eq!(fs::read_to_string(&real).unwrap(), "2");
-    assert_eq!(fs::read_to_string(backup_path(&real)).unwrap(), "1");
+    assert_eq!(backup_path(&link), backup_path(&real));
+    assert_eq!(fs::read_to_string(backup_path(&link)).unwrap(), "1");
     let circle = home.path().join("circle");
     symlink("circle", &circle).unwrap();
     assert!(matches!(

@@ -226,3 +226,46 @@ fn settings_that_an_operator_added_to_an_entry_are_kept() {
     );
     assert!(!file.installed_servers(&new).unwrap()[0].is_enabled);
 }
+
+#[test]
+fn installed_servers_reads_the_entries_of_operators() {
+    let mut shown = Vec::new();
+    for name in [
+        "cline",
+        "codex",
+        "copilot-cli",
+        "goose",
+        "mcporter",
+        "opencode",
+        "windsurf",
+    ] {
+        let client = Client::find(name).unwrap();
+        let path = directory(client).join(format!("before.{}", extension(client)));
+        let text = fs::read_to_string(path).unwrap();
+        for server in user_file(client).installed_servers(&text).unwrap() {
+            let connection = match &server.connection {
+                Connection::Stdio {
+                    command, args, env, ..
+                } => {
+                    format!("{command} {} {env:?}", args.join(" "))
+                }
+                Connection::Http { url, headers, .. } => format!("{url} {headers:?}"),
+                _ => "unknown".to_owned(),
+            };
+            let switch = if server.is_enabled { "" } else { " (off)" };
+            shown.push(format!("{name}:{}{switch}: {connection}", server.name));
+        }
+    }
+    let expected = [
+        "cline:weather (off): uv --directory /srv/weather run weather.py {}",
+        "codex:context7: npx -y @upstash/context7-mcp {\"LOG\": \"warn\"}",
+        "copilot-cli:jira: uvx mcp-atlassian {\"JIRA_TOKEN\": \"${JIRA_TOKEN}\"}",
+        "goose:developer: unknown",
+        "goose:memory (off): npx -y @modelcontextprotocol/server-memory {}",
+        "mcporter:linear: https://mcp.linear.app/mcp {\"Authorization\": \"Bearer ${LINEAR_API_KEY}\"}",
+        "opencode:context7 (off): https://mcp.context7.com/mcp {}",
+        "windsurf:github: docker run -i --rm -e GITHUB_TOKEN ghcr.io/github/github-mcp-server \
+         {\"GITHUB_TOKEN\": \"${env:GITHUB_TOKEN}\"}",
+    ];
+    assert_eq!(shown, expected);
+}
