@@ -32,7 +32,10 @@ pub struct Client {
     form: Form,
     reference: Reference,
     is_graphical: bool,
-    takes_path: bool,
+    /// Variables of an entry that do not reach the server.
+    ignored: &'static [&'static str],
+    /// Variables of its own environment that it keeps for itself.
+    withheld: &'static [&'static str],
     link: Option<link::Scheme>,
     /// Directory that exists where the client is installed.
     trace: Paths,
@@ -114,8 +117,10 @@ pub enum ClientError {
         /// Variable that would be referred to.
         variable: String,
     },
-    /// The client drops a variable that the server is to have.
-    #[error("{client} ignores the variable `{variable}` of an entry; leave it out")]
+    /// The client keeps a variable from the server that is to have it.
+    #[error(
+        "{client} does not give servers the variable `{variable}`; leave it out or use another name"
+    )]
     IgnoredVariable {
         /// Title of the client.
         client: &'static str,
@@ -257,7 +262,7 @@ impl Client {
     /// Passes the variable PATH of an entry to the server.
     #[must_use]
     pub fn takes_path(&self) -> bool {
-        self.takes_path
+        !self.ignored.contains(&"PATH")
     }
 
     /// File of a scope, for an entry of that name: some clients have a file for each server.

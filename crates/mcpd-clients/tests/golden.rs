@@ -45,7 +45,7 @@ fn stdio_server(client: &Client) -> Server {
     };
     match client.reference() {
         Reference::Missing => server,
-        _ => server.pass_env("GITHUB_TOKEN"),
+        _ => server.pass_env("WIKI_TOKEN"),
     }
 }
 
@@ -200,10 +200,13 @@ fn entry_of_a_client_without_urls_or_references_is_refused() {
     let goose = Client::find("goose").unwrap();
     let server = Server::stdio("mcpd", "/bin/mcpd", ["stdio"]).set_env("PATH", "/bin");
     let error = goose.entry(&server).unwrap_err();
-    assert!(
-        matches!(error, ClientError::IgnoredVariable { .. }),
-        "{error}"
+    assert_eq!(
+        error.to_string(),
+        "Goose does not give servers the variable `PATH`; leave it out or use another name"
     );
+    let copilot = Client::find("copilot-cli").unwrap();
+    let server = Server::stdio("mcpd", "/bin/mcpd", ["stdio"]).pass_env("GITHUB_TOKEN");
+    assert!(copilot.entry(&server).is_err());
 }
 
 #[test]

@@ -164,11 +164,17 @@ impl StdioForm {
         env: &BTreeMap<String, String>,
         pass_env: &[String],
     ) -> Result<(), ClientError> {
-        if !client.takes_path && env.contains_key("PATH") {
-            let variable = "PATH".to_owned();
+        let is_ignored = |name: &&String| client.ignored.contains(&name.as_str());
+        let is_withheld =
+            |name: &&String| is_ignored(name) || client.withheld.contains(&name.as_str());
+        let mut lost = env
+            .keys()
+            .filter(is_ignored)
+            .chain(pass_env.iter().filter(is_withheld));
+        if let Some(variable) = lost.next() {
             return Err(ClientError::IgnoredVariable {
                 client: client.title,
-                variable,
+                variable: variable.clone(),
             });
         }
         let mut all: Map<String, Value> = env

@@ -64,7 +64,8 @@ const CLIENT: Client = Client {
     form: FORM,
     reference: Reference::Missing,
     is_graphical: false,
-    takes_path: true,
+    ignored: &[],
+    withheld: &[],
     link: None,
     trace: Paths::home(""),
     programs: &[],
@@ -198,6 +199,14 @@ pub(super) static CLIENTS: [Client; 22] = [
         reference: Reference::Braces,
         trace: Paths::home(".copilot").or_variable("COPILOT_HOME", ""),
         programs: &["copilot"],
+        // References to these stay as they are written.
+        withheld: &[
+            "COPILOT_GITHUB_TOKEN",
+            "COPILOT_PROVIDER_API_KEY",
+            "GITHUB_PERSONAL_ACCESS_TOKEN",
+            "GITHUB_TOKEN",
+            "OPENAI_API_KEY",
+        ],
         ..CLIENT
     },
     Client {
@@ -279,9 +288,26 @@ pub(super) static CLIENTS: [Client; 22] = [
             ],
         },
         reference: Reference::Name,
-        // It asks the login shell for PATH, and drops that of an entry.
         is_graphical: true,
-        takes_path: false,
+        // It asks the login shell for PATH.
+        ignored: &[
+            "PATH",
+            "LD_LIBRARY_PATH",
+            "LD_PRELOAD",
+            "DYLD_LIBRARY_PATH",
+            "DYLD_INSERT_LIBRARIES",
+            "PYTHONPATH",
+            "PYTHONHOME",
+            "NODE_OPTIONS",
+            "RUBYOPT",
+            "GEM_PATH",
+            "GEM_HOME",
+            "CLASSPATH",
+            "TEMP",
+            "TMP",
+            "LOCALAPPDATA",
+            "USERPROFILE",
+        ],
         link: Some(Scheme::Goose),
         trace: Paths {
             windows: Base::Config("Block/goose"),
