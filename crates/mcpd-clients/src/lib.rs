@@ -12,7 +12,7 @@
 //! let file = cursor.file(Scope::User, &places, "tools").expect("it has such a file");
 //! assert_eq!(file.path().to_str(), Some("/home/ada/.cursor/mcp.json"));
 //!
-//! let before = "{\n  // mine\n  \"mcpServers\": {\n    \"db\": {\"url\": \"http://db\"},\n  }\n}\n";
+//! let before = "{\n  // mine\n  \"mcpServers\": {\n    \"db\":{\"url\": \"http://d\"},\n  }\n}\n";
 //! let server = Server::stdio("tools", "/usr/bin/mcpd", ["stdio", "--root", "/srv/tools"])
 //!     .pass_env("GITHUB_TOKEN");
 //! let after = file.install(before, &server)?;
