@@ -13,6 +13,7 @@ mod describe;
 mod dialects;
 mod doctor;
 mod endpoint;
+mod install;
 mod kit;
 mod list;
 mod new;

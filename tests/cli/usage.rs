@@ -14,6 +14,7 @@ fn help_shows_commands_and_examples() {
 
     Commands:
       new       Create a script to begin from
+      install   Install a server in a client, such as Claude Desktop, Cursor or VS Code
       serve     Serve over HTTP
       stdio     Serve over stdin and stdout, for clients that start their servers
       list      List tools, prompts or resources
@@ -46,6 +47,7 @@ fn help_shows_commands_and_examples() {
 
     Examples:
       mcpd new ~/tools/greet                create a script to begin from
+      mcpd install claude-code ~/tools      install the directory in a client
       mcpd stdio ~/tools                    serve over stdio, as MCP clients start it
       mcpd serve ~/tools                    serve over HTTP on 127.0.0.1:43210, with a token
       mcpd call ~/tools greet name=World    call a tool from the shell

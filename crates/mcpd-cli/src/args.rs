@@ -22,6 +22,7 @@ mod config;
 mod describe;
 mod doctor;
 mod endpoint;
+mod install;
 mod list;
 mod new;
 mod place;
@@ -42,6 +43,7 @@ pub(crate) use self::config::{Config, ConfigAction, ConfigShow, Denied};
 pub(crate) use self::describe::Describe;
 pub(crate) use self::doctor::Doctor;
 pub(crate) use self::endpoint::Endpoint;
+pub(crate) use self::install::{Install, InstallScope};
 pub(crate) use self::list::List;
 pub(crate) use self::new::{Language, New};
 pub(crate) use self::place::{OneDirectory, OneTool};
@@ -60,6 +62,7 @@ pub(crate) use self::token::{TokenAction, TokenCommand};
     after_help = "\
 Examples:
   mcpd new ~/tools/greet                create a script to begin from
+  mcpd install claude-code ~/tools      install the directory in a client
   mcpd stdio ~/tools                    serve over stdio, as MCP clients start it
   mcpd serve ~/tools                    serve over HTTP on 127.0.0.1:43210, with a token
   mcpd call ~/tools greet name=World    call a tool from the shell
@@ -84,6 +87,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Create a script to begin from.
     New(New),
+    /// Install a server in a client, such as Claude Desktop, Cursor or VS Code.
+    Install(Box<Install>),
     /// Serve over HTTP.
     Serve(Box<Serve>),
     /// Serve over stdin and stdout, for clients that start their servers.
@@ -137,7 +142,11 @@ impl Combine for Args {
             Command::Token(token) => token.combine(layers),
             Command::Config(config) => config.combine(layers),
             Command::Doctor(doctor) => doctor.combine(layers),
-            Command::New(_) | Command::Catalog(_) | Command::Audit(_) | Command::Basic(_) => {}
+            Command::New(_)
+            | Command::Install(_)
+            | Command::Catalog(_)
+            | Command::Audit(_)
+            | Command::Basic(_) => {}
         }
         self.logging.combine(layers);
     }

@@ -30,6 +30,7 @@ mod config;
 mod describe;
 mod doctor;
 mod endpoint;
+mod install;
 mod list;
 mod new;
 mod prompt;
@@ -63,6 +64,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
     let code = runtime.block_on(async {
         match args.command {
             Command::New(new) => new::run(&new, &file).await,
+            Command::Install(install) => install::run(*install).await,
             Command::Serve(serve) => {
                 serve::run(
                     &serve,

@@ -1,7 +1,7 @@
 //! Options of commands that serve or run scripts: directories, sandbox, limits.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
 use schemars::JsonSchema;
@@ -128,6 +128,13 @@ pub struct Configuration {
         help_heading = CONFIGURATION
     )]
     config: Option<PathBuf>,
+}
+
+impl Configuration {
+    /// File that the user names.
+    pub fn named(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
 }
 
 /// Sandbox options of every command that runs scripts.

@@ -25,6 +25,89 @@ pub(super) struct Template {
     content: &'static str,
 }
 
+const PYTHON: Template = Template {
+    extension: None,
+    first_line: "#!/usr/bin/env python3",
+    comment: "#",
+    table: None,
+    call: "import json\nimport sys\n\nname = json.load(sys.stdin)[\"name\"]\nprint(f\"Hello, {name}!\")\n",
+    content: "print(\"Hello!\")\n",
+};
+
+const SH: Template = Template {
+    first_line: "#!/bin/sh",
+    call: "set -eu\n\nprintf 'Hello, %s!\\n' \"$MCPD_OPT_name\"\n",
+    content: "set -eu\n\necho 'Hello!'\n",
+    ..PYTHON
+};
+
+const BASH: Template = Template {
+    first_line: "#!/usr/bin/env bash",
+    call: "set -euo pipefail\n\nprintf 'Hello, %s!\\n' \"$MCPD_OPT_name\"\n",
+    content: "set -euo pipefail\n\necho 'Hello!'\n",
+    ..PYTHON
+};
+
+const UV: Template = Template {
+    first_line: "#!/usr/bin/env -S uv run --script",
+    table: Some((
+        "tool.mcpd",
+        "requires-python = \">=3.12\"\ndependencies = []\n",
+    )),
+    ..PYTHON
+};
+
+const NODE: Template = Template {
+    extension: Some("mjs"),
+    first_line: "#!/usr/bin/env node",
+    comment: "//",
+    call: "console.log(`Hello, ${process.env.MCPD_OPT_name}!`)\n",
+    content: "console.log('Hello!')\n",
+    ..PYTHON
+};
+
+const TS: Template = Template {
+    // Without a first line mcpd chooses the interpreter.
+    extension: Some("ts"),
+    first_line: "",
+    comment: "//",
+    call: "const name: string = process.env.MCPD_OPT_name ?? ''\nconsole.log(`Hello, ${name}!`)\n",
+    content: "const text: string = 'Hello!'\nconsole.log(text)\n",
+    ..PYTHON
+};
+
+const PERL: Template = Template {
+    first_line: "#!/usr/bin/env perl",
+    call: "use strict;\nuse warnings;\n\nprint \"Hello, $ENV{MCPD_OPT_name}!\\n\";\n",
+    content: "use strict;\nuse warnings;\n\nprint \"Hello!\\n\";\n",
+    ..PYTHON
+};
+
+const RUBY: Template = Template {
+    first_line: "#!/usr/bin/env ruby",
+    call: "puts \"Hello, #{ENV.fetch('MCPD_OPT_name')}!\"\n",
+    content: "puts 'Hello!'\n",
+    ..PYTHON
+};
+
+const RUST_SCRIPT: Template = Template {
+    extension: Some("rs"),
+    first_line: "#!/usr/bin/env rust-script",
+    comment: "//",
+    call: "fn main() {\n    let name = std::env::var(\"MCPD_OPT_name\").unwrap_or_default();\n    println!(\"Hello, {name}!\");\n}\n",
+    content: "fn main() {\n    println!(\"Hello!\");\n}\n",
+    ..PYTHON
+};
+
+const BASIC: Template = Template {
+    extension: Some("bas"),
+    first_line: "' Greets someone.",
+    comment: "'",
+    call: "DESCRIPTION \"Greet someone by name\"\nPARAM name AS string LIKE \"Ada\" DESCRIPTION \"Whom to greet\"\n\nTALK \"Hello, \" + name + \"!\"\n",
+    content: "",
+    ..PYTHON
+};
+
 /// URI of the resource with the name of its script.
 pub(super) fn uri(name: &str) -> String {
     format!("notes://{}", percent_encode(name))
@@ -41,82 +124,19 @@ fn percent_encode(name: &str) -> String {
 }
 
 impl Template {
+    /// Template of a language.
     pub(super) fn of(language: Language) -> Self {
-        let python = Self {
-            extension: None,
-            first_line: "#!/usr/bin/env python3",
-            comment: "#",
-            table: None,
-            call: "import json\nimport sys\n\nname = json.load(sys.stdin)[\"name\"]\nprint(f\"Hello, {name}!\")\n",
-            content: "print(\"Hello!\")\n",
-        };
         match language {
-            Language::Sh => Self {
-                first_line: "#!/bin/sh",
-                call: "set -eu\n\nprintf 'Hello, %s!\\n' \"$MCPD_OPT_name\"\n",
-                content: "set -eu\n\necho 'Hello!'\n",
-                ..python
-            },
-            Language::Bash => Self {
-                first_line: "#!/usr/bin/env bash",
-                call: "set -euo pipefail\n\nprintf 'Hello, %s!\\n' \"$MCPD_OPT_name\"\n",
-                content: "set -euo pipefail\n\necho 'Hello!'\n",
-                ..python
-            },
-            Language::Python => python,
-            Language::Uv => Self {
-                first_line: "#!/usr/bin/env -S uv run --script",
-                table: Some((
-                    "tool.mcpd",
-                    "requires-python = \">=3.12\"\ndependencies = []\n",
-                )),
-                ..python
-            },
-            Language::Node => Self {
-                extension: Some("mjs"),
-                first_line: "#!/usr/bin/env node",
-                comment: "//",
-                call: "console.log(`Hello, ${process.env.MCPD_OPT_name}!`)\n",
-                content: "console.log('Hello!')\n",
-                ..python
-            },
-            Language::Ts => Self {
-                // Without a first line mcpd chooses the interpreter.
-                extension: Some("ts"),
-                first_line: "",
-                comment: "//",
-                call: "const name: string = process.env.MCPD_OPT_name ?? ''\nconsole.log(`Hello, ${name}!`)\n",
-                content: "const text: string = 'Hello!'\nconsole.log(text)\n",
-                ..python
-            },
-            Language::Perl => Self {
-                first_line: "#!/usr/bin/env perl",
-                call: "use strict;\nuse warnings;\n\nprint \"Hello, $ENV{MCPD_OPT_name}!\\n\";\n",
-                content: "use strict;\nuse warnings;\n\nprint \"Hello!\\n\";\n",
-                ..python
-            },
-            Language::Ruby => Self {
-                first_line: "#!/usr/bin/env ruby",
-                call: "puts \"Hello, #{ENV.fetch('MCPD_OPT_name')}!\"\n",
-                content: "puts 'Hello!'\n",
-                ..python
-            },
-            Language::RustScript => Self {
-                extension: Some("rs"),
-                first_line: "#!/usr/bin/env rust-script",
-                comment: "//",
-                call: "fn main() {\n    let name = std::env::var(\"MCPD_OPT_name\").unwrap_or_default();\n    println!(\"Hello, {name}!\");\n}\n",
-                content: "fn main() {\n    println!(\"Hello!\");\n}\n",
-                ..python
-            },
-            Language::Basic => Self {
-                extension: Some("bas"),
-                first_line: "' Greets someone.",
-                comment: "'",
-                call: "DESCRIPTION \"Greet someone by name\"\nPARAM name AS string LIKE \"Ada\" DESCRIPTION \"Whom to greet\"\n\nTALK \"Hello, \" + name + \"!\"\n",
-                content: "",
-                ..python
-            },
+            Language::Sh => SH,
+            Language::Bash => BASH,
+            Language::Python => PYTHON,
+            Language::Uv => UV,
+            Language::Node => NODE,
+            Language::Ts => TS,
+            Language::Perl => PERL,
+            Language::Ruby => RUBY,
+            Language::RustScript => RUST_SCRIPT,
+            Language::Basic => BASIC,
         }
     }
 

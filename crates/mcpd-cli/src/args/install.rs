@@ -1,0 +1,96 @@
+//! Arguments of `mcpd install`.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args as ClapArgs, ValueEnum};
+use mcpd_clients::Client;
+
+use super::Configuration;
+
+#[derive(Debug, Clone, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  mcpd install --list
+  mcpd install claude-desktop ~/tools
+  mcpd install vscode ~/tools --scope project
+  mcpd install cursor --url https://tools.example/mcp --token-env TOOLS_TOKEN
+  mcpd install claude-desktop --check
+  mcpd install claude-desktop --remove
+
+A change is shown and asked for before it is made. All else in the file stays as it is, and
+a copy of the file before the change is beside it.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct Install {
+    /// Client, such as claude-code; `--list` shows all.
+    #[arg(
+        value_parser = PossibleValuesParser::new(Client::all().iter().map(Client::name)),
+        hide_possible_values = true,
+        required_unless_present = "list"
+    )]
+    pub(crate) client: Option<String>,
+    /// Directories with scripts, which the client serves by `mcpd stdio`.
+    #[arg(value_name = "DIR", conflicts_with = "url")]
+    pub(crate) directories: Vec<PathBuf>,
+    /// List the clients, their files and what is installed there.
+    #[arg(long, conflicts_with_all = ["client", "print", "link", "remove", "check"])]
+    pub(crate) list: bool,
+    /// Print the text for the client's file, and change nothing.
+    #[arg(long, group = "action")]
+    pub(crate) print: bool,
+    /// Print a link that adds the server when it is opened, and change nothing.
+    #[arg(long, group = "action")]
+    pub(crate) link: bool,
+    /// Remove the server from the client's file.
+    #[arg(long, group = "action", conflicts_with_all = ["directories", "url"])]
+    pub(crate) remove: bool,
+    /// Start what the client's file says, in the environment of the client, and list the tools.
+    #[arg(long, group = "action", conflicts_with_all = ["directories", "url"])]
+    pub(crate) check: bool,
+    /// Name of the server in the client's file.
+    #[arg(long, default_value = "mcpd")]
+    pub(crate) name: String,
+    /// File of the client.
+    #[arg(long, value_name = "SCOPE", default_value = "user")]
+    pub(crate) scope: InstallScope,
+    /// URL of a server over HTTP, in place of directories.
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+    /// Variable of the client's environment with the token for the URL; never the token itself.
+    #[arg(long, value_name = "NAME", requires = "url")]
+    pub(crate) token_env: Option<String>,
+    /// Variable for the scripts, as NAME=VALUE; not for secrets. Repeat for more.
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
+    pub(crate) env: Vec<String>,
+    /// Variable of the client's environment that the scripts get too; repeat for more.
+    #[arg(long, value_name = "NAME", conflicts_with = "url")]
+    pub(crate) pass_env: Vec<String>,
+    /// Change the file without asking.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Print JSON, with --list.
+    #[arg(long, requires = "list")]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) configuration: Configuration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InstallScope {
+    /// All projects of the user
+    User,
+    /// The project in the working directory, for all its users
+    Project,
+    /// The project in the working directory, for the user alone
+    Local,
+}
+
+impl From<InstallScope> for mcpd_clients::Scope {
+    fn from(scope: InstallScope) -> Self {
+        match scope {
+            InstallScope::User => Self::User,
+            InstallScope::Project => Self::Project,
+            InstallScope::Local => Self::Local,
+        }
+    }
+}

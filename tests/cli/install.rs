@@ -1,0 +1,144 @@
+//! `mcpd install`: the files of clients, as a user sees them change.
+
+use std::fs;
+use std::path::PathBuf;
+
+use insta::assert_snapshot;
+use mcpd_tests::Sandbox;
+use serde_json::Value;
+
+const ODD: &str =
+    "{\n  // mine\n  \"mcpServers\": {\n\t\"db\": {\"url\": \"http://db\"},\n  },\n}\n";
+
+fn tools() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["new", "scripts/greet"]);
+    sandbox
+}
+
+fn cursor_file(sandbox: &Sandbox) -> PathBuf {
+    let directory = sandbox.path().join("home/.cursor");
+    fs::create_dir_all(&directory).unwrap();
+    directory.join("mcp.json")
+}
+
+#[test]
+fn server_is_written_checked_and_removed() {
+    let sandbox = tools();
+    let file = cursor_file(&sandbox);
+    fs::write(&file, ODD).unwrap();
+    let written = sandbox.run(&["install", "cursor", "scripts", "--yes"]);
+    assert!(written.starts_with("exit code: 0"), "{written}");
+    assert!(written.contains("Cursor has `mcpd` now"), "{written}");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(
+        text.contains("\"db\": {\"url\": \"http://db\"},\n"),
+        "{text}"
+    );
+
+    let again = sandbox.run(&["install", "cursor", "scripts", "--yes"]);
+    assert!(again.contains("unchanged: `mcpd` is in "), "{again}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+
+    assert_snapshot!(sandbox.run(&["install", "cursor", "--check"]), @"
+    exit code: 0
+    ----- stdout -----
+    1 tool
+      greet
+    no faults in 1 script
+    ");
+    let removed = sandbox.run(&["install", "cursor", "--remove", "--yes"]);
+    assert!(removed.contains("Cursor no longer has `mcpd`"), "{removed}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), ODD);
+}
+
+#[test]
+fn every_client_is_installed_and_restored() {
+    let sandbox = tools();
+    let list = || -> Vec<Value> {
+        let listed = sandbox.stdout(&["install", "--list", "--json"]);
+        serde_json::from_slice(&listed).unwrap()
+    };
+    let clients = list();
+    assert!(clients.len() >= 15, "{clients:?}");
+    let names = clients
+        .iter()
+        .map(|client| client["client"].as_str().unwrap());
+    for name in names.clone() {
+        let installed = sandbox.run(&["install", name, "scripts", "--yes"]);
+        assert!(installed.starts_with("exit code: 0"), "{name}: {installed}");
+    }
+    for client in list() {
+        assert_eq!(client["files"][0]["state"], "installed", "{client}");
+    }
+    for name in names {
+        let removed = sandbox.run(&["install", name, "--remove", "--yes"]);
+        assert!(removed.starts_with("exit code: 0"), "{name}: {removed}");
+    }
+    for client in clients {
+        let file = PathBuf::from(client["files"][0]["path"].as_str().unwrap());
+        assert!(file.starts_with(sandbox.path()), "{}", file.display());
+        assert!(!file.exists(), "{}", fs::read_to_string(&file).unwrap());
+    }
+}
+
+#[test]
+fn change_without_consent_or_in_a_broken_file_is_refused() {
+    let sandbox = tools();
+    let file = cursor_file(&sandbox);
+    fs::write(&file, ODD).unwrap();
+    let refused = sandbox.run(&["install", "cursor", "scripts"]);
+    assert!(refused.starts_with("exit code: 1"), "{refused}");
+    assert!(refused.contains("add `--yes` to change it"), "{refused}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), ODD);
+
+    let broken = "{\n  \"mcpServers\": {]\n}\n";
+    fs::write(&file, broken).unwrap();
+    let refused = sandbox.run(&["install", "cursor", "scripts", "--yes"]);
+    assert_snapshot!(refused, @"
+    exit code: 1
+    ----- stderr -----
+    `@@REPOSITORY@@/target/debug/mcpd` is in a build directory; install mcpd first, or the client loses it at the next clean-up
+    mcpd: error: failed to edit `@@ROOT@@/home/.cursor/mcp.json`: line 2, column 18: not valid JSON with comments: Unexpected token in object; correct the file and try again
+    ");
+    assert_eq!(fs::read_to_string(&file).unwrap(), broken);
+}
+
+#[test]
+fn interpreter_that_the_client_lacks_is_found() {
+    let sandbox = tools().with_script(
+        "odd",
+        "#!/usr/bin/env odd-interpreter\n# /// mcpd\n# description = \"Needs a program\"\n# ///\n",
+    );
+    cursor_file(&sandbox);
+    let path = ["--env", "PATH=/usr/bin:/bin"];
+    sandbox.run(&[&["install", "cursor", "scripts", "--yes"], &path[..]].concat());
+    let checked = sandbox.run(&["install", "cursor", "--check"]);
+    assert!(checked.starts_with("exit code: 1"), "{checked}");
+    assert!(
+        checked.contains("its interpreter `odd-interpreter` cannot be executed"),
+        "{checked}"
+    );
+}
+
+#[test]
+fn program_that_is_gone_is_reported() {
+    let sandbox = tools();
+    let file = cursor_file(&sandbox);
+    fs::write(
+        &file,
+        r#"{"mcpServers": {"mcpd": {"command": "/nowhere/mcpd"}}}"#,
+    )
+    .unwrap();
+    let listed = sandbox.run(&["install", "--list"]);
+    assert!(
+        listed.contains("the program is gone: /nowhere/mcpd"),
+        "{listed}"
+    );
+    let checked = sandbox.run(&["install", "cursor", "--check"]);
+    assert!(checked.starts_with("exit code: 1"), "{checked}");
+    assert!(
+        checked.contains("the client cannot use the server"),
+        "{checked}"
+    );
+}
