@@ -143,7 +143,7 @@ fn program_is_served_as_a_tool() {
         ("{}", "M true\n"),
         (r#"{"size": "S", "count": "3"}"#, "S false\n"),
     ] {
-        let called = sandbox.stdout(&["call", "scripts", "sizes", "--json", parameters]);
+        let called = sandbox.stdout(&["call", "scripts", "sizes", "--arguments", parameters]);
         assert_eq!(String::from_utf8(called).unwrap(), answer);
         let run = sandbox.run_with_stdin(&["basic", "scripts/sizes.bas"], parameters);
         let expected = format!("exit code: 0\n----- stdout -----\n{answer}");

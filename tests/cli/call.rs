@@ -126,9 +126,9 @@ fn value_is_text_unless_json_is_requested() {
         "1234567890123456789.10",
         "1234567890123456789.10",
     );
-    check_echo(&["--json", r#"{"value": "-x"}"#], "", r#""-x""#, "-x");
-    check_echo(&["--json-args", r#"{"value": 1e3}"#], "", "1e3", "1000");
-    check_echo(&["--json", "-"], r#"{"value": null}"#, "null", "null");
+    check_echo(&["--arguments", r#"{"value": "-x"}"#], "", r#""-x""#, "-x");
+    check_echo(&["--arguments", r#"{"value": 1e3}"#], "", "1e3", "1000");
+    check_echo(&["--arguments", "-"], r#"{"value": null}"#, "null", "null");
 }
 
 #[test]
@@ -188,7 +188,10 @@ fn argument_too_long_for_a_command_line_is_refused() {
     let sandbox = Sandbox::new().with_script("words", WORDS);
     let call = |user: &str| {
         let arguments = format!(r#"{{"user": "{user}"}}"#);
-        sandbox.run_with_stdin(&["call", "scripts", "words", "--json", "-"], &arguments)
+        sandbox.run_with_stdin(
+            &["call", "scripts", "words", "--arguments", "-"],
+            &arguments,
+        )
     };
     assert_snapshot!(call(r"a\u0000b"), @"
     exit code: 5
@@ -218,7 +221,7 @@ fn a_value_larger_than_a_command_line_comes_from_stdin() {
     let value = "x".repeat(4 << 20);
     let sandbox =
         Sandbox::new().with_script("length", &ECHO.replace("cat\nprintf", "wc -c\n: printf"));
-    let arguments = ["call", "scripts", "length", "--json", "-"];
+    let arguments = ["call", "scripts", "length", "--arguments", "-"];
     let transcript = sandbox.run_with_stdin(&arguments, &format!(r#"{{"value": "{value}"}}"#));
     let length = value.len() + r#"{"value":""}"#.len();
     assert_eq!(
@@ -261,7 +264,7 @@ fn script_failure_names_the_script() {
 
 #[test]
 fn json_output_is_the_result_that_clients_get() {
-    assert_snapshot!(sandbox().run(&["call", "scripts", "exit", "code=8", "-q", "--output", "json"]), @r#"
+    assert_snapshot!(sandbox().run(&["call", "scripts", "exit", "code=8", "-q", "--json"]), @r#"
     exit code: 5
     ----- stdout -----
     {
@@ -328,12 +331,12 @@ fn malformed_arguments_are_a_usage_error() {
     ----- stderr -----
     mcpd: error: failed to read the argument `add`: expected NAME=TEXT or NAME:=JSON
     ");
-    assert_snapshot!(sandbox().run(&["call", "scripts", "math/calc", "--json", "{a: 1}"]), @"
+    assert_snapshot!(sandbox().run(&["call", "scripts", "math/calc", "--arguments", "{a: 1}"]), @"
     exit code: 1
     ----- stderr -----
     mcpd: error: failed to read the arguments as JSON: key must be a string at line 1 column 2
     ");
-    assert_snapshot!(sandbox().run(&["call", "scripts", "math/calc", "--json", "[]"]), @"
+    assert_snapshot!(sandbox().run(&["call", "scripts", "math/calc", "--arguments", "[]"]), @"
     exit code: 1
     ----- stderr -----
     mcpd: error: failed to read the arguments as JSON: expected an object

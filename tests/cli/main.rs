@@ -21,6 +21,7 @@ mod notes;
 mod packaging;
 mod prompt;
 mod read;
+mod remote;
 mod run_command;
 mod serve;
 mod service;

@@ -13,7 +13,7 @@ fn doing(body: &str) -> String {
 #[track_caller]
 fn check(body: &str, arguments: &[&str], expected: &[&str]) {
     let sandbox = Sandbox::new().with_script("does", &doing(body));
-    let arguments = [&["call", "scripts", "does", "--output", "json"], arguments].concat();
+    let arguments = [&["call", "scripts", "does", "--json"], arguments].concat();
     let output = sandbox.command(&arguments).output().unwrap();
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let blocks = result["content"].as_array().unwrap().iter();
@@ -49,7 +49,7 @@ fn failure_is_explained_after_what_was_printed() {
     let long = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo line $i >&2; done; exit 1";
     let sandbox = Sandbox::new().with_script("does", &doing(long));
     let output = sandbox
-        .command(&["call", "scripts", "does", "--output", "json"])
+        .command(&["call", "scripts", "does", "--json"])
         .output()
         .unwrap();
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

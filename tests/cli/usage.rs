@@ -18,6 +18,7 @@ fn help_shows_commands_and_examples() {
       serve     Serve over HTTP
       stdio     Serve over stdin and stdout, for clients that start their servers
       list      List tools, prompts or resources
+      discover  List the servers in the configurations of clients
       describe  Show the description and the arguments of a tool or a prompt
       call      Call a tool
       prompt    Render a prompt
@@ -58,6 +59,8 @@ fn help_shows_commands_and_examples() {
     Exit codes:
       0    success
       1    wrong usage, the command failed, or `check` or `audit` found faults
+      3    a server of others wants a token
+      4    a server of others cannot be reached
       5    the tool failed or does not exist
       130  the call was interrupted
     ");
@@ -70,26 +73,31 @@ fn a_command_explains_itself() {
     ----- stdout -----
     Call a tool
 
-    Usage: mcpd call [OPTIONS] <DIR> <TOOL> [NAME=VALUE]...
+    Usage: mcpd call [OPTIONS] <DIR> <TOOL> [NAME=VALUE]... [-- <COMMAND>...]
 
     Arguments:
-      <DIR>            Directory with scripts
+      <DIR>            Directory with scripts; or a URL, an entry of a client such as `cursor:github`,
+                       or `-` for the server that COMMAND starts
       <TOOL>           Tool name; `math/add`, `math_add` and `math.add` are the same tool
       [NAME=VALUE]...  Arguments: NAME=TEXT or NAME:=JSON; TEXT is read as a number or a boolean where
                        the tool expects one
+      [COMMAND]...     Program that speaks MCP over stdin and stdout, and its arguments, where DIR is
+                       `-`
 
     Options:
-          --no-cache           Run every script with `--help`, even if it has not changed since the last
-                               time [env: MCPD_NO_CACHE]
-          --enable <TOOL>      Also serve a built-in tool [env: MCPD_ENABLE] [possible values:
-                               run_command, runs]
-          --workdir <DIR>      Working directory of `run_command` [default: a temporary directory,
-                               deleted when the server stops] [env: MCPD_WORKDIR]
-          --json <OBJECT>      All arguments as one JSON object; `-` reads the object from stdin [alias:
-                               --json-args]
-          --output <FORMAT>    Output format [default: text] [possible values: text, json]
-          --timeout <SECONDS>  Time limit of a script [default: 60] [env: MCPD_TIMEOUT]
-      -h, --help               Print help (see more with '--help')
+          --no-cache            Run every script with `--help`, even if it has not changed since the
+                                last time [env: MCPD_NO_CACHE]
+          --enable <TOOL>       Also serve a built-in tool [env: MCPD_ENABLE] [possible values:
+                                run_command, runs]
+          --workdir <DIR>       Working directory of `run_command` [default: a temporary directory,
+                                deleted when the server stops] [env: MCPD_WORKDIR]
+          --arguments <OBJECT>  All arguments as one JSON object; `-` reads the object from stdin
+          --json                Print the MCP result as JSON
+          --timeout <SECONDS>   Time limit of a script [default: 60] [env: MCPD_TIMEOUT]
+      -h, --help                Print help (see more with '--help')
+
+    Options for servers of others:
+          --token-env <NAME>  Variable with the bearer token for a URL
 
     Configuration options:
           --config <FILE>  Configuration file [default: mcpd.toml of the project, the user or the
@@ -117,8 +125,8 @@ fn a_command_explains_itself() {
     Examples:
       mcpd call ~/tools greet name=World
       mcpd call ~/tools math/calc operation=add a=1 b:=2.5
-      mcpd call ~/tools text/count --json '{"text": "one two"}'
-      jq -n '{text: input}' essay.json | mcpd call ~/tools text/count --json -
+      mcpd call ~/tools text/count --arguments '{"text": "one two"}'
+      jq -n '{text: input}' essay.json | mcpd call ~/tools text/count --arguments -
 
     The result goes to stdout, log messages of the script to stderr.
     The exit code is 5 if the tool fails.

@@ -20,6 +20,7 @@ mod command_line;
 mod compile;
 mod config;
 mod describe;
+mod discover;
 mod doctor;
 mod endpoint;
 mod install;
@@ -34,19 +35,20 @@ mod token;
 
 pub(crate) use self::audit::{Audit, AuditAction, AuditGrep, AuditTail};
 pub(crate) use self::basic::Basic;
-pub(crate) use self::call::{Call, CallOutput};
+pub(crate) use self::call::Call;
 pub(crate) use self::catalog::{Catalog, CatalogAction};
 pub(crate) use self::check::{Check, CheckFormat, Client};
 pub(crate) use self::command_line::CommandLine;
 pub(crate) use self::compile::{Compile, CompileFormat};
 pub(crate) use self::config::{Config, ConfigAction, ConfigShow, Denied};
 pub(crate) use self::describe::Describe;
+pub(crate) use self::discover::Discover;
 pub(crate) use self::doctor::Doctor;
 pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::install::{Install, InstallScope};
 pub(crate) use self::list::List;
 pub(crate) use self::new::{Language, New};
-pub(crate) use self::place::{OneDirectory, OneTool};
+pub(crate) use self::place::{OneDirectory, OneTool, Remote, ServerCommand};
 pub(crate) use self::prompt::Prompt;
 pub(crate) use self::read::Read;
 pub(crate) use self::state::State;
@@ -73,6 +75,8 @@ Examples:
 Exit codes:
   0    success
   1    wrong usage, the command failed, or `check` or `audit` found faults
+  3    a server of others wants a token
+  4    a server of others cannot be reached
   5    the tool failed or does not exist
   130  the call was interrupted"
 )]
@@ -95,6 +99,8 @@ pub(crate) enum Command {
     Stdio(Stdio),
     /// List tools, prompts or resources.
     List(List),
+    /// List the servers in the configurations of clients.
+    Discover(Discover),
     /// Show the description and the arguments of a tool or a prompt.
     Describe(Describe),
     /// Call a tool.
@@ -144,6 +150,7 @@ impl Combine for Args {
             Command::Doctor(doctor) => doctor.combine(layers),
             Command::New(_)
             | Command::Install(_)
+            | Command::Discover(_)
             | Command::Catalog(_)
             | Command::Audit(_)
             | Command::Basic(_) => {}
@@ -244,6 +251,8 @@ mod tests {
             | 0 | success |\n\
             | 1 | wrong usage, the command failed, or `check` or `audit` found faults |\n\
             | 2 | the parameters of a BASIC program are invalid (`mcpd basic`) |\n\
+            | 3 | a server of others wants a token |\n\
+            | 4 | a server of others cannot be reached |\n\
             | 5 | the tool failed or does not exist |\n\
             | 130 | the call was interrupted |\n"
             .to_owned();

@@ -13,7 +13,7 @@ use mcpd_scriptspec::Role;
 use mcpd_server::{Catalog, Server, ServerBuilder, Tool};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::args::{Command, CommandLine, Enabling, OneDirectory, OneTool};
+use crate::args::{Command, CommandLine, Enabling, OneDirectory, OneTool, ServerCommand};
 use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
@@ -28,6 +28,7 @@ mod check;
 mod compile;
 mod config;
 mod describe;
+mod discover;
 mod doctor;
 mod endpoint;
 mod install;
@@ -38,6 +39,7 @@ mod read;
 mod serve;
 mod state;
 mod stdio;
+mod target;
 mod token;
 
 /// Timeout for the runtime to drop remaining tasks; dropping a run kills its processes.
@@ -79,6 +81,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
             }
             Command::Stdio(stdio) => stdio::run(stdio, &file).await,
             Command::List(list) => list::run(list, &file).await,
+            Command::Discover(discover) => discover::run(&discover),
             Command::Describe(describe) => describe::run(describe, &file).await,
             Command::Call(call) => call::run(call, &args.logging, &file).await,
             Command::Prompt(prompt) => prompt::run(prompt, &args.logging, &file).await,
@@ -117,18 +120,23 @@ fn runtime(command: &Command) -> io::Result<Runtime> {
     .build()
 }
 
-/// Builds a server of one directory, for commands that send a few requests and exit.
+/// Builds a server of one place, for commands that send a few requests and exit.
 async fn server_of(
     place: &OneDirectory,
+    command: &ServerCommand,
     enabling: &Enabling,
     limits: Limits,
     file: &File,
 ) -> anyhow::Result<ServerBuilder> {
     let OneDirectory {
         directory,
+        remote,
         scanning,
         confinement,
     } = place;
+    if let Some(source) = target::remote_source(directory, remote, command)? {
+        return Ok(target::server(source));
+    }
     server_for_query(file, [directory], enabling, scanning, confinement, limits).await
 }
 
@@ -142,7 +150,10 @@ async fn with_server(
     let server = server.start()?;
     let mut work = pin!(async {
         server.catalog_ready().await;
-        work(&server).await
+        match unusable_server(&server) {
+            Some(code) => Ok(code),
+            None => work(&server).await,
+        }
     });
     tokio::select! {
         code = &mut work => return code,
@@ -152,6 +163,21 @@ async fn with_server(
         (code, ()) = async { tokio::join!(work, server.shutdown()) } => code.map(|_| ExitCode::Interrupted),
         () = termination.wait() => Ok(ExitCode::Interrupted),
     }
+}
+
+/// Reports why the one server of others can't be used, if that is what is served.
+fn unusable_server(server: &Server) -> Option<ExitCode> {
+    let catalog = server.catalog();
+    if !server.roots().is_empty() || !catalog.offers().iter().any(|offer| offer.is_faulty()) {
+        return None;
+    }
+    let faults = describe_faulty_sources(&catalog);
+    output::error(&format!("the server cannot be used:{faults}"));
+    let is_refused = faults.contains("HTTP 401") || faults.contains("Auth required");
+    Some(match is_refused {
+        true => ExitCode::Unauthorized,
+        false => ExitCode::Unreachable,
+    })
 }
 
 /// Finds the requested tool. If there is none, reports the available ones to the user.

@@ -1,17 +1,17 @@
 //! Arguments of `mcpd call`.
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use mcpd_config::{Combine, Layers};
 
-use super::{BESIDE_SCRIPTS, Enabling, OneTool, RunLimits};
+use super::{BESIDE_SCRIPTS, Enabling, OneTool, RunLimits, ServerCommand};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
 Examples:
   mcpd call ~/tools greet name=World
   mcpd call ~/tools math/calc operation=add a=1 b:=2.5
-  mcpd call ~/tools text/count --json '{\"text\": \"one two\"}'
-  jq -n '{text: input}' essay.json | mcpd call ~/tools text/count --json -
+  mcpd call ~/tools text/count --arguments '{\"text\": \"one two\"}'
+  jq -n '{text: input}' essay.json | mcpd call ~/tools text/count --arguments -
 
 The result goes to stdout, log messages of the script to stderr.
 The exit code is 5 if the tool fails.")]
@@ -23,21 +23,18 @@ pub(crate) struct Call {
     pub(crate) enabling: Enabling,
     /// Arguments: NAME=TEXT or NAME:=JSON; TEXT is read as a number or a boolean where the tool
     /// expects one.
-    #[arg(value_name = "NAME=VALUE", conflicts_with = "json")]
-    pub(crate) arguments: Vec<String>,
+    #[arg(value_name = "NAME=VALUE", conflicts_with = "arguments")]
+    pub(crate) pairs: Vec<String>,
     /// All arguments as one JSON object; `-` reads the object from stdin.
-    #[arg(
-        long,
-        value_name = "OBJECT",
-        visible_alias = "json-args",
-        allow_hyphen_values = true
-    )]
-    pub(crate) json: Option<String>,
-    /// Output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: CallOutput,
+    #[arg(long, value_name = "OBJECT", allow_hyphen_values = true)]
+    pub(crate) arguments: Option<String>,
+    /// Print the MCP result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
+    #[command(flatten)]
+    pub(crate) command: ServerCommand,
 }
 
 impl Combine for Call {
@@ -46,12 +43,4 @@ impl Combine for Call {
         self.enabling.combine(layers);
         self.limits.combine(layers);
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CallOutput {
-    /// The content of the result, as the script printed it.
-    Text,
-    /// The whole MCP result.
-    Json,
 }

@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 use mcpd_config::{Combine, Layers};
 
-use super::{BESIDE_SCRIPTS, Enabling, OneTool};
+use super::{BESIDE_SCRIPTS, Enabling, OneTool, ServerCommand};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(mut_arg("enable", |enable| enable.help(BESIDE_SCRIPTS)))]
@@ -15,6 +15,8 @@ pub(crate) struct Describe {
     /// Print the MCP definition as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) command: ServerCommand,
 }
 
 impl Combine for Describe {

@@ -3,12 +3,14 @@
 use clap::Args as ClapArgs;
 use mcpd_config::{Combine, Layers};
 
-use super::{Confinement, Enabling, Roots, Scanning};
+use super::{Confinement, Enabling, Remote, Roots, Scanning, ServerCommand};
 
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct List {
     #[command(flatten)]
     pub(crate) roots: Roots,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
     #[command(flatten)]
     pub(crate) enabling: Enabling,
     #[command(flatten)]
@@ -27,6 +29,8 @@ pub(crate) struct List {
     /// Print the MCP result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) command: ServerCommand,
 }
 
 impl Combine for List {

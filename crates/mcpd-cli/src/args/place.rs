@@ -7,12 +7,33 @@ use mcpd_config::{Combine, Layers};
 
 use super::{Confinement, Scanning};
 
+const REMOTE: &str = "Options for servers of others";
+
+/// Options of a server that is no directory of scripts.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub(crate) struct Remote {
+    /// Variable with the bearer token for a URL.
+    #[arg(long, value_name = "NAME", help_heading = REMOTE)]
+    pub(crate) token_env: Option<String>,
+}
+
+/// Command of a server, the last argument of all.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub(crate) struct ServerCommand {
+    /// Program that speaks MCP over stdin and stdout, and its arguments, where DIR is `-`.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) words: Vec<String>,
+}
+
 /// One directory and the options for its scripts.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct OneDirectory {
-    /// Directory with scripts.
+    /// Directory with scripts; or a URL, an entry of a client such as `cursor:github`, or `-` for
+    /// the server that COMMAND starts.
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
     #[command(flatten)]
     pub(crate) scanning: Scanning,
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 use mcpd_config::{Combine, Layers};
 
-use super::{OneDirectory, RunLimits};
+use super::{OneDirectory, RunLimits, ServerCommand};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
@@ -25,6 +25,8 @@ pub(crate) struct Prompt {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
+    #[command(flatten)]
+    pub(crate) command: ServerCommand,
 }
 
 impl Combine for Prompt {

@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 use mcpd_config::{Combine, Layers};
 
-use super::{OneDirectory, RunLimits};
+use super::{OneDirectory, RunLimits, ServerCommand};
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
@@ -24,6 +24,8 @@ pub(crate) struct Read {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
+    #[command(flatten)]
+    pub(crate) command: ServerCommand,
 }
 
 impl Combine for Read {

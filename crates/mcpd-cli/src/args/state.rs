@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 use mcpd_config::{Combine, Layers};
 
-use super::OneTool;
+use super::{OneTool, ServerCommand};
 
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct State {
@@ -12,6 +12,8 @@ pub(crate) struct State {
     /// Print the MCP result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) command: ServerCommand,
 }
 
 impl Combine for State {

@@ -19,7 +19,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{find_tool, server_of, with_server};
-use crate::args::{Call, CallOutput, Logging};
+use crate::args::{Call, Logging};
 use crate::exit_code::ExitCode;
 use crate::{client, output};
 
@@ -28,14 +28,14 @@ const STDERR_FOLLOWS: &str = " The end of its stderr:\n";
 
 /// Calls the tool and prints its result.
 pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
-    let arguments = match &args.json {
+    let arguments = match &args.arguments {
         Some(json) => Arguments::Whole(read_json_arguments(json)?),
-        None => Arguments::Pairs(parse_pairs(&args.arguments, parse_pair)?),
+        None => Arguments::Pairs(parse_pairs(&args.pairs, parse_pair)?),
     };
     let level = log_level(logging);
     let tool = &args.tool;
     let limits = mcpd_config::limits(&args.limits);
-    let server = server_of(&tool.place, &args.enabling, limits, file).await?;
+    let server = server_of(&tool.place, &args.command, &args.enabling, limits, file).await?;
     with_server(server.only(&tool.tool), async |server| {
         let Some(tool) = find_tool(&server.catalog(), &args.tool) else {
             return Ok(ExitCode::Tool);
@@ -47,8 +47,8 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
         let principal = Principal::local();
         match client::request::<CallToolRequest, _>(server, principal, &params, relay).await? {
             Ok(result) => {
-                print(&result, args.output)?;
-                if matches!(args.output, CallOutput::Text) {
+                print(&result, args.json)?;
+                if !args.json {
                     relay_notes(&result, logging.quiet);
                 }
                 note_rest(&result);
@@ -286,14 +286,12 @@ fn is_its_own(meta: Option<&Meta>) -> bool {
     !is_said("mcpd/stream") && !is_said("mcpd/heartbeat")
 }
 
-fn print(result: &CallToolResult, format: CallOutput) -> anyhow::Result<()> {
-    match format {
-        CallOutput::Json => output::write_json(result),
-        CallOutput::Text => {
-            let mut printed = result.content.iter().filter(|block| !is_note(block));
-            printed.try_for_each(print_block)
-        }
+fn print(result: &CallToolResult, as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        return output::write_json(result);
     }
+    let mut printed = result.content.iter().filter(|block| !is_note(block));
+    printed.try_for_each(print_block)
 }
 
 /// Returns whether a block is a note of the server about the output. Notes go to stderr.

@@ -19,7 +19,14 @@ use crate::output;
 /// Describes the tool, or the prompt.
 pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode> {
     let tool = &args.tool;
-    let server = server_of(&tool.place, &args.enabling, Limits::default(), file).await?;
+    let server = server_of(
+        &tool.place,
+        &args.command,
+        &args.enabling,
+        Limits::default(),
+        file,
+    )
+    .await?;
     with_server(server.only(&tool.tool), async |server| {
         let catalog = server.catalog();
         let prompt = catalog.prompt(&tool.tool);

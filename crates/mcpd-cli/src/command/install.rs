@@ -7,8 +7,9 @@ use std::path::{self, Path, PathBuf};
 use anyhow::{Context as _, bail};
 use mcpd_clients::edit::Removal;
 use mcpd_clients::file::{self, Backup, Change};
-use mcpd_clients::{Client, ConfigFile, Drift, Places, Platform, Server, diff};
+use mcpd_clients::{Client, ConfigFile, Drift, Places, Server, diff};
 
+use super::target;
 use crate::args::{Install, InstallScope};
 use crate::exit_code::ExitCode;
 use crate::output;
@@ -18,7 +19,7 @@ mod trial;
 
 /// Lists, prints, writes, removes or checks, as the flags say.
 pub(crate) async fn run(args: Install) -> anyhow::Result<ExitCode> {
-    let places = places()?;
+    let places = target::places()?;
     let Some(name) = &args.client else {
         return list::run(&args, &places);
     };
@@ -35,16 +36,6 @@ pub(crate) async fn run(args: Install) -> anyhow::Result<ExitCode> {
         return remove(&args, &target, text.as_deref());
     }
     install(&args, &target, text.as_deref())
-}
-
-/// Directories of this user, and the working directory as the project.
-fn places() -> anyhow::Result<Places> {
-    let home = env::home_dir().context("find the home directory")?;
-    let variables = env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let project = env::current_dir().context("find the working directory")?;
-    let places = Places::new(Platform::current(), home);
-    Ok(places.with_variables(variables).with_project(project))
 }
 
 fn client_file(

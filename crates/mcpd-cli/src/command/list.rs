@@ -4,9 +4,10 @@ use mcpd_config::File;
 use mcpd_exec::Limits;
 use mcpd_protocol::method::{Prompt, Resource, ResourceTemplate, Tool};
 use mcpd_server::Catalog;
+use mcpd_upstream::Upstream;
 use serde::Serialize;
 
-use super::{check_command, describe_faults, with_server};
+use super::{check_command, describe_faults, target, with_server};
 use crate::args::List;
 use crate::exit_code::ExitCode;
 use crate::output;
@@ -15,6 +16,12 @@ mod files;
 
 /// Lists the catalog, and reports whether parts of it are missing.
 pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
+    if let Some(source) = remote_source(&args)? {
+        return with_server(target::server(source), async |server| {
+            list(&args, &server.catalog())
+        })
+        .await;
+    }
     let limits = Limits::default();
     let mut server = mcpd_config::server_for_query(
         file,
@@ -33,19 +40,7 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
         if args.all {
             return files::list(&catalog, args.json);
         }
-        let listed = requested_entries(&args, &catalog);
-        if args.json {
-            output::write_json(&listed)?;
-        } else {
-            let rows = listed.iter().map(CatalogEntry::row);
-            output::write(output::table(rows, output::columns()).as_bytes())?;
-        }
-        match (args.prompts, args.resources) {
-            (true, _) if listed.is_empty() => output::note("no prompts found\n"),
-            (_, true) if listed.is_empty() => output::note("no resources found\n"),
-            (false, false) => note_others(&catalog),
-            _ => {}
-        }
+        list(&args, &catalog)?;
         let check = check_command(args.roots.all(), file.path_to_show());
         if let Some(remark) = describe_faults(&catalog, "the catalog is incomplete", &check) {
             output::note(&format!("{remark}\n"));
@@ -56,6 +51,33 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
         Ok(ExitCode::Success)
     })
     .await
+}
+
+/// The server of others that the one place names.
+fn remote_source(args: &List) -> anyhow::Result<Option<Upstream>> {
+    let mut places = args.roots.all();
+    match (places.next(), places.next()) {
+        (Some(place), None) => target::remote_source(place, &args.remote, &args.command),
+        _ => Ok(None),
+    }
+}
+
+/// Lists the requested entries, or says why there are none.
+fn list(args: &List, catalog: &Catalog) -> anyhow::Result<ExitCode> {
+    let listed = requested_entries(args, catalog);
+    if args.json {
+        output::write_json(&listed)?;
+    } else {
+        let rows = listed.iter().map(CatalogEntry::row);
+        output::write(output::table(rows, output::columns()).as_bytes())?;
+    }
+    match (args.prompts, args.resources) {
+        (true, _) if listed.is_empty() => output::note("no prompts found\n"),
+        (_, true) if listed.is_empty() => output::note("no resources found\n"),
+        (false, false) => note_others(catalog),
+        _ => {}
+    }
+    Ok(ExitCode::Success)
 }
 
 /// An entry of the catalog, as clients get it.

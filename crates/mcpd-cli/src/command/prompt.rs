@@ -22,7 +22,14 @@ pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow:
     params.arguments = Some(arguments.collect());
     params.meta = Some(client::envelope(log_level(logging)));
     let limits = mcpd_config::limits(&args.limits);
-    let server = server_of(&args.place, &Enabling::default(), limits, file).await?;
+    let server = server_of(
+        &args.place,
+        &args.command,
+        &Enabling::default(),
+        limits,
+        file,
+    )
+    .await?;
     with_server(server.only(&args.prompt), async |server| {
         let catalog = server.catalog();
         if catalog.prompt(&args.prompt).is_none() {

@@ -20,7 +20,14 @@ use crate::{client, output};
 pub(crate) async fn run(args: Read, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
     let level = log_level(logging);
     let limits = mcpd_config::limits(&args.limits);
-    let server = server_of(&args.place, &Enabling::default(), limits, file).await?;
+    let server = server_of(
+        &args.place,
+        &args.command,
+        &Enabling::default(),
+        limits,
+        file,
+    )
+    .await?;
     with_server(server, async |server| {
         let (catalog, uri) = (server.catalog(), &args.uri);
         if catalog.resource(uri).is_none() && catalog.template_of(uri).is_none() {

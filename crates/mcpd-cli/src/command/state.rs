@@ -14,7 +14,7 @@ use crate::output;
 pub(crate) async fn run(args: State, file: &File) -> anyhow::Result<ExitCode> {
     let tool = &args.tool;
     let (enabling, limits) = (Enabling::default(), Limits::default());
-    let server = server_of(&tool.place, &enabling, limits, file).await?;
+    let server = server_of(&tool.place, &args.command, &enabling, limits, file).await?;
     with_server(server.only(&tool.tool), async |server| {
         let Some(tool) = find_tool(&server.catalog(), &args.tool) else {
             return Ok(ExitCode::Tool);
