@@ -140,6 +140,7 @@ fn leaf_crates_do_not_know_each_other() {
         "mcpd-scriptspec",
         "mcpd-exec",
         "mcpd-basic",
+        "mcpd-audit",
     ] {
         for dependency in dependencies_of(leaf) {
             assert!(

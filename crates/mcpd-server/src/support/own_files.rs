@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use mcpd_audit::access::{Regained, own_mode, regain};
+
 use crate::support::sync::lock;
 
 /// Mode bits of the owner.
@@ -21,14 +23,6 @@ pub(crate) struct OwnFiles {
     /// By path, so that a directory comes before its contents.
     rights: Mutex<BTreeMap<PathBuf, u32>>,
     is_checking: AtomicBool,
-}
-
-/// Restored rights.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Regained {
-    pub(crate) path: PathBuf,
-    /// Mode before the restoration.
-    pub(crate) mode: u32,
 }
 
 impl OwnFiles {
@@ -64,56 +58,17 @@ impl PartialEq for OwnFiles {
     }
 }
 
-/// Restores lost `rights` to the file or directory at `path`. Blocks.
-pub(crate) fn regain(path: &Path, rights: u32) -> Option<Regained> {
-    let mode = own_mode(path).filter(|mode| mode & rights != rights)?;
-    set_mode(path, mode | rights)
-        .inspect_err(|error| {
-            let path = path.display();
-            tracing::error!(%path, "the server has lost access to one of its own files and failed to restore the mode: {error}");
-        })
-        .ok()?;
-    tracing::warn!(path = %path.display(), "the mode of one of the server's own files was {mode:04o}, perhaps changed by a script; the mode was restored");
-    Some(Regained {
-        path: path.to_owned(),
-        mode,
-    })
-}
-
-/// Mode of the file at `path`, if it belongs to this process and is no link.
-#[cfg(unix)]
-fn own_mode(path: &Path) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt as _;
-
-    let found = path.symlink_metadata().ok()?;
-    let is_own = found.uid() == rustix::process::geteuid().as_raw();
-    (is_own && !found.is_symlink()).then(|| found.mode() & 0o7777)
-}
-
-#[cfg(unix)]
-fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-}
-
-/// Returns `None`: modes exist on Unix only.
-#[cfg(not(unix))]
-fn own_mode(_: &Path) -> Option<u32> {
-    None
-}
-
-#[cfg(not(unix))]
-fn set_mode(_: &Path, _: u32) -> std::io::Result<()> {
-    Ok(())
-}
-
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
+        fs::set_permissions(path, Permissions::from_mode(mode))
+    }
 
     #[test]
     fn lost_rights_are_regained_from_the_outermost_directory_on() {

@@ -144,8 +144,8 @@ impl Recorder<'_> {
         match self.arguments {
             Arguments::None | Arguments::Names => None,
             _ if spec.is_some_and(has_secrets) => Some(Recorded::Text(REDACTED.to_owned())),
-            Arguments::Hash => Some(recorded.into_digest()),
             Arguments::Full => Some(recorded),
+            _ => Some(recorded.into_digest()),
         }
     }
 

@@ -9,10 +9,10 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
-use jiff::Timestamp;
+use mcpd_audit::{Details, Record, RecordKind, RecordedCaller, RunDetails, Slot};
 use mcpd_exec::Outcome;
 use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
@@ -20,12 +20,9 @@ use mcpd_protocol::method::{CallToolResult, Interactive, ReadResourceRequest};
 use mcpd_protocol::{Implementation, Method as _, Params, ProtocolVersion};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot};
 
 use super::arguments::Recorder;
-use super::record::{Details, Record, RecordKind, RecordedCaller, RunDetails, this_process};
-use super::writer::QueuedRecord;
-use super::{Arguments, Audit, Mode, Options, WRITE_TIMEOUT, outcomes};
+use super::{Arguments, Audit, Mode, Options, outcomes};
 use crate::limits::run_queue::Busy;
 use crate::message::arguments::INVALID_ARGUMENTS;
 use crate::message::method::KnownMethod;
@@ -76,7 +73,7 @@ struct AuditedRequest {
     /// Finds the secrets known at that time.
     redactor: Option<Arc<Redactor>>,
     method: &'static str,
-    began: Timestamp,
+    began: SystemTime,
     began_at: Instant,
     transport: Transport,
     principal: Principal,
@@ -84,7 +81,7 @@ struct AuditedRequest {
     version: ProtocolVersion,
     notes: Mutex<Notes>,
     /// Reserved for the record of the end. Without a place that record is lost.
-    slot: Option<mpsc::OwnedPermit<QueuedRecord>>,
+    slot: Option<Slot>,
 }
 
 #[derive(Default)]
@@ -135,7 +132,7 @@ impl RequestRecord {
             redactor: auditor.redactor.load_full(),
             auditor: Arc::clone(auditor),
             method,
-            began: Timestamp::now(),
+            began: SystemTime::now(),
             began_at: Instant::now(),
             transport: origin.transport,
             principal: origin.principal.clone(),
@@ -209,7 +206,7 @@ impl RequestRecord {
                 let exit = exit(outcome);
                 notes.outcome = Some(exit.name);
                 let run = notes.run.get_or_insert_default();
-                run.add(outcome, exit.code);
+                add_run(run, outcome, exit.code);
             }
             Err(error) => {
                 notes.outcome = Some(error.name());
@@ -257,14 +254,11 @@ impl RequestRecord {
         else {
             return Ok(());
         };
-        let (written, is_written) = oneshot::channel();
-        let entry = QueuedRecord {
-            record: request.encode(RecordKind::Begin),
-            written: Some(written),
-        };
-        let queue = &request.auditor.audit.inner.queue;
-        let is_queued = request.slot.is_some() && queue.try_send(entry).is_ok();
-        if is_queued && let Ok(Ok(())) = tokio::time::timeout(WRITE_TIMEOUT, is_written).await {
+        let audit = &request.auditor.audit;
+        if request.slot.is_some()
+            && let commit = request.with_record(RecordKind::Begin, |record| audit.commit(record))
+            && commit.await.is_ok()
+        {
             return Ok(());
         }
         self.set_outcome("not-recorded");
@@ -309,7 +303,8 @@ impl AuditedRequest {
         self.options.mode == Mode::Require && self.is_wanted()
     }
 
-    fn encode(&self, event: RecordKind) -> String {
+    /// Makes the record of the beginning or the end, and passes it on.
+    fn with_record<T>(&self, event: RecordKind, pass: impl FnOnce(&Record<'_>) -> T) -> T {
         let notes = lock(&self.notes);
         let is_over = event == RecordKind::End;
         let client = self.client.as_deref().map(|client| {
@@ -321,37 +316,27 @@ impl AuditedRequest {
             outcomes().any(|known| known == outcome),
             "`{outcome}` is none of them"
         );
-        let (timestamp, duration, error) = if is_over {
-            let error = self.error(&notes, outcome);
-            (Timestamp::now(), self.began_at.elapsed(), error)
-        } else {
-            let error = "it has only begun".to_owned();
-            (self.began, Duration::ZERO, Some(error))
+        let error = match is_over {
+            true => self.error(&notes, outcome),
+            false => Some("it has only begun".to_owned()),
         };
-        let record = Record {
-            timestamp,
-            method: self.method,
-            params: &notes.params,
-            duration_ms: milliseconds(duration),
-            success: error.is_none(),
-            error: error.as_deref(),
-            event,
-            caller: Some(RecordedCaller {
-                principal: self.principal.name(),
-                transport: self.transport.name(),
-                client: client.as_deref(),
-                revision: self.version.as_str(),
-            }),
-            details: Details {
-                tool: notes.tool.as_deref(),
-                call_id: notes.call_id.as_deref(),
-                outcome: is_over.then_some(outcome),
-                result_bytes: notes.result_bytes,
-                run: notes.run.as_ref(),
-            },
-            pid: this_process(),
-        };
-        record.encode()
+        let (principal, transport) = (self.principal.name(), self.transport.name());
+        let mut caller = RecordedCaller::new(principal, transport, self.version.as_str());
+        caller.client = client.as_deref();
+        let mut details = Details::default();
+        details.tool = notes.tool.as_deref();
+        details.call_id = notes.call_id.as_deref();
+        details.outcome = is_over.then_some(outcome);
+        details.result_bytes = notes.result_bytes;
+        details.run = notes.run.as_ref();
+        let record = Record::new(event, self.method, &notes.params)
+            .error(error.as_deref())
+            .caller(caller)
+            .details(details);
+        pass(&match is_over {
+            true => record.duration(self.began_at.elapsed()),
+            false => record.timestamp(self.began),
+        })
     }
 
     /// Returns the error for the record. The output of a script is not repeated.
@@ -377,13 +362,7 @@ impl Drop for AuditedRequest {
             return;
         }
         match self.slot.take() {
-            Some(slot) => {
-                let record = self.encode(RecordKind::End);
-                slot.send(QueuedRecord {
-                    record,
-                    written: None,
-                });
-            }
+            Some(slot) => self.with_record(RecordKind::End, |record| slot.record(record)),
             None => self.auditor.audit.count_lost(),
         }
     }
@@ -405,20 +384,19 @@ impl Notes {
     }
 }
 
-impl RunDetails {
-    fn add(&mut self, outcome: &Outcome, exit_code: i32) {
-        self.runs += 1;
-        self.exit_code = Some(exit_code);
-        let leftovers = [self.leftovers, outcome.leftovers].into_iter().flatten();
-        self.leftovers = Some(leftovers.sum()).filter(|processes| *processes > 0);
-        self.stdout_bytes += outcome.stdout.total_bytes;
-        self.stderr_bytes += outcome.stderr.total_bytes;
-        self.queued_ms += milliseconds(outcome.timing.queued);
-        self.run_ms += milliseconds(outcome.timing.wall);
-        self.sandbox = outcome.enforced.level.to_string();
-        let missing = outcome.enforced.missing.iter();
-        self.missing = missing.map(|missing| missing.mechanism).collect();
-    }
+/// Adds a run that has ended to the details of a request.
+fn add_run(details: &mut RunDetails, outcome: &Outcome, exit_code: i32) {
+    details.runs += 1;
+    details.exit_code = Some(exit_code);
+    let leftovers = [details.leftovers, outcome.leftovers].into_iter().flatten();
+    details.leftovers = Some(leftovers.sum()).filter(|processes| *processes > 0);
+    details.stdout_bytes += outcome.stdout.total_bytes;
+    details.stderr_bytes += outcome.stderr.total_bytes;
+    details.queued_ms += milliseconds(outcome.timing.queued);
+    details.run_ms += milliseconds(outcome.timing.wall);
+    details.sandbox = outcome.enforced.level.to_string();
+    let missing = outcome.enforced.missing.iter();
+    details.missing = missing.map(|missing| missing.mechanism).collect();
 }
 
 /// Returns the first text of a result.

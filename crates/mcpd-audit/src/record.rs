@@ -3,14 +3,14 @@
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
-use mcpd_scriptspec::is_hidden;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::support::own_files::Regained;
+use crate::access::Regained;
 
 /// White space of JSON other than the space.
 const LINE_BREAKS: [char; 3] = ['\n', '\r', '\t'];
@@ -18,28 +18,30 @@ const LINE_BREAKS: [char; 3] = ['\n', '\r', '\t'];
 /// Initial capacity in bytes, enough for most records.
 const INITIAL_CAPACITY: usize = 512;
 
-/// Fields of a record, in the order of the file.
-#[derive(Debug, Serialize)]
-pub(super) struct Record<'a> {
-    #[serde(serialize_with = "milliseconds")]
-    pub(super) timestamp: Timestamp,
-    pub(super) method: &'a str,
-    pub(super) params: &'a RawValue,
-    pub(super) duration_ms: u64,
-    pub(super) success: bool,
-    pub(super) error: Option<&'a str>,
-    pub(super) event: RecordKind,
+/// Record of a request, or of an event of the log itself: fields in the order of the file.
+#[derive(Debug, Clone, Serialize)]
+pub struct Record<'a> {
+    #[serde(serialize_with = "serialize_time")]
+    timestamp: SystemTime,
+    method: &'a str,
+    params: &'a RawValue,
+    #[serde(rename = "duration_ms", serialize_with = "serialize_milliseconds")]
+    duration: Duration,
+    success: bool,
+    error: Option<&'a str>,
+    event: RecordKind,
     #[serde(flatten)]
-    pub(super) caller: Option<RecordedCaller<'a>>,
+    caller: Option<RecordedCaller<'a>>,
     #[serde(flatten)]
-    pub(super) details: Details<'a>,
-    pub(super) pid: u32,
+    details: Details<'a>,
+    pid: u32,
 }
 
 /// Kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum RecordKind {
+#[non_exhaustive]
+pub enum RecordKind {
     /// Start of a request that is about to be carried out.
     Begin,
     /// End of a request.
@@ -50,68 +52,143 @@ pub(super) enum RecordKind {
 
 /// Sender of a request, and its transport.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct RecordedCaller<'a> {
-    pub(super) principal: &'a str,
-    pub(super) transport: &'a str,
+#[non_exhaustive]
+pub struct RecordedCaller<'a> {
+    /// Name by which the program knows the sender.
+    pub principal: &'a str,
+    /// Transport of the request.
+    pub transport: &'a str,
     /// Name and version that the client claims.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) client: Option<&'a str>,
-    pub(super) revision: &'a str,
+    pub client: Option<&'a str>,
+    /// Revision of the protocol.
+    pub revision: &'a str,
+}
+
+impl<'a> RecordedCaller<'a> {
+    /// Creates a sender whose client claims no name.
+    #[must_use]
+    pub fn new(principal: &'a str, transport: &'a str, revision: &'a str) -> Self {
+        Self {
+            principal,
+            transport,
+            client: None,
+            revision,
+        }
+    }
 }
 
 /// Details of a request; unknown ones are omitted.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(super) struct Details<'a> {
+#[non_exhaustive]
+pub struct Details<'a> {
+    /// Name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tool: Option<&'a str>,
+    pub tool: Option<&'a str>,
+    /// Identifier of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) call_id: Option<&'a str>,
+    pub call_id: Option<&'a str>,
+    /// Ending of the request, in one word.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) outcome: Option<&'a str>,
+    pub outcome: Option<&'a str>,
+    /// Size of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) result_bytes: Option<u64>,
+    pub result_bytes: Option<u64>,
+    /// Processes that the request has run.
     #[serde(flatten)]
-    pub(super) run: Option<&'a RunDetails>,
+    pub run: Option<&'a RunDetails>,
 }
 
 /// Details of the runs of a request; most requests have one run.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct RunDetails {
-    pub(super) runs: u32,
+#[non_exhaustive]
+pub struct RunDetails {
+    /// Number of runs.
+    pub runs: u32,
     /// Exit code of the last run, if it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) exit_code: Option<i32>,
+    pub exit_code: Option<i32>,
     /// Processes still alive when their run had ended; omitted if unknown or zero.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) leftovers: Option<u32>,
-    pub(super) stdout_bytes: u64,
-    pub(super) stderr_bytes: u64,
-    pub(super) queued_ms: u64,
-    pub(super) run_ms: u64,
-    pub(super) sandbox: String,
+    pub leftovers: Option<u32>,
+    /// Size of the standard output.
+    pub stdout_bytes: u64,
+    /// Size of the standard error output.
+    pub stderr_bytes: u64,
+    /// Time in a queue before the runs, in milliseconds.
+    pub queued_ms: u64,
+    /// Time of the runs, in milliseconds.
+    pub run_ms: u64,
+    /// Level of confinement.
+    pub sandbox: String,
     /// Mechanisms of the sandbox that the system lacks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) missing: Vec<&'static str>,
+    pub missing: Vec<&'static str>,
 }
 
 impl<'a> Record<'a> {
-    fn note(method: &'a str, params: &'a RawValue) -> Self {
+    /// Creates a record of this moment and this process, of a request that has succeeded.
+    #[must_use]
+    pub fn new(event: RecordKind, method: &'a str, params: &'a RawValue) -> Self {
         Self {
-            timestamp: Timestamp::now(),
+            timestamp: SystemTime::now(),
             method,
             params,
-            duration_ms: 0,
+            duration: Duration::ZERO,
             success: true,
             error: None,
-            event: RecordKind::Note,
+            event,
             caller: None,
             details: Details::default(),
             pid: this_process(),
         }
     }
 
-    /// Encodes the record on one line. Nothing in it controls a terminal or hides from a reader.
-    pub(super) fn encode(&self) -> String {
+    /// Sets the time of the event.
+    #[must_use]
+    pub fn timestamp(self, timestamp: SystemTime) -> Self {
+        Self { timestamp, ..self }
+    }
+
+    /// Sets the duration of the request.
+    #[must_use]
+    pub fn duration(self, duration: Duration) -> Self {
+        Self { duration, ..self }
+    }
+
+    /// Sets the error; with one, the request has not succeeded.
+    #[must_use]
+    pub fn error(self, error: Option<&'a str>) -> Self {
+        Self {
+            success: error.is_none(),
+            error,
+            ..self
+        }
+    }
+
+    /// Sets the sender of the request.
+    #[must_use]
+    pub fn caller(self, caller: RecordedCaller<'a>) -> Self {
+        Self {
+            caller: Some(caller),
+            ..self
+        }
+    }
+
+    /// Sets the details of the request.
+    #[must_use]
+    pub fn details(self, details: Details<'a>) -> Self {
+        Self { details, ..self }
+    }
+
+    /// Encodes the record as a JSON object on one line, without its position in the chain. Nothing
+    /// in it controls a terminal or hides from a reader.
+    #[must_use]
+    #[expect(
+        clippy::missing_panics_doc,
+        reason = "every value of the fields can be encoded"
+    )]
+    pub fn encode(&self) -> String {
         let mut json = Vec::with_capacity(INITIAL_CAPACITY);
         serde_json::to_writer(&mut json, self).expect("a record has string keys only");
         let mut json = String::from_utf8(json).expect("JSON is text");
@@ -145,19 +222,19 @@ impl<'a> Record<'a> {
 
 /// Id of this process. It is cached: asking the system for each record took a fiftieth of the
 /// time of the thread that makes them.
-pub(super) fn this_process() -> u32 {
+fn this_process() -> u32 {
     static ID: LazyLock<u32> = LazyLock::new(std::process::id);
     *ID
 }
 
 /// Encodes a record about the log itself.
-pub(super) fn note(method: &str, params: &serde_json::Value) -> String {
+pub(crate) fn note(method: &str, params: &serde_json::Value) -> String {
     let params = to_raw_value(params).expect("a JSON value has string keys only");
-    Record::note(method, &params).encode()
+    Record::new(RecordKind::Note, method, &params).encode()
 }
 
 /// Encodes the note on a file whose permissions the server has restored.
-pub(super) fn encode_regained(Regained { path, mode }: &Regained) -> String {
+pub(crate) fn encode_regained(Regained { path, mode }: &Regained) -> String {
     let mode = format!("{mode:04o}");
     note(
         "audit/access-restored",
@@ -165,11 +242,32 @@ pub(super) fn encode_regained(Regained { path, mode }: &Regained) -> String {
     )
 }
 
-fn milliseconds<S: serde::Serializer>(
-    timestamp: &Timestamp,
+fn serialize_time<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+    // A clock beyond the year 9999 is wrong.
+    let time = Timestamp::try_from(*time).unwrap_or(Timestamp::MAX);
+    serializer.collect_str(&format_args!("{time:.3}"))
+}
+
+fn serialize_milliseconds<S: Serializer>(
+    duration: &Duration,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&format_args!("{timestamp:.3}"))
+    serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Returns whether a character is hidden: control characters, direction marks, invisible
+/// characters and tags. The joiners U+200C and U+200D belong to the spelling of several writing
+/// systems, and to many emoji.
+fn is_hidden(char: char) -> bool {
+    match char {
+        ' '..='~' => false,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => {
+            true
+        }
+        '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
+        '\u{e0000}'..='\u{e0fff}' => true,
+        _ => char.is_control(),
+    }
 }
 
 #[cfg(test)]
@@ -192,7 +290,7 @@ mod tests {
     fn record_is_one_line_for_any_params() {
         let params = "{\"a\": [1,\r\n\t\"é\u{200b}\\n\"\n]}".to_owned();
         let params = RawValue::from_string(params).unwrap();
-        let encoded = Record::note("test", &params).encode();
+        let encoded = Record::new(RecordKind::Note, "test", &params).encode();
         let expected = r#""params":{"a": [1,   "é\u200b\n" ]},"#;
         assert!(encoded.contains(expected), "{encoded}");
     }

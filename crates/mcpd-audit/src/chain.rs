@@ -6,13 +6,11 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::support::random_id;
-
 /// Previous hash of the very first record.
 const FIRST_PREV_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// Maximum length of a line that is a record, in bytes. All records are far shorter.
-pub(super) const MAX_LINE_LENGTH: u64 = 1024 * 1024;
+pub(crate) const MAX_LINE_LENGTH: u64 = 1024 * 1024;
 
 /// Maximum length that the chain adds to a record, in bytes.
 const MAX_POSITION_LENGTH: usize = 192;
@@ -23,11 +21,11 @@ const MAX_SEQ: u64 = 1 << 53;
 
 /// End of a chain, which the next record follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Link {
+pub(crate) struct Link {
     /// Sequence number of the last record; 0 if there is none.
-    pub(super) seq: u64,
+    pub(crate) seq: u64,
     /// Hash of that record.
-    pub(super) hash: String,
+    pub(crate) hash: String,
 }
 
 impl Default for Link {
@@ -42,7 +40,7 @@ impl Default for Link {
 
 impl Link {
     /// Appends the line for `record`, a JSON object, to `lines`, and moves the link to it.
-    pub(super) fn append(&mut self, record: &str, lines: &mut String) {
+    pub(crate) fn append(&mut self, record: &str, lines: &mut String) {
         lines.reserve(record.len() + MAX_POSITION_LENGTH);
         let start = lines.len();
         self.seq += 1;
@@ -62,18 +60,18 @@ impl Link {
 
 /// Position in the chain that a line claims.
 #[derive(Debug, Deserialize)]
-pub(super) struct ChainPosition {
-    pub(super) seq: u64,
-    pub(super) prev: String,
-    pub(super) hash: String,
+pub(crate) struct ChainPosition {
+    pub(crate) seq: u64,
+    pub(crate) prev: String,
+    pub(crate) hash: String,
     /// The hash matches the content of the line.
     #[serde(skip)]
-    pub(super) is_intact: bool,
+    pub(crate) is_intact: bool,
 }
 
 impl ChainPosition {
     /// Reads a line; `None` if it is not a record.
-    pub(super) fn read(line: &str) -> Option<Self> {
+    pub(crate) fn read(line: &str) -> Option<Self> {
         let place: Option<Self> = serde_json::from_str(line).ok();
         let mut place = place.filter(|place| place.seq <= MAX_SEQ)?;
         let body = line.strip_suffix(&end(&place.hash))?;
@@ -82,12 +80,12 @@ impl ChainPosition {
     }
 
     /// Returns whether the record was written directly after `link`.
-    pub(super) fn follows(&self, link: &Link) -> bool {
+    pub(crate) fn follows(&self, link: &Link) -> bool {
         self.seq == link.seq + 1 && self.prev == link.hash
     }
 
     /// Returns the link that the next record follows.
-    pub(super) fn link(self) -> Link {
+    pub(crate) fn link(self) -> Link {
         Link {
             seq: self.seq,
             hash: self.hash,
@@ -101,7 +99,17 @@ fn end(hash: &str) -> String {
 }
 
 fn hash(body: &str) -> String {
-    random_id::hex(&Sha256::digest(body))
+    let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
+    let mut digits = vec![0; FIRST_PREV_HASH.len()];
+    for (pair, byte) in digits
+        .as_chunks_mut()
+        .0
+        .iter_mut()
+        .zip(Sha256::digest(body))
+    {
+        *pair = [digit(byte >> 4), digit(byte & 15)];
+    }
+    String::from_utf8(digits).expect("digits are text")
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::*;
+use crate::{RecordKind, verify};
 
 fn audit(directory: &Path, mode: Mode) -> Audit {
     let options = Options {
@@ -16,13 +17,7 @@ fn audit(directory: &Path, mode: Mode) -> Audit {
 }
 
 fn send(audit: &Audit) {
-    match audit.reserve() {
-        Some(slot) => drop(slot.send(QueuedRecord {
-            record: record::note("test", &serde_json::json!({})),
-            written: None,
-        })),
-        None => audit.count_lost(),
-    }
+    audit.send(record::note("test", &serde_json::json!({})));
 }
 
 #[track_caller]
@@ -116,4 +111,35 @@ fn log_continues_in_a_writable_file() {
     audit.continue_in(directory.path().join("other.jsonl"), options);
     eventually(|| !audit.is_failing());
     assert_eq!(audit.options().mode, Mode::Require);
+}
+
+#[tokio::test]
+async fn commit_waits_until_the_record_is_in_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let audit = audit(directory.path(), Mode::Require);
+    let params = serde_json::value::to_raw_value("x").unwrap();
+    let record = Record::new(RecordKind::Begin, "test", &params);
+    audit.commit(&record).await.unwrap();
+    assert_eq!(verify(&audit.file()).unwrap().records, 1);
+    fs::remove_file(audit.file()).unwrap();
+    fs::create_dir(audit.file()).unwrap();
+    assert_eq!(audit.commit(&record).await, Err(NotRecorded));
+}
+
+#[test]
+fn reserved_slot_takes_a_record_when_the_queue_is_full() {
+    let directory = tempfile::tempdir().unwrap();
+    let audit = audit(directory.path(), Mode::BestEffort);
+    let slots: Vec<_> = std::iter::from_fn(|| audit.reserve()).collect();
+    assert!(slots.len() > 1000);
+    let params = serde_json::value::to_raw_value("x").unwrap();
+    let record = Record::new(RecordKind::End, "test", &params);
+    audit.record(&record);
+    assert_eq!(audit.lost_records(), 1);
+    let count = slots.len() as u64;
+    slots.into_iter().for_each(|slot| slot.record(&record));
+    let file = audit.file();
+    drop(audit);
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(text.matches(r#""method":"test""#).count() as u64, count);
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use same_file::Handle;
 
-use super::chain::{ChainPosition, Link, MAX_LINE_LENGTH};
-use super::files::readable;
+use crate::chain::{ChainPosition, Link, MAX_LINE_LENGTH};
+use crate::files::readable;
 
 /// Maximum number of reported faults.
 const MAX_FAULTS: usize = 100;

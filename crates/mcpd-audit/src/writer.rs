@@ -12,16 +12,15 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc as std_mpsc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::files::{LogFiles, WrittenState};
-use super::record;
-use crate::support::sync::lock;
+use crate::files::{LogFiles, WrittenState};
+use crate::record;
 
 /// Maximum number of queued records, including places reserved by open requests.
 const MAX_QUEUED_RECORDS: usize = 4096;
@@ -36,22 +35,22 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Record on its way to the file.
 #[derive(Debug)]
-pub(super) struct QueuedRecord {
+pub(crate) struct QueuedRecord {
     /// JSON object.
-    pub(super) record: String,
+    pub(crate) record: String,
     /// Receives a message when the record is in the file; dropped if it cannot be written.
-    pub(super) written: Option<oneshot::Sender<()>>,
+    pub(crate) written: Option<oneshot::Sender<()>>,
 }
 
 /// State of the writer, shared with the handles.
 #[derive(Debug, Default)]
-pub(super) struct WriterState {
+pub(crate) struct WriterState {
     /// Number of records that are in no file, and never will be.
-    pub(super) lost: AtomicU64,
+    pub(crate) lost: AtomicU64,
     /// The last attempt to write failed.
-    pub(super) is_failing: AtomicBool,
+    pub(crate) is_failing: AtomicBool,
     /// Files to continue in.
-    pub(super) next: Mutex<Option<LogFiles>>,
+    pub(crate) next: Mutex<Option<LogFiles>>,
 }
 
 struct Writer {
@@ -62,13 +61,19 @@ struct Writer {
     reported: u64,
 }
 
+/// Locks `mutex`. No code of this crate panics while it holds a lock, so a poisoned one still
+/// guards consistent data.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Starts the thread, which ends when every sender is gone and everything is written; then the
 /// receiver disconnects.
 ///
 /// # Errors
 ///
 /// The system refuses a thread.
-pub(super) fn start(
+pub(crate) fn start(
     files: LogFiles,
     state: Arc<WriterState>,
 ) -> io::Result<(mpsc::Sender<QueuedRecord>, std_mpsc::Receiver<()>)> {

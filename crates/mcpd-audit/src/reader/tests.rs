@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::*;
-use crate::observe::audit::files::LogFiles;
+use crate::files::LogFiles;
 
 /// Creates a log of five records.
 fn log() -> (TempDir, LogFiles) {

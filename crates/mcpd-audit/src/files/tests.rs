@@ -6,7 +6,7 @@ use std::thread;
 use tempfile::TempDir;
 
 use super::*;
-use crate::observe::audit::{FaultKind, verify};
+use crate::{FaultKind, verify};
 
 /// Creates a log in a new directory, with files of about `max_size` bytes.
 fn log(max_size: u64, keep: u32) -> (TempDir, LogFiles) {

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use same_file::Handle;
 use serde_json::json;
 
-use super::chain::{ChainPosition, Link, MAX_LINE_LENGTH};
-use super::record;
-use crate::support::own_files::regain;
-use crate::support::regular_file;
+use crate::access::regain;
+use crate::chain::{ChainPosition, Link, MAX_LINE_LENGTH};
+use crate::record;
+use crate::regular_file;
 
 /// Sizes of the end of a file that are read in search of its last record, in bytes: the second if
 /// the first does not contain it.
@@ -26,20 +26,20 @@ const RECORD_START: &[u8] = br#"{"timestamp":""#;
 
 /// A log from the writer's point of view.
 #[derive(Debug, Clone)]
-pub(super) struct LogFiles {
+pub(crate) struct LogFiles {
     /// Newest file.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Size in bytes at which a file is full.
-    pub(super) max_size: u64,
+    pub(crate) max_size: u64,
     /// Number of full files to keep.
-    pub(super) keep: NonZeroU32,
+    pub(crate) keep: NonZeroU32,
     /// Written records must survive a crash of the system, too.
-    pub(super) durable: bool,
+    pub(crate) durable: bool,
 }
 
 /// Newest file as this writer left it.
 #[derive(Debug)]
-pub(super) struct WrittenState {
+pub(crate) struct WrittenState {
     file: File,
     /// Length of the file.
     length: u64,
@@ -75,7 +75,7 @@ impl LogFiles {
     /// # Errors
     ///
     /// The records cannot be written.
-    pub(super) fn append(
+    pub(crate) fn append(
         &self,
         records: &[String],
         written: Option<WrittenState>,
@@ -295,7 +295,7 @@ impl FileEnd {
 /// # Errors
 ///
 /// The log does not exist, or a file cannot be read.
-pub(super) fn readable(path: &Path) -> io::Result<Vec<(PathBuf, Take<File>)>> {
+pub(crate) fn readable(path: &Path) -> io::Result<Vec<(PathBuf, Take<File>)>> {
     let newest = loop {
         let file = regular_file::open(path)?.ok_or_else(not_a_file)?;
         // Failure is harmless: on a file system without locks, no process writes.
@@ -352,7 +352,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-pub(super) fn numbered_path(path: &Path, number: u32) -> PathBuf {
+pub(crate) fn numbered_path(path: &Path, number: u32) -> PathBuf {
     let mut numbered = path.as_os_str().to_owned();
     numbered.push(format!(".{number}"));
     numbered.into()
