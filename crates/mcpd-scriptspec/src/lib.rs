@@ -97,6 +97,7 @@ pub mod output;
 mod parse;
 pub mod portable;
 pub mod rules;
+pub mod shell;
 pub mod spec;
 mod suggest;
 mod text;

@@ -11,6 +11,7 @@ use super::{
     language::variable,
     placeholder::{self, Placeholder, placeholders},
 };
+use crate::shell::HereDocument;
 
 mod arithmetic;
 mod context;
@@ -19,7 +20,7 @@ mod position;
 
 use arithmetic::{declares_integers, declares_list, may_evaluate};
 use context::{ShellContext, line_length, starts_with_word};
-use document::{HereDocument, has_commands};
+use document::has_commands;
 use position::Position;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -449,14 +450,13 @@ impl ShellFiller<'_> {
         }
         self.copy(1);
         while let Some(document) = self.documents.pop_front() {
-            let length = document.length(self.rest());
-            let body = &self.rest()[..length];
+            let (body, length) = document.read(self.rest());
             let fault = if document.is_quoted {
                 Some(QUOTED_DOCUMENT)
-            } else if has_commands(body) {
+            } else if has_commands(&body) {
                 Some(DOCUMENT_WITH_COMMANDS)
             } else {
-                None
+                self.is_unclear.then_some(UNCLEAR)
             };
             if fault.is_some() {
                 self.copy_unexpanded(length, fault);

@@ -6,13 +6,15 @@ mod indirect;
 mod text;
 mod word;
 
+use mcpd_scriptspec::shell::HereDocument;
+
 use grammar::{
     CONSTRUCTS, PREFIXES, REDIRECTIONS, SUFFIXES, is_assignment, is_construct, is_operator_of_list,
     without_options,
 };
 use text::Text;
 pub(super) use word::Word;
-use word::{HereDocument, WordDraft};
+use word::WordDraft;
 
 /// Maximum nesting depth of commands.
 const MAX_DEPTH: usize = 32;
@@ -257,11 +259,9 @@ impl Parser {
             if target.is_unknown {
                 return Err("the end of a here-document is no plain word");
             }
-            self.documents.push(HereDocument {
-                last_line: target.value,
-                is_quoted: target.is_quoted,
-                is_indented: operator == "<<-",
-            });
+            let is_indented = operator == "<<-";
+            let document = HereDocument::new(target.value, target.is_quoted, is_indented);
+            self.documents.push(document);
         }
         Ok(())
     }
@@ -269,20 +269,10 @@ impl Parser {
     /// Skips the here-documents of the line that has just ended, except for their substitutions.
     fn skip_documents(&mut self) -> Result<(), &'static str> {
         for document in std::mem::take(&mut self.documents) {
-            let mut text = String::new();
-            while let Some(line) = self.rest.line(document.is_quoted) {
-                let shown = match document.is_indented {
-                    true => line.trim_start_matches('\t'),
-                    false => &line,
-                };
-                if shown == document.last_line {
-                    break;
-                }
-                text.push_str(&line);
-                text.push('\n');
-            }
+            let (body, length) = document.read(self.rest.written());
+            self.rest.skip(length);
             if !document.is_quoted {
-                self.parse_text(&text, Self::parse_document)?;
+                self.parse_text(&body, Self::parse_document)?;
             }
         }
         Ok(())

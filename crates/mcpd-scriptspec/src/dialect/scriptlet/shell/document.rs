@@ -1,15 +1,7 @@
 //! Here-documents of shells: their delimiters, and the expansions in them.
 
 use super::{ESCAPED, ShellFiller, placeholders, variable};
-
-/// A here-document that begins on the next line.
-#[derive(Debug)]
-pub(super) struct HereDocument {
-    pub(super) delimiter: String,
-    pub(super) is_quoted: bool,
-    /// Tabs may stand before its lines.
-    pub(super) is_indented: bool,
-}
+use crate::shell::HereDocument;
 
 impl ShellFiller<'_> {
     /// Reads `<<` and the delimiter of a document.
@@ -27,23 +19,24 @@ impl ShellFiller<'_> {
                 '\'' | '"' if quote.is_none() => quote = Some(char),
                 _ if quote == Some(char) => quote = None,
                 '\\' if quote.is_none() => {}
-                _ if quote.is_none() && (char.is_whitespace() || ";|&<>()".contains(char)) => {
+                _ if quote.is_none() && " \t\n;|&<>()".contains(char) => {
                     length = place;
                     break;
                 }
                 _ => delimiter.push(char),
             }
         }
-        let is_quoted = word[..length].contains(['\'', '"', '\\']);
+        let word = &word[..length];
+        let is_quoted = word.contains(['\'', '"', '\\']);
+        // A delimiter may continue on the next line, and expansions in it are none.
+        let is_unclear = word.ends_with('\\') || word.contains(['\n', '$', '`']);
         let total = prefix + blank + length;
         // `<<` alone is a bit shift, or a mistake.
         if !delimiter.is_empty() {
-            self.documents.push_back(HereDocument {
-                delimiter,
-                is_quoted,
-                is_indented,
-            });
+            let document = HereDocument::new(delimiter, is_quoted, is_indented);
+            self.documents.push_back(document);
         }
+        self.is_unclear |= is_unclear;
         self.copy(total);
     }
 
@@ -64,30 +57,9 @@ impl ShellFiller<'_> {
     }
 }
 
-impl HereDocument {
-    /// Length of the document, including its last line.
-    pub(super) fn length(&self, text: &str) -> usize {
-        let mut length = 0;
-        for line in text.split_inclusive('\n') {
-            length += line.len();
-            let line = line.trim_end_matches(['\r', '\n']);
-            let line = if self.is_indented {
-                line.trim_start_matches('\t')
-            } else {
-                line
-            };
-            if line == self.delimiter {
-                break;
-            }
-        }
-        length
-    }
-}
-
-/// Returns whether a document contains expansions besides variables.
-pub(super) fn has_commands(document: &str) -> bool {
-    let document = document.replace("\\\n", "");
+/// Returns whether the body of a document contains expansions besides variables.
+pub(super) fn has_commands(body: &str) -> bool {
     ["$(", "${", "$[", "`"]
         .iter()
-        .any(|sign| document.contains(sign))
+        .any(|sign| body.contains(sign))
 }

@@ -4,14 +4,15 @@
 /// Rest of a text.
 #[derive(Debug)]
 pub(super) struct Text {
-    chars: Vec<char>,
+    text: String,
+    /// Offset of the next character.
     next: usize,
 }
 
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
         Self {
-            chars: text.chars().collect(),
+            text: text.to_owned(),
             next: 0,
         }
     }
@@ -19,7 +20,7 @@ impl From<&str> for Text {
 
 impl Text {
     pub(super) fn peek(&mut self) -> Option<char> {
-        while self.chars[self.next..].starts_with(&['\\', '\n']) {
+        while self.written().starts_with("\\\n") {
             self.next += 2;
         }
         self.peek_written()
@@ -42,39 +43,27 @@ impl Text {
     /// Returns the next character verbatim: within single quotes, or after a backslash.
     pub(super) fn next_written(&mut self) -> Option<char> {
         let next = self.peek_written()?;
-        self.next += 1;
+        self.next += next.len_utf8();
         Some(next)
     }
 
     fn peek_written(&self) -> Option<char> {
-        self.chars.get(self.next).copied()
+        self.written().chars().next()
     }
 
-    /// Returns the rest of a line without its end. Joins lines unless `as_written`.
-    pub(super) fn line(&mut self, as_written: bool) -> Option<String> {
-        self.peek_written()?;
-        let mut line = String::new();
-        loop {
-            let next = if as_written {
-                self.next_written()
-            } else {
-                self.next()
-            };
-            match next {
-                None | Some('\n') => return Some(line),
-                Some('\\') if !as_written => {
-                    line.push('\\');
-                    line.extend(self.next_written());
-                }
-                Some(char) => line.push(char),
-            }
-        }
+    /// Returns the rest verbatim.
+    pub(super) fn written(&self) -> &str {
+        &self.text[self.next..]
+    }
+
+    /// Skips `length` bytes.
+    pub(super) fn skip(&mut self, length: usize) {
+        self.next += length;
     }
 
     /// Skips the rest of a line, but not its end.
     pub(super) fn skip_line(&mut self) {
-        while self.peek_written().is_some_and(|char| char != '\n') {
-            self.next += 1;
-        }
+        let rest = self.written();
+        self.next += rest.find('\n').unwrap_or(rest.len());
     }
 }

@@ -1,4 +1,4 @@
-//! Words of a command, the drafts that become words, and the here-documents that words announce.
+//! Words of a command, and the drafts that become words.
 
 use super::grammar::is_grammar;
 
@@ -21,15 +21,6 @@ impl Word {
     pub(super) fn is_option(&self) -> bool {
         matches!(self, Self::Known(text) if text.starts_with('-'))
     }
-}
-
-/// Here-document whose operator was read.
-pub(super) struct HereDocument {
-    pub(super) last_line: String,
-    /// The body is plain text.
-    pub(super) is_quoted: bool,
-    /// Tabs before its lines are stripped.
-    pub(super) is_indented: bool,
 }
 
 /// Word under construction.
