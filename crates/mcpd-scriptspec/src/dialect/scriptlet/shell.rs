@@ -289,10 +289,20 @@ impl ShellFiller<'_> {
                 self.copy(2);
             }
             b'\\' => {
+                // The shell removes some backslashes in backticks before it reads the rest.
+                let is_removed = rest[1..].starts_with(['\\', '$', '`']);
                 let escaped = rest[1..].chars().next().map_or(0, char::len_utf8);
+                self.is_unclear |= is_removed && self.around.contains(&ShellContext::Backticks);
                 self.copy(1 + escaped);
             }
-            b'$' if rest.starts_with("$$") => self.copy(2),
+            b'$' if rest.starts_with("$$") => {
+                let next = &rest[2..];
+                // Bash takes the second sign for the start of an expansion when it looks for the
+                // end of quotes.
+                let is_bracket = next.starts_with(['(', '{', '[']);
+                self.is_unclear |= is_bracket && placeholder::first(next).is_none();
+                self.copy(2);
+            }
             b'$' if placeholder::first(&rest[1..]).is_some() => {
                 // A literal `$` before the value, rather than `$$` before a name in braces.
                 self.output.push_str("\\$");

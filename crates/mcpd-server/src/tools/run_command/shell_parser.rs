@@ -374,11 +374,22 @@ impl Parser {
                 word.push_unknown("${");
                 self.parse_nested(|parser| parser.parse_braced(word, is_quoted))?;
             }
-            Some('[') if !is_quoted => {
+            Some('[') => {
                 return Err("`$[` is arithmetic to one shell and a pattern to another");
             }
             Some('\'' | '"') if !is_quoted => self.parse_dollar_quote(word)?,
-            Some(char) if char.is_ascii_alphanumeric() || "_@*#?-$![".contains(char) => {
+            Some('$') => {
+                self.rest.next();
+                word.push_unknown("$");
+                match self.rest.peek() {
+                    Some('(' | '[' | '{') => {
+                        return Err("a bracket after `$$` is text to one shell only");
+                    }
+                    Some('\'' | '"') if !is_quoted => self.parse_dollar_quote(word)?,
+                    _ => word.push_unknown("$"),
+                }
+            }
+            Some(char) if char.is_ascii_alphanumeric() || "_@*#?-!".contains(char) => {
                 word.push_unknown("$");
             }
             _ => word.push('$'),

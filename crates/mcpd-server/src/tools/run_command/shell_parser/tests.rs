@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod agreement;
+
 /// Formats the commands in brackets, with a question mark before unknown words.
 fn format_parsed(parsed: &Parsed) -> String {
     let word = |word: &Word| match word {
@@ -213,4 +215,19 @@ fn constructs_that_differ_between_shells_are_rejected() {
     ] {
         assert!(parse(text).is_err(), "{text}");
     }
+}
+
+#[test]
+fn bracket_that_one_shell_closes_elsewhere_is_rejected() {
+    for text in [
+        // Dash runs `b`: `$$(` is a text in quotes. Bash reads on to the bracket.
+        "a \"$$(\"; b; a \")\"",
+        "a \"$$(b)\"",
+        "a $${b}",
+        // Bash runs `b`: the bracket closes in the quotes after it.
+        "a \"$[ 1 + \"; : ' \" 1 ]\"\nb #'",
+    ] {
+        assert!(parse(text).is_err(), "{text}");
+    }
+    check("a $$ \"$$\" \\$$ $$b", "[a|?$$|?$$|$$|?$$b]");
 }
