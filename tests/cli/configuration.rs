@@ -345,8 +345,8 @@ fn unreadable_configuration_is_an_error() {
     assert_snapshot!(run("scripts/hello"), @"
     exit code: 0
     ----- stdout -----
-    hello    Says hello
-    printer  Knows nothing
+    hello()    Says hello
+    printer()  Knows nothing
     ");
 }
 
@@ -385,8 +385,8 @@ fn unreadable_home_directory_has_no_configuration() {
     assert_snapshot!(run(&[]), @"
     exit code: 0
     ----- stdout -----
-    hello    Says hello
-    printer  Knows nothing
+    hello()    Says hello
+    printer()  Knows nothing
     ");
     fs::set_permissions(&home, Permissions::from_mode(0o700)).unwrap();
 }
@@ -570,8 +570,8 @@ fn settings_of_the_file_take_effect() {
     assert_snapshot!(sandbox.run(&["list"]), @"
     exit code: 0
     ----- stdout -----
-    hello    Says hello
-    printer  Knows nothing
+    hello()    Says hello
+    printer()  Knows nothing
     ");
     // Directories on the command line take precedence over those of the file.
     assert_snapshot!(sandbox.run(&["list", "--root-directory", "missing"]), @"

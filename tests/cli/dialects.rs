@@ -44,7 +44,7 @@ fn self_describing_files_are_not_probed() {
     assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
     exit code: 0
     ----- stdout -----
-    order  Places an order
+    order(amount: number)  Places an order
     ");
     assert_snapshot!(sandbox.run(&["describe", "scripts", "order"]), @"
     exit code: 0
@@ -81,8 +81,8 @@ fn file_that_is_no_program_runs_by_its_interpreter() {
     assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
     exit code: 0
     ----- stdout -----
-    ask.sh      Has no first line
-    shop/order  Places an order
+    ask.sh()                    Has no first line
+    shop/order(amount: number)  Places an order
     ");
     assert_snapshot!(sandbox.run(&["call", "scripts", "ask.sh"]), @"
     exit code: 0
@@ -117,7 +117,7 @@ fn a_missing_interpreter_is_named_and_the_others_are_served() {
     assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
     exit code: 0
     ----- stdout -----
-    hello  Says hello
+    hello()  Says hello
     ----- stderr -----
     the catalog is incomplete: 1 faulty script; run `mcpd check scripts` for details
     ");
@@ -407,7 +407,7 @@ fn corrupt_database_is_replaced() {
     sandbox.stdout(&["list", "scripts"]);
     write(&sandbox, "state/mcpd/mcpd.db", &"torn".repeat(2000));
     let transcript = sandbox.run(&["list", "scripts", "--verbose"]);
-    assert!(transcript.contains("hello  Says hello"), "{transcript}");
+    assert!(transcript.contains("hello()  Says hello"), "{transcript}");
     assert!(transcript.contains("moved aside"), "{transcript}");
     let entries = fs::read_dir(sandbox.path().join("state/mcpd")).unwrap();
     let mut names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -647,15 +647,15 @@ fn dialects_are_listed_and_called_alike() {
     assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
     exit code: 0
     ----- stdout -----
-    argc               Adds
-    asked              Is asked
-    beside.sh          Has a sidecar
-    header             Has a header
-    raycast            Say
-    scriptlets/say-it  Say It
-    scripts/make-note  Make Note
-    sum                Adds
-    usage              usage
+    argc(by: string)                  Adds
+    asked()                           Is asked
+    beside.sh(text: string)           Has a sidecar
+    header()                          Has a header
+    raycast(argument1: string)        Say
+    scriptlets/say-it(what: string)   Say It
+    scripts/make-note(title: string)  Make Note
+    sum(a: number)                    Adds
+    usage(app: string, env?: string)  usage
     ");
     for (_, _, call, expected) in SIDE_BY_SIDE
         .iter()

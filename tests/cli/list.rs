@@ -12,10 +12,10 @@ fn tools_are_listed_by_path_and_faulty_ones_are_mentioned() {
     assert_snapshot!(sandbox().run(&["list", "scripts"]), @"
     exit code: 0
     ----- stdout -----
-    count      Persistent counter
-    exit       Exits
-    hello      Says hello
-    math/calc  Calculates.
+    count(increment?: integer)                        Persistent counter
+    exit(code: integer)                               Exits
+    hello()                                           Says hello
+    math/calc(operation, a, digits?, unit?, strict?)  Calculates.
     ----- stderr -----
     the catalog is incomplete: 1 faulty script; run `mcpd check scripts` for details
     ");
@@ -75,7 +75,7 @@ command = ["true"]
     assert_snapshot!(sandbox.run(&["list"]), @"
     exit code: 0
     ----- stdout -----
-    deep/hello  Says hello
+    deep/hello()  Says hello
     ----- stderr -----
     the catalog is incomplete: 1 faulty source; run `mcpd check @@ROOT@@/scripts` for details
     mcpd.toml:5:9: in [[rule]]: `deny`: `deep_hello` matches nothing; did you mean `deep/hello`?
@@ -111,8 +111,8 @@ fn first_directory_takes_precedence() {
     assert_snapshot!(sandbox.run(&["list", "scripts/more", "--root-directory", "scripts"]), @"
     exit code: 0
     ----- stdout -----
-    hello       Says more
-    more/hello  Says more
+    hello()       Says more
+    more/hello()  Says more
     ----- stderr -----
     the catalog is incomplete: 1 name conflict; run `mcpd check scripts/more scripts` for details
     ");

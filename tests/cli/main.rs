@@ -8,6 +8,7 @@ mod audit;
 mod basic;
 mod call;
 mod check;
+mod completions;
 mod configuration;
 mod describe;
 mod dialects;

@@ -44,8 +44,8 @@ fn prompts_are_listed_apart() {
     assert_snapshot!(sandbox.run(&["list", "scripts", "--prompts"]), @"
     exit code: 0
     ----- stdout -----
-    deep/review  Asks for a review.
-    dialogue     Says how to go on.
+    deep/review(tone, of?)  Asks for a review.
+    dialogue()              Says how to go on.
     ----- stderr -----
     the catalog is incomplete: 1 faulty script; run `mcpd check scripts` for details
     ");

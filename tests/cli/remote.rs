@@ -22,7 +22,7 @@ fn server_at_a_url_is_used_like_a_directory() {
     assert_snapshot!(run(&["list", &url]), @"
     exit code: 0
     ----- stdout -----
-    greet  Greet someone by name
+    greet(name: string)  Greet someone by name
     ----- stderr -----
     also served: `--prompts` lists 1, `--resources` lists 1
     ");

@@ -388,7 +388,9 @@ fn tool_is_callable_from_the_command_line() {
     ");
     let list = sandbox.run(&["list", "--enable", "run_command"]);
     assert!(
-        list.contains("run_command  Run a command on this "),
+        list.contains(
+            "run_command(command, workdir?, stdin?, timeout_ms?)  Run a command on this "
+        ),
         "{list}"
     );
 }

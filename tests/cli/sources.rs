@@ -26,11 +26,11 @@ fn run(arguments: &[&str]) -> String {
 
 #[test]
 fn the_tools_of_an_endpoint_are_listed_described_and_called_beside_the_scripts() {
-    assert_snapshot!(run(&["list", "scripts"]), @r"
+    assert_snapshot!(run(&["list", "scripts"]), @"
     exit code: 0
     ----- stdout -----
-    echo_external  Repeats a message.
-    hello          Says hello
+    echo_external(message: string)  Repeats a message.
+    hello()                         Says hello
     ");
     assert_snapshot!(run(&["describe", "scripts", "echo_external"]), @"
     exit code: 0
@@ -108,11 +108,11 @@ fn endpoint_that_is_mcpd_itself_is_not_recursive() {
         mcpd.display()
     );
     fs::write(sandbox.path().join("mcpd.toml"), table).unwrap();
-    assert_snapshot!(sandbox.run(&["list", "scripts"]), @r"
+    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
     exit code: 0
     ----- stdout -----
-    again/hello  Says hello
-    hello        Says hello
+    again/hello()  Says hello
+    hello()        Says hello
     ");
     let call = ["call", "scripts", "again/hello"];
     assert_snapshot!(sandbox.run(&call), @r#"

@@ -13,27 +13,29 @@ fn help_shows_commands_and_examples() {
     Usage: mcpd [OPTIONS] <COMMAND>
 
     Commands:
-      new       Create a script to begin from
-      install   Install a server in a client, such as Claude Desktop, Cursor or VS Code
-      serve     Serve over HTTP
-      stdio     Serve over stdin and stdout, for clients that start their servers
-      list      List tools, prompts or resources
-      discover  List the servers in the configurations of clients
-      describe  Show the description and the arguments of a tool or a prompt
-      call      Call a tool
-      prompt    Render a prompt
-      read      Read a resource
-      state     Show the state of a stateful tool
-      endpoint  Answer one action endpoint request from stdin
-      check     Check the descriptions of scripts for faults
-      compile   Print tool definitions for the APIs of models
-      catalog   Show or clear the script cache
-      token     Create tokens for HTTP clients
-      audit     Read and verify the audit log
-      config    Check, show and document the configuration, mcpd.toml
-      doctor    Show which sandbox features this machine supports
-      basic     Run a BASIC program
-      help      Print this message or the help of the given subcommand(s)
+      new          Create a script to begin from
+      install      Install a server in a client, such as Claude Desktop, Cursor or VS Code
+      serve        Serve over HTTP
+      stdio        Serve over stdin and stdout, for clients that start their servers
+      list         List tools, prompts or resources
+      discover     List the servers in the configurations of clients
+      describe     Show the description and the arguments of a tool or a prompt
+      call         Call a tool
+      prompt       Render a prompt
+      read         Read a resource
+      state        Show the state of a stateful tool
+      endpoint     Answer one action endpoint request from stdin
+      check        Check the descriptions of scripts for faults
+      compile      Print tool definitions for the APIs of models
+      catalog      Show or clear the script cache
+      token        Create tokens for HTTP clients
+      audit        Read and verify the audit log
+      config       Check, show and document the configuration, mcpd.toml
+      doctor       Show which sandbox features this machine supports
+      basic        Run a BASIC program
+      completions  Print what makes a shell complete commands, tools and arguments
+      man          Write the manual pages
+      help         Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help (see more with '--help')

@@ -18,6 +18,7 @@ mod catalog;
 mod check;
 mod command_line;
 mod compile;
+mod completions;
 mod config;
 mod describe;
 mod discover;
@@ -40,6 +41,7 @@ pub(crate) use self::catalog::{Catalog, CatalogAction};
 pub(crate) use self::check::{Check, CheckFormat, Client};
 pub(crate) use self::command_line::CommandLine;
 pub(crate) use self::compile::{Compile, CompileFormat};
+pub(crate) use self::completions::{CompletionShell, Completions, Man};
 pub(crate) use self::config::{Config, ConfigAction, ConfigShow, Denied};
 pub(crate) use self::describe::Describe;
 pub(crate) use self::discover::Discover;
@@ -129,6 +131,18 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Run a BASIC program.
     Basic(Basic),
+    /// Print what makes a shell complete commands, tools and arguments.
+    Completions(Completions),
+    /// Write the manual pages.
+    Man(Man),
+}
+
+/// Variable by which a shell asks for completions.
+pub(crate) const COMPLETE: &str = "MCPD_COMPLETE";
+
+/// Definition of all commands, for programs that describe it.
+pub(crate) fn definition() -> clap::Command {
+    command_line::parser()
 }
 
 impl Combine for Args {
@@ -153,7 +167,9 @@ impl Combine for Args {
             | Command::Discover(_)
             | Command::Catalog(_)
             | Command::Audit(_)
-            | Command::Basic(_) => {}
+            | Command::Basic(_)
+            | Command::Completions(_)
+            | Command::Man(_) => {}
         }
         self.logging.combine(layers);
     }

@@ -26,6 +26,7 @@ mod call;
 mod catalog;
 mod check;
 mod compile;
+mod completions;
 mod config;
 mod describe;
 mod discover;
@@ -96,6 +97,8 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
             Command::Config(config) => config::run(config, line, &file).await,
             Command::Doctor(doctor) => doctor::run(doctor, &file).await,
             Command::Basic(basic) => basic::run(&basic),
+            Command::Completions(shell) => completions::run(&shell),
+            Command::Man(man) => completions::write_pages(&man),
         }
     });
     runtime.shutdown_timeout(RUNTIME_DROP_TIMEOUT);

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod candidates;
 mod certificates;
 mod client;
 mod command;
@@ -29,6 +30,10 @@ fn main() -> process::ExitCode {
     if mcpd_exec::run_watchdog() {
         return ExitCode::Success.into();
     }
+    // A shell that completes a line takes the answer from stdout.
+    clap_complete::CompleteEnv::with_factory(args::definition)
+        .var(args::COMPLETE)
+        .complete();
     mcpd_exec::prepare_memory();
     stderr::report_panics();
     let _flush = stderr::FlushOnDrop;

@@ -1,9 +1,11 @@
 //! Arguments of `mcpd call`.
 
 use clap::Args as ClapArgs;
+use clap_complete::engine::ArgValueCompleter;
 use mcpd_config::{Combine, Layers};
 
 use super::{BESIDE_SCRIPTS, Enabling, OneTool, RunLimits, ServerCommand};
+use crate::candidates;
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
@@ -23,7 +25,7 @@ pub(crate) struct Call {
     pub(crate) enabling: Enabling,
     /// Arguments: NAME=TEXT or NAME:=JSON; TEXT is read as a number or a boolean where the tool
     /// expects one.
-    #[arg(value_name = "NAME=VALUE", conflicts_with = "arguments")]
+    #[arg(value_name = "NAME=VALUE", conflicts_with = "arguments", add = ArgValueCompleter::new(candidates::arguments))]
     pub(crate) pairs: Vec<String>,
     /// All arguments as one JSON object; `-` reads the object from stdin.
     #[arg(long, value_name = "OBJECT", allow_hyphen_values = true)]

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use clap_complete::engine::ArgValueCompleter;
 use mcpd_config::{Combine, Layers};
 
 use super::{Confinement, Scanning};
+use crate::candidates;
 
 const REMOTE: &str = "Options for servers of others";
 
@@ -53,5 +55,6 @@ pub(crate) struct OneTool {
     #[command(flatten)]
     pub(crate) place: OneDirectory,
     /// Tool name; `math/add`, `math_add` and `math.add` are the same tool.
+    #[arg(add = ArgValueCompleter::new(candidates::tools))]
     pub(crate) tool: String,
 }

@@ -1,9 +1,11 @@
 //! Arguments of `mcpd prompt`.
 
 use clap::Args as ClapArgs;
+use clap_complete::engine::ArgValueCompleter;
 use mcpd_config::{Combine, Layers};
 
 use super::{OneDirectory, RunLimits, ServerCommand};
+use crate::candidates;
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
@@ -16,6 +18,7 @@ pub(crate) struct Prompt {
     #[command(flatten)]
     pub(crate) place: OneDirectory,
     /// Prompt name, as `mcpd list --prompts` shows it.
+    #[arg(add = ArgValueCompleter::new(candidates::prompts))]
     pub(crate) prompt: String,
     /// Arguments.
     #[arg(value_name = "NAME=TEXT")]

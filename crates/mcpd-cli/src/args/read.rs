@@ -1,9 +1,11 @@
 //! Arguments of `mcpd read`.
 
 use clap::Args as ClapArgs;
+use clap_complete::engine::ArgValueCompleter;
 use mcpd_config::{Combine, Layers};
 
 use super::{OneDirectory, RunLimits, ServerCommand};
+use crate::candidates;
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
@@ -17,7 +19,7 @@ pub(crate) struct Read {
     pub(crate) place: OneDirectory,
     /// URI of the resource, as `mcpd list --resources` shows it; a template needs values for its
     /// variables.
-    #[arg(value_name = "URI")]
+    #[arg(value_name = "URI", add = ArgValueCompleter::new(candidates::resources))]
     pub(crate) uri: String,
     /// Print the MCP result as JSON.
     #[arg(long)]

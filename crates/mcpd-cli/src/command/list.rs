@@ -13,6 +13,7 @@ use crate::exit_code::ExitCode;
 use crate::output;
 
 mod files;
+mod signature;
 
 /// Lists the catalog, and reports whether parts of it are missing.
 pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
@@ -68,7 +69,8 @@ fn list(args: &List, catalog: &Catalog) -> anyhow::Result<ExitCode> {
     if args.json {
         output::write_json(&listed)?;
     } else {
-        let rows = listed.iter().map(CatalogEntry::row);
+        let rows: Vec<_> = listed.iter().map(CatalogEntry::row).collect();
+        let rows = rows.iter().map(|(name, summary)| (&**name, *summary));
         output::write(output::table(rows, output::columns()).as_bytes())?;
     }
     match (args.prompts, args.resources) {
@@ -91,13 +93,18 @@ enum CatalogEntry<'a> {
 }
 
 impl<'a> CatalogEntry<'a> {
-    /// Name of the entry, and the first line of its description, or else its title.
-    fn row(&self) -> (&'a str, &'a str) {
+    /// Name of the entry with its arguments, and the first line of its description, or else its
+    /// title.
+    fn row(&self) -> (String, &'a str) {
         let (name, title, description) = match *self {
-            Self::Tool(tool) => (&tool.name, &tool.title, &tool.description),
-            Self::Prompt(prompt) => (&prompt.name, &prompt.title, &prompt.description),
-            Self::Resource(one) => (&one.uri, &one.title, &one.description),
-            Self::Template(one) => (&one.uri_template, &one.title, &one.description),
+            Self::Tool(tool) => (signature::of_tool(tool), &tool.title, &tool.description),
+            Self::Prompt(prompt) => (
+                signature::of_prompt(prompt),
+                &prompt.title,
+                &prompt.description,
+            ),
+            Self::Resource(one) => (one.uri.clone(), &one.title, &one.description),
+            Self::Template(one) => (one.uri_template.clone(), &one.title, &one.description),
         };
         let first_line = description.as_deref().and_then(|text| text.lines().next());
         let summary = first_line.or(title.as_deref()).unwrap_or_default();

@@ -101,7 +101,7 @@ pub enum BuiltIn {
 }
 
 /// Options of the scan for scripts.
-#[derive(Debug, Clone, ClapArgs)]
+#[derive(Debug, Clone, Default, ClapArgs)]
 #[non_exhaustive]
 pub struct Scanning {
     /// Run every script with `--help`, even if it has not changed since the last time.

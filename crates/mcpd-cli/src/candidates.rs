@@ -1,0 +1,145 @@
+//! Names that a shell completes: tools, prompts and arguments of the place on the command line.
+//!
+//! A shell runs mcpd at each press of the key, with the words so far behind `--`. What scripts said
+//! of themselves is remembered, so that most answers run nothing.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap_complete::engine::CompletionCandidate;
+use mcpd_config::File;
+use mcpd_config::options::{Confinement, Enabling, Scanning};
+use mcpd_exec::Limits;
+use mcpd_server::Catalog;
+use serde_json::Value;
+use tokio::runtime::Builder;
+use tokio::time::timeout;
+
+/// Longest time for an answer: no one waits longer for a list of names.
+const TIME_LIMIT: Duration = Duration::from_secs(2);
+
+/// Names of the tools.
+pub(crate) fn tools(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let names = |catalog: &Catalog| {
+        let tools = catalog.tools().iter();
+        let tools = tools.map(|tool| {
+            let description = tool.definition().description.clone();
+            candidate(tool.path().to_string(), description)
+        });
+        tools.collect()
+    };
+    starting_with(typed, of_catalog(names))
+}
+
+/// Names of the prompts.
+pub(crate) fn prompts(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let names = |catalog: &Catalog| {
+        let prompts = catalog.prompts().iter();
+        let prompts = prompts.map(|prompt| {
+            let description = prompt.definition().description.clone();
+            candidate(prompt.path().to_string(), description)
+        });
+        prompts.collect()
+    };
+    starting_with(typed, of_catalog(names))
+}
+
+/// URIs of the resources.
+pub(crate) fn resources(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let uris = |catalog: &Catalog| {
+        let resources = catalog.resources().iter().map(|one| one.definition());
+        let resources = resources.map(|one| candidate(one.uri.clone(), one.description.clone()));
+        resources.collect()
+    };
+    starting_with(typed, of_catalog(uris))
+}
+
+/// Arguments of the tool, each with `=`.
+pub(crate) fn arguments(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(tool) = words().into_iter().nth(1) else {
+        return Vec::new();
+    };
+    let names = |catalog: &Catalog| {
+        let Some(tool) = catalog.tool(&tool) else {
+            return Vec::new();
+        };
+        let schema = tool.definition().input_schema.get();
+        let mut schema: Value = serde_json::from_str(schema).unwrap_or_default();
+        let properties = schema["properties"].take();
+        let properties = properties.as_object().into_iter().flatten();
+        let properties = properties.flat_map(|(name, schema)| argument(name, schema));
+        properties.collect()
+    };
+    starting_with(typed, of_catalog(names))
+}
+
+/// An argument with each of its choices, or without a value.
+fn argument(name: &str, schema: &Value) -> Vec<CompletionCandidate> {
+    let description = schema["description"].as_str().map(str::to_owned);
+    let choices = match (&schema["enum"], &schema["type"]) {
+        (Value::Array(choices), _) => choices.iter().filter_map(Value::as_str).collect(),
+        (_, Value::String(kind)) if kind == "boolean" => vec!["true", "false"],
+        _ => vec![""],
+    };
+    let candidates = choices
+        .into_iter()
+        .map(|choice| candidate(format!("{name}={choice}"), description.clone()));
+    candidates.collect()
+}
+
+fn candidate(value: String, description: Option<String>) -> CompletionCandidate {
+    let first_line = description.and_then(|text| Some(text.lines().next()?.to_owned()));
+    CompletionCandidate::new(value).help(first_line.map(Into::into))
+}
+
+fn starting_with(typed: &OsStr, all: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
+    let typed = typed.as_encoded_bytes();
+    let is_wanted = |candidate: &CompletionCandidate| {
+        let value = candidate.get_value().as_encoded_bytes();
+        value.starts_with(typed)
+    };
+    all.into_iter().filter(is_wanted).collect()
+}
+
+/// Words behind the command on the line that the shell completes, without flags.
+fn words() -> Vec<String> {
+    let line = env::args().skip_while(|word| word != "--").skip(3);
+    line.filter(|word| !word.starts_with("--")).collect()
+}
+
+/// Reads names from the catalog of the directory on the line; none if it takes too long.
+fn of_catalog(
+    names: impl FnOnce(&Catalog) -> Vec<CompletionCandidate>,
+) -> Vec<CompletionCandidate> {
+    let Some(directory) = words().into_iter().next() else {
+        return Vec::new();
+    };
+    let directory = mcpd_exec::expand_home(&PathBuf::from(directory));
+    let Ok(runtime) = Builder::new_current_thread().enable_all().build() else {
+        return Vec::new();
+    };
+    let found = runtime.block_on(async { timeout(TIME_LIMIT, catalog_of(&directory)).await.ok()? });
+    runtime.shutdown_timeout(Duration::ZERO);
+    found.as_deref().map(names).unwrap_or_default()
+}
+
+/// Catalog of a directory.
+async fn catalog_of(directory: &PathBuf) -> Option<Arc<Catalog>> {
+    let (enabling, scanning) = (Enabling::default(), Scanning::default());
+    let (file, confinement) = (File::default(), Confinement::default());
+    let limits = Limits::default();
+    let server = mcpd_config::server_for_query(
+        &file,
+        [directory],
+        &enabling,
+        &scanning,
+        &confinement,
+        limits,
+    );
+    let server = server.await.ok()?.start().ok()?;
+    server.catalog_ready().await;
+    Some(server.catalog())
+}

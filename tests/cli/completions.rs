@@ -1,0 +1,73 @@
+//! `mcpd completions` and `mcpd man`: what a shell gets when it asks.
+
+use std::fs;
+
+use mcpd_tests::{Sandbox, output};
+
+use crate::sandbox;
+
+/// Candidates for the last of `words`, as Bash asks for them.
+fn candidates(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
+    let mut command = sandbox.command(&[&["--", "mcpd"], words].concat());
+    command
+        .env("MCPD_COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", words.len().to_string())
+        .env("_CLAP_COMPLETE_COMP_TYPE", "9")
+        .env("_CLAP_COMPLETE_SPACE", "false")
+        .env("_CLAP_IFS", "\n");
+    let printed = output(command, b"");
+    let text = String::from_utf8(printed.stdout).unwrap();
+    text.split('\n')
+        .map(str::to_owned)
+        .filter(|one| !one.starts_with("--"))
+        .collect()
+}
+
+#[test]
+fn names_of_tools_and_arguments_are_completed() {
+    let sandbox = sandbox();
+    assert_eq!(candidates(&sandbox, &["inst"]), ["install"]);
+    assert_eq!(
+        candidates(&sandbox, &["call", "scripts", "math/"]),
+        ["math/calc"]
+    );
+    let tools = candidates(&sandbox, &["call", "scripts", ""]);
+    assert!(
+        ["count", "exit", "hello"]
+            .iter()
+            .all(|name| tools.contains(&(*name).to_owned())),
+        "{tools:?}"
+    );
+    assert_eq!(
+        candidates(&sandbox, &["call", "scripts", "exit", ""]),
+        ["code="]
+    );
+    let choices = candidates(&sandbox, &["call", "scripts", "math/calc", "operation="]);
+    assert!(choices.contains(&"operation=add".to_owned()), "{choices:?}");
+    // A place that does not exist has no names, and no error disturbs the line.
+    assert_eq!(candidates(&sandbox, &["call", "nowhere", "x"]), [""]);
+}
+
+#[test]
+fn every_shell_gets_a_script() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish", "nushell"] {
+        let script = sandbox.stdout(&["completions", shell]);
+        let script = String::from_utf8(script).unwrap();
+        assert!(script.contains("mcpd"), "{shell}: {script}");
+    }
+    let script = sandbox.stdout(&["completions", "bash"]);
+    let mut bash = sandbox.program("bash");
+    bash.args(["--norc", "-n"]);
+    assert!(output(bash, &script).status.success());
+}
+
+#[test]
+fn every_command_gets_a_manual_page() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["man", "pages"]);
+    let page = |name: &str| fs::read_to_string(sandbox.path().join("pages").join(name)).unwrap();
+    assert!(page("mcpd.1").contains(".TH mcpd 1"));
+    assert!(page("mcpd-call.1").contains("NAME=VALUE"));
+    assert!(page("mcpd-token-new.1").contains("mcpd\\-token\\-new"));
+}
