@@ -3,7 +3,7 @@
 use std::fs;
 
 use insta::assert_snapshot;
-use mcpd_tests::Sandbox;
+use mcpd_tests::{Sandbox, skip};
 
 /// Languages, each with the file that it makes of `x` and the program that it needs.
 const LANGUAGES: [(&str, &str, &str); 10] = [
@@ -40,7 +40,9 @@ fn created_tool_works_in_every_language() {
             .run(&["check", language])
             .starts_with("exit code: 0")
         {
-            eprintln!("SKIPPED: no tool in {language} is called, as `{program}` is not installed");
+            skip(&format!(
+                "no tool in {language} is called, as `{program}` is not installed"
+            ));
             continue;
         }
         let name = file.trim_end_matches(".bas");

@@ -21,6 +21,7 @@ mod malformed;
 mod metrics;
 mod oauth;
 mod policies;
+mod proxy;
 mod reload;
 mod saving;
 mod tasks;
