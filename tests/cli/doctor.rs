@@ -51,3 +51,37 @@ fn the_control_group_that_is_named_is_tried() {
     fs::write(sandbox.path().join("mcpd.toml"), "cgroup = \"scripts\"\n").unwrap();
     check(&sandbox, &[]);
 }
+
+#[test]
+fn interpreter_that_only_the_shell_finds_is_named() {
+    let sandbox = Sandbox::new()
+        .with_script(
+            "odd",
+            "#!/usr/bin/env odd-shell\n# /// mcpd\n# description = \"Odd\"\n# ///\n",
+        )
+        .with_script("bin/odd-shell", "#!/bin/sh\nexec sh \"$@\"\n");
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", sandbox.path().join("scripts/bin").display());
+    let sandbox = sandbox.with_variable("PATH", &path);
+    let report = sandbox.run(&["doctor", "scripts", "--client", "claude-desktop"]);
+    assert!(
+        report.contains("  this shell: every interpreter is found\n"),
+        "{report}"
+    );
+    let desktop = report
+        .split("  Claude Desktop (PATH=/usr/bin:")
+        .nth(1)
+        .unwrap_or(&report);
+    assert!(
+        desktop.contains("its interpreter `odd-shell` cannot be executed"),
+        "{report}"
+    );
+
+    // An installation writes the directories of the shell, and the client finds it too.
+    sandbox.run(&["install", "claude-desktop", "scripts", "--yes"]);
+    let report = sandbox.run(&["doctor", "scripts", "--client", "claude-desktop"]);
+    assert!(
+        report.contains("  Claude Desktop: every interpreter is found\n"),
+        "{report}"
+    );
+}

@@ -3,12 +3,31 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use clap::builder::PossibleValuesParser;
+use mcpd_clients::Client;
 use mcpd_config::{Combine, Layers};
 
 use super::Configuration;
 
 #[derive(Debug, Clone, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  mcpd doctor
+  mcpd doctor ~/tools
+  mcpd doctor ~/tools --client claude-desktop")]
 pub(crate) struct Doctor {
+    /// Directories with scripts, whose interpreters are looked for as each client would.
+    #[arg(value_name = "DIR")]
+    pub(crate) directories: Vec<PathBuf>,
+    /// Only the environment of this client, besides that of the shell.
+    #[arg(
+        long,
+        value_name = "CLIENT",
+        requires = "directories",
+        value_parser = PossibleValuesParser::new(Client::all().iter().map(Client::name)),
+        hide_possible_values = true
+    )]
+    pub(crate) client: Option<String>,
     #[command(flatten)]
     configuration: Configuration,
     /// Control group delegated to mcpd, below which it limits the memory of each run [default:

@@ -1,6 +1,7 @@
 //! `mcpd doctor`: restrictions that this machine can enforce, found by experiment.
 
 mod homes;
+mod scripts;
 
 use std::env;
 use std::fmt::Write as _;
@@ -8,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use mcpd_clients::Client;
 use mcpd_config::File;
 use mcpd_config::listening::Shortage;
 use mcpd_exec::{
@@ -18,6 +20,7 @@ use mcpd_server::transport::http::DEFAULT_MAX_CONNECTIONS;
 use serde::Serialize;
 
 use self::homes::Home;
+use self::scripts::Surroundings;
 use crate::args::Doctor;
 use crate::exit_code::ExitCode;
 use crate::output;
@@ -39,6 +42,13 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
         connections: Shortage::of(DEFAULT_MAX_CONNECTIONS),
         interpreters: interpreters(file, &executor).await?,
         homes: homes::homes(),
+        scripts: match &options.directories[..] {
+            [] => Vec::new(),
+            directories => {
+                let client = options.client.as_deref().and_then(Client::find);
+                scripts::check(&executor, &program, directories, client).await?
+            }
+        },
     };
     if options.json {
         output::write_json(&report)?;
@@ -59,6 +69,9 @@ struct Report {
     interpreters: Vec<Language>,
     /// Parts of homes that confined scripts see.
     homes: Vec<Home>,
+    /// The scripts of the directories in question, as each client starts them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    scripts: Vec<Surroundings>,
 }
 
 /// Enforcement of memory and process limits for whole runs.
@@ -245,6 +258,12 @@ impl Report {
         self.write_interpreters(&mut text)?;
         for home in &self.homes {
             home.write(&mut text)?;
+        }
+        if !self.scripts.is_empty() {
+            writeln!(text, "\nscripts, as they are started by")?;
+        }
+        for surroundings in &self.scripts {
+            surroundings.write(&mut text)?;
         }
         Ok(text)
     }

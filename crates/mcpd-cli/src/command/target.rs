@@ -15,6 +15,23 @@ use crate::args::{Remote, ServerCommand};
 /// Name of the one server, in messages about it.
 const NAME: &str = "server";
 
+/// `PATH` of programs that a desktop starts.
+const DESKTOP_PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
+
+/// Variables that a desktop gives to every program.
+const DESKTOP_VARIABLES: [&str; 7] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "SHELL",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+];
+
+/// Variables that Windows programs cannot do without.
+const SYSTEM_VARIABLES: [&str; 4] = ["SystemRoot", "APPDATA", "LOCALAPPDATA", "USERPROFILE"];
+
 /// Server of others at a place: a URL, an entry `CLIENT:NAME`, or `-` with a command; none if the
 /// place is a directory.
 pub(super) fn remote_source(
@@ -73,6 +90,29 @@ pub(super) fn own_environment() -> BTreeMap<String, String> {
     let text = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     text.collect()
+}
+
+/// Environment in which the client starts a server.
+pub(super) fn client_variables(
+    client: &Client,
+    connection: &Connection,
+) -> BTreeMap<String, String> {
+    let mut all = own_environment();
+    if !client.is_graphical() {
+        return all;
+    }
+    let passed = match connection {
+        Connection::Stdio { pass_env, .. } => &pass_env[..],
+        _ => &[],
+    };
+    all.retain(|name, _| {
+        let name = name.as_str();
+        DESKTOP_VARIABLES.contains(&name)
+            || SYSTEM_VARIABLES.contains(&name)
+            || passed.iter().any(|passed| passed == name)
+    });
+    all.insert("PATH".to_owned(), DESKTOP_PATH.to_owned());
+    all
 }
 
 /// Servers in the files of a client, those of the project first, each with its scope.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
-use mcpd_clients::{Client, ConfigFile, Connection};
+use mcpd_clients::{ConfigFile, Connection};
 use mcpd_exec::{Command, Ending};
 use mcpd_upstream::Upstream;
 
@@ -11,34 +11,17 @@ use crate::command::{target, with_server};
 use crate::exit_code::ExitCode;
 use crate::output;
 
-/// `PATH` of programs that a desktop starts.
-const DESKTOP_PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
-
-/// Variables that a desktop gives to every program.
-const DESKTOP_VARIABLES: [&str; 7] = [
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "LANG",
-    "SHELL",
-    "TMPDIR",
-    "XDG_RUNTIME_DIR",
-];
-
-/// Variables that Windows programs cannot do without.
-const SYSTEM_VARIABLES: [&str; 4] = ["SystemRoot", "APPDATA", "LOCALAPPDATA", "USERPROFILE"];
-
 /// Starts the entry `name` of the file, lists its tools, and checks its scripts.
-pub(super) async fn run(target: &ConfigFile, text: &str, name: &str) -> anyhow::Result<ExitCode> {
-    let path = target.path().display();
-    let servers = target
+pub(super) async fn run(file: &ConfigFile, text: &str, name: &str) -> anyhow::Result<ExitCode> {
+    let path = file.path().display();
+    let servers = file
         .installed_servers(text)
         .with_context(|| format!("read `{path}`"))?;
     let server = servers.into_iter().find(|server| server.name == name);
     let Some(server) = server else {
         bail!("check `{name}`: it is not in `{path}`; install it first");
     };
-    let variables = variables(target.client(), &server.connection);
+    let variables = target::client_variables(file.client(), &server.connection);
     let listed = list_tools(target::upstream(&server.connection, &variables)?).await?;
     let checked = match &server.connection {
         Connection::Stdio {
@@ -54,26 +37,6 @@ pub(super) async fn run(target: &ConfigFile, text: &str, name: &str) -> anyhow::
         true => ExitCode::Success,
         false => ExitCode::Failure,
     })
-}
-
-/// Environment in which the client starts a server.
-fn variables(client: &Client, connection: &Connection) -> BTreeMap<String, String> {
-    let mut all = target::own_environment();
-    if !client.is_graphical() {
-        return all;
-    }
-    let passed = match connection {
-        Connection::Stdio { pass_env, .. } => &pass_env[..],
-        _ => &[],
-    };
-    all.retain(|name, _| {
-        let name = name.as_str();
-        DESKTOP_VARIABLES.contains(&name)
-            || SYSTEM_VARIABLES.contains(&name)
-            || passed.iter().any(|passed| passed == name)
-    });
-    all.insert("PATH".to_owned(), DESKTOP_PATH.to_owned());
-    all
 }
 
 /// Connects to a server, and prints its tools. Returns whether it could.

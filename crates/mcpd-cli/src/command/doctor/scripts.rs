@@ -1,0 +1,110 @@
+//! Scripts under the environment of each client: a desktop starts programs with hardly any `PATH`,
+//! so an interpreter that the shell finds may be missing there.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use mcpd_clients::{Client, Connection};
+use mcpd_exec::{Command, Executor};
+use serde::{Deserialize, Serialize};
+
+use crate::command::target::{client_variables, installed_servers, own_environment, places};
+
+/// Rules about a script that cannot be started.
+const RULES: [&str; 2] = ["missing-interpreter", "help-not-started"];
+
+/// What a client finds of the scripts.
+#[derive(Debug, Serialize)]
+pub(super) struct Surroundings {
+    /// The client, or the shell.
+    name: &'static str,
+    path: String,
+    faults: Vec<Fault>,
+}
+
+/// A script that cannot be started.
+#[derive(Debug, Serialize, Deserialize)]
+struct Fault {
+    #[serde(skip_serializing)]
+    code: String,
+    message: String,
+}
+
+/// Checks the scripts as this shell starts them, and as each found client does, or that one.
+pub(super) async fn check(
+    executor: &Executor,
+    program: &Path,
+    directories: &[PathBuf],
+    only: Option<&'static Client>,
+) -> anyhow::Result<Vec<Surroundings>> {
+    let places = places()?;
+    let path = env::var_os("PATH");
+    let found = |client: &&Client| match only {
+        Some(only) => std::ptr::eq(only, *client),
+        None => client.detect(&places, path.as_deref()).is_some(),
+    };
+    let mut environments = vec![("this shell", own_environment())];
+    for client in Client::all().iter().filter(found) {
+        let servers = installed_servers(client, &places);
+        let own = servers
+            .into_iter()
+            .find(|(_, server)| server.name == "mcpd");
+        let own = own.map_or(Connection::Unknown, |(_, server)| server.connection);
+        let mut variables = client_variables(client, &own);
+        if let Connection::Stdio { env, .. } = own {
+            variables.extend(env);
+        }
+        environments.push((client.title(), variables));
+    }
+    let mut all = Vec::new();
+    for (name, variables) in environments {
+        all.push(Surroundings {
+            name,
+            path: variables.get("PATH").cloned().unwrap_or_default(),
+            faults: faults(executor, program, directories, &variables).await?,
+        });
+    }
+    Ok(all)
+}
+
+/// Scripts that cannot be started in an environment.
+async fn faults(
+    executor: &Executor,
+    program: &Path,
+    directories: &[PathBuf],
+    variables: &BTreeMap<String, String>,
+) -> anyhow::Result<Vec<Fault>> {
+    let command = Command::new(program)
+        .args(["check", "--format", "json", "--"])
+        .args(directories)
+        .env_clear();
+    let command = variables
+        .iter()
+        .fold(command, |command, (name, value)| command.env(name, value));
+    let outcome = executor.run(command).await.context("check the scripts")?;
+    let printed = outcome.stdout.whole().unwrap_or_default();
+    let findings: Vec<Fault> = serde_json::from_slice(&printed).with_context(|| {
+        let error = String::from_utf8_lossy(&outcome.stderr.head).into_owned();
+        format!("check the scripts: {}", error.trim())
+    })?;
+    let is_missing = |fault: &Fault| RULES.contains(&&*fault.code);
+    Ok(findings.into_iter().filter(is_missing).collect())
+}
+
+impl Surroundings {
+    pub(super) fn write(&self, text: &mut String) -> fmt::Result {
+        match &self.faults[..] {
+            [] => writeln!(text, "  {}: every interpreter is found", self.name),
+            faults => {
+                writeln!(text, "  {} (PATH={})", self.name, self.path)?;
+                for fault in faults {
+                    writeln!(text, "    {}", fault.message)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
