@@ -20,6 +20,7 @@ mod command_line;
 mod compile;
 mod completions;
 mod config;
+mod connect;
 mod describe;
 mod discover;
 mod doctor;
@@ -43,6 +44,7 @@ pub(crate) use self::command_line::CommandLine;
 pub(crate) use self::compile::{Compile, CompileFormat};
 pub(crate) use self::completions::{CompletionShell, Completions, Man};
 pub(crate) use self::config::{Config, ConfigAction, ConfigShow, Denied};
+pub(crate) use self::connect::Connect;
 pub(crate) use self::describe::Describe;
 pub(crate) use self::discover::Discover;
 pub(crate) use self::doctor::Doctor;
@@ -99,6 +101,8 @@ pub(crate) enum Command {
     Serve(Box<Serve>),
     /// Serve over stdin and stdout, for clients that start their servers.
     Stdio(Stdio),
+    /// Connect a client that starts its servers to one over HTTP.
+    Connect(Connect),
     /// List tools, prompts or resources.
     List(List),
     /// List the servers in the configurations of clients.
@@ -163,6 +167,7 @@ impl Combine for Args {
             Command::Config(config) => config.combine(layers),
             Command::Doctor(doctor) => doctor.combine(layers),
             Command::New(_)
+            | Command::Connect(_)
             | Command::Install(_)
             | Command::Discover(_)
             | Command::Catalog(_)

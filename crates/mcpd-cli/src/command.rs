@@ -28,6 +28,7 @@ mod check;
 mod compile;
 mod completions;
 mod config;
+mod connect;
 mod describe;
 mod discover;
 mod doctor;
@@ -81,6 +82,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
                 .await
             }
             Command::Stdio(stdio) => stdio::run(stdio, &file).await,
+            Command::Connect(connect) => connect::run(&connect).await,
             Command::List(list) => list::run(list, &file).await,
             Command::Discover(discover) => discover::run(&discover),
             Command::Describe(describe) => describe::run(describe, &file).await,
@@ -107,7 +109,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
 
 fn audience(command: &Command) -> Audience {
     match command {
-        Command::Serve(_) | Command::Stdio(_) => Audience::Operator,
+        Command::Serve(_) | Command::Stdio(_) | Command::Connect(_) => Audience::Operator,
         _ => Audience::Caller,
     }
 }

@@ -66,7 +66,12 @@ fn refresh(file: &Path, auth: &Auth) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn load(file: &Path) -> anyhow::Result<Option<String>> {
+/// Loads the token in `file`, if there is one.
+///
+/// # Errors
+///
+/// The file can't be read, or has no usable token.
+pub fn load(file: &Path) -> anyhow::Result<Option<String>> {
     let token = read(file)?;
     if let Some(token) = &token {
         warn_of(file, token);
