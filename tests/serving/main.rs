@@ -6,6 +6,7 @@
 mod admission;
 mod audit;
 mod commands;
+mod connect;
 mod connections;
 mod encryption;
 mod ending;

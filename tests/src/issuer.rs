@@ -46,8 +46,17 @@ struct State {
     keys: Vec<(String, Signer)>,
     conduct: Conduct,
     key_requests: usize,
-    /// Challenge, resource and scope of each code.
-    codes: BTreeMap<String, [String; 3]>,
+    /// Challenge, resource, scope and redirect of each code.
+    codes: BTreeMap<String, [String; 4]>,
+    /// Resource and scope of each refresh token. A token is good once.
+    refresh_tokens: BTreeMap<String, [String; 2]>,
+    /// Grants that were exchanged for tokens.
+    grants: Vec<String>,
+    /// Scopes that logins have asked for.
+    scopes: Vec<String>,
+    /// Lifetime of tokens, in seconds.
+    lifetime: u64,
+    refuses_logins: bool,
 }
 
 impl Issuer {
@@ -67,6 +76,11 @@ impl Issuer {
             conduct: Conduct::Sound,
             key_requests: 0,
             codes: BTreeMap::new(),
+            refresh_tokens: BTreeMap::new(),
+            grants: Vec::new(),
+            scopes: Vec::new(),
+            lifetime: 600,
+            refuses_logins: false,
         };
         let issuer = Self {
             url: format!("http://{address}"),
@@ -103,6 +117,33 @@ impl Issuer {
     #[must_use]
     pub fn key_requests(&self) -> usize {
         self.state().key_requests
+    }
+
+    /// Returns the types of the grants that were exchanged for tokens.
+    #[must_use]
+    pub fn grants(&self) -> Vec<String> {
+        self.state().grants.clone()
+    }
+
+    /// Returns the scopes that logins have asked for.
+    #[must_use]
+    pub fn scopes(&self) -> Vec<String> {
+        self.state().scopes.clone()
+    }
+
+    /// Sets the lifetime of tokens from now on, in seconds.
+    pub fn set_lifetime(&self, seconds: u64) {
+        self.state().lifetime = seconds;
+    }
+
+    /// Revokes all refresh tokens.
+    pub fn revoke(&self) {
+        self.state().refresh_tokens.clear();
+    }
+
+    /// Refuses all logins from now on.
+    pub fn refuse_logins(&self) {
+        self.state().refuses_logins = true;
     }
 
     /// Returns its keys as published.
@@ -203,6 +244,8 @@ impl Issuer {
             "response_types_supported": ["code"],
             "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": ["none"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "authorization_response_iss_parameter_supported": true,
         })
     }
 
@@ -227,39 +270,67 @@ impl Issuer {
         }
     }
 
-    /// Answers an authorization request; the user always consents.
+    /// Answers an authorization request; the user always consents, unless logins are refused.
     fn authorize(&self, query: &BTreeMap<String, String>) -> String {
         let get = |name: &str| query.get(name).cloned().unwrap_or_default();
+        let (to, sent, issuer) = (get("redirect_uri"), get("state"), &self.url);
         let mut state = self.state();
-        let code = format!("code-{}", state.codes.len());
-        let given = [get("code_challenge"), get("resource"), get("scope")];
-        state.codes.insert(code.clone(), given);
-        let (to, sent) = (get("redirect_uri"), get("state"));
+        state.scopes.push(get("scope"));
+        let outcome = match state.refuses_logins {
+            true => "error=access_denied".to_owned(),
+            false => {
+                let code = format!("code-{}", state.scopes.len());
+                let names = ["code_challenge", "resource", "scope", "redirect_uri"];
+                state.codes.insert(code.clone(), names.map(get));
+                format!("code={code}")
+            }
+        };
         response(
             "302 Found",
-            &format!("Location: {to}?code={code}&state={sent}\r\n"),
+            &format!("Location: {to}?{outcome}&state={sent}&iss={issuer}\r\n"),
             "",
         )
     }
 
     fn exchange(&self, form: &BTreeMap<String, String>) -> String {
         let get = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
-        let given = self.state().codes.remove(get("code"));
-        let verifier = digest(&SHA256, get("code_verifier").as_bytes());
-        let verifier = URL_SAFE_NO_PAD.encode(verifier);
-        match given {
-            Some([challenge, resource, scope])
-                if challenge == verifier && resource == get("resource") =>
-            {
-                let mut claims = self.claims(&resource);
-                claims["scope"] = json!(scope);
-                let token = self.token(&claims);
-                ok(
-                    &json!({"access_token": token, "token_type": "Bearer", "expires_in": 600, "scope": scope}),
-                )
+        let granted = match get("grant_type") {
+            "refresh_token" => {
+                let granted = self.state().refresh_tokens.remove(get("refresh_token"));
+                granted.filter(|[resource, _]| resource == get("resource"))
             }
-            _ => response("400 Bad Request", "", r#"{"error": "invalid_grant"}"#),
+            _ => {
+                let verifier = digest(&SHA256, get("code_verifier").as_bytes());
+                let verifier = URL_SAFE_NO_PAD.encode(verifier);
+                let expected = [&verifier, get("resource"), get("redirect_uri")];
+                let granted = self.state().codes.remove(get("code"));
+                let granted = granted.filter(|[challenge, resource, _, redirect]| {
+                    [&**challenge, resource, redirect] == expected
+                });
+                granted.map(|[_, resource, scope, _]| [resource, scope])
+            }
+        };
+        match granted {
+            Some([resource, scope]) => self.grant(get("grant_type"), resource, scope),
+            None => response("400 Bad Request", "", r#"{"error": "invalid_grant"}"#),
         }
+    }
+
+    fn grant(&self, kind: &str, resource: String, scope: String) -> String {
+        let mut claims = self.claims(&resource);
+        let lifetime = self.state().lifetime;
+        claims["scope"] = json!(scope);
+        claims["exp"] = json!(now() + lifetime);
+        let token = self.token(&claims);
+        let mut state = self.state();
+        state.grants.push(kind.to_owned());
+        let refresh_token = format!("refresh-{}", state.grants.len());
+        let answer = json!({"access_token": token, "token_type": "Bearer", "expires_in": lifetime,
+            "refresh_token": refresh_token, "scope": scope});
+        state
+            .refresh_tokens
+            .insert(refresh_token, [resource, scope]);
+        ok(&answer)
     }
 }
 

@@ -157,7 +157,7 @@ impl HttpClient {
         for (name, value) in headers.iter().chain(&outgoing.headers) {
             all.append(name, value.clone());
         }
-        if let Some(token) = token {
+        if let Some(token) = token.or(self.target.token.as_ref()) {
             all.insert(AUTHORIZATION, token.clone());
         }
         Ok(request)

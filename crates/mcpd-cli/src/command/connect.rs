@@ -56,7 +56,10 @@ fn target(args: &Connect) -> anyhow::Result<Target> {
     if let Some(file) = &args.token_file {
         let token = token::load(file)?;
         let token = token.with_context(|| {
-            format!("read the token file `{}`: it does not exist", file.display())
+            format!(
+                "read the token file `{}`: it does not exist",
+                file.display()
+            )
         })?;
         target = target.token(&token)?;
     } else if let Some(name) = &args.token_env {
@@ -96,7 +99,8 @@ fn variable(name: &str) -> anyhow::Result<String> {
     let shown = name.escape_debug();
     let value = value.with_context(|| format!("use the variable `{shown}`: it is not set"))?;
     let value = value.into_string();
-    let value = value.map_err(|_| anyhow::anyhow!("use the variable `{shown}`: it is not UTF-8"))?;
+    let value =
+        value.map_err(|_| anyhow::anyhow!("use the variable `{shown}`: it is not UTF-8"))?;
     Ok(value.trim().to_owned())
 }
 
@@ -128,7 +132,10 @@ fn log_out(url: &str) -> anyhow::Result<ExitCode> {
 }
 
 /// Opens a page in the browser. The URL is an argument of its own, never part of a shell's text.
-#[expect(clippy::disallowed_methods, reason = "a browser is no script, and outlives mcpd")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a browser is no script, and outlives mcpd"
+)]
 fn open_browser(page: &str) -> io::Result<()> {
     use std::process::{Command, Stdio};
     let mut command = if cfg!(target_os = "macos") {
