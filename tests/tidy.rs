@@ -154,6 +154,7 @@ fn leaf_crates_do_not_know_each_other() {
         ("mcpd-scriptspec", &["tokio", "tracing"]),
         ("mcpd-exec", &["serde", "serde_json", "tracing"]),
         ("mcpd-basic", &["tokio", "tracing"]),
+        ("mcpd-connect", &["mcpd-server", "rmcp", "clap", "anyhow"]),
         (
             "mcpd-server",
             &["clap", "anyhow", "annotate-snippets", "rmcp"],

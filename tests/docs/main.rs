@@ -179,6 +179,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/audit.md", 2),
     ("docs/authorization.md", 3),
     ("docs/configuration.md", 3),
+    ("docs/connect.md", 1),
     ("docs/endpoints.md", 2),
     ("docs/event-stream.md", 1),
     ("docs/how-do-i.md", 14),

@@ -283,37 +283,40 @@ fn end_of_input_leaves_no_call() {
     assert_group_ends(&number);
 }
 
+/// Runs `mcpd connect` with one request. Returns the transcript, which must not have the token.
+#[track_caller]
+fn try_credentials(
+    sandbox: &Sandbox,
+    daemon: &Daemon,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> String {
+    let url = daemon.url();
+    let mut command = sandbox.command(&[&["connect", &url], arguments].concat());
+    command.envs(variables.iter().copied());
+    let call = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
+    let transcript = sandbox.transcript(&output(command, call.as_bytes()));
+    assert!(
+        !transcript.contains(daemon.token().unwrap()),
+        "{transcript}"
+    );
+    transcript
+}
+
 #[test]
 fn token_is_taken_from_file_variable_and_header() {
     let sandbox = sandbox();
     let daemon = Daemon::start(&sandbox, &[]);
     let token = daemon.token().unwrap();
     fs::write(sandbox.path().join("token"), format!("{token}\n")).unwrap();
-    let call = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
     let try_out = |arguments: &[&str], variables: &[(&str, &str)]| {
-        let url = daemon.url();
-        let arguments = [&["connect", &url], arguments].concat();
-        let mut command = sandbox.command(&arguments);
-        command.envs(variables.iter().copied());
-        let output = output(command, call.as_bytes());
-        let transcript = sandbox.transcript(&output);
-        assert!(!transcript.contains(token), "{transcript}");
-        transcript
+        try_credentials(&sandbox, &daemon, arguments, variables)
     };
-    let header = "Authorization: Bearer ${ANY}";
+    let both = [("ANY", token), ("MCPD_TOKEN", "wrong")];
     for (arguments, variables) in [
-        (
-            &["--token-file", "token"][..],
-            &[("MCPD_TOKEN", "wrong")][..],
-        ),
-        (
-            &["--token-env", "ANY"],
-            &[("ANY", token), ("MCPD_TOKEN", "wrong")],
-        ),
-        (
-            &["--header", header],
-            &[("ANY", token), ("MCPD_TOKEN", "wrong")],
-        ),
+        (&["--token-file", "token"][..], &both[1..]),
+        (&["--token-env", "ANY"], &both),
+        (&["--header", "Authorization: Bearer ${ANY}"], &both),
         (&[], &[("MCPD_TOKEN", token)]),
     ] {
         let transcript = try_out(arguments, variables);
@@ -330,6 +333,12 @@ fn token_is_taken_from_file_variable_and_header() {
         wrong.contains("HTTP 401") && wrong.contains("exit code: 0"),
         "{wrong}"
     );
+}
+
+#[test]
+fn faulty_credentials_are_explained() {
+    let sandbox = sandbox();
+    let daemon = Daemon::start(&sandbox, &[]);
     for (arguments, expected) in [
         (
             ["--token-env", "ANY"],
@@ -344,6 +353,10 @@ fn token_is_taken_from_file_variable_and_header() {
             "failed to use the variable `ANY`: it is not set",
         ),
         (
+            ["--header", "X: ${ANY"],
+            "failed to use a header: `${` has no `}`",
+        ),
+        (
             ["--header", "secret"],
             "failed to use the header `…`: expected `Name: value`",
         ),
@@ -352,7 +365,7 @@ fn token_is_taken_from_file_variable_and_header() {
             "failed to use the header `Accept`: the bridge sets it",
         ),
     ] {
-        let transcript = try_out(&arguments, &[]);
+        let transcript = try_credentials(&sandbox, &daemon, &arguments, &[]);
         assert!(transcript.starts_with("exit code: 1\n"), "{transcript}");
         assert!(transcript.contains(expected), "{transcript}");
     }

@@ -171,6 +171,7 @@ pub(crate) fn builder(url: &Url) -> ClientBuilder {
         .install_default()
         .ok();
     let builder = Client::builder()
+        .user_agent(concat!("mcpd-connect/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_keepalive(KEEPALIVE_INTERVAL)
         // Redirects are followed here, because the library may drop the message on the way.

@@ -1,11 +1,12 @@
 //! Recovery of `mcpd connect`: servers that restart, forget a session, break off a stream or answer
 //! with something else, and what is never sent twice.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, output, peak_memory};
+use mcpd_tests::{Daemon, Sandbox, eventually, output, peak_memory};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -472,12 +473,18 @@ fn closed_output_ends_it() {
         respond_json(stream, "", &result(request, "hello"));
     });
     let sandbox = Sandbox::new();
-    let mut shell = sandbox.program("sh");
-    let line = format!("{LIST}\n");
-    // The input stays open; only the lack of a reader ends it.
-    shell.args(["-c", "(printf '%s' \"$2\"; sleep 1; printf '%s' \"$2\"; exec sleep 600) | \"$0\" connect \"$1\" | head -1; kill %1 2>/dev/null; :"]);
-    shell.arg(mcpd_tests::binary()).args([&server.url, &line]);
-    let mut pipes = Pipes::of(shell);
-    assert_eq!(pipes.receive()["id"], 1);
-    pipes.close_input();
+    let mut command = connect_to(&sandbox, &server);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    writeln!(input, "{LIST}").unwrap();
+    let mut answer = String::new();
+    output.read_line(&mut answer).unwrap();
+    assert!(answer.contains("hello"), "{answer}");
+    drop(output);
+    // The input stays open: only the lack of a reader ends it.
+    writeln!(input, "{LIST}").unwrap();
+    let status = eventually("its end", || child.try_wait().unwrap());
+    assert_eq!(status.code(), Some(0));
 }
