@@ -1,4 +1,41 @@
-#![doc = include_str!("../README.md")]
+//! Bridge from a client on two pipes to an MCP server over HTTP: lines of JSON-RPC in, lines back.
+//!
+//! ```
+//! use std::io::{Cursor, Read as _};
+//!
+//! use mcpd_connect::{Bridge, Target};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+//! # let url = format!("http://{}/mcp", listener.local_addr()?);
+//! # std::thread::spawn(move || {
+//! #     use std::io::Write as _;
+//! #     let (mut stream, _) = listener.accept().unwrap();
+//! #     stream.read(&mut [0; 1024]).unwrap();
+//! #     let body = "{\"jsonrpc\": \"2.0\", \"id\": 1, \"result\": {}}";
+//! #     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length:";
+//! #     write!(stream, "{head} {}\r\n\r\n{body}", body.len()).unwrap();
+//! # });
+//! let target = Target::new(&url)?.token("ed9fb1c0")?;
+//! let input = Cursor::new(r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#);
+//! let (mut lines, output) = std::io::pipe()?;
+//!
+//! // A program passes stdin, stdout, and a future that is ready when a signal asks it to end.
+//! let bridge = Bridge::new(target)?;
+//! bridge.run(input, output, std::future::pending()).await?;
+//!
+//! let mut answers = String::new();
+//! lines.read_to_string(&mut answers)?;
+//! assert_eq!(answers, "{\"jsonrpc\": \"2.0\", \"id\": 1, \"result\": {}}\n");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! It is a transport and nothing more: it reads ids, methods and a few parameters, and passes
+//! messages on as their bytes. Memory is that of the messages under way: a message is collected
+//! before it is passed on, so that half a message never reaches the client, in a buffer of up to
+//! twice its size.
 //!
 //! # Structure
 //!
@@ -47,3 +84,8 @@ pub use bridge::Bridge;
 pub use error::Error;
 pub use login::{Login, log_out};
 pub use target::Target;
+
+/// Example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
