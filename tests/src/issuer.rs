@@ -57,6 +57,8 @@ struct State {
     /// Lifetime of tokens, in seconds.
     lifetime: u64,
     refuses_logins: bool,
+    /// Tokens have expired before they are used.
+    issues_expired_tokens: bool,
 }
 
 impl Issuer {
@@ -81,6 +83,7 @@ impl Issuer {
             scopes: Vec::new(),
             lifetime: 600,
             refuses_logins: false,
+            issues_expired_tokens: false,
         };
         let issuer = Self {
             url: format!("http://{address}"),
@@ -134,6 +137,11 @@ impl Issuer {
     /// Sets the lifetime of tokens from now on, in seconds.
     pub fn set_lifetime(&self, seconds: u64) {
         self.state().lifetime = seconds;
+    }
+
+    /// Issues expired tokens from now on.
+    pub fn expire_tokens(&self) {
+        self.state().issues_expired_tokens = true;
     }
 
     /// Revokes all refresh tokens.
@@ -320,7 +328,10 @@ impl Issuer {
         let mut claims = self.claims(&resource);
         let lifetime = self.state().lifetime;
         claims["scope"] = json!(scope);
-        claims["exp"] = json!(now() + lifetime);
+        claims["exp"] = match self.state().issues_expired_tokens {
+            true => json!(now() - 100),
+            false => json!(now() + lifetime),
+        };
         let token = self.token(&claims);
         let mut state = self.state();
         state.grants.push(kind.to_owned());

@@ -36,7 +36,7 @@ impl Link {
         stateless: Option<HeaderMap>,
         role: Role,
     ) -> Result<(), Failure> {
-        let outgoing = Outgoing::post(message);
+        let outgoing = Outgoing::post(message).until(request.cancelled.clone());
         let reply = match (stateless, role) {
             (Some(headers), _) => self.send(&outgoing.with(headers)).await?,
             // It opens a session, so it belongs to none.

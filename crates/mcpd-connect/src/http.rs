@@ -9,6 +9,7 @@ use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Method, Request, Response, StatusCode, Url};
+use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, chain};
 use crate::target::{Target, is_loopback, place};
@@ -26,6 +27,8 @@ pub(crate) struct Outgoing {
     pub(crate) method: Method,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Option<Bytes>,
+    /// Ends the wait for a server that is down.
+    pub(crate) cancelled: Option<CancellationToken>,
 }
 
 impl Outgoing {
@@ -35,6 +38,7 @@ impl Outgoing {
             method: Method::POST,
             headers: HeaderMap::new(),
             body: Some(message),
+            cancelled: None,
         }
     }
 
@@ -44,7 +48,14 @@ impl Outgoing {
             method,
             headers: HeaderMap::new(),
             body: None,
+            cancelled: None,
         }
+    }
+
+    /// Waits for a server that is down until `cancelled`.
+    pub(crate) fn until(mut self, cancelled: CancellationToken) -> Self {
+        self.cancelled = Some(cancelled);
+        self
     }
 
     /// Adds headers.

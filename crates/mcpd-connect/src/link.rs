@@ -18,7 +18,7 @@ use std::time::Duration;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Response, StatusCode};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::answer::{AnswerReader, Role};
 use crate::backoff::Backoff;
@@ -137,7 +137,16 @@ impl Link {
                 )));
             }
             self.report_outage(&reason);
-            sleep(pause).await;
+            match &outgoing.cancelled {
+                None => sleep(pause).await,
+                // A cancelled request must not be sent when the server is back.
+                Some(cancelled) => {
+                    let waited = timeout(pause, cancelled.cancelled()).await;
+                    if waited.is_ok() {
+                        return Err(Failure::new("the request was cancelled".to_owned()));
+                    }
+                }
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::header::HeaderValue;
 use reqwest::{Response, Url};
@@ -28,6 +28,9 @@ mod store;
 
 /// Time before its expiry at which a token is refreshed.
 const REFRESH_MARGIN: Duration = Duration::from_secs(60);
+/// Time after a login within which the server must accept its token. A server that never does would
+/// open one page after the other.
+const LOGIN_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Settings of OAuth logins.
 #[derive(Clone)]
@@ -96,6 +99,7 @@ pub(crate) struct Authorizer {
 struct State {
     is_loaded: bool,
     grant: Option<Grant>,
+    last_login: Option<Instant>,
 }
 
 impl State {
@@ -191,6 +195,7 @@ impl Authorizer {
     }
 
     async fn log_in(&self, state: &mut State, challenge: &Challenge) -> Result<(), Error> {
+        self.check_repetition(state, challenge)?;
         let flow = Flow {
             client: &self.client,
             server: &self.server,
@@ -204,8 +209,34 @@ impl Authorizer {
             reason,
         })?;
         tracing::info!("logged in at `{}`", self.place);
+        state.last_login = Some(Instant::now());
         self.keep(state, grant);
         Ok(())
+    }
+
+    /// Checks that another login may help.
+    fn check_repetition(&self, state: &State, challenge: &Challenge) -> Result<(), Error> {
+        let granted = state
+            .grant
+            .as_ref()
+            .and_then(|grant| grant.scope.as_deref());
+        let granted: Vec<_> = granted.unwrap_or_default().split_whitespace().collect();
+        let wanted = challenge.scope.as_deref().unwrap_or_default();
+        let is_recent = state
+            .last_login
+            .is_some_and(|login| login.elapsed() < LOGIN_INTERVAL);
+        let has_all = wanted
+            .split_whitespace()
+            .all(|scope| granted.contains(&scope));
+        let reason = match (challenge.is_step_up, is_recent) {
+            (true, _) if has_all => "the server wants scopes that the token already has",
+            (false, true) => "the server refuses the token of the last login; try again later",
+            _ => return Ok(()),
+        };
+        Err(Error::Login {
+            place: self.place.clone(),
+            reason: reason.to_owned(),
+        })
     }
 
     /// Refreshes the token. Returns whether there was a way to.

@@ -19,7 +19,7 @@ pub(crate) struct OpenRequest {
     pub(crate) is_stateless: bool,
     /// Ends the exchange without an answer.
     pub(crate) stop: CancellationToken,
-    cancelled: CancellationToken,
+    pub(crate) cancelled: CancellationToken,
     is_sent: AtomicBool,
 }
 

@@ -238,3 +238,24 @@ fn refused_login_is_the_answer() {
     );
     assert!(setting.stored().is_empty());
 }
+
+#[test]
+fn server_that_refuses_every_token_gets_one_login() {
+    let setting = Setting::new("");
+    setting.issuer.expire_tokens();
+    let mut client = setting.client();
+    client.call(1, "hello");
+    setting.log_in();
+    let answer = client.answer().to_string();
+    assert!(
+        answer.contains("refuses the token of the last login"),
+        "{answer}"
+    );
+    client.call(2, "hello");
+    let answer = client.answer().to_string();
+    assert!(
+        answer.contains("refuses the token of the last login"),
+        "{answer}"
+    );
+    assert!(!setting.sandbox.path().join("page").exists());
+}

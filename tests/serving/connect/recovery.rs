@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::stand_in::{Request, StandIn, respond, respond_events, respond_json};
-use super::{Client, ERAS, Era, connect, sandbox};
+use super::{Client, ERAS, Era, HELLO, connect, sandbox};
 
 const LIST: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
 
@@ -382,6 +382,39 @@ fn foreign_answers_become_errors() {
         assert_eq!(answer["id"], 1);
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn batch_of_the_server_is_taken_apart() {
+    let server = StandIn::start(|request, stream| {
+        let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+        respond_json(stream, "", &json!([log, result(request, "hello")]));
+    });
+    let sandbox = Sandbox::new();
+    let mut client = Client::start(connect_to(&sandbox, &server), Era::Stateless);
+    client.call(1, "hello");
+    assert_eq!(client.pipes.receive()["method"], "notifications/message");
+    client.check_answer(1, "hello");
+}
+
+#[test]
+fn call_cancelled_while_the_server_is_down_is_never_sent() {
+    for era in ERAS {
+        let sandbox = Sandbox::new()
+            .with_counter("count")
+            .with_script("hello", HELLO);
+        let daemon = Daemon::start(&sandbox, &[]);
+        let mut command = connect(&sandbox, &daemon);
+        command.args(["--retry-for", "600"]);
+        let mut client = Client::start(command, era);
+        let port = stop(daemon);
+        client.call(1, "count");
+        client.cancel(1);
+        let _daemon = Daemon::listening(&sandbox, &["--port", &port]);
+        client.call(2, "hello");
+        client.check_answer(2, "hello");
+        assert_eq!(sandbox.runs(), 0, "{era:?}");
     }
 }
 

@@ -175,4 +175,49 @@ mod tests {
             assert!(check_resource(&server, resource).is_err(), "{resource}");
         }
     }
+
+    /// Serves `metadata` with the issuer's own URL in place of `SELF`, for each request.
+    fn serve(metadata: Value) -> String {
+        use std::io::{Read as _, Write as _};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let body = metadata.to_string().replace("SELF", &url);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                stream.read(&mut [0; 1024]).unwrap();
+                let length = body.len();
+                let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length:";
+                write!(stream, "{head} {length}\r\n\r\n{body}").unwrap();
+            }
+        });
+        url
+    }
+
+    #[tokio::test]
+    async fn issuer_must_name_itself_and_support_pkce() {
+        for (issuer, methods, expected) in [
+            ("SELF", &["plain", "S256"][..], None),
+            ("SELF/", &["S256"], Some("belong to another issuer")),
+            (
+                "https://auth.example",
+                &["S256"],
+                Some("belong to another issuer"),
+            ),
+            ("SELF", &["plain"], Some("does not support PKCE")),
+            ("SELF", &[], Some("does not support PKCE")),
+        ] {
+            let url = serve(serde_json::json!({
+                "issuer": issuer,
+                "authorization_endpoint": "SELF/authorize",
+                "token_endpoint": "SELF/token",
+                "code_challenge_methods_supported": methods,
+            }));
+            let found = find_issuer(&AuthClient::new(true), &url).await;
+            match (found, expected) {
+                (Ok(found), None) => assert_eq!(found.issuer, url),
+                (Err(reason), Some(expected)) => assert!(reason.contains(expected), "{reason}"),
+                (found, _) => panic!("{issuer} {methods:?}: {found:?}"),
+            }
+        }
+    }
 }
