@@ -49,6 +49,8 @@ struct Program {
 enum Transport {
     Stdio,
     Http,
+    /// Over stdio with `mcpd connect`, which is over HTTP with the server.
+    Connect,
 }
 
 /// Runs every program of a family.
@@ -107,24 +109,28 @@ fn run(program: &Program, transport: Transport) {
     // The programs must not write to the repository.
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     command.args([&program.file, &program.revision]);
+    let arguments = arguments();
+    let start = || {
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        Daemon::start(&sandbox, &arguments)
+    };
     let output = match transport {
         Transport::Stdio => {
-            command
-                .arg("stdio")
-                .arg(binary())
-                .arg("stdio")
-                .args(arguments());
+            command.arg("stdio").arg(binary()).arg("stdio");
+            command.args(&arguments);
             output_within(PROGRAM_TIMEOUT, command, b"")
         }
         Transport::Http => {
-            let arguments = arguments();
-            let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-            let daemon = Daemon::start(&sandbox, &arguments);
-            command.args([
-                "http",
-                &daemon.url(),
-                daemon.token().expect("it has a token"),
-            ]);
+            let daemon = start();
+            let token = daemon.token().expect("it has a token");
+            command.args(["http", &daemon.url(), token]);
+            output_within(PROGRAM_TIMEOUT, command, b"")
+        }
+        Transport::Connect => {
+            let daemon = start();
+            let token = sandbox.path().join("state/mcpd/agent-token");
+            command.arg("stdio").arg(binary()).arg("connect");
+            command.arg(daemon.url()).arg("--token-file").arg(token);
             output_within(PROGRAM_TIMEOUT, command, b"")
         }
     };
@@ -202,6 +208,11 @@ fn python_over_http() {
 }
 
 #[test]
+fn python_over_connect() {
+    check(PYTHON, Transport::Connect);
+}
+
+#[test]
 fn typescript_over_stdio() {
     check(TYPESCRIPT, Transport::Stdio);
 }
@@ -209,6 +220,11 @@ fn typescript_over_stdio() {
 #[test]
 fn typescript_over_http() {
     check(TYPESCRIPT, Transport::Http);
+}
+
+#[test]
+fn typescript_over_connect() {
+    check(TYPESCRIPT, Transport::Connect);
 }
 
 #[test]

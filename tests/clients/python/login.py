@@ -52,7 +52,7 @@ class Browser:
         self._answer = parse_qs(urlsplit(response.headers["location"]).query)
 
     async def answer(self):
-        return AuthorizationCodeResult(code=self._answer["code"][0], state=self._answer["state"][0])
+        return AuthorizationCodeResult(**{name: self._answer[name][0] for name in ("code", "state", "iss")})
 
 
 async def session(url, mode):

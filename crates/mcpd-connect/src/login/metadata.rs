@@ -184,7 +184,8 @@ mod tests {
         let body = metadata.to_string().replace("SELF", &url);
         std::thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok) {
-                stream.read(&mut [0; 1024]).unwrap();
+                let length = stream.read(&mut [0; 1024]).unwrap();
+                assert!(length > 0);
                 let length = body.len();
                 let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length:";
                 write!(stream, "{head} {length}\r\n\r\n{body}").unwrap();
