@@ -55,11 +55,11 @@ impl Bridge {
     }
 
     /// Uses a stored OAuth login, and logs in when the server asks for it. Without effect if the
-    /// target has credentials already.
+    /// target has credentials already, or is a socket, whose metadata have no address.
     #[must_use]
     pub fn with_login(mut self, login: Login) -> Self {
         let target = &self.http.target;
-        self.authorizer = match target.has_credentials() {
+        self.authorizer = match target.has_credentials() || target.socket.is_some() {
             true => None,
             false => Some(Authorizer::new(login, target)),
         };
@@ -96,7 +96,9 @@ impl Bridge {
             reason,
         };
         let Some(authorizer) = &self.authorizer else {
-            return Err(fault("there are other credentials for it".to_owned()));
+            return Err(fault(
+                "it is a socket, or there are other credentials".to_owned(),
+            ));
         };
         let probe = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
         let outgoing = Outgoing::post(probe.to_vec().into());

@@ -159,7 +159,7 @@ impl Link {
         }
         let introduction = self.session.introduction();
         let Some(initialize) = introduction.initialize else {
-            return Err(self.lost("the server has lost the session"));
+            return Err(self.session_failure("the server has lost the session"));
         };
         tracing::info!("`{}` has lost the session; opening a new one", self.place());
         let response = match self.send(&Outgoing::post(initialize)).await? {
@@ -169,7 +169,9 @@ impl Link {
         let mut reader = AnswerReader::new(self, None, Role::Renewal);
         let opened = reader.read_introduction(response).await?;
         if opened.version != lost.version {
-            return Err(self.lost("the server was replaced by one of another protocol version"));
+            return Err(
+                self.session_failure("the server was replaced by one of another protocol version")
+            );
         }
         if let Some(initialized) = introduction.initialized {
             let outgoing = Outgoing::post(initialized).with(opened.headers());
@@ -183,7 +185,7 @@ impl Link {
     }
 
     /// Makes the failure of a session that can't be continued.
-    fn lost(&self, what: &str) -> Failure {
+    fn session_failure(&self, what: &str) -> Failure {
         Failure::new(format!(
             "failed to continue with `{}`: {what}; restart the client",
             self.place()

@@ -1,12 +1,15 @@
 //! Responses with an error status: the JSON-RPC error in the body, or what the status stands for.
 
-use mcpd_protocol::jsonrpc::{ErrorObject, Message};
+use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject, Message};
 use reqwest::{Response, StatusCode};
 
 /// Maximum bytes read from the body.
 const MAX_BODY: usize = 64 << 10;
 /// Maximum length of the body's excerpt in an error, in characters.
 const MAX_WORDS: usize = 200;
+
+/// Codes of errors about a session with status 400: those of SDKs, and an invalid request.
+const SESSION_ERRORS: [i64; 3] = [-32000, -32001, -32600];
 
 /// Response with an error status.
 #[derive(Debug)]
@@ -50,26 +53,30 @@ impl Refusal {
     /// Returns whether it reports an unknown or expired session. Some servers do so with status
     /// 400; none of these statuses is for a message that was processed.
     pub(crate) fn is_of_session(&self) -> bool {
+        let code = self.error.as_ref().map(|error| error.code);
         match self.status {
-            StatusCode::NOT_FOUND | StatusCode::GONE => true,
+            // "When a client receives HTTP 404 in response to a request containing an
+            // Mcp-Session-Id, it MUST start a new session" -- 2025-11-25/basic/transports. An
+            // unknown method may have this status, too.
+            StatusCode::NOT_FOUND | StatusCode::GONE => code != Some(ErrorCode::METHOD_NOT_FOUND),
             StatusCode::BAD_REQUEST => {
-                let said = self
-                    .error
-                    .as_ref()
-                    .map_or(&*self.words, |error| &*error.message);
-                let said = said.to_lowercase();
-                said.contains("session") || said.contains("not initialized")
+                let said = self.text().to_lowercase();
+                let is_about_session = said.contains("session") || said.contains("not initialized");
+                is_about_session && code.is_none_or(|code| SESSION_ERRORS.contains(&code.get()))
             }
             _ => false,
         }
     }
 
+    /// Returns the words of the error, or of the body.
+    fn text(&self) -> &str {
+        let error = self.error.as_ref();
+        error.map_or(&*self.words, |error| &*error.message)
+    }
+
     /// Describes it for an operator.
     pub(crate) fn describe(&self) -> String {
-        let words = self
-            .error
-            .as_ref()
-            .map_or(&*self.words, |error| &*error.message);
+        let words = self.text();
         let status = self.status;
         match words.is_empty() {
             true => format!("HTTP {status}"),
