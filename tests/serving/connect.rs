@@ -7,6 +7,8 @@ use mcpd_tests::{Daemon, Pipes, Sandbox, assert_group_ends, eventually, output};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::encryption::{Authority, TLS};
+
 mod login;
 mod recovery;
 mod stand_in;
@@ -384,6 +386,35 @@ fn socket_in_the_file_system_is_connected_to() {
         client.call(1, "hello");
         client.check_answer(1, "hello");
     }
+}
+
+#[test]
+fn tls_server_is_connected_to_if_its_certificate_is_trusted() {
+    let sandbox = sandbox();
+    Authority::new(&sandbox).certify("server");
+    let daemon = Daemon::start(&sandbox, TLS);
+    assert!(daemon.url().starts_with("https://"), "{}", daemon.url());
+    let authority = sandbox.path().join("ca.pem");
+    for era in ERAS {
+        let mut command = connect(&sandbox, &daemon);
+        command.env("SSL_CERT_FILE", &authority);
+        let mut client = Client::start(command, era);
+        client.call(1, "hello");
+        client.check_answer(1, "hello");
+    }
+    // Another authority: the reason is reported at once, and nothing is tried again.
+    let other = Sandbox::new();
+    let _other = Authority::new(&other);
+    let mut command = connect(&sandbox, &daemon);
+    command.env("SSL_CERT_FILE", other.path().join("ca.pem"));
+    command.args(["--retry-for", "600"]);
+    let mut client = Client::start(command, Era::Stateless);
+    client.call(1, "hello");
+    let answer = client.answer().to_string();
+    assert!(
+        answer.contains("failed to reach `https://") && answer.contains("certificate"),
+        "{answer}"
+    );
 }
 
 #[test]

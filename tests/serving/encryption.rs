@@ -18,18 +18,18 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::Value;
 
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
-const TLS: &[&str] = &["--tls-certificate", "server.pem", "--tls-key", "server.key"];
+pub(crate) const TLS: &[&str] = &["--tls-certificate", "server.pem", "--tls-key", "server.key"];
 
 /// Certificate authority that client and server trust, and the files of the certificates it
 /// issued.
-struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     directory: PathBuf,
 }
 
 impl Authority {
     /// Creates the authority, with its own certificate in `ca.pem`.
-    fn new(sandbox: &Sandbox) -> Self {
+    pub(crate) fn new(sandbox: &Sandbox) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -43,7 +43,7 @@ impl Authority {
     }
 
     /// Issues a certificate for a name on this machine, in `NAME.pem` and `NAME.key`.
-    fn certify(&self, name: &str) {
+    pub(crate) fn certify(&self, name: &str) {
         let key = KeyPair::generate().unwrap();
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let mut params = CertificateParams::new(names).unwrap();
