@@ -22,12 +22,24 @@ use crate::{Error, Login, Target, input, listener};
 /// Time for open requests after a client that reads its answers has closed the input. Such a client
 /// sends a signal after two seconds, and has abandoned these requests.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(600);
+/// Time for open requests after the end of piped input, beyond the time of retries.
+const PIPED_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for deleting the session at the end.
 const DELETE_TIMEOUT: Duration = Duration::from_millis(700);
 /// Time limit for the client to read the last lines.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 const DEFAULT_RETRY_TIME: Duration = Duration::from_secs(30);
 const DEFAULT_MAX_MESSAGE: usize = 256 << 20;
+
+/// Reason for the end of a bridge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// The input has ended, and every message has been handled.
+    Complete,
+    /// The input has ended, and requests took too long.
+    Abandoned,
+    Shutdown,
+}
 
 /// Bridge from lines of JSON-RPC to a server over HTTP.
 #[derive(Debug)]
@@ -111,7 +123,7 @@ impl Bridge {
     /// ready. Each line of `input` is a message, as is each line of `output`.
     ///
     /// After the end of the input, open requests are finished: for 0.6 seconds if the client has
-    /// sent a message after its first answer, and else for the time of retries.
+    /// sent a message after its first answer, and else for 30 seconds beyond the time of retries.
     ///
     /// # Errors
     ///
@@ -151,29 +163,33 @@ impl Bridge {
             input_ended.cancelled().await;
             let wait = match is_interactive.load(Relaxed) {
                 true => LEAVE_TIMEOUT,
-                false => retry_time,
+                false => retry_time.saturating_add(PIPED_TIMEOUT),
             };
             tokio::time::sleep(wait).await;
         };
-        let flush_timeout = tokio::select! {
-            // The client gets all answers, however slowly it reads them.
-            () = dispatcher.run(lines) => Duration::MAX,
-            () = &mut shutdown => FLUSH_TIMEOUT,
-            () = writer.closed.cancelled() => Duration::ZERO,
-            () = leave => FLUSH_TIMEOUT,
-            () = listener::listen(&link) => FLUSH_TIMEOUT,
+        let ending = tokio::select! {
+            () = dispatcher.run(lines) => Ending::Complete,
+            () = leave => Ending::Abandoned,
+            () = &mut shutdown => Ending::Shutdown,
+            () = writer.closed.cancelled() => Ending::Shutdown,
+            // It follows the session for ever.
+            () = listener::listen(&link) => Ending::Shutdown,
         };
         stop.cancel();
         tasks.close();
         tasks.wait().await;
-        if !is_interactive.load(Relaxed) {
-            link.refuse_abandoned(&pending, flush_timeout).await;
+        if ending == Ending::Abandoned && !is_interactive.load(Relaxed) {
+            link.refuse_abandoned(&pending).await;
         }
         let flush = async {
-            tokio::select! {
-                () = link.output.close(writer) => {}
-                () = &mut shutdown, if flush_timeout == Duration::MAX => {}
-                () = tokio::time::sleep(flush_timeout) => {}
+            let close = link.output.close(writer);
+            match ending {
+                // The client gets all answers, however slowly it reads them.
+                Ending::Complete => tokio::select! {
+                    () = close => {}
+                    () = &mut shutdown => {}
+                },
+                _ => drop(tokio::time::timeout(FLUSH_TIMEOUT, close).await),
             }
         };
         // The limits run at the same time, because the client ends the process soon.
@@ -196,7 +212,7 @@ impl Bridge {
 
 impl Link {
     /// Answers the requests that are given up.
-    async fn refuse_abandoned(&self, pending: &Pending, timeout: Duration) {
+    async fn refuse_abandoned(&self, pending: &Pending) {
         let error = "the input has ended before the answer; keep it open to wait for it";
         let refuse = async {
             for id in pending.drain() {
@@ -204,7 +220,7 @@ impl Link {
                 self.output.send_error(Some(&id), &error).await;
             }
         };
-        tokio::time::timeout(timeout, refuse).await.ok();
+        tokio::time::timeout(FLUSH_TIMEOUT, refuse).await.ok();
     }
 
     /// Deletes the session, if there is one. Many servers do not know this method, and the session

@@ -31,6 +31,8 @@ use crate::session::{Opened, Session};
 
 /// Maximum number of times that one request asks for another token.
 const MAX_AUTHORIZATIONS: usize = 2;
+/// Longest time in `Retry-After`. It is far beyond the time of retries.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reason why a request has no answer, in the form of its answer.
 #[derive(Debug)]
@@ -219,5 +221,6 @@ impl Link {
 /// Returns the time in `Retry-After`, if it is in seconds.
 fn retry_after(response: &Response) -> Option<Duration> {
     let value = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
-    value.trim().parse().ok().map(Duration::from_secs)
+    let seconds: u64 = value.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
 }

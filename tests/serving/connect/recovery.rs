@@ -290,6 +290,22 @@ fn overloaded_server_is_asked_again() {
 }
 
 #[test]
+fn absurd_waits_of_a_server_are_bounded() {
+    let server = StandIn::start(|_, stream| {
+        let wait = format!("Retry-After: {}\r\n", u64::MAX);
+        respond(stream, "503 Service Unavailable", &wait, "never");
+    });
+    let sandbox = Sandbox::new();
+    let mut client = Client::start(connect_to(&sandbox, &server), Era::Stateless);
+    client.call(1, "hello");
+    let answer = client.answer().to_string();
+    assert!(
+        answer.contains("HTTP 503 Service Unavailable: never"),
+        "{answer}"
+    );
+}
+
+#[test]
 fn token_follows_no_redirect_to_another_origin() {
     let elsewhere = StandIn::start(|request, stream| {
         respond_json(stream, "", &result(request, "stolen"));
