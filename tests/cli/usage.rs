@@ -17,6 +17,7 @@ fn help_shows_commands_and_examples() {
       install      Install a server in a client, such as Claude Desktop, Cursor or VS Code
       serve        Serve over HTTP
       stdio        Serve over stdin and stdout, for clients that start their servers
+      connect      Connect a client that starts its servers to one over HTTP
       list         List tools, prompts or resources
       discover     List the servers in the configurations of clients
       describe     Show the description and the arguments of a tool or a prompt

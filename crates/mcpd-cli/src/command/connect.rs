@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use mcpd_config::{directories, token};
 use mcpd_connect::{Bridge, Login, Target};
 
 use crate::args::Connect;
 use crate::exit_code::ExitCode;
 use crate::output;
 use crate::signals::Termination;
-use mcpd_config::{directories, token};
 
 /// Variable with the token, as `docs/clients.md` passes it to clients.
 const TOKEN: &str = "MCPD_TOKEN";
