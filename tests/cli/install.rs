@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use insta::assert_snapshot;
-use mcpd_tests::Sandbox;
+use mcpd_tests::{Daemon, Sandbox};
 use serde_json::Value;
 
 const ODD: &str =
@@ -138,4 +138,21 @@ fn program_that_is_gone_is_reported() {
     let checked = sandbox.run(&["install", "cursor", "--check"]);
     assert!(checked.starts_with("exit code: 1"), "{checked}");
     assert!(checked.contains("the server cannot be used"), "{checked}");
+}
+
+#[test]
+fn client_that_takes_no_url_connects_by_mcpd() {
+    let sandbox = tools();
+    let daemon = Daemon::start(&sandbox, &["scripts"]);
+    let token = sandbox.path().join("state/mcpd/agent-token");
+    let (url, token) = (daemon.url(), token.to_str().unwrap());
+    let url = ["install", "claude-desktop", "--url", &url, "--yes"];
+    let installed = sandbox.run(&[&url[..], &["--token-file", token]].concat());
+    assert!(installed.starts_with("exit code: 0"), "{installed}");
+    let checked = sandbox.run(&["install", "claude-desktop", "--check"]);
+    assert!(checked.contains("1 tool\n  greet\n"), "{checked}");
+
+    // A file without references has no place for the name of a variable.
+    let refused = sandbox.run(&[&url[..], &["--token-env", "TOKEN"]].concat());
+    assert!(refused.contains("can't refer to a variable"), "{refused}");
 }

@@ -59,6 +59,15 @@ pub(crate) struct Install {
     /// Variable of the client's environment with the token for the URL; never the token itself.
     #[arg(long, value_name = "NAME", requires = "url")]
     pub(crate) token_env: Option<String>,
+    /// File with the token for the URL; the client then connects by `mcpd connect`, as every client
+    /// does that takes no URL.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "url",
+        conflicts_with = "token_env"
+    )]
+    pub(crate) token_file: Option<PathBuf>,
     /// Variable for the scripts, as NAME=VALUE; not for secrets. Repeat for more.
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
     pub(crate) env: Vec<String>,

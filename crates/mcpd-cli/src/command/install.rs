@@ -178,11 +178,7 @@ fn confirm(args: &Install, target: &ConfigFile, change: &str) -> anyhow::Result<
 /// Server to write, as the flags say.
 fn server(args: &Install, client: &Client) -> anyhow::Result<Server> {
     if let Some(url) = &args.url {
-        let server = Server::http(&args.name, url);
-        return Ok(match &args.token_env {
-            Some(variable) => server.send_token(variable),
-            None => server,
-        });
+        return remote_server(args, client, url);
     }
     if args.directories.is_empty() {
         bail!("install a server: name a directory with scripts, or a server with `--url`");
@@ -206,6 +202,29 @@ fn server(args: &Install, client: &Client) -> anyhow::Result<Server> {
         server = server.set_env(name, value);
     }
     Ok(args.pass_env.iter().fold(server, Server::pass_env))
+}
+
+/// Server at a URL: as the client takes it, or through `mcpd connect`.
+fn remote_server(args: &Install, client: &Client, url: &str) -> anyhow::Result<Server> {
+    if client.has_http() && args.token_file.is_none() {
+        let server = Server::http(&args.name, url);
+        return Ok(match &args.token_env {
+            Some(variable) => server.send_token(variable),
+            None => server,
+        });
+    }
+    let mut words = vec!["connect".to_owned(), url.to_owned()];
+    if let Some(file) = &args.token_file {
+        words.extend(["--token-file".to_owned(), absolute_text(file)?]);
+    }
+    if let Some(variable) = &args.token_env {
+        words.extend(["--token-env".to_owned(), variable.clone()]);
+    }
+    let server = Server::stdio(&args.name, absolute_text(&program()?)?, words);
+    Ok(match &args.token_env {
+        Some(variable) => server.pass_env(variable),
+        None => server,
+    })
 }
 
 /// Path of this program that survives an update: the one in `PATH`, if it leads here.
