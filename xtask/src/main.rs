@@ -1,4 +1,5 @@
-//! `cargo xtask`: tasks that take too long for a test, or depend on time, which a test must not.
+//! `cargo xtask`: the packages of a release, and tasks that take too long for a test, or depend on
+//! time, which a test must not.
 
 #![cfg(target_os = "linux")]
 
@@ -15,6 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 mod bench;
 mod client;
 mod cores;
+mod dist;
 mod instructions;
 mod interop;
 mod latency;
@@ -25,7 +27,7 @@ mod server;
 mod siege;
 mod soak;
 
-/// Long and heavy runs of mcpd.
+/// Packages of mcpd, and long and heavy runs of it.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask")]
 struct Args {
@@ -37,6 +39,9 @@ struct Args {
 enum Command {
     /// Measure mcpd beside its peers, and report which bars it meets.
     Bench(bench::Options),
+    /// Build mcpd and make its packages: archive, Debian package, Python wheel, npm packages, with
+    /// their SHA-256 sums, the list of components (SBOM) and the licences of dependencies.
+    Dist(dist::Options),
     /// Count the instructions per message, and compare them with the recorded ones.
     Instructions {
         /// Record the counts.
@@ -70,6 +75,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => {
             block_on(&mut Builder::new_current_thread(), bench::run(options))
         }
+        Command::Dist(options) => dist::run(&options).map(|()| true),
         Command::Instructions { record } => instructions::run(record),
         Command::Interop(options) => interop::run(&options),
         Command::Siege { seconds } => cores::share().map_err(Into::into).and_then(|()| {
