@@ -10,12 +10,6 @@ fn read_packaged(path: &str) -> String {
     fs::read_to_string(repository().join("packaging").join(path)).unwrap()
 }
 
-/// Returns the words of a text that begin with `beginning`.
-fn words<'a>(text: &'a str, beginning: &str) -> Vec<&'a str> {
-    let words = text.split(|char: char| !(char.is_alphanumeric() || "_-".contains(char)));
-    words.filter(|word| word.starts_with(beginning)).collect()
-}
-
 /// Returns the help of `mcpd serve`.
 fn help() -> String {
     Sandbox::new().run(&["serve", "--help"])
@@ -24,11 +18,11 @@ fn help() -> String {
 #[test]
 fn container_file_names_existing_files() {
     let file = read_packaged("container/Containerfile");
-    let help = help();
-    let variables = words(&file, "MCPD_");
-    assert!(variables.len() >= 3, "{variables:?}");
-    for variable in variables {
-        assert!(help.contains(variable), "mcpd serve knows no {variable}");
+    for source in file
+        .split_whitespace()
+        .filter(|word| word.starts_with("packaging/"))
+    {
+        assert!(repository().join(source).exists(), "there is no {source}");
     }
     let manifest = fs::read_to_string(repository().join("Cargo.toml")).unwrap();
     let version = manifest.split("rust-version = \"").nth(1).unwrap();
@@ -38,7 +32,22 @@ fn container_file_names_existing_files() {
         "not of Rust {version}"
     );
     assert!(repository().join("crates/mcpd-cli/Cargo.toml").exists());
-    assert!(file.contains("--package mcpd-cli") && file.contains("\nUSER 10001"));
+    let images = file.matches("\nFROM ").count() - 1;
+    assert_eq!(
+        file.matches("\nUSER 10001").count(),
+        images,
+        "an image runs as root"
+    );
+    assert!(file.contains("--package mcpd-cli"));
+}
+
+#[test]
+fn container_configuration_is_valid() {
+    let sandbox = Sandbox::new();
+    let text = read_packaged("container/mcpd.toml").replace("\"/scripts\"", "\"scripts\"");
+    fs::write(sandbox.path().join("container.toml"), text).unwrap();
+    let checked = sandbox.run(&["config", "check", "container.toml"]);
+    assert!(checked.starts_with("exit code: 0\n"), "{checked}");
 }
 
 #[test]

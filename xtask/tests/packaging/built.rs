@@ -1,0 +1,89 @@
+//! Built mcpd in its packages: from the file of each package to the answer of a script, timed, and
+//! removed again.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use mcpd_tests::{repository, skip};
+
+use super::{Packages, TARGET, VERSION, has, launcher, program, run, wheel};
+
+/// Returns the binary beside these tests without its symbols, if it has been built.
+fn built(place: &Path) -> Option<PathBuf> {
+    let tests = std::env::current_exe().unwrap();
+    let binary = tests.ancestors().nth(2).unwrap().join("mcpd");
+    if !binary.exists() {
+        skip("mcpd is not built beside the tests: `cargo build -p mcpd-cli`");
+        return None;
+    }
+    let stripped = place.join("mcpd");
+    let strip = program("strip")
+        .arg("-o")
+        .args([&stripped, &binary])
+        .output();
+    if !strip.is_ok_and(|output| output.status.success()) {
+        skip("there is no strip, and mcpd with its symbols is too large to package quickly");
+        return None;
+    }
+    Some(stripped)
+}
+
+/// Calls a script, and prints the time since the beginning past the harness, which swallows it.
+#[track_caller]
+fn check_call(package: &str, program_file: &Path, state: &Path, start: Instant) {
+    let mut call = program(program_file);
+    call.arg("call").arg(repository().join("examples/scripts"));
+    call.args(["greet", "name=World"])
+        .env("XDG_STATE_HOME", state);
+    assert_eq!(run(&mut call), "Hello, World!\n");
+    let time = start.elapsed().as_secs_f32();
+    let line = format!("{package}: from the file to the first answer in {time:.1} s\n");
+    io::stderr().write_all(line.as_bytes()).ok();
+}
+
+#[test]
+fn built_mcpd_answers_from_each_package() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(binary) = built(place.path()) else {
+        return;
+    };
+    let packages = Packages::make(&binary, &[]);
+    let state = place.path().join("state");
+
+    let start = Instant::now();
+    let archive = format!("mcpd-{VERSION}-{TARGET}");
+    let mut tar = program("tar");
+    tar.arg("-xzf")
+        .arg(packages.file(&format!("{archive}.tar.gz")));
+    run(tar.arg("-C").arg(place.path()));
+    let installed = place.path().join(archive).join("mcpd");
+    check_call("archive", &installed, &state, start);
+
+    if has("dpkg-deb") {
+        let (start, root) = (Instant::now(), place.path().join("debian"));
+        run(program("dpkg-deb")
+            .arg("-x")
+            .args([&packages.file(".deb"), &root]));
+        check_call("Debian package", &root.join("usr/bin/mcpd"), &state, start);
+    } else {
+        skip("there is no dpkg-deb to unpack the Debian package with");
+    }
+    let (start, environment) = (Instant::now(), place.path().join("venv"));
+    if wheel::environment(&environment) {
+        let file = packages.file(".whl");
+        wheel::pip(
+            &environment,
+            &["install", "--quiet", file.to_str().unwrap()],
+        );
+        check_call("wheel", &environment.join("bin/mcpd"), &state, start);
+    }
+    if has("npm") && has("node") {
+        let (start, prefix) = (Instant::now(), place.path().join("npm"));
+        fs::create_dir(&prefix).unwrap();
+        check_call("npm", &launcher::install(&packages, &prefix), &state, start);
+    } else {
+        skip("there is no npm to install its packages with");
+    }
+}
