@@ -54,13 +54,15 @@ if (!program) {
   );
 }
 
-// Not spawnSync: it would keep the signals from being passed on, and leave mcpd behind.
-const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
-child.on("error", (error) => fail(`failed to start \`${program}\`: ${error.message}`));
+// Before mcpd is started, as a signal may come right after that; it is handled after this file.
+let child;
 for (const signal of SIGNALS) {
   const isPassedOn = !(FROM_TERMINAL.includes(signal) && process.stdin.isTTY);
   process.on(signal, () => isPassedOn && child.kill(signal));
 }
+// Not spawnSync: it would keep the signals from being passed on, and leave mcpd behind.
+child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
+child.on("error", (error) => fail(`failed to start \`${program}\`: ${error.message}`));
 child.on("exit", (code, signal) => {
   if (!signal) process.exit(code);
   process.removeAllListeners(signal);

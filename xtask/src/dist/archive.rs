@@ -79,13 +79,13 @@ pub(crate) fn tar_gz(mut files: Vec<PackageFile>, time: u64) -> anyhow::Result<V
     Ok(archive.into_inner()?.finish()?)
 }
 
-/// Compresses a file of a package.
+/// Compresses a file of a package, at the level that Debian wants.
 ///
 /// # Errors
 ///
 /// Never: the bytes stay in memory.
 pub(crate) fn gzip(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let mut writer = gzip_writer();
+    let mut writer = GzBuilder::new().write(Vec::new(), Compression::best());
     writer.write_all(bytes)?;
     Ok(writer.finish()?)
 }

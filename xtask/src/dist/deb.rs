@@ -3,6 +3,9 @@
 
 use std::fmt::Write as _;
 
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use jiff::tz::TimeZone;
 use md5::{Digest as _, Md5};
 
 use super::archive::{PackageFile, gzip, parents, tar_gz};
@@ -81,8 +84,12 @@ fn installed_files(release: &Release) -> anyhow::Result<Vec<PackageFile>> {
             gzip(release.sbom.as_bytes())?,
         ),
         PackageFile::data(
-            format!("{manual}/changelog.gz"),
+            format!("{manual}/CHANGELOG.md.gz"),
             gzip(read("CHANGELOG.md")?.as_bytes())?,
+        ),
+        PackageFile::data(
+            format!("{manual}/changelog.gz"),
+            gzip(render_changelog(release)?.as_bytes())?,
         ),
         PackageFile::data(format!("{manual}/README.md"), read("README.md")?),
     ];
@@ -133,6 +140,19 @@ fn render_control(release: &Release, files: &[PackageFile]) -> anyhow::Result<St
          The package brings a unit for systemd, which is not enabled.\n",
     );
     Ok(control)
+}
+
+/// Renders the one entry that tools of Debian read for the version and its time.
+fn render_changelog(release: &Release) -> anyhow::Result<String> {
+    let debian = &release.names.debian;
+    let time = Timestamp::from_second(i64::try_from(release.time)?)?.to_zoned(TimeZone::UTC);
+    Ok(format!(
+        "{} ({}) unstable; urgency=medium\n\n  * See CHANGELOG.md.gz.\n\n -- {}  {}\n",
+        debian.package,
+        debian_version(&release.version),
+        debian.maintainer,
+        rfc2822::to_string(&time)?
+    ))
 }
 
 /// Returns the libraries of the binary as packages of Debian.
