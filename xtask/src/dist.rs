@@ -46,9 +46,9 @@ pub(crate) struct Options {
     /// Formats, separated by commas [default: all that the target has].
     #[arg(long, value_delimiter = ',')]
     format: Vec<Format>,
-    /// Directory for the packages; its `SHA256SUMS` covers every file in it.
-    #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/dist"))]
-    out: PathBuf,
+    /// Directory for the packages [default: target/packages]; its `SHA256SUMS` covers all files.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -98,8 +98,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         None => fs::read(binary::build(&target)?)?,
     };
     let release = prepare(platform, Binary::inspect(bytes, platform)?)?;
-    fs::create_dir_all(&options.out)
-        .with_context(|| format!("failed to make `{}`", options.out.display()))?;
+    // Not target/dist, where cargo puts what it builds with the profile of this name.
+    let default = || Path::new(WORKSPACE).join("target/packages");
+    let out = options.out.clone().unwrap_or_else(default);
+    fs::create_dir_all(&out).with_context(|| format!("failed to make `{}`", out.display()))?;
     let formats = if options.format.is_empty() {
         Format::value_variants()
     } else {
@@ -119,9 +121,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         });
     }
     for package in &packages {
-        write(&options.out, package)?;
+        write(&out, package)?;
     }
-    sums::write(&options.out)
+    sums::write(&out)
 }
 
 /// Passes over the Debian package, unless it was asked for.

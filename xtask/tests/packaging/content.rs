@@ -10,6 +10,7 @@ use mcpd_tests::{repository, skip};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::names::name;
 use super::{Packages, TARGET, VERSION, dist, has, program, run, stand_in, transcript};
 
 /// Returns the files of an archive with their modes.
@@ -39,15 +40,18 @@ fn run_makes_every_package_of_the_target() {
     };
     let wheel = names.iter().find(|name| name.ends_with(".whl")).unwrap();
     assert!(wheel.ends_with(&format!("_{machine}.whl")), "{wheel}");
+    let scope = name("npm", "scope").replace('@', "");
+    let npm = name("npm", "package");
+    let debian = name("debian", "package");
     let mut expected = vec![
         "SHA256SUMS".to_owned(),
         wheel.clone(),
         format!("mcpd-{VERSION}-{TARGET}.THIRD-PARTY-LICENSES.txt"),
         format!("mcpd-{VERSION}-{TARGET}.cdx.json"),
         format!("mcpd-{VERSION}-{TARGET}.tar.gz"),
-        format!("mcpd-{VERSION}.tgz"),
-        format!("mcpd-project-mcpd-linux-{cpu}-{VERSION}.tgz"),
-        format!("mcpd_{VERSION}_{architecture}.deb"),
+        format!("{npm}-{VERSION}.tgz"),
+        format!("{scope}-{npm}-linux-{cpu}-{VERSION}.tgz"),
+        format!("{debian}_{VERSION}_{architecture}.deb"),
     ];
     expected.sort();
     assert_eq!(names, expected);
@@ -125,7 +129,7 @@ fn debian_package_states_what_it_installs() {
         "usr/share/man/man1/mcpd.1.gz",
         "usr/share/bash-completion/completions/mcpd",
         "usr/share/zsh/vendor-completions/_mcpd",
-        "usr/share/doc/mcpd/copyright",
+        &format!("usr/share/doc/{}/copyright", name("debian", "package")),
     ] {
         assert!(root.join(document).exists(), "{document}");
     }

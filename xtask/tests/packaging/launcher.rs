@@ -12,6 +12,7 @@ use mcpd_tests::{eventually, skip};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tempfile::TempDir;
 
+use super::names::name;
 use super::{Packages, has, program, run};
 
 /// Installs packages from their files, and returns the launcher.
@@ -128,10 +129,16 @@ fn launcher_without_its_platform_says_what_to_do() {
         log.starts_with("error: the npm package with mcpd for linux "),
         "{log}"
     );
+    let npm = name("npm", "package");
     assert!(
-        log.contains("Install `mcpd` again, with optional dependencies"),
+        log.contains(&format!(
+            "Install `{npm}` again, with optional dependencies"
+        )),
         "{log}"
     );
-    assert!(log.contains("@mcpd-project/mcpd-darwin-arm64"), "{log}");
+    assert!(
+        log.contains(&format!("{}/{npm}-darwin-arm64", name("npm", "scope"))),
+        "{log}"
+    );
     fs::remove_dir_all(place.path()).unwrap();
 }

@@ -76,7 +76,8 @@ impl Packages {
 
     /// Returns the package of npm that starts the other.
     fn npm_launcher(&self) -> PathBuf {
-        self.path().join(format!("mcpd-{VERSION}.tgz"))
+        let name = names::name("npm", "package");
+        self.path().join(format!("{name}-{VERSION}.tgz"))
     }
 
     /// Returns the package of npm with the binary.

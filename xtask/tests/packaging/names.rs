@@ -10,6 +10,12 @@ fn read(path: &str) -> String {
     fs::read_to_string(repository().join(path)).unwrap()
 }
 
+/// Returns a name of `packaging/names.toml`.
+pub(crate) fn name(table: &str, key: &str) -> String {
+    let names: toml::Table = toml::from_str(&read("packaging/names.toml")).unwrap();
+    names[table][key].as_str().unwrap().to_owned()
+}
+
 #[test]
 fn repository_is_the_same_everywhere() {
     let names: toml::Table = toml::from_str(&read("packaging/names.toml")).unwrap();

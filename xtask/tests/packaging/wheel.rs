@@ -10,6 +10,7 @@ use mcpd_tests::skip;
 use sha2::{Digest as _, Sha256};
 use zip::ZipArchive;
 
+use super::names::name;
 use super::{Packages, VERSION, files_below, program, run};
 
 /// Makes a virtual environment, if Python is there for it.
@@ -39,27 +40,31 @@ fn wheel_records_the_sum_of_each_file() {
         file.read_to_end(&mut bytes).unwrap();
         (bytes, file.unix_mode().unwrap() & 0o777)
     };
-    let information = format!("mcpd-{VERSION}.dist-info");
+    let root = format!(
+        "{}-{VERSION}",
+        name("python", "distribution").replace('-', "_")
+    );
+    let information = format!("{root}.dist-info");
     let (record, _) = read(&format!("{information}/RECORD"));
     let record = String::from_utf8(record).unwrap();
     let mut files = 0;
     for line in record.lines() {
-        let [name, sum, size] = line.split(',').collect::<Vec<_>>()[..] else {
+        let [path, sum, size] = line.split(',').collect::<Vec<_>>()[..] else {
             panic!("{line}");
         };
         files += 1;
-        if name.ends_with("/RECORD") {
+        if path.ends_with("/RECORD") {
             assert_eq!((sum, size), ("", ""));
             continue;
         }
-        let (bytes, mode) = read(name);
+        let (bytes, mode) = read(path);
         let expected = format!("sha256={}", URL_SAFE_NO_PAD.encode(Sha256::digest(&bytes)));
         assert_eq!(
             (sum, size),
             (expected.as_str(), bytes.len().to_string().as_str())
         );
-        let is_program = name == format!("mcpd-{VERSION}.data/scripts/mcpd");
-        assert_eq!(mode, if is_program { 0o755 } else { 0o644 }, "{name}");
+        let is_program = path == format!("{root}.data/scripts/mcpd");
+        assert_eq!(mode, if is_program { 0o755 } else { 0o644 }, "{path}");
     }
     let (wheel, _) = read(&format!("{information}/WHEEL"));
     assert!(
@@ -82,11 +87,17 @@ fn wheel_is_installed_and_removed_by_pip() {
         place.path(),
         &["install", "--quiet", wheel.to_str().unwrap()],
     );
+    let distribution = name("python", "distribution");
     let version = run(program(place.path().join("bin/mcpd")).arg("--version"));
     assert_eq!(version, "mcpd 0.0.0\n");
-    assert!(pip(place.path(), &["show", "mcpd"]).contains(&format!("\nVersion: {VERSION}\n")));
+    assert!(
+        pip(place.path(), &["show", &distribution]).contains(&format!("\nVersion: {VERSION}\n"))
+    );
     pip(place.path(), &["check"]);
-    pip(place.path(), &["uninstall", "--quiet", "--yes", "mcpd"]);
+    pip(
+        place.path(),
+        &["uninstall", "--quiet", "--yes", &distribution],
+    );
     assert_eq!(without_caches(place.path()), before);
     fs::remove_dir_all(place.path()).unwrap();
 }
