@@ -23,6 +23,7 @@ mod latency;
 mod process;
 mod report;
 mod request;
+mod semver;
 mod server;
 mod siege;
 mod soak;
@@ -50,6 +51,12 @@ enum Command {
     },
     /// Run foreign clients and frameworks against mcpd, and write the table of the outcomes.
     Interop(interop::Options),
+    /// Compare the public interfaces of the libraries with those of the last release.
+    Semver {
+        /// Revision to compare with instead.
+        #[arg(long, value_name = "REVISION")]
+        since: Option<String>,
+    },
     /// Thousands of attacking clients, one kind after the other, and one honest client meanwhile.
     Siege {
         /// Duration of each kind, in seconds.
@@ -78,6 +85,7 @@ fn main() -> ExitCode {
         Command::Dist(options) => dist::run(&options).map(|()| true),
         Command::Instructions { record } => instructions::run(record),
         Command::Interop(options) => interop::run(&options),
+        Command::Semver { since } => semver::run(since.as_deref()),
         Command::Siege { seconds } => cores::share().map_err(Into::into).and_then(|()| {
             let siege = siege::run(Duration::from_secs(seconds));
             block_on(&mut Builder::new_multi_thread(), siege)

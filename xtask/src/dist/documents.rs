@@ -1,4 +1,4 @@
-//! Man page and shell completions, printed by the binary itself if it has the commands for them
+//! Man pages and shell completions, printed by the binary itself if it has the commands for them
 //! and runs on this machine.
 
 use std::fs::{self, Permissions};
@@ -18,24 +18,24 @@ const SHELLS: [(&str, &str); 3] = [
     ("zsh", "share/zsh/vendor-completions/_mcpd"),
 ];
 
-/// Place of the man page below a prefix.
-const MAN_PAGE: &str = "share/man/man1/mcpd.1";
+/// Directory of the man pages below a prefix.
+const MAN_PAGES: &str = "share/man/man1";
 
 /// Generated file.
 #[derive(Debug)]
 pub(crate) struct Document {
     /// Path below a prefix such as `/usr`.
-    pub(crate) path: &'static str,
+    pub(crate) path: String,
     pub(crate) text: Vec<u8>,
 }
 
 impl Document {
     pub(crate) fn is_man_page(&self) -> bool {
-        self.path == MAN_PAGE
+        self.path.starts_with(MAN_PAGES)
     }
 }
 
-/// Prints the documents that the binary has commands for: `mcpd man` and `mcpd completions SHELL`.
+/// Prints the documents that the binary has commands for: `mcpd man DIR` and `mcpd completions SHELL`.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ impl Document {
 pub(crate) fn print(binary: &Binary) -> anyhow::Result<Vec<Document>> {
     if !binary.is_native() {
         line(format_args!(
-            "man page, completions: left out, the binary does not run on this machine"
+            "man pages, completions: left out, the binary does not run on this machine"
         ));
         return Ok(Vec::new());
     }
@@ -70,14 +70,22 @@ pub(crate) fn print(binary: &Binary) -> anyhow::Result<Vec<Document>> {
     };
     let mut documents = Vec::new();
     if has("man") {
-        documents.push(Document {
-            path: MAN_PAGE,
-            text: run(&["man"])?,
-        });
+        let pages = directory.path().join("man");
+        run(&["man", &pages.to_string_lossy()])?;
+        for page in fs::read_dir(&pages)? {
+            let page = page?;
+            let name = page.file_name();
+            documents.push(Document {
+                path: format!("{MAN_PAGES}/{}", name.to_string_lossy()),
+                text: fs::read(page.path())?,
+            });
+        }
+        documents.sort_by(|a, b| a.path.cmp(&b.path));
     }
     if has("completions") {
         for (shell, path) in SHELLS {
             let text = run(&["completions", shell])?;
+            let path = path.to_owned();
             documents.push(Document { path, text });
         }
     }

@@ -22,7 +22,10 @@ pub(crate) fn make(release: &Release) -> anyhow::Result<PackageFile> {
     ));
     files.push(PackageFile::data("mcpd.cdx.json", release.sbom.clone()));
     for document in &release.documents {
-        files.push(PackageFile::data(document.path, document.text.clone()));
+        files.push(PackageFile::data(
+            document.path.clone(),
+            document.text.clone(),
+        ));
     }
     if release.platform.system != System::MacOs {
         for unit in ["systemd/mcpd.service", "systemd/mcpd.socket"] {

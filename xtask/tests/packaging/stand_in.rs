@@ -11,7 +11,11 @@ fn main() {
     match arguments[..] {
         ["--version"] => println!("mcpd 0.0.0"),
         ["help"] => println!("Commands:\n  completions  Print\n  man          Print"),
-        ["man"] => println!(".TH mcpd 1"),
+        ["man", directory] => {
+            std::fs::create_dir_all(directory).expect("a directory");
+            let page = std::path::Path::new(directory).join("mcpd.1");
+            std::fs::write(page, ".TH mcpd 1\n").expect("a page");
+        }
         ["completions", shell] => println!("# completions for {shell}"),
         ["echo"] => {
             let mut input = String::new();
