@@ -125,6 +125,32 @@ fn runtime(command: &Command) -> io::Result<Runtime> {
     .build()
 }
 
+/// A server that a command sends its requests to.
+struct Requested {
+    server: ServerBuilder,
+    /// It is a server of others alone: nothing is left if that can't be used.
+    is_remote: bool,
+}
+
+impl From<ServerBuilder> for Requested {
+    fn from(server: ServerBuilder) -> Self {
+        Self {
+            server,
+            is_remote: false,
+        }
+    }
+}
+
+impl Requested {
+    /// Looks for one script only.
+    fn only(self, name: &str) -> Self {
+        Self {
+            server: self.server.only(name),
+            ..self
+        }
+    }
+}
+
 /// Builds a server of one place, for commands that send a few requests and exit.
 async fn server_of(
     place: &OneDirectory,
@@ -132,7 +158,7 @@ async fn server_of(
     enabling: &Enabling,
     limits: Limits,
     file: &File,
-) -> anyhow::Result<ServerBuilder> {
+) -> anyhow::Result<Requested> {
     let OneDirectory {
         directory,
         remote,
@@ -142,21 +168,23 @@ async fn server_of(
     if let Some(source) = target::remote_source(directory, remote, command)? {
         return Ok(target::server(source));
     }
-    server_for_query(file, [directory], enabling, scanning, confinement, limits).await
+    let server = server_for_query(file, [directory], enabling, scanning, confinement, limits);
+    Ok(server.await?.into())
 }
 
 /// Runs `work` with a server that has completed its first scan. On an interrupt it asks the
 /// scripts to end and lets `work` see how they do.
 async fn with_server(
-    server: ServerBuilder,
+    requested: impl Into<Requested>,
     work: impl AsyncFnOnce(&Server) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
+    let Requested { server, is_remote } = requested.into();
     let server = server.start()?;
     let mut work = pin!(async {
         server.catalog_ready().await;
-        match unusable_server(&server) {
-            Some(code) => Ok(code),
+        match unusable_server(&server).filter(|_| is_remote) {
+            Some(faults) => Ok(report_unusable(&faults)),
             None => work(&server).await,
         }
     });
@@ -170,19 +198,21 @@ async fn with_server(
     }
 }
 
-/// Reports why the one server of others can't be used, if that is what is served.
-fn unusable_server(server: &Server) -> Option<ExitCode> {
+/// What keeps sources from being used.
+fn unusable_server(server: &Server) -> Option<String> {
     let catalog = server.catalog();
-    if !server.roots().is_empty() || !catalog.offers().iter().any(|offer| offer.is_faulty()) {
-        return None;
-    }
-    let faults = describe_faulty_sources(&catalog);
+    let is_faulty = catalog.offers().iter().any(|offer| offer.is_faulty());
+    is_faulty.then(|| describe_faulty_sources(&catalog))
+}
+
+/// Reports why the server of others can't be used.
+fn report_unusable(faults: &str) -> ExitCode {
     output::error(&format!("the server cannot be used:{faults}"));
     let is_refused = faults.contains("HTTP 401") || faults.contains("Auth required");
-    Some(match is_refused {
+    match is_refused {
         true => ExitCode::Unauthorized,
         false => ExitCode::Unreachable,
-    })
+    }
 }
 
 /// Finds the requested tool. If there is none, reports the available ones to the user.

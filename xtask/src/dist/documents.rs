@@ -35,7 +35,8 @@ impl Document {
     }
 }
 
-/// Prints the documents that the binary has commands for: `mcpd man DIR` and `mcpd completions SHELL`.
+/// Prints the documents that the binary has commands for: `mcpd man DIR` and
+/// `mcpd completions SHELL`.
 ///
 /// # Errors
 ///

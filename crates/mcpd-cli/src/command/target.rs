@@ -6,10 +6,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use mcpd_clients::{Client, Connection, InstalledServer, Places, Platform, Scope, file};
+use mcpd_server::Server;
 use mcpd_server::policy::Environment;
-use mcpd_server::{Server, ServerBuilder};
 use mcpd_upstream::{Address, Program, Upstream};
 
+use super::Requested;
 use crate::args::{Remote, ServerCommand};
 
 /// Name of the one server, in messages about it.
@@ -71,8 +72,11 @@ pub(super) fn remote_source(
 }
 
 /// A server with that source alone.
-pub(super) fn server(source: Upstream) -> ServerBuilder {
-    Server::builder().source(source.prefix("")).watch(false)
+pub(super) fn server(source: Upstream) -> Requested {
+    Requested {
+        server: Server::builder().source(source.prefix("")).watch(false),
+        is_remote: true,
+    }
 }
 
 /// Directories of this user, and the working directory as the project.
