@@ -19,6 +19,8 @@ use crate::session::Opened;
 
 /// Pause before a broken stream is resumed, unless the server names one.
 const RESUME_PAUSE: Duration = Duration::from_secs(1);
+/// Shortest pause that a server may name.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
 /// Longest pause that a server may name.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
@@ -45,7 +47,9 @@ pub(crate) struct Cursor {
 impl Cursor {
     /// Returns the pause before the stream is requested again.
     pub(crate) fn pause(&self) -> Duration {
-        self.retry.unwrap_or(RESUME_PAUSE).min(MAX_PAUSE)
+        self.retry
+            .unwrap_or(RESUME_PAUSE)
+            .clamp(MIN_PAUSE, MAX_PAUSE)
     }
 
     /// Returns the request that resumes the stream.

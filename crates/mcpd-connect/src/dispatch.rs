@@ -2,12 +2,14 @@
 //! responses go out one after the other, and nothing overtakes the introduction of the client.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use mcpd_protocol::jsonrpc::{ErrorObject, Frame, Message, RequestId};
 use reqwest::header::HeaderMap;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -16,6 +18,9 @@ use crate::input::Line;
 use crate::link::Link;
 use crate::message::Facts;
 use crate::pending::Pending;
+
+/// Time limit for the acceptance of a message without an answer, besides that of retries.
+const POST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of requests that the server has at the same time. Further ones wait.
 const MAX_CONCURRENT_REQUESTS: usize = 64;
@@ -93,7 +98,7 @@ impl Dispatcher {
             Incoming::Initialized => {
                 self.link.session.confirm(text.clone());
                 // Requests that follow must not overtake it.
-                self.link.post(text, None).await;
+                post(&self.link, text, None).await;
                 self.link.session.announce();
             }
             Incoming::Notification(facts) => {
@@ -177,7 +182,15 @@ impl Dispatcher {
 
 async fn post_all(link: Arc<Link>, mut posted: Receiver<Posted>) {
     while let Some((text, stateless)) = posted.recv().await {
-        link.post(text, stateless).await;
+        post(&link, text, stateless).await;
+    }
+}
+
+/// Posts a message that gets no answer. Messages behind it wait, so a silent server is given up.
+async fn post(link: &Link, text: Bytes, stateless: Option<HeaderMap>) {
+    let limit = link.retry_time + POST_TIMEOUT;
+    if timeout(limit, link.post(text, stateless)).await.is_err() {
+        tracing::warn!("`{}` does not accept a message", link.place());
     }
 }
 

@@ -2,6 +2,7 @@
 //! so that a large message is in memory once.
 
 use reqwest::Response;
+use serde::de::IgnoredAny;
 
 /// Maximum length of a line that is no data, in bytes.
 const MAX_FIELD: usize = 64 << 10;
@@ -84,9 +85,11 @@ impl Parser {
         Ok(None)
     }
 
-    /// Returns the last event of a stream that ended without an empty line.
+    /// Returns the last event of a stream that ended without an empty line, unless it is torn.
     pub(crate) fn finish(&mut self) -> Option<Event> {
-        self.end_line().or_else(|| self.end_line())
+        let event = self.end_line().or_else(|| self.end_line())?;
+        let is_whole = serde_json::from_slice::<IgnoredAny>(&event.data).is_ok();
+        is_whole.then_some(event)
     }
 
     fn extend_line(&mut self, mut part: &[u8]) -> Result<(), TooLarge> {
@@ -172,7 +175,7 @@ impl Parser {
             "retry" => self.event.retry = value.parse().ok(),
             // A field `data` without a colon is an empty line of data.
             "data" => {
-                if self.has_data {
+                if self.has_data && self.event.data.len() < self.max_size {
                     self.event.data.push(b'\n');
                 }
                 self.has_data = true;
@@ -321,9 +324,10 @@ mod tests {
     }
 
     #[test]
-    fn last_event_needs_no_end() {
-        check(b"data: a", &[data("a")]);
-        check(b"data: a\n\n: bye", &[data("a")]);
+    fn last_event_needs_no_end_if_it_is_whole() {
+        check(b"data: {}", &[data("{}")]);
+        check(b"data: {}\n\n: bye", &[data("{}")]);
+        check(b"data: {\"a", &[]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::answer::{AnswerReader, Cursor, Role, is_event_stream};
 use crate::backoff::Backoff;
@@ -15,6 +15,9 @@ use crate::link::{Link, Reply};
 
 /// Pause after a failure for as long as requests are retried.
 const OUTAGE_PAUSE: Duration = Duration::from_secs(15);
+
+/// Time after which a stream that breaks is opened again as if it were the first.
+const STABLE_TIME: Duration = Duration::from_secs(10);
 
 /// State of the stream after an attempt.
 enum Ending {
@@ -53,7 +56,12 @@ async fn follow_stream(link: &Link) {
     let mut cursor = Cursor::default();
     let mut backoff = Backoff::new();
     loop {
-        match open_stream(link, &mut cursor).await {
+        let begun = Instant::now();
+        let ending = open_stream(link, &mut cursor).await;
+        if begun.elapsed() > STABLE_TIME {
+            backoff = Backoff::new();
+        }
+        match ending {
             Ending::None => return,
             Ending::Unreachable => sleep(OUTAGE_PAUSE).await,
             Ending::Broken => sleep(cursor.pause().max(backoff.next_pause())).await,

@@ -1,10 +1,15 @@
 //! Responses with an error status: the JSON-RPC error in the body, or what the status stands for.
 
+use std::time::Duration;
+
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject, Message};
 use reqwest::{Response, StatusCode};
+use tokio::time::timeout;
 
 /// Maximum bytes read from the body.
 const MAX_BODY: usize = 64 << 10;
+/// Time limit for each piece of the body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum length of the body's excerpt in an error, in characters.
 const MAX_WORDS: usize = 200;
 
@@ -25,7 +30,7 @@ impl Refusal {
     pub(crate) async fn read(mut response: Response) -> Self {
         let mut body = Vec::new();
         // A body that breaks off still has a status.
-        while let Ok(Some(chunk)) = response.chunk().await {
+        while let Ok(Ok(Some(chunk))) = timeout(BODY_TIMEOUT, response.chunk()).await {
             let room = MAX_BODY - body.len();
             body.extend_from_slice(&chunk[..room.min(chunk.len())]);
             if body.len() == MAX_BODY {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::Error;
 
@@ -115,11 +115,11 @@ impl Target {
         self
     }
 
-    /// Returns whether the URL or a header authenticates the client.
+    /// Returns whether the URL or a header may authenticate the client: any header can be a secret.
     #[must_use]
     pub fn has_credentials(&self) -> bool {
         self.token.is_some()
-            || self.headers.contains_key(AUTHORIZATION)
+            || !self.headers.is_empty()
             || !self.url.username().is_empty()
             || self.url.password().is_some()
     }
@@ -130,9 +130,7 @@ impl Target {
     ///
     /// Returns the host that would get them in plain text.
     pub(crate) fn check_transport(&self) -> Result<(), Error> {
-        // Any header may be a secret.
-        let is_secret = self.has_credentials() || !self.headers.is_empty();
-        match is_secret && !self.is_confidential() {
+        match self.has_credentials() && !self.is_confidential() {
             true => Err(Error::Plaintext(self.place())),
             false => Ok(()),
         }
@@ -144,7 +142,8 @@ impl Target {
     }
 
     /// Returns whether the server is on this machine.
-    pub(crate) fn is_local(&self) -> bool {
+    #[must_use]
+    pub fn is_local(&self) -> bool {
         self.socket.is_some() || is_loopback(&self.url)
     }
 

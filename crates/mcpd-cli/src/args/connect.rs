@@ -15,8 +15,8 @@ Examples:
   mcpd connect --login https://tools.example/mcp            log in before that, in a terminal
   mcpd connect --header 'X-Api-Key: ${KEY}' https://tools.example/mcp
 
-A token comes from --token-file, --token-env or the variable MCPD_TOKEN. Without one, a server that
-asks for a token is logged in to by OAuth.")]
+A token comes from --token-file or --token-env; for a server on this machine also from MCPD_TOKEN.
+Without one, a server that asks for a token is logged in to by OAuth.")]
 pub(crate) struct Connect {
     /// URL of the MCP server.
     #[arg(value_name = "URL")]
@@ -24,7 +24,7 @@ pub(crate) struct Connect {
     /// Header of every request, such as `Name: value`; `${NAME}` is the value of a variable.
     #[arg(long = "header", value_name = "HEADER")]
     pub(crate) headers: Vec<String>,
-    /// Variable with the token [default: MCPD_TOKEN, if it is set and there are no other
+    /// Variable with the token [default: MCPD_TOKEN, for a server on this machine without other
     /// credentials]
     #[arg(long, value_name = "NAME", conflicts_with = "token_file")]
     pub(crate) token_env: Option<String>,

@@ -50,6 +50,10 @@ pub(crate) async fn run(args: &Connect) -> anyhow::Result<ExitCode> {
 
 fn target(args: &Connect) -> anyhow::Result<Target> {
     let mut target = Target::new(&args.url)?;
+    #[cfg(unix)]
+    if let Some(socket) = &args.socket {
+        target = target.socket(socket);
+    }
     for header in &args.headers {
         target = target.header(&expand_variables(header)?)?;
     }
@@ -64,14 +68,11 @@ fn target(args: &Connect) -> anyhow::Result<Target> {
         target = target.token(&token)?;
     } else if let Some(name) = &args.token_env {
         target = target.token(&variable(name)?)?;
-    } else if !target.has_credentials()
-        && let Some(token) = env::var_os(TOKEN).filter(|token| !token.is_empty())
-    {
-        target = target.token(token.to_string_lossy().trim())?;
-    }
-    #[cfg(unix)]
-    if let Some(socket) = &args.socket {
-        target = target.socket(socket);
+    } else if !target.has_credentials() && target.is_local() {
+        // The token of this machine is not for others.
+        if env::var_os(TOKEN).is_some_and(|token| !token.is_empty()) {
+            target = target.token(&variable(TOKEN)?)?;
+        }
     }
     if args.allow_http {
         target = target.allow_plaintext();
