@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use insta::assert_snapshot;
 use mcpd_tests::{Daemon, Sandbox};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const ODD: &str =
     "{\n  // mine\n  \"mcpServers\": {\n\t\"db\": {\"url\": \"http://db\"},\n  },\n}\n";
@@ -155,4 +155,20 @@ fn client_that_takes_no_url_connects_by_mcpd() {
     // A file without references has no place for the name of a variable.
     let refused = sandbox.run(&[&url[..], &["--token-env", "TOKEN"]].concat());
     assert!(refused.contains("can't refer to a variable"), "{refused}");
+}
+
+/// Only mcpd itself can check scripts: another program that has `stdio` is not run with `check`.
+#[test]
+fn other_program_is_started_as_it_is_written() {
+    let sandbox = tools();
+    let trace = sandbox.path().join("trace");
+    let other = format!("#!/bin/sh\necho \"$@\" >> '{}'\n", trace.display());
+    let sandbox = sandbox.with_script("other", &other);
+    let file = cursor_file(&sandbox);
+    let command = sandbox.path().join("scripts/other");
+    let entry = json!({"mcpServers": {"mcpd": {"command": command, "args": ["stdio", "scripts"]}}});
+    fs::write(&file, entry.to_string()).unwrap();
+    sandbox.run(&["install", "cursor", "--check"]);
+    let runs = fs::read_to_string(&trace).unwrap();
+    assert!(runs.lines().all(|run| run == "stdio scripts"), "{runs}");
 }

@@ -1,4 +1,4 @@
-//! Commands for servers of others: a URL, a command behind `--`, an entry of a client.
+//! Commands for remote servers: a URL, a command behind `--`, an entry of a client.
 
 use insta::assert_snapshot;
 use mcpd_tests::{Daemon, Sandbox, binary};

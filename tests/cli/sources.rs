@@ -186,3 +186,17 @@ fn configuration_error_precedes_any_request() {
     mcpd: error: failed to apply the configuration: mcpd.toml:4:1: in [endpoint.env]: `MCPD_X`: names that begin with `MCPD_` are reserved for mcpd
     ");
 }
+
+/// A gateway serves no scripts: `roots = []` says so.
+#[test]
+fn sources_need_no_directory_if_roots_is_empty() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.path().join("mcpd.toml");
+    let endpoint = "[[endpoint]]\ncommand = [\"true\"]\n";
+    fs::write(&file, format!("roots = []\n{endpoint}")).unwrap();
+    let listed = sandbox.run(&["list"]);
+    assert!(listed.starts_with("exit code: 0"), "{listed}");
+    fs::write(&file, endpoint).unwrap();
+    let refused = sandbox.run(&["list"]);
+    assert!(refused.contains("a directory is required"), "{refused}");
+}

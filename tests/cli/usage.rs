@@ -32,7 +32,7 @@ fn help_shows_commands_and_examples() {
       token        Create tokens for HTTP clients
       audit        Read and verify the audit log
       config       Check, show and document the configuration, mcpd.toml
-      doctor       Show which sandbox features this machine supports
+      doctor       Show what this machine can enforce, and which interpreters clients miss
       basic        Run a BASIC program
       completions  Print what makes a shell complete commands, tools and arguments
       man          Write the manual pages
@@ -62,8 +62,8 @@ fn help_shows_commands_and_examples() {
     Exit codes:
       0    success
       1    wrong usage, the command failed, or `check` or `audit` found faults
-      3    a server of others wants a token
-      4    a server of others cannot be reached
+      3    a remote server wants a token
+      4    a remote server cannot be reached
       5    the tool failed or does not exist
       130  the call was interrupted
     ");
@@ -99,7 +99,7 @@ fn a_command_explains_itself() {
           --timeout <SECONDS>   Time limit of a script [default: 60] [env: MCPD_TIMEOUT]
       -h, --help                Print help (see more with '--help')
 
-    Options for servers of others:
+    Options for remote servers:
           --token-env <NAME>  Variable with the bearer token for a URL
 
     Configuration options:

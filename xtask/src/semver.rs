@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 
 use crate::report;
 
-/// Libraries without a promise: their crates are parts of one, or not meant for others.
+/// Packages without a library.
 const UNCHECKED: [&str; 1] = ["mcpd-cli"];
 
 /// Compares every library with the release before, or with another revision.
@@ -57,6 +57,9 @@ fn last_release() -> anyhow::Result<Option<String>> {
         .args(["tag", "--list", "v*", "--sort=-version:refname"])
         .output()
         .context("list the tags")?;
+    if !tags.status.success() {
+        bail!("list the tags: git failed; run this in a clone");
+    }
     let tags = String::from_utf8(tags.stdout).context("list the tags")?;
     Ok(tags.lines().next().map(str::to_owned))
 }

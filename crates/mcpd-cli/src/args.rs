@@ -1,5 +1,5 @@
-//! Command line as clap types, and the text of the help. The only module that knows clap; what the
-//! values mean together is decided in [`mcpd_config`].
+//! Command line as clap types, and the text of the help. What the values mean together is decided
+//! in [`mcpd_config`].
 
 use std::ffi::{OsStr, OsString};
 
@@ -79,8 +79,8 @@ Examples:
 Exit codes:
   0    success
   1    wrong usage, the command failed, or `check` or `audit` found faults
-  3    a server of others wants a token
-  4    a server of others cannot be reached
+  3    a remote server wants a token
+  4    a remote server cannot be reached
   5    the tool failed or does not exist
   130  the call was interrupted"
 )]
@@ -131,7 +131,7 @@ pub(crate) enum Command {
     Audit(Audit),
     /// Check, show and document the configuration, mcpd.toml.
     Config(Config),
-    /// Show which sandbox features this machine supports.
+    /// Show what this machine can enforce, and which interpreters clients miss.
     Doctor(Doctor),
     /// Run a BASIC program.
     Basic(Basic),
@@ -272,8 +272,8 @@ mod tests {
             | 0 | success |\n\
             | 1 | wrong usage, the command failed, or `check` or `audit` found faults |\n\
             | 2 | the parameters of a BASIC program are invalid (`mcpd basic`) |\n\
-            | 3 | a server of others wants a token |\n\
-            | 4 | a server of others cannot be reached |\n\
+            | 3 | a remote server wants a token |\n\
+            | 4 | a remote server cannot be reached |\n\
             | 5 | the tool failed or does not exist |\n\
             | 130 | the call was interrupted |\n"
             .to_owned();

@@ -5,20 +5,22 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::ArgMatches;
 use clap_complete::engine::CompletionCandidate;
 use mcpd_config::File;
-use mcpd_config::options::{Confinement, Enabling, Scanning};
 use mcpd_exec::Limits;
 use mcpd_server::Catalog;
 use serde_json::Value;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-/// Longest time for an answer: no one waits longer for a list of names.
+use crate::args::{self, Command, CommandLine};
+
+/// Longest time for an answer: the line is typed meanwhile.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 
 /// Names of the tools.
@@ -59,7 +61,9 @@ pub(crate) fn resources(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Arguments of the tool, each with `=`.
 pub(crate) fn arguments(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(tool) = words().into_iter().nth(1) else {
+    let line = line();
+    let tool = line.and_then(|line| line.try_get_one::<String>("tool").ok()?.cloned());
+    let Some(tool) = tool else {
         return Vec::new();
     };
     let names = |catalog: &Catalog| {
@@ -104,20 +108,23 @@ fn starting_with(typed: &OsStr, all: Vec<CompletionCandidate>) -> Vec<Completion
     all.into_iter().filter(is_wanted).collect()
 }
 
-/// Words behind the command on the line that the shell completes, without flags.
-fn words() -> Vec<String> {
-    let line = env::args().skip_while(|word| word != "--").skip(3);
-    line.filter(|word| !word.starts_with("--")).collect()
+/// Arguments of the command on the line that the shell completes, as far as they are there.
+fn line() -> Option<ArgMatches> {
+    let line = env::args_os().skip_while(|word| word != "--").skip(1);
+    let definition = args::definition().ignore_errors(true);
+    let mut matches = definition.try_get_matches_from(line).ok()?;
+    matches.remove_subcommand().map(|(_, matches)| matches)
 }
 
 /// Reads names from the catalog of the directory on the line; none if it takes too long.
 fn of_catalog(
     names: impl FnOnce(&Catalog) -> Vec<CompletionCandidate>,
 ) -> Vec<CompletionCandidate> {
-    let Some(directory) = words().into_iter().next() else {
+    let line = line();
+    let directory = line.and_then(|line| line.try_get_one::<PathBuf>("directory").ok()?.cloned());
+    let Some(directory) = directory else {
         return Vec::new();
     };
-    let directory = mcpd_exec::expand_home(&PathBuf::from(directory));
     let Ok(runtime) = Builder::new_current_thread().enable_all().build() else {
         return Vec::new();
     };
@@ -126,18 +133,21 @@ fn of_catalog(
     found.as_deref().map(names).unwrap_or_default()
 }
 
-/// Catalog of a directory.
-async fn catalog_of(directory: &PathBuf) -> Option<Arc<Catalog>> {
-    let (enabling, scanning) = (Enabling::default(), Scanning::default());
-    let (file, confinement) = (File::default(), Confinement::default());
-    let limits = Limits::default();
+/// Catalog of a directory, as `mcpd list` finds it.
+async fn catalog_of(directory: &Path) -> Option<Arc<Catalog>> {
+    let words = ["mcpd".into(), "list".into(), directory.into()];
+    let line = CommandLine::parse(words.into_iter()).ok()?;
+    let file = File::find(line.search()).ok()?;
+    let Command::List(list) = line.combine(&file).ok()?.command else {
+        return None;
+    };
     let server = mcpd_config::server_for_query(
         &file,
-        [directory],
-        &enabling,
-        &scanning,
-        &confinement,
-        limits,
+        list.roots.all(),
+        &list.enabling,
+        &list.scanning,
+        &list.confinement,
+        Limits::default(),
     );
     let server = server.await.ok()?.start().ok()?;
     server.catalog_ready().await;

@@ -33,6 +33,7 @@ mod describe;
 mod discover;
 mod doctor;
 mod endpoint;
+mod entry;
 mod install;
 mod list;
 mod new;
@@ -67,7 +68,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
     let runtime = runtime(&args.command).context("start the runtime")?;
     let code = runtime.block_on(async {
         match args.command {
-            Command::New(new) => new::run(&new, &file).await,
+            Command::New(new) => new::run(&new).await,
             Command::Install(install) => install::run(*install).await,
             Command::Serve(serve) => {
                 serve::run(
@@ -128,7 +129,7 @@ fn runtime(command: &Command) -> io::Result<Runtime> {
 /// A server that a command sends its requests to.
 struct Requested {
     server: ServerBuilder,
-    /// It is a server of others alone: nothing is left if that can't be used.
+    /// It is a remote server alone: nothing is left if that can't be used.
     is_remote: bool,
 }
 
@@ -205,7 +206,7 @@ fn unusable_server(server: &Server) -> Option<String> {
     is_faulty.then(|| describe_faulty_sources(&catalog))
 }
 
-/// Reports why the server of others can't be used.
+/// Reports why the remote server can't be used.
 fn report_unusable(faults: &str) -> ExitCode {
     output::error(&format!("the server cannot be used:{faults}"));
     let is_refused = faults.contains("HTTP 401") || faults.contains("Auth required");

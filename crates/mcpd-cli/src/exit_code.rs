@@ -14,9 +14,9 @@ pub(crate) enum ExitCode {
     Failure = 1,
     /// The parameters of a BASIC program are invalid; the code that scripts use.
     BadRequest = 2,
-    /// The server of others wants a token, or another one.
+    /// The remote server wants a token, or another one.
     Unauthorized = 3,
-    /// The server of others can't be reached.
+    /// The remote server can't be reached.
     Unreachable = 4,
     /// There is no such tool, or it reported a failure.
     Tool = 5,

@@ -103,6 +103,7 @@ pub(crate) fn table<'a>(
         .unwrap_or(0);
     let mut table = String::new();
     for (first, second) in rows {
+        let second = &printable(second);
         let gap = " ".repeat(first_column - first.width() + 2);
         let second = match columns {
             Some(columns) => shorten(second, columns.saturating_sub(first_column + 2)),
@@ -112,6 +113,13 @@ pub(crate) fn table<'a>(
             .expect("a string takes everything");
     }
     table
+}
+
+/// Text without control characters, which a stranger may have put there to fool a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let is_plain = |char: char| !char.is_control() || char == '\n';
+    let shown = |char| if is_plain(char) { char } else { '\u{fffd}' };
+    text.chars().map(shown).collect()
 }
 
 /// Shortens `text` to `columns`, with an ellipsis.

@@ -38,7 +38,7 @@ pub struct Effective {
 }
 
 /// Source of a value.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Origin {
@@ -78,7 +78,11 @@ pub fn effective(
     let mut all = Vec::new();
     for setting in settings {
         let place = written.iter().position(|entry| entry.key == setting.key);
-        let in_file = place.map(|place| written.remove(place).origin);
+        let mut in_file = place.map(|place| written.remove(place).origin);
+        if setting.key == "roots" && in_file.is_none() {
+            let first = written.iter().find(|entry| entry.key == "root[0].path");
+            in_file = first.map(|entry| entry.origin.clone());
+        }
         if let Some(value) = setting.value.or_else(|| schema.default(setting.key)) {
             let origin = setting.origin.or(in_file).unwrap_or(Origin::Default);
             all.push(schema.effective(setting.key.to_owned(), value, origin));
@@ -240,8 +244,8 @@ fn add<'a>(
     }
 }
 
-/// Removes the parts of a URL that may be secret.
-fn shown_url(text: &str) -> String {
+/// URL without the parts that may be secret.
+pub fn shown_url(text: &str) -> String {
     let url = Url::parse(text).ok();
     let Some(mut url) = url.filter(Url::has_host) else {
         return SECRET.to_owned();

@@ -191,6 +191,11 @@ impl File {
         self.tables.tool_names
     }
 
+    /// Returns whether `roots`, `[[root]]` or `enable` says what to serve, be it nothing.
+    pub fn says_what_to_serve(&self) -> bool {
+        self.roots().is_some() || self.tables.enable.is_some()
+    }
+
     /// Directories of `roots` and `[[root]]`, if there is any of these keys.
     pub(crate) fn roots(&self) -> Option<Vec<PathBuf>> {
         let own = self.tables.root.iter().map(|root| &root.path);

@@ -111,6 +111,11 @@ impl<'a> Layers<'a> {
         self.record(key, argument, Some(json!(!*is_off)));
     }
 
+    /// Returns whether `argument` is on the command line itself.
+    pub fn is_flag(&self, argument: &str) -> bool {
+        matches!(self.origin(argument), Some(Origin::Flag(_)))
+    }
+
     fn record(&mut self, key: &'static str, argument: &'static str, value: Option<Value>) {
         let origin = self.origin(argument);
         self.settings.push(Setting {

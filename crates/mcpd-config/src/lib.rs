@@ -57,7 +57,7 @@ pub mod token;
 mod value;
 mod variables;
 
-pub use effective::{Effective, Origin, effective};
+pub use effective::{Effective, Origin, effective, shown_url};
 pub use faults::{Fault, LocatedFault, faults};
 pub use file::{File, Search};
 pub use layers::{Combine, Layers, Setting};

@@ -33,6 +33,7 @@ pub(crate) struct Tables {
     pub(crate) root: Vec<RootTable>,
     /// Confinement of scripts while mcpd asks for their descriptions with `--help`.
     #[serde(default)]
+    #[schemars(extend("x-reload" = true))]
     pub(crate) probe: ProbeTable,
     /// Built-in tools to serve.
     pub(crate) enable: Option<Vec<BuiltIn>>,
@@ -168,13 +169,16 @@ pub(crate) struct RootTable {
     /// Patterns as in `.gitignore`, relative to the directory. mcpd looks only at files that
     /// match one.
     #[serde(default)]
+    #[schemars(extend("x-reload" = true))]
     pub(crate) include: Vec<Spanned<String>>,
     /// Patterns as in `.gitignore`, relative to the directory. mcpd ignores everything that
     /// matches one.
     #[serde(default)]
+    #[schemars(extend("x-reload" = true))]
     pub(crate) exclude: Vec<Spanned<String>>,
     /// Confinement of its scripts while mcpd asks for their descriptions; overrides `[probe]`.
     #[serde(default)]
+    #[schemars(extend("x-reload" = true))]
     pub(crate) probe: ProbeTable,
 }
 

@@ -14,13 +14,9 @@ use mcpd_config::{Combine as _, Effective, File, Layers, Search, Setting};
 
 use super::{Args, Roots, with_command};
 
-/// Group of arguments of which commands that serve scripts need at least one.
-const ROOTS: &str = "Roots";
-
 /// Arguments of this process.
 #[derive(Debug)]
 pub(crate) struct CommandLine {
-    words: Vec<OsString>,
     /// Flags and variables.
     args: Args,
     /// Name of the command.
@@ -45,7 +41,6 @@ impl CommandLine {
         let command = matches.subcommand_name().unwrap_or_default().to_owned();
         let (last, matches) = last_command(&definition, matches);
         let line = Self {
-            words,
             args,
             command,
             definition: last,
@@ -89,9 +84,10 @@ impl CommandLine {
     pub(crate) fn combine(&self, file: &File) -> Result<Args, clap::Error> {
         let (args, _) = self.settings(file);
         let is_idle = args.command.roots().is_some_and(Roots::is_empty);
-        if is_idle && !args.command.has_built_in_tools() {
-            // The strict definition requires a directory, and says so in the words of the parser.
-            commands().try_get_matches_from(&self.words)?;
+        if is_idle && !args.command.has_built_in_tools() && !file.says_what_to_serve() {
+            let what = "a directory is required: name it as DIR, or in `roots` of mcpd.toml";
+            let mut definition = self.definition.clone();
+            return Err(definition.error(ErrorKind::MissingRequiredArgument, what));
         }
         Ok(args)
     }
@@ -160,10 +156,10 @@ fn last_command(definition: &Command, mut matches: ArgMatches) -> (Command, ArgM
     (last.clone(), matches)
 }
 
-/// Returns the definition of all commands. The help never shows the values of variables, which may
+/// Definition of all commands. The help never shows the values of variables, which may
 /// be secrets. The variable of a flag without a value accepts `1` as well as `true`. In paths, `~/`
 /// is the home directory: clients start programs without a shell that would expand it.
-pub(super) fn commands() -> Command {
+pub(super) fn parser() -> Command {
     everywhere(Args::command(), &|command| {
         command.mut_args(|argument| {
             let argument = argument.hide_env_values(true);
@@ -177,12 +173,6 @@ pub(super) fn commands() -> Command {
             }
         })
     })
-}
-
-/// Returns the definition that requires no roots: the configuration may have some. It also prints
-/// the help.
-pub(super) fn parser() -> Command {
-    everywhere(commands(), &without_need_of_roots)
 }
 
 /// Applies `change` to a command and all its subcommands.
@@ -205,12 +195,4 @@ fn variables() -> Vec<String> {
 fn all_arguments(command: &Command) -> Vec<&Arg> {
     let below = command.get_subcommands().flat_map(all_arguments);
     command.get_arguments().chain(below).collect()
-}
-
-fn without_need_of_roots(command: Command) -> Command {
-    let has_roots = command.get_groups().any(|group| group.get_id() == ROOTS);
-    match has_roots {
-        true => command.mut_group(ROOTS, |roots| roots.required(false)),
-        false => command,
-    }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Doctor {
     )]
     pub(crate) client: Option<String>,
     #[command(flatten)]
-    configuration: Configuration,
+    pub(crate) configuration: Configuration,
     /// Control group delegated to mcpd, below which it limits the memory of each run [default:
     /// its own control group, if systemd has delegated it]
     #[arg(long, value_name = "DIR", env = "MCPD_CGROUP")]

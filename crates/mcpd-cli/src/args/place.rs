@@ -9,7 +9,7 @@ use mcpd_config::{Combine, Layers};
 use super::{Confinement, Scanning};
 use crate::candidates;
 
-const REMOTE: &str = "Options for servers of others";
+const REMOTE: &str = "Options for remote servers";
 
 /// Options of a server that is no directory of scripts.
 #[derive(Debug, Clone, Default, ClapArgs)]

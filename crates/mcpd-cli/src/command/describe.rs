@@ -34,7 +34,9 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
             let prompt = prompt.definition();
             match args.json {
                 true => output::write_json(prompt)?,
-                false => output::write(description_of_prompt(prompt).as_bytes())?,
+                false => {
+                    output::write(output::printable(&description_of_prompt(prompt)).as_bytes())?
+                }
             }
             return Ok(ExitCode::Success);
         }
@@ -53,7 +55,7 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
             if let Some(source) = tool.source() {
                 writeln!(text, "\nSource: {source}").expect(STRING);
             }
-            output::write(text.as_bytes())?;
+            output::write(output::printable(&text).as_bytes())?;
         }
         Ok(ExitCode::Success)
     })

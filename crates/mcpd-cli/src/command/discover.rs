@@ -1,9 +1,9 @@
 //! `mcpd discover`: the servers in the configurations of clients.
 
-use mcpd_clients::{Client, Connection, InstalledServer};
+use mcpd_clients::Client;
 use serde::Serialize;
 
-use super::target::{installed_servers, places};
+use super::entry::{self, Entries};
 use crate::args::Discover;
 use crate::exit_code::ExitCode;
 use crate::output;
@@ -13,46 +13,49 @@ use crate::output;
 struct Found {
     /// Name for other commands, such as `cursor:github`.
     place: String,
-    /// Program with its arguments, or URL.
+    /// Program with its arguments, or URL, without secrets.
     server: String,
     is_enabled: bool,
 }
 
-/// Prints one server a line.
+/// Prints one server a line, and on stderr the files that can't be read.
 pub(crate) fn run(args: &Discover) -> anyhow::Result<ExitCode> {
-    let places = places()?;
-    let mut found = Vec::new();
+    let places = entry::places()?;
+    let (mut found, mut all_faults) = (Vec::new(), Vec::new());
     for client in Client::all() {
-        for (_, server) in installed_servers(client, &places) {
+        let Entries { servers, faults } = entry::of_client(client, &places);
+        all_faults.extend(faults);
+        for (_, server) in servers {
             found.push(Found {
                 place: format!("{}:{}", client.name(), server.name),
-                server: describe(&server),
+                server: entry::describe(&server.connection),
                 is_enabled: server.is_enabled,
             });
         }
     }
     if args.json {
         output::write_json(&found)?;
-        return Ok(ExitCode::Success);
+    } else {
+        let rows: Vec<_> = found.iter().map(row).collect();
+        let rows = rows.iter().map(|(place, server)| (*place, server.as_str()));
+        output::write(output::table(rows, output::columns()).as_bytes())?;
+        if found.is_empty() {
+            output::note("no servers found; `mcpd install` adds one\n");
+        }
     }
-    let rows = found.iter().map(|one| (&*one.place, &*one.server));
-    output::write(output::table(rows, output::columns()).as_bytes())?;
-    if found.is_empty() {
-        output::note("no servers found; `mcpd install` adds one\n");
+    for fault in &all_faults {
+        output::error(fault);
     }
-    Ok(ExitCode::Success)
+    Ok(match all_faults[..] {
+        [] => ExitCode::Success,
+        _ => ExitCode::Failure,
+    })
 }
 
-fn describe(server: &InstalledServer) -> String {
-    let how = match &server.connection {
-        Connection::Stdio { command, args, .. } => {
-            output::shell_command(std::iter::once(command).chain(args).map(String::as_str))
-        }
-        Connection::Http { url, .. } => url.clone(),
-        _ => "an entry of unknown form".to_owned(),
+fn row(found: &Found) -> (&str, String) {
+    let server = match found.is_enabled {
+        true => found.server.clone(),
+        false => format!("(switched off) {}", found.server),
     };
-    match server.is_enabled {
-        true => how,
-        false => format!("(switched off) {how}"),
-    }
+    (&found.place, server)
 }

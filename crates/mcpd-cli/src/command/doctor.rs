@@ -1,4 +1,5 @@
-//! `mcpd doctor`: restrictions that this machine can enforce, found by experiment.
+//! `mcpd doctor`: restrictions that this machine can enforce, found by experiment, and interpreters
+//! of scripts as clients would find them.
 
 mod homes;
 mod scripts;
@@ -20,7 +21,7 @@ use mcpd_server::transport::http::DEFAULT_MAX_CONNECTIONS;
 use serde::Serialize;
 
 use self::homes::Home;
-use self::scripts::Surroundings;
+use self::scripts::{Scripts, Surroundings};
 use crate::args::Doctor;
 use crate::exit_code::ExitCode;
 use crate::output;
@@ -46,7 +47,11 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
             [] => Vec::new(),
             directories => {
                 let client = options.client.as_deref().and_then(Client::find);
-                scripts::check(&executor, &program, directories, client).await?
+                let scripts = Scripts {
+                    directories,
+                    configuration: options.configuration.named(),
+                };
+                scripts::check(&executor, &program, &scripts, client).await?
             }
         },
     };

@@ -8,8 +8,9 @@ use anyhow::{Context as _, bail};
 use mcpd_clients::edit::Removal;
 use mcpd_clients::file::{self, Backup, Change};
 use mcpd_clients::{Client, ConfigFile, Drift, Places, Server, diff};
+use reqwest::Url;
 
-use super::target;
+use super::entry;
 use crate::args::{Install, InstallScope};
 use crate::exit_code::ExitCode;
 use crate::output;
@@ -19,7 +20,7 @@ mod trial;
 
 /// Lists, prints, writes, removes or checks, as the flags say.
 pub(crate) async fn run(args: Install) -> anyhow::Result<ExitCode> {
-    let places = target::places()?;
+    let places = entry::places()?;
     let Some(name) = &args.client else {
         return list::run(&args, &places);
     };
@@ -206,6 +207,17 @@ fn server(args: &Install, client: &Client) -> anyhow::Result<Server> {
 
 /// Server at a URL: as the client takes it, or through `mcpd connect`.
 fn remote_server(args: &Install, client: &Client, url: &str) -> anyhow::Result<Server> {
+    let parsed = Url::parse(url).ok();
+    let parsed = parsed.filter(|url| matches!(url.scheme(), "http" | "https"));
+    let Some(parsed) = parsed else {
+        bail!(
+            "use the URL `{}`: expected an `http` or `https` URL",
+            mcpd_config::shown_url(url)
+        );
+    };
+    if !parsed.username().is_empty() || parsed.password().is_some() {
+        bail!("use the URL: it has a password, which the file would show; use `--token-file`");
+    }
     if client.has_http() && args.token_file.is_none() {
         let server = Server::http(&args.name, url);
         return Ok(match &args.token_env {

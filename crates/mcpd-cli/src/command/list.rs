@@ -54,7 +54,7 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
     .await
 }
 
-/// The server of others that the one place names.
+/// The remote server that the one place names.
 fn remote_source(args: &List) -> anyhow::Result<Option<Upstream>> {
     let mut places = args.roots.all();
     match (places.next(), places.next()) {

@@ -18,7 +18,7 @@ use crate::output;
 mod template;
 
 /// Creates the script, says how to use it, and what keeps it from running here.
-pub(crate) async fn run(args: &New, file: &File) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: &New) -> anyhow::Result<ExitCode> {
     let language = args.lang.or_else(|| language_of(&args.path));
     let template = Template::of(language.unwrap_or(Language::Sh));
     let kind = match (args.prompt, args.resource) {
@@ -39,7 +39,14 @@ pub(crate) async fn run(args: &New, file: &File) -> anyhow::Result<ExitCode> {
     output::write_text(&format!("created {}\n{command}\n", path.display()))?;
     let created = [path];
     let confinement = Confinement::default();
-    let examined = check::examine(&created, &confinement, file, false, tolerate_faults).await?;
+    let examined = check::examine(
+        &created,
+        &confinement,
+        &File::default(),
+        false,
+        tolerate_faults,
+    )
+    .await?;
     if let Some(catalog) = examined {
         let findings = Finding::all(&catalog);
         if !findings.is_empty() {
@@ -103,7 +110,10 @@ fn create(path: &Path, text: &str) -> anyhow::Result<()> {
         }
         file => file?,
     };
-    file.write_all(text.as_bytes())?;
+    file.write_all(text.as_bytes()).inspect_err(|_| {
+        // Nothing is left of a script that could not be written whole.
+        fs::remove_file(path).ok();
+    })?;
     Ok(())
 }
 

@@ -20,7 +20,7 @@ pub const BESIDE_SCRIPTS: &str = "Also serve a built-in tool";
 
 /// Directories that are served.
 #[derive(Debug, Clone, ClapArgs)]
-#[group(required = true, multiple = true)]
+#[group(multiple = true)]
 pub struct Roots {
     /// Directories with scripts; if two scripts have the same name, the one in the first
     /// directory is served.
@@ -116,7 +116,7 @@ impl Combine for Scanning {
     }
 }
 
-/// Path of the configuration file; [`CommandLine`] reads it before everything else.
+/// Path of the configuration file, which a program reads before everything else.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub struct Configuration {
     /// Configuration file [default: mcpd.toml of the project, the user or the system]

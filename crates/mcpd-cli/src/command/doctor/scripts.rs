@@ -7,16 +7,22 @@ use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use mcpd_clients::{Client, Connection};
+use mcpd_clients::{Client, Connection, Scope};
 use mcpd_exec::{Command, Executor};
 use serde::{Deserialize, Serialize};
 
-use crate::command::target::{client_variables, installed_servers, own_environment, places};
+use crate::command::entry;
 
 /// Rules about a script that cannot be started.
 const RULES: [&str; 2] = ["missing-interpreter", "help-not-started"];
 
-/// What a client finds of the scripts.
+/// Scripts to look at, and the configuration that holds for them.
+pub(super) struct Scripts<'a> {
+    pub(super) directories: &'a [PathBuf],
+    pub(super) configuration: Option<&'a Path>,
+}
+
+/// How a client starts the scripts.
 #[derive(Debug, Serialize)]
 pub(super) struct Surroundings {
     /// The client, or the shell.
@@ -37,34 +43,33 @@ struct Fault {
 pub(super) async fn check(
     executor: &Executor,
     program: &Path,
-    directories: &[PathBuf],
+    scripts: &Scripts<'_>,
     only: Option<&'static Client>,
 ) -> anyhow::Result<Vec<Surroundings>> {
-    let places = places()?;
+    let places = entry::places()?;
     let path = env::var_os("PATH");
     let found = |client: &&Client| match only {
         Some(only) => std::ptr::eq(only, *client),
         None => client.detect(&places, path.as_deref()).is_some(),
     };
-    let mut environments = vec![("this shell", own_environment())];
+    let mut environments = vec![("this shell", entry::own_environment())];
     for client in Client::all().iter().filter(found) {
-        let servers = installed_servers(client, &places);
-        let own = servers
+        let servers = entry::of_client(client, &places).servers;
+        // The file of a project may set anything.
+        let mut own = servers
             .into_iter()
-            .find(|(_, server)| server.name == "mcpd");
+            .filter(|(scope, _)| *scope == Scope::User);
+        let own = own.find(|(_, server)| server.name == "mcpd");
         let own = own.map_or(Connection::Unknown, |(_, server)| server.connection);
-        let mut variables = client_variables(client, &own);
-        if let Connection::Stdio { env, .. } = own {
-            variables.extend(env);
-        }
-        environments.push((client.title(), variables));
+        let variables = entry::client_variables(client, &own);
+        environments.push((client.title(), entry::environment(&own, &variables)));
     }
     let mut all = Vec::new();
     for (name, variables) in environments {
         all.push(Surroundings {
             name,
             path: variables.get("PATH").cloned().unwrap_or_default(),
-            faults: faults(executor, program, directories, &variables).await?,
+            faults: faults(executor, program, scripts, &variables).await?,
         });
     }
     Ok(all)
@@ -74,13 +79,14 @@ pub(super) async fn check(
 async fn faults(
     executor: &Executor,
     program: &Path,
-    directories: &[PathBuf],
+    scripts: &Scripts<'_>,
     variables: &BTreeMap<String, String>,
 ) -> anyhow::Result<Vec<Fault>> {
-    let command = Command::new(program)
-        .args(["check", "--format", "json", "--"])
-        .args(directories)
-        .env_clear();
+    let mut command = Command::new(program).args(["check", "--format", "json"]);
+    if let Some(file) = scripts.configuration {
+        command = command.arg("--config").arg(file);
+    }
+    let command = command.arg("--").args(scripts.directories).env_clear();
     let command = variables
         .iter()
         .fold(command, |command, (name, value)| command.env(name, value));

@@ -7,6 +7,7 @@ use mcpd_clients::{Client, Connection, InstalledServer, Places, Scope, file};
 use serde::Serialize;
 
 use crate::args::Install;
+use crate::command::entry;
 use crate::exit_code::ExitCode;
 use crate::output;
 
@@ -82,7 +83,7 @@ fn files(client: &'static Client, name: &str, places: &Places) -> Vec<FileRow> {
         let file = client.file(scope, places, name)?;
         let state = match file::read(file.path()) {
             Err(error) => State::Unreadable {
-                reason: error.to_string(),
+                reason: format!("{:#}", anyhow::Error::from(error)),
             },
             Ok(text) => match file.installed_servers(text.as_deref().unwrap_or_default()) {
                 Err(error) => State::Unreadable {
@@ -106,9 +107,8 @@ fn state(server: Option<&InstalledServer>) -> State {
         return State::NotInstalled;
     };
     match &server.connection {
-        Connection::Stdio { command, args, .. } => {
-            let words = std::iter::once(command).chain(args).map(String::as_str);
-            let server = output::shell_command(words);
+        Connection::Stdio { command, .. } => {
+            let server = entry::describe(&server.connection);
             let program = Path::new(command);
             let is_missing = program.is_absolute() && !program.exists();
             match is_missing {
@@ -119,8 +119,8 @@ fn state(server: Option<&InstalledServer>) -> State {
                 false => State::Installed { server },
             }
         }
-        Connection::Http { url, .. } => State::Installed {
-            server: url.clone(),
+        Connection::Http { .. } => State::Installed {
+            server: entry::describe(&server.connection),
         },
         _ => State::Broken {
             server: server.name.clone(),

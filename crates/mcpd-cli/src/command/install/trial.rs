@@ -1,13 +1,15 @@
 //! `mcpd install CLIENT --check`: starts exactly what the file says, as the client would.
 
 use std::collections::BTreeMap;
+use std::env;
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use mcpd_clients::{ConfigFile, Connection};
 use mcpd_exec::{Command, Ending};
 use mcpd_upstream::Upstream;
 
-use crate::command::{target, with_server};
+use crate::command::{entry, target, with_server};
 use crate::exit_code::ExitCode;
 use crate::output;
 
@@ -21,15 +23,13 @@ pub(super) async fn run(file: &ConfigFile, text: &str, name: &str) -> anyhow::Re
     let Some(server) = server else {
         bail!("check `{name}`: it is not in `{path}`; install it first");
     };
-    let variables = target::client_variables(file.client(), &server.connection);
-    let listed = list_tools(target::upstream(&server.connection, &variables)?).await?;
-    let checked = match &server.connection {
-        Connection::Stdio {
-            command, args, env, ..
-        } => {
-            let mut variables = variables;
-            variables.extend(env.clone());
-            check_scripts(command, args, &variables).await?
+    let connection = &server.connection;
+    let variables = entry::client_variables(file.client(), connection);
+    let listed = list_tools(entry::upstream(connection, &variables)?).await?;
+    let checked = match connection {
+        Connection::Stdio { command, args, .. } if is_own(command) => {
+            let environment = entry::environment(connection, &variables);
+            check_scripts(command, args, &environment).await?
         }
         _ => true,
     };
@@ -37,6 +37,13 @@ pub(super) async fn run(file: &ConfigFile, text: &str, name: &str) -> anyhow::Re
         true => ExitCode::Success,
         false => ExitCode::Failure,
     })
+}
+
+/// Returns whether a program is this one.
+fn is_own(command: &str) -> bool {
+    let own = env::current_exe().and_then(|own| own.canonicalize()).ok();
+    let command = Path::new(command).canonicalize().ok();
+    own.is_some() && own == command
 }
 
 /// Connects to a server, and prints its tools. Returns whether it could.
@@ -62,16 +69,25 @@ async fn check_scripts(
     let [verb, rest @ ..] = args else {
         return Ok(true);
     };
-    if verb != "stdio" {
+    // Other options than these two kinds are not for scripts.
+    let mut words: Vec<&str> = Vec::new();
+    for (place, word) in rest.iter().enumerate() {
+        let is_configuration = place > 0 && rest[place - 1] == "--config";
+        if word == "--config" || is_configuration || Path::new(word).is_dir() {
+            words.push(word);
+        }
+    }
+    let has_directory = rest.iter().any(|word| Path::new(word).is_dir());
+    if verb != "stdio" || !has_directory {
         return Ok(true);
     }
     let executor = mcpd_config::executor(None, None)?;
-    let words = ["check"].into_iter().chain(rest.iter().map(String::as_str));
-    let command = Command::new(command).args(words).env_clear();
+    let command = Command::new(command).arg("check").args(words).env_clear();
     let command = variables
         .iter()
         .fold(command, |command, (name, value)| command.env(name, value));
     let outcome = executor.run(command).await.context("check the scripts")?;
     output::write(&outcome.stdout.whole().unwrap_or_default())?;
+    output::note(&String::from_utf8_lossy(&outcome.stderr.head));
     Ok(outcome.ending == Ending::Exited(0))
 }

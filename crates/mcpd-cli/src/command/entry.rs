@@ -1,0 +1,289 @@
+//! Servers in the configurations of clients: found, reached as an entry says, and shown.
+
+use std::collections::BTreeMap;
+use std::env;
+
+use anyhow::{Context as _, bail};
+use mcpd_clients::{Client, Connection, InstalledServer, Places, Platform, Scope, file};
+use mcpd_server::policy::Environment;
+use mcpd_upstream::{Address, Program, Upstream};
+
+use super::target::NAME;
+use crate::output;
+
+/// `PATH` of programs that a desktop starts.
+const DESKTOP_PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
+
+/// Variables that a desktop gives to every program.
+const DESKTOP_VARIABLES: [&str; 7] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "SHELL",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+];
+
+/// Variables that Windows programs cannot do without.
+const SYSTEM_VARIABLES: [&str; 4] = ["SystemRoot", "APPDATA", "LOCALAPPDATA", "USERPROFILE"];
+
+/// Parts of names of flags and variables with secrets.
+const SECRET_NAMES: [&str; 5] = ["key", "token", "secret", "password", "auth"];
+
+/// Servers in the files of clients, and why others can't be read.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    pub(super) servers: Vec<(Scope, InstalledServer)>,
+    pub(super) faults: Vec<String>,
+}
+
+/// Directories of this user, and the working directory as the project.
+pub(super) fn places() -> anyhow::Result<Places> {
+    let home = env::home_dir().context("find the home directory")?;
+    let project = env::current_dir().context("find the working directory")?;
+    let places = Places::new(Platform::current(), home);
+    Ok(places
+        .with_variables(own_environment())
+        .with_project(project))
+}
+
+/// Environment of this process, as far as it is text.
+pub(super) fn own_environment() -> BTreeMap<String, String> {
+    let text = env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    text.collect()
+}
+
+/// Servers in the files of a client, the user's first: a project is often written by others.
+pub(super) fn of_client(client: &'static Client, places: &Places) -> Entries {
+    let mut entries = Entries::default();
+    for scope in [Scope::User, Scope::Local, Scope::Project] {
+        let Some(file) = client.file(scope, places, "") else {
+            continue;
+        };
+        let read = file::read(file.path())
+            .map_err(anyhow::Error::from)
+            .and_then(|text| Ok(file.installed_servers(&text.unwrap_or_default())?));
+        match read {
+            Ok(servers) => {
+                let servers = servers.into_iter().map(|server| (scope, server));
+                entries.servers.extend(servers);
+            }
+            Err(error) => {
+                let path = file.path().display();
+                entries
+                    .faults
+                    .push(format!("failed to read `{path}`: {error:#}"));
+            }
+        }
+    }
+    entries
+}
+
+/// Finds a server of a client, and says so if the file of a project names it.
+///
+/// # Errors
+///
+/// There is none of that name, or a file can't be read.
+pub(super) fn find(client: &'static Client, name: &str) -> anyhow::Result<Connection> {
+    let Entries { servers, faults } = of_client(client, &places()?);
+    if let Some((scope, server)) = servers.iter().find(|(_, server)| server.name == name) {
+        if *scope == Scope::Project {
+            output::note(&format!("using `{name}` as this project defines it\n"));
+        }
+        return Ok(server.connection.clone());
+    }
+    let known: Vec<_> = servers.iter().map(|(_, server)| &*server.name).collect();
+    let hint = match (&known[..], &faults[..]) {
+        ([], []) => "it has none".to_owned(),
+        ([], faults) => faults.join("; "),
+        (known, _) => format!("it has `{}`", known.join("`, `")),
+    };
+    bail!("find the server `{name}` of {}: {hint}", client.title())
+}
+
+/// Variables that the client starts a server with, without those of its entry.
+pub(super) fn client_variables(
+    client: &Client,
+    connection: &Connection,
+) -> BTreeMap<String, String> {
+    let mut all = own_environment();
+    if !client.is_graphical() {
+        return all;
+    }
+    let passed = match connection {
+        Connection::Stdio { pass_env, .. } => &pass_env[..],
+        _ => &[],
+    };
+    all.retain(|name, _| {
+        let name = name.as_str();
+        DESKTOP_VARIABLES.contains(&name)
+            || SYSTEM_VARIABLES.contains(&name)
+            || passed.iter().any(|passed| passed == name)
+            || cfg!(windows) && name.eq_ignore_ascii_case("PATH")
+    });
+    if cfg!(unix) {
+        all.insert("PATH".to_owned(), DESKTOP_PATH.to_owned());
+    }
+    all
+}
+
+/// Environment of the program of an entry, which the client starts with these variables.
+pub(super) fn environment(
+    connection: &Connection,
+    variables: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let mut all = variables.clone();
+    if let Connection::Stdio { env, .. } = connection {
+        let own = env.iter();
+        all.extend(own.map(|(name, value)| (name.clone(), resolve(value, variables))));
+    }
+    all
+}
+
+/// Reaches a server as an entry says, in the environment of these variables.
+///
+/// # Errors
+///
+/// The entry has an unknown form, or a header needs a variable that is not there.
+pub(super) fn upstream(
+    connection: &Connection,
+    variables: &BTreeMap<String, String>,
+) -> anyhow::Result<Upstream> {
+    match connection {
+        Connection::Stdio { command, args, .. } => {
+            let environment = environment(connection, variables).into_iter().fold(
+                Environment::of_this_process().drop("*"),
+                |all, (name, value)| all.set(name, value),
+            );
+            let program = Program::new(resolve(command, variables));
+            let args = args.iter().map(|arg| resolve(arg, variables));
+            let program = program.args(args).environment(environment);
+            Ok(Upstream::stdio(NAME, program))
+        }
+        Connection::Http {
+            url,
+            headers,
+            token_variable,
+            ..
+        } => {
+            let mut address = Address::new(&resolve(url, variables))?;
+            for (header, value) in headers {
+                let resolved = resolve(value, variables);
+                if resolved.contains("${") {
+                    bail!(
+                        "use the header `{header}` of the entry: `{value}` is not known here; set the variable, or use the URL with `--token-env`"
+                    );
+                }
+                address = address.header(header, &resolved)?;
+            }
+            if let Some(token) = token_variable.as_ref().and_then(|name| variables.get(name)) {
+                address = address.token(token);
+            }
+            Ok(Upstream::http(NAME, address))
+        }
+        _ => bail!("use the entry: it has an unknown form"),
+    }
+}
+
+/// Describes where an entry leads, without what may be a secret.
+pub(super) fn describe(connection: &Connection) -> String {
+    match connection {
+        Connection::Stdio { command, args, .. } => {
+            let words = without_secrets(args);
+            let words = std::iter::once(command.as_str()).chain(words.iter().map(String::as_str));
+            output::shell_command(words)
+        }
+        Connection::Http { url, .. } => mcpd_config::shown_url(url),
+        _ => "an entry of unknown form".to_owned(),
+    }
+}
+
+/// Arguments without the values of flags such as `--api-key`.
+fn without_secrets(args: &[String]) -> Vec<String> {
+    let is_secret = |name: &str| {
+        let name = name.to_lowercase();
+        SECRET_NAMES.iter().any(|part| name.contains(part))
+    };
+    let mut shown = Vec::new();
+    let mut hides_next = false;
+    for arg in args {
+        let is_flag = arg.starts_with('-');
+        let text = match arg.split_once('=') {
+            Some((name, _)) if is_secret(name) => format!("{name}=[secret]"),
+            _ if hides_next && !is_flag => "[secret]".to_owned(),
+            _ if arg.contains("://") => mcpd_config::shown_url(arg),
+            _ => arg.clone(),
+        };
+        hides_next = is_flag && !arg.contains('=') && is_secret(arg) && !arg.ends_with("-env");
+        shown.push(text);
+    }
+    shown
+}
+
+/// Puts variables in place of `${NAME}`, `${env:NAME}` and `{env:NAME}`.
+fn resolve(text: &str, variables: &BTreeMap<String, String>) -> String {
+    let mut result = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('{') {
+        let Some(length) = rest[start..].find('}') else {
+            break;
+        };
+        let inner = &rest[start + 1..start + length];
+        if inner.contains('{') {
+            result += &rest[..=start];
+            rest = &rest[start + 1..];
+            continue;
+        }
+        let name = inner.strip_prefix("env:").unwrap_or(inner);
+        let (before, is_reference) = match rest[..start].strip_suffix('$') {
+            Some(before) => (before, true),
+            None => (&rest[..start], inner.starts_with("env:")),
+        };
+        match variables.get(name).filter(|_| is_reference) {
+            Some(value) => result += &format!("{before}{value}"),
+            None => result += &rest[..=start + length],
+        }
+        rest = &rest[start + length + 1..];
+    }
+    result + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_resolved_in_each_form() {
+        let variables = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
+        for (text, expected) in [
+            ("x ${A} y", "x 1 y"),
+            ("${env:A}{env:A}", "11"),
+            ("{A} ${B} $A }{", "{A} ${B} $A }{"),
+            ("Bearer ${input:token}", "Bearer ${input:token}"),
+            ("{\"a\": ${A}}", "{\"a\": 1}"),
+        ] {
+            assert_eq!(resolve(text, &variables), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn secrets_among_arguments_are_hidden() {
+        let args = [
+            "-y",
+            "server",
+            "--api-key",
+            "s1",
+            "--token=s2",
+            "--port",
+            "1",
+            "https://a:s3@b.example/x?k=s4",
+        ];
+        let shown = without_secrets(&args.map(str::to_owned)).join(" ");
+        assert_eq!(
+            shown,
+            "-y server --api-key [secret] --token=[secret] --port 1 https://[secret]@b.example/x?[secret]"
+        );
+    }
+}
