@@ -131,24 +131,16 @@ impl Link {
                     });
                 }
             };
-            let pause = pause.unwrap_or_else(|| backoff.next_pause());
-            if Instant::now() + pause >= deadline {
+            let rest = deadline.saturating_duration_since(Instant::now());
+            let pause = pause.unwrap_or_else(|| backoff.next_pause()).min(rest);
+            if rest.is_zero() {
                 return Err(self.unreachable(&format!(
                     "{reason}; tried for {} s",
                     self.retry_time.as_secs()
                 )));
             }
             self.report_outage(&reason);
-            match &outgoing.cancelled {
-                None => sleep(pause).await,
-                // A cancelled request must not be sent when the server is back.
-                Some(cancelled) => {
-                    let waited = timeout(pause, cancelled.cancelled()).await;
-                    if waited.is_ok() {
-                        return Err(Failure::new("the request was cancelled".to_owned()));
-                    }
-                }
-            }
+            pause_unless_cancelled(outgoing, pause).await?;
         }
     }
 
@@ -215,6 +207,18 @@ impl Link {
         if self.is_down.swap(false, Relaxed) {
             tracing::info!("`{}` answers again", self.place());
         }
+    }
+}
+
+/// Waits before the next attempt. A cancelled request must not be sent when the server is back.
+async fn pause_unless_cancelled(outgoing: &Outgoing, pause: Duration) -> Result<(), Failure> {
+    let Some(cancelled) = &outgoing.cancelled else {
+        sleep(pause).await;
+        return Ok(());
+    };
+    match timeout(pause, cancelled.cancelled()).await {
+        Ok(()) => Err(Failure::new("the request was cancelled".to_owned())),
+        Err(_) => Ok(()),
     }
 }
 
