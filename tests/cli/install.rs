@@ -172,3 +172,50 @@ fn other_program_is_started_as_it_is_written() {
     let runs = fs::read_to_string(&trace).unwrap();
     assert!(runs.lines().all(|run| run == "stdio scripts"), "{runs}");
 }
+
+#[test]
+fn file_and_server_of_the_user_are_left_alone() {
+    let sandbox = tools();
+    let file = cursor_file(&sandbox);
+    let own = r#"{ "mcpServers": { "mcpd": { "command": "mine" } } }"#;
+    fs::write(&file, own).unwrap();
+    let refused = sandbox.run(&["install", "cursor", "scripts", "--yes"]);
+    assert!(
+        refused.contains("another server of Cursor has this name, `mine`"),
+        "{refused}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), own);
+    // The file is not one that an installation made, so it stays without its last server.
+    sandbox.run(&["install", "cursor", "--remove", "--yes"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "{ \"mcpServers\": {} }");
+
+    // Of two installations into it, the first one's copy is what the last removal restores.
+    let before = fs::read_to_string(&file).unwrap();
+    for name in ["a", "b"] {
+        sandbox.run(&["install", "cursor", "scripts", "--yes", "--name", name]);
+    }
+    for name in ["b", "a"] {
+        sandbox.run(&["install", "cursor", "--remove", "--yes", "--name", name]);
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+}
+
+#[test]
+fn secret_in_place_of_a_name_is_not_written() {
+    let sandbox = tools();
+    let url = ["install", "cursor", "--url", "https://tools.example/mcp"];
+    let refused = sandbox.run(&[&url[..], &["--token-env", "sk-s3cret", "--print"]].concat());
+    assert!(
+        refused.contains("expected the name of a variable"),
+        "{refused}"
+    );
+    assert!(!refused.contains("s3cret"), "{refused}");
+
+    // Nor is a secret of another server shown with the change.
+    let file = cursor_file(&sandbox);
+    let filler = "x".repeat(200);
+    let other = format!(r#"{{"mcpServers": {{"{filler}": {{"env": {{"TOKEN": "s3cret"}}}}}}}}"#);
+    fs::write(&file, other).unwrap();
+    let installed = sandbox.run(&["install", "cursor", "scripts", "--yes"]);
+    assert!(!installed.contains("s3cret"), "{installed}");
+}

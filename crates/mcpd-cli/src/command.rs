@@ -184,13 +184,24 @@ async fn with_server(
     let server = server.start()?;
     let mut work = pin!(async {
         server.catalog_ready().await;
-        match unusable_server(&server).filter(|_| is_remote) {
+        let unusable = if is_remote {
+            unusable_server(&server)
+        } else {
+            None
+        };
+        match unusable {
             Some(faults) => Ok(report_unusable(&faults)),
             None => work(&server).await,
         }
     });
     tokio::select! {
-        code = &mut work => return code,
+        code = &mut work => {
+            if is_remote {
+                // A program that was started ends by itself, and leaves nothing behind.
+                server.shutdown().await;
+            }
+            return code;
+        }
         () = termination.wait() => {}
     }
     tokio::select! {
@@ -199,11 +210,23 @@ async fn with_server(
     }
 }
 
-/// What keeps sources from being used.
+/// Describes why a remote server can't be used; entries that alone can't be used are only reported.
 fn unusable_server(server: &Server) -> Option<String> {
     let catalog = server.catalog();
-    let is_faulty = catalog.offers().iter().any(|offer| offer.is_faulty());
-    is_faulty.then(|| describe_faulty_sources(&catalog))
+    let faults = describe_faulty_sources(&catalog);
+    let is_empty = catalog.tools().is_empty()
+        && catalog.prompts().is_empty()
+        && catalog.resources().is_empty()
+        && catalog.templates().is_empty();
+    if is_empty && !faults.is_empty() {
+        return Some(faults);
+    }
+    if !faults.is_empty() {
+        output::note(&format!(
+            "not everything of the server can be used:{faults}\n"
+        ));
+    }
+    None
 }
 
 /// Reports why the remote server can't be used.
@@ -218,7 +241,10 @@ fn report_unusable(faults: &str) -> ExitCode {
 
 /// Finds the requested tool. If there is none, reports the available ones to the user.
 fn find_tool(catalog: &Catalog, wanted: &OneTool) -> Option<Arc<Tool>> {
-    let tool = catalog.tool(&wanted.tool).cloned();
+    // A remote server has the names of lists only.
+    let listed = wanted.tool.replace(['/', '.'], "_");
+    let tool = catalog.tool(&wanted.tool).or_else(|| catalog.tool(&listed));
+    let tool = tool.cloned();
     if tool.is_none() {
         output::error(&format!(
             "there is no tool `{}`{}",

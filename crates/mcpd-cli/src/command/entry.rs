@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use mcpd_clients::{Client, Connection, InstalledServer, Places, Platform, Scope, file};
+use mcpd_clients::{Client, Connection, InstalledServer, Places, Platform, Scope, Server, file};
 use mcpd_server::policy::Environment;
 use mcpd_upstream::{Address, Program, Upstream};
 
-use super::target::NAME;
 use crate::output;
 
 /// `PATH` of programs that a desktop starts.
@@ -142,12 +142,14 @@ pub(super) fn environment(
     all
 }
 
-/// Reaches a server as an entry says, in the environment of these variables.
+/// Reaches a server as an entry says, in the environment of these variables. Messages call it
+/// `name`.
 ///
 /// # Errors
 ///
 /// The entry has an unknown form, or a header needs a variable that is not there.
 pub(super) fn upstream(
+    name: &str,
     connection: &Connection,
     variables: &BTreeMap<String, String>,
 ) -> anyhow::Result<Upstream> {
@@ -160,7 +162,7 @@ pub(super) fn upstream(
             let program = Program::new(resolve(command, variables));
             let args = args.iter().map(|arg| resolve(arg, variables));
             let program = program.args(args).environment(environment);
-            Ok(Upstream::stdio(NAME, program))
+            Ok(Upstream::stdio(name, program))
         }
         Connection::Http {
             url,
@@ -181,9 +183,42 @@ pub(super) fn upstream(
             if let Some(token) = token_variable.as_ref().and_then(|name| variables.get(name)) {
                 address = address.token(token);
             }
-            Ok(Upstream::http(NAME, address))
+            Ok(Upstream::http(name, address))
         }
         _ => bail!("use the entry: it has an unknown form"),
+    }
+}
+
+/// Returns whether mcpd is what an entry starts.
+pub(super) fn is_of_mcpd(connection: &Connection) -> bool {
+    let Connection::Stdio { command, args, .. } = connection else {
+        return false;
+    };
+    let name = Path::new(command).file_stem();
+    let is_verb = |verb: &String| verb == "stdio" || verb == "connect";
+    name.is_some_and(|name| name == "mcpd") && args.first().is_some_and(is_verb)
+}
+
+/// Server that an installation writes as this entry, if it writes such entries.
+pub(super) fn server(name: &str, connection: &Connection) -> Option<Server> {
+    match connection {
+        Connection::Stdio {
+            command,
+            args,
+            env,
+            pass_env,
+            ..
+        } => {
+            let server = Server::stdio(name, command, args);
+            let server = env
+                .iter()
+                .fold(server, |server, (name, value)| server.set_env(name, value));
+            Some(pass_env.iter().fold(server, Server::pass_env))
+        }
+        Connection::Http { url, headers, .. } if headers.is_empty() => {
+            Some(Server::http(name, url))
+        }
+        _ => None,
     }
 }
 

@@ -7,16 +7,19 @@ use std::path::{self, Path, PathBuf};
 use anyhow::{Context as _, bail};
 use mcpd_clients::edit::Removal;
 use mcpd_clients::file::{self, Backup, Change};
-use mcpd_clients::{Client, ConfigFile, Drift, Places, Server, diff};
+use mcpd_clients::{Client, ConfigFile, Places, Server, diff};
 use reqwest::Url;
 
-use super::entry;
+use super::{entry, target};
 use crate::args::{Install, InstallScope};
 use crate::exit_code::ExitCode;
 use crate::output;
 
 mod list;
 mod trial;
+
+/// Longest line of a change that is shown whole, in characters.
+const MAX_LINE: usize = 160;
 
 /// Lists, prints, writes, removes or checks, as the flags say.
 pub(crate) async fn run(args: Install) -> anyhow::Result<ExitCode> {
@@ -25,11 +28,12 @@ pub(crate) async fn run(args: Install) -> anyhow::Result<ExitCode> {
         return list::run(&args, &places);
     };
     let client = Client::find(name).context("find the client")?;
+    check_names(&args)?;
+    let target = client_file(client, &args, &places)?;
     if args.print || args.link {
         return print(&args, client);
     }
-    let target = client_file(client, &args, &places)?;
-    let text = file::read(target.path())?;
+    let text = file::read(target.path()).context("read the configuration of the client")?;
     if args.check {
         return trial::run(&target, text.as_deref().unwrap_or_default(), &args.name).await;
     }
@@ -37,6 +41,46 @@ pub(crate) async fn run(args: Install) -> anyhow::Result<ExitCode> {
         return remove(&args, &target, text.as_deref());
     }
     install(&args, &target, text.as_deref())
+}
+
+/// Rejects names that no client could use, above all a token in place of the name of its variable.
+fn check_names(args: &Install) -> anyhow::Result<()> {
+    let is_name = |name: &str| {
+        let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
+        name.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
+            && name.chars().all(is_word)
+    };
+    let set = args.env.iter().map(|variable| {
+        let name = variable.split('=').next().unwrap_or_default();
+        ("--env", name)
+    });
+    let passed = args
+        .pass_env
+        .iter()
+        .map(|name| ("--pass-env", name.as_str()));
+    let token = args
+        .token_env
+        .iter()
+        .map(|name| ("--token-env", name.as_str()));
+    for (flag, name) in set.chain(passed).chain(token) {
+        if !is_name(name) {
+            // It may be the secret itself, which no message repeats.
+            bail!(
+                "use the value of `{flag}`: expected the name of a variable, such as TOOLS_TOKEN"
+            );
+        }
+    }
+    let is_plain = |char: char| !char.is_control() && !"/\\".contains(char);
+    if args.name.trim().is_empty() || !args.name.chars().all(is_plain) {
+        bail!(
+            "use the name `{}`: expected a name without slashes",
+            args.name.escape_debug()
+        );
+    }
+    if args.url.is_none() && (args.token_env.is_some() || args.token_file.is_some()) {
+        bail!("use the token: it is for a server at a URL; add `--url`");
+    }
+    Ok(())
 }
 
 fn client_file(
@@ -59,8 +103,8 @@ fn client_file(
 fn print(args: &Install, client: &'static Client) -> anyhow::Result<ExitCode> {
     let server = server(args, client)?;
     let text = match args.link {
-        false => client.render_snippet(&server)?,
-        true => match client.link(&server)? {
+        false => client.render_snippet(&server).context("write the entry")?,
+        true => match client.link(&server).context("write the entry")? {
             Some(link) => link,
             None => bail!(
                 "make a link: {} opens none; use `--print` for the text of its file",
@@ -78,7 +122,20 @@ fn install(args: &Install, target: &ConfigFile, text: Option<&str>) -> anyhow::R
     let before = text.unwrap_or_default();
     let failed = || format!("edit `{}`", target.path().display());
     let after = target.install(before, &server).with_context(failed)?;
-    let is_present = target.drift(before, &server).with_context(failed)? != Drift::Missing;
+    let installed = target.installed_servers(before).with_context(failed)?;
+    let old = installed.iter().find(|old| old.name == args.name);
+    if let Some(old) = old.filter(|old| !entry::is_of_mcpd(&old.connection) && args.url.is_none()) {
+        bail!(
+            "install `{}`: another server of {} has this name, `{}`; choose another with `--name`, or remove it first",
+            args.name,
+            client.title(),
+            entry::describe(&old.connection)
+        );
+    }
+    // The copy of the file is that from before the first installation.
+    let is_first = !installed
+        .iter()
+        .any(|old| entry::is_of_mcpd(&old.connection));
     if after == before {
         let path = target.path().display();
         output::write_text(&format!("unchanged: `{}` is in {path} already", args.name))?;
@@ -87,14 +144,15 @@ fn install(args: &Install, target: &ConfigFile, text: Option<&str>) -> anyhow::R
     if !confirm(args, target, &diff(before, &after))? {
         return Ok(ExitCode::Failure);
     }
-    let backup = match is_present {
-        true => Backup::KeepOld,
-        false => Backup::Replace,
+    let backup = match is_first {
+        true => Backup::Replace,
+        false => Backup::KeepOld,
     };
     Change::new(target.path(), text, Some(&after))
         .set_private(target.is_private())
         .set_backup(backup)
-        .apply()?;
+        .apply()
+        .context("change the configuration of the client")?;
     let (title, name) = (client.title(), client.name());
     output::write_text(&format!(
         "{title} has `{}` now; restart it, or reload its MCP servers\ntest it with: mcpd install {name} --check{}",
@@ -121,7 +179,7 @@ fn repeated_flags(args: &Install) -> String {
 fn remove(args: &Install, target: &ConfigFile, text: Option<&str>) -> anyhow::Result<ExitCode> {
     let path = target.path();
     let before = text.unwrap_or_default();
-    let original = file::read(&file::backup_path(path))?;
+    let original = file::read(&file::backup_path(path)).context("read the copy of the file")?;
     let removal = target.remove(before, &args.name, original.as_deref());
     let failed = || format!("edit `{}`", path.display());
     let after = match removal.with_context(failed)? {
@@ -134,7 +192,10 @@ fn remove(args: &Install, target: &ConfigFile, text: Option<&str>) -> anyhow::Re
             return Ok(ExitCode::Success);
         }
         Removal::Text(rest) => Some(rest),
-        // Nothing is left of a file that an installation made.
+        // Nothing is left. Only a file that an installation made is deleted.
+        Removal::Empty(rest) => {
+            Some(rest).filter(|_| !is_made_by_installation(args, target, before))
+        }
         _ => None,
     };
     if !confirm(
@@ -147,16 +208,32 @@ fn remove(args: &Install, target: &ConfigFile, text: Option<&str>) -> anyhow::Re
     Change::new(path, text, after.as_deref())
         .set_private(target.is_private())
         .set_backup(Backup::Skip)
-        .apply()?;
+        .apply()
+        .context("change the configuration of the client")?;
     let title = target.client().title();
     output::write_text(&format!("{title} no longer has `{}`", args.name))?;
     Ok(ExitCode::Success)
 }
 
-/// Shows a change, and asks for it on a terminal.
+/// Returns whether a file is as an installation of its one entry makes it.
+fn is_made_by_installation(args: &Install, target: &ConfigFile, text: &str) -> bool {
+    let servers = target.installed_servers(text).unwrap_or_default();
+    let entry = servers.into_iter().find(|server| server.name == args.name);
+    let server = entry.and_then(|entry| entry::server(&args.name, &entry.connection));
+    let made = server.and_then(|server| target.install("", &server).ok());
+    made.is_some_and(|made| made == text)
+}
+
+/// Shows a change, and asks for it on a terminal. Lines that stay are left out, and long ones cut:
+/// they may have secrets of other servers.
 fn confirm(args: &Install, target: &ConfigFile, change: &str) -> anyhow::Result<bool> {
     let path = target.path().display();
-    output::note(&format!("{path}\n{change}"));
+    let lines = change.lines().filter(|line| !line.starts_with(' '));
+    let lines = lines.map(|line| match line.char_indices().nth(MAX_LINE) {
+        Some((end, _)) => format!("{}…\n", &line[..end]),
+        None => format!("{line}\n"),
+    });
+    output::note(&format!("{path}\n{}", lines.collect::<String>()));
     if args.yes {
         return Ok(true);
     }
@@ -186,6 +263,12 @@ fn server(args: &Install, client: &Client) -> anyhow::Result<Server> {
     }
     let mut words = vec!["stdio".to_owned()];
     for directory in &args.directories {
+        if directory.is_file() {
+            bail!(
+                "serve `{}`: it is a file; name its directory",
+                directory.display()
+            );
+        }
         words.push(absolute_text(directory)?);
     }
     if let Some(path) = args.configuration.named() {
@@ -217,6 +300,10 @@ fn remote_server(args: &Install, client: &Client, url: &str) -> anyhow::Result<S
     };
     if !parsed.username().is_empty() || parsed.password().is_some() {
         bail!("use the URL: it has a password, which the file would show; use `--token-file`");
+    }
+    let has_token = args.token_env.is_some() || args.token_file.is_some();
+    if has_token && parsed.scheme() == "http" && !target::is_loopback(&parsed) {
+        bail!("send the token to `{url}`: networks on the way could read it; use https");
     }
     if client.has_http() && args.token_file.is_none() {
         let server = Server::http(&args.name, url);

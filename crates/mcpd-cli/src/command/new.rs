@@ -1,5 +1,6 @@
 //! `mcpd new`: a script that works, to begin from.
 
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -19,8 +20,17 @@ mod template;
 
 /// Creates the script, says how to use it, and what keeps it from running here.
 pub(crate) async fn run(args: &New) -> anyhow::Result<ExitCode> {
-    let language = args.lang.or_else(|| language_of(&args.path));
-    let template = Template::of(language.unwrap_or(Language::Sh));
+    let by_extension = language_of(&args.path);
+    let language = args.lang.or(by_extension).unwrap_or(Language::Sh);
+    // mcpd runs BASIC by its extension, and nothing else.
+    let has_basic = [Some(language), by_extension].contains(&Some(Language::Basic));
+    if has_basic && args.path.extension().is_some() && by_extension != Some(language) {
+        bail!(
+            "create `{}`: its extension is of another language",
+            args.path.display()
+        );
+    }
+    let template = Template::of(language);
     let kind = match (args.prompt, args.resource) {
         (true, _) => Kind::Prompt,
         (_, true) => Kind::Resource,
@@ -58,7 +68,7 @@ pub(crate) async fn run(args: &New) -> anyhow::Result<ExitCode> {
 
 /// Language of an extension.
 fn language_of(path: &Path) -> Option<Language> {
-    Some(match path.extension()?.to_str()? {
+    Some(match &*path.extension()?.to_str()?.to_lowercase() {
         "sh" => Language::Sh,
         "bash" => Language::Bash,
         "py" => Language::Python,
@@ -82,12 +92,20 @@ fn with_extension(path: &Path, template: &Template) -> PathBuf {
 
 /// Name of the script, by which it is called: that of its file.
 fn name(path: &Path) -> anyhow::Result<String> {
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let Some(file) = path.file_name().and_then(OsStr::to_str) else {
+        bail!(
+            "create `{}`: expected the path of a file, in UTF-8",
+            path.display()
+        );
+    };
+    if file.starts_with('-') {
+        bail!("use the name `{file}`: it looks like a flag");
+    }
     if file.starts_with(['.', '#']) || file.ends_with(['~', ' ']) {
         bail!("use the name `{file}`: files with such names are not served");
     }
     // A program in BASIC is named without its extension.
-    let parsed: Result<ScriptPath, _> = file.strip_suffix(".bas").unwrap_or(&file).parse();
+    let parsed: Result<ScriptPath, _> = file.strip_suffix(".bas").unwrap_or(file).parse();
     let name = parsed.with_context(|| format!("use the name `{file}`"))?;
     Ok(name.to_string())
 }

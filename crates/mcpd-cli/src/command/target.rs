@@ -13,9 +13,6 @@ use super::Requested;
 use super::entry::{self, own_environment};
 use crate::args::{Remote, ServerCommand};
 
-/// Name of the one server, in messages about it.
-pub(super) const NAME: &str = "server";
-
 /// Remote server at a place: a URL, an entry `CLIENT:NAME`, or `-` with a command; none if the
 /// place is a directory.
 pub(super) fn remote_source(
@@ -26,8 +23,8 @@ pub(super) fn remote_source(
     let text = place.to_str().unwrap_or_default();
     match (text, &command.words[..]) {
         ("-", [program, arguments @ ..]) => {
-            let program = Program::new(program).args(arguments);
-            return Ok(Some(Upstream::stdio(NAME, program)));
+            let started = Program::new(program).args(arguments);
+            return Ok(Some(Upstream::stdio(program, started)));
         }
         ("-", []) => bail!("use the server `-`: add `--` and the command that starts it"),
         (_, [_, ..]) => bail!(
@@ -46,7 +43,7 @@ pub(super) fn remote_source(
     match entry.and_then(|(client, name)| Some((Client::find(client)?, name))) {
         Some((client, name)) => {
             let found = entry::find(client, name)?;
-            Ok(Some(entry::upstream(&found, &own_environment())?))
+            Ok(Some(entry::upstream(text, &found, &own_environment())?))
         }
         None => Ok(None),
     }
@@ -64,7 +61,7 @@ fn at_url(text: &str, remote: &Remote) -> anyhow::Result<Upstream> {
         }
         address = address.token(token(variable)?);
     }
-    Ok(Upstream::http(NAME, address))
+    Ok(Upstream::http(mcpd_config::shown_url(text), address))
 }
 
 /// Token in a variable, which no message repeats.
@@ -75,7 +72,7 @@ fn token(variable: &str) -> anyhow::Result<String> {
     token.with_context(|| format!("use the variable `{variable}`: it is not UTF-8"))
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost"

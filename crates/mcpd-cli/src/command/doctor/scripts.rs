@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::fmt::{self, Write as _};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -46,6 +47,10 @@ pub(super) async fn check(
     scripts: &Scripts<'_>,
     only: Option<&'static Client>,
 ) -> anyhow::Result<Vec<Surroundings>> {
+    for directory in scripts.directories {
+        let read = fs::read_dir(directory);
+        read.with_context(|| format!("read the directory `{}`", directory.display()))?;
+    }
     let places = entry::places()?;
     let path = env::var_os("PATH");
     let found = |client: &&Client| match only {

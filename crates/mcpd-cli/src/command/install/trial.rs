@@ -25,7 +25,7 @@ pub(super) async fn run(file: &ConfigFile, text: &str, name: &str) -> anyhow::Re
     };
     let connection = &server.connection;
     let variables = entry::client_variables(file.client(), connection);
-    let listed = list_tools(entry::upstream(connection, &variables)?).await?;
+    let listed = list_tools(entry::upstream(name, connection, &variables)?).await?;
     let checked = match connection {
         Connection::Stdio { command, args, .. } if is_own(command) => {
             let environment = entry::environment(connection, &variables);
