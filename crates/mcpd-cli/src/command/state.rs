@@ -20,10 +20,13 @@ pub(crate) async fn run(args: State, file: &File) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::Tool);
         };
         if !tool.spec().is_some_and(|spec| spec.state) {
-            output::error(&format!(
-                "`{}` has no state; its metadata lacks `\"state\": true`",
-                tool.path()
-            ));
+            let path = tool.path();
+            output::error(&match tool.spec() {
+                Some(_) => format!("`{path}` has no state; its metadata lacks `\"state\": true`"),
+                None => format!(
+                    "`{path}` is no script: a remote server has states as resources, which `mcpd list --resources` lists and `mcpd read` reads"
+                ),
+            });
             return Ok(ExitCode::Tool);
         }
         let uri = tool.path().state_uri();
