@@ -59,7 +59,7 @@ pub enum Fault {
     At(LocatedFault),
     /// A fault without a place.
     Anywhere {
-        /// What is wrong.
+        /// The fault, for people.
         message: String,
     },
 }

@@ -71,4 +71,4 @@ pub use server::{
     server_for_sources, server_for_stdio,
 };
 pub use value::{Seconds, in_units};
-pub use variables::warn_of_variables;
+pub use variables::{TOKEN, warn_of_variables};

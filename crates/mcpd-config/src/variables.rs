@@ -13,7 +13,7 @@ use crate::{File, listening, suggest};
 const PREFIX: &str = "MCPD_";
 
 /// Token as `docs/clients.md` passes it to clients, which may start in mcpd's environment.
-const TOKEN: &str = "MCPD_TOKEN";
+pub const TOKEN: &str = "MCPD_TOKEN";
 
 /// Variable that every script gets, along with variables that are not for mcpd.
 const TOOL: &str = "MCPD_TOOL";

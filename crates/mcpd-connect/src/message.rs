@@ -1,5 +1,5 @@
-//! What the bridge reads of a message: its id, its method, and the parameters that HTTP headers
-//! repeat. The message itself is passed on as its bytes.
+//! Parts of a message that the bridge reads: its id, its method, and the parameters that HTTP
+//! headers repeat. The message itself is passed on as its bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

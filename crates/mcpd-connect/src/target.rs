@@ -137,7 +137,8 @@ impl Target {
     }
 
     /// Returns whether requests are encrypted, stay on this machine, or may be in plain text.
-    pub(crate) fn is_confidential(&self) -> bool {
+    #[must_use]
+    pub fn is_confidential(&self) -> bool {
         self.is_plaintext_allowed || self.url.scheme() == "https" || self.is_local()
     }
 

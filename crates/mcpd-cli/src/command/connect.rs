@@ -6,16 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use mcpd_config::{directories, token};
+use mcpd_config::{TOKEN, directories, token};
 use mcpd_connect::{Bridge, Login, Target};
 
 use crate::args::Connect;
 use crate::exit_code::ExitCode;
 use crate::output;
 use crate::signals::Termination;
-
-/// Variable with the token, as `docs/clients.md` passes it to clients.
-const TOKEN: &str = "MCPD_TOKEN";
 
 /// Passes on messages until the input ends, or logs in or out.
 pub(crate) async fn run(args: &Connect) -> anyhow::Result<ExitCode> {

@@ -8,9 +8,10 @@ use anyhow::{Context as _, bail};
 use mcpd_clients::edit::Removal;
 use mcpd_clients::file::{self, Backup, Change};
 use mcpd_clients::{Client, ConfigFile, Places, Server, diff};
+use mcpd_connect::Target;
 use reqwest::Url;
 
-use super::{entry, target};
+use super::entry;
 use crate::args::{Install, InstallScope};
 use crate::exit_code::ExitCode;
 use crate::output;
@@ -302,7 +303,7 @@ fn remote_server(args: &Install, client: &Client, url: &str) -> anyhow::Result<S
         bail!("use the URL: it has a password, which the file would show; use `--token-file`");
     }
     let has_token = args.token_env.is_some() || args.token_file.is_some();
-    if has_token && parsed.scheme() == "http" && !target::is_loopback(&parsed) {
+    if has_token && !Target::new(url)?.is_confidential() {
         bail!("send the token to `{url}`: networks on the way could read it; use https");
     }
     if client.has_http() && args.token_file.is_none() {

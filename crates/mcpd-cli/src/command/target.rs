@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use mcpd_clients::Client;
+use mcpd_connect::Target;
 use mcpd_server::Server;
 use mcpd_upstream::{Address, Program, Upstream};
-use reqwest::Url;
 
 use super::Requested;
 use super::entry::{self, own_environment};
@@ -52,8 +52,7 @@ pub(super) fn remote_source(
 fn at_url(text: &str, remote: &Remote) -> anyhow::Result<Upstream> {
     let mut address = Address::new(text)?;
     if let Some(variable) = &remote.token_env {
-        let url = Url::parse(text).ok();
-        if url.is_some_and(|url| url.scheme() == "http" && !is_loopback(&url)) {
+        if !Target::new(text)?.is_confidential() {
             bail!(
                 "send the token to `{}`: networks on the way could read it; use https",
                 mcpd_config::shown_url(text)
@@ -70,15 +69,6 @@ fn token(variable: &str) -> anyhow::Result<String> {
     let token = token.with_context(|| format!("use the variable `{variable}`: it is not set"))?;
     let token = token.into_string().ok();
     token.with_context(|| format!("use the variable `{variable}`: it is not UTF-8"))
-}
-
-pub(super) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || address
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
 }
 
 /// A server with that source alone.

@@ -119,7 +119,7 @@ impl Combine for Serve {
         let file = layers.file;
         let tables = &file.tables;
         layers.switch_off("auth", "no_auth", &mut self.no_auth, tables.auth);
-        // Who names a token file on the command line wants a token.
+        // A token file on the command line asks for authentication.
         self.no_auth &= !layers.is_flag("token_file");
         let token_file = file.token_file();
         layers.value("token_file", "token_file", &mut self.token_file, token_file);

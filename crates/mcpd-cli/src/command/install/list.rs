@@ -16,7 +16,7 @@ use crate::output;
 struct Row {
     client: &'static str,
     title: &'static str,
-    /// What shows that the client is installed.
+    /// Sign that the client is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<PathBuf>,
     files: Vec<FileRow>,
@@ -31,7 +31,7 @@ struct FileRow {
     state: State,
 }
 
-/// What a file says of the server.
+/// State of the server in a file.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 enum State {

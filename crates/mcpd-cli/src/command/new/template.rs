@@ -2,7 +2,7 @@
 
 use crate::args::Language;
 
-/// What a script is for.
+/// Role of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Tool,
