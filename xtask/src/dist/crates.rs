@@ -89,9 +89,10 @@ fn key(package: &Package) -> Key {
 }
 
 /// Asks `cargo tree`, because `cargo metadata` unifies the features of the whole workspace and
-/// would name crates that the binary does not have.
+/// would name crates that the binary does not have. Procedural macros run in the compiler only.
 fn names_in_binary(triple: &str) -> anyhow::Result<BTreeSet<Key>> {
-    let arguments = "tree --locked --package mcpd-cli --edges normal --prefix none --format {p}";
+    let arguments =
+        "tree --locked --package mcpd-cli --edges normal,no-proc-macro --prefix none --format {p}";
     let arguments = arguments.split(' ').chain(["--target", triple]);
     let tree = binary::output("cargo", &arguments.collect::<Vec<_>>())?;
     let names = tree.lines().filter_map(|line| {
