@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use mcpd_tests::{repository, skip};
+use mcpd_tests::skip;
 
 use super::{Packages, TARGET, VERSION, has, launcher, program, run, wheel};
 
@@ -30,13 +30,20 @@ fn built(place: &Path) -> Option<PathBuf> {
     Some(stripped)
 }
 
-/// Calls a script, and prints the time since the beginning past the harness, which swallows it.
+/// Creates a script and calls it, and prints the time since the beginning past the harness, which
+/// swallows it.
 #[track_caller]
-fn check_call(package: &str, program_file: &Path, state: &Path, start: Instant) {
-    let mut call = program(program_file);
-    call.arg("call").arg(repository().join("examples/scripts"));
-    call.args(["greet", "name=World"])
-        .env("XDG_STATE_HOME", state);
+fn check_call(package: &str, program_file: &Path, place: &Path, start: Instant) {
+    let scripts = tempfile::tempdir_in(place).unwrap();
+    let script = scripts.path().join("hello");
+    let command = |name: &str| {
+        let mut command = program(program_file);
+        command.arg(name).env("XDG_STATE_HOME", place.join("state"));
+        command
+    };
+    run(command("new").arg(&script));
+    let mut call = command("call");
+    call.arg(scripts.path()).args(["hello", "name=World"]);
     assert_eq!(run(&mut call), "Hello, World!\n");
     let time = start.elapsed().as_secs_f32();
     let line = format!("{package}: from the file to the first answer in {time:.1} s\n");
@@ -50,7 +57,6 @@ fn built_mcpd_answers_from_each_package() {
         return;
     };
     let packages = Packages::make(&binary, &[]);
-    let state = place.path().join("state");
 
     let start = Instant::now();
     let archive = format!("mcpd-{VERSION}-{TARGET}");
@@ -59,14 +65,19 @@ fn built_mcpd_answers_from_each_package() {
         .arg(packages.file(&format!("{archive}.tar.gz")));
     run(tar.arg("-C").arg(place.path()));
     let installed = place.path().join(archive).join("mcpd");
-    check_call("archive", &installed, &state, start);
+    check_call("archive", &installed, place.path(), start);
 
     if has("dpkg-deb") {
         let (start, root) = (Instant::now(), place.path().join("debian"));
         run(program("dpkg-deb")
             .arg("-x")
             .args([&packages.file(".deb"), &root]));
-        check_call("Debian package", &root.join("usr/bin/mcpd"), &state, start);
+        check_call(
+            "Debian package",
+            &root.join("usr/bin/mcpd"),
+            place.path(),
+            start,
+        );
     } else {
         skip("there is no dpkg-deb to unpack the Debian package with");
     }
@@ -77,12 +88,13 @@ fn built_mcpd_answers_from_each_package() {
             &environment,
             &["install", "--quiet", file.to_str().unwrap()],
         );
-        check_call("wheel", &environment.join("bin/mcpd"), &state, start);
+        check_call("wheel", &environment.join("bin/mcpd"), place.path(), start);
     }
     if has("npm") && has("node") {
         let (start, prefix) = (Instant::now(), place.path().join("npm"));
         fs::create_dir(&prefix).unwrap();
-        check_call("npm", &launcher::install(&packages, &prefix), &state, start);
+        let launcher = launcher::install(&packages, &prefix);
+        check_call("npm", &launcher, place.path(), start);
     } else {
         skip("there is no npm to install its packages with");
     }
