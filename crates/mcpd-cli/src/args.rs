@@ -51,7 +51,7 @@ pub(crate) use self::doctor::Doctor;
 pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::install::{Install, InstallScope};
 pub(crate) use self::list::List;
-pub(crate) use self::new::{Language, New};
+pub(crate) use self::new::New;
 pub(crate) use self::place::{OneDirectory, OneTool, Remote, ServerCommand};
 pub(crate) use self::prompt::Prompt;
 pub(crate) use self::read::Read;

@@ -100,6 +100,7 @@ pub mod rules;
 pub mod shell;
 pub mod spec;
 mod suggest;
+pub mod template;
 mod text;
 pub mod uri;
 mod uri_template;

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use mcpd_scriptspec::template::Language;
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
@@ -16,7 +18,7 @@ pub(crate) struct New {
     /// Script to create, such as `tools/greet`; its directories are created too.
     pub(crate) path: PathBuf,
     /// Language [default: that of the extension, otherwise sh]
-    #[arg(long, value_name = "LANGUAGE")]
+    #[arg(long, value_name = "LANGUAGE", value_parser = languages())]
     pub(crate) lang: Option<Language>,
     /// Create a prompt instead of a tool.
     #[arg(long, conflicts_with = "resource")]
@@ -26,26 +28,29 @@ pub(crate) struct New {
     pub(crate) resource: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Language {
-    /// POSIX shell
-    Sh,
-    /// Bash
-    Bash,
-    /// Python, without packages
-    Python,
-    /// Python, with packages that uv installs
-    Uv,
-    /// JavaScript for Node
-    Node,
-    /// TypeScript for Node 22.18 and later
-    Ts,
-    /// Perl
-    Perl,
-    /// Ruby
-    Ruby,
-    /// Rust, compiled by rust-script
-    RustScript,
-    /// BASIC, which mcpd runs itself; tools only
-    Basic,
+/// Parser of a language by its name.
+fn languages() -> impl TypedValueParser<Value = Language> {
+    let values =
+        Language::ALL.map(|language| PossibleValue::new(language.name()).help(title(language)));
+    PossibleValuesParser::new(values).map(|name| {
+        let mut all = Language::ALL.into_iter();
+        let named = all.find(|language| language.name() == name);
+        named.expect("a possible value")
+    })
+}
+
+fn title(language: Language) -> &'static str {
+    match language {
+        Language::Sh => "POSIX shell",
+        Language::Bash => "Bash",
+        Language::Python => "Python, without packages",
+        Language::Uv => "Python, with packages that uv installs",
+        Language::Node => "JavaScript for Node",
+        Language::Ts => "TypeScript for Node 22.18 and later",
+        Language::Perl => "Perl",
+        Language::Ruby => "Ruby",
+        Language::RustScript => "Rust, compiled by rust-script",
+        Language::Basic => "BASIC, which mcpd runs itself; tools only",
+        _ => "",
+    }
 }

@@ -9,14 +9,12 @@ use anyhow::{Context as _, bail};
 use mcpd_check::Finding;
 use mcpd_config::{File, tolerate_faults};
 use mcpd_scriptspec::ScriptPath;
+use mcpd_scriptspec::template::{self, Kind, Language};
 
-use self::template::{Kind, Template};
 use super::check;
-use crate::args::{Confinement, Language, New};
+use crate::args::{Confinement, New};
 use crate::exit_code::ExitCode;
 use crate::output;
-
-mod template;
 
 /// Creates the script, says how to use it, and what keeps it from running here.
 pub(crate) async fn run(args: &New) -> anyhow::Result<ExitCode> {
@@ -30,15 +28,14 @@ pub(crate) async fn run(args: &New) -> anyhow::Result<ExitCode> {
             args.path.display()
         );
     }
-    let template = Template::of(language);
     let kind = match (args.prompt, args.resource) {
         (true, _) => Kind::Prompt,
         (_, true) => Kind::Resource,
         _ => Kind::Tool,
     };
-    let path = with_extension(&args.path, &template);
+    let path = with_extension(&args.path, language);
     let name = name(&path)?;
-    let Some(text) = template.render(kind, &name) else {
+    let Some(text) = template::script(language, kind, &name) else {
         bail!(
             "create `{}`: a script in BASIC is a tool; choose another language for a prompt or a resource",
             path.display()
@@ -68,23 +65,12 @@ pub(crate) async fn run(args: &New) -> anyhow::Result<ExitCode> {
 
 /// Language of an extension.
 fn language_of(path: &Path) -> Option<Language> {
-    Some(match &*path.extension()?.to_str()?.to_lowercase() {
-        "sh" => Language::Sh,
-        "bash" => Language::Bash,
-        "py" => Language::Python,
-        "js" | "mjs" => Language::Node,
-        "ts" => Language::Ts,
-        "pl" => Language::Perl,
-        "rb" => Language::Ruby,
-        "rs" => Language::RustScript,
-        "bas" => Language::Basic,
-        _ => return None,
-    })
+    Language::of_extension(path.extension()?.to_str()?)
 }
 
 /// Adds the extension that the interpreter of a language needs, if the path has none.
-fn with_extension(path: &Path, template: &Template) -> PathBuf {
-    match (path.extension(), template.extension) {
+fn with_extension(path: &Path, language: Language) -> PathBuf {
+    match (path.extension(), language.extension()) {
         (None, Some(extension)) => path.with_extension(extension),
         _ => path.to_owned(),
     }
@@ -144,7 +130,7 @@ fn use_it(path: &Path, kind: Kind, name: &str) -> String {
     let (verb, what, arguments) = match kind {
         Kind::Tool => ("call", name.to_owned(), " name=World"),
         Kind::Prompt => ("prompt", name.to_owned(), " name=World"),
-        Kind::Resource => ("read", template::uri(name), ""),
+        Kind::Resource => ("read", template::resource_uri(name), ""),
     };
     output::shell_command(["mcpd", verb, &directory, &what]) + arguments
 }
