@@ -102,6 +102,7 @@ pub mod spec;
 mod suggest;
 pub mod template;
 mod text;
+pub mod text_arguments;
 pub mod uri;
 mod uri_template;
 mod value;

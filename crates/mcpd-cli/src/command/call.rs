@@ -1,6 +1,5 @@
 //! `mcpd call`: one call from the shell. The result goes to stdout, everything else to stderr.
 
-use std::collections::BTreeMap;
 use std::io;
 
 use anyhow::{Context as _, bail};
@@ -12,11 +11,12 @@ use mcpd_protocol::meta::Meta;
 use mcpd_protocol::method::{
     CallToolRequest, CallToolRequestParams, CallToolResult, LoggingLevel,
     LoggingMessageNotification, LoggingMessageNotificationParams, ProgressNotification,
-    ProgressNotificationParams, Tool,
+    ProgressNotificationParams,
 };
+use mcpd_scriptspec::text_arguments::TextArguments;
 use mcpd_server::Principal;
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use super::{find_tool, server_of, with_server};
 use crate::args::{Call, Logging};
@@ -30,7 +30,7 @@ const STDERR_FOLLOWS: &str = " The end of its stderr:\n";
 pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
     let arguments = match &args.arguments {
         Some(json) => Arguments::Whole(read_json_arguments(json)?),
-        None => Arguments::Pairs(parse_pairs(&args.pairs, parse_pair)?),
+        None => Arguments::Texts(TextArguments::parse(&args.pairs)?),
     };
     let level = log_level(logging);
     let tool = &args.tool;
@@ -41,7 +41,9 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
             return Ok(ExitCode::Tool);
         };
         let name = tool.path().as_str();
-        let given = arguments.for_tool(tool.definition())?;
+        let schema = serde_json::from_str(tool.definition().input_schema.get());
+        let schema: Value = schema.unwrap_or_default();
+        let given = arguments.for_tool(&schema)?;
         let mut params = CallToolRequestParams::new(name).with_arguments(given);
         params.meta = Some(client::envelope(level));
         let principal = Principal::local();
@@ -53,7 +55,7 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
                 }
                 note_rest(&result);
                 if is_refused(&result) {
-                    output::note(&arguments.hints(tool.definition()));
+                    output::note(&arguments.hints(&schema));
                 }
                 Ok(report_outcome(name, &result))
             }
@@ -70,132 +72,28 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
 #[derive(Debug)]
 enum Arguments<'a> {
     Whole(Box<RawValue>),
-    Pairs(BTreeMap<&'a str, Given<'a>>),
-}
-
-/// Value of an argument.
-#[derive(Debug)]
-enum Given<'a> {
-    Text(&'a str),
-    Json(Box<RawValue>),
+    Texts(TextArguments<'a>),
 }
 
 impl Arguments<'_> {
-    /// Describes how to write lists, for arguments that were given as text
-    /// where a list is expected.
-    fn hints(&self, tool: &Tool) -> String {
-        let Self::Pairs(pairs) = self else {
+    fn for_tool(&self, schema: &Value) -> anyhow::Result<Box<RawValue>> {
+        match self {
+            Self::Whole(arguments) => Ok(arguments.clone()),
+            Self::Texts(texts) => texts.to_json(schema).context("encode the arguments"),
+        }
+    }
+
+    /// Describes how to write lists, for arguments that were given as text where a list is
+    /// expected.
+    fn hints(&self, schema: &Value) -> String {
+        let Self::Texts(texts) = self else {
             return String::new();
         };
-        let properties = properties(tool);
-        let hints = pairs.iter().filter_map(|(name, given)| {
-            let schema = &properties[*name];
-            let Given::Text(text) = given else {
-                return None;
-            };
-            let is_list = accepts_type(schema, "array") && !accepts_type(schema, "string");
-            let list = list_of(text, &schema["items"]);
-            let word = format!("{name}:={}", list.as_deref().unwrap_or("[…]"));
-            is_list.then(|| {
-                format!(
-                    "`{name}` is an array; write {}\n",
-                    output::shell_command([&*word])
-                )
-            })
+        let hints = texts.lists(schema).map(|(name, word)| {
+            let word = output::shell_command([&*word]);
+            format!("`{name}` is an array; write {word}\n")
         });
         hints.collect()
-    }
-
-    fn for_tool(&self, tool: &Tool) -> anyhow::Result<Box<RawValue>> {
-        let pairs = match self {
-            Self::Whole(arguments) => return Ok(arguments.clone()),
-            Self::Pairs(pairs) => pairs,
-        };
-        let properties = properties(tool);
-        let mut object = BTreeMap::new();
-        for (name, given) in pairs {
-            let value = match given {
-                Given::Json(value) => value.clone(),
-                Given::Text(text) if is_wanted_as_json(text, &properties[*name]) => {
-                    RawValue::from_string((*text).to_owned())?
-                }
-                Given::Text(text) => to_raw_value(text)?,
-            };
-            object.insert(name, value);
-        }
-        to_raw_value(&object).context("encode the arguments")
-    }
-}
-
-/// Schemas of a tool's arguments, by name.
-fn properties(tool: &Tool) -> Value {
-    let mut schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
-    schema["properties"].take()
-}
-
-/// The JSON list to write in place of `text`: `text` itself, or a list with it as its element;
-/// none if `elements` rejects it.
-fn list_of(text: &str, elements: &Value) -> Option<String> {
-    match serde_json::from_str(text) {
-        // The text is kept verbatim: a number may be too large to be parsed.
-        Ok(Value::Array(list))
-            if list
-                .iter()
-                .all(|element| has_allowed_type(element, elements)) =>
-        {
-            Some(text.to_owned())
-        }
-        Ok(element) if has_allowed_type(&element, elements) => Some(format!("[{text}]")),
-        _ => {
-            let element = Value::from(text);
-            has_allowed_type(&element, elements).then(|| Value::from(vec![element]).to_string())
-        }
-    }
-}
-
-/// Returns whether `value` has a type that the schema allows.
-fn has_allowed_type(value: &Value, schema: &Value) -> bool {
-    let says_type = ["type", "anyOf", "oneOf"]
-        .iter()
-        .any(|key| schema.get(key).is_some());
-    let value_type = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => {
-            return !says_type || accepts_type(schema, "integer") || accepts_type(schema, "number");
-        }
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    !says_type || accepts_type(schema, value_type)
-}
-
-/// Returns whether `text` is a number or boolean where the schema takes one and no text. With
-/// spaces around it, it is text.
-fn is_wanted_as_json(text: &str, schema: &Value) -> bool {
-    if text.trim() != text {
-        return false;
-    }
-    let is_wanted = match serde_json::from_str(text) {
-        Ok(Value::Bool(_)) => accepts_type(schema, "boolean"),
-        Ok(Value::Number(_)) => accepts_type(schema, "integer") || accepts_type(schema, "number"),
-        _ => false,
-    };
-    is_wanted && !accepts_type(schema, "string")
-}
-
-/// Returns whether the schema accepts this type.
-fn accepts_type(schema: &Value, value_type: &str) -> bool {
-    match &schema["type"] {
-        Value::String(only) => only == value_type,
-        Value::Array(types) => types.iter().any(|one| one == value_type),
-        _ => {
-            let choices = ["anyOf", "oneOf"].map(|key| schema[key].as_array());
-            let mut choices = choices.into_iter().flatten().flatten();
-            choices.any(|choice| accepts_type(choice, value_type))
-        }
     }
 }
 
@@ -210,36 +108,6 @@ fn read_json_arguments(json: &str) -> anyhow::Result<Box<RawValue>> {
         bail!("read the arguments as JSON: expected an object");
     }
     Ok(arguments)
-}
-
-/// Arguments by name, each parsed by `pair`.
-pub(super) fn parse_pairs<'a, T>(
-    arguments: &'a [String],
-    pair: impl Fn(&'a str) -> anyhow::Result<(&'a str, T)>,
-) -> anyhow::Result<BTreeMap<&'a str, T>> {
-    let mut pairs = BTreeMap::new();
-    for argument in arguments {
-        let (name, value) = pair(argument)?;
-        if pairs.insert(name, value).is_some() {
-            bail!("read the arguments: `{name}` is given twice");
-        }
-    }
-    Ok(pairs)
-}
-
-/// Parses an argument `name=text` or `name:=json`.
-fn parse_pair(argument: &str) -> anyhow::Result<(&str, Given<'_>)> {
-    let Some((name, text)) = argument.split_once('=') else {
-        bail!("read the argument `{argument}`: expected NAME=TEXT or NAME:=JSON");
-    };
-    Ok(match name.strip_suffix(':') {
-        Some(name) => {
-            let value = RawValue::from_string(text.to_owned());
-            let value = value.with_context(|| format!("read the argument `{name}` as JSON"))?;
-            (name, Given::Json(value))
-        }
-        None => (name, Given::Text(text)),
-    })
 }
 
 /// Level of the script's log that is shown.
@@ -368,126 +236,4 @@ fn report_outcome(name: &str, result: &CallToolResult) -> ExitCode {
     };
     output::error(&format!("`{name}` failed{how}"));
     ExitCode::Tool
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(arguments: &[&str], expected: &str) {
-        check_with(&serde_json::json!({}), arguments, expected);
-    }
-
-    /// `properties` are those of the tool's schema.
-    #[track_caller]
-    fn check_with(properties: &Value, arguments: &[&str], expected: &str) {
-        let arguments: Vec<_> = arguments
-            .iter()
-            .map(|&argument| argument.to_owned())
-            .collect();
-        let schema = serde_json::json!({"type": "object", "properties": properties});
-        let tool = Tool::new("test", to_raw_value(&schema).unwrap());
-        let object = parse_pairs(&arguments, parse_pair)
-            .and_then(|pairs| Arguments::Pairs(pairs).for_tool(&tool));
-        let read = object.map_or_else(
-            |error| format!("{error:#}"),
-            |object| object.get().to_owned(),
-        );
-        assert_eq!(read, expected);
-    }
-
-    #[test]
-    fn text_argument_is_converted_to_the_schema_type() {
-        let properties = serde_json::json!({
-            "count": {"type": "integer"},
-            "ratio": {"type": ["number", "null"]},
-            "quiet": {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
-            "either": {"type": ["string", "integer"]},
-            "list": {"type": "array"},
-        });
-        check_with(
-            &properties,
-            &[
-                "count=3",
-                "ratio=2.50",
-                "quiet=true",
-                "either=3",
-                "list=[1]",
-            ],
-            r#"{"count":3,"either":"3","list":"[1]","quiet":true,"ratio":2.50}"#,
-        );
-        check_with(
-            &properties,
-            &["count=three", "quiet=yes", "ratio=true"],
-            r#"{"count":"three","quiet":"yes","ratio":"true"}"#,
-        );
-        check_with(&properties, &["count= 3"], r#"{"count":" 3"}"#);
-    }
-
-    #[test]
-    fn list_given_as_text_gets_a_json_hint() {
-        let schema = serde_json::json!({"properties": {
-            "list": {"type": "array"},
-            "either": {"type": ["array", "string"]},
-            "numbers": {"type": "array", "items": {"type": "integer"}},
-            "texts": {"type": "array", "items": {"type": ["string", "null"]}},
-        }});
-        let tool = Tool::new("test", to_raw_value(&schema).unwrap());
-        for (argument, expected) in [
-            ("list=1", "`list` is an array; write 'list:=[1]'\n"),
-            ("list=[1]", "`list` is an array; write 'list:=[1]'\n"),
-            ("list=a", "`list` is an array; write 'list:=[\"a\"]'\n"),
-            (
-                "numbers=98765432109876543210",
-                "`numbers` is an array; write 'numbers:=[98765432109876543210]'\n",
-            ),
-            (
-                "numbers=[1, 98765432109876543210]",
-                "`numbers` is an array; write 'numbers:=[1, 98765432109876543210]'\n",
-            ),
-            (
-                "numbers=1,2",
-                "`numbers` is an array; write 'numbers:=[…]'\n",
-            ),
-            (
-                "numbers=[1",
-                "`numbers` is an array; write 'numbers:=[…]'\n",
-            ),
-            (
-                "numbers=[1.5]",
-                "`numbers` is an array; write 'numbers:=[…]'\n",
-            ),
-            ("texts=1", "`texts` is an array; write 'texts:=[\"1\"]'\n"),
-            ("list:=1", ""),
-            ("either=1", ""),
-            ("other=1", ""),
-        ] {
-            let arguments = [argument.to_owned()];
-            let pairs = Arguments::Pairs(parse_pairs(&arguments, parse_pair).unwrap());
-            assert_eq!(pairs.hints(&tool), expected, "{argument}");
-        }
-    }
-
-    #[test]
-    fn argument_syntax_distinguishes_text_and_json() {
-        check(
-            &["a=1", "b:=1.50", "c=", "d:=[\"x\"]"],
-            r#"{"a":"1","b":1.50,"c":"","d":["x"]}"#,
-        );
-        check(&["a=b=c", "d:=\"e=f\""], r#"{"a":"b=c","d":"e=f"}"#);
-    }
-
-    #[test]
-    fn argument_without_a_name_or_twice_is_refused() {
-        check(
-            &["World"],
-            "read the argument `World`: expected NAME=TEXT or NAME:=JSON",
-        );
-        check(&["a=1", "a=2"], "read the arguments: `a` is given twice");
-        check(
-            &["a:=x"],
-            "read the argument `a` as JSON: expected value at line 1 column 1",
-        );
-    }
 }

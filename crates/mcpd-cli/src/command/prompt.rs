@@ -1,5 +1,7 @@
 //! `mcpd prompt`: the messages of a prompt, as every client gets them.
 
+use std::collections::BTreeMap;
+
 use anyhow::bail;
 use mcpd_config::File;
 use mcpd_protocol::content::Role;
@@ -8,7 +10,7 @@ use mcpd_protocol::method::{
 };
 use mcpd_server::{Catalog, Principal};
 
-use super::call::{log_level, parse_pairs, print_block, relay};
+use super::call::{log_level, print_block, relay};
 use super::{nearest_path, server_of, with_server};
 use crate::args::{Enabling, Logging, Prompt};
 use crate::exit_code::ExitCode;
@@ -17,9 +19,7 @@ use crate::{client, output};
 /// Gets the prompt and prints its messages.
 pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
     let mut params = GetPromptRequestParams::new(&args.prompt);
-    let arguments = parse_pairs(&args.arguments, parse_pair)?.into_iter();
-    let arguments = arguments.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    params.arguments = Some(arguments.collect());
+    params.arguments = Some(parse_arguments(&args.arguments)?.into_iter().collect());
     params.meta = Some(client::envelope(log_level(logging)));
     let limits = mcpd_config::limits(&args.limits);
     let server = server_of(
@@ -52,6 +52,18 @@ pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow:
         Ok(ExitCode::Success)
     })
     .await
+}
+
+/// Arguments by name.
+fn parse_arguments(words: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut arguments = BTreeMap::new();
+    for word in words {
+        let (name, text) = parse_pair(word)?;
+        if arguments.insert(name.to_owned(), text.to_owned()).is_some() {
+            bail!("read the arguments: `{name}` is given twice");
+        }
+    }
+    Ok(arguments)
 }
 
 /// Parses an argument `name=text`.
