@@ -1,5 +1,6 @@
 //! Checks of tools: what is wrong with the scripts of a directory, which rule says so and why, and
-//! what the clients of MCP make of a list of tools. Renders all of it for people and programs.
+//! what the clients of MCP make of a list of tools. Renders all of it for people and programs, and
+//! describes the tools themselves.
 //!
 //! A linter of files that describe themselves needs no server:
 //!
@@ -20,13 +21,17 @@
 //! ```
 //!
 //! A directory is scanned by [`mcpd_server::catalog::scan::Scanner`]; [`Finding::all`] has
-//! everything that is wrong with its catalog.
+//! everything that is wrong with its catalog, [`files`] the status of every file, and [`describe`]
+//! what a person reads about a tool.
 
 #![forbid(unsafe_code)]
 
 pub mod clients;
+pub mod describe;
+mod files;
 mod finding;
 pub mod render;
 pub mod rules;
 
+pub use files::{FileStatus, ListedFile, files};
 pub use finding::{EXECUTABLE_HINT, Finding, Place, shortfall};

@@ -3,13 +3,10 @@
 
 use std::fmt::Write as _;
 
+use mcpd_check::describe;
 use mcpd_config::{File, in_units};
 use mcpd_exec::{Command, Containment, Enforcement, Executor, Level, Limits, Network};
-use mcpd_protocol::method::{Prompt, ToolAnnotations};
-use mcpd_scriptspec::{ScriptSpec, TaskSupport};
-use mcpd_server::Tool;
 use mcpd_server::policy::EffectivePolicy;
-use serde_json::Value;
 
 use super::{find_tool, server_of, with_server};
 use crate::args::Describe;
@@ -34,9 +31,7 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
             let prompt = prompt.definition();
             match args.json {
                 true => output::write_json(prompt)?,
-                false => {
-                    output::write(output::printable(&description_of_prompt(prompt)).as_bytes())?
-                }
+                false => output::write(output::printable(&describe::prompt(prompt)).as_bytes())?,
             }
             return Ok(ExitCode::Success);
         }
@@ -46,7 +41,7 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
         if args.json {
             output::write_json(tool.definition())?;
         } else {
-            let mut text = description(&tool);
+            let mut text = describe::tool(&tool);
             if let Some(policy) = tool.policy() {
                 text += &confinement(policy);
                 text += &in_force(server.executor(), policy).await;
@@ -60,106 +55,6 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
         Ok(ExitCode::Success)
     })
     .await
-}
-
-/// Name and title; the title is left out if it equals the last component of the name.
-fn heading(name: &str, title: Option<&str>) -> String {
-    match title {
-        Some(title) if name.rsplit('/').next() != Some(title) => format!("{name} - {title}"),
-        _ => name.to_owned(),
-    }
-}
-
-fn description_of_prompt(prompt: &Prompt) -> String {
-    let mut text = heading(&prompt.name, prompt.title.as_deref());
-    text.push_str("\n(a prompt)\n");
-    if let Some(description) = &prompt.description {
-        writeln!(text, "\n{}", description.trim_end()).expect(STRING);
-    }
-    if prompt.arguments.is_empty() {
-        return text + "\nNo arguments.\n";
-    }
-    text.push_str("\nArguments:\n");
-    for argument in &prompt.arguments {
-        let is_required = argument.required == Some(true);
-        let required = if is_required { ": required" } else { "" };
-        writeln!(text, "  {}{required}", argument.name).expect(STRING);
-        for line in argument.description.as_deref().unwrap_or_default().lines() {
-            writeln!(text, "      {line}").expect(STRING);
-        }
-    }
-    text
-}
-
-fn description(tool: &Tool) -> String {
-    let definition = tool.definition();
-    let mut text = heading(tool.path().as_str(), definition.title.as_deref());
-    let said = |key| definition.meta.as_ref()?.get(key);
-    if let Some(version) = said("mcpd/version").and_then(Value::as_str) {
-        write!(text, ", version {version}").expect(STRING);
-    }
-    text.push('\n');
-    if tool.portable_name() != tool.path().as_str() {
-        writeln!(text, "(listed to most clients as {})", tool.portable_name()).expect(STRING);
-    }
-    if let Some(description) = &definition.description {
-        writeln!(text, "\n{}", description.trim_end()).expect(STRING);
-    }
-    let hints: Vec<_> = definition.annotations.iter().flat_map(hints).collect();
-    if !hints.is_empty() {
-        writeln!(text, "\nHints: {}", hints.join(", ")).expect(STRING);
-    }
-    let tags = said("mcpd/tags").and_then(Value::as_array);
-    let tags: Vec<_> = tags.into_iter().flatten().flat_map(Value::as_str).collect();
-    if !tags.is_empty() {
-        writeln!(text, "\nTags: {}", tags.join(", ")).expect(STRING);
-    }
-    text += &tool.spec().map(demands).unwrap_or_default();
-    let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
-    text + &options(&schema)
-}
-
-/// Requirements of the script on its clients.
-fn demands(spec: &ScriptSpec) -> String {
-    let mut text = String::new();
-    if !spec.requires.is_empty() {
-        writeln!(
-            text,
-            "\nRequired client capabilities: {}",
-            spec.requires.join(", ")
-        )
-        .expect(STRING);
-    }
-    text.push_str(match spec.task {
-        TaskSupport::Auto => "\nMay run as a task\n",
-        TaskSupport::Required => {
-            "\nAlways runs as a task; requires a client with support for tasks\n"
-        }
-        _ => "",
-    });
-    text
-}
-
-/// Behaviour of the tool, as its annotations declare it.
-fn hints(annotations: &ToolAnnotations) -> impl Iterator<Item = &'static str> {
-    let said = [
-        (annotations.read_only_hint, "read-only", "not read-only"),
-        (
-            annotations.destructive_hint,
-            "may be destructive",
-            "not destructive",
-        ),
-        (annotations.idempotent_hint, "idempotent", "not idempotent"),
-        (
-            annotations.open_world_hint,
-            "may reach other systems",
-            "stays on this machine",
-        ),
-    ];
-    let words = said
-        .into_iter()
-        .map(|(hint, yes, no)| Some(if hint? { yes } else { no }));
-    words.flatten()
 }
 
 /// Writing into a string can't fail.
@@ -251,131 +146,4 @@ fn mechanisms(enforced: &Enforcement) -> Vec<String> {
         has("containment of all processes", ends_all),
     ];
     all.into_iter().flatten().collect()
-}
-
-fn options(schema: &Value) -> String {
-    let options = properties(schema, 1);
-    if options.is_empty() {
-        return "\nNo options.\n".to_owned();
-    }
-    format!("\nOptions:\n{options}")
-}
-
-/// Properties of an object or of the objects in a list, with nested ones, indented by depth.
-fn properties(schema: &Value, depth: usize) -> String {
-    let mut text = String::new();
-    let Some(options) = schema["properties"].as_object() else {
-        return match schema.get("items") {
-            Some(items) => properties(items, depth),
-            None => text,
-        };
-    };
-    let indent = "  ".repeat(2 * depth - 1);
-    let is_required = |name: &str| {
-        schema["required"]
-            .as_array()
-            .is_some_and(|required| required.iter().any(|required| required == name))
-    };
-    for (name, option) in options {
-        write!(text, "{indent}{name}: {}", value_type(option)).expect(STRING);
-        if is_required(name) {
-            text.push_str(", required");
-        }
-        if let Some(default) = option.get("default") {
-            write!(text, ", default {default}").expect(STRING);
-        }
-        text.push('\n');
-        for line in option["description"].as_str().unwrap_or_default().lines() {
-            writeln!(text, "{indent}    {line}").expect(STRING);
-        }
-        if let Some(examples) = option["examples"].as_array().filter(|all| !all.is_empty()) {
-            let examples: Vec<_> = examples.iter().map(Value::to_string).collect();
-            writeln!(text, "{indent}    for example {}", examples.join(", ")).expect(STRING);
-        }
-        text += &properties(option, depth + 1);
-    }
-    text
-}
-
-/// Readable type of a value: `integer from 1 to 9`.
-fn value_type(schema: &Value) -> String {
-    if let Some(values) = schema["enum"].as_array() {
-        return values
-            .iter()
-            .map(Value::to_string)
-            .collect::<Vec<_>>()
-            .join(" | ");
-    }
-    let kind = schema["type"].as_str().unwrap_or("any JSON value");
-    let (min, max, unit) = match kind {
-        "string" => ("minLength", "maxLength", " characters"),
-        "array" => ("minItems", "maxItems", " elements"),
-        _ => ("minimum", "maximum", ""),
-    };
-    let mut text = match (schema.get(min), schema.get(max)) {
-        (Some(min), Some(max)) => format!("{kind} from {min} to {max}{unit}"),
-        (Some(min), None) => format!("{kind} of at least {min}{unit}"),
-        (None, Some(max)) => format!("{kind} of at most {max}{unit}"),
-        (None, None) => kind.to_owned(),
-    };
-    if let Some(pattern) = schema["pattern"].as_str() {
-        write!(text, " that matches `{pattern}`").expect(STRING);
-    }
-    if let Some(format) = schema["format"].as_str() {
-        write!(text, " in the format `{format}`").expect(STRING);
-    }
-    if let Some(each) = schema.get("items") {
-        write!(text, ", each: {}", value_type(each)).expect(STRING);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[track_caller]
-    fn check(schema: &Value, expected: &str) {
-        assert_eq!(value_type(schema), expected);
-    }
-
-    #[test]
-    fn value_type_includes_bounds() {
-        check(&json!({}), "any JSON value");
-        check(&json!({"type": "boolean"}), "boolean");
-        check(
-            &json!({"type": "integer", "minimum": 1, "maximum": 9}),
-            "integer from 1 to 9",
-        );
-        check(
-            &json!({"type": "number", "maximum": 0.5}),
-            "number of at most 0.5",
-        );
-        check(
-            &json!({"type": "string", "minLength": 1}),
-            "string of at least 1 characters",
-        );
-        check(
-            &json!({"type": "string", "enum": ["a", "b"]}),
-            r#""a" | "b""#,
-        );
-    }
-
-    #[test]
-    fn value_type_includes_pattern_and_elements() {
-        check(
-            &json!({"type": "string", "pattern": "^x"}),
-            "string that matches `^x`",
-        );
-        check(
-            &json!({"type": "array", "items": {}}),
-            "array, each: any JSON value",
-        );
-        check(
-            &json!({"type": "array", "maxItems": 3, "items": {"type": "string", "maxLength": 9}}),
-            "array of at most 3 elements, each: string of at most 9 characters",
-        );
-    }
 }

@@ -1,5 +1,6 @@
 //! `mcpd list`: tools, prompts or resources, one a line.
 
+use mcpd_check::describe;
 use mcpd_config::File;
 use mcpd_exec::Limits;
 use mcpd_protocol::method::{Prompt, Resource, ResourceTemplate, Tool};
@@ -13,7 +14,6 @@ use crate::exit_code::ExitCode;
 use crate::output;
 
 mod files;
-mod signature;
 
 /// Lists the catalog, and reports whether parts of it are missing.
 pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
@@ -97,9 +97,13 @@ impl<'a> CatalogEntry<'a> {
     /// title.
     fn row(&self) -> (String, &'a str) {
         let (name, title, description) = match *self {
-            Self::Tool(tool) => (signature::of_tool(tool), &tool.title, &tool.description),
+            Self::Tool(tool) => (
+                describe::tool_signature(tool),
+                &tool.title,
+                &tool.description,
+            ),
             Self::Prompt(prompt) => (
-                signature::of_prompt(prompt),
+                describe::prompt_signature(prompt),
                 &prompt.title,
                 &prompt.description,
             ),

@@ -9,8 +9,9 @@ const MAX_TYPED: usize = 48;
 /// Longest list of names, in characters; the rest of it is left out.
 const MAX_NAMES: usize = 48;
 
-/// Signature of a tool.
-pub(super) fn of_tool(tool: &Tool) -> String {
+/// Signature of a tool: its name, and its arguments with their types, the required ones first.
+#[must_use]
+pub fn tool_signature(tool: &Tool) -> String {
     let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
     let required = schema["required"].as_array();
     let is_required =
@@ -26,7 +27,8 @@ pub(super) fn of_tool(tool: &Tool) -> String {
 }
 
 /// Signature of a prompt, whose arguments are texts.
-pub(super) fn of_prompt(prompt: &Prompt) -> String {
+#[must_use]
+pub fn prompt_signature(prompt: &Prompt) -> String {
     let arguments = prompt.arguments.iter().map(|argument| Argument {
         name: &argument.name,
         is_required: argument.required == Some(true),
@@ -100,7 +102,7 @@ mod tests {
     fn check(properties: &Value, required: &[&str], expected: &str) {
         let schema = json!({"type": "object", "properties": properties, "required": required});
         let tool = Tool::new("x", to_raw_value(&schema).unwrap());
-        assert_eq!(of_tool(&tool), expected);
+        assert_eq!(tool_signature(&tool), expected);
     }
 
     #[test]
