@@ -11,23 +11,6 @@ use mcpd_upstream::{Address, Program, Upstream};
 
 use crate::output;
 
-/// `PATH` of programs that a desktop starts.
-const DESKTOP_PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
-
-/// Variables that a desktop gives to every program.
-const DESKTOP_VARIABLES: [&str; 7] = [
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "LANG",
-    "SHELL",
-    "TMPDIR",
-    "XDG_RUNTIME_DIR",
-];
-
-/// Variables that Windows programs cannot do without.
-const SYSTEM_VARIABLES: [&str; 4] = ["SystemRoot", "APPDATA", "LOCALAPPDATA", "USERPROFILE"];
-
 /// Parts of names of flags and variables with secrets.
 const SECRET_NAMES: [&str; 5] = ["key", "token", "secret", "password", "auth"];
 
@@ -103,45 +86,6 @@ pub(super) fn find(client: &'static Client, name: &str) -> anyhow::Result<Connec
     bail!("find the server `{name}` of {}: {hint}", client.title())
 }
 
-/// Variables that the client starts a server with, without those of its entry.
-pub(super) fn client_variables(
-    client: &Client,
-    connection: &Connection,
-) -> BTreeMap<String, String> {
-    let mut all = own_environment();
-    if !client.is_graphical() {
-        return all;
-    }
-    let passed = match connection {
-        Connection::Stdio { pass_env, .. } => &pass_env[..],
-        _ => &[],
-    };
-    all.retain(|name, _| {
-        let name = name.as_str();
-        DESKTOP_VARIABLES.contains(&name)
-            || SYSTEM_VARIABLES.contains(&name)
-            || passed.iter().any(|passed| passed == name)
-            || cfg!(windows) && name.eq_ignore_ascii_case("PATH")
-    });
-    if cfg!(unix) {
-        all.insert("PATH".to_owned(), DESKTOP_PATH.to_owned());
-    }
-    all
-}
-
-/// Environment of the program of an entry, which the client starts with these variables.
-pub(super) fn environment(
-    connection: &Connection,
-    variables: &BTreeMap<String, String>,
-) -> BTreeMap<String, String> {
-    let mut all = variables.clone();
-    if let Connection::Stdio { env, .. } = connection {
-        let own = env.iter();
-        all.extend(own.map(|(name, value)| (name.clone(), resolve(value, variables))));
-    }
-    all
-}
-
 /// Reaches a server as an entry says, in the environment of these variables. Messages call it
 /// `name`.
 ///
@@ -153,15 +97,13 @@ pub(super) fn upstream(
     connection: &Connection,
     variables: &BTreeMap<String, String>,
 ) -> anyhow::Result<Upstream> {
-    match connection {
+    match &connection.resolve(variables) {
         Connection::Stdio { command, args, .. } => {
-            let environment = environment(connection, variables).into_iter().fold(
+            let environment = connection.environment(variables).into_iter().fold(
                 Environment::of_this_process().drop("*"),
                 |all, (name, value)| all.set(name, value),
             );
-            let program = Program::new(resolve(command, variables));
-            let args = args.iter().map(|arg| resolve(arg, variables));
-            let program = program.args(args).environment(environment);
+            let program = Program::new(command).args(args).environment(environment);
             Ok(Upstream::stdio(name, program))
         }
         Connection::Http {
@@ -170,15 +112,14 @@ pub(super) fn upstream(
             token_variable,
             ..
         } => {
-            let mut address = Address::new(&resolve(url, variables))?;
+            let mut address = Address::new(url)?;
             for (header, value) in headers {
-                let resolved = resolve(value, variables);
-                if resolved.contains("${") {
+                if value.contains("${") {
                     bail!(
                         "use the header `{header}` of the entry: `{value}` is not known here; set the variable, or use the URL with `--token-env`"
                     );
                 }
-                address = address.header(header, &resolved)?;
+                address = address.header(header, value)?;
             }
             if let Some(token) = token_variable.as_ref().and_then(|name| variables.get(name)) {
                 address = address.token(token);
@@ -257,51 +198,9 @@ fn without_secrets(args: &[String]) -> Vec<String> {
     shown
 }
 
-/// Puts variables in place of `${NAME}`, `${env:NAME}` and `{env:NAME}`.
-fn resolve(text: &str, variables: &BTreeMap<String, String>) -> String {
-    let mut result = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find('{') {
-        let Some(length) = rest[start..].find('}') else {
-            break;
-        };
-        let inner = &rest[start + 1..start + length];
-        if inner.contains('{') {
-            result += &rest[..=start];
-            rest = &rest[start + 1..];
-            continue;
-        }
-        let name = inner.strip_prefix("env:").unwrap_or(inner);
-        let (before, is_reference) = match rest[..start].strip_suffix('$') {
-            Some(before) => (before, true),
-            None => (&rest[..start], inner.starts_with("env:")),
-        };
-        match variables.get(name).filter(|_| is_reference) {
-            Some(value) => result += &format!("{before}{value}"),
-            None => result += &rest[..=start + length],
-        }
-        rest = &rest[start + length + 1..];
-    }
-    result + rest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn references_are_resolved_in_each_form() {
-        let variables = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
-        for (text, expected) in [
-            ("x ${A} y", "x 1 y"),
-            ("${env:A}{env:A}", "11"),
-            ("{A} ${B} $A }{", "{A} ${B} $A }{"),
-            ("Bearer ${input:token}", "Bearer ${input:token}"),
-            ("{\"a\": ${A}}", "{\"a\": 1}"),
-        ] {
-            assert_eq!(resolve(text, &variables), expected, "{text}");
-        }
-    }
 
     #[test]
     fn secrets_among_arguments_are_hidden() {

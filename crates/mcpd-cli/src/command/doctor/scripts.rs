@@ -66,8 +66,8 @@ pub(super) async fn check(
             .filter(|(scope, _)| *scope == Scope::User);
         let own = own.find(|(_, server)| server.name == "mcpd");
         let own = own.map_or(Connection::Unknown, |(_, server)| server.connection);
-        let variables = entry::client_variables(client, &own);
-        environments.push((client.title(), entry::environment(&own, &variables)));
+        let variables = client.variables(&own, entry::own_environment());
+        environments.push((client.title(), own.environment(&variables)));
     }
     let mut all = Vec::new();
     for (name, variables) in environments {

@@ -24,11 +24,13 @@ pub(super) async fn run(file: &ConfigFile, text: &str, name: &str) -> anyhow::Re
         bail!("check `{name}`: it is not in `{path}`; install it first");
     };
     let connection = &server.connection;
-    let variables = entry::client_variables(file.client(), connection);
+    let variables = file
+        .client()
+        .variables(connection, entry::own_environment());
     let listed = list_tools(entry::upstream(name, connection, &variables)?).await?;
     let checked = match connection {
         Connection::Stdio { command, args, .. } if is_own(command) => {
-            let environment = entry::environment(connection, &variables);
+            let environment = connection.environment(&variables);
             check_scripts(command, args, &environment).await?
         }
         _ => true,
