@@ -141,6 +141,8 @@ fn leaf_crates_do_not_know_each_other() {
         "mcpd-exec",
         "mcpd-basic",
         "mcpd-audit",
+        "mcpd-service",
+        "mcpd-telemetry",
     ] {
         for dependency in dependencies_of(leaf) {
             assert!(

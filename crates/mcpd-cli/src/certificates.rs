@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcpd_config::listening::TlsCertificates;
 
-use crate::signals::Reload;
+use mcpd_service::signals::Reload;
 
 /// Poll interval of the files.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);

@@ -11,6 +11,8 @@ use mcpd_config::{File, server_for_query, suggest};
 use mcpd_exec::Limits;
 use mcpd_scriptspec::Role;
 use mcpd_server::{Catalog, Server, ServerBuilder, Tool};
+use mcpd_service::signals::Termination;
+use mcpd_telemetry::Telemetry;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Command, CommandLine, Enabling, OneDirectory, OneTool, ServerCommand};
@@ -18,7 +20,6 @@ use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
 use crate::reload::Reloading;
-use crate::signals::Termination;
 
 mod audit;
 mod basic;
@@ -171,6 +172,14 @@ async fn server_of(
     }
     let server = server_for_query(file, [directory], enabling, scanning, confinement, limits);
     Ok(server.await?.into())
+}
+
+/// Enables the spans of a server, if they are exported.
+fn with_spans(server: ServerBuilder, telemetry: &Telemetry) -> ServerBuilder {
+    match telemetry.is_exporting() {
+        true => server.spans(),
+        false => server,
+    }
 }
 
 /// Runs `work` with a server that has completed its first scan. On an interrupt it asks the

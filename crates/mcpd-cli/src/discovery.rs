@@ -9,14 +9,13 @@ use std::process;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use mcpd_config::listening::Address;
 use mcpd_config::{directories, private_file};
 use mcpd_protocol::ServerCapabilities;
 use mcpd_server::Server;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
-
-use crate::sockets::Address;
 
 /// Poll interval of the file, to restore a missing one.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);

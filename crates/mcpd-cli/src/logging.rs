@@ -1,15 +1,16 @@
-//! mcpd's own log, written to standard error alone, through its [queue](crate::stderr).
+//! mcpd's own log, written to standard error alone, through its [queue](mcpd_service::stderr).
 
 use std::io::{self, Write};
 
 use mcpd_config::log_filter;
+use mcpd_service::stderr;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
 use crate::args::Logging;
-use crate::{output, stderr};
+use crate::output;
 
 /// Reader of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,14 +13,11 @@ mod logging;
 mod metrics;
 mod output;
 mod reload;
-mod service;
-mod signals;
-mod sockets;
-mod stderr;
-mod telemetry;
 
 use std::io::{self, Write as _};
 use std::process;
+
+use mcpd_service::stderr;
 
 use args::CommandLine;
 use exit_code::ExitCode;
@@ -36,7 +33,7 @@ fn main() -> process::ExitCode {
         .complete();
     mcpd_exec::prepare_memory();
     stderr::report_panics();
-    let _flush = stderr::FlushOnDrop;
+    let _flush = stderr::flush_on_drop();
     let code = CommandLine::parse(std::env::args_os())
         .map_err(anyhow::Error::from)
         .and_then(|line| command::run(&line))

@@ -7,10 +7,9 @@ use std::io::{self, ErrorKind, Write as _};
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
+use mcpd_service::stderr;
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
-
-use crate::stderr;
 
 /// Writes a result verbatim.
 pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {

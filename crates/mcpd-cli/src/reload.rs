@@ -17,12 +17,12 @@ use anyhow::Context as _;
 use mcpd_config::{Effective, File, Started};
 use mcpd_server::Server;
 use mcpd_server::transport::http::Auth;
+use mcpd_service::manager::{self, ServiceState};
+use mcpd_service::signals::Reload;
 use serde_json::Value;
 
 use crate::args::CommandLine;
 use crate::logging::Filter;
-use crate::service::{self, ServiceState};
-use crate::signals::Reload;
 
 /// Start parameters, and the parts besides the server that a reload can change.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Reloading<'_> {
         let mut path = self.file.path().map(Path::to_owned);
         loop {
             reload.wait().await;
-            service::report_state(ServiceState::Reloading).await;
+            manager::report_state(ServiceState::Reloading).await;
             match self.reload(path.as_deref(), server, auth, started).await {
                 Ok(file) => {
                     path = file.path().map(Path::to_owned);
@@ -56,7 +56,7 @@ impl Reloading<'_> {
                     );
                 }
             }
-            service::report_state(ServiceState::Ready).await;
+            manager::report_state(ServiceState::Ready).await;
         }
     }
 

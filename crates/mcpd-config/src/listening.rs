@@ -5,11 +5,12 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
-use mcpd_server::transport::http::Options;
+use mcpd_server::transport::http::{Listener, Options};
 
 use self::certificates::CertificateFiles;
 pub use self::certificates::TlsCertificates;
 pub use self::shortage::Shortage;
+pub use self::sockets::Address;
 use crate::effective::Origin;
 use crate::file::File;
 use crate::options::{self, Certificates as Demand, Serve};
@@ -18,6 +19,7 @@ use crate::variables::variable;
 
 mod certificates;
 mod shortage;
+mod sockets;
 
 /// Default port.
 const DEFAULT_PORT: u16 = 43210;
@@ -102,6 +104,20 @@ pub(crate) fn read_http(file: &File, args: &Serve) -> anyhow::Result<Http> {
 }
 
 impl Http {
+    /// Opens the sockets, one at least; those that a service manager passes take precedence over the
+    /// configured places. Unix sockets are there as long as their addresses.
+    ///
+    /// # Errors
+    ///
+    /// A place can't be listened at, or is reachable without a token from other machines.
+    ///
+    /// # Cancel safety
+    ///
+    /// The sockets are closed.
+    pub async fn open(&self) -> anyhow::Result<(Listener, Vec<Address>)> {
+        sockets::open(self).await
+    }
+
     /// Refuses to listen without a token at an `address` that other machines can reach.
     ///
     /// # Errors

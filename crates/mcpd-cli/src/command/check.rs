@@ -13,12 +13,12 @@ use mcpd_exec::Limits;
 use mcpd_scriptspec::Severity;
 use mcpd_server::catalog::scan::{PassOverKind, Scan, Scanner, UnusableFile};
 use mcpd_server::{Catalog, Interpreters};
+use mcpd_service::signals::Termination;
 
 use super::{check_command, with_server};
 use crate::args::{Check, CheckFormat, Client, Confinement, ToolNames};
 use crate::exit_code::ExitCode;
 use crate::output;
-use crate::signals::Termination;
 
 /// Columns of a terminal whose width is unknown.
 const DEFAULT_COLUMNS: usize = 100;

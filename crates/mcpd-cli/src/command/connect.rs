@@ -8,11 +8,11 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use mcpd_config::{TOKEN, directories, token};
 use mcpd_connect::{Bridge, Login, Target};
+use mcpd_service::signals::Termination;
 
 use crate::args::Connect;
 use crate::exit_code::ExitCode;
 use crate::output;
-use crate::signals::Termination;
 
 /// Passes on messages until the input ends, or logs in or out.
 pub(crate) async fn run(args: &Connect) -> anyhow::Result<ExitCode> {

@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 
 use anyhow::Context as _;
+use mcpd_config::listening::Address;
 use mcpd_config::{File, Started, token};
 use mcpd_server::Server;
 use mcpd_server::transport::http::{self, Listener, Options};
+use mcpd_service::manager::{self, ServiceState};
+use mcpd_service::signals::{Reload, Termination};
+use mcpd_telemetry::{FLUSH_TIMEOUT, Telemetry};
 
-use super::describe_served_faults;
+use super::{describe_served_faults, with_spans};
 use crate::args::{Logging, Serve};
 use crate::certificates;
 use crate::discovery::{Discovery, Published};
@@ -17,10 +21,6 @@ use crate::exit_code::ExitCode;
 use crate::metrics::Metrics;
 use crate::output;
 use crate::reload::Reloading;
-use crate::service::{self, ServiceState};
-use crate::signals::{Reload, Termination};
-use crate::sockets::{self, Address};
-use crate::telemetry::{self, Telemetry};
 
 /// Serves until the system asks mcpd to end.
 pub(crate) async fn run(
@@ -28,9 +28,9 @@ pub(crate) async fn run(
     logging: &Logging,
     reloading: Reloading<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let spans = Telemetry::start();
+    let spans = Telemetry::start("mcpd", env!("CARGO_PKG_VERSION"));
     let code = run_observed(args, logging, reloading, &spans).await;
-    spans.shut_down(telemetry::FLUSH_TIMEOUT).await;
+    spans.shut_down(FLUSH_TIMEOUT).await;
     code
 }
 
@@ -43,13 +43,13 @@ async fn run_observed(
     let (server, config) = mcpd_config::server_for_http(args, reloading.file).await?;
     let mut termination = Termination::listen().context("listen for signals")?;
     let reload = Reload::listen().context("listen for signals")?;
-    let (listener, addresses) = sockets::open(&config).await?;
+    let (listener, addresses) = config.open().await?;
     let metrics = match &args.metrics_listen {
         Some(address) => Some(Metrics::listen(address).await?),
         None => None,
     };
     let metrics_url = metrics.as_ref().map(Metrics::url);
-    let server = telemetry.enable_spans(server).start()?;
+    let server = with_spans(server, telemetry).start()?;
     let auth = config.options.auth.clone();
     let mut served = pin!(serve(&server, listener, config.options, metrics));
     let announced = async {
@@ -70,7 +70,7 @@ async fn run_observed(
             // `mcpd doctor` reports it.
             tracing::debug!("{shortage}");
         }
-        service::report_state(ServiceState::Ready).await;
+        manager::report_state(ServiceState::Ready).await;
         let started = Started {
             args,
             places: &config.places,
@@ -88,10 +88,10 @@ async fn run_observed(
         never = announced => match never {},
         never = rotated => match never {},
         never = encrypted => match never.context("watch the TLS certificate")? {},
-        () = service::ping_watchdog() => {}
+        () = manager::ping_watchdog() => {}
         () = termination.wait() => {}
     }
-    service::report_state(ServiceState::Stopping).await;
+    manager::report_state(ServiceState::Stopping).await;
     tokio::select! {
         (served, ()) = async { tokio::join!(served, server.shutdown()) } => served?,
         () = termination.wait() => {}

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use mcpd_config::File;
 use mcpd_server::transport::stdio::{self, Options};
+use mcpd_service::signals::Termination;
+use mcpd_telemetry::{FLUSH_TIMEOUT, Telemetry};
 use tokio_util::sync::CancellationToken;
 
-use super::describe_served_faults;
+use super::{describe_served_faults, with_spans};
 use crate::args::Stdio;
 use crate::exit_code::ExitCode;
-use crate::signals::Termination;
-use crate::telemetry::{self, Telemetry};
 
 /// Grace period of scripts after their client has left. With the timeout for last answers it is
 /// shorter than the two seconds after which the SDKs send a signal.
@@ -28,8 +28,8 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     watch_output(&output, &options.output_closed).context("watch stdout")?;
     let mut termination = Termination::listen().context("listen for signals")?;
     let (server, principal) = mcpd_config::server_for_stdio(&args.serving, file).await?;
-    let spans = Telemetry::start();
-    let server = spans.enable_spans(server).start()?;
+    let spans = Telemetry::start("mcpd", env!("CARGO_PKG_VERSION"));
+    let server = with_spans(server, &spans).start()?;
     options.principal = principal;
     if let Some(max_message) = args.serving.max_message {
         options.max_message = max_message.get();
@@ -64,7 +64,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
             () = server.shutdown() => {}
             () = termination.wait() => {}
         }
-        spans.shut_down(telemetry::FLUSH_TIMEOUT).await;
+        spans.shut_down(FLUSH_TIMEOUT).await;
     } else {
         // Clients send a signal some time after they have closed the input: it must not shorten
         // the grace period of scripts.

@@ -33,7 +33,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(10);
 static QUEUE: LazyLock<Arc<Queue>> = LazyLock::new(Arc::default);
 
 /// Queues `text`, which is written in one piece, in the order of the calls.
-pub(crate) fn write(text: &[u8]) {
+pub fn write(text: &[u8]) {
     if !QUEUE.push(text, write_all) {
         // The system refuses a thread, so this thread writes.
         write_all(text);
@@ -41,7 +41,7 @@ pub(crate) fn write(text: &[u8]) {
 }
 
 /// Drops text that does not fit from now on, as a server must.
-pub(crate) fn drop_when_full() {
+pub fn drop_when_full() {
     QUEUE.is_lossy.store(true, Ordering::Relaxed);
 }
 
@@ -51,14 +51,14 @@ pub(crate) fn give_up_flag() -> Arc<AtomicBool> {
     Arc::clone(&QUEUE.is_given_up)
 }
 
-/// Waits until everything is written; in a server at most [`FLUSH_TIMEOUT`].
-pub(crate) fn flush() {
+/// Waits until everything is written; in a server at most a quarter of a second.
+pub fn flush() {
     QUEUE.flush();
 }
 
 /// Flushes before text goes to standard output, so that a terminal shows both
 /// in the order of the calls.
-pub(crate) fn flush_before_answer() {
+pub fn flush_before_answer() {
     if !QUEUE.is_lossy.load(Ordering::Relaxed) {
         QUEUE.flush();
     }
@@ -66,7 +66,13 @@ pub(crate) fn flush_before_answer() {
 
 /// Guard that flushes the queue at the end of `main`, also of one that panics.
 #[derive(Debug)]
-pub(crate) struct FlushOnDrop;
+pub struct FlushOnDrop(());
+
+/// Returns a guard that flushes the queue when it is dropped.
+#[must_use]
+pub fn flush_on_drop() -> FlushOnDrop {
+    FlushOnDrop(())
+}
 
 impl Drop for FlushOnDrop {
     fn drop(&mut self) {
@@ -75,7 +81,7 @@ impl Drop for FlushOnDrop {
 }
 
 /// Reports panics through the queue: the standard hook blocks on an unread standard error.
-pub(crate) fn report_panics() {
+pub fn report_panics() {
     panic::set_hook(Box::new(|panic| {
         let thread = thread::current();
         let name = thread.name().unwrap_or("<unnamed>");

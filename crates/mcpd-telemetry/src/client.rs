@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 
 /// Connection to a collector.
 #[derive(Debug)]
-pub(super) struct CollectorClient {
+pub(crate) struct CollectorClient {
     client: reqwest::Client,
     /// The exporter has a thread of its own, and the client needs a runtime.
     runtime: Handle,
@@ -22,8 +22,8 @@ pub(super) struct CollectorClient {
 impl CollectorClient {
     /// Creates a client with this `timeout`, for a collector that is `encrypted` or not. Must be
     /// called on a tokio runtime.
-    pub(super) fn new(timeout: Duration, encrypted: bool) -> reqwest::Result<Self> {
-        // Another part of mcpd may have installed it already.
+    pub(crate) fn new(timeout: Duration, encrypted: bool) -> reqwest::Result<Self> {
+        // Another part of the program may have installed it already.
         rustls::crypto::ring::default_provider()
             .install_default()
             .ok();

@@ -1,4 +1,4 @@
-//! mcpd as a systemd service: socket activation and state notifications. Without
+//! A program as a systemd service: socket activation, state notifications and the watchdog. Without
 //! a manager nothing is sent.
 
 use std::future::pending;
@@ -17,8 +17,9 @@ use std::time::Duration;
 use listenfd::ListenFd;
 
 /// State of the service, as reported to its manager.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum ServiceState {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServiceState {
     /// Requests are served.
     Ready,
     /// The configuration is being reloaded; [`Ready`](Self::Ready) follows.
@@ -29,7 +30,8 @@ pub(crate) enum ServiceState {
 
 /// A socket that a manager listens on for this service.
 #[derive(Debug)]
-pub(crate) enum Passed {
+#[non_exhaustive]
+pub enum PassedSocket {
     /// A TCP socket.
     Network(TcpListener),
     /// A Unix domain socket.
@@ -37,12 +39,13 @@ pub(crate) enum Passed {
     File(UnixListener),
 }
 
-/// Sockets that a manager listens on for this service, if there are any.
+/// Takes the sockets that a manager listens on for this service, if there are any. They do not
+/// block, and a second call finds none.
 ///
 /// # Errors
 ///
 /// A socket is neither TCP nor a Unix domain socket.
-pub(crate) fn sockets() -> io::Result<Vec<Passed>> {
+pub fn sockets() -> io::Result<Vec<PassedSocket>> {
     let mut passed = ListenFd::from_env();
     (0..passed.len())
         .filter_map(|place| socket(&mut passed, place).transpose())
@@ -50,10 +53,10 @@ pub(crate) fn sockets() -> io::Result<Vec<Passed>> {
 }
 
 #[cfg(unix)]
-fn socket(passed: &mut ListenFd, place: usize) -> io::Result<Option<Passed>> {
+fn socket(passed: &mut ListenFd, place: usize) -> io::Result<Option<PassedSocket>> {
     if let Ok(Some(listener)) = passed.take_unix_listener(place) {
         listener.set_nonblocking(true)?;
-        return Ok(Some(Passed::File(listener)));
+        return Ok(Some(PassedSocket::File(listener)));
     }
     network_socket(passed, place)
 }
@@ -61,17 +64,22 @@ fn socket(passed: &mut ListenFd, place: usize) -> io::Result<Option<Passed>> {
 #[cfg(not(unix))]
 use network_socket as socket;
 
-fn network_socket(passed: &mut ListenFd, place: usize) -> io::Result<Option<Passed>> {
+fn network_socket(passed: &mut ListenFd, place: usize) -> io::Result<Option<PassedSocket>> {
     let listener = passed.take_tcp_listener(place)?;
     if let Some(listener) = &listener {
         listener.set_nonblocking(true)?;
     }
-    Ok(listener.map(Passed::Network))
+    Ok(listener.map(PassedSocket::Network))
 }
 
-/// Reports the state to the manager, if there is one, and waits briefly until it is sent.
+/// Reports the state to the manager, if there is one, and waits until it is sent, for a quarter of a
+/// second at most.
+///
+/// # Cancel safety
+///
+/// The state is sent, or it is dropped with others that the manager does not take.
 #[cfg(target_os = "linux")]
-pub(crate) async fn report_state(state: ServiceState) {
+pub async fn report_state(state: ServiceState) {
     use sd_notify::NotifyState;
 
     match state {
@@ -86,7 +94,7 @@ pub(crate) async fn report_state(state: ServiceState) {
 
 /// This system has no service manager.
 #[cfg(not(target_os = "linux"))]
-pub(crate) async fn report_state(_: ServiceState) {}
+pub async fn report_state(_: ServiceState) {}
 
 /// Message for the manager, and a sender that is dropped when it is sent.
 #[cfg(target_os = "linux")]
@@ -133,8 +141,12 @@ async fn notify(message: Vec<sd_notify::NotifyState<'static>>) {
 }
 
 /// Notifies the watchdog of the manager at the interval it requests, for ever.
+///
+/// # Cancel safety
+///
+/// Nothing is sent after the future is dropped.
 #[cfg(target_os = "linux")]
-pub(crate) async fn ping_watchdog() {
+pub async fn ping_watchdog() {
     let Some(limit) = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero()) else {
         return pending().await;
     };
@@ -147,6 +159,6 @@ pub(crate) async fn ping_watchdog() {
 
 /// This system has no watchdog.
 #[cfg(not(target_os = "linux"))]
-pub(crate) async fn ping_watchdog() {
+pub async fn ping_watchdog() {
     pending().await
 }

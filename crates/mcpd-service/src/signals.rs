@@ -8,7 +8,7 @@ use crate::stderr;
 
 /// Listener for requests to end, from its creation on, so that no request is lost.
 #[derive(Debug)]
-pub(crate) struct Termination {
+pub struct Termination {
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -20,9 +20,13 @@ pub(crate) struct Termination {
 
 #[cfg(unix)]
 impl Termination {
-    /// Replaces the default action of the signals, which would end the
-    /// process and leave its scripts.
-    pub(crate) fn listen() -> io::Result<Self> {
+    /// Replaces the default action of the signals, which would end the process at once, and leave
+    /// its children.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses a handler.
+    pub fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -33,7 +37,11 @@ impl Termination {
 
     /// Listens for a command at a terminal, which also ends with it. A request to end also
     /// releases a command that waits for standard error to be read.
-    pub(crate) fn listen_at_terminal() -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// The system refuses a handler.
+    pub fn listen_at_terminal() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         for kind in [
             SignalKind::terminate(),
@@ -50,7 +58,11 @@ impl Termination {
     }
 
     /// Waits for the next request to end.
-    pub(crate) async fn wait(&mut self) {
+    ///
+    /// # Cancel safety
+    ///
+    /// No request is lost.
+    pub async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -61,35 +73,47 @@ impl Termination {
 
 /// Listener for reload requests: SIGHUP, which a daemon has no terminal to send.
 #[derive(Debug)]
-pub(crate) struct Reload {
+pub struct Reload {
     #[cfg(unix)]
     hangup: tokio::signal::unix::Signal,
 }
 
 impl Reload {
     /// Replaces the default action of the signal, which would end the process.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses a handler.
     #[cfg(unix)]
-    pub(crate) fn listen() -> io::Result<Self> {
+    pub fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         let hangup = signal(SignalKind::hangup())?;
         Ok(Self { hangup })
     }
 
     /// Waits for the next request.
+    ///
+    /// # Cancel safety
+    ///
+    /// No request is lost.
     #[cfg(unix)]
-    pub(crate) async fn wait(&mut self) {
+    pub async fn wait(&mut self) {
         self.hangup.recv().await;
     }
 
     /// This system has no such signal.
+    ///
+    /// # Errors
+    ///
+    /// None on this system.
     #[cfg(not(unix))]
-    pub(crate) fn listen() -> io::Result<Self> {
+    pub fn listen() -> io::Result<Self> {
         Ok(Self {})
     }
 
     /// Waits for ever.
     #[cfg(not(unix))]
-    pub(crate) async fn wait(&mut self) {
+    pub async fn wait(&mut self) {
         std::future::pending().await
     }
 }
@@ -97,17 +121,25 @@ impl Reload {
 #[cfg(not(unix))]
 impl Termination {
     /// Ctrl-C needs no preparation.
-    pub(crate) fn listen() -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// None on this system.
+    pub fn listen() -> io::Result<Self> {
         Ok(Self {})
     }
 
     /// Ctrl-C needs no preparation.
-    pub(crate) fn listen_at_terminal() -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// None on this system.
+    pub fn listen_at_terminal() -> io::Result<Self> {
         Self::listen()
     }
 
     /// Waits for Ctrl-C.
-    pub(crate) async fn wait(&mut self) {
+    pub async fn wait(&mut self) {
         tokio::signal::ctrl_c().await.ok();
     }
 }

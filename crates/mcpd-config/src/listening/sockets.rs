@@ -1,18 +1,17 @@
-//! Listening sockets: those of a service manager, or those opened for `--listen`.
+//! Listening sockets: those of a service manager, or those opened at the configured places.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use mcpd_config::listening::{Http, ListenPlace};
 use mcpd_server::transport::http::Listener;
+use mcpd_service::manager::{self, PassedSocket};
+#[cfg(unix)]
+use mcpd_service::socket_file::{self, SocketFile};
 use tokio::net::TcpListener;
 
-use crate::service::{self, Passed};
-
-#[cfg(unix)]
-mod file;
+use super::{Http, ListenPlace};
 
 /// A listening socket with its address.
 #[derive(Debug)]
@@ -23,20 +22,24 @@ struct Socket {
 
 /// Address of a socket, as clients reach it.
 #[derive(Debug)]
-pub(crate) enum Address {
+#[expect(clippy::exhaustive_enums, reason = "a socket is one or the other")]
+pub enum Address {
     /// A network address.
     Network {
+        /// Address with the port that the system has chosen, if none is configured.
         address: SocketAddr,
+        /// TLS is on.
         is_encrypted: bool,
     },
     /// A Unix domain socket: clients connect to it, and send `localhost` as the host.
     #[cfg(unix)]
-    File(file::SocketFile),
+    File(SocketFile),
 }
 
 impl Address {
     /// URL of the MCP endpoint at the address.
-    pub(crate) fn url(&self) -> String {
+    #[must_use]
+    pub fn url(&self) -> String {
         match self {
             Self::Network {
                 address,
@@ -49,7 +52,8 @@ impl Address {
     }
 
     /// Unix domain socket that clients connect to, instead of the host in the URL.
-    pub(crate) fn file(&self) -> Option<&Path> {
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Network { .. } => None,
             #[cfg(unix)]
@@ -58,9 +62,9 @@ impl Address {
     }
 }
 
-/// Opens the configured sockets, one at least. Those of a service manager take precedence.
-pub(crate) async fn open(config: &Http) -> anyhow::Result<(Listener, Vec<Address>)> {
-    let passed = service::sockets().context("use the sockets of the service manager")?;
+/// Opens the sockets of `config`, or takes those of a service manager.
+pub(super) async fn open(config: &Http) -> anyhow::Result<(Listener, Vec<Address>)> {
+    let passed = manager::sockets().context("use the sockets of the service manager")?;
     let mut sockets = Vec::new();
     if passed.is_empty() {
         for place in &config.places {
@@ -116,7 +120,7 @@ async fn listen(place: &ListenPlace) -> anyhow::Result<Socket> {
         ListenPlace::Network(addresses) => listen_at(addresses).await,
         #[cfg(unix)]
         ListenPlace::File(path) => {
-            let (listener, file) = file::listen(path)
+            let (listener, file) = socket_file::listen(path)
                 .await
                 .with_context(|| format!("listen at `{}`", path.display()))?;
             Ok(Socket {
@@ -144,17 +148,18 @@ async fn listen_at(addresses: &[SocketAddr]) -> anyhow::Result<Socket> {
     }
 }
 
-fn take_over(socket: Passed) -> anyhow::Result<Socket> {
+fn take_over(socket: PassedSocket) -> anyhow::Result<Socket> {
     match socket {
-        Passed::Network(listener) => network(TcpListener::from_std(listener)?),
+        PassedSocket::Network(listener) => network(TcpListener::from_std(listener)?),
         #[cfg(unix)]
-        Passed::File(listener) => {
-            let file = file::SocketFile::of_passed_listener(&listener)?;
+        PassedSocket::File(listener) => {
+            let file = SocketFile::of_passed_listener(&listener)?;
             Ok(Socket {
                 listener: tokio::net::UnixListener::from_std(listener)?.into(),
                 address: Address::File(file),
             })
         }
+        _ => bail!("the kind of a socket is unknown"),
     }
 }
 
