@@ -62,13 +62,13 @@ pub use faults::{Fault, LocatedFault, faults};
 pub use file::{File, Search};
 pub use layers::{Combine, Layers, Setting};
 pub use schema::schema;
+pub use server::audit::{audit, audit_log};
 pub use server::clients::name_fault;
-pub use server::interpreters::{compile_basic, tolerate_faults};
+pub use server::interpreters::{compile_basic, interpreters, tolerate_faults};
 pub use server::unmatched::{unmatched_patterns, warn_of_unmatched};
 pub use server::{
-    Changes, ExecutionSettings, Started, audit, audit_log, execution_settings, executor,
-    interpreters, limits, local_client, read_changes, server_for_http, server_for_query,
-    server_for_sources, server_for_stdio,
+    Changes, ExecutionSettings, Started, execution_settings, executor, limits, local_client,
+    read_changes, server_for_http, server_for_query, server_for_sources, server_for_stdio,
 };
 pub use value::{Seconds, in_units};
 pub use variables::{TOKEN, warn_of_variables};

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use mcpd_exec::{Config, Executor, Limits};
 use mcpd_server::transport::http::{Auth, Token};
 use mcpd_server::{
-    Audit, DEFAULT_KEEP, Database, Interpreters, Policy, Principal, Server, ServerBuilder, Settings,
+    DEFAULT_KEEP, Database, Interpreters, Policy, Principal, Server, ServerBuilder, Settings,
 };
 
 use crate::file::File;
@@ -18,7 +18,7 @@ use crate::listening::{self, Http, ListenPlace};
 use crate::options::{BuiltIn, Confinement, Enabling, RunLimits, Scanning, Serve, Serving};
 use crate::{directories, token};
 
-mod audit;
+pub(crate) mod audit;
 pub(crate) mod clients;
 pub(crate) mod identity;
 pub(crate) mod interpreters;
@@ -342,33 +342,6 @@ pub async fn execution_settings(
         policy: policy::policy(file, flags, limits, executor).await?,
         interpreters: interpreters::interpreters(file)?,
     })
-}
-
-/// Opens the audit log for commands that serve a few requests and exit.
-///
-/// # Errors
-///
-/// The log can't be opened.
-pub fn audit(file: &File) -> anyhow::Result<Option<Audit>> {
-    audit::audit(file)
-}
-
-/// Path of the audit log.
-///
-/// # Errors
-///
-/// There is no home directory.
-pub fn audit_log(file: &File) -> anyhow::Result<PathBuf> {
-    audit::path(file)
-}
-
-/// Interpreters of scripts that are not executable.
-///
-/// # Errors
-///
-/// A faulty value in the file, with its place.
-pub fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
-    interpreters::interpreters(file)
 }
 
 /// Files with the secrets of a server, which confined scripts cannot read.

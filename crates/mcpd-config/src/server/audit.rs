@@ -15,7 +15,7 @@ use crate::{directories, private_file};
 /// # Errors
 ///
 /// The log is required and has no path, or the system refuses a thread.
-pub(crate) fn audit(file: &File) -> anyhow::Result<Option<Audit>> {
+pub fn audit(file: &File) -> anyhow::Result<Option<Audit>> {
     let Some((path, options)) = target(file)? else {
         return Ok(None);
     };
@@ -50,7 +50,7 @@ pub(crate) fn target(file: &File) -> anyhow::Result<Option<(PathBuf, Options)>> 
         tables::AuditMode::BestEffort => Mode::BestEffort,
         tables::AuditMode::Off => return Ok(None),
     };
-    let path = match path(file) {
+    let path = match audit_log(file) {
         Err(error) if options.mode == Mode::BestEffort => {
             tracing::warn!("audit log is disabled: failed to {error:#}");
             return Ok(None);
@@ -65,7 +65,7 @@ pub(crate) fn target(file: &File) -> anyhow::Result<Option<(PathBuf, Options)>> 
 /// # Errors
 ///
 /// No path is configured, and there is no home directory.
-pub(crate) fn path(file: &File) -> anyhow::Result<PathBuf> {
+pub fn audit_log(file: &File) -> anyhow::Result<PathBuf> {
     match &file.tables.audit.path {
         Some(path) => Ok(file.absolute(path)),
         None => Ok(directories::state()?.join("logs/mcp-audit.jsonl")),

@@ -15,7 +15,7 @@ use crate::file::File;
 /// # Errors
 ///
 /// A faulty value, with its place.
-pub(crate) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
+pub fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
     let mut interpreters = Interpreters::default();
     // Without its own path mcpd cannot run BASIC, and reports it when there is a BASIC script.
     if let Ok(program) = env::current_exe() {
