@@ -25,7 +25,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(2);
 
 /// Names of the tools.
 pub(crate) fn tools(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let names = |catalog: &Catalog| {
+    let names = |catalog: &Catalog, _: &ArgMatches| {
         let tools = catalog.tools().iter();
         let tools = tools.map(|tool| {
             let description = tool.definition().description.clone();
@@ -38,7 +38,7 @@ pub(crate) fn tools(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Names of the prompts.
 pub(crate) fn prompts(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let names = |catalog: &Catalog| {
+    let names = |catalog: &Catalog, _: &ArgMatches| {
         let prompts = catalog.prompts().iter();
         let prompts = prompts.map(|prompt| {
             let description = prompt.definition().description.clone();
@@ -51,7 +51,7 @@ pub(crate) fn prompts(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// URIs of the resources.
 pub(crate) fn resources(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let uris = |catalog: &Catalog| {
+    let uris = |catalog: &Catalog, _: &ArgMatches| {
         let resources = catalog.resources().iter().map(|one| one.definition());
         let resources = resources.map(|one| candidate(one.uri.clone(), one.description.clone()));
         resources.collect()
@@ -61,13 +61,9 @@ pub(crate) fn resources(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Arguments of the tool, each with `=`.
 pub(crate) fn arguments(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let line = line();
-    let tool = line.and_then(|line| line.try_get_one::<String>("tool").ok()?.cloned());
-    let Some(tool) = tool else {
-        return Vec::new();
-    };
-    let names = |catalog: &Catalog| {
-        let Some(tool) = catalog.tool(&tool) else {
+    let names = |catalog: &Catalog, line: &ArgMatches| {
+        let tool = line.try_get_one::<String>("tool").ok().flatten();
+        let Some(tool) = tool.and_then(|tool| catalog.tool(tool)) else {
             return Vec::new();
         };
         let schema = tool.definition().input_schema.get();
@@ -118,19 +114,20 @@ fn line() -> Option<ArgMatches> {
 
 /// Reads names from the catalog of the directory on the line; none if it takes too long.
 fn of_catalog(
-    names: impl FnOnce(&Catalog) -> Vec<CompletionCandidate>,
+    names: impl FnOnce(&Catalog, &ArgMatches) -> Vec<CompletionCandidate>,
 ) -> Vec<CompletionCandidate> {
-    let line = line();
-    let directory = line.and_then(|line| line.try_get_one::<PathBuf>("directory").ok()?.cloned());
-    let Some(directory) = directory else {
+    let Some(line) = line() else {
+        return Vec::new();
+    };
+    let Ok(Some(directory)) = line.try_get_one::<PathBuf>("directory") else {
         return Vec::new();
     };
     let Ok(runtime) = Builder::new_current_thread().enable_all().build() else {
         return Vec::new();
     };
-    let found = runtime.block_on(async { timeout(TIME_LIMIT, catalog_of(&directory)).await.ok()? });
+    let found = runtime.block_on(async { timeout(TIME_LIMIT, catalog_of(directory)).await.ok()? });
     runtime.shutdown_timeout(Duration::ZERO);
-    found.as_deref().map(names).unwrap_or_default()
+    found.map_or_else(Vec::new, |catalog| names(&catalog, &line))
 }
 
 /// Catalog of a directory, as `mcpd list` finds it.
