@@ -220,9 +220,10 @@ impl Executor {
     pub async fn run_with(
         &self,
         command: Command,
-        on_line: impl FnMut(Line<'_>) + Send,
+        mut on_line: impl FnMut(Line<'_>) + Send,
     ) -> Result<Outcome, StartError> {
-        self.run_until(command, on_line, future::pending()).await
+        self.execute(command, Some(&mut on_line), future::pending())
+            .await
     }
 
     /// Runs a command like [`run_with`](Self::run_with) until `cancel` resolves. Then the group

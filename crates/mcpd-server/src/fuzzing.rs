@@ -41,7 +41,7 @@ pub fn cursor(forged: &str) {
 pub fn headers(version: &str, method: &str, name: &str, body: &[u8]) {
     use hyper::header::{HeaderMap, HeaderValue};
 
-    use crate::transport::http;
+    use crate::transport::exchange::Channel as _;
 
     let Ok(Message::Request(request)) = Message::decode(body) else {
         return;
@@ -60,8 +60,9 @@ pub fn headers(version: &str, method: &str, name: &str, body: &[u8]) {
             headers.insert(header, value);
         }
     }
-    let accepted = http::check_version(&headers, version.trim())
-        .and_then(|()| http::check_headers(&headers, &request.method, &params))
+    let accepted = headers
+        .check_version(version.trim())
+        .and_then(|()| headers.check(&request, &params))
         .is_ok();
     assert!(
         !accepted || method.trim() == request.method,

@@ -6,21 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpd_exec::Executor;
-use mcpd_protocol::{Stamp, Wire};
-use tokio_util::sync::CancellationToken;
 
 use crate::catalog::Catalog;
 use crate::catalog::call::CallHost;
 use crate::catalog::live::LiveCatalog;
-use crate::client::subscribers::{Event, Subscribers};
-use crate::execution::archive::Archive;
+use crate::client::subscribers::Event;
 use crate::execution::engine::Engine;
-use crate::limits::admission::Admission;
-use crate::message::identity::Identity;
-use crate::observe::Observers;
 use crate::observe::audit::Audit;
-use crate::observe::audit::request_log::Auditor;
-use crate::observe::metrics::Metrics;
 #[cfg(feature = "metrics")]
 use crate::observe::metrics::Readings;
 use crate::policy::principal::Principal;
@@ -122,7 +114,7 @@ impl Server {
     ///
     /// Like [`shutdown`](Self::shutdown).
     pub async fn shutdown_within(&self, grace: Duration) {
-        self.stopping().cancel();
+        self.engine().stopping.cancel();
         self.engine().executor.shutdown(grace).await;
         // Comes second, because it kills at once and may be the same executor.
         self.inner.probes.shutdown(Duration::ZERO).await;
@@ -131,7 +123,8 @@ impl Server {
     /// Notifies the subscribers of the resource at `uri` that it may have changed: for native
     /// resources, whose changes only the program knows.
     pub fn notify_resource_updated(&self, uri: &str) {
-        self.subscribers()
+        self.engine()
+            .subscribers
             .publish(&Event::ResourceUpdated(uri.to_owned()));
     }
 
@@ -159,46 +152,15 @@ impl Server {
         &self.engine().executor
     }
 
-    /// Admission control.
-    pub(crate) fn admission(&self) -> &Admission {
-        &self.engine().admission
-    }
-
-    pub(crate) fn catalog_is_ready(&self) -> bool {
-        self.live_catalog().is_scanned()
-    }
-
-    /// Identity of the server as clients read it.
-    pub(crate) fn identity(&self) -> Arc<Identity> {
-        self.engine().identity.load_full()
-    }
-
     pub(crate) fn is_watching(&self) -> bool {
         self.inner.watching
-    }
-
-    /// Archive of outputs that were too long for their results.
-    pub(crate) fn archive(&self) -> &Arc<Archive> {
-        &self.engine().archive
     }
 
     /// Audit log, if there is one.
     #[must_use]
     pub fn audit(&self) -> Option<&Audit> {
-        self.auditor().map(|auditor| &auditor.audit)
-    }
-
-    pub(crate) fn auditor(&self) -> Option<&Arc<Auditor>> {
-        self.engine().observers.auditor.as_ref()
-    }
-
-    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
-        &self.engine().observers.metrics
-    }
-
-    /// Recipients of records.
-    pub(crate) fn observers(&self) -> &Observers {
-        &self.engine().observers
+        let auditor = self.engine().observers.auditor.as_ref();
+        auditor.map(|auditor| &auditor.audit)
     }
 
     /// Metrics of the server in the text format of Prometheus, described in
@@ -207,31 +169,17 @@ impl Server {
     #[must_use]
     pub fn metrics_text(&self) -> String {
         let catalog = self.catalog();
-        self.metrics().text(&Readings {
+        self.engine().observers.metrics.text(&Readings {
             running: self.executor().running(),
-            queued: self.admission().runs.waiting(),
+            queued: self.engine().admission.runs.waiting(),
             tools: catalog.tools().len(),
             faulty: catalog.scan().faulty().count(),
             lost_records: self.audit().map_or(0, Audit::lost_records),
         })
     }
 
-    pub(crate) fn subscribers(&self) -> &Arc<Subscribers> {
-        &self.engine().subscribers
-    }
-
     /// Background calls, if they are enabled.
     pub(crate) fn tasks(&self) -> Option<&Arc<Tasks>> {
         self.inner.tasks.as_ref()
-    }
-
-    /// Stamp on results of `wire`.
-    pub(crate) fn stamp(&self, wire: Wire) -> Arc<Stamp> {
-        self.engine().stamp(wire)
-    }
-
-    /// Token that is cancelled when the server stops.
-    pub(crate) fn stopping(&self) -> &CancellationToken {
-        self.engine().stopping()
     }
 }

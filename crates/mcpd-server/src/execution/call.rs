@@ -166,7 +166,19 @@ pub(crate) fn start_tool_call(
 ) -> CallStart {
     let named = ("tools/call", script.path.as_str());
     match ScriptCall::new(engine, script, named, arguments, context) {
-        Ok(call) => CallStart::Started(Box::pin(tool_result(call, resumption))),
+        Ok(call) => CallStart::Started(Box::pin(async move {
+            let archive = call.archive();
+            let interpret = |script, outcome| {
+                let archive = archive.clone();
+                output::interpret(script, outcome, move |script, outcome| {
+                    output::tool(script, outcome, &archive)
+                })
+            };
+            match call.run_to_result(resumption, interpret).await {
+                Ok(result) => Ok(result),
+                Err(failure) => failure.into_tool_result().map(Interactive::from),
+            }
+        })),
         Err(CallRejection::Arguments(faults)) => {
             CallStart::reject(Ok(invalid_arguments(&faults).into()))
         }
@@ -175,18 +187,6 @@ pub(crate) fn start_tool_call(
             // The stateful wire has no such error; the model can at least report it to its user.
             Wire::Stateful => Ok(CallToolResult::error(error.message).into()),
         }),
-    }
-}
-
-async fn tool_result(
-    call: ScriptCall,
-    resumption: Resumption,
-) -> Result<Interactive<CallToolResult>, ErrorObject> {
-    let archive = call.archive();
-    let interpret = |script, outcome| output::tool_result(script, outcome, archive.clone());
-    match call.run_to_result(resumption, interpret).await {
-        Ok(result) => Ok(result),
-        Err(failure) => failure.into_tool_result().map(Interactive::from),
     }
 }
 

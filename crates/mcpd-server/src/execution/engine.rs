@@ -40,19 +40,20 @@ pub(crate) struct Engine {
     /// Identity towards clients.
     pub(crate) identity: ArcSwap<Identity>,
     stateful: Arc<Stamp>,
-    stop: CancellationToken,
+    /// Cancelled when the server stops.
+    pub(crate) stopping: CancellationToken,
     _stop_on_drop: DropGuard,
 }
 
 impl Engine {
-    /// Creates the parts of a server that stops when `stop` is cancelled.
+    /// Creates the parts of a server that stops when `stopping` is cancelled.
     pub(crate) fn new(
         executor: Executor,
         observers: Observers,
         subscribers: Arc<Subscribers>,
         seal: Seal,
         identity: Identity,
-        stop: CancellationToken,
+        stopping: CancellationToken,
     ) -> Self {
         Self {
             admission: Admission::new(executor.concurrency()),
@@ -65,8 +66,8 @@ impl Engine {
             seal,
             identity: ArcSwap::from_pointee(identity),
             stateful: Arc::new(Stamp::Stateful),
-            _stop_on_drop: stop.clone().drop_guard(),
-            stop,
+            _stop_on_drop: stopping.clone().drop_guard(),
+            stopping,
         }
     }
 
@@ -76,10 +77,5 @@ impl Engine {
             Wire::Stateful => Arc::clone(&self.stateful),
             Wire::Stateless => Arc::clone(self.identity.load().stateless()),
         }
-    }
-
-    /// Token that is cancelled when the server stops.
-    pub(crate) fn stopping(&self) -> &CancellationToken {
-        &self.stop
     }
 }

@@ -36,41 +36,9 @@ pub(crate) use media::{contents as media_contents, is_text};
 pub(crate) use note::{describe_failure_alone, is_note};
 pub(crate) use text::{exit_result, note_totals, tail};
 
-/// Makes the result of a tool.
-pub(crate) async fn tool_result(
-    script: Arc<Script>,
-    outcome: Outcome,
-    archive: CallArchive,
-) -> RunResult<CallToolResult> {
-    interpret(script, outcome, move |script, outcome| {
-        tool(script, outcome, &archive)
-    })
-    .await
-}
-
-/// Makes the result of a prompt.
-pub(crate) async fn prompt_result(
-    script: Arc<Script>,
-    outcome: Outcome,
-) -> RunResult<GetPromptResult> {
-    interpret(script, outcome, prompt).await
-}
-
-/// Makes the result of reading `uri` from a script.
-pub(crate) async fn resource_result(
-    script: Arc<Script>,
-    uri: String,
-    outcome: Outcome,
-    wire: Wire,
-) -> RunResult<ReadResourceResult> {
-    interpret(script, outcome, move |script, outcome| {
-        resource(script, &uri, outcome, wire)
-    })
-    .await
-}
-
-/// Calls `read` on a thread that may block: an output can be megabytes of JSON, and name files.
-async fn interpret<R: Send + 'static>(
+/// Has `read` make the result, on a thread that may block if need be: an output can be megabytes of
+/// JSON, and name files.
+pub(crate) async fn interpret<R: Send + 'static>(
     script: Arc<Script>,
     outcome: Outcome,
     read: impl FnOnce(&Script, &Outcome) -> RunResult<R> + Send + 'static,
@@ -86,7 +54,12 @@ async fn interpret<R: Send + 'static>(
         })
 }
 
-fn tool(script: &Script, outcome: &Outcome, archive: &CallArchive) -> RunResult<CallToolResult> {
+/// Makes the result of a tool.
+pub(crate) fn tool(
+    script: &Script,
+    outcome: &Outcome,
+    archive: &CallArchive,
+) -> RunResult<CallToolResult> {
     let read = match script.spec.output {
         OutputFormat::Mcp => parse_mcp(script, outcome, mcp::tool),
         OutputFormat::Json => parse_json(outcome, structured_result),
@@ -146,7 +119,8 @@ fn check_output_schema(
     Ok(run_result)
 }
 
-fn prompt(script: &Script, outcome: &Outcome) -> RunResult<GetPromptResult> {
+/// Makes the result of a prompt.
+pub(crate) fn prompt(script: &Script, outcome: &Outcome) -> RunResult<GetPromptResult> {
     let read = match script.spec.output {
         OutputFormat::Mcp => parse_mcp(script, outcome, mcp::prompt),
         OutputFormat::Json => parse_json(outcome, |value| message(value.get())),
@@ -160,7 +134,8 @@ fn message(text: impl Into<String>) -> GetPromptResult {
     GetPromptResult::new(vec![message])
 }
 
-fn resource(
+/// Makes the result of reading `uri` from a script.
+pub(crate) fn resource(
     script: &Script,
     uri: &str,
     outcome: &Outcome,

@@ -162,7 +162,26 @@ impl RunQueue {
     /// Returns the queue called `name`. All calls of one name share it, including those queued
     /// under an earlier limit; the latest limit applies.
     pub(crate) fn script_queue(&self, name: &str, limit: ConcurrencyLimit) -> Arc<ScriptQueue> {
-        lock(&self.0).script_queue(name, limit)
+        let mut state = lock(&self.0);
+        if let Some((script_queue, known)) = state.script_queues.get_mut(name) {
+            let script_queue = Arc::clone(script_queue);
+            if known.set_at < limit.set_at {
+                *known = limit;
+                script_queue.limit.store(limit.limit.get(), Relaxed);
+                // A higher limit may let queued calls run.
+                state.grant_permits();
+            }
+            return script_queue;
+        }
+        if state.script_queues.len() >= MAX_SCRIPT_QUEUES {
+            state
+                .script_queues
+                .retain(|_, (script_queue, _)| Arc::strong_count(script_queue) > 1);
+        }
+        let script_queue = Arc::new(ScriptQueue::new(limit.limit));
+        let named = (Arc::clone(&script_queue), limit);
+        state.script_queues.insert(name.to_owned(), named);
+        script_queue
     }
 
     /// Waits for a permit in `script_queue`.
@@ -211,27 +230,6 @@ impl RunQueue {
 }
 
 impl QueueState {
-    fn script_queue(&mut self, name: &str, limit: ConcurrencyLimit) -> Arc<ScriptQueue> {
-        if let Some((script_queue, known)) = self.script_queues.get_mut(name) {
-            let script_queue = Arc::clone(script_queue);
-            if known.set_at < limit.set_at {
-                *known = limit;
-                script_queue.limit.store(limit.limit.get(), Relaxed);
-                // A higher limit may let queued calls run.
-                self.grant_permits();
-            }
-            return script_queue;
-        }
-        if self.script_queues.len() >= MAX_SCRIPT_QUEUES {
-            self.script_queues
-                .retain(|_, (script_queue, _)| Arc::strong_count(script_queue) > 1);
-        }
-        let script_queue = Arc::new(ScriptQueue::new(limit.limit));
-        let named = (Arc::clone(&script_queue), limit);
-        self.script_queues.insert(name.to_owned(), named);
-        script_queue
-    }
-
     /// Grants a permit at once, or queues the call.
     fn enqueue(
         &mut self,

@@ -29,41 +29,28 @@ pub(crate) enum CancellableAnswer {
     Later(Pin<Box<dyn Future<Output = Option<MethodResult>> + Send>>),
 }
 
-/// Answers `request`, whose parameters are `params`. Excludes `initialize`, which opens a session
-/// and is the transport's task.
-#[cfg(feature = "http")]
+/// Answers `request` of a `method`, unless it is unknown. Excludes `initialize`, which opens a
+/// session and is the transport's task.
 pub(crate) fn dispatch(
-    server: &Server,
-    request: &Request<'_>,
-    params: &Params<'_>,
-    context: Context,
-) -> Handled {
-    let method = KnownMethod::from_name(&request.method);
-    dispatch_method(server, method, request, params, context)
-}
-
-fn dispatch_method(
     server: &Server,
     method: Option<KnownMethod>,
     request: &Request<'_>,
     params: &Params<'_>,
     mut context: Context,
 ) -> Handled {
+    let engine = server.engine();
     // The rate limit comes before the record: a caller that exceeds it must not push the calls of
     // others out of the audit log.
     if method.is_some_and(KnownMethod::may_run_script)
-        && let Err(error) = server
-            .admission()
-            .rate_limiter
-            .admit(&context.peer.principal)
+        && let Err(error) = engine.admission.rate_limiter.admit(&context.peer.principal)
     {
-        server.metrics().count_refusal(Rejection::Rate);
+        engine.observers.metrics.count_refusal(Rejection::Rate);
         return Handled::Now(Err(error));
     }
-    let record = RequestRecord::new(server.observers(), method, &request.id, context.origin());
+    let record = RequestRecord::new(&engine.observers, method, &request.id, context.origin());
     context.trace = record.span().continue_trace(context.trace);
     context.record = record;
-    if method.is_some_and(KnownMethod::needs_catalog) && !server.catalog_is_ready() {
+    if method.is_some_and(KnownMethod::needs_catalog) && !server.live_catalog().is_scanned() {
         // The request may be cancelled before the catalog can say what it names.
         context.record.set_params(params);
         return wait_for_catalog(server.clone(), method, request, context);
@@ -118,7 +105,7 @@ pub(crate) fn answer(
     if method.is_some_and(KnownMethod::may_run_script) {
         inflight.check(&request.id)?;
     }
-    match dispatch_method(server, method, request, params, context) {
+    match dispatch(server, method, request, params, context) {
         Handled::Now(result) => Ok(CancellableAnswer::Now(result)),
         Handled::Later(result) => answer_later(inflight, &request.id, result),
     }
@@ -138,18 +125,14 @@ pub(crate) fn answer_later(
     let over = if open.is_cancelled() {
         None
     } else {
-        begin(&mut result)
+        // Polled once, here: a script starts while the runtime is still waking up, and a refusal
+        // costs no task.
+        (&mut result).now_or_never()
     };
     Ok(match over {
         Some(result) => CancellableAnswer::Now(result),
         None => CancellableAnswer::Later(Box::pin(open.unless_cancelled(result))),
     })
-}
-
-/// Polls the result once, here: a script starts while the runtime is still waking up, and a
-/// refusal costs no task.
-pub(crate) fn begin(result: &mut Later) -> Option<MethodResult> {
-    result.now_or_never()
 }
 
 /// Encodes a result or an error as a response.

@@ -20,7 +20,7 @@ pub(super) async fn wait_for_catalog(server: &Server) {
 
 /// Returns the instructions for the client of `principal`, if there are any.
 pub(super) fn instructions(server: &Server, principal: &Principal) -> Option<String> {
-    let identity = server.identity();
+    let identity = server.engine().identity.load();
     let configured = identity.instructions().map(str::to_owned);
     let shortfall = describe_shortfall(server, principal);
     let parts: Vec<_> = configured.into_iter().chain(shortfall).collect();
@@ -30,7 +30,7 @@ pub(super) fn instructions(server: &Server, principal: &Principal) -> Option<Str
 /// Describes the files that are not served, and the command for the operator. Only a caller on
 /// this machine may read the paths.
 fn describe_shortfall(server: &Server, principal: &Principal) -> Option<String> {
-    if server.roots().is_empty() || !server.catalog_is_ready() {
+    if server.roots().is_empty() || !server.live_catalog().is_scanned() {
         return None;
     }
     let catalog = server.catalog();

@@ -31,7 +31,7 @@ const MAX_INTRODUCTION_BYTES: usize = 16 * 1024;
 
 /// Answers `server/discover`.
 pub(crate) fn discover(server: Server, context: Context) -> Handled {
-    if server.catalog_is_ready() {
+    if server.live_catalog().is_scanned() {
         return Handled::Now(describe_server(&server, &context));
     }
     Handled::later(async move {
@@ -74,7 +74,8 @@ pub(crate) async fn initialize(
     principal: Principal,
 ) -> MethodResult {
     instructions::wait_for_catalog(&server).await;
-    let mut implementation = server.identity().implementation().clone();
+    let identity = server.engine().identity.load();
+    let mut implementation = identity.implementation().clone();
     implementation.downgrade(version);
     let mut result = InitializeResult::new(version, capabilities(&server, version), implementation);
     result.instructions = instructions::instructions(&server, &principal);

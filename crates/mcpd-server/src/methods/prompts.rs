@@ -65,8 +65,10 @@ pub(crate) fn get(
     };
     Ok(Handled::later(async move {
         context.encode_content(
-            call.run_to_result(resumption, output::prompt_result)
-                .await?,
+            call.run_to_result(resumption, |script, outcome| {
+                output::interpret(script, outcome, output::prompt)
+            })
+            .await?,
         )
     }))
 }

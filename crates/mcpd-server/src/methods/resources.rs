@@ -39,7 +39,7 @@ pub(crate) fn read(
     context: Context,
 ) -> Result<Handled, ErrorObject> {
     let params: ReadResourceRequestParams = context.parse(params)?;
-    if let Some(output) = server.archive().find(
+    if let Some(output) = server.engine().archive.find(
         &params.uri,
         &context.peer.principal,
         context.introduced_session(),
@@ -149,8 +149,12 @@ fn run_script(
     };
     Ok(Handled::later(async move {
         let was_asked = resumption.responses.is_some() || resumption.state.is_some();
-        let interpret =
-            |script, outcome| output::resource_result(script, uri.clone(), outcome, wire);
+        let interpret = |script, outcome| {
+            let uri = uri.clone();
+            output::interpret(script, outcome, move |script, outcome| {
+                output::resource(script, &uri, outcome, wire)
+            })
+        };
         let mut result = call.run_to_result(resumption, interpret).await?;
         if let Interactive::Complete(result) = &mut result
             && was_asked

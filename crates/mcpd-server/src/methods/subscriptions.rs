@@ -67,7 +67,7 @@ pub(crate) fn listen(
         // The subscription exists before its acknowledgement, so that no change falls between the
         // two.
         let caller = context.peer.principal.shared_name();
-        let subscription = server.subscribers().subscribe_for(caller, filter);
+        let subscription = server.engine().subscribers.subscribe_for(caller, filter);
         let subscription =
             subscription.ok_or_else(|| rate_limit::overload_error(TOO_MANY_SUBSCRIPTIONS))?;
         let outbox = &context.peer.outbox;

@@ -161,7 +161,7 @@ impl Context {
     /// Encodes a result with content, reduced to what this request's revision knows.
     pub(crate) fn encode_content(&self, mut result: impl ResultObject + Downgrade) -> MethodResult {
         result.downgrade(self.version);
-        self.encode(result)
+        encode(&self.stamp, result)
     }
 }
 

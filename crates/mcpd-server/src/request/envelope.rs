@@ -43,7 +43,7 @@ impl<'a> StatelessEnvelope<'a> {
         })
     }
 
-    /// Builds the context of the request, whose results get the `stamp` of its wire.
+    /// Builds the context of the request, whose results get the `stamp` of this wire.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl<'a> StatelessEnvelope<'a> {
     /// member.
     pub(crate) fn context(
         &self,
-        stamp: impl FnOnce(Wire) -> Arc<Stamp>,
+        stamp: Arc<Stamp>,
         peer: Arc<PeerContext>,
     ) -> Result<Context, ErrorObject> {
         let version = stateless_version(&self.version)?;
@@ -69,7 +69,7 @@ impl<'a> StatelessEnvelope<'a> {
             capabilities: Arc::clone(&self.capabilities),
             client: self.meta.client_info()?.map(Arc::new),
             side,
-            stamp: stamp(version.wire()),
+            stamp,
             record: RequestRecord::default(),
         })
     }
@@ -92,13 +92,13 @@ fn missing(key: &str) -> ErrorObject {
     ErrorObject::invalid_params(format!("`_meta` lacks `{key}`"))
 }
 
-/// Builds the context of a request on the stateful wire, whose results get its `stamp`.
+/// Builds the context of a request on the stateful wire, whose results get the `stamp` of it.
 ///
 /// # Errors
 ///
 /// `-32602` for an invalid progress token.
 pub(crate) fn stateful_context(
-    stamp: impl FnOnce(Wire) -> Arc<Stamp>,
+    stamp: Arc<Stamp>,
     meta: &RequestMeta<'_>,
     session: Arc<Session>,
     peer: Arc<PeerContext>,
@@ -118,7 +118,7 @@ pub(crate) fn stateful_context(
         client: session.client.clone(),
         session: Some(session),
         side,
-        stamp: stamp(version.wire()),
+        stamp,
         record: RequestRecord::default(),
     })
 }

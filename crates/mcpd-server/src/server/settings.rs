@@ -117,7 +117,7 @@ impl Server {
         };
         if !is_same_policy {
             new.policy.warn_of_short_secrets();
-            if let Some(auditor) = self.auditor() {
+            if let Some(auditor) = &self.engine().observers.auditor {
                 auditor.redact(&new.policy);
             }
         }

@@ -126,7 +126,7 @@ impl Connection {
         names: ToolNames,
         outbox: Outbox,
     ) -> Self {
-        let closing = server.stopping().child_token();
+        let closing = server.engine().stopping.child_token();
         Self {
             server: server.clone(),
             _close_on_drop: closing.clone().drop_guard(),
@@ -369,7 +369,11 @@ impl Connection {
         let conversation = lock(&self.conversation).clone();
         conversation.unwrap_or_else(|| {
             let introduction = Introduction::none(VERSION_WITHOUT_INITIALIZE);
-            let session = Session::new(introduction, &peer.principal, self.server.subscribers());
+            let session = Session::new(
+                introduction,
+                &peer.principal,
+                &self.server.engine().subscribers,
+            );
             self.begin(session, peer)
         })
     }

@@ -47,7 +47,7 @@ impl Conversation {
         peer: Arc<PeerContext>,
     ) -> Result<CancellableAnswer, ErrorObject> {
         let context = envelope::stateful_context(
-            |wire| server.stamp(wire),
+            server.engine().stamp(self.session.version.wire()),
             &params.meta,
             Arc::clone(&self.session),
             peer,

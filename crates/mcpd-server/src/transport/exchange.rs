@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use mcpd_protocol::meta::RequestMeta;
+use mcpd_protocol::{Params, Wire};
 
 use crate::client::session::Session;
 use crate::message::reply::Later;
@@ -88,7 +88,7 @@ pub(crate) fn open_stateless(
 ) -> Result<Context, ErrorObject> {
     let envelope = StatelessEnvelope::new(&params.meta)?;
     channel.check_version(&envelope.version)?;
-    let context = envelope.context(|wire| server.stamp(wire), peer)?;
+    let context = envelope.context(server.engine().stamp(Wire::Stateless), peer)?;
     channel.check(request, params)?;
     Ok(context)
 }
@@ -105,6 +105,6 @@ pub(crate) fn initialize(
 ) -> Result<(Session, Later), ErrorObject> {
     let introduction = lifecycle::introduce(server, params)?;
     let result = lifecycle::initialize(server.clone(), introduction.version, principal.clone());
-    let session = Session::new(introduction, principal, server.subscribers());
+    let session = Session::new(introduction, principal, &server.engine().subscribers);
     Ok((session, Box::pin(result)))
 }

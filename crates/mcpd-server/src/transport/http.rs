@@ -77,8 +77,6 @@ use activity::Activity;
 pub use auth::{Auth, Certificate, Token};
 pub use background::Background;
 use connection_peak::ConnectionPeak;
-#[cfg(fuzzing)]
-pub(crate) use headers::{check as check_headers, check_version};
 use listener::Accepted;
 pub use listener::Listener;
 #[cfg(feature = "metrics")]
@@ -196,7 +194,7 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
     loop {
         let place = Arc::clone(&places).acquire_owned();
         let accepted = tokio::select! {
-            () = router.server.stopping().cancelled() => break,
+            () = router.server.engine().stopping.cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {
                 if peak.record_close(connections.len()) {
                     drop(tokio::task::spawn_blocking(mcpd_exec::release_memory));
@@ -209,7 +207,7 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
             (place, Ok(accepted)) => {
                 is_failing = false;
                 let router = Arc::clone(&router);
-                let open = router.server.metrics().open_connection();
+                let open = router.server.engine().observers.metrics.open_connection();
                 connections.spawn(async move {
                     let (_place, _open) = (place, open);
                     serve_connection(accepted, router).await;
@@ -252,7 +250,7 @@ async fn serve_connection(client: Accepted, router: Arc<Router>) {
     let protocols = tokio::select! {
         is_http1 = peer.speaks_http1() => if is_http1 { &HTTP1 } else { &PROTOCOLS },
         () = activity.wait_until_idle() => return,
-        () = router.server.stopping().cancelled() => return,
+        () = router.server.engine().stopping.cancelled() => return,
     };
     serve_requests(stream, protocols, peer, router, activity).await;
 }
@@ -290,7 +288,7 @@ async fn serve_requests(
     let address = peer.address();
     // A token per connection: polling one that all connections share would make them contend for
     // its lock.
-    let stopping = router.server.stopping().child_token();
+    let stopping = router.server.engine().stopping.child_token();
     let seen = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let peer = peer.clone().with_version(request.version());

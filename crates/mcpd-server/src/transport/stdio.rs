@@ -118,7 +118,7 @@ pub async fn serve(
 
     let is_stopped = async {
         tokio::select! {
-            () = server.stopping().cancelled() => {}
+            () = server.engine().stopping.cancelled() => {}
             () = options.stop.cancelled() => {}
         }
     };
@@ -181,7 +181,7 @@ impl FinalPhase<'_> {
             () = self.server.catalog_ready() => {}
             ended = &mut write_ended => written = Some(ended),
             () = self.output_closed.cancelled() => return unless_gone(ended),
-            () = self.server.stopping().cancelled() => return Ok(()),
+            () = self.server.engine().stopping.cancelled() => return Ok(()),
             () = self.stop.cancelled() => return Ok(()),
         }
         if written.is_none() {
@@ -190,7 +190,7 @@ impl FinalPhase<'_> {
                 () = tokio::time::sleep(self.linger) => {}
                 ended = &mut write_ended => written = Some(ended),
                 () = self.output_closed.cancelled() => return unless_gone(ended),
-                () = self.server.stopping().cancelled() => return Ok(()),
+                () = self.server.engine().stopping.cancelled() => return Ok(()),
             }
         }
         self.abandon_requests().await;
@@ -211,7 +211,7 @@ impl FinalPhase<'_> {
             () = self.progress.wait_until_quiet(self.linger) => Ok(()),
             () = self.progress.wait_until_stalled(self.write_timeout) => Ok(()),
             () = self.output_closed.cancelled() => Ok(()),
-            () = self.server.stopping().cancelled() => Ok(()),
+            () = self.server.engine().stopping.cancelled() => Ok(()),
             () = self.stop.cancelled() => Ok(()),
         };
         unless_gone(written.and(ended))

@@ -90,7 +90,7 @@ impl TaskLifecycle {
     pub(super) async fn run_to_end(mut self) {
         let lifetime = self.stored.expires_at - self.stored.created_at;
         let expires = Instant::now() + Duration::from_millis(lifetime.unsigned_abs());
-        let stopping = self.started.host.engine.stopping().clone();
+        let stopping = self.started.host.engine.stopping.clone();
         let whole = stopping.run_until_cancelled(async {
             let cancel = self.cancel.clone();
             let end = cancel.run_until_cancelled(self.run_rounds()).await;

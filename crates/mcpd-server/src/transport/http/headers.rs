@@ -7,12 +7,14 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::{ACCEPT, HeaderMap, HeaderName};
-use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+use mcpd_protocol::meta::RequestMeta;
 use mcpd_protocol::{Params, ProtocolVersion, Wire};
 use serde::Deserialize;
 
 use crate::message::param_headers::ParameterHeaders;
 use crate::message::trace::TraceContext;
+use crate::transport::exchange::Channel;
 
 /// Revision of the request.
 pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -24,8 +26,47 @@ static TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 static TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 static BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 
+/// Revision of a request without the header: "the server SHOULD assume protocol version
+/// `2025-03-26`" -- 2025-11-25/basic/transports#protocol-version-header
+const VERSION_WITHOUT_HEADER: ProtocolVersion = ProtocolVersion::V2025_03_26;
+
+/// A POST repeats parts of its request in headers.
+impl Channel for HeaderMap {
+    /// By its own envelope, then by a header that no older client sends. A client of an unknown
+    /// revision need not know `_meta`, so the header is checked then.
+    fn is_stateless(&self, meta: &RequestMeta<'_>) -> Result<bool, ErrorObject> {
+        if meta.is_stateless() {
+            return Ok(true);
+        }
+        if !names_stateless_version(self) {
+            return Ok(false);
+        }
+        version(self).map(|_| true)
+    }
+
+    fn check_version(&self, version: &str) -> Result<(), ErrorObject> {
+        let header = require_single(self, &PROTOCOL_VERSION)?;
+        agree("MCP-Protocol-Version", header, version)
+    }
+
+    /// Checks the other headers. Another revision might have other headers, so the revision is
+    /// checked before.
+    fn check(&self, request: &Request<'_>, params: &Params<'_>) -> Result<(), ErrorObject> {
+        let method = &request.method;
+        agree("Mcp-Method", require_single(self, &METHOD)?, method)?;
+        if let Some(name) = name(method, params) {
+            agree(
+                "Mcp-Name",
+                &decode("Mcp-Name", require_single(self, &NAME)?)?,
+                &name,
+            )?;
+        }
+        Ok(())
+    }
+}
+
 /// Returns whether a header names a revision of the stateless wire, or an unknown one.
-pub(super) fn names_stateless_version(headers: &HeaderMap) -> bool {
+fn names_stateless_version(headers: &HeaderMap) -> bool {
     let is_stateful = |version: &str| {
         let version: Result<ProtocolVersion, _> = version.parse();
         version.is_ok_and(|version| version.wire() == Wire::Stateful)
@@ -34,36 +75,20 @@ pub(super) fn names_stateless_version(headers: &HeaderMap) -> bool {
     header.is_some_and(|version| !is_stateful(version.to_str().unwrap_or_default().trim()))
 }
 
-/// Checks that the headers of a stateless request name the revision of its body.
+/// Returns the revision in the header, for messages without another indication. "If the server
+/// receives a request with an invalid or unsupported `MCP-Protocol-Version`, it MUST respond with
+/// `400 Bad Request`" -- 2025-11-25/basic/transports#protocol-version-header
 ///
 /// # Errors
 ///
-/// `-32020` if they differ.
-pub(crate) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), ErrorObject> {
-    let header = require_single(headers, &PROTOCOL_VERSION)?;
-    agree("MCP-Protocol-Version", header, version)
-}
-
-/// Checks the other headers of a stateless request against its body. Another revision might have
-/// other headers, so the revision is checked before.
-///
-/// # Errors
-///
-/// `-32020`, naming the header that is missing, malformed or different.
-pub(crate) fn check(
-    headers: &HeaderMap,
-    method: &str,
-    params: &Params<'_>,
-) -> Result<(), ErrorObject> {
-    agree("Mcp-Method", require_single(headers, &METHOD)?, method)?;
-    if let Some(name) = name(method, params) {
-        agree(
-            "Mcp-Name",
-            &decode("Mcp-Name", require_single(headers, &NAME)?)?,
-            &name,
-        )?;
-    }
-    Ok(())
+/// The revision is not supported.
+pub(super) fn version(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject> {
+    let Some(version) = single(headers, &PROTOCOL_VERSION)? else {
+        return Ok(VERSION_WITHOUT_HEADER);
+    };
+    version
+        .parse()
+        .map_err(|_| ErrorObject::unsupported_protocol_version(version, &ProtocolVersion::ALL))
 }
 
 /// Returns the single value of a header, without surrounding white space.
@@ -205,6 +230,7 @@ fn parse_media_range(range: &str) -> Option<(&str, bool)> {
 #[cfg(test)]
 mod tests {
     use hyper::header::HeaderValue;
+    use serde_json::value::RawValue;
 
     use super::*;
 
@@ -229,12 +255,13 @@ mod tests {
 
     #[track_caller]
     fn check_name(header: &str, body: &str, agrees: bool) {
-        let params = format!(r#"{{"name":{body:?}}}"#);
-        let params = Params::read(Some(serde_json::from_str(&params).unwrap())).unwrap();
+        let params = RawValue::from_string(format!(r#"{{"name":{body:?}}}"#)).unwrap();
+        let request = Request::new(1.into(), "tools/call".to_owned(), Some(&params));
+        let params = Params::read(request.params).unwrap();
         let mut headers = HeaderMap::new();
         headers.insert(&METHOD, "tools/call".parse().unwrap());
         headers.insert(&NAME, header.parse().unwrap());
-        let checked = check(&headers, "tools/call", &params);
+        let checked = headers.check(&request, &params);
         assert_eq!(checked.is_ok(), agrees, "{header} {body}");
     }
 

@@ -5,16 +5,16 @@ use std::future::ready;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
+use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::{
     ErrorCode, ErrorObject, Frame, Message, Notification, Request, RequestId,
     Response as RpcResponse,
 };
-use mcpd_protocol::meta::RequestMeta;
-use mcpd_protocol::{Params, ProtocolVersion};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
@@ -28,7 +28,8 @@ use crate::client::outbox::Outbox;
 use crate::client::session::{Introduction, Session};
 use crate::limits::memory_budget::SharedReservation;
 use crate::limits::rate_limit;
-use crate::message::reply::{Handled, MethodResult};
+use crate::message::method::KnownMethod;
+use crate::message::reply::Handled;
 use crate::message::tool_names::ToolNames;
 use crate::message::transport::Transport;
 use crate::methods::dispatch::{self, CancellableAnswer};
@@ -36,11 +37,7 @@ use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
 use crate::request::context::{Context, PeerContext};
 use crate::transport::connection::Reply;
-use crate::transport::exchange::{self, Channel, Exchange};
-
-/// Revision of a request without the header: "the server SHOULD assume protocol version
-/// `2025-03-26`" -- 2025-11-25/basic/transports#protocol-version-header
-const VERSION_WITHOUT_HEADER: ProtocolVersion = ProtocolVersion::V2025_03_26;
+use crate::transport::exchange::{self, Exchange};
 
 /// Error for a session that never existed, or has ended.
 pub(super) const NO_SESSION: &str = "unknown session; initialize again";
@@ -55,29 +52,6 @@ struct PostHead<'a> {
     reservation: SharedReservation,
     /// Scope that the client turns out to lack.
     needed_scope: NeededScope,
-}
-
-/// A POST repeats parts of its request in headers.
-impl Channel for PostHead<'_> {
-    /// By its own envelope, then by a header that no older client sends. A client of an unknown
-    /// revision need not know `_meta`, so the header is checked then.
-    fn is_stateless(&self, meta: &RequestMeta<'_>) -> Result<bool, ErrorObject> {
-        if meta.is_stateless() {
-            return Ok(true);
-        }
-        if !headers::names_stateless_version(self.headers) {
-            return Ok(false);
-        }
-        version_in_header(self.headers).map(|_| true)
-    }
-
-    fn check_version(&self, version: &str) -> Result<(), ErrorObject> {
-        headers::check_version(self.headers, version)
-    }
-
-    fn check(&self, request: &Request<'_>, params: &Params<'_>) -> Result<(), ErrorObject> {
-        headers::check(self.headers, &request.method, params)
-    }
 }
 
 impl PostHead<'_> {
@@ -167,12 +141,12 @@ impl Router {
             Ok(params) => params,
             Err(error) => return refuse(error),
         };
-        match Exchange::of(request, &params, head) {
+        match Exchange::of(request, &params, head.headers) {
             Ok(Exchange::Stateless) => {
                 let wants_notifications =
                     params.meta.wants_notifications() || request.method == "subscriptions/listen";
                 let (peer, notifications) = self.peer_context(head, wants_notifications);
-                match exchange::open_stateless(&self.server, request, &params, head, peer) {
+                match exchange::open_stateless(&self.server, request, &params, head.headers, peer) {
                     Ok(context) => {
                         self.answer_stateless(head, request, (&params, context), notifications)
                             .await
@@ -200,14 +174,16 @@ impl Router {
             return reply::error(StatusCode::NOT_ACCEPTABLE, Some(&request.id), &error);
         }
         let id = request.id.clone();
-        let mut result = match dispatch::dispatch(&self.server, request, params, context) {
-            Handled::Now(result) => return whole_response(&id, result, error_status).into(),
+        let method = KnownMethod::from_name(&request.method);
+        let mut result = match dispatch::dispatch(&self.server, method, request, params, context) {
+            Handled::Now(result) => return WholeResponse::new(&id, result, error_status).into(),
             Handled::Later(result) => result,
         };
-        let answer = match dispatch::begin(&mut result) {
-            Some(result) => Box::pin(ready(Some(whole_response(&id, result, error_status)))),
+        // Polled once, here, as by `dispatch::answer`.
+        let answer = match (&mut result).now_or_never() {
+            Some(result) => Box::pin(ready(Some(WholeResponse::new(&id, result, error_status)))),
             None => run_attached(
-                async move { Some(whole_response(&id, result.await, error_status)) },
+                async move { Some(WholeResponse::new(&id, result.await, error_status)) },
                 head.client.peer,
                 head.wants_events,
             ),
@@ -232,13 +208,15 @@ impl Router {
             Err(error) => return reply::error(StatusCode::OK, Some(id), &error),
         };
         let result = result.await;
-        let inserted = self.sessions.insert(session, owner, self.server.metrics());
+        let inserted =
+            self.sessions
+                .insert(session, owner, &self.server.engine().observers.metrics);
         let Some(session) = inserted else {
             let reason = format!("{MAX_SESSIONS} sessions are in use");
             let error = rate_limit::overload_error(&reason);
             return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
         };
-        let mut response = Response::from(whole_response(id, result, error_status));
+        let mut response = Response::from(WholeResponse::new(id, result, error_status));
         if let Ok(session) = HeaderValue::try_from(session) {
             response.headers_mut().insert(&SESSION_ID, session);
         }
@@ -266,11 +244,11 @@ impl Router {
         let answer: WholeAnswer =
             match answer.unwrap_or_else(|error| CancellableAnswer::Now(Err(error))) {
                 CancellableAnswer::Now(result) => {
-                    Box::pin(ready(Some(whole_response(&id, result, always_ok))))
+                    Box::pin(ready(Some(WholeResponse::new(&id, result, always_ok))))
                 }
                 CancellableAnswer::Later(result) => run_detached(
                     Some(id.clone()),
-                    async move { Some(whole_response(&id, result.await?, always_ok)) },
+                    async move { Some(WholeResponse::new(&id, result.await?, always_ok)) },
                     visit,
                 ),
             };
@@ -370,12 +348,12 @@ impl Router {
         if let Some(visit) = self.find_conversation(head.headers, &head.client.principal)? {
             return Ok(visit);
         }
-        let version = version_in_header(head.headers)
+        let version = headers::version(head.headers)
             .map_err(|error| Box::new(reply::error(StatusCode::BAD_REQUEST, None, &error)))?;
         let session = Session::new(
             Introduction::none(version),
             &head.client.principal,
-            self.server.subscribers(),
+            &self.server.engine().subscribers,
         );
         Ok(Visit::for_one_request(session))
     }
@@ -392,7 +370,7 @@ impl Router {
         } else {
             (self.nowhere.clone(), None)
         };
-        let closing = self.server.stopping().clone();
+        let closing = self.server.engine().stopping.clone();
         (
             Arc::new(PeerContext {
                 transport: Transport::Http,
@@ -407,34 +385,6 @@ impl Router {
             }),
             notifications,
         )
-    }
-}
-
-/// Returns the revision in the header, for messages without another indication. "If the server
-/// receives a request with an invalid or unsupported `MCP-Protocol-Version`, it MUST respond with
-/// `400 Bad Request`" -- 2025-11-25/basic/transports#protocol-version-header
-///
-/// # Errors
-///
-/// The revision is not supported.
-fn version_in_header(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject> {
-    let Some(version) = headers::single(headers, &PROTOCOL_VERSION)? else {
-        return Ok(VERSION_WITHOUT_HEADER);
-    };
-    version
-        .parse()
-        .map_err(|_| ErrorObject::unsupported_protocol_version(version, &ProtocolVersion::ALL))
-}
-
-/// Builds the response to a request, with the status that an error has on its wire.
-fn whole_response(
-    id: &RequestId,
-    result: MethodResult,
-    status_of: fn(&ErrorObject) -> StatusCode,
-) -> WholeResponse {
-    match result {
-        Ok(result) => WholeResponse::result(id, result),
-        Err(error) => WholeResponse::error(status_of(&error), Some(id), &error),
     }
 }
 

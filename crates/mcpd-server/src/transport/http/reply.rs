@@ -15,6 +15,7 @@ use super::events::Events;
 use super::guard::GuardRefusal;
 use super::pieces::Pieces;
 use crate::limits::rate_limit;
+use crate::message::reply::MethodResult;
 
 /// Body of every response.
 pub(super) type ResponseBody = Either<Pieces, Events>;
@@ -37,9 +38,16 @@ impl WholeResponse {
         }
     }
 
-    /// Builds a response with this result.
-    pub(super) fn result(id: &RequestId, result: Bytes) -> Self {
-        Self::ok(Pieces::response(id, result))
+    /// Builds the response to a request, with the status that an error has on its wire.
+    pub(super) fn new(
+        id: &RequestId,
+        result: MethodResult,
+        status_of: fn(&ErrorObject) -> StatusCode,
+    ) -> Self {
+        match result {
+            Ok(result) => Self::ok(Pieces::response(id, result)),
+            Err(error) => Self::error(status_of(&error), Some(id), &error),
+        }
     }
 
     /// Builds an error. One with a retry delay becomes a 429 with the header `Retry-After`.

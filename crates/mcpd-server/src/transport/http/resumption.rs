@@ -164,7 +164,7 @@ impl Router {
         caller: &Principal,
     ) -> (mpsc::Receiver<Bytes>, PendingResponse) {
         let (outbox, notifications) = Outbox::new();
-        let stopping = self.server.stopping().clone();
+        let stopping = self.server.engine().stopping.clone();
         let forward = subscriptions::forward(
             Arc::clone(self.server.live_catalog()),
             &visit.session,

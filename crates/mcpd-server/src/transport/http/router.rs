@@ -62,7 +62,7 @@ pub(super) struct Router {
 impl Router {
     pub(super) fn new(server: Server, options: &Options, listener: &Listener) -> Self {
         let local: Vec<_> = listener.addresses().collect();
-        let metrics = Arc::clone(server.metrics());
+        let metrics = Arc::clone(&server.engine().observers.metrics);
         Self {
             body_reader: BodyReader::new(options.max_message, metrics),
             server,
@@ -203,7 +203,7 @@ impl Router {
         refusal: GuardRefusal,
         peer: &Peer,
     ) -> Response<ResponseBody> {
-        self.server.metrics().count_refusal(what);
+        self.server.engine().observers.metrics.count_refusal(what);
         tracing::debug!(address = %peer.address(), "request refused: {}", refusal.reason);
         reply::guard_refusal(refusal)
     }
@@ -253,9 +253,9 @@ impl Router {
         if !reply::is_read(method) {
             return reply::not_allowed(reply::READ_METHODS);
         }
-        let obstacle = if self.server.stopping().is_cancelled() {
+        let obstacle = if self.server.engine().stopping.is_cancelled() {
             "the server is shutting down"
-        } else if !self.server.catalog_is_ready() {
+        } else if !self.server.live_catalog().is_scanned() {
             "the scripts are being read"
         } else if self.server.audit().is_some_and(Audit::is_refusing) {
             "calls cannot be recorded in the audit log"
@@ -271,7 +271,7 @@ impl Router {
         if !reply::is_read(method) {
             return reply::not_allowed(reply::READ_METHODS);
         }
-        if !self.server.catalog_is_ready() {
+        if !self.server.live_catalog().is_scanned() {
             let body = json!({"status": "starting"});
             return reply::json(StatusCode::OK, body.to_string());
         }

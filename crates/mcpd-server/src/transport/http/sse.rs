@@ -52,7 +52,7 @@ impl Streams {
         }
         let endpoint = format!("event: endpoint\ndata: {MESSAGES_PATH}?sessionId={id}\n\n");
         streams.insert(id, Arc::downgrade(&connection));
-        let stopping = server.stopping().clone();
+        let stopping = server.engine().stopping.clone();
         // The connection lives as long as its stream, which only the client or the server ends.
         let open = async move {
             stopping.cancelled().await;
