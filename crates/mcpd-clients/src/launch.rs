@@ -1,5 +1,5 @@
-//! Launch of a server as its client does it: the variables that the client passes, and references to
-//! variables in the entry.
+//! Launch of a server as its client does it: the variables that the client passes, and references
+//! to variables in the entry.
 //!
 //! ```
 //! use std::collections::BTreeMap;

@@ -29,8 +29,8 @@
 //! - [`ConfigFile`] is the file of a client in one [`Scope`]. It makes a new text of an old one,
 //!   and reads the servers of a text.
 //! - [`edit`](mod@edit) has the edits of JSON, TOML and YAML, for any table of any file.
-//! - [`Client::variables`], [`Connection::environment`] and [`Connection::resolve`] say what the client
-//!   starts for an entry, so that a program can start the same.
+//! - [`Client::variables`], [`Connection::environment`] and [`Connection::resolve`] say what the
+//!   client starts for an entry, so that a program can start the same.
 //! - [`file`](mod@file) reads and writes files: whole, with mode and owner, and only if they are
 //!   as they were read.
 //!

@@ -104,8 +104,8 @@ pub(crate) fn read_http(file: &File, args: &Serve) -> anyhow::Result<Http> {
 }
 
 impl Http {
-    /// Opens the sockets, one at least; those that a service manager passes take precedence over the
-    /// configured places. Unix sockets are there as long as their addresses.
+    /// Opens the sockets, one at least; those that a service manager passes take precedence over
+    /// the configured places. Unix sockets are there as long as their addresses.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Arguments as texts, as a command line or a form has them: `name=text`, made into JSON by the types
-//! in the schema of a tool, and `name:=json`, taken as it is.
+//! Arguments as texts, as a command line or a form has them: `name=text`, made into JSON by the
+//! types in the schema of a tool, and `name:=json`, taken as it is.
 //!
 //! ```
 //! use mcpd_scriptspec::text_arguments::TextArguments;
@@ -69,8 +69,8 @@ impl<'a> TextArguments<'a> {
         Ok(Self(arguments))
     }
 
-    /// Returns the arguments as a JSON object, sorted by name. A text is a number or a boolean where
-    /// the schema of the tool takes one and no text; digits stay as they are.
+    /// Returns the arguments as a JSON object, sorted by name. A text is a number or a boolean
+    /// where the schema of the tool takes one and no text; digits stay as they are.
     ///
     /// # Errors
     ///

@@ -72,8 +72,8 @@ fn network_socket(passed: &mut ListenFd, place: usize) -> io::Result<Option<Pass
     Ok(listener.map(PassedSocket::Network))
 }
 
-/// Reports the state to the manager, if there is one, and waits until it is sent, for a quarter of a
-/// second at most.
+/// Reports the state to the manager, if there is one, and waits until it is sent, for a quarter of
+/// a second at most.
 ///
 /// # Cancel safety
 ///

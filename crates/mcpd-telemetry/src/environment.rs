@@ -1,5 +1,5 @@
-//! Variables of OpenTelemetry in the environment of the process, as far as the libraries do not read
-//! them: the wish for spans, the address, the time limit.
+//! Variables of OpenTelemetry in the environment of the process, as far as the libraries do not
+//! read them: the wish for spans, the address, the time limit.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
