@@ -13,11 +13,13 @@ pub(crate) mod ending;
 #[cfg_attr(not(feature = "metrics"), path = "observe/metrics/absent.rs")]
 pub(crate) mod metrics;
 pub(crate) mod missing_enforcement;
+pub(crate) mod request_events;
 #[cfg_attr(not(feature = "otel"), path = "observe/spans/absent.rs")]
 pub(crate) mod spans;
 
 use audit::request_log::Auditor;
 use metrics::Metrics;
+use request_events::RequestObserver;
 use spans::Spans;
 
 /// Recipients of records.
@@ -26,6 +28,7 @@ pub(crate) struct Observers {
     pub(crate) auditor: Option<Arc<Auditor>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) spans: Spans,
+    pub(crate) requests: RequestObserver,
 }
 
 /// Arrival of a request: its sender and its way.

@@ -57,6 +57,7 @@ impl<'a> RunObserver<'a> {
 
     /// The process has written a line.
     pub(super) fn line(&self, line: Line<'_>) {
+        self.context.record.pass_line(&line);
         if let Some(relay) = &self.relay {
             relay.accept_line(line);
         }

@@ -8,7 +8,7 @@ pub use mcpd_audit::{
 
 use crate::observe::ending::CONTRACT;
 
-mod arguments;
+pub(crate) mod arguments;
 pub(crate) mod request_log;
 
 /// Values of `outcome` in addition to the outcomes of the script contract.

@@ -32,6 +32,7 @@ use crate::observe::Observers;
 use crate::observe::audit::Audit;
 use crate::observe::audit::request_log::Auditor;
 use crate::observe::metrics::Metrics;
+use crate::observe::request_events::{RequestEvent, RequestObserver};
 use crate::observe::spans::Spans;
 use crate::policy::Policy;
 use crate::script::interpreter::Interpreters;
@@ -68,6 +69,7 @@ pub struct ServerBuilder {
     state_secret: Option<Vec<u8>>,
     audit: Option<Audit>,
     spans: Spans,
+    requests: RequestObserver,
 }
 
 #[derive(Debug)]
@@ -100,6 +102,7 @@ impl ServerBuilder {
             state_secret: None,
             audit: None,
             spans: Default::default(),
+            requests: RequestObserver::default(),
         }
     }
 
@@ -286,6 +289,17 @@ impl ServerBuilder {
         self
     }
 
+    /// Observes the requests that may run something: each event comes with the number of its
+    /// request, which counts from 1. The callback runs on a thread of the async runtime, and on
+    /// the way of the request: it must not block.
+    pub fn observe_requests(
+        mut self,
+        callback: impl Fn(u64, RequestEvent<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.requests = RequestObserver::new(callback);
+        self
+    }
+
     /// Sets whether changes under the roots are followed. They are by default.
     pub fn watch(mut self, watch: bool) -> Self {
         self.watch = watch;
@@ -345,6 +359,7 @@ impl ServerBuilder {
             auditor: auditor.map(Arc::new),
             metrics: Arc::new(Metrics::new()),
             spans: self.spans,
+            requests: self.requests,
         };
         let engine = Engine::new(executor, observers, subscribers, seal, identity, stop);
         let inner = Inner {

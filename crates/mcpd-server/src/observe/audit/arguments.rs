@@ -24,10 +24,10 @@ const REDACTED: &str = "[redacted]";
 
 /// Rules for recording parameters.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Recorder<'a> {
-    pub(super) arguments: Arguments,
+pub(crate) struct Recorder<'a> {
+    pub(crate) arguments: Arguments,
     /// Finds the secrets that mcpd has been given.
-    pub(super) redactor: Option<&'a Redactor>,
+    pub(crate) redactor: Option<&'a Redactor>,
 }
 
 /// Members worth recording in the parameters of the three methods.
@@ -98,7 +98,7 @@ impl Recorded {
 
 impl Recorder<'_> {
     /// Restricts the recorder for parameters of an unknown tool, whose secrets are unknown too.
-    pub(super) fn for_unknown_tool(mut self) -> Self {
+    pub(crate) fn for_unknown_tool(mut self) -> Self {
         if self.arguments != Arguments::None {
             self.arguments = Arguments::Names;
         }
@@ -107,7 +107,7 @@ impl Recorder<'_> {
 
     /// Returns the recorded parameters of a request. `spec` declares the secrets of the script;
     /// `is_made` is true if the URI was made from arguments.
-    pub(super) fn params(
+    pub(crate) fn params(
         self,
         params: &Params<'_>,
         spec: Option<&ScriptSpec>,

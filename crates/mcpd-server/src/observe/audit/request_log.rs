@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use mcpd_audit::{Details, Record, RecordKind, RecordedCaller, RunDetails, Slot};
-use mcpd_exec::Outcome;
+use mcpd_exec::{Line, Outcome};
 use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
 use mcpd_protocol::method::{CallToolResult, Interactive, ReadResourceRequest};
@@ -31,6 +31,7 @@ use crate::message::transport::Transport;
 use crate::observe::ending::Exit;
 use crate::observe::ending::RunError;
 use crate::observe::metrics::Operation;
+use crate::observe::request_events::ObservedRequest;
 use crate::observe::spans::RequestSpan;
 use crate::observe::{Observers, RequestOrigin};
 use crate::policy::principal::Principal;
@@ -62,6 +63,7 @@ impl Auditor {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestRecord {
     request: Option<Arc<AuditedRequest>>,
+    observed: Option<Arc<ObservedRequest>>,
     operation: Operation,
     span: RequestSpan,
 }
@@ -114,6 +116,7 @@ impl RequestRecord {
         let name = method.map_or(OTHER_METHOD, KnownMethod::name);
         Self {
             request: Self::request(observers.auditor.as_ref(), method, origin),
+            observed: observers.requests.observe(method, origin),
             operation: observers.metrics.start_operation(name),
             span: observers.spans.start_request(name, id, origin),
         }
@@ -157,6 +160,9 @@ impl RequestRecord {
     pub(crate) fn set_tool(&self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
         self.operation.set_tool(path.as_str());
         self.span.set_tool(path);
+        if let Some(observed) = &self.observed {
+            observed.set_tool(path, spec);
+        }
         self.note(|notes| {
             notes.tool = Some(path.to_string());
             notes.spec = spec.cloned();
@@ -177,6 +183,9 @@ impl RequestRecord {
 
     /// Sets the parameters. The tool that they name must have been set before, if it is known.
     pub(crate) fn set_params(&self, params: &Params<'_>) {
+        if let Some(observed) = &self.observed {
+            observed.start(params);
+        }
         if let Some(request) = &self.request {
             let mut notes = lock(&request.notes);
             let (spec, is_uri_made) = (notes.spec.as_deref(), notes.is_uri_made);
@@ -186,6 +195,13 @@ impl RequestRecord {
                 false => request.recorder().for_unknown_tool(),
             };
             notes.params = recorder.params(params, spec, is_uri_made);
+        }
+    }
+
+    /// Passes on a line of a run.
+    pub(crate) fn pass_line(&self, line: &Line<'_>) {
+        if let Some(observed) = &self.observed {
+            observed.line(line);
         }
     }
 
@@ -271,6 +287,9 @@ impl RequestRecord {
     pub(crate) fn finish(&self, result: &MethodResult) {
         self.operation.finish(result);
         self.span.finish(result);
+        if let Some(observed) = &self.observed {
+            observed.finish(result);
+        }
         self.note(|notes| match result {
             Ok(result) => {
                 notes.result_bytes = Some(result.len() as u64);

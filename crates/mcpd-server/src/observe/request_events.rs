@@ -1,0 +1,187 @@
+//! Request events: what an observer in the same process learns of each request that may run
+//! something, as it happens. Nothing is made for them without an observer.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use mcpd_exec::{Line, Stream};
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{Implementation, Params};
+use mcpd_scriptspec::{ScriptPath, ScriptSpec};
+use serde_json::value::RawValue;
+
+use super::RequestOrigin;
+use super::audit::Arguments;
+use super::audit::arguments::Recorder;
+use crate::message::method::KnownMethod;
+use crate::message::reply::MethodResult;
+use crate::support::sync::lock;
+
+/// Event in the life of a request: one `Started`, any number of lines, and one end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RequestEvent<'a> {
+    /// The request is understood, and its script may start.
+    #[non_exhaustive]
+    Started {
+        /// Its method, such as `tools/call`.
+        method: &'static str,
+        /// Path of the tool, prompt or resource that it names, if that is known.
+        path: Option<&'a str>,
+        /// Name or URI, and arguments, as a JSON object. Values of secret options are replaced,
+        /// and values of more than 1 KiB are their length and hash.
+        params: &'a RawValue,
+        /// The parameters as they came, with all secrets.
+        sent: &'a Params<'a>,
+        /// Name and version that the client claims.
+        client: Option<&'a Implementation>,
+    },
+    /// A script has written a line to its standard error, without the newline.
+    Line(&'a [u8]),
+    /// The request has its response.
+    #[non_exhaustive]
+    Finished {
+        /// The result as JSON, or the error.
+        outcome: Result<&'a [u8], &'a ErrorObject>,
+        /// Time since the request was read.
+        duration: Duration,
+    },
+    /// The client has cancelled the request, or gone away.
+    Cancelled,
+}
+
+/// Callback for the events of all requests: the number of the request, and the event.
+type Callback = dyn Fn(u64, RequestEvent<'_>) + Send + Sync;
+
+/// Observer of requests, if the program has one.
+#[derive(Clone, Default)]
+pub(crate) struct RequestObserver(Option<Arc<Numbered>>);
+
+struct Numbered {
+    next: AtomicU64,
+    callback: Box<Callback>,
+}
+
+impl RequestObserver {
+    pub(crate) fn new(callback: impl Fn(u64, RequestEvent<'_>) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(Numbered {
+            next: AtomicU64::new(1),
+            callback: Box::new(callback),
+        })))
+    }
+
+    /// Begins to observe a request, if it is observed.
+    pub(crate) fn observe(
+        &self,
+        method: Option<KnownMethod>,
+        origin: RequestOrigin<'_>,
+    ) -> Option<Arc<ObservedRequest>> {
+        let observer = self.0.as_ref()?;
+        let method = method.filter(|method| method.may_run_script())?.name();
+        Some(Arc::new(ObservedRequest {
+            observer: Arc::clone(observer),
+            number: observer.next.fetch_add(1, Ordering::Relaxed),
+            method,
+            client: origin.client.cloned(),
+            began: Instant::now(),
+            progress: Mutex::default(),
+        }))
+    }
+}
+
+/// Request that is observed.
+pub(crate) struct ObservedRequest {
+    observer: Arc<Numbered>,
+    number: u64,
+    method: &'static str,
+    client: Option<Arc<Implementation>>,
+    began: Instant,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    path: Option<String>,
+    spec: Option<Arc<ScriptSpec>>,
+    is_started: bool,
+    is_finished: bool,
+}
+
+impl ObservedRequest {
+    fn tell(&self, event: RequestEvent<'_>) {
+        (self.observer.callback)(self.number, event);
+    }
+
+    pub(crate) fn set_tool(&self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
+        let mut progress = lock(&self.progress);
+        progress.path = Some(path.to_string());
+        progress.spec = spec.cloned();
+    }
+
+    /// Reports the start, once: the parameters of a request that waits for the catalog are set
+    /// before and after.
+    pub(crate) fn start(&self, sent: &Params<'_>) {
+        let mut progress = lock(&self.progress);
+        if std::mem::replace(&mut progress.is_started, true) {
+            return;
+        }
+        let recorder = Recorder {
+            arguments: Arguments::Full,
+            redactor: None,
+        };
+        let recorder = match progress.path {
+            Some(_) => recorder,
+            None => recorder.for_unknown_tool(),
+        };
+        let params = recorder.params(sent, progress.spec.as_deref(), false);
+        self.tell(RequestEvent::Started {
+            method: self.method,
+            path: progress.path.as_deref(),
+            params: &params,
+            sent,
+            client: self.client.as_deref(),
+        });
+    }
+
+    pub(crate) fn line(&self, line: &Line<'_>) {
+        if line.stream == Stream::Stderr {
+            self.tell(RequestEvent::Line(line.bytes));
+        }
+    }
+
+    pub(crate) fn finish(&self, result: &MethodResult) {
+        lock(&self.progress).is_finished = true;
+        self.tell(RequestEvent::Finished {
+            outcome: result.as_deref(),
+            duration: self.began.elapsed(),
+        });
+    }
+}
+
+impl Drop for ObservedRequest {
+    fn drop(&mut self) {
+        let progress = lock(&self.progress);
+        if progress.is_started && !progress.is_finished {
+            self.tell(RequestEvent::Cancelled);
+        }
+    }
+}
+
+impl fmt::Debug for RequestObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RequestObserver")
+            .field(&self.0.is_some())
+            .finish()
+    }
+}
+
+impl fmt::Debug for ObservedRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObservedRequest")
+            .field("number", &self.number)
+            .field("method", &self.method)
+            .finish_non_exhaustive()
+    }
+}
