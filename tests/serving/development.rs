@@ -47,7 +47,7 @@ fn calls_and_changes_are_shown() {
     sandbox.write_script("greet", &faulty);
     daemon.wait_for_line("error[");
     sandbox.write_script("greet", GREET);
-    daemon.wait_for_line("no faults are left");
+    daemon.wait_for_line("2 faults are left");
 
     sandbox.write_script("other", GREET);
     daemon.wait_for_line("+ tool other");

@@ -8,6 +8,7 @@ mod audit;
 mod commands;
 mod connect;
 mod connections;
+mod development;
 mod encryption;
 mod ending;
 mod endpoints;

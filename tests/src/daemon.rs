@@ -36,6 +36,17 @@ impl Daemon {
         Self::listening(sandbox, &[&["--port", "0"], arguments].concat())
     }
 
+    /// Starts `mcpd dev scripts --port 0`, and waits likewise.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not.
+    #[must_use]
+    #[track_caller]
+    pub fn developing(sandbox: &Sandbox) -> Self {
+        Self::of(sandbox, &["dev", "scripts", "--port", "0"])
+    }
+
     /// Starts `mcpd serve scripts` with arguments that set its address, and waits likewise.
     ///
     /// # Panics
@@ -44,7 +55,13 @@ impl Daemon {
     #[must_use]
     #[track_caller]
     pub fn listening(sandbox: &Sandbox, arguments: &[&str]) -> Self {
-        let mut command = sandbox.command(&[&["serve", "scripts"], arguments].concat());
+        Self::of(sandbox, &[&["serve", "scripts"], arguments].concat())
+    }
+
+    /// Starts a command that serves, and waits until it reports its address.
+    #[track_caller]
+    fn of(sandbox: &Sandbox, arguments: &[&str]) -> Self {
+        let mut command = sandbox.command(arguments);
         command.stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("mcpd starts");
         let stderr = BufReader::new(child.stderr.take().expect("it is piped"));

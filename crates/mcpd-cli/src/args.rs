@@ -22,6 +22,7 @@ mod completions;
 mod config;
 mod connect;
 mod describe;
+mod dev;
 mod discover;
 mod doctor;
 mod endpoint;
@@ -46,6 +47,7 @@ pub(crate) use self::completions::{CompletionShell, Completions, Man};
 pub(crate) use self::config::{Config, ConfigAction, ConfigShow, Denied};
 pub(crate) use self::connect::Connect;
 pub(crate) use self::describe::Describe;
+pub(crate) use self::dev::Dev;
 pub(crate) use self::discover::Discover;
 pub(crate) use self::doctor::Doctor;
 pub(crate) use self::endpoint::Endpoint;
@@ -99,6 +101,9 @@ pub(crate) enum Command {
     Install(Box<Install>),
     /// Serve over HTTP.
     Serve(Box<Serve>),
+    /// Serve over HTTP while you write scripts, and show what happens.
+    #[command(after_help = dev::AFTER_HELP)]
+    Dev(Box<Dev>),
     /// Serve over stdin and stdout, for clients that start their servers.
     Stdio(Stdio),
     /// Connect a client that starts its servers to one over HTTP.
@@ -153,6 +158,7 @@ impl Combine for Args {
     fn combine(&mut self, layers: &mut Layers<'_>) {
         match &mut self.command {
             Command::Serve(serve) => serve.combine(layers),
+            Command::Dev(dev) => dev.serve.combine(layers),
             Command::Stdio(stdio) => stdio.combine(layers),
             Command::List(list) => list.combine(layers),
             Command::Describe(describe) => describe.combine(layers),
@@ -185,6 +191,7 @@ impl Args {
     pub(crate) fn serve(&self) -> Option<&Serve> {
         match &self.command {
             Command::Serve(serve) => Some(serve),
+            Command::Dev(dev) => Some(&dev.serve),
             Command::Config(Config {
                 action: ConfigAction::Show(show),
             }) => Some(&show.serve),
@@ -198,6 +205,7 @@ impl Command {
     fn roots(&self) -> Option<&Roots> {
         match self {
             Self::Serve(serve) => Some(&serve.serving.roots),
+            Self::Dev(dev) => Some(&dev.serve.serving.roots),
             Self::Stdio(stdio) => Some(&stdio.serving.roots),
             Self::List(list) => Some(&list.roots),
             Self::Endpoint(endpoint) => Some(&endpoint.roots),
@@ -209,6 +217,7 @@ impl Command {
     fn has_built_in_tools(&self) -> bool {
         let enabling = match self {
             Self::Serve(serve) => &serve.serving.enabling,
+            Self::Dev(dev) => &dev.serve.serving.enabling,
             Self::Stdio(stdio) => &stdio.serving.enabling,
             Self::List(list) => &list.enabling,
             _ => return false,

@@ -31,6 +31,7 @@ mod completions;
 mod config;
 mod connect;
 mod describe;
+mod dev;
 mod discover;
 mod doctor;
 mod endpoint;
@@ -66,22 +67,20 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
     if let Some(path) = file.path() {
         tracing::info!(file = %path.display(), "read the configuration");
     }
+    let reloading = Reloading {
+        line,
+        file: &file,
+        filter: &filter,
+    };
     let runtime = runtime(&args.command).context("start the runtime")?;
     let code = runtime.block_on(async {
         match args.command {
             Command::New(new) => new::run(&new).await,
             Command::Install(install) => install::run(*install).await,
-            Command::Serve(serve) => {
-                serve::run(
-                    &serve,
-                    &args.logging,
-                    Reloading {
-                        line,
-                        file: &file,
-                        filter: &filter,
-                    },
-                )
-                .await
+            Command::Serve(serve) => serve::run(&serve, &args.logging, reloading, None).await,
+            Command::Dev(dev) => {
+                let session = dev::Session::default();
+                serve::run(&dev.serve, &args.logging, reloading, Some(&session)).await
             }
             Command::Stdio(stdio) => stdio::run(stdio, &file).await,
             Command::Connect(connect) => connect::run(&connect).await,
@@ -111,7 +110,9 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
 
 fn audience(command: &Command) -> Audience {
     match command {
-        Command::Serve(_) | Command::Stdio(_) | Command::Connect(_) => Audience::Operator,
+        Command::Serve(_) | Command::Dev(_) | Command::Stdio(_) | Command::Connect(_) => {
+            Audience::Operator
+        }
         _ => Audience::Caller,
     }
 }
@@ -119,7 +120,7 @@ fn audience(command: &Command) -> Audience {
 /// One client needs no worker threads; scripts are separate processes in any case.
 fn runtime(command: &Command) -> io::Result<Runtime> {
     match command {
-        Command::Serve(_) => Builder::new_multi_thread(),
+        Command::Serve(_) | Command::Dev(_) => Builder::new_multi_thread(),
         _ => Builder::new_current_thread(),
     }
     .enable_all()

@@ -1,4 +1,4 @@
-//! `mcpd serve`: many clients over HTTP.
+//! `mcpd serve`: many clients over HTTP; and `mcpd dev`, which shows its author what they do.
 
 use std::future::pending;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use mcpd_service::manager::{self, ServiceState};
 use mcpd_service::signals::{Reload, Termination};
 use mcpd_telemetry::{FLUSH_TIMEOUT, Telemetry};
 
-use super::{describe_served_faults, with_spans};
+use super::{describe_served_faults, dev, with_spans};
 use crate::args::{Logging, Serve};
 use crate::certificates;
 use crate::discovery::{Discovery, Published};
@@ -22,14 +22,15 @@ use crate::metrics::Metrics;
 use crate::output;
 use crate::reload::Reloading;
 
-/// Serves until the system asks mcpd to end.
+/// Serves until the system asks mcpd to end, or the author whose session it is.
 pub(crate) async fn run(
     args: &Serve,
     logging: &Logging,
     reloading: Reloading<'_>,
+    session: Option<&dev::Session>,
 ) -> anyhow::Result<ExitCode> {
     let spans = Telemetry::start("mcpd", env!("CARGO_PKG_VERSION"));
-    let code = run_observed(args, logging, reloading, &spans).await;
+    let code = run_observed(args, logging, reloading, session, &spans).await;
     spans.shut_down(FLUSH_TIMEOUT).await;
     code
 }
@@ -38,6 +39,7 @@ async fn run_observed(
     args: &Serve,
     logging: &Logging,
     reloading: Reloading<'_>,
+    session: Option<&dev::Session>,
     telemetry: &Telemetry,
 ) -> anyhow::Result<ExitCode> {
     let (server, config) = mcpd_config::server_for_http(args, reloading.file).await?;
@@ -49,6 +51,10 @@ async fn run_observed(
         None => None,
     };
     let metrics_url = metrics.as_ref().map(Metrics::url);
+    let server = match session {
+        Some(session) => session.observe(server),
+        None => server,
+    };
     let server = with_spans(server, telemetry).start()?;
     let auth = config.options.auth.clone();
     let mut served = pin!(serve(&server, listener, config.options, metrics));
@@ -83,11 +89,14 @@ async fn run_observed(
     let token_file = config.token_file.as_deref();
     let rotated = if_any(token_file.map(|file| token::follow(file, &auth)));
     let encrypted = if_any(config.certificates.map(certificates::follow));
+    let developed =
+        if_any(session.map(|session| session.follow(&server, &addresses[0], token_file)));
     tokio::select! {
         served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
         never = announced => match never {},
         never = rotated => match never {},
         never = encrypted => match never.context("watch the TLS certificate")? {},
+        () = developed => {}
         () = manager::ping_watchdog() => {}
         () = termination.wait() => {}
     }

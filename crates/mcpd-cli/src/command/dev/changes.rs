@@ -21,20 +21,24 @@ pub(super) fn show(before: &Catalog, after: &Catalog) {
     }
 }
 
-/// Shows the faults of `after` that `before` does not have, and says if the last one is mended.
+/// Shows the faults of `after` that `before` does not have, or how many are left if some are gone.
 pub(super) fn show_faults(before: Option<&Catalog>, after: &Catalog) {
     let old = before.map(Finding::all).unwrap_or_default();
-    let had_faults = !old.is_empty();
+    let before = old.len();
     let old: BTreeSet<_> = old.iter().map(identity).collect();
     let mut findings = Finding::all(after);
-    let has_faults = !findings.is_empty();
+    let left = findings.len();
     findings.retain(|finding| !old.contains(&identity(finding)));
     if !findings.is_empty() {
         let columns = output::columns().unwrap_or(DEFAULT_COLUMNS);
         let scripts = after.scan().scripts.len();
         output::note_styled(&render::human(&findings, scripts, columns));
-    } else if had_faults && !has_faults {
-        timeline::note("no faults are left");
+    } else if left < before {
+        timeline::note(&match left {
+            0 => "no fault is left".to_owned(),
+            1 => "1 fault is left".to_owned(),
+            _ => format!("{left} faults are left"),
+        });
     }
 }
 
