@@ -27,11 +27,14 @@ pub struct Client {
     item_key: Option<&'static str>,
     user: Paths,
     project: Option<&'static str>,
+    project_path: ProjectPath,
     /// Keeps servers of a project in the user's file as well.
     has_local: bool,
     form: Form,
     reference: Reference,
     is_graphical: bool,
+    /// Asks the login shell for its own PATH when a desktop starts it.
+    has_shell_path: bool,
     /// Variables of an entry that do not reach the server.
     ignored: &'static [&'static str],
     /// Variables of its own environment that it keeps for itself.
@@ -81,6 +84,37 @@ pub enum Reference {
     Name,
 }
 
+/// Way in which the file of a project refers to the directory of the project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProjectPath {
+    /// None that is known: paths are absolute, so that the file suits one machine.
+    Missing,
+    /// Relative paths: the client starts servers in the directory of the project.
+    Relative,
+    /// `${workspaceFolder}`.
+    WorkspaceFolder,
+}
+
+impl ProjectPath {
+    /// Text for a path below the directory of the project; none where there is no such text.
+    #[must_use]
+    pub fn to(self, below: &Path) -> Option<String> {
+        let base = match self {
+            Self::Missing => return None,
+            Self::Relative => ".",
+            Self::WorkspaceFolder => "${workspaceFolder}",
+        };
+        let mut text = base.to_owned();
+        for part in below.components() {
+            // With slashes on every platform: the file is for all of them.
+            text.push('/');
+            text.push_str(part.as_os_str().to_str()?);
+        }
+        Some(text)
+    }
+}
+
 impl Reference {
     /// Text that stands for the value of a variable; none where there is no such text.
     #[must_use]
@@ -101,8 +135,19 @@ impl Reference {
 #[non_exhaustive]
 pub enum ClientError {
     /// The client's file has no entries for servers at a URL.
-    #[error("{client} takes no URL in its file; write a server that connects to the URL instead")]
+    #[error(
+        "{client} takes no URL in its file; let it start a program that connects there (transport stdio)"
+    )]
     NoHttp {
+        /// Title of the client.
+        client: &'static str,
+    },
+    /// The client reads no token from a file.
+    #[error(
+        "{client} can't send a token that is in a file; name a variable that has it, or let it \
+         start a program that connects there (transport stdio)"
+    )]
+    NoTokenFile {
         /// Title of the client.
         client: &'static str,
     },
@@ -257,6 +302,19 @@ impl Client {
     #[must_use]
     pub fn is_graphical(&self) -> bool {
         self.is_graphical
+    }
+
+    /// Asks the login shell for PATH when a desktop starts it, so that an entry without PATH gets
+    /// that of the shell.
+    #[must_use]
+    pub fn has_shell_path(&self) -> bool {
+        self.has_shell_path
+    }
+
+    /// Way in which its file of a project refers to the directory of the project.
+    #[must_use]
+    pub fn project_path(&self) -> ProjectPath {
+        self.project_path
     }
 
     /// Passes the variable PATH of an entry to the server.

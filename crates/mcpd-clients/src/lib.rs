@@ -28,6 +28,8 @@
 //!   out that it is installed. Nothing is read from the environment: [`Places`] has it.
 //! - [`ConfigFile`] is the file of a client in one [`Scope`]. It makes a new text of an old one,
 //!   and reads the servers of a text.
+//! - [`Request`] is a server to install in terms that suit every client: it becomes a [`Server`] of
+//!   one client and scope.
 //! - [`edit`](mod@edit) has the edits of JSON, TOML and YAML, for any table of any file.
 //! - [`Client::variables`], [`Connection::environment`] and [`Connection::resolve`] say what the
 //!   client starts for an entry, so that a program can start the same.
@@ -45,6 +47,7 @@ pub mod edit;
 pub mod file;
 mod launch;
 mod places;
+mod request;
 mod server;
 
 /// Example of the page for the crate.
@@ -52,8 +55,9 @@ mod server;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-pub use client::{Client, ClientError, Reference, Scope};
+pub use client::{Client, ClientError, ProjectPath, Reference, Scope};
 pub use config_file::ConfigFile;
 pub use diff::diff;
 pub use places::{Places, Platform};
+pub use request::{Prepared, Request, UrlTransport};
 pub use server::{Connection, Drift, InstalledServer, Server, Transport};

@@ -1,7 +1,9 @@
 //! Every client's file before and after an installation, byte for byte.
 //!
-//! `tests/golden/CLIENT/before.*` is a file as an operator may have it; `stdio.*` and `http.*` are
-//! what an installation makes of it. `MCPD_BLESS=1` writes these two anew.
+//! `tests/golden/CLIENT/before.*` is a file as an operator may have it. The others are what an
+//! installation makes of it: of scripts (`stdio.*`), of a URL (`http.*`), of a URL that mcpd
+//! connects to (`connect.*`), and of scripts in the file of a project (`project.*`).
+//! `MCPD_BLESS=1` writes them anew.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
@@ -10,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use mcpd_clients::edit::Removal;
 use mcpd_clients::{
-    Client, ClientError, ConfigFile, Connection, Drift, Places, Platform, Reference, Scope, Server,
+    Client, ClientError, ConfigFile, Connection, Drift, Places, Platform, ProjectPath, Reference,
+    Request, Scope, Server, UrlTransport,
 };
 
 fn directory(client: &Client) -> PathBuf {
@@ -57,13 +60,75 @@ fn http_server(client: &Client) -> Server {
     }
 }
 
+fn project() -> Places {
+    Places::new(Platform::Linux, "/home/ada").with_project("/home/ada/web")
+}
+
+/// Server at a URL that mcpd connects to.
+fn connected_server(client: &'static Client) -> Server {
+    let url = "https://tools.example/mcp";
+    let request =
+        Request::connect("mcpd", "/usr/local/bin/mcpd", url).set_transport(UrlTransport::Stdio);
+    let request = match client.reference() {
+        Reference::Missing => request.send_token_file("/home/ada/token"),
+        _ => request.send_token("MCPD_TOKEN"),
+    };
+    request
+        .prepare(client, Scope::User, &project())
+        .unwrap()
+        .server
+}
+
+/// Scripts in a project, whose file has no path of this machine if the client can do that.
+fn project_server(client: &'static Client) -> Server {
+    let directories = ["/home/ada/web/my tools", "/home/ada/web"];
+    let request = Request::serve("mcpd", "/usr/local/bin/mcpd", directories)
+        .set_configuration("/home/ada/web/mcpd.toml")
+        .set_search_path("/home/ada/bin:/bin");
+    let prepared = request.prepare(client, Scope::Project, &project()).unwrap();
+    let count = match client.project_path() {
+        ProjectPath::Missing => 3,
+        _ => 0,
+    };
+    assert_eq!(prepared.machine_paths.len(), count, "{}", client.name());
+    prepared.server
+}
+
 /// Cases of a client: what its golden file is called, and the server.
-fn cases(client: &Client) -> Vec<(&'static str, Server)> {
-    let http = client.has_http().then(|| ("http", http_server(client)));
-    [Some(("stdio", stdio_server(client))), http]
-        .into_iter()
-        .flatten()
-        .collect()
+fn cases(client: &'static Client) -> Vec<(&'static str, Server)> {
+    let has_project = client.scopes().any(|scope| scope == Scope::Project);
+    let cases = [
+        Some(("stdio", stdio_server(client))),
+        Some(("connect", connected_server(client))),
+        client.has_http().then(|| ("http", http_server(client))),
+        has_project.then(|| ("project", project_server(client))),
+    ];
+    cases.into_iter().flatten().collect()
+}
+
+#[test]
+fn url_is_reached_in_the_way_that_was_asked_for() {
+    let desktop = Client::find("claude-desktop").unwrap();
+    let cursor = Client::find("cursor").unwrap();
+    let request = || Request::connect("mcpd", "/bin/mcpd", "https://tools.example/mcp");
+    let prepare = |client, request: Request| request.prepare(client, Scope::User, &project());
+    let entry = |client: &'static Client, request| {
+        client
+            .entry(&prepare(client, request).unwrap().server)
+            .unwrap()
+    };
+    assert_eq!(entry(cursor, request())["url"], "https://tools.example/mcp");
+    assert_eq!(entry(desktop, request())["args"][0], "connect");
+    let file = || request().send_token_file("/t");
+    assert_eq!(entry(cursor, file())["args"][3], "/t");
+    let forced = request().set_transport(UrlTransport::Stdio);
+    assert_eq!(entry(cursor, forced)["args"][0], "connect");
+    let refusal = |client, request: Request| {
+        let refused = prepare(client, request.set_transport(UrlTransport::Http));
+        refused.unwrap_err().to_string()
+    };
+    assert!(refusal(desktop, request()).contains("takes no URL in its file"));
+    assert!(refusal(cursor, file()).contains("can't send a token that is in a file"));
 }
 
 #[test]

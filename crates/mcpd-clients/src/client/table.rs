@@ -2,7 +2,7 @@
 
 use super::form::{Default, Form, HttpForm, StdioForm, TokenForm};
 use super::link::Scheme;
-use super::{Base, Client, Paths, Reference};
+use super::{Base, Client, Paths, ProjectPath, Reference};
 use crate::edit::Format;
 
 /// Keys that most clients share.
@@ -60,10 +60,12 @@ const CLIENT: Client = Client {
     item_key: None,
     user: Paths::home(""),
     project: None,
+    project_path: ProjectPath::Missing,
     has_local: false,
     form: FORM,
     reference: Reference::Missing,
     is_graphical: false,
+    has_shell_path: false,
     ignored: &[],
     withheld: &[],
     link: None,
@@ -102,6 +104,7 @@ pub(super) static CLIENTS: [Client; 22] = [
         format: Format::Json,
         user: Paths::home(".claude.json").or_variable("CLAUDE_CONFIG_DIR", ".claude.json"),
         project: Some(".mcp.json"),
+        project_path: ProjectPath::Relative,
         has_local: true,
         form: TYPED_FORM,
         reference: Reference::Braces,
@@ -136,6 +139,7 @@ pub(super) static CLIENTS: [Client; 22] = [
             ..FORM
         },
         is_graphical: true,
+        has_shell_path: true,
         trace: Paths::config("Code/User/globalStorage/saoudrizwan.claude-dev"),
         ..CLIENT
     },
@@ -146,6 +150,7 @@ pub(super) static CLIENTS: [Client; 22] = [
         keys: &["mcp_servers"],
         user: Paths::home(".codex/config.toml").or_variable("CODEX_HOME", "config.toml"),
         project: Some(".codex/config.toml"),
+        project_path: ProjectPath::Relative,
         form: Form {
             stdio: StdioForm {
                 pass_env: Some("env_vars"),
@@ -169,6 +174,7 @@ pub(super) static CLIENTS: [Client; 22] = [
         item_key: Some("name"),
         user: Paths::home(".continue/mcpServers/{name}.yaml"),
         project: Some(".continue/mcpServers/{name}.yaml"),
+        project_path: ProjectPath::Relative,
         form: Form {
             has_name: true,
             stdio: TYPED_STDIO,
@@ -181,6 +187,7 @@ pub(super) static CLIENTS: [Client; 22] = [
         },
         reference: Reference::Secret,
         is_graphical: true,
+        has_shell_path: true,
         trace: Paths::home(".continue"),
         programs: &["cn"],
         preface: "name: mcpd\nversion: 1.0.0\nschema: v1\n",
@@ -192,6 +199,7 @@ pub(super) static CLIENTS: [Client; 22] = [
         user: Paths::home(".copilot/mcp-config.json")
             .or_variable("COPILOT_HOME", "mcp-config.json"),
         project: Some(".mcp.json"),
+        project_path: ProjectPath::Relative,
         form: Form {
             defaults: &[("tools", Default::All)],
             ..TYPED_FORM
@@ -219,6 +227,7 @@ pub(super) static CLIENTS: [Client; 22] = [
             ..dot_config("crush/crush.json")
         },
         project: Some(".crush.json"),
+        project_path: ProjectPath::Relative,
         form: TYPED_FORM,
         reference: Reference::Dollar,
         trace: Paths {
@@ -233,8 +242,10 @@ pub(super) static CLIENTS: [Client; 22] = [
         title: "Cursor",
         user: Paths::home(".cursor/mcp.json"),
         project: Some(".cursor/mcp.json"),
+        project_path: ProjectPath::WorkspaceFolder,
         reference: Reference::EnvBraces,
         is_graphical: true,
+        has_shell_path: true,
         link: Some(Scheme::Cursor),
         trace: Paths::home(".cursor"),
         programs: &["cursor"],
@@ -245,6 +256,7 @@ pub(super) static CLIENTS: [Client; 22] = [
         title: "Gemini CLI",
         user: Paths::home(".gemini/settings.json"),
         project: Some(".gemini/settings.json"),
+        project_path: ProjectPath::Relative,
         // `url` means the older transport, HTTP with server-sent events.
         form: Form {
             http: Some(HttpForm {
@@ -339,6 +351,7 @@ pub(super) static CLIENTS: [Client; 22] = [
         },
         reference: Reference::Braces,
         is_graphical: true,
+        has_shell_path: true,
         trace: Paths::home(".kiro"),
         programs: &["kiro", "kiro-cli"],
         ..CLIENT
@@ -358,6 +371,7 @@ pub(super) static CLIENTS: [Client; 22] = [
         title: "mcporter",
         user: Paths::home(".mcporter/mcporter.json"),
         project: Some("config/mcporter.json"),
+        project_path: ProjectPath::Relative,
         reference: Reference::Braces,
         trace: Paths::home(".mcporter"),
         programs: &["mcporter"],
@@ -370,6 +384,7 @@ pub(super) static CLIENTS: [Client; 22] = [
         keys: &["mcp"],
         user: dot_config("opencode/opencode.json").or_variable("OPENCODE_CONFIG", ""),
         project: Some("opencode.json"),
+        project_path: ProjectPath::Relative,
         form: Form {
             stdio: StdioForm {
                 kind: Some("local"),
@@ -398,6 +413,7 @@ pub(super) static CLIENTS: [Client; 22] = [
             "Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
         ),
         project: Some(".roo/mcp.json"),
+        project_path: ProjectPath::WorkspaceFolder,
         form: Form {
             http: Some(HttpForm {
                 kind: Some("streamable-http"),
@@ -408,6 +424,7 @@ pub(super) static CLIENTS: [Client; 22] = [
         },
         reference: Reference::EnvBraces,
         is_graphical: true,
+        has_shell_path: true,
         trace: Paths::config("Code/User/globalStorage/rooveterinaryinc.roo-cline"),
         ..CLIENT
     },
@@ -417,9 +434,11 @@ pub(super) static CLIENTS: [Client; 22] = [
         keys: &["servers"],
         user: Paths::config("Code/User/mcp.json"),
         project: Some(".vscode/mcp.json"),
+        project_path: ProjectPath::WorkspaceFolder,
         form: TYPED_FORM,
         reference: Reference::Input,
         is_graphical: true,
+        has_shell_path: true,
         link: Some(Scheme::VsCode),
         trace: Paths::config("Code/User"),
         programs: &["code"],
@@ -442,6 +461,7 @@ pub(super) static CLIENTS: [Client; 22] = [
         form: SERVER_URL_FORM,
         reference: Reference::EnvBraces,
         is_graphical: true,
+        has_shell_path: true,
         trace: Paths::home(".codeium/windsurf"),
         programs: &["windsurf"],
         ..CLIENT
@@ -455,7 +475,9 @@ pub(super) static CLIENTS: [Client; 22] = [
             ..dot_config("zed/settings.json")
         },
         project: Some(".zed/settings.json"),
+        project_path: ProjectPath::Relative,
         is_graphical: true,
+        has_shell_path: true,
         trace: Paths {
             windows: Base::Config("Zed"),
             ..dot_config("zed")
