@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use insta::assert_snapshot;
-use mcpd_tests::{Daemon, Sandbox};
+use mcpd_tests::{Daemon, Sandbox, binary, output};
 use serde_json::{Value, json};
 
 const ODD: &str =
@@ -218,4 +218,144 @@ fn secret_in_place_of_a_name_is_not_written() {
     fs::write(&file, other).unwrap();
     let installed = sandbox.run(&["install", "cursor", "scripts", "--yes"]);
     assert!(!installed.contains("s3cret"), "{installed}");
+}
+
+#[test]
+fn several_clients_are_changed_after_one_question() {
+    let sandbox = tools();
+    let refused = sandbox.run(&["install", "all", "scripts"]);
+    assert!(
+        refused.contains("failed to find a client: none is here"),
+        "{refused}"
+    );
+    let cursor = cursor_file(&sandbox);
+    let codex = sandbox.path().join("home/.codex/config.toml");
+    fs::create_dir_all(codex.parent().unwrap()).unwrap();
+    let refused = sandbox.run(&["install", "all", "scripts"]);
+    assert!(
+        refused.contains("mcp.json`: there is no terminal to ask at"),
+        "{refused}"
+    );
+    assert!(!cursor.exists() && !codex.exists());
+
+    // A file that can't be edited does not stop the others, and shows in the exit code.
+    fs::write(&codex, "[mcp_servers\n").unwrap();
+    let installed = sandbox.run(&["install", "all", "scripts", "--yes"]);
+    assert!(installed.starts_with("exit code: 1"), "{installed}");
+    assert!(
+        installed.contains("mcpd: error: Codex: failed to edit "),
+        "{installed}"
+    );
+    assert!(installed.contains("Cursor has `mcpd` now"), "{installed}");
+    fs::remove_file(&codex).unwrap();
+    let installed = sandbox.run(&["install", "cursor,codex", "scripts", "--yes"]);
+    assert!(
+        installed.contains("unchanged: `mcpd` is in "),
+        "{installed}"
+    );
+    assert!(installed.contains("Codex has `mcpd` now"), "{installed}");
+    let checked = sandbox.run(&["install", "all", "--check"]);
+    assert!(checked.contains("Codex:\n1 tool\n  greet\n"), "{checked}");
+    let removed = sandbox.run(&["install", "all", "--remove", "--yes"]);
+    assert!(removed.starts_with("exit code: 0"), "{removed}");
+    assert!(!cursor.exists() && !codex.exists());
+}
+
+/// The file is committed, so that it has to work in other places and for other users.
+#[test]
+fn entry_of_a_project_works_where_the_project_is_moved() {
+    let sandbox = tools();
+    let project = sandbox.path().join("project");
+    fs::create_dir(&project).unwrap();
+    fs::rename(sandbox.path().join("scripts"), project.join("scripts")).unwrap();
+    let run = |project: &PathBuf, arguments: &[&str]| {
+        let mut command = sandbox.command(arguments);
+        let mcpd = binary().parent().unwrap().to_owned();
+        let path = std::env::join_paths([mcpd, "/usr/bin".into(), "/bin".into()]).unwrap();
+        let output = output(
+            {
+                command.current_dir(project).env("PATH", path);
+                command
+            },
+            b"",
+        );
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        format!(
+            "{}{}{}",
+            output.status,
+            text(&output.stdout),
+            text(&output.stderr)
+        )
+    };
+    let scope = ["--scope", "project", "--yes"];
+    for client in ["claude-code", "vscode", "cursor"] {
+        let installed = run(
+            &project,
+            &[&["install", client, "scripts"], &scope[..]].concat(),
+        );
+        assert!(
+            installed.contains("every user of this project needs mcpd in"),
+            "{installed}"
+        );
+    }
+    let text = fs::read_to_string(project.join(".vscode/mcp.json")).unwrap();
+    assert!(text.contains(r#""${workspaceFolder}/scripts""#), "{text}");
+    assert!(!text.contains(sandbox.path().to_str().unwrap()), "{text}");
+    let moved = sandbox.path().join("moved");
+    fs::rename(&project, &moved).unwrap();
+    for client in ["claude-code", "vscode", "cursor"] {
+        let checked = run(
+            &moved,
+            &["install", client, "--scope", "project", "--check"],
+        );
+        assert!(
+            checked.contains("1 tool\n  greet\nno faults in 1 script"),
+            "{checked}"
+        );
+    }
+    // A client without a way to say it gets a path of this machine, and the user is told.
+    let installed = run(
+        &moved,
+        &[&["install", "kiro", "scripts"], &scope[..]].concat(),
+    );
+    assert!(
+        installed.contains("is a path of this machine"),
+        "{installed}"
+    );
+}
+
+#[test]
+fn unknown_client_gets_the_known_ones() {
+    let sandbox = Sandbox::new();
+    let refused = sandbox.run(&["install", "cursr", "scripts"]);
+    assert!(refused.contains("did you mean `cursor`?"), "{refused}");
+    let refused = sandbox.run(&["list", "nope:x"]);
+    assert!(
+        refused.contains("there is no client `nope`; known are amp, "),
+        "{refused}"
+    );
+    let refused = sandbox.run(&["list", "HTTP://127.0.0.1:1/mcp"]);
+    assert!(refused.starts_with("exit code: 4"), "{refused}");
+}
+
+#[test]
+fn transport_is_the_one_that_was_asked_for() {
+    let sandbox = Sandbox::new();
+    let print = |client: &str, transport: &[&str]| {
+        let words = [
+            "install",
+            client,
+            "--url",
+            "https://tools.example/mcp",
+            "--print",
+        ];
+        sandbox.run(&[&words[..], transport].concat())
+    };
+    assert!(print("cursor", &[]).contains(r#""url": "https://tools.example/mcp""#));
+    assert!(print("cursor", &["--transport", "stdio"]).contains(r#"["connect", "https:"#));
+    let refused = print("claude-desktop", &["--transport", "http"]);
+    assert!(
+        refused.contains("Claude Desktop takes no URL in its file"),
+        "{refused}"
+    );
 }

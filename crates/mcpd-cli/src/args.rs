@@ -51,7 +51,7 @@ pub(crate) use self::dev::Dev;
 pub(crate) use self::discover::Discover;
 pub(crate) use self::doctor::Doctor;
 pub(crate) use self::endpoint::Endpoint;
-pub(crate) use self::install::{Install, InstallScope};
+pub(crate) use self::install::{Clients, Install, InstallScope, unknown_client};
 pub(crate) use self::list::List;
 pub(crate) use self::new::New;
 pub(crate) use self::place::{OneDirectory, OneTool, Remote, ServerCommand};

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use clap_complete::engine::CompletionCandidate;
+use mcpd_clients::Client;
 use mcpd_config::File;
 use mcpd_exec::Limits;
 use mcpd_server::Catalog;
@@ -22,6 +23,17 @@ use crate::args::{self, Command, CommandLine};
 
 /// Longest time for an answer: the line is typed meanwhile.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
+
+/// Names of the clients.
+pub(crate) fn clients() -> Vec<CompletionCandidate> {
+    let clients = Client::all().iter();
+    let clients = clients.map(|one| candidate(one.name().to_owned(), Some(one.title().to_owned())));
+    let all = candidate(
+        "all".to_owned(),
+        Some("Each client that is found".to_owned()),
+    );
+    clients.chain([all]).collect()
+}
 
 /// Names of the tools.
 pub(crate) fn tools(typed: &OsStr) -> Vec<CompletionCandidate> {

@@ -43,6 +43,9 @@ const DESKTOP_VARIABLES: [&str; 7] = [
 /// Variables that Windows programs cannot do without.
 const SYSTEM_VARIABLES: [&str; 4] = ["SystemRoot", "APPDATA", "LOCALAPPDATA", "USERPROFILE"];
 
+/// Name of the directory of a project, which a client of the family of Visual Studio Code has open.
+const WORKSPACE_FOLDER: &str = "workspaceFolder";
+
 impl Client {
     /// Variables that the client starts the server of an entry with, without those of the entry.
     /// `own` are those of a shell: a client in a terminal passes all of them.
@@ -119,7 +122,8 @@ fn resolve_values(
         .collect()
 }
 
-/// Puts variables in place of `${NAME}`, `${env:NAME}` and `{env:NAME}`.
+/// Puts variables in place of `${NAME}`, `${env:NAME}` and `{env:NAME}`, and the working directory
+/// in place of `${workspaceFolder}`.
 fn resolve(text: &str, variables: &BTreeMap<String, String>) -> String {
     let mut result = String::new();
     let mut rest = text;
@@ -138,7 +142,12 @@ fn resolve(text: &str, variables: &BTreeMap<String, String>) -> String {
             Some(before) => (before, true),
             None => (&rest[..start], inner.starts_with("env:")),
         };
-        match variables.get(name).filter(|_| is_reference) {
+        let project = (name == WORKSPACE_FOLDER).then(|| std::env::current_dir().ok());
+        let project = project
+            .flatten()
+            .and_then(|directory| directory.into_os_string().into_string().ok());
+        let value = project.as_ref().or_else(|| variables.get(name));
+        match value.filter(|_| is_reference) {
             Some(value) => result += &format!("{before}{value}"),
             None => result += &rest[..=start + length],
         }

@@ -2,18 +2,22 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum};
-use mcpd_clients::Client;
+use clap_complete::engine::ArgValueCandidates;
+use mcpd_clients::{Client, UrlTransport};
+use mcpd_config::suggest;
 
 use super::Configuration;
+use crate::candidates;
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
 Examples:
   mcpd install --list
   mcpd install claude-desktop ~/tools
-  mcpd install vscode ~/tools --scope project
+  mcpd install cursor,codex ~/tools
+  mcpd install all ~/tools
+  mcpd install vscode ./tools --scope project
   mcpd install cursor --url https://tools.example/mcp --token-env TOOLS_TOKEN
   mcpd install claude-desktop --check
   mcpd install claude-desktop --remove
@@ -22,18 +26,20 @@ A change is shown and asked for before it is made. All else in the file stays as
 a copy of the file before the change is beside it.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Install {
-    /// Client, such as claude-code; `--list` shows all.
+    /// Client, such as claude-code, or several with commas between them; `all` for each that is
+    /// found. `--list` shows them.
     #[arg(
-        value_parser = PossibleValuesParser::new(Client::all().iter().map(Client::name)),
-        hide_possible_values = true,
-        required_unless_present = "list"
+        value_name = "CLIENT",
+        value_parser = parse_clients,
+        required_unless_present = "list",
+        add = ArgValueCandidates::new(candidates::clients)
     )]
-    pub(crate) client: Option<String>,
+    pub(crate) clients: Option<Clients>,
     /// Directories with scripts, which the client serves by `mcpd stdio`.
     #[arg(value_name = "DIR", conflicts_with = "url")]
     pub(crate) directories: Vec<PathBuf>,
     /// List the clients, their files and what is installed there.
-    #[arg(long, conflicts_with_all = ["client", "print", "link", "remove", "check"])]
+    #[arg(long, conflicts_with_all = ["clients", "print", "link", "remove", "check"])]
     pub(crate) list: bool,
     /// Print the text for the client's file, and change nothing.
     #[arg(long, group = "action")]
@@ -56,11 +62,13 @@ pub(crate) struct Install {
     /// URL of a server over HTTP, in place of directories.
     #[arg(long)]
     pub(crate) url: Option<String>,
+    /// Way to the URL [default: http where the client can do that, otherwise stdio].
+    #[arg(long, requires = "url")]
+    pub(crate) transport: Option<InstallTransport>,
     /// Variable of the client's environment with the token for the URL; never the token itself.
     #[arg(long, value_name = "NAME", requires = "url")]
     pub(crate) token_env: Option<String>,
-    /// File with the token for the URL; the client then connects by `mcpd connect`, as every client
-    /// does that takes no URL.
+    /// File with the token for the URL, for the transport stdio.
     #[arg(
         long,
         value_name = "FILE",
@@ -82,6 +90,60 @@ pub(crate) struct Install {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) configuration: Configuration,
+}
+
+/// Clients on the command line.
+#[derive(Debug, Clone)]
+pub(crate) enum Clients {
+    /// Each client that is found on this machine.
+    Found,
+    Named(Vec<&'static Client>),
+}
+
+fn parse_clients(text: &str) -> Result<Clients, String> {
+    if text == "all" {
+        return Ok(Clients::Found);
+    }
+    let mut named: Vec<&'static Client> = Vec::new();
+    for name in text.split(',') {
+        let client = Client::find(name).ok_or_else(|| unknown_client(name))?;
+        if !named.iter().any(|known| known.name() == name) {
+            named.push(client);
+        }
+    }
+    Ok(Clients::Named(named))
+}
+
+/// Message about a client that is not known: the one that may be meant, or all of them.
+pub(crate) fn unknown_client(name: &str) -> String {
+    let known = || Client::all().iter().map(Client::name);
+    match suggest::nearest(name, known()) {
+        Some(similar) => format!("there is no client `{name}`; did you mean `{similar}`?"),
+        None => {
+            let known: Vec<_> = known().collect();
+            format!(
+                "there is no client `{name}`; known are {}",
+                known.join(", ")
+            )
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InstallTransport {
+    /// The client connects to the URL itself
+    Http,
+    /// The client starts `mcpd connect`, which connects to the URL
+    Stdio,
+}
+
+impl From<InstallTransport> for UrlTransport {
+    fn from(transport: InstallTransport) -> Self {
+        match transport {
+            InstallTransport::Http => Self::Http,
+            InstallTransport::Stdio => Self::Stdio,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

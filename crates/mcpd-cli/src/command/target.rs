@@ -11,7 +11,7 @@ use mcpd_upstream::{Address, Program, Upstream};
 
 use super::Requested;
 use super::entry::{self, own_environment};
-use crate::args::{Remote, ServerCommand};
+use crate::args::{Remote, ServerCommand, unknown_client};
 
 /// Remote server at a place: a URL, an entry `CLIENT:NAME`, or `-` with a command; none if the
 /// place is a directory.
@@ -33,20 +33,40 @@ pub(super) fn remote_source(
         ),
         _ => {}
     }
-    if text.starts_with("http://") || text.starts_with("https://") {
+    if is_url(text) {
         return Ok(Some(at_url(text, remote)?));
     }
     if remote.token_env.is_some() {
         bail!("use `--token-env`: it is for a URL, and `{text}` is none");
     }
     let entry = text.split_once(':').filter(|_| !place.exists());
-    match entry.and_then(|(client, name)| Some((Client::find(client)?, name))) {
-        Some((client, name)) => {
-            let found = entry::find(client, name)?;
-            Ok(Some(entry::upstream(text, &found, &own_environment())?))
-        }
-        None => Ok(None),
-    }
+    let Some((client, name)) = entry.filter(|(client, _)| is_client_name(client)) else {
+        return Ok(None);
+    };
+    let Some(client) = Client::find(client) else {
+        bail!("use `{text}`: {}", unknown_client(client));
+    };
+    let found = entry::find(client, name)?;
+    Ok(Some(entry::upstream(text, &found, &own_environment())?))
+}
+
+/// Returns whether a place is a URL; its scheme may have capitals.
+fn is_url(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        ["http", "https"]
+            .iter()
+            .any(|one| scheme.eq_ignore_ascii_case(one))
+    })
+}
+
+/// Returns whether the part before a colon may be a client: not the drive of a path, nor a part of
+/// one.
+fn is_client_name(text: &str) -> bool {
+    text.len() > 1
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 fn at_url(text: &str, remote: &Remote) -> anyhow::Result<Upstream> {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use mcpd_clients::{ConfigFile, Connection};
+use mcpd_clients::{ConfigFile, Connection, Scope};
 use mcpd_exec::{Command, Ending};
 use mcpd_upstream::Upstream;
 
@@ -24,14 +24,20 @@ pub(super) async fn run(file: &ConfigFile, text: &str, name: &str) -> anyhow::Re
         bail!("check `{name}`: it is not in `{path}`; install it first");
     };
     let connection = &server.connection;
-    let variables = file
+    let mut variables = file
         .client()
         .variables(connection, entry::own_environment());
+    if file.scope() == Scope::Project && file.client().has_shell_path() {
+        variables.extend(env::var("PATH").map(|path| ("PATH".to_owned(), path)));
+    }
     let listed = list_tools(entry::upstream(name, connection, &variables)?).await?;
-    let checked = match connection {
-        Connection::Stdio { command, args, .. } if is_own(command) => {
+    let checked = match connection.resolve(&variables) {
+        Connection::Stdio { command, args, .. } => {
             let environment = connection.environment(&variables);
-            check_scripts(command, args, &environment).await?
+            match own_program(&command, &environment) {
+                Some(program) => check_scripts(&program, &args, &environment).await?,
+                None => true,
+            }
         }
         _ => true,
     };
@@ -41,11 +47,20 @@ pub(super) async fn run(file: &ConfigFile, text: &str, name: &str) -> anyhow::Re
     })
 }
 
-/// Returns whether a program is this one.
-fn is_own(command: &str) -> bool {
-    let own = env::current_exe().and_then(|own| own.canonicalize()).ok();
-    let command = Path::new(command).canonicalize().ok();
-    own.is_some() && own == command
+/// Path of the program of an entry, if it is this one.
+fn own_program(command: &str, environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let own = env::current_exe().and_then(|own| own.canonicalize()).ok()?;
+    let is_own = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == own);
+    if Path::new(command).is_absolute() {
+        return Some(PathBuf::from(command)).filter(is_own);
+    }
+    let directories = environment.get("PATH").map(String::as_str);
+    let candidates =
+        env::split_paths(directories.unwrap_or_default()).map(|directory| directory.join(command));
+    candidates
+        .into_iter()
+        .find(|path| path.exists())
+        .filter(is_own)
 }
 
 /// Connects to a server, and prints its tools. Returns whether it could.
@@ -64,7 +79,7 @@ async fn list_tools(upstream: Upstream) -> anyhow::Result<bool> {
 
 /// Checks the scripts of an mcpd that serves over stdio, in the environment of the client.
 async fn check_scripts(
-    command: &str,
+    program: &Path,
     args: &[String],
     variables: &BTreeMap<String, String>,
 ) -> anyhow::Result<bool> {
@@ -84,7 +99,7 @@ async fn check_scripts(
         return Ok(true);
     }
     let executor = mcpd_config::executor(None, None)?;
-    let command = Command::new(command).arg("check").args(words).env_clear();
+    let command = Command::new(program).arg("check").args(words).env_clear();
     let command = variables
         .iter()
         .fold(command, |command, (name, value)| command.env(name, value));
