@@ -85,3 +85,73 @@ fn interpreter_that_only_the_shell_finds_is_named() {
         "{report}"
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn fix_corrects_what_is_safe_and_nothing_twice() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let header = "# /// mcpd\r\n# description = \"Says it\"\r\n# ///\r\necho hi\r\n";
+    let sandbox = Sandbox::new().with_script("crlf", &format!("#!/bin/sh\r\n{header}"));
+    let path = |name: &str| sandbox.path().join(name);
+    let mode = |name: &str| path(name).metadata().unwrap().permissions().mode() & 0o777;
+    let set_mode = |name: &str, mode| {
+        fs::set_permissions(path(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set_mode("scripts/crlf", 0o644);
+    fs::create_dir_all(path("state/mcpd")).unwrap();
+    fs::write(path("state/mcpd/agent-token"), "token").unwrap();
+    set_mode("state/mcpd/agent-token", 0o644);
+    fs::create_dir_all(path("home/.cursor")).unwrap();
+    let entry = r#"{"mcpServers": {"mcpd": {"command": "/gone/mcpd", "args": ["stdio", "scripts"], "disabled": true}}}"#;
+    fs::write(path("home/.cursor/mcp.json"), entry).unwrap();
+
+    let report = sandbox.run(&["doctor", "scripts"]);
+    for expected in [
+        "/scripts/crlf: a carriage return is part of its `#!` line",
+        "/scripts/crlf: it begins with `#!` and is not executable; set its mode to 755",
+        "agent-token: other users can read this secret; set its mode to 600",
+        "`mcpd` of Cursor: its program `/gone/mcpd` is gone, and it sets no PATH",
+    ] {
+        assert!(report.contains(expected), "{report}");
+    }
+    let report: Value =
+        serde_json::from_slice(&sandbox.stdout(&["doctor", "scripts", "--json"])).unwrap();
+    assert_eq!(
+        report["corrections"].as_array().unwrap().len(),
+        4,
+        "{report}"
+    );
+
+    let refused = sandbox.run(&["doctor", "scripts", "--fix"]);
+    assert!(refused.contains("add `--yes` to change it"), "{refused}");
+    assert_eq!(mode("scripts/crlf"), 0o644);
+
+    let corrected = sandbox.run(&["doctor", "scripts", "--fix", "--yes"]);
+    assert!(corrected.starts_with("exit code: 0"), "{corrected}");
+    assert_eq!(
+        (mode("scripts/crlf"), mode("state/mcpd/agent-token")),
+        (0o755, 0o600)
+    );
+    let script = fs::read_to_string(path("scripts/crlf")).unwrap();
+    assert!(
+        script.starts_with("#!/bin/sh\n") && !script.contains('\r'),
+        "{script:?}"
+    );
+    let text = fs::read_to_string(path("home/.cursor/mcp.json")).unwrap();
+    let entry: Value = serde_json::from_str(&text).unwrap();
+    let entry = &entry["mcpServers"]["mcpd"];
+    assert!(
+        entry["command"].as_str().unwrap().ends_with("/mcpd"),
+        "{text}"
+    );
+    assert!(
+        entry["env"]["PATH"].is_string() && entry["disabled"] == true,
+        "{text}"
+    );
+    let checked = sandbox.run(&["install", "cursor", "--check"]);
+    assert!(checked.contains("1 tool\n  crlf\n"), "{checked}");
+
+    let again = sandbox.run(&["doctor", "scripts", "--fix"]);
+    assert!(again.contains("nothing to correct"), "{again}");
+}

@@ -47,6 +47,7 @@ pub mod edit;
 pub mod file;
 mod launch;
 mod places;
+mod repair;
 mod request;
 mod server;
 
@@ -59,5 +60,6 @@ pub use client::{Client, ClientError, ProjectPath, Reference, Scope};
 pub use config_file::ConfigFile;
 pub use diff::diff;
 pub use places::{Places, Platform};
+pub use repair::{EntryFault, Repair};
 pub use request::{Prepared, Request, UrlTransport};
 pub use server::{Connection, Drift, InstalledServer, Server, Transport};

@@ -14,16 +14,17 @@ use super::Configuration;
 Examples:
   mcpd doctor
   mcpd doctor ~/tools
-  mcpd doctor ~/tools --client claude-desktop")]
+  mcpd doctor --client claude-desktop
+  mcpd doctor ~/tools --fix")]
 pub(crate) struct Doctor {
     /// Directories with scripts, whose interpreters are looked for as each client would.
     #[arg(value_name = "DIR")]
     pub(crate) directories: Vec<PathBuf>,
-    /// Only the environment of this client, besides that of the shell.
+    /// Only the entries and the environment of this client, besides that of the shell. Without
+    /// directories, those that the client serves.
     #[arg(
         long,
         value_name = "CLIENT",
-        requires = "directories",
         value_parser = PossibleValuesParser::new(Client::all().iter().map(Client::name)),
         hide_possible_values = true
     )]
@@ -34,6 +35,13 @@ pub(crate) struct Doctor {
     /// its own control group, if systemd has delegated it]
     #[arg(long, value_name = "DIR", env = "MCPD_CGROUP")]
     pub(crate) cgroup: Option<PathBuf>,
+    /// Correct what is safe: permissions and line endings of scripts, modes of private files, and
+    /// entries of clients that name a program or directory that is gone. Shows it and asks before.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) fix: bool,
+    /// Correct without asking.
+    #[arg(long, short, requires = "fix")]
+    pub(crate) yes: bool,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

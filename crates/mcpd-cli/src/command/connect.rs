@@ -102,7 +102,8 @@ fn variable(name: &str) -> anyhow::Result<String> {
     Ok(value.trim().to_owned())
 }
 
-fn login_directory() -> anyhow::Result<PathBuf> {
+/// Directory of the stored logins.
+pub(super) fn login_directory() -> anyhow::Result<PathBuf> {
     Ok(directories::state()?.join("connect"))
 }
 

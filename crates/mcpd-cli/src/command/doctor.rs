@@ -1,6 +1,7 @@
-//! `mcpd doctor`: restrictions that this machine can enforce, found by experiment, and interpreters
-//! of scripts as clients would find them.
+//! `mcpd doctor`: restrictions that this machine can enforce, found by experiment, interpreters of
+//! scripts as clients would find them, and faults that it can correct.
 
+mod fix;
 mod homes;
 mod scripts;
 
@@ -20,6 +21,7 @@ use mcpd_exec::{
 use mcpd_server::transport::http::DEFAULT_MAX_CONNECTIONS;
 use serde::Serialize;
 
+use self::fix::Fix;
 use self::homes::Home;
 use self::scripts::{Scripts, Surroundings};
 use crate::args::Doctor;
@@ -32,6 +34,19 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
     let delegated = options.cgroup.or_else(mcpd_exec::control_group);
     let executor = mcpd_config::executor(None, delegated.as_deref())?;
     let program = env::current_exe().context("find the program of this process")?;
+    let client = options.client.as_deref().and_then(Client::find);
+    let directories = match client {
+        Some(client) if options.directories.is_empty() => fix::served_directories(client)?,
+        _ => options.directories.clone(),
+    };
+    let scripts = Scripts {
+        directories: &directories,
+        configuration: options.configuration.named(),
+    };
+    let fixes = fix::find(&executor, &program, &scripts, client).await?;
+    if options.fix {
+        return fix::make(&fixes, options.yes);
+    }
     let mut levels = Vec::new();
     for level in LEVELS {
         levels.push(examine(&executor, &program, level).await?);
@@ -43,17 +58,11 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
         connections: Shortage::of(DEFAULT_MAX_CONNECTIONS),
         interpreters: interpreters(file, &executor).await?,
         homes: homes::homes(),
-        scripts: match &options.directories[..] {
-            [] => Vec::new(),
-            directories => {
-                let client = options.client.as_deref().and_then(Client::find);
-                let scripts = Scripts {
-                    directories,
-                    configuration: options.configuration.named(),
-                };
-                scripts::check(&executor, &program, &scripts, client).await?
-            }
+        scripts: match directories.is_empty() {
+            true => Vec::new(),
+            false => scripts::check(&executor, &program, &scripts, client).await?,
         },
+        corrections: fixes,
     };
     if options.json {
         output::write_json(&report)?;
@@ -64,7 +73,7 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
 }
 
 /// Results of the experiments.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct Report {
     system: String,
     levels: Vec<LevelReport>,
@@ -77,6 +86,8 @@ struct Report {
     /// The scripts of the directories in question, as each client starts them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     scripts: Vec<Surroundings>,
+    /// Faults that `--fix` corrects.
+    corrections: Vec<Fix>,
 }
 
 /// Enforcement of memory and process limits for whole runs.
@@ -269,6 +280,12 @@ impl Report {
         }
         for surroundings in &self.scripts {
             surroundings.write(&mut text)?;
+        }
+        if !self.corrections.is_empty() {
+            writeln!(text, "\nfaults that `--fix` corrects")?;
+        }
+        for fix in &self.corrections {
+            writeln!(text, "  {}", fix.text())?;
         }
         Ok(text)
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use mcpd_clients::{Client, Connection, InstalledServer, Places, Platform, Scope, Server, file};
@@ -132,12 +131,7 @@ pub(super) fn upstream(
 
 /// Returns whether mcpd is what an entry starts.
 pub(super) fn is_of_mcpd(connection: &Connection) -> bool {
-    let Connection::Stdio { command, args, .. } = connection else {
-        return false;
-    };
-    let name = Path::new(command).file_stem();
-    let is_verb = |verb: &String| verb == "stdio" || verb == "connect";
-    name.is_some_and(|name| name == "mcpd") && args.first().is_some_and(is_verb)
+    connection.starts_mcpd()
 }
 
 /// Server that an installation writes as this entry, if it writes such entries.

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use mcpd_check::rules::OVERLOOKED_FILE;
 use mcpd_clients::{Client, Connection, Scope};
 use mcpd_exec::{Command, Executor};
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,21 @@ struct Fault {
     #[serde(skip_serializing)]
     code: String,
     message: String,
+    #[serde(skip_serializing)]
+    file: Option<PathBuf>,
+}
+
+/// Files that begin with `#!` and can't be started from this shell.
+pub(super) async fn unstartable(
+    executor: &Executor,
+    program: &Path,
+    scripts: &Scripts<'_>,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let environment = entry::own_environment();
+    let findings = findings(executor, program, scripts, &environment).await?;
+    let is_meant = |fault: &Fault| fault.code == OVERLOOKED_FILE || RULES.contains(&&*fault.code);
+    let files = findings.into_iter().filter(is_meant);
+    Ok(files.filter_map(|fault| fault.file).collect())
 }
 
 /// Checks the scripts as this shell starts them, and as each found client does, or that one.
@@ -87,6 +103,18 @@ async fn faults(
     scripts: &Scripts<'_>,
     variables: &BTreeMap<String, String>,
 ) -> anyhow::Result<Vec<Fault>> {
+    let findings = findings(executor, program, scripts, variables).await?;
+    let is_missing = |fault: &Fault| RULES.contains(&&*fault.code);
+    Ok(findings.into_iter().filter(is_missing).collect())
+}
+
+/// Everything that `mcpd check` finds in an environment.
+async fn findings(
+    executor: &Executor,
+    program: &Path,
+    scripts: &Scripts<'_>,
+    variables: &BTreeMap<String, String>,
+) -> anyhow::Result<Vec<Fault>> {
     let mut command = Command::new(program).args(["check", "--format", "json"]);
     if let Some(file) = scripts.configuration {
         command = command.arg("--config").arg(file);
@@ -97,12 +125,10 @@ async fn faults(
         .fold(command, |command, (name, value)| command.env(name, value));
     let outcome = executor.run(command).await.context("check the scripts")?;
     let printed = outcome.stdout.whole().unwrap_or_default();
-    let findings: Vec<Fault> = serde_json::from_slice(&printed).with_context(|| {
+    serde_json::from_slice(&printed).with_context(|| {
         let error = String::from_utf8_lossy(&outcome.stderr.head).into_owned();
         format!("check the scripts: {}", error.trim())
-    })?;
-    let is_missing = |fault: &Fault| RULES.contains(&&*fault.code);
-    Ok(findings.into_iter().filter(is_missing).collect())
+    })
 }
 
 impl Surroundings {

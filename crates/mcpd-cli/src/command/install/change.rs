@@ -1,6 +1,7 @@
 //! Changes of clients' files: planned for all of them, shown, asked for once, and made.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use mcpd_clients::edit::Removal;
@@ -132,8 +133,8 @@ pub(in crate::command) fn make(plans: &[Plan], is_agreed: bool) -> anyhow::Resul
     for plan in plans {
         plan.show();
     }
-    if !is_agreed && !ask(plans)? {
-        output::note("nothing changed\n");
+    let paths: Vec<_> = plans.iter().map(|plan| plan.file.path()).collect();
+    if !is_agreed && !confirm(&paths)? {
         return Ok(ExitCode::Failure);
     }
     let mut code = ExitCode::Success;
@@ -149,18 +150,19 @@ pub(in crate::command) fn make(plans: &[Plan], is_agreed: bool) -> anyhow::Resul
     Ok(code)
 }
 
-fn ask(plans: &[Plan]) -> anyhow::Result<bool> {
+/// Asks whether files are to be changed, once for all.
+pub(in crate::command) fn confirm(paths: &[&Path]) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
-        let files: Vec<_> = plans
+        let paths: Vec<_> = paths
             .iter()
-            .map(|plan| plan.file.path().display().to_string())
+            .map(|path| path.display().to_string())
             .collect();
         bail!(
             "change `{}`: there is no terminal to ask at; add `--yes` to change it",
-            files.join("`, `")
+            paths.join("`, `")
         );
     }
-    output::note(match plans {
+    output::note(match paths {
         [_] => "Change it? [y/N] ",
         _ => "Change all of them? [y/N] ",
     });
@@ -169,17 +171,21 @@ fn ask(plans: &[Plan]) -> anyhow::Result<bool> {
         .lock()
         .read_line(&mut answer)
         .context("read the answer")?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    let is_agreed = matches!(answer.trim(), "y" | "Y" | "yes");
+    if !is_agreed {
+        output::note("nothing changed\n");
+    }
+    Ok(is_agreed)
 }
 
 impl Plan {
     /// File that is changed.
-    pub(super) fn file(&self) -> &ConfigFile {
+    pub(in crate::command) fn file(&self) -> &ConfigFile {
         &self.file
     }
 
     /// Shows the lines that change. Long ones are cut: they may have secrets of other servers.
-    fn show(&self) {
+    pub(in crate::command) fn show(&self) {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let change = diff(&text(&self.before), &text(&self.after));
         let lines = change.lines().filter(|line| !line.starts_with(' '));
@@ -191,7 +197,12 @@ impl Plan {
         output::note(&format!("{path}\n{}", lines.collect::<String>()));
     }
 
-    fn apply(&self) -> anyhow::Result<()> {
+    /// Makes the change.
+    ///
+    /// # Errors
+    ///
+    /// The file was changed in the meantime, or can't be written.
+    pub(in crate::command) fn apply(&self) -> anyhow::Result<()> {
         Change::new(
             self.file.path(),
             self.before.as_deref(),
