@@ -71,3 +71,35 @@ fn every_command_gets_a_manual_page() {
     assert!(page("mcpd-call.1").contains("NAME=VALUE"));
     assert!(page("mcpd-token-new.1").contains("mcpd\\-token\\-new"));
 }
+
+/// A line typed into Bash at a terminal, with tabs. Returns what the terminal showed.
+#[cfg(target_os = "linux")]
+fn type_into_bash(sandbox: &Sandbox, line: &str) -> String {
+    let mut script = sandbox.program("script");
+    let directory = mcpd_tests::binary().parent().unwrap().to_owned();
+    let path = std::env::join_paths([directory, "/usr/bin".into(), "/bin".into()]).unwrap();
+    script
+        .env("PATH", path)
+        .env("TERM", "dumb")
+        .env("INPUTRC", "/dev/null");
+    script.args(["-qec", "bash --norc --noprofile -i", "/dev/null"]);
+    let typed = format!(". <(mcpd completions bash)\n{line}\nexit\n");
+    let shown = output(script, typed.as_bytes());
+    String::from_utf8_lossy(&shown.stdout).into_owned()
+}
+
+/// Bash splits words at `=` and `:`, so that a value is completed only if the words are joined.
+#[cfg(target_os = "linux")]
+#[test]
+fn bash_completes_values_behind_an_equals_sign() {
+    if !std::path::Path::new("/usr/bin/script").exists() {
+        mcpd_tests::skip("COMPLETION TEST SKIPPED: `script` of util-linux is not installed");
+        return;
+    }
+    let sandbox = sandbox();
+    let shown = type_into_bash(&sandbox, "mcpd call scripts math/calc a=6 oper\tsub\t");
+    assert!(
+        shown.contains("math/calc a=6 operation=subtract "),
+        "{shown}"
+    );
+}

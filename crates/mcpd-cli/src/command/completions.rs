@@ -10,6 +10,9 @@ use crate::args::{self, CompletionShell, Completions, Man};
 use crate::exit_code::ExitCode;
 use crate::output;
 
+/// Addition to the script for Bash, which splits words at `=` and `:`.
+const JOINED_WORDS: &str = include_str!("completions/words.bash");
+
 /// Prints the script that makes a shell complete command lines of mcpd.
 pub(crate) fn run(args: &Completions) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
@@ -33,6 +36,9 @@ pub(crate) fn run(args: &Completions) -> anyhow::Result<ExitCode> {
     shell
         .write_registration(args::COMPLETE, "mcpd", "mcpd", "mcpd", &mut script)
         .context("write the script")?;
+    if name == "bash" {
+        script.extend_from_slice(JOINED_WORDS.as_bytes());
+    }
     output::write(&script)?;
     Ok(ExitCode::Success)
 }
