@@ -338,6 +338,17 @@ fn unknown_client_gets_the_known_ones() {
     assert!(refused.starts_with("exit code: 4"), "{refused}");
 }
 
+/// Continue has a file for each server.
+#[test]
+fn entry_in_a_file_of_its_own_is_found_by_any_name() {
+    let sandbox = tools();
+    sandbox.run(&["install", "continue", "scripts", "--name", "mine", "--yes"]);
+    let found = sandbox.run(&["discover"]);
+    assert!(found.contains("continue:mine"), "{found}");
+    let listed = sandbox.run(&["list", "continue:mine"]);
+    assert!(listed.contains("greet"), "{listed}");
+}
+
 #[test]
 fn transport_is_the_one_that_was_asked_for() {
     let sandbox = Sandbox::new();

@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::edit::{EditError, Format, Table};
-use crate::{ConfigFile, Places, Platform, Server};
+use crate::{ConfigFile, Places, Platform, Server, Transport};
 
+mod files;
 mod form;
 mod link;
 mod table;
 
 use form::Form;
 pub(crate) use form::input_id;
+use link::Scheme;
 
 /// Client of MCP that takes its servers from a file.
 #[derive(Debug)]
@@ -39,7 +41,7 @@ pub struct Client {
     ignored: &'static [&'static str],
     /// Variables of its own environment that it keeps for itself.
     withheld: &'static [&'static str],
-    link: Option<link::Scheme>,
+    link: Option<Scheme>,
     /// Directory that exists where the client is installed.
     trace: Paths,
     /// Programs of the client.
@@ -92,6 +94,8 @@ pub enum ProjectPath {
     Missing,
     /// Relative paths: the client starts servers in the directory of the project.
     Relative,
+    /// Relative paths from a directory in the project's: the client starts servers beside its file.
+    Parent,
     /// `${workspaceFolder}`.
     WorkspaceFolder,
 }
@@ -103,6 +107,7 @@ impl ProjectPath {
         let base = match self {
             Self::Missing => return None,
             Self::Relative => ".",
+            Self::Parent => "..",
             Self::WorkspaceFolder => "${workspaceFolder}",
         };
         let mut text = base.to_owned();
@@ -153,8 +158,8 @@ pub enum ClientError {
     },
     /// The client's file can't refer to variables, and a secret must not be written there.
     #[error(
-        "the file of {client} can't refer to a variable, so that `{variable}` can't be passed; \
-         let the server read the value from a file"
+        "{client} can't refer to a variable here, so that `{variable}` can't be passed; let the \
+         server read the value from a file"
     )]
     NoReference {
         /// Title of the client.
@@ -412,11 +417,24 @@ impl Client {
     /// # Errors
     ///
     /// The client has no form for the server.
-    pub fn link(&self, server: &Server) -> Result<Option<String>, ClientError> {
+    pub fn link(&'static self, server: &Server) -> Result<Option<String>, ClientError> {
         let Some(scheme) = self.link else {
             return Ok(None);
         };
-        Ok(Some(scheme.render(server, &self.entry(server)?)))
+        let token = match &server.transport {
+            Transport::Http { token_variable, .. } => token_variable.as_ref(),
+            Transport::Stdio { .. } => None,
+        };
+        // Goose replaces variables in headers only if it is told their names, which no link can.
+        if let (Scheme::Goose, Some(variable)) = (scheme, token) {
+            return Err(ClientError::NoReference {
+                client: self.title,
+                variable: variable.clone(),
+            });
+        }
+        let file = ConfigFile::new(self, Scope::User, PathBuf::new(), self.table());
+        let input = file.token_input(server).map(|(_, input)| input);
+        Ok(Some(scheme.render(server, &self.entry(server)?, input)))
     }
 
     fn table(&self) -> Table {

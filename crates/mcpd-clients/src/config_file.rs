@@ -185,7 +185,7 @@ impl ConfigFile {
     }
 
     /// Input that asks for the token of a server, where the client has such.
-    fn token_input(&self, server: &Server) -> Option<(String, Value)> {
+    pub(crate) fn token_input(&self, server: &Server) -> Option<(String, Value)> {
         let Transport::Http {
             token_variable: Some(variable),
             ..

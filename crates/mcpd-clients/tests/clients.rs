@@ -281,6 +281,25 @@ fn links_are_those_of_the_clients() {
         "goose://extension?cmd=%2Fbin%2Fmcpd&arg=stdio&arg=a%20b&id=mcpd&name=mcpd&description=mcpd"
     );
     assert_eq!(link("codex"), None);
+
+    // Variables are asked for where a link can't refer to them.
+    let goose = Client::find("goose").unwrap();
+    let link = goose.link(&stdio.clone().pass_env("WIKI_TOKEN")).unwrap();
+    assert!(
+        link.unwrap()
+            .contains("&env=WIKI%5FTOKEN%3DWIKI%5FTOKEN&id=")
+    );
+    let http = Server::http("mcpd", "https://tools.example/mcp").send_token("MCPD_TOKEN");
+    assert!(goose.link(&http).is_err());
+    let vscode = Client::find("vscode")
+        .unwrap()
+        .link(&http)
+        .unwrap()
+        .unwrap();
+    assert!(
+        vscode.contains("%22inputs%22%3A%5B%7B%22type%22%3A%22promptString%22"),
+        "{vscode}"
+    );
 }
 
 #[test]

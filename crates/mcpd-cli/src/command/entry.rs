@@ -40,10 +40,12 @@ pub(super) fn own_environment() -> BTreeMap<String, String> {
 /// Servers in the files of a client, the user's first: a project is often written by others.
 pub(super) fn of_client(client: &'static Client, places: &Places) -> Entries {
     let mut entries = Entries::default();
-    for scope in [Scope::User, Scope::Local, Scope::Project] {
-        let Some(file) = client.file(scope, places, "") else {
-            continue;
-        };
+    let scopes = [Scope::User, Scope::Local, Scope::Project];
+    let files = scopes.map(|scope| (scope, client.files(scope, places)));
+    let files = files
+        .into_iter()
+        .flat_map(|(scope, files)| files.into_iter().map(move |file| (scope, file)));
+    for (scope, file) in files {
         let read = file::read(file.path())
             .map_err(anyhow::Error::from)
             .and_then(|text| Ok(file.installed_servers(&text.unwrap_or_default())?));

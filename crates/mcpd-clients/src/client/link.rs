@@ -17,7 +17,8 @@ pub(super) enum Scheme {
 }
 
 impl Scheme {
-    pub(super) fn render(self, server: &Server, entry: &Value) -> String {
+    /// Link to a server with that entry, and with the input that asks for its token.
+    pub(super) fn render(self, server: &Server, entry: &Value, input: Option<Value>) -> String {
         let name = encode(&server.name);
         let config = || encode(&STANDARD.encode(entry.to_string()));
         match self {
@@ -30,17 +31,31 @@ impl Scheme {
                 let mut named = serde_json::json!({ "name": server.name });
                 if let (Value::Object(named), Value::Object(entry)) = (&mut named, entry) {
                     named.extend(entry.clone());
+                    named
+                        .extend(input.map(|input| ("inputs".to_owned(), Value::from(vec![input]))));
                 }
                 format!("vscode:mcp/install?{}", encode(&named.to_string()))
             }
             Self::Goose => {
                 let place = match &server.transport {
-                    Transport::Stdio { command, args, .. } => {
+                    Transport::Stdio {
+                        command,
+                        args,
+                        env,
+                        pass_env,
+                    } => {
                         let args: String = args
                             .iter()
                             .map(|arg| format!("&arg={}", encode(arg)))
                             .collect();
-                        format!("cmd={}{args}", encode(command))
+                        // Goose asks for the values, and shows what is behind the equals sign.
+                        let set = env.iter().map(|(name, value)| format!("{name}={value}"));
+                        let passed = pass_env.iter().map(|name| format!("{name}={name}"));
+                        let env: String = set
+                            .chain(passed)
+                            .map(|variable| format!("&env={}", encode(&variable)))
+                            .collect();
+                        format!("cmd={}{args}{env}", encode(command))
                     }
                     Transport::Http { url, .. } => {
                         format!("type=streamable_http&url={}", encode(url))

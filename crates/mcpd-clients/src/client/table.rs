@@ -371,7 +371,7 @@ pub(super) static CLIENTS: [Client; 22] = [
         title: "mcporter",
         user: Paths::home(".mcporter/mcporter.json"),
         project: Some("config/mcporter.json"),
-        project_path: ProjectPath::Relative,
+        project_path: ProjectPath::Parent,
         reference: Reference::Braces,
         trace: Paths::home(".mcporter"),
         programs: &["mcporter"],
