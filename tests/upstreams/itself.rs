@@ -159,7 +159,7 @@ fn missing_token_is_reported() {
     let arguments = ["stdio", "scripts", "--config", "front.toml"];
     let transcript = pair.front.run_with_stdin(&arguments, list);
     assert!(
-        transcript.contains("the upstream server `behind` is unreachable: Auth required"),
+        transcript.contains("the upstream server `behind` is unreachable: it wants a token"),
         "{transcript}"
     );
 }

@@ -200,7 +200,7 @@ async fn with_server(
             None
         };
         match unusable {
-            Some(faults) => Ok(report_unusable(&faults)),
+            Some(faults) => Ok(report_unusable(&faults, &server.catalog())),
             None => work(&server).await,
         }
     });
@@ -240,11 +240,16 @@ fn unusable_server(server: &Server) -> Option<String> {
 }
 
 /// Reports why the remote server can't be used.
-fn report_unusable(faults: &str) -> ExitCode {
+fn report_unusable(faults: &str, catalog: &Catalog) -> ExitCode {
     output::error(&format!("the server cannot be used:{faults}"));
-    let is_refused = faults.contains("HTTP 401") || faults.contains("Auth required");
-    match is_refused {
-        true => ExitCode::Unauthorized,
+    let mut offers = catalog.offers().iter();
+    match offers.any(|offer| offer.is_unauthorized()) {
+        true => {
+            output::note(
+                "name the variable with the token by `--token-env`, or log in with `mcpd connect --login`\n",
+            );
+            ExitCode::Unauthorized
+        }
         false => ExitCode::Unreachable,
     }
 }

@@ -81,7 +81,7 @@ pub(crate) async fn connect(
     remarks: &Remarks,
     stderr_tail: &StderrTail,
     greeting: &mut Greeting,
-) -> Result<Connection, String> {
+) -> Result<Connection, Failure> {
     let first = *greeting;
     let connected = async {
         let tried = try_connect(upstream, remarks, stderr_tail, first).await;
@@ -107,21 +107,34 @@ pub(crate) async fn connect(
             Ok(connection)
         }
         Ok(Err(ConnectFault::Older)) => {
-            Err("supports no protocol revision that mcpd supports".to_owned())
+            let fault = "supports no protocol revision that mcpd supports";
+            Err(Failure::Other(fault.to_owned()))
         }
-        Ok(Err(ConnectFault::Ungreeted(fault) | ConnectFault::Unreachable(fault))) => Err(fault),
+        Ok(Err(ConnectFault::Unauthorized(fault))) => Err(Failure::Unauthorized(fault)),
+        Ok(Err(ConnectFault::Ungreeted(fault) | ConnectFault::Unreachable(fault))) => {
+            Err(Failure::Other(fault))
+        }
         Err(_) => {
             // A program confused by the first message may never answer another.
             *greeting = match first {
                 Greeting::Discover if upstream.is_program() => Greeting::Initialize,
                 _ => Greeting::Discover,
             };
-            Err(format!("did not respond within {CONNECT_TIMEOUT:?}"))
+            let fault = format!("did not respond within {CONNECT_TIMEOUT:?}");
+            Err(Failure::Other(fault))
         }
     }
 }
 
-/// Reason why there is no connection.
+/// Reason why there is no connection, as a fragment that follows the name of the server.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The server wants credentials, or others.
+    Unauthorized(String),
+    Other(String),
+}
+
+/// Reason why an attempt gave no connection.
 #[derive(Debug)]
 enum ConnectFault {
     /// The server speaks only revisions older than those offered.
@@ -131,6 +144,8 @@ enum ConnectFault {
     Ungreeted(String),
     /// The server was not reached. A fragment that follows its name.
     Unreachable(String),
+    /// The server wants credentials, or others. A fragment that follows its name.
+    Unauthorized(String),
 }
 
 /// Reaches the server, and opens a connection with this greeting.
@@ -192,8 +207,11 @@ impl From<ClientInitializeError> for ConnectFault {
                 if pipe.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
                     return ended();
                 }
-                let why = conversion::chain(&*error.error);
-                Self::Unreachable(format!("is unreachable: {why}"))
+                let why = format!("is unreachable: {}", conversion::chain(&*error.error));
+                match http::is_unauthorized(&*error.error) {
+                    true => Self::Unauthorized(why),
+                    false => Self::Unreachable(why),
+                }
             }
             error => Self::Ungreeted(format!(
                 "failed to initialize: {}",

@@ -24,7 +24,7 @@ use rmcp::model::{
 use rmcp::service::{ServiceError, Subscription};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::connect::{Connection, Greeting, StderrTail, connect};
+use crate::connect::{Connection, Failure, Greeting, StderrTail, connect};
 use crate::conversion;
 use crate::inventory::Inventory;
 use crate::link::{Link, OpenConnection};
@@ -58,7 +58,13 @@ impl Source for Upstream {
             let connection = connect(&self, link.remarks(), &stderr_tail, &mut greeting).await;
             let (fault, use_for) = match connection {
                 Ok(connection) => serve(connection, &self, &link, &mut inventory, &publisher).await,
-                Err(fault) => (fault, Duration::ZERO),
+                Err(Failure::Unauthorized(fault)) => {
+                    publisher.fail_unauthorized(self.secrets.redact(fault));
+                    sleep(pause).await;
+                    pause = MAX_BACKOFF.min(pause * 2);
+                    continue;
+                }
+                Err(Failure::Other(fault)) => (fault, Duration::ZERO),
             };
             let fault = stderr_tail.after(fault).await;
             publisher.fail(self.secrets.redact(fault));

@@ -145,7 +145,12 @@ impl Publisher {
     /// Publishes a fault, as words that fit after the name of the source. The previous offer is
     /// kept; previous faults are dropped.
     pub fn fail(&self, fault: impl Into<String>) {
-        self.replace(|before| before.with_failure(fault.into()));
+        self.replace(|before| before.with_failure(fault.into(), false));
+    }
+
+    /// Publishes a fault as [`Self::fail`] does: the source wants credentials, or others.
+    pub fn fail_unauthorized(&self, fault: impl Into<String>) {
+        self.replace(|before| before.with_failure(fault.into(), true));
     }
 
     /// Replaces the offer. A removed source has none.

@@ -18,6 +18,8 @@ mod events;
 mod redirect;
 mod response;
 
+pub(super) use self::response::is_unauthorized;
+
 /// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Extra concurrency for mcpd's own requests, such as lists and liveness checks. They bypass the

@@ -231,10 +231,10 @@ async fn redirect_to_another_origin_is_a_named_fault() {
         let head = "302 Found\r\nLocation: https://login.example/start?key=s3cret";
         respond(head, "")
     });
-    let fault = "is unreachable: unexpected server response: HTTP 302 Found redirects to `https://login.example/start`, which is another origin; set `url` to it if that is intended";
+    let fault = "is unreachable: HTTP 302 Found redirects to `https://login.example/start`, which is another origin; set `url` to it if that is intended";
     fixture.await.expect_faults(&[fault]).await;
     let fixture = web(|_, _| respond("307 Temporary Redirect\r\nLocation: /mcp", ""));
-    let fault = "is unreachable: unexpected server response: more than 5 redirects";
+    let fault = "is unreachable: more than 5 redirects";
     fixture.await.expect_faults(&[fault]).await;
 }
 

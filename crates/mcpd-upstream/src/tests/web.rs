@@ -240,7 +240,7 @@ async fn lost_authorization_is_a_fault_of_the_server() {
     let result = client.call("web/any", json!({})).await;
     assert_eq!(text(&result), "The upstream server `web` is unreachable.");
     fixture
-        .expect_faults(&["is unreachable: Auth required: authorization required: Bearer"])
+        .expect_faults(&["is unreachable: it wants a token, or another one (HTTP 401)"])
         .await;
 }
 

@@ -37,6 +37,7 @@ pub struct Offer {
     prompts: Vec<Arc<Prompt>>,
     faults: Vec<String>,
     is_pending: bool,
+    is_unauthorized: bool,
 }
 
 impl Offer {
@@ -63,15 +64,17 @@ impl Offer {
             prompts: Vec::new(),
             faults: Vec::new(),
             is_pending: false,
+            is_unauthorized: false,
         }
     }
 
     /// Returns a copy with this fault, unless it is the only one already.
-    pub(super) fn with_failure(&self, fault: String) -> Option<Self> {
+    pub(super) fn with_failure(&self, fault: String, is_unauthorized: bool) -> Option<Self> {
         let is_known = self.faults.len() == 1 && self.faults[0] == fault;
         (!is_known).then(|| Self {
             faults: vec![fault],
             is_pending: false,
+            is_unauthorized,
             ..self.clone()
         })
     }
@@ -234,6 +237,12 @@ impl Offer {
     #[must_use]
     pub fn is_faulty(&self) -> bool {
         !self.faults.is_empty()
+    }
+
+    /// Returns whether the source has failed because it wants credentials, or others.
+    #[must_use]
+    pub fn is_unauthorized(&self) -> bool {
+        self.is_unauthorized
     }
 
     pub(crate) fn tools(&self) -> &[Arc<Tool>] {

@@ -1,5 +1,7 @@
 //! Responses to posted requests, interpreted by status, media type and body.
 
+use std::error::Error;
+
 use futures_util::stream::{self, BoxStream, Stream, StreamExt as _, TryStreamExt as _};
 use mcpd_scriptspec::excerpt;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -297,6 +299,16 @@ pub(super) fn stand_in(fault: &HttpFault, origin: &Origin) -> Option<ServerJsonR
         let error = unreadable(conversion::chain(fault));
         ServerJsonRpcMessage::error(error, Some(origin.id.clone()))
     })
+}
+
+/// Returns whether the server wants credentials, or others.
+pub(in crate::connect) fn is_unauthorized(error: &(dyn Error + 'static)) -> bool {
+    match error.downcast_ref::<HttpFault>() {
+        Some(StreamableHttpError::AuthRequired(_)) => true,
+        Some(StreamableHttpError::HttpStatus(error)) => error.status == 401,
+        Some(StreamableHttpError::UnexpectedServerResponse(what)) => what.starts_with("HTTP 401"),
+        _ => false,
+    }
 }
 
 /// Returns whether the fault precedes any processing of the message: the server is down, or
