@@ -2,7 +2,7 @@
 //! neither; stdout carries its messages.
 
 use std::fmt::Write as _;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
@@ -44,6 +44,39 @@ pub(crate) fn write_text(text: &str) -> anyhow::Result<()> {
         "\n"
     };
     write(format!("{text}{newline}").as_bytes())
+}
+
+/// Writes the text of a script or a server. A terminal gets no control characters of it, which
+/// could fool its user, unless they are wanted.
+pub(crate) fn write_foreign(text: &str, is_raw: bool) -> anyhow::Result<()> {
+    match is_raw || !io::stdout().is_terminal() {
+        true => write_text(text),
+        false => write_text(&visible(text)),
+    }
+}
+
+/// Writes bytes as [`write_foreign`] writes a text.
+pub(crate) fn write_foreign_bytes(bytes: &[u8], is_raw: bool) -> anyhow::Result<()> {
+    match is_raw || !io::stdout().is_terminal() {
+        true => write(bytes),
+        false => write_text(&visible(&String::from_utf8_lossy(bytes))),
+    }
+}
+
+/// Text in which control characters are replaced, except line ends and tabs.
+pub(crate) fn visible(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let is_plain = |char: char| !char.is_control() || matches!(char, '\n' | '\t');
+    let shown = |char| if is_plain(char) { char } else { '\u{fffd}' };
+    text.chars().map(shown).collect()
+}
+
+/// Writes a remark that quotes a script or a server, to a terminal without control characters.
+pub(crate) fn note_foreign(text: &str) {
+    match io::stderr().is_terminal() {
+        true => note(&visible(text)),
+        false => note(text),
+    }
 }
 
 /// Reports an error.

@@ -26,6 +26,9 @@ pub(crate) struct Prompt {
     /// Print the MCP result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print control characters of the result to a terminal too, such as colors.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) raw: bool,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
     #[command(flatten)]

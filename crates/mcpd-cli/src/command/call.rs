@@ -49,7 +49,7 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
         let principal = Principal::local();
         match client::request::<CallToolRequest, _>(server, principal, &params, relay).await? {
             Ok(result) => {
-                print(&result, args.json)?;
+                print(&result, args.json, args.raw)?;
                 if !args.json {
                     relay_notes(&result, logging.quiet);
                 }
@@ -131,7 +131,7 @@ pub(super) fn relay(message: &Notification<'_>) {
             .data
             .as_str()
             .map_or_else(|| params.data.to_string(), str::to_owned);
-        output::note(&format!("{level} {text}\n"));
+        output::note_foreign(&format!("{level} {text}\n"));
     } else if message.method == ProgressNotification::NAME
         && let Ok(params) = message.parse_params::<ProgressNotificationParams>()
         && is_its_own(params.meta.as_ref())
@@ -144,7 +144,7 @@ pub(super) fn relay(message: &Notification<'_>) {
             .message
             .map(|text| format!(" {text}"))
             .unwrap_or_default();
-        output::note(&format!("PROGRESS {}{total}{text}\n", params.progress));
+        output::note_foreign(&format!("PROGRESS {}{total}{text}\n", params.progress));
     }
 }
 
@@ -154,12 +154,12 @@ fn is_its_own(meta: Option<&Meta>) -> bool {
     !is_said("mcpd/stream") && !is_said("mcpd/heartbeat")
 }
 
-fn print(result: &CallToolResult, as_json: bool) -> anyhow::Result<()> {
+fn print(result: &CallToolResult, as_json: bool, is_raw: bool) -> anyhow::Result<()> {
     if as_json {
         return output::write_json(result);
     }
     let mut printed = result.content.iter().filter(|block| !is_note(block));
-    printed.try_for_each(print_block)
+    printed.try_for_each(|block| print_block(block, is_raw))
 }
 
 /// Returns whether a block is a note of the server about the output. Notes go to stderr.
@@ -187,18 +187,18 @@ fn relay_notes(result: &CallToolResult, is_quiet: bool) {
         let is_known = sentence.contains(" failed with exit code ");
         let is_unwanted = is_quiet && is_success(result);
         if !(is_known || is_unwanted) {
-            output::note(&format!("{sentence}\n"));
+            output::note_foreign(&format!("{sentence}\n"));
         }
         if let Some(stderr) = stderr.filter(|_| is_quiet && is_alone) {
-            output::note(&format!("{stderr}\n"));
+            output::note_foreign(&format!("{stderr}\n"));
         }
     }
 }
 
 /// Prints one block of content: its text, or the whole block if it is not text.
-pub(super) fn print_block(block: &ContentBlock) -> anyhow::Result<()> {
+pub(super) fn print_block(block: &ContentBlock, is_raw: bool) -> anyhow::Result<()> {
     match block {
-        ContentBlock::Text(block) => output::write_text(&block.text),
+        ContentBlock::Text(block) => output::write_foreign(&block.text, is_raw),
         block => output::write_json(block),
     }
 }

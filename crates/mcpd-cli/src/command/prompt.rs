@@ -43,7 +43,10 @@ pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow:
         let request = client::request::<GetPromptRequest, GetPromptResult>;
         match request(server, Principal::local(), &params, relay).await? {
             Ok(result) if args.json => output::write_json(&result)?,
-            Ok(result) => result.messages.iter().try_for_each(print)?,
+            Ok(result) => result
+                .messages
+                .iter()
+                .try_for_each(|message| print(message, args.raw))?,
             Err(error) => {
                 output::error(&client::error_text(error));
                 return Ok(ExitCode::Tool);
@@ -93,10 +96,10 @@ fn hint(catalog: &Catalog, name: &str) -> String {
 }
 
 /// Prints the role and the content of a message.
-fn print(message: &PromptMessage) -> anyhow::Result<()> {
+fn print(message: &PromptMessage, is_raw: bool) -> anyhow::Result<()> {
     output::write_text(match message.role {
         Role::User => "user:",
         Role::Assistant => "assistant:",
     })?;
-    print_block(&message.content)
+    print_block(&message.content, is_raw)
 }

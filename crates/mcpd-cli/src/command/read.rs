@@ -38,7 +38,10 @@ pub(crate) async fn run(args: Read, logging: &Logging, file: &File) -> anyhow::R
         }
         match read(server, uri.clone(), level).await? {
             Ok(result) if args.json => output::write_json(&result)?,
-            Ok(result) => result.contents.iter().try_for_each(print)?,
+            Ok(result) => result
+                .contents
+                .iter()
+                .try_for_each(|contents| print(contents, args.raw))?,
             Err(error) => {
                 output::error(&error);
                 return Ok(ExitCode::Tool);
@@ -77,12 +80,12 @@ pub(super) async fn read(
     Ok(read.map_err(|error| client::error_text(error).into_owned()))
 }
 
-pub(super) fn print(contents: &ResourceContents) -> anyhow::Result<()> {
+pub(super) fn print(contents: &ResourceContents, is_raw: bool) -> anyhow::Result<()> {
     match &contents.body {
-        ResourceBody::Text(text) => output::write_text(text),
+        ResourceBody::Text(text) => output::write_foreign(text, is_raw),
         ResourceBody::Blob(blob) => {
             let bytes = BASE64_STANDARD.decode(blob);
-            output::write(&bytes.context("decode the contents")?)
+            output::write_foreign_bytes(&bytes.context("decode the contents")?, is_raw)
         }
     }
 }

@@ -32,7 +32,10 @@ pub(crate) async fn run(args: State, file: &File) -> anyhow::Result<ExitCode> {
         let uri = tool.path().state_uri();
         match read(server, uri, LoggingLevel::Error).await? {
             Ok(state) if args.json => state.contents.iter().try_for_each(output::write_json)?,
-            Ok(state) => state.contents.iter().try_for_each(print)?,
+            Ok(state) => state
+                .contents
+                .iter()
+                .try_for_each(|contents| print(contents, false))?,
             Err(error) => {
                 output::error(&error);
                 return Ok(ExitCode::Tool);
