@@ -26,7 +26,7 @@ pub(crate) struct Prompt {
     /// Print the MCP result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print control characters of the result to a terminal too, such as colors.
+    /// Print control characters of the result to a terminal too.
     #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,
     #[command(flatten)]

@@ -24,7 +24,7 @@ pub(crate) struct Read {
     /// Print the MCP result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print control characters of the result to a terminal too, such as colors.
+    /// Print control characters of the result to a terminal too.
     #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,
     #[command(flatten)]
