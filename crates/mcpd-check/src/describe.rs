@@ -69,7 +69,11 @@ pub fn tool(tool: &Tool) -> String {
     }
     text += &tool.spec().map(demands).unwrap_or_default();
     let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
-    text + &options(&schema)
+    text += &options(&schema);
+    match tool.spec().map(ScriptSpec::synopsis) {
+        Some(synopsis) if !synopsis.is_empty() => text + "\nCommand line: " + &synopsis + "\n",
+        _ => text,
+    }
 }
 
 /// Requirements of the script on its clients.

@@ -44,8 +44,8 @@ pub struct Invocation {
     /// variables that options declare, `TOOL_QUERY` for an option `query`, and `MCPD_OPTS_OMITTED`
     /// if a value was omitted.
     pub env: Vec<(String, String)>,
-    /// Options that are declared for the command line, one word each: flags, then
-    /// `--` and the positionals.
+    /// Words of the command line: the subcommand, and then the declared command line with the
+    /// values, or else flags, `--` and positionals.
     pub args: Vec<String>,
     /// Options whose values are on stdin only: longer than 32 KiB, past 256 KiB in total, or with
     /// a NUL. `MCPD_OPTS_OMITTED` lists the same names, one a line.
@@ -145,7 +145,7 @@ impl ScriptSpec {
         let members: Vec<_> = document.root.members().collect();
         let mut faults = Vec::new();
         let mut output = InvocationBuilder::default();
-        let mut command_line = CommandLine::default();
+        let mut command_line = CommandLine::new(self);
         match &self.declared_schema {
             Some(schema) => pass_unchecked(schema, &members, &mut output),
             None => {
@@ -170,11 +170,11 @@ impl ScriptSpec {
             }
         }
         faults.extend(duplicate_faults(&document, &members));
-        if faults.is_empty() {
-            Ok(output.finish(command_line.finish(&self.subcommand)))
-        } else {
-            Err(faults)
+        if !faults.is_empty() {
+            return Err(faults);
         }
+        let words = command_line.finish().map_err(|fault| vec![fault])?;
+        Ok(output.finish(words))
     }
 
     fn undeclared_fault(&self, member: &Member<'_>) -> Option<ArgumentFault> {

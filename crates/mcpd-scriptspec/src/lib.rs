@@ -100,6 +100,7 @@ pub mod rules;
 pub mod shell;
 pub mod spec;
 mod suggest;
+mod synopsis;
 pub mod template;
 mod text;
 pub mod text_arguments;

@@ -16,6 +16,7 @@ mod options;
 mod report;
 mod role;
 mod schema;
+mod template;
 mod value_type;
 
 pub(crate) use metadata::is_subcommand;
@@ -125,6 +126,12 @@ fn read(
         &spec,
         &mut Report::new(Stream::Stderr, diagnostics),
     );
+    if let Some(root) = stdout.root()
+        && let Some(field) = root.members().find(|member| member.key == "command_line")
+    {
+        let mut report = Report::new(Stream::Stdout, diagnostics);
+        delivery::check_command_line(&field, &spec, &mut report);
+    }
     if let Some(root) = stdout.root()
         && matches!(
             spec.role,

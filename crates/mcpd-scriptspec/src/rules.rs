@@ -312,7 +312,7 @@ echo '{"region": {"required": true, "value_type": "string", "header": "My Region
 echo '{"region": {"required": true, "value_type": "string", "header": "Region"}}' >&2"#
 
     InvalidArgument "invalid-argument" Error
-    "Each word on the command line must have the meaning of its option for the script: no two options share a flag, and a script that reads no flags gets none."
+    "Each word on the command line must have the meaning of its option for the script: no two options share a flag, a value stands at one place, and a script that reads no flags gets none. No shell reads the words, so quotes and operators would reach the program."
     bad r#"echo '{"description": "Greet someone by name"}'
 echo '{"name": {"required": true, "argument": "name"}}' >&2"#
     good r#"echo '{"description": "Greet someone by name"}'

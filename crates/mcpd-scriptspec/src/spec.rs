@@ -6,8 +6,10 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::decimal::{Decimal, Parts};
 
+mod argument;
 mod pattern;
 
+pub use argument::{Argument, CommandWord, ListForm, Template};
 pub use pattern::Pattern;
 
 /// Validated description of a script.
@@ -59,6 +61,8 @@ pub struct ScriptSpec {
     pub command: Option<String>,
     /// Words on the command line that select a subcommand, before all options.
     pub subcommand: Vec<String>,
+    /// Words of the command line after the subcommand; without any, it is [`CommandWord::Rest`].
+    pub command_line: Vec<CommandWord>,
     /// Metadata that is passed on to clients unchanged.
     pub meta: Map<String, Value>,
 }
@@ -197,25 +201,6 @@ pub struct ScriptOption {
     /// Variable of the script's environment that provides the value if a call leaves the option
     /// out; it takes precedence over the default.
     pub env: Option<String>,
-}
-
-/// Position of an option's value on a script's command line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Argument {
-    /// After a flag such as `--user` or `-u`, with its dashes; a boolean is
-    /// the flag alone, or absent.
-    Flag(String),
-    /// At its position after `--`.
-    Positional,
-    /// At its position after the flags, with `--` before the first only if one of
-    /// them begins with `-` or `+`.
-    Operand,
-    /// At its position, in a script without flags; an empty word if there is no value.
-    Plain,
-    /// The value percent-encoded but for letters, digits and `-._~`, for a script
-    /// that inserts it into a URL.
-    PlainPercentEncoded,
 }
 
 /// Type of a value.

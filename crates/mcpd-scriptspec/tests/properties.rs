@@ -317,6 +317,19 @@ fn apply_conversions(options: &Value, mut arguments: Value) -> Value {
     arguments
 }
 
+/// The command line of a call; `None` if the call is refused.
+#[track_caller]
+fn arguments_of(options: &Value, command_line: &[&str], arguments: &Value) -> Option<Vec<String>> {
+    let metadata = json!({"description": "Does a thing", "command_line": command_line}).to_string();
+    let help = HelpOutput {
+        stdout: metadata.as_bytes(),
+        stderr: &serde_json::to_vec(options).unwrap(),
+    };
+    let spec = parse(help).spec.unwrap();
+    let invocation = spec.invocation(Some(&raw(arguments.to_string())));
+    invocation.ok().map(|invocation| invocation.args)
+}
+
 proptest! {
     #[test]
     fn parse_accepts_any_bytes(stdout in vec(any::<u8>(), 0..200), stderr in vec(any::<u8>(), 0..200)) {
@@ -353,6 +366,61 @@ proptest! {
         let short = args("-s");
         prop_assert_eq!(short.concat(), format!("-s{text}"));
         prop_assert!(short.get(1).is_none_or(|word| !word.starts_with('-')), "{:?}", short);
+    }
+
+    #[test]
+    fn template_keeps_text_unchanged(text in "[^\0]+") {
+        let args = |argument: &str| arguments_of(&json!({"s": {"value_type": "string", "argument": argument}}), &[], &json!({"s": text}));
+        prop_assert_eq!(args("-name {}").unwrap(), ["-name", &text]);
+        prop_assert_eq!(args("if={}").unwrap(), [format!("if={text}")]);
+        prop_assert_eq!(args("-O{}").unwrap(), [format!("-O{text}")]);
+        prop_assert_eq!(args("-e {} ;").unwrap(), ["-e", &text, ";"]);
+        let operand = args("{}").unwrap();
+        prop_assert_eq!(operand.last().unwrap(), &text);
+        prop_assert_eq!(operand.len() == 2, text.starts_with(['-', '+']), "{:?}", operand);
+    }
+
+    #[test]
+    fn operand_among_flags_is_no_flag(text in "[-+]{0,2}[^\0]*") {
+        let options = json!({"s": {"value_type": "string", "argument": "{}"}, "f": {"value_type": "boolean", "argument": "-f"}});
+        let passed = arguments_of(&options, &["{s}", "{}"], &json!({"s": text, "f": true}));
+        match passed {
+            Some(words) => prop_assert_eq!(words, [&*text, "-f"]),
+            None => prop_assert!(text.starts_with(['-', '+'])),
+        }
+        let protected = arguments_of(&options, &["{}", "--", "{s}"], &json!({"s": text}));
+        prop_assert_eq!(protected.unwrap(), ["--", &text]);
+    }
+
+    #[test]
+    fn list_is_restored_from_its_words(texts in vec("[^\0]{0,5}", 0..5)) {
+        let args = |argument: &str| {
+            let list = json!({"s": {"value_type": "array", "items": {"value_type": "string"}, "argument": argument}});
+            arguments_of(&list, &[], &json!({"s": texts}))
+        };
+        let repeated: Vec<_> = texts.iter().flat_map(|text| ["-c", text]).collect();
+        prop_assert_eq!(args("-c {}").unwrap(), repeated);
+        match args("--f {,}") {
+            Some(words) if texts.is_empty() => prop_assert!(words.is_empty()),
+            Some(words) => prop_assert_eq!(words[1].split(',').collect::<Vec<_>>(), &*texts),
+            None => prop_assert!(texts.iter().any(|text| text.contains(','))),
+        }
+        match args("--n {...}") {
+            Some(words) => prop_assert_eq!(words.get(1..).unwrap_or_default(), &*texts),
+            None => prop_assert!(texts.iter().any(|text| text.starts_with('-'))),
+        }
+    }
+
+    #[test]
+    fn template_of_any_text_has_a_meaning_or_a_fault(argument in "[-+{},. =/xn'|]{0,12}", value_type in select(&["string", "boolean", "array"])) {
+        let options = json!({"s": {"description": "S", "value_type": value_type, "argument": argument}});
+        let parsed = parse(HelpOutput { stdout: br#"{"description": "Does a thing"}"#, stderr: options.to_string().as_bytes() });
+        let Some(spec) = parsed.spec else { return Ok(()) };
+        let value = match value_type { "boolean" => json!(true), "array" => json!(["-v", "w"]), _ => json!("-v") };
+        let Ok(invocation) = spec.invocation(Some(&raw(json!({"s": value}).to_string()))) else { return Ok(()) };
+        prop_assert!(!invocation.args.is_empty(), "{}", argument);
+        let is_whole = invocation.args.iter().any(|word| word == "-v");
+        prop_assert!(!is_whole || invocation.args[0] != "-v", "{:?}", invocation.args);
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! Command line of a script, built from values. No shell parses it, and no value in
 //! it is mistaken for a flag.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::ArgumentFault;
 use crate::{
     json,
-    spec::{Argument, ScriptOption, ValueType},
+    spec::{Argument, CommandWord, ListForm, ScriptOption, ScriptSpec, ValueType},
     text,
     value::{self, Accepted},
 };
+
+mod words;
 
 /// Maximum length of an argument, in bytes: the limit of Linux.
 const MAX_ARGUMENT: usize = 128 * 1024 - 1;
@@ -21,31 +23,45 @@ const PER_ARGUMENT: usize = 1 + size_of::<usize>();
 
 /// Builder of the command line, option by option in declared order.
 pub(super) struct CommandLine<'s> {
+    spec: &'s ScriptSpec,
     flags: Vec<String>,
     positionals: Vec<String>,
     plain: Vec<String>,
+    /// Words of options with a place of their own, by name.
+    placed: BTreeMap<&'s str, Vec<String>>,
     /// `--` always stands before the positionals.
     is_separated: bool,
     /// The first omitted positional: later ones would take its place.
     left_out: Option<&'s ScriptOption>,
+    /// The first given positional.
+    given: Option<&'s ScriptOption>,
     /// Remaining bytes for arguments.
     room: usize,
 }
 
-impl Default for CommandLine<'_> {
-    fn default() -> Self {
-        Self {
-            flags: Vec::new(),
-            positionals: Vec::new(),
-            plain: Vec::new(),
-            is_separated: false,
-            left_out: None,
-            room: MAX_ARGUMENTS,
-        }
-    }
+/// Group of words on the command line.
+#[derive(Clone, Copy)]
+enum Group {
+    Flags,
+    Positionals,
+    Plain,
 }
 
 impl<'s> CommandLine<'s> {
+    pub(super) fn new(spec: &'s ScriptSpec) -> Self {
+        Self {
+            spec,
+            flags: Vec::new(),
+            positionals: Vec::new(),
+            plain: Vec::new(),
+            placed: BTreeMap::new(),
+            is_separated: false,
+            left_out: None,
+            given: None,
+            room: MAX_ARGUMENTS,
+        }
+    }
+
     /// Adds the value of an option; does nothing without a value.
     pub(super) fn pass(
         &mut self,
@@ -63,90 +79,158 @@ impl<'s> CommandLine<'s> {
             let expected = "text without a NUL character, because it is passed on the command line";
             return Err(fault(option, expected, "one"));
         }
-        match argument {
-            Argument::Flag(flag) if matches!(option.value_type, ValueType::Boolean) => {
-                let is_set = texts.iter().any(|text| text == "true");
-                self.add(option, |line| &mut line.flags, is_set.then(|| flag.clone()))
-            }
-            Argument::Flag(flag) => {
-                let words = texts.iter().flat_map(|text| words(flag, text));
-                self.add(option, |line| &mut line.flags, words)
-            }
-            Argument::Positional | Argument::Operand => {
-                self.is_separated |= matches!(argument, Argument::Positional);
-                self.check_gap(option, texts.is_empty())?;
-                let texts = texts.into_iter().map(Cow::into_owned);
-                self.add(option, |line| &mut line.positionals, texts)
-            }
-            // An empty word keeps the place of an absent value; a list has
-            // as many words as elements.
-            Argument::Plain | Argument::PlainPercentEncoded
-                if texts.is_empty() && !matches!(option.value_type, ValueType::Array { .. }) =>
-            {
-                self.add(option, |line| &mut line.plain, [String::new()])
-            }
-            Argument::Plain => {
-                let texts = texts.into_iter().map(Cow::into_owned);
-                self.add(option, |line| &mut line.plain, texts)
-            }
-            Argument::PlainPercentEncoded => {
-                let texts = texts.iter().map(|text| percent_encode(text));
-                self.add(option, |line| &mut line.plain, texts)
+        let words = words::of(option, argument, &texts)?;
+        let group = match argument {
+            Argument::Plain | Argument::PlainPercentEncoded => Group::Plain,
+            _ if argument.is_operand() => Group::Positionals,
+            _ => Group::Flags,
+        };
+        if self.has_place(option) {
+            self.check_protection(option, &words)?;
+        } else {
+            // The words of such a list end at the next flag, or here.
+            let is_open = matches!(argument, Argument::Template(template) if template.list == ListForm::Spread);
+            self.is_separated |= is_open || matches!(argument, Argument::Positional);
+            if matches!(group, Group::Positionals) {
+                check_gap(&mut self.left_out, option, words.is_empty())?;
+                self.given = self.given.or((!words.is_empty()).then_some(option));
             }
         }
+        self.add(option, group, words)
     }
 
-    fn check_gap(
-        &mut self,
-        option: &'s ScriptOption,
-        is_left_out: bool,
+    fn has_place(&self, option: &ScriptOption) -> bool {
+        self.place_of(option).is_some()
+    }
+
+    /// Returns the index of the option's word in the declared command line.
+    fn place_of(&self, option: &ScriptOption) -> Option<usize> {
+        let is_word =
+            |word: &CommandWord| matches!(word, CommandWord::Option(name) if *name == option.name);
+        self.spec.command_line.iter().position(is_word)
+    }
+
+    /// Checks that no word of an operand among flags is taken for one of them.
+    fn check_protection(
+        &self,
+        option: &ScriptOption,
+        words: &[String],
     ) -> Result<(), ArgumentFault> {
-        match self.left_out {
-            Some(gap) if !is_left_out => {
-                let expected = format!(
-                    "{} if option {} is given, which follows it on the command line",
-                    value::expectation(&gap.value_type),
-                    text::name(&option.name),
-                );
-                return Err(fault(gap, &expected, "nothing"));
-            }
-            None if is_left_out => self.left_out = Some(option),
-            _ => {}
+        let before = &self.spec.command_line[..self.place_of(option).unwrap_or_default()];
+        let is_end = |word: &CommandWord| matches!(word, CommandWord::Fixed(word) if word == "--");
+        if is_operand(option)
+            && !before.iter().any(is_end)
+            && words.iter().any(|word| is_flag_like(word))
+        {
+            let expected =
+                "text that does not begin with `-` or `+`, because flags can stand at its place";
+            return Err(fault(option, expected, "one that does"));
         }
         Ok(())
     }
 
     fn add(
         &mut self,
-        option: &ScriptOption,
-        part: fn(&mut Self) -> &mut Vec<String>,
-        words: impl IntoIterator<Item = String>,
+        option: &'s ScriptOption,
+        group: Group,
+        words: Vec<String>,
     ) -> Result<(), ArgumentFault> {
-        for word in words {
+        for word in &words {
             let room = self.room.checked_sub(word.len() + PER_ARGUMENT);
             match room.filter(|_| word.len() <= MAX_ARGUMENT) {
                 Some(room) => self.room = room,
                 None => return Err(too_long(option)),
             }
-            part(self).push(word);
         }
+        if self.has_place(option) {
+            self.placed.insert(&option.name, words);
+            return Ok(());
+        }
+        let group = match group {
+            Group::Flags => &mut self.flags,
+            Group::Positionals => &mut self.positionals,
+            Group::Plain => &mut self.plain,
+        };
+        group.extend(words);
         Ok(())
     }
 
-    /// Returns the words of the command line: subcommand, flags, `--` so that no positional is
-    /// mistaken for a flag, and positionals.
-    pub(super) fn finish(self, subcommand: &[String]) -> Vec<String> {
-        let mut words = subcommand.to_vec();
-        words.extend(self.flags);
-        let is_flag_like = |word: &String| word.starts_with(['-', '+']);
+    /// Returns the words of the command line: subcommand, and then the declared command line.
+    pub(super) fn finish(mut self) -> Result<Vec<String>, ArgumentFault> {
+        let mut words = self.spec.subcommand.clone();
+        let mut left_out = None;
+        let mut has_rest = false;
+        for word in &self.spec.command_line {
+            match word {
+                CommandWord::Fixed(word) => {
+                    left_out = None;
+                    words.push(word.clone());
+                }
+                CommandWord::Option(name) => {
+                    let placed = self.placed.remove(name.as_str()).unwrap_or_default();
+                    let option = self.spec.options.iter().find(|option| option.name == *name);
+                    match option.filter(|option| is_operand(option)) {
+                        Some(option) => check_gap(&mut left_out, option, placed.is_empty())?,
+                        None if placed.is_empty() => {}
+                        None => left_out = None,
+                    }
+                    words.extend(placed);
+                }
+                CommandWord::Rest => {
+                    has_rest = true;
+                    if let Some(given) = self.given {
+                        check_gap(&mut left_out, given, false)?;
+                    }
+                    self.append_rest(&mut words);
+                }
+            }
+        }
+        if !has_rest {
+            self.append_rest(&mut words);
+        }
+        Ok(words)
+    }
+
+    /// Appends the words of options without a place of their own: flags, `--` so that no
+    /// positional is mistaken for a flag, and positionals.
+    fn append_rest(&mut self, words: &mut Vec<String>) {
+        words.append(&mut self.flags);
         let is_separated = self.is_separated && !self.positionals.is_empty();
-        if is_separated || self.positionals.iter().any(is_flag_like) {
+        if is_separated || self.positionals.iter().any(|word| is_flag_like(word)) {
             words.push("--".to_owned());
         }
-        words.extend(self.positionals);
-        words.extend(self.plain);
-        words
+        words.append(&mut self.positionals);
+        words.append(&mut self.plain);
     }
+}
+
+fn is_operand(option: &ScriptOption) -> bool {
+    option.argument.as_ref().is_some_and(Argument::is_operand)
+}
+
+fn is_flag_like(word: &str) -> bool {
+    word.starts_with(['-', '+'])
+}
+
+/// Checks that an operand does not take the place of an omitted one before it.
+fn check_gap<'s>(
+    left_out: &mut Option<&'s ScriptOption>,
+    option: &'s ScriptOption,
+    is_left_out: bool,
+) -> Result<(), ArgumentFault> {
+    match *left_out {
+        Some(gap) if !is_left_out => {
+            let expected = format!(
+                "{} if option {} is given, which follows it on the command line",
+                value::expectation(&gap.value_type),
+                text::name(&option.name),
+            );
+            return Err(fault(gap, &expected, "nothing"));
+        }
+        None if is_left_out => *left_out = Some(option),
+        _ => {}
+    }
+    Ok(())
 }
 
 /// The elements of a list, or the single text of another value; `None` if
@@ -169,18 +253,6 @@ pub(super) fn texts<'a>(
     texts.collect()
 }
 
-/// A flag and its value: two words for a short flag, because not every script accepts one word,
-/// unless the value looks like a flag itself.
-fn words(flag: &str, text: &str) -> Vec<String> {
-    if flag.starts_with("--") {
-        vec![format!("{flag}={text}")]
-    } else if text.starts_with('-') {
-        vec![format!("{flag}{text}")]
-    } else {
-        vec![flag.to_owned(), text.to_owned()]
-    }
-}
-
 fn too_long(option: &ScriptOption) -> ArgumentFault {
     let expected = format!(
         "at most {MAX_ARGUMENT} bytes, and {MAX_ARGUMENTS} for all arguments together, because it is passed on the command line"
@@ -194,18 +266,4 @@ fn fault(option: &ScriptOption, expected: &str, got: &str) -> ArgumentFault {
         expected: expected.to_owned(),
         got: got.to_owned(),
     }
-}
-
-/// Percent-encodes text for a URL: all bytes but the unreserved characters of RFC 3986.
-fn percent_encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            _ => encoded += &format!("%{byte:02X}"),
-        }
-    }
-    encoded
 }

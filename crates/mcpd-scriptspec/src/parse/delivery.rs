@@ -3,8 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use super::Report;
-use crate::{json::Member, rules::Code, spec::Argument, text};
+use super::{
+    Report,
+    template::{self, TemplateFault},
+};
+use crate::{
+    json::Member,
+    rules::Code,
+    spec::{Argument, CommandWord, ScriptSpec, ValueType},
+    suggest::suggest,
+    text,
+};
 
 /// Variables with a meaning for a system or an interpreter.
 const RESERVED: &[&str] = &[
@@ -138,8 +147,12 @@ pub(super) fn check(fields: &[Member<'_>], report: &mut Report<'_>) {
             "argument" if is_plain(&word) && has_others => {
                 "`plain` and other kinds of arguments cannot be combined".to_owned()
             }
-            "argument" if word.starts_with('-') && !flags.insert(word.clone()) => {
-                format!("two options have the flag {}", text::name(&word))
+            "argument" => {
+                let mut names = template::flags(&word);
+                match names.find(|flag| !flags.insert((*flag).to_owned())) {
+                    Some(flag) => format!("two options have the flag {}", text::name(flag)),
+                    None => continue,
+                }
             }
             "variable" if !variables.insert(word.clone()) => {
                 let name = text::name(&word);
@@ -155,6 +168,7 @@ pub(super) fn check(fields: &[Member<'_>], report: &mut Report<'_>) {
 
 pub(super) fn argument(
     field: &Member<'_>,
+    value_type: &ValueType,
     is_secret: bool,
     report: &mut Report<'_>,
 ) -> Option<Argument> {
@@ -169,13 +183,70 @@ pub(super) fn argument(
         PLAIN => Some(Argument::Plain),
         PERCENT_ENCODED => Some(Argument::PlainPercentEncoded),
         flag if is_flag(flag) => Some(Argument::Flag(flag.to_owned())),
-        _ => {
-            let message = format!("{} is not a kind of argument", text::name(&word));
-            report
-                .fault(Code::InvalidArgument, field.value.span(), message)
-                .help("use a flag such as `--user` or `-u`, `positional`, `operand`, or `plain` for a script without flags");
-            None
-        }
+        words => match template::read(words, value_type) {
+            Ok(argument) => Some(argument),
+            Err(fault) => {
+                report
+                    .fault(Code::InvalidArgument, field.value.span(), fault.message)
+                    .help(fault.help);
+                None
+            }
+        },
+    }
+}
+
+/// Reads the words of the command line.
+pub(super) fn command_line(field: &Member<'_>, report: &mut Report<'_>) -> Vec<CommandWord> {
+    let mut words = Vec::new();
+    for element in field.value.elements() {
+        let Some(word) = element.string() else {
+            continue;
+        };
+        let fault = match template::command_word(&word) {
+            Ok(word) if matches!(word, CommandWord::Fixed(_)) || !words.contains(&word) => {
+                words.push(word);
+                continue;
+            }
+            Ok(_) => TemplateFault::new(
+                format!("{} stands twice on the command line", text::name(&word)),
+                "name each option once",
+            ),
+            Err(fault) => fault,
+        };
+        report
+            .fault(Code::InvalidArgument, element.span(), fault.message)
+            .help(fault.help);
+    }
+    // The other elements are no strings, and are reported here.
+    report.strings(field);
+    words
+}
+
+/// Reports options of the command line that do not exist, or have no form.
+pub(super) fn check_command_line(field: &Member<'_>, spec: &ScriptSpec, report: &mut Report<'_>) {
+    for element in field.value.elements() {
+        let word = element.string().map(|word| template::command_word(&word));
+        let Some(Ok(CommandWord::Option(name))) = word else {
+            continue;
+        };
+        let mut names = spec.options.iter().map(|option| option.name.as_str());
+        let (message, help) = match spec.options.iter().find(|option| option.name == name) {
+            Some(option) if option.argument.is_some() => continue,
+            Some(_) => (
+                format!("option {} has no `argument`", text::name(&name)),
+                "add `argument = \"{}\"`, or another form".to_owned(),
+            ),
+            None => (
+                format!("{} is not an option", text::name(&name)),
+                match suggest(&name, &mut names) {
+                    Some(near) => format!("did you mean `{{{near}}}`?"),
+                    None => "declare the option, or write `{{` for a brace".to_owned(),
+                },
+            ),
+        };
+        report
+            .fault(Code::InvalidArgument, element.span(), message)
+            .help(help);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use super::{HelpStream, Report, role, schema};
+use super::{HelpStream, Report, delivery, role, schema};
 use crate::{
     json::{Document, Kind, Member, Value},
     rules::Code,
@@ -37,6 +37,7 @@ pub(super) const FIELDS: &[&str] = &[
     "safety",
     "command",
     "subcommand",
+    "command_line",
     "_meta",
 ];
 
@@ -154,6 +155,7 @@ fn field(member: &Member<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
         "task" => spec.task = report.choice(member, TASKS).unwrap_or_default(),
         "safety" => spec.safety = report.text(member, MAX_DESCRIPTION),
         "subcommand" => spec.subcommand = subcommand(member, report),
+        "command_line" => spec.command_line = delivery::command_line(member, report),
         "command" => spec.command = report.text(member, MAX_DESCRIPTION),
         "_meta" => spec.meta = report.object(member).unwrap_or_default(),
         // The remaining fields make up the role.

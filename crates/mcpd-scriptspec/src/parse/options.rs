@@ -234,7 +234,7 @@ pub(super) fn option(
         argument: fields
             .argument
             .as_ref()
-            .and_then(|field| delivery::argument(field, secret, report)),
+            .and_then(|field| delivery::argument(field, &value_type, secret, report)),
         variable: fields
             .variable
             .as_ref()

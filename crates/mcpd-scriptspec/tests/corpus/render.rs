@@ -120,6 +120,7 @@ fn metadata_fields(spec: &ScriptSpec) -> Vec<(&'static str, String)> {
         ("safety", format!("{:?}", spec.safety)),
         ("command", format!("{:?}", spec.command)),
         ("subcommand", format!("{:?}", spec.subcommand)),
+        ("command line", format!("{:?}", spec.synopsis())),
         ("_meta", Value::Object(spec.meta.clone()).to_string()),
     ]
 }
