@@ -470,3 +470,117 @@ fn ignored_argument_is_left_out_where_no_option_has_its_name() {
     );
     assert!(call("toolCallID=7").contains("got an unknown name"));
 }
+
+/// A sandbox with `find`, as a program that knows nothing of mcpd.
+fn with_find() -> Sandbox {
+    let sandbox = Sandbox::new().with_script("find", "#!/bin/sh\nexec /usr/bin/find \"$@\"\n");
+    let sidecar = r#"description = "Finds files"
+command_line = ["{path}", "{}"]
+options.path = { description = "Where", required = true, value_type = "string", argument = "{}" }
+options.name = { description = "Pattern", value_type = "string", argument = "-name {}" }
+options.size = { description = "Size", value_type = "string", argument = "-size {}" }
+options.files = { description = "Files alone", value_type = "boolean", argument = "-type f" }
+options.token = { description = "Unused", value_type = "string", secret = true, variable = "FIND_TOKEN" }
+"#;
+    fs::write(sandbox.path().join("scripts/find.mcpd.toml"), sidecar).unwrap();
+    sandbox
+}
+
+#[test]
+fn ordinary_program_gets_its_own_words() {
+    let sandbox = with_find();
+    fs::write(sandbox.path().join("scripts/a b.txt"), "").unwrap();
+    fs::write(sandbox.path().join("scripts/-delete"), "").unwrap();
+    let found = |name: &str| {
+        sandbox.run(&[
+            "call",
+            "scripts",
+            "find",
+            "path=.",
+            name,
+            "files=true",
+            "size=-10k",
+        ])
+    };
+    assert!(
+        found("name=* b.txt").contains("./a b.txt"),
+        "{}",
+        found("name=* b.txt")
+    );
+    assert!(found("name=-delete").contains("./-delete"));
+    let refused = sandbox.run(&["call", "scripts", "find", "path=-delete"]);
+    assert!(refused.contains("does not begin with `-`"), "{refused}");
+    assert!(sandbox.path().join("scripts/-delete").exists());
+}
+
+#[test]
+fn show_prints_the_command_without_running_it() {
+    let sandbox = with_find();
+    let arguments = [
+        "call",
+        "scripts",
+        "find",
+        "path=.",
+        "name=it's *",
+        "token=s3cret-token",
+        "--show",
+    ];
+    let shown = sandbox.run(&arguments);
+    let (command, remarks) = shown.split_once("\n# ").unwrap();
+    assert_snapshot!(command, @r#"
+    exit code: 0
+    ----- stdout -----
+    (cd @@ROOT@@/scripts &&
+    printf '%s' "{\"path\":\".\",\"name\":\"it's *\",\"token\":\"[redacted]\"}" |
+    env 'FIND_TOKEN=[redacted]' "MCPD_OPT_name=it's *" 'MCPD_OPT_path=.' 'MCPD_OPT_token=[redacted]' 'MCPD_TOOL=find' 'PYTHONUNBUFFERED=1' "TOOL_ARGS={\"path\":\".\",\"name\":\"it's *\",\"token\":\"[redacted]\"}" \
+      @@ROOT@@/scripts/find . -name "it's *")
+    "#);
+    assert!(
+        remarks.starts_with("Sandbox: none\n# Limits: time limit 60s\n# Inherits: "),
+        "{remarks}"
+    );
+    assert!(!shown.contains("s3cret"), "{shown}");
+    let object = sandbox.run(&[&arguments[..], &["--json"]].concat());
+    assert!(
+        !object.contains("s3cret") && object.contains(r#""variables": {"#),
+        "{object}"
+    );
+}
+
+#[test]
+fn shown_command_does_the_same_in_a_shell() {
+    let sandbox = with_find();
+    fs::write(sandbox.path().join("scripts/it's $(x)"), "").unwrap();
+    let call = ["call", "scripts", "find", "path=.", "name=it's $(x)"];
+    let mut show = sandbox.command(&[&call[..], &["--show"]].concat());
+    let shown = show.output().unwrap();
+    let line = String::from_utf8(shown.stdout).unwrap();
+    let ran = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(&line)
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&ran.stdout),
+        "./it's $(x)\n",
+        "{line}"
+    );
+    let called = sandbox.command(&call).output().unwrap();
+    assert_eq!(called.stdout, ran.stdout);
+}
+
+#[test]
+fn show_reports_faulty_arguments_and_tools_that_are_no_scripts() {
+    let sandbox = with_find();
+    assert_snapshot!(sandbox.run(&["call", "scripts", "find", "--show"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: Invalid arguments: option `path`: expected a string, got nothing
+    ");
+    let other = ["call", "scripts", "runs_list", "--enable", "runs", "--show"];
+    assert!(
+        sandbox.run(&other).contains("no script of this machine"),
+        "{}",
+        sandbox.run(&other)
+    );
+}

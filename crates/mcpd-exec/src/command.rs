@@ -73,6 +73,32 @@ impl Command {
         &self.program
     }
 
+    /// Arguments, in order.
+    pub fn arguments(&self) -> impl Iterator<Item = &OsStr> {
+        self.args.iter().map(OsString::as_os_str)
+    }
+
+    /// Variables that this command sets, by name; `None` removes one.
+    pub fn changed_variables(&self) -> impl Iterator<Item = (&OsStr, Option<&OsStr>)> {
+        let changes = self.changes.iter();
+        changes.map(|(name, value)| (name.as_os_str(), value.as_deref()))
+    }
+
+    /// Names of the variables that the process inherits, and this command does not change.
+    pub fn inherited_variables(&self) -> Vec<OsString> {
+        let inherited = self.base_variables();
+        let names = inherited.iter().map(|(name, _)| name);
+        names
+            .filter(|name| !self.changes.contains_key(*name))
+            .map(OsStr::to_owned)
+            .collect()
+    }
+
+    /// Bytes on the standard input of the process, if it has any.
+    pub fn input(&self) -> Option<&[u8]> {
+        self.stdin.as_deref()
+    }
+
     /// Appends an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     json::{self, Document, Duplicate, Kind, Member},
-    spec::{ScriptOption, ScriptSpec, ValueType},
+    spec::{Bounds, ScriptOption, ScriptSpec, ValueType},
     suggest::suggest,
     text,
     value::{self, Accepted, Mismatch, Strings},
@@ -141,33 +141,68 @@ impl ScriptSpec {
         environment: &dyn Fn(&str) -> Option<String>,
         arguments: Option<&RawValue>,
     ) -> Result<Invocation, Vec<ArgumentFault>> {
+        self.build(self, environment, arguments)
+    }
+
+    /// Returns the input of a call for display: like
+    /// [`invocation_with_env`](Self::invocation_with_env), with `[redacted]` for the value of each
+    /// option that is `secret`.
+    ///
+    /// # Errors
+    ///
+    /// See [`invocation`](Self::invocation).
+    pub fn masked_invocation(
+        &self,
+        environment: &dyn Fn(&str) -> Option<String>,
+        arguments: Option<&RawValue>,
+    ) -> Result<Invocation, Vec<ArgumentFault>> {
+        let mut shown = self.clone();
+        for option in shown.options.iter_mut().filter(|option| option.secret) {
+            // The mask is one text, whatever the type of the value.
+            option.value_type = ValueType::String {
+                size: Bounds::default(),
+                pattern: None,
+                format: None,
+            };
+        }
+        self.build(&shown, environment, arguments)
+    }
+
+    /// Builds the input of a call whose arguments fit this spec. `shown` is this spec, or one
+    /// that differs in the types of secrets, which are masked then.
+    fn build(
+        &self,
+        shown: &Self,
+        environment: &dyn Fn(&str) -> Option<String>,
+        arguments: Option<&RawValue>,
+    ) -> Result<Invocation, Vec<ArgumentFault>> {
         let document = read(arguments).map_err(|fault| vec![fault])?;
         let members: Vec<_> = document.root.members().collect();
         let mut faults = Vec::new();
         let mut output = InvocationBuilder::default();
-        let mut command_line = CommandLine::new(self);
-        match &self.declared_schema {
-            Some(schema) => pass_unchecked(schema, &members, &mut output),
-            None => {
-                for option in &self.options {
-                    let passed = value_of(option, &members, environment).and_then(|accepted| {
-                        command_line.pass(option, accepted.as_ref())?;
-                        if let Some(accepted) = accepted {
-                            output.write(&option.name, &accepted);
-                            let declared = option.variable.as_deref();
-                            let declared =
-                                declared.map(|name| (name, declared_text(option, &accepted)));
-                            output.export(&option.name, accepted.text.clone(), declared);
-                        }
-                        Ok(())
-                    });
-                    faults.extend(passed.err());
-                }
-                let undeclared = members
-                    .iter()
-                    .filter_map(|member| self.undeclared_fault(member));
-                faults.extend(undeclared.take(MAX_REPORTED));
+        let mut command_line = CommandLine::new(shown);
+        let is_masked = !std::ptr::eq(self, shown);
+        if let Some(schema) = &self.declared_schema {
+            pass_unchecked(schema, &members, &mut output);
+        } else {
+            for (option, shown) in self.options.iter().zip(&shown.options) {
+                let passed = value_of(option, &members, environment).and_then(|accepted| {
+                    let accepted = match accepted {
+                        Some(_) if is_masked && option.secret => Some(Accepted::mask()),
+                        accepted => accepted,
+                    };
+                    command_line.pass(shown, accepted.as_ref())?;
+                    if let Some(accepted) = accepted {
+                        output.pass(shown, &accepted);
+                    }
+                    Ok(())
+                });
+                faults.extend(passed.err());
             }
+            let undeclared = members
+                .iter()
+                .filter_map(|member| self.undeclared_fault(member));
+            faults.extend(undeclared.take(MAX_REPORTED));
         }
         faults.extend(duplicate_faults(&document, &members));
         if !faults.is_empty() {
@@ -365,6 +400,14 @@ impl Default for InvocationBuilder {
 }
 
 impl InvocationBuilder {
+    /// Writes the value of an option to stdin and to its variables.
+    fn pass(&mut self, option: &ScriptOption, accepted: &Accepted<'_>) {
+        self.write(&option.name, accepted);
+        let declared = option.variable.as_deref();
+        let declared = declared.map(|name| (name, declared_text(option, accepted)));
+        self.export(&option.name, accepted.text.clone(), declared);
+    }
+
     fn write(&mut self, name: &str, accepted: &Accepted<'_>) {
         if self.stdin.len() > 1 {
             self.stdin.push(',');
@@ -514,6 +557,29 @@ mod tests {
             fault,
             r#"option `stage`: expected one of "test", "live", got a different value from the server's variable STAGE"#
         );
+    }
+
+    #[test]
+    fn masked_invocation_has_no_secret_of_any_type() {
+        let help = crate::HelpOutput {
+            stdout: br#"{"description": "Logs in"}"#,
+            stderr: br#"{"pin": {"secret": true, "value_type": "integer", "argument": "--pin"},
+                "keys": {"secret": true, "value_type": "array", "argument": "-k {,}", "variable": "KEYS"},
+                "user": {"value_type": "string", "argument": "{}"}}"#,
+        };
+        let spec = crate::parse(help).spec.unwrap();
+        let arguments = r#"{"pin": 4711, "keys": ["s3cret"], "user": "Eve"}"#;
+        let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
+        let masked = spec.masked_invocation(&|_| None, Some(&arguments)).unwrap();
+        assert_eq!(masked.args, ["--pin=[redacted]", "-k", "[redacted]", "Eve"]);
+        let shown = format!("{masked:?} {}", String::from_utf8_lossy(&masked.stdin));
+        assert!(
+            !shown.contains("4711") && !shown.contains("s3cret"),
+            "{shown}"
+        );
+        let faulty = RawValue::from_string(r#"{"pin": "x"}"#.to_owned()).unwrap();
+        spec.masked_invocation(&|_| None, Some(&faulty))
+            .unwrap_err();
     }
 
     #[test]

@@ -25,6 +25,16 @@ pub(crate) struct Accepted<'a> {
     pub(crate) text: Option<Cow<'a, str>>,
 }
 
+impl Accepted<'static> {
+    /// Returns the text in place of a secret.
+    pub(crate) fn mask() -> Self {
+        Self {
+            json: Cow::Borrowed(r#""[redacted]""#),
+            text: Some(Cow::Borrowed("[redacted]")),
+        }
+    }
+}
+
 impl Accepted<'_> {
     pub(crate) fn into_owned(self) -> Accepted<'static> {
         Accepted {

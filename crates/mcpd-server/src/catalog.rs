@@ -46,6 +46,7 @@ pub use prompt::Prompt;
 pub(crate) use resource::ContentSource;
 pub use resource::{Resource, Template};
 use scan::{Scan, ScannedScript};
+pub use tool::RunPlan;
 use view::Views;
 
 /// Default number of entries on a page of a list.

@@ -14,6 +14,7 @@ Examples:
   mcpd call ~/tools math/calc operation=add a=1 b:=2.5
   mcpd call ~/tools text/count --arguments '{\"text\": \"one two\"}'
   jq -n '{text: input}' essay.json | mcpd call ~/tools text/count --arguments -
+  mcpd call --show ~/tools greet name=World
 
 The result goes to stdout, log messages of the script to stderr.
 The exit code is 5 if the tool fails.")]
@@ -36,6 +37,10 @@ pub(crate) struct Call {
     /// Print control characters of the result to a terminal too.
     #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,
+    /// Print the command that the call would run, as a line for a shell, and run nothing;
+    /// with --json as one object.
+    #[arg(long)]
+    pub(crate) show: bool,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
     #[command(flatten)]

@@ -1,5 +1,7 @@
 //! `mcpd call`: one call from the shell. The result goes to stdout, everything else to stderr.
 
+mod show;
+
 use std::io;
 
 use anyhow::{Context as _, bail};
@@ -44,6 +46,9 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
         let schema = serde_json::from_str(tool.definition().input_schema.get());
         let schema: Value = schema.unwrap_or_default();
         let given = arguments.for_tool(&schema)?;
+        if args.show {
+            return show::run(&tool, &given, args.json);
+        }
         let mut params = CallToolRequestParams::new(name).with_arguments(given);
         params.meta = Some(client::envelope(level));
         let principal = Principal::local();

@@ -61,7 +61,7 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
 const STRING: &str = "a string takes everything";
 
 /// Sandbox of the script.
-fn confinement(policy: &EffectivePolicy) -> String {
+pub(super) fn confinement(policy: &EffectivePolicy) -> String {
     let sandbox = policy.sandbox();
     let mut text = format!("\nSandbox: {}", sandbox.level);
     if sandbox.level > Level::None && sandbox.network == Network::Off {
@@ -93,7 +93,7 @@ fn allowance(policy: &EffectivePolicy) -> String {
 }
 
 /// Timeout of a run, and its limits beyond those of the sandbox level.
-fn limits(limits: &Limits) -> Vec<String> {
+pub(super) fn limits(limits: &Limits) -> Vec<String> {
     let number = |limit: Option<u64>, of: &str| limit.map(|limit| format!("{limit} {of}"));
     let size =
         |limit: Option<u64>, of: &str| limit.map(|limit| format!("{} {of}", in_units(limit)));

@@ -27,8 +27,10 @@ use crate::script::Script;
 pub(crate) mod definition;
 mod entry;
 pub(crate) mod listed;
+mod run_plan;
 
 use listed::ListedForm;
+pub use run_plan::RunPlan;
 
 /// Tool of the catalog.
 #[derive(Debug, Clone)]

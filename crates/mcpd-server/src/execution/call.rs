@@ -1,6 +1,7 @@
 //! Call of a script for any method, from the check of capabilities and arguments through its runs
 //! to the result. Contains the error messages of calls that did not run.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,18 +84,10 @@ impl ScriptCall {
                 .inspect_err(|_| context.record.set_outcome("missing-capability"))
                 .map_err(CallRejection::Capability)?;
         }
-        let known = script.policy.drop_ignored(&script.spec, arguments);
-        let arguments = known.as_deref().or(arguments);
-        let repaired = match &script.schemas.input {
-            Some(schema) => schema
-                .check_arguments(arguments)
-                .map_err(CallRejection::Arguments)?,
-            None => None,
-        };
-        let arguments = repaired.as_deref().or(arguments);
+        let arguments = accepted_arguments(script, arguments).map_err(CallRejection::Arguments)?;
         let invocation = script
             .spec
-            .invocation_with_env(&|name| script.policy.variable(name), arguments)
+            .invocation_with_env(&|name| script.policy.variable(name), arguments.as_deref())
             .map_err(|faults| CallRejection::Arguments(describe_faults(&faults)))?;
         let id = random_id::new();
         context.record.set_call_id(&id);
@@ -154,6 +147,25 @@ impl ScriptCall {
         };
         input_rounds::run_rounds(&self.engine.seal, &self.context, binding, resumption, run).await
     }
+}
+
+/// Returns the arguments of a call as its script gets them: without ignored ones, and repaired for
+/// a schema of the script's own.
+///
+/// # Errors
+///
+/// Returns the faults that the schema finds.
+pub(crate) fn accepted_arguments<'a>(
+    script: &Script,
+    arguments: Option<&'a RawValue>,
+) -> Result<Option<Cow<'a, RawValue>>, String> {
+    let known = script.policy.drop_ignored(&script.spec, arguments);
+    let arguments = known.map(Cow::Owned).or(arguments.map(Cow::Borrowed));
+    let repaired = match &script.schemas.input {
+        Some(schema) => schema.check_arguments(arguments.as_deref())?,
+        None => None,
+    };
+    Ok(repaired.map(Cow::Owned).or(arguments))
 }
 
 /// Starts a call of a tool.

@@ -68,6 +68,16 @@ impl Input {
             args: invocation.args,
         }
     }
+
+    /// Returns this input with the values of another invocation of the same script.
+    pub(crate) fn with_values_of(self, invocation: Invocation) -> Self {
+        Self {
+            stdin: invocation.stdin.into(),
+            env: invocation.env,
+            args: invocation.args,
+            file: self.file,
+        }
+    }
 }
 
 /// Runs `script` once, with its input files.
@@ -90,7 +100,7 @@ pub(crate) async fn run_script(
     let files = write_input_files(engine, script, purpose, round, context)
         .await
         .map_err(RunError::Files)?;
-    let mut command = command(script, purpose, input);
+    let mut command = with_call_id(command(script, input), purpose.call_id);
     if let Some(files) = &files {
         command = files.add_to(command);
     }
@@ -280,12 +290,12 @@ async fn redact_outcome(
     redacting.await.map_err(RunError::Redaction)
 }
 
-fn command(script: &Script, purpose: Purpose<'_>, input: &Input) -> Command {
+/// Returns the command of a call, without the attributes that differ for each.
+pub(crate) fn command(script: &Script, input: &Input) -> Command {
     let command = script
         .command_with(input.file.as_deref())
         .args(&input.args)
         .stdin(input.stdin.clone());
-    let command = with_call_id(command, purpose.call_id);
     let variables = input.env.iter();
     let command = variables.fold(command, |command, (name, value)| command.env(name, value));
     // JSON, as scripts for action endpoints expect it.
