@@ -129,7 +129,7 @@ fn resource_is_listed_and_read_at_its_normalized_uri() {
 fn server_table_reaches_clients() {
     // Without a tool, the empty list would add to the instructions.
     let sandbox = Sandbox::new().with_counter("counter");
-    let table = "[server]\ntitle = \"Stationery\"\ninstructions = \"Find it first.\"\nwebsite_url = \"https://shop.example\"\nicons = [{src = \"data:image/png;base64,AA==\", sizes = [\"any\"], theme = \"dark\"}]\n";
+    let table = "[server]\nname = \"shop\"\nversion = \"2.1\"\ntitle = \"Stationery\"\ninstructions = \"Find it first.\"\nwebsite_url = \"https://shop.example\"\nicons = [{src = \"data:image/png;base64,AA==\", sizes = [\"any\"], theme = \"dark\"}]\n";
     fs::write(sandbox.path().join("mcpd.toml"), table).unwrap();
     let initialize = r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}}"#;
     let transcript =
@@ -140,7 +140,7 @@ fn server_table_reaches_clients() {
         .next()
         .unwrap()
         .replace(env!("CARGO_PKG_VERSION"), "@@VERSION@@");
-    assert_snapshot!(told, @r#"{"name":"mcpd","title":"Stationery","version":"@@VERSION@@","websiteUrl":"https://shop.example","icons":[{"src":"data:image/png;base64,AA==","sizes":["any"],"theme":"dark"}]},"instructions":"Find it first."}}"#);
+    assert_snapshot!(told, @r#"{"name":"shop","title":"Stationery","version":"2.1","websiteUrl":"https://shop.example","icons":[{"src":"data:image/png;base64,AA==","sizes":["any"],"theme":"dark"}]},"instructions":"Find it first."}}"#);
     fs::write(
         sandbox.path().join("mcpd.toml"),
         "[server]\nwebsite_url = \"shop.example\"\n",

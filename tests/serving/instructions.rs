@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use mcpd_tests::{Daemon, Pipes, Sandbox, output};
+use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, output};
 use serde_json::{Value, json};
 
 use super::Server;
@@ -112,4 +112,49 @@ fn faulty_files_are_counted_after_the_configured_instructions() {
 fn directory_without_faults_adds_no_instructions() {
     let sandbox = Sandbox::new().with_script("tool", TOOL);
     assert_eq!(instructions_on_each_transport(&sandbox), "");
+}
+
+#[test]
+fn file_in_each_root_adds_instructions_after_the_configured_ones() {
+    let sandbox = Sandbox::new().with_script("tool", TOOL);
+    let configuration = sandbox.path().join("mcpd.toml");
+    let other = sandbox.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(
+        sandbox.path().join("scripts/INSTRUCTIONS.md"),
+        "Look first.\n",
+    )
+    .unwrap();
+    fs::write(other.join("INSTRUCTIONS.md"), "Pay last.\n").unwrap();
+    fs::write(&configuration, "[server]\ninstructions = \"Be kind.\"\n").unwrap();
+    let arguments = ["other", "--config", configuration.to_str().unwrap()];
+    let mut server = Pipes::start(&sandbox, &arguments);
+    assert_eq!(
+        instructions(&mut server),
+        "Be kind.\n\nLook first.\n\nPay last."
+    );
+    fs::write(other.join("INSTRUCTIONS.md"), "Pay first.\n").unwrap();
+    eventually("the instructions change", || {
+        instructions(&mut server)
+            .ends_with("Pay first.")
+            .then_some(())
+    });
+    fs::write(other.join("INSTRUCTIONS.md"), "x".repeat(20_000)).unwrap();
+    eventually("the long file is refused", || {
+        instructions(&mut server)
+            .starts_with("Be kind.\n\nLook first.\n\nOne file is faulty")
+            .then_some(())
+    });
+    let listed = sandbox.run(&["list", "--all", "scripts", "other"]);
+    assert_eq!(
+        listed.matches("scripts/INSTRUCTIONS.md").count(),
+        1,
+        "{listed}"
+    );
+    assert!(
+        listed.contains("ignored: instructions of the server"),
+        "{listed}"
+    );
+    let checked = sandbox.run(&["check", "other"]);
+    assert!(checked.contains("longer than the 16384 bytes"), "{checked}");
 }

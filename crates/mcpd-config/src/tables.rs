@@ -199,10 +199,14 @@ pub(crate) struct ProbeTable {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[server]`")]
 pub(crate) struct ServerTable {
+    /// Name of the server for programs; `mcpd` without it.
+    pub(crate) name: Option<String>,
+    /// Version of the server; that of mcpd without it.
+    pub(crate) version: Option<String>,
     /// Name of the server for people.
     pub(crate) title: Option<String>,
     /// Hints for models on how to use the tools together. The instructions of `run_command`
-    /// follow them.
+    /// and those in `INSTRUCTIONS.md` of each root follow them.
     pub(crate) instructions: Option<String>,
     /// Web page about the server for people, `http` or `https`.
     #[schemars(extend("format" = "uri"))]

@@ -15,6 +15,8 @@ use crate::value::Spanned;
 /// An address is not one that clients can open.
 pub(crate) fn add(mut settings: Settings, file: &File) -> anyhow::Result<Settings> {
     let ServerTable {
+        name,
+        version,
         title,
         instructions,
         website_url,
@@ -23,7 +25,9 @@ pub(crate) fn add(mut settings: Settings, file: &File) -> anyhow::Result<Setting
     if let Some(instructions) = instructions {
         settings = settings.instructions(instructions);
     }
-    let mut identity = Implementation::new("mcpd", env!("CARGO_PKG_VERSION"));
+    let name = name.as_deref().unwrap_or("mcpd");
+    let version = version.as_deref().unwrap_or(env!("CARGO_PKG_VERSION"));
+    let mut identity = Implementation::new(name, version);
     identity.title.clone_from(title);
     let website_url = website_url.as_ref();
     let website_url = website_url.map(|url| address(file, url, &["https:", "http:"]));

@@ -23,6 +23,7 @@ mod file_debounce;
 mod files;
 mod image;
 mod inspector;
+mod instructions;
 mod kit;
 mod probe;
 mod probe_queue;
@@ -49,6 +50,8 @@ pub struct Scan {
     pub scripts: Vec<Arc<ScannedScript>>,
     /// Static files.
     pub(crate) files: Vec<Arc<StaticFile>>,
+    /// Instructions of the roots that have some.
+    pub(crate) instructions: Vec<String>,
     /// Files that should be served and cannot.
     pub unusable: Vec<UnusableFile>,
     /// Files that are passed over and look like scripts. Only a [thorough](Scanner::thorough)
@@ -75,6 +78,7 @@ impl Scan {
                 .all(|(ours, theirs)| Arc::ptr_eq(ours, theirs));
         same_scripts
             && self.files == other.files
+            && self.instructions == other.instructions
             && self.unusable == other.unusable
             && self.passed_over == other.passed_over
     }
@@ -231,6 +235,11 @@ impl Scanner {
             files.push(found);
             rest.unusable
                 .extend(walked.rejected.into_iter().map(UnusableFile::from));
+            match walked.instructions {
+                Some(Ok(text)) => rest.instructions.push(text),
+                Some(Err(unusable)) => rest.unusable.push(unusable),
+                None => {}
+            }
             passed_over.extend(walked.passed_over.into_values());
         }
         if self.is_thorough {
@@ -299,7 +308,9 @@ impl Scanner {
         let work = move || {
             let walk_one = |root: &PathBuf| {
                 let root = root.canonicalize().unwrap_or_else(|_| root.clone());
-                walk::walk(&root, inspector.rule(&root))
+                let mut walked = walk::walk(&root, inspector.rule(&root));
+                instructions::add(&root, &mut walked);
+                walked
             };
             roots.iter().map(walk_one).collect()
         };

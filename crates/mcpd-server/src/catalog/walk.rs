@@ -14,7 +14,7 @@ use mcpd_scriptspec::{Dialect, PathError, ScriptPath};
 use walkdir::{DirEntry, WalkDir};
 
 use super::file::{self, StaticFile};
-use super::scan::{PassOverKind, PassedOver};
+use super::scan::{PassOverKind, PassedOver, UnusableFile};
 use crate::policy::Root;
 #[cfg(feature = "database")]
 use crate::script::fingerprint::FileStamp;
@@ -24,8 +24,7 @@ mod ignored;
 
 use ignored::{Ignored, belongs_to_others, reason_of_name};
 
-/// Depth at which directories are not entered, against a loop of mounts or an entire home
-/// directory.
+/// Depth at which directories are not entered, against a loop of mounts or an entire home.
 pub(crate) const MAX_DEPTH: usize = 16;
 
 /// Maximum number of links on the way to a directory: a few directories that link to each other
@@ -44,6 +43,8 @@ pub(crate) struct Walked {
     pub(crate) passed_over: BTreeMap<PathBuf, PassedOver>,
     /// Places that could not be read although an entry may be there, with everything below.
     pub(crate) unseen: Vec<PathBuf>,
+    /// Instructions of the root, or why its file is not used.
+    pub(crate) instructions: Option<Result<String, UnusableFile>>,
     /// Sidecars, each with the file that it describes.
     sidecars: Vec<(PathBuf, Sidecar)>,
 }

@@ -1,5 +1,6 @@
-//! Instructions for models: the configured ones, and a note on a directory that is empty or has
-//! faulty files. An empty list without an explanation puzzles both model and operator.
+//! Instructions for models: the configured ones, those of the roots, and a note on a directory that
+//! is empty or has faulty files. An empty list without an explanation puzzles both model and
+//! operator.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -23,7 +24,13 @@ pub(super) fn instructions(server: &Server, principal: &Principal) -> Option<Str
     let identity = server.engine().identity.load();
     let configured = identity.instructions().map(str::to_owned);
     let shortfall = describe_shortfall(server, principal);
-    let parts: Vec<_> = configured.into_iter().chain(shortfall).collect();
+    let catalog = server.catalog();
+    let of_roots = catalog.scan().instructions.iter().cloned();
+    let parts: Vec<_> = configured
+        .into_iter()
+        .chain(of_roots)
+        .chain(shortfall)
+        .collect();
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
