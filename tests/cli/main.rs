@@ -16,6 +16,7 @@ mod doctor;
 mod endpoint;
 mod install;
 mod kit;
+mod libraries;
 mod list;
 mod new;
 mod notes;

@@ -27,6 +27,7 @@ mod discover;
 mod doctor;
 mod endpoint;
 mod install;
+mod library;
 mod list;
 mod new;
 mod place;
@@ -52,6 +53,7 @@ pub(crate) use self::discover::Discover;
 pub(crate) use self::doctor::Doctor;
 pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::install::{Clients, Install, InstallScope, unknown_client};
+pub(crate) use self::library::{Library, LibraryLanguage};
 pub(crate) use self::list::List;
 pub(crate) use self::new::New;
 pub(crate) use self::place::{OneDirectory, OneTool, Remote, ServerCommand};
@@ -140,6 +142,9 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Run a BASIC program.
     Basic(Basic),
+    /// Print a helper library for scripts, one file for each language.
+    #[command(name = "lib")]
+    Library(Library),
     /// Print what makes a shell complete commands, tools and arguments.
     Completions(Completions),
     /// Write the manual pages.
@@ -179,6 +184,7 @@ impl Combine for Args {
             | Command::Catalog(_)
             | Command::Audit(_)
             | Command::Basic(_)
+            | Command::Library(_)
             | Command::Completions(_)
             | Command::Man(_) => {}
         }

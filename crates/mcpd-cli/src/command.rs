@@ -37,6 +37,7 @@ mod doctor;
 mod endpoint;
 mod entry;
 mod install;
+mod library;
 mod list;
 mod new;
 mod prompt;
@@ -100,6 +101,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
             Command::Config(config) => config::run(config, line, &file).await,
             Command::Doctor(doctor) => doctor::run(doctor, &file).await,
             Command::Basic(basic) => basic::run(&basic),
+            Command::Library(library) => library::run(&library),
             Command::Completions(shell) => completions::run(&shell),
             Command::Man(man) => completions::write_pages(&man),
         }
