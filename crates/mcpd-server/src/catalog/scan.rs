@@ -34,7 +34,7 @@ mod script;
 
 pub use crate::database::rows::HelpText;
 use file_debounce::Debounce;
-pub use files::{PassOverKind, PassedOver, UnusableFile};
+pub use files::{PassOverKind, PassedOver, TEST_CASES, UnusableFile};
 pub(crate) use inspector::InspectedFile;
 use inspector::{Inspection, Inspector};
 pub use kit::SchemalessScript;
@@ -59,7 +59,8 @@ pub struct Scan {
     pub overlooked: Vec<UnusableFile>,
     /// Files and directories that should not be served. Entries that are [not
     /// remarkable](PassedOver::is_remarkable) are reported by a [thorough](Scanner::thorough)
-    /// scanner only, except for [scripts without a schema](PassOverKind::Schemaless).
+    /// scanner only, except for [scripts without a schema](PassOverKind::Schemaless) and
+    /// [test cases](PassOverKind::TestCases).
     pub passed_over: Vec<PassedOver>,
     /// Tells whether some entry could not be read or probed for a passing reason, so that another
     /// scan may succeed.
@@ -248,7 +249,7 @@ impl Scanner {
             rest.overlooked =
                 overlooked_files(unmarked.map(|passed| passed.file.clone()).collect()).await;
         } else {
-            passed_over.retain(PassedOver::is_remarkable);
+            passed_over.retain(PassedOver::is_always_reported);
         }
         rest.passed_over = passed_over;
         self.rest = rest;

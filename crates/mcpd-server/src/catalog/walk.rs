@@ -14,7 +14,7 @@ use mcpd_scriptspec::{Dialect, PathError, ScriptPath};
 use walkdir::{DirEntry, WalkDir};
 
 use super::file::{self, StaticFile};
-use super::scan::{PassOverKind, PassedOver, UnusableFile};
+use super::scan::{PassOverKind, PassedOver, TEST_CASES, UnusableFile};
 use crate::policy::Root;
 #[cfg(feature = "database")]
 use crate::script::fingerprint::FileStamp;
@@ -232,12 +232,11 @@ impl Walked {
 
     /// Adds a file if it may be a script, or a sidecar of one.
     fn add_script(&mut self, root: &Path, file: &Path, metadata: &Metadata) -> Result<(), Reason> {
-        if let Some(subject) = subject_of_sidecar(file) {
-            let sidecar = Sidecar {
-                file: file.to_owned(),
-                fingerprint: Fingerprint::of(metadata),
-            };
-            self.sidecars.push((subject, sidecar));
+        if name(file).ends_with(TEST_CASES) {
+            self.pass_over(file, PassOverKind::TestCases, "test cases of a script");
+        } else if let Some(subject) = subject_of_sidecar(file) {
+            let (file, fingerprint) = (file.to_owned(), Fingerprint::of(metadata));
+            self.sidecars.push((subject, Sidecar { file, fingerprint }));
         } else if is_executable(file, metadata) || Dialect::may_describe(&name(file)) {
             let script = candidate(root, file, metadata)?;
             self.scripts.insert(script.path.clone(), script);
@@ -572,6 +571,20 @@ mod tests {
         assert!(unmarked.map(|passed| passed.file).eq(expected.map(at)));
         // As a root, this file is rejected instead.
         assert!(walk(&at("a/lib"), None).passed_over.is_empty());
+    }
+
+    #[test]
+    fn test_cases_are_no_script() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for name in ["a", "a.test.toml"] {
+            executable(&at(name));
+        }
+        let walked = walk(root.path(), None);
+        assert!(walked.scripts.into_keys().eq([path("a")]));
+        let passed: Vec<_> = walked.passed_over.into_values().collect();
+        assert_eq!(passed.len(), 1, "{passed:?}");
+        assert_eq!(passed[0].kind, PassOverKind::TestCases);
     }
 
     #[test]

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use super::super::walk::{self, Reason, Rejected};
 use super::reading;
 
+/// Suffix of a file with test cases, after the name of the tested file.
+pub const TEST_CASES: &str = ".test.toml";
+
 /// File that should be served and cannot even be probed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -33,6 +36,8 @@ pub struct PassedOver {
 pub enum PassOverKind {
     /// Excluded by the operator or by its name: hidden files, and backups of editors.
     Ignored,
+    /// Test cases of the file beside it.
+    TestCases,
     /// Neither executable nor described.
     Unmarked,
     /// A script of a Script Kit that is not executable and has no schema.
@@ -64,7 +69,11 @@ impl PassedOver {
 
     /// Returns whether every scan reports it, and not only a thorough one.
     pub(super) fn is_always_reported(&self) -> bool {
-        self.is_remarkable() || self.kind == PassOverKind::Schemaless
+        let is_for_programs = matches!(
+            self.kind,
+            PassOverKind::Schemaless | PassOverKind::TestCases
+        );
+        self.is_remarkable() || is_for_programs
     }
 }
 

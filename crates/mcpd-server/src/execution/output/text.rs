@@ -15,6 +15,9 @@ use crate::observe::ending::Exit;
 /// bytes.
 pub(super) const MAX_TEXT_END: usize = 64 * 1024;
 
+/// Member of a result's `_meta` with the number of processes that the run has left behind.
+const LEFTOVERS: &str = "mcpd/leftovers";
+
 /// Length of the end of stderr that the result of a failed run repeats, in bytes.
 const STDERR_TAIL: usize = 4096;
 
@@ -54,9 +57,11 @@ pub(super) fn add_notes(result: &mut CallToolResult, outcome: &Outcome, archive:
             .content
             .extend(describe_hidden_paths(outcome).map(ContentBlock::text));
     }
-    result
-        .content
-        .extend(note::leftovers("The script", outcome));
+    if let Some(note) = note::leftovers("The script", outcome) {
+        result.content.push(note);
+        let processes = outcome.leftovers.into();
+        (result.meta.other).insert(LEFTOVERS.to_owned(), processes);
+    }
 }
 
 /// Makes the result of a run elsewhere, of which only the output and the exit code are known.
