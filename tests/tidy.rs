@@ -156,6 +156,10 @@ fn leaf_crates_do_not_know_each_other() {
         ("mcpd-scriptspec", &["tokio", "tracing"]),
         ("mcpd-exec", &["serde", "serde_json", "tracing"]),
         ("mcpd-basic", &["tokio", "tracing"]),
+        (
+            "mcpd-testcase",
+            &["mcpd-config", "mcpd-exec", "clap", "anyhow"],
+        ),
         ("mcpd-connect", &["mcpd-server", "rmcp", "clap", "anyhow"]),
         (
             "mcpd-server",

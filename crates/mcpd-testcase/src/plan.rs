@@ -1,0 +1,192 @@
+//! Plan of a test run: the scripts of a catalog, each with the cases beside it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use mcpd_scriptspec::Role;
+use mcpd_server::Catalog;
+use mcpd_server::catalog::scan::{PassOverKind, ScannedScript};
+use serde_json::Value;
+
+use crate::SUFFIX;
+use crate::case::{Case, TestFile};
+use crate::fault::{Fault, suggestion};
+
+/// Everything that is tested.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Plan {
+    /// Scripts in the order of their paths.
+    pub suites: Vec<Suite>,
+    /// Files with cases that have no script.
+    pub faults: Vec<Fault>,
+}
+
+/// One script file: its tools and their cases.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Suite {
+    /// Root of the script, which is its working directory.
+    pub root: PathBuf,
+    /// File of the script.
+    pub script: PathBuf,
+    /// Cases; a file without a path is one that does not exist.
+    pub cases: TestFile,
+    /// Text of the file with cases.
+    pub(crate) text: String,
+    /// Faults of the file with cases.
+    pub faults: Vec<Fault>,
+    /// Input schemas of its tools, by their paths.
+    pub tools: BTreeMap<String, Value>,
+}
+
+impl Plan {
+    /// Plans the tests of the scripts in a catalog. Reads their files with cases.
+    #[must_use]
+    pub fn of(catalog: &Catalog) -> Self {
+        let scan = catalog.scan();
+        let mut scripts: BTreeMap<&Path, Vec<&ScannedScript>> = BTreeMap::new();
+        for script in &scan.scripts {
+            scripts.entry(&script.file).or_default().push(script);
+        }
+        let passed_over = scan.passed_over.iter();
+        let orphans = passed_over
+            .filter(|file| file.kind == PassOverKind::TestCases)
+            .filter_map(|file| {
+                let script = tested_file(&file.file)?;
+                let is_known = scripts.contains_key(&*script);
+                (!is_known).then(|| orphan(&file.file, &script, scripts.keys().copied()))
+            });
+        Self {
+            faults: orphans.collect(),
+            suites: scripts
+                .iter()
+                .map(|(file, scripts)| Suite::of(file, scripts, catalog))
+                .collect(),
+        }
+    }
+}
+
+impl Suite {
+    fn of(file: &Path, scripts: &[&ScannedScript], catalog: &Catalog) -> Self {
+        let tools = scripts.iter().filter_map(|script| {
+            let tool = catalog.tool(script.path.as_str())?;
+            // Another root may have a tool of the same name.
+            let is_its = tool.file() == Some(file);
+            let schema = serde_json::from_str(tool.definition().input_schema.get());
+            is_its.then(|| (script.path.to_string(), schema.unwrap_or_default()))
+        });
+        let mut suite = Self {
+            root: scripts
+                .first()
+                .map(|one| one.root.clone())
+                .unwrap_or_default(),
+            script: file.to_owned(),
+            cases: TestFile::default(),
+            text: String::new(),
+            faults: Vec::new(),
+            tools: tools.collect(),
+        };
+        suite.read_cases();
+        suite.find_faults(scripts);
+        suite
+    }
+
+    fn read_cases(&mut self) {
+        let mut path = self.script.as_os_str().to_owned();
+        path.push(SUFFIX);
+        let path = PathBuf::from(path);
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                (self.cases, self.faults) = TestFile::read(&path, &text);
+                self.text = text;
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                self.faults
+                    .push(Fault::of_file(&path, format!("not readable: {error}")));
+                self.cases.path = path;
+            }
+        }
+    }
+
+    /// Finds cases without a tool.
+    fn find_faults(&mut self, scripts: &[&ScannedScript]) {
+        if !self.has_cases() {
+            return;
+        }
+        let path = &self.cases.path;
+        if self.tools.is_empty() {
+            let script = self.script.display();
+            let is_tool = |script: &&ScannedScript| {
+                script
+                    .spec
+                    .as_deref()
+                    .is_none_or(|spec| spec.role == Role::Tool)
+            };
+            let message = match scripts.iter().any(is_tool) {
+                true => format!("`{script}` is not served; run `mcpd check` for the reason"),
+                false => format!("`{script}` is no tool, and only tools have cases"),
+            };
+            self.faults.push(Fault::of_file(path, message));
+            return;
+        }
+        for case in &self.cases.cases {
+            if let Err(message) = self.tool_of(case) {
+                let mut fault = Fault::of_file(path, message);
+                fault.line = case.line;
+                self.faults.push(fault);
+            }
+        }
+    }
+
+    /// Returns whether there is a file with cases.
+    #[must_use]
+    pub fn has_cases(&self) -> bool {
+        !self.cases.path.as_os_str().is_empty()
+    }
+
+    /// Finds the tool of a case.
+    ///
+    /// # Errors
+    ///
+    /// The case names none where there are several, or one that is not there.
+    pub(crate) fn tool_of(&self, case: &Case) -> Result<&str, String> {
+        let mut names = self.tools.keys().map(String::as_str);
+        match &case.tool {
+            Some(wanted) => names.clone().find(|name| name == wanted).ok_or_else(|| {
+                let hint = suggestion(wanted, names);
+                let script = self.script.display();
+                format!("`{script}` has no tool `{wanted}`{hint}")
+            }),
+            None => match (names.next(), names.next()) {
+                (Some(only), None) => Ok(only),
+                _ => Err(format!(
+                    "the case `{}` needs a `tool`: the file has several",
+                    case.name
+                )),
+            },
+        }
+    }
+}
+
+/// File whose cases are in the file at `path`.
+fn tested_file(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?;
+    Some(path.with_file_name(name))
+}
+
+/// Fault of a file with cases without its script, with the name that was probably meant.
+fn orphan<'a>(path: &Path, script: &Path, scripts: impl Iterator<Item = &'a Path>) -> Fault {
+    let mut meant = scripts.filter(|known| {
+        known.parent() == script.parent() && known.file_stem() == script.file_name()
+    });
+    let hint = match meant.next().and_then(Path::file_name) {
+        Some(name) => format!("; did you mean the name `{}{SUFFIX}`?", name.display()),
+        None => "; `mcpd check` tells why a file is no script".to_owned(),
+    };
+    let message = format!("`{}` is no script{hint}", script.display());
+    Fault::of_file(path, message)
+}

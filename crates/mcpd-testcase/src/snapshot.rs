@@ -1,0 +1,251 @@
+//! Snapshots: the result of a call as the expectation of its case, in the text of the file.
+//! Comments, order and all other keys stay.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use toml_edit::{
+    Array, DocumentMut, InlineTable, Item, Table, TomlError, Value as TomlValue, value,
+};
+
+use crate::case::Expected;
+use crate::ending::{Ending, Observed};
+
+/// Result of one call, for its case.
+#[derive(Debug, Clone)]
+pub(crate) struct Snapshot {
+    /// Position of the case in its file.
+    pub(crate) index: usize,
+    pub(crate) observed: Observed,
+    pub(crate) files: BTreeMap<String, String>,
+}
+
+/// Returns whether a result can be expected of the next call: the script ended, or the call was
+/// refused.
+pub(crate) fn is_acceptable(ending: &Ending) -> bool {
+    matches!(
+        ending,
+        Ending::Exited(_) | Ending::Refused(_) | Ending::ReportedError
+    )
+}
+
+/// Writes results into the text of a file with cases.
+///
+/// # Errors
+///
+/// The text is not TOML.
+pub(crate) fn accept(
+    text: &str,
+    cases: &[crate::Case],
+    snapshots: &[Snapshot],
+) -> Result<String, TomlError> {
+    let mut document: DocumentMut = text.parse()?;
+    let tables = document
+        .get_mut("case")
+        .and_then(Item::as_array_of_tables_mut);
+    if let Some(tables) = tables {
+        for snapshot in snapshots {
+            let case = cases.get(snapshot.index);
+            let table = tables.get_mut(snapshot.index);
+            if let (Some(case), Some(table)) = (case, table) {
+                accept_one(table, &case.expected, snapshot);
+            }
+        }
+    }
+    Ok(document.to_string())
+}
+
+fn accept_one(table: &mut Table, expected: &Expected, snapshot: &Snapshot) {
+    let observed = &snapshot.observed;
+    write_ending(table, &observed.ending, expected.exit.is_some());
+    match (&expected.json, &observed.json) {
+        (Some(_), Some(json)) => set(table, "json", json_value(json)),
+        (Some(_), None) => {
+            table.remove("json");
+            set(table, "text", text_value(&observed.text));
+        }
+        (None, _) if expected.text.is_some() || !expected.says_output() => {
+            write_output(table, observed);
+        }
+        _ => {}
+    }
+    if let (Some(_), [image, ..]) = (&expected.image, &observed.images[..]) {
+        set(table, "image", TomlValue::from(image));
+    }
+    if !expected.files.is_empty() {
+        let files = snapshot.files.iter();
+        let files = files.map(|(path, content)| (path.clone(), Value::from(content.as_str())));
+        set(table, "files", json_value(&Value::Object(files.collect())));
+    }
+}
+
+/// Writes the ending. Success needs no key.
+pub(crate) fn write_ending(table: &mut Table, ending: &Ending, says_exit: bool) {
+    let kept = match ending {
+        Ending::Refused(_) => "refused",
+        Ending::ReportedError => "error",
+        _ => "exit",
+    };
+    for key in ["exit", "refused", "error"] {
+        if key != kept {
+            table.remove(key);
+        }
+    }
+    match ending {
+        Ending::Refused(_) | Ending::ReportedError => set(table, kept, TomlValue::from(true)),
+        Ending::Exited(code) => {
+            if *code != 0 || says_exit {
+                set(table, "exit", TomlValue::from(i64::from(*code)));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Writes the output as the text that it is, or as JSON if it is an object or an array.
+pub(crate) fn write_output(table: &mut Table, observed: &Observed) {
+    let structured = observed.json.as_ref();
+    let structured = structured.filter(|json| json.is_object() || json.is_array());
+    let is_text_wanted = table.contains_key("text");
+    match structured {
+        Some(json) if !is_text_wanted => set(table, "json", json_value(json)),
+        _ if observed.text.is_empty() && !observed.images.is_empty() => {
+            set(table, "image", TomlValue::from(&observed.images[0]));
+        }
+        // A failure says enough by its exit code.
+        _ if observed.text.is_empty()
+            && observed.ending != Ending::Exited(0)
+            && !is_text_wanted => {}
+        _ => set(table, "text", text_value(&observed.text)),
+    }
+}
+
+/// Sets a key, and keeps the space and the comments around its value.
+pub(crate) fn set(table: &mut Table, key: &str, new: TomlValue) {
+    match table.get_mut(key).and_then(Item::as_value_mut) {
+        Some(old) => {
+            let decor = old.decor().clone();
+            *old = new;
+            *old.decor_mut() = decor;
+        }
+        None => {
+            table.insert(key, value(new));
+        }
+    }
+}
+
+fn text_value(text: &str) -> TomlValue {
+    TomlValue::from(text)
+}
+
+/// Value as TOML, or as a string of JSON if TOML has no such value.
+pub(crate) fn json_value(json: &Value) -> TomlValue {
+    let as_toml = match json {
+        // A string would be read as JSON text.
+        Value::String(_) => None,
+        json => to_toml(json),
+    };
+    as_toml.unwrap_or_else(|| TomlValue::from(json.to_string()))
+}
+
+fn to_toml(json: &Value) -> Option<TomlValue> {
+    Some(match json {
+        Value::Null => return None,
+        Value::Bool(value) => TomlValue::from(*value),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => TomlValue::from(number),
+            None if number.is_f64() => TomlValue::from(number.as_f64()?),
+            None => return None,
+        },
+        Value::String(text) => TomlValue::from(text),
+        Value::Array(list) => {
+            let list = list.iter().map(to_toml).collect::<Option<Vec<_>>>()?;
+            TomlValue::Array(Array::from_iter(list))
+        }
+        Value::Object(object) => TomlValue::InlineTable(inline_table(object)?),
+    })
+}
+
+fn inline_table(object: &Map<String, Value>) -> Option<InlineTable> {
+    let mut table = InlineTable::new();
+    for (name, value) in object {
+        table.insert(name, to_toml(value)?);
+    }
+    Some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::TestFile;
+
+    fn observation(ending: Ending, text: &str) -> Observed {
+        Observed {
+            text: text.to_owned(),
+            json: serde_json::from_str(text).ok(),
+            ..Observed::without_result(ending)
+        }
+    }
+
+    #[track_caller]
+    fn check(text: &str, observed: Observed, expected: &str) {
+        let (file, faults) = TestFile::read(Path::new("x.test.toml"), text);
+        assert!(faults.is_empty(), "{faults:?}");
+        let snapshot = Snapshot {
+            index: 0,
+            observed,
+            files: BTreeMap::new(),
+        };
+        let accepted = accept(text, &file.cases, &[snapshot]).unwrap();
+        assert_eq!(accepted, expected);
+        let (_, faults) = TestFile::read(Path::new("x.test.toml"), &accepted);
+        assert!(faults.is_empty(), "{faults:?}");
+    }
+
+    #[test]
+    fn accepted_text_keeps_comments_and_order() {
+        check(
+            "# About.\n[[case]]\ntext = \"old\" # why\nname = \"a\"\n",
+            observation(Ending::Exited(0), "new"),
+            "# About.\n[[case]]\ntext = \"new\" # why\nname = \"a\"\n",
+        );
+    }
+
+    #[test]
+    fn case_without_expectation_gets_one() {
+        check(
+            "[[case]]\nname = \"a\"\n",
+            observation(Ending::Exited(2), "bad"),
+            "[[case]]\nname = \"a\"\nexit = 2\ntext = \"bad\"\n",
+        );
+        check(
+            "[[case]]\nname = \"a\"\n",
+            observation(Ending::Exited(0), r#"{"n": [1, 2]}"#),
+            "[[case]]\nname = \"a\"\njson = { n = [1, 2] }\n",
+        );
+        check(
+            "[[case]]\nname = \"a\"\nexit = 0\n",
+            observation(Ending::Refused("no".to_owned()), "no"),
+            "[[case]]\nname = \"a\"\nrefused = true\ntext = \"no\"\n",
+        );
+    }
+
+    #[test]
+    fn value_that_toml_lacks_is_json_text() {
+        for json in [json!({"a": null}), json!("text"), json!([u64::MAX])] {
+            let value = json_value(&json);
+            let text = value.as_str().unwrap();
+            assert_eq!(serde_json::from_str::<Value>(text).unwrap(), json);
+        }
+    }
+
+    #[test]
+    fn parts_that_the_author_chose_stay() {
+        let text = "[[case]]\nname = \"a\"\ncontains = \"x\"\n";
+        check(text, observation(Ending::Exited(0), "new"), text);
+    }
+}
