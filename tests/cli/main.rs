@@ -31,6 +31,7 @@ mod sockets;
 mod sources;
 mod state;
 mod stdio;
+mod test;
 mod tokens;
 mod usage;
 

@@ -48,6 +48,11 @@ fn created_tool_works_in_every_language() {
         let name = file.trim_end_matches(".bas");
         let called = sandbox.run(&["call", language, name, "name=World"]);
         assert!(called.contains("\nHello, World!\n"), "{language}: {called}");
+        let tested = sandbox.run(&["test", language]);
+        assert!(
+            tested.contains("\n1 passed, 0 failed\n"),
+            "{language}: {tested}"
+        );
         let refused = sandbox.run(&["call", language, name]);
         assert!(
             refused.contains("option `name`: expected"),

@@ -27,6 +27,7 @@ fn help_shows_commands_and_examples() {
       state        Show the state of a stateful tool
       endpoint     Answer one action endpoint request from stdin
       check        Check the descriptions of scripts for faults
+      test         Test tools with the cases beside them, and with generated arguments
       compile      Print tool definitions for the APIs of models
       catalog      Show or clear the script cache
       token        Create tokens for HTTP clients
@@ -56,12 +57,13 @@ fn help_shows_commands_and_examples() {
       mcpd serve ~/tools                    serve over HTTP on 127.0.0.1:43210, with a token
       mcpd call ~/tools greet name=World    call a tool from the shell
       mcpd check ~/tools                    find faults in the scripts
+      mcpd test ~/tools                     test the tools with the cases beside them
 
     `mcpd --root-directory DIR` is short for `mcpd serve DIR`.
 
     Exit codes:
       0    success
-      1    wrong usage, the command failed, or `check` or `audit` found faults
+      1    wrong usage, the command failed, or `check`, `test` or `audit` found faults
       3    a remote server wants a token
       4    a remote server cannot be reached
       5    the tool failed or does not exist
@@ -95,6 +97,8 @@ fn a_command_explains_itself() {
           --workdir <DIR>       Working directory of `run_command` [default: a temporary directory,
                                 deleted when the server stops] [env: MCPD_WORKDIR]
           --arguments <OBJECT>  All arguments as one JSON object; `-` reads the object from stdin
+          --record[=<NAME>]     Append the call to the test cases beside the script, as a case with this
+                                name [default: a number]; values of secret options are left out
           --json                Print the MCP result as JSON
           --timeout <SECONDS>   Time limit of a script [default: 60] [env: MCPD_TIMEOUT]
       -h, --help                Print help (see more with '--help')
@@ -129,6 +133,7 @@ fn a_command_explains_itself() {
       mcpd call ~/tools greet name=World
       mcpd call ~/tools math/calc operation=add a=1 b:=2.5
       mcpd call ~/tools text/count --arguments '{"text": "one two"}'
+      mcpd call ~/tools greet --record name=World
       jq -n '{text: input}' essay.json | mcpd call ~/tools text/count --arguments -
 
     The result goes to stdout, log messages of the script to stderr.
@@ -143,7 +148,7 @@ fn unknown_command_is_a_usage_error() {
     ----- stderr -----
     error: unrecognized subcommand 'lst'
 
-      tip: a similar subcommand exists: 'list'
+      tip: some similar subcommands exist: 'test', 'list'
 
     Usage: mcpd [OPTIONS] <COMMAND>
 

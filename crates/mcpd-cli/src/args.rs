@@ -35,6 +35,7 @@ mod prompt;
 mod read;
 mod state;
 mod stdio;
+mod test;
 mod token;
 
 pub(crate) use self::audit::{Audit, AuditAction, AuditGrep, AuditTail};
@@ -61,6 +62,7 @@ pub(crate) use self::prompt::Prompt;
 pub(crate) use self::read::Read;
 pub(crate) use self::state::State;
 pub(crate) use self::stdio::Stdio;
+pub(crate) use self::test::Test;
 pub(crate) use self::token::{TokenAction, TokenCommand};
 
 /// Serve a directory of executable scripts to MCP clients.
@@ -77,12 +79,13 @@ Examples:
   mcpd serve ~/tools                    serve over HTTP on 127.0.0.1:43210, with a token
   mcpd call ~/tools greet name=World    call a tool from the shell
   mcpd check ~/tools                    find faults in the scripts
+  mcpd test ~/tools                     test the tools with the cases beside them
 
 `mcpd --root-directory DIR` is short for `mcpd serve DIR`.
 
 Exit codes:
   0    success
-  1    wrong usage, the command failed, or `check` or `audit` found faults
+  1    wrong usage, the command failed, or `check`, `test` or `audit` found faults
   3    a remote server wants a token
   4    a remote server cannot be reached
   5    the tool failed or does not exist
@@ -128,6 +131,8 @@ pub(crate) enum Command {
     Endpoint(Endpoint),
     /// Check the descriptions of scripts for faults.
     Check(Check),
+    /// Test tools with the cases beside them, and with generated arguments.
+    Test(Test),
     /// Print tool definitions for the APIs of models.
     Compile(Compile),
     /// Show or clear the script cache.
@@ -173,6 +178,7 @@ impl Combine for Args {
             Command::State(state) => state.combine(layers),
             Command::Endpoint(endpoint) => endpoint.combine(layers),
             Command::Check(check) => check.combine(layers),
+            Command::Test(test) => test.combine(layers),
             Command::Compile(compile) => compile.combine(layers),
             Command::Token(token) => token.combine(layers),
             Command::Config(config) => config.combine(layers),
@@ -285,7 +291,7 @@ mod tests {
             The options of `mcpd` itself can follow any command.\n\n\
             | exit code | when |\n|---|---|\n\
             | 0 | success |\n\
-            | 1 | wrong usage, the command failed, or `check` or `audit` found faults |\n\
+            | 1 | wrong usage, the command failed, or `check`, `test` or `audit` found faults |\n\
             | 2 | the parameters of a BASIC program are invalid (`mcpd basic`) |\n\
             | 3 | a remote server wants a token |\n\
             | 4 | a remote server cannot be reached |\n\

@@ -46,6 +46,7 @@ mod serve;
 mod state;
 mod stdio;
 mod target;
+mod test;
 mod token;
 
 /// Timeout for the runtime to drop remaining tasks; dropping a run kills its processes.
@@ -94,6 +95,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
             Command::State(state) => state::run(state, &file).await,
             Command::Endpoint(endpoint) => endpoint::run(endpoint, &args.logging, &file).await,
             Command::Check(check) => check::run(check, &file).await,
+            Command::Test(test) => test::run(test, &file).await,
             Command::Compile(compile) => compile::run(compile, &file).await,
             Command::Catalog(catalog) => catalog::run(&catalog),
             Command::Token(token) => token::run(&token),
@@ -115,6 +117,7 @@ fn audience(command: &Command) -> Audience {
         Command::Serve(_) | Command::Dev(_) | Command::Stdio(_) | Command::Connect(_) => {
             Audience::Operator
         }
+        Command::Test(_) => Audience::Tester,
         _ => Audience::Caller,
     }
 }

@@ -10,7 +10,8 @@ use std::process;
 pub(crate) enum ExitCode {
     /// The command succeeded.
     Success = 0,
-    /// The command line is wrong, mcpd could not do its job, or `check` or `audit` found faults.
+    /// The command line is wrong, mcpd could not do its job, or `check`, `test` or `audit` found
+    /// faults.
     Failure = 1,
     /// The parameters of a BASIC program are invalid; the code that scripts use.
     BadRequest = 2,

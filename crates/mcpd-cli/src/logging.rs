@@ -19,6 +19,8 @@ pub(crate) enum Audience {
     Operator,
     /// The user waiting for the command: errors, and no more words than needed.
     Caller,
+    /// The author of tools under test, whose report has the endings of runs.
+    Tester,
 }
 
 /// Log filter for callers: errors, also of an endpoint, and unexpected permissions or leftovers of
@@ -26,6 +28,10 @@ pub(crate) enum Audience {
 const CALLER_FILTER: &str = "error,mcpd_server::execution::run=warn,\
      mcpd_server::observe::missing_enforcement=warn,mcpd_server::policy=warn,\
      mcpd_server::tools::endpoint=warn";
+
+/// Log filter for testers: errors, and unexpected permissions.
+const TESTER_FILTER: &str =
+    "error,mcpd_server::observe::missing_enforcement=warn,mcpd_server::policy=warn";
 
 /// Log filter that can change while mcpd runs.
 #[derive(Debug)]
@@ -63,7 +69,7 @@ pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<Fil
     let log = match audience {
         _ if options.is_json() => log.json().flatten_event(true).boxed(),
         Audience::Operator => log.with_target(false).boxed(),
-        Audience::Caller => log.with_target(false).without_time().boxed(),
+        Audience::Caller | Audience::Tester => log.with_target(false).without_time().boxed(),
     };
     tracing_subscriber::registry().with(filter).with(log).init();
     Ok(Filter { handle, audience })
@@ -99,6 +105,7 @@ fn filter(options: &Logging, audience: Audience) -> anyhow::Result<EnvFilter> {
     match (&options.filter, audience) {
         (Some(filter), _) if !is_flagged => log_filter::parse(filter),
         (None, Audience::Caller) if !is_flagged => log_filter::parse(CALLER_FILTER),
+        (None, Audience::Tester) if !is_flagged => log_filter::parse(TESTER_FILTER),
         _ => log_filter::parse(&level(options, audience).to_string()),
     }
 }
@@ -114,7 +121,7 @@ fn level(options: &Logging, audience: Audience) -> LevelFilter {
     let default = match audience {
         _ if options.quiet => 0,
         Audience::Operator => 2,
-        Audience::Caller => 0,
+        Audience::Caller | Audience::Tester => 0,
     };
     LEVELS[(default + usize::from(options.verbose)).min(LEVELS.len() - 1)]
 }

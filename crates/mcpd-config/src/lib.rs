@@ -69,6 +69,7 @@ pub use server::unmatched::{unmatched_patterns, warn_of_unmatched};
 pub use server::{
     Changes, ExecutionSettings, Started, execution_settings, executor, limits, local_client,
     read_changes, server_for_http, server_for_query, server_for_sources, server_for_stdio,
+    server_for_test,
 };
 pub use value::{Seconds, in_units};
 pub use variables::{TOKEN, warn_of_variables};

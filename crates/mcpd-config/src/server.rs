@@ -1,6 +1,6 @@
 //! Servers from combined options and the configuration file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::iter;
 use std::num::NonZeroUsize;
@@ -58,6 +58,37 @@ pub async fn server_for_query<'a>(
         .watch(false)
         .probes(executor.clone())
         .executor(executor))
+}
+
+/// Builds a server of one tool for a test, whose script has `variables` besides the configured
+/// ones. Several servers share the `executor`.
+///
+/// # Errors
+///
+/// A faulty value in the file, with its place.
+pub async fn server_for_test(
+    file: &File,
+    root: &Path,
+    tool: &str,
+    confinement: &Confinement,
+    limits: Limits,
+    executor: &Executor,
+    variables: &BTreeMap<String, String>,
+) -> anyhow::Result<ServerBuilder> {
+    let running = execution_settings(file, confinement, limits, Some(executor)).await?;
+    let environment = policy::environment(file)?;
+    let environment = variables
+        .iter()
+        .fold(environment, |all, (name, value)| all.set(name, value));
+    let server = Server::builder()
+        .scripts(root)
+        .only(tool)
+        .policy(running.policy.environment(environment))
+        .interpreters(running.interpreters);
+    Ok(server
+        .watch(false)
+        .probes(executor.clone())
+        .executor(executor.clone()))
 }
 
 /// Builds a server of the configured sources alone; none if no source is configured.

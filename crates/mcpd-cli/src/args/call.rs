@@ -13,6 +13,7 @@ Examples:
   mcpd call ~/tools greet name=World
   mcpd call ~/tools math/calc operation=add a=1 b:=2.5
   mcpd call ~/tools text/count --arguments '{\"text\": \"one two\"}'
+  mcpd call ~/tools greet --record name=World
   jq -n '{text: input}' essay.json | mcpd call ~/tools text/count --arguments -
   mcpd call --show ~/tools greet name=World
 
@@ -31,6 +32,10 @@ pub(crate) struct Call {
     /// All arguments as one JSON object; `-` reads the object from stdin.
     #[arg(long, value_name = "OBJECT", allow_hyphen_values = true)]
     pub(crate) arguments: Option<String>,
+    /// Append the call to the test cases beside the script, as a case with this name [default:
+    /// a number]; values of secret options are left out.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) record: Option<String>,
     /// Print the MCP result as JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -25,6 +25,8 @@ use crate::args::{Call, Logging};
 use crate::exit_code::ExitCode;
 use crate::{client, output};
 
+mod record;
+
 /// Separator in a note between the outcome of a run and the end of its stderr.
 const STDERR_FOLLOWS: &str = " The end of its stderr:\n";
 
@@ -49,7 +51,7 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
         if args.show {
             return show::run(&tool, &given, args.json);
         }
-        let mut params = CallToolRequestParams::new(name).with_arguments(given);
+        let mut params = CallToolRequestParams::new(name).with_arguments(given.clone());
         params.meta = Some(client::envelope(level));
         let principal = Principal::local();
         match client::request::<CallToolRequest, _>(server, principal, &params, relay).await? {
@@ -59,6 +61,9 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
                     relay_notes(&result, logging.quiet);
                 }
                 note_rest(&result);
+                if let Some(case) = &args.record {
+                    record::record(case, &tool, &server.catalog(), &given, &result)?;
+                }
                 if is_refused(&result) {
                     output::note(&arguments.hints(&schema));
                 }

@@ -16,6 +16,13 @@ use crate::args::{Confinement, New};
 use crate::exit_code::ExitCode;
 use crate::output;
 
+/// Test cases of a tool in any language.
+const CASES: &str = r#"[[case]]
+name = "greets by name"
+arguments = { name = "World" }
+text = "Hello, World!"
+"#;
+
 /// Creates the script, says how to use it, and what keeps it from running here.
 pub(crate) async fn run(args: &New) -> anyhow::Result<ExitCode> {
     let by_extension = language_of(&args.path);
@@ -43,7 +50,13 @@ pub(crate) async fn run(args: &New) -> anyhow::Result<ExitCode> {
     };
     create(&path, &text).with_context(|| format!("create `{}`", path.display()))?;
     let command = use_it(&path, kind, &name);
-    output::write_text(&format!("created {}\n{command}\n", path.display()))?;
+    let mut created = format!("created {}\n", path.display());
+    if kind == Kind::Tool
+        && let Some(cases) = create_cases(&path)?
+    {
+        created += &format!("created {}\n", cases.display());
+    }
+    output::write_text(&format!("{created}{command}\n"))?;
     let created = [path];
     let confinement = Confinement::default();
     let examined = check::examine(
@@ -119,6 +132,19 @@ fn create(path: &Path, text: &str) -> anyhow::Result<()> {
         fs::remove_file(path).ok();
     })?;
     Ok(())
+}
+
+/// Creates the test cases of a tool, unless it has some.
+fn create_cases(script: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let mut path = script.as_os_str().to_owned();
+    path.push(mcpd_testcase::SUFFIX);
+    let path = PathBuf::from(path);
+    match OpenOptions::new().write(true).create_new(true).open(&path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
+        file => file.and_then(|mut file| file.write_all(CASES.as_bytes())),
+    }
+    .with_context(|| format!("create `{}`", path.display()))?;
+    Ok(Some(path))
 }
 
 /// The command that uses the script.
