@@ -9,6 +9,7 @@ use mcpd_server::Catalog;
 use mcpd_server::catalog::Conflict;
 use mcpd_server::catalog::scan::{PassOverKind, PassedOver, ScannedScript, UnusableFile};
 
+use crate::fix::{self, Fix};
 use crate::rules;
 
 mod cause;
@@ -33,6 +34,8 @@ pub struct Finding<'a> {
     pub help: Option<&'a str>,
     /// Last line of stderr of a script that failed.
     pub last_words: Option<String>,
+    /// Fix that needs no decision of the author, if there is one.
+    pub fix: Option<Fix>,
 }
 
 /// A place in a script's description.
@@ -58,7 +61,7 @@ pub(crate) struct Position {
 
 impl<'a> Place<'a> {
     /// Returns the place of a span, unless that is empty.
-    fn new(stream: Stream, text: &'a [u8], span: &Range<usize>) -> Option<Self> {
+    pub(crate) fn new(stream: Stream, text: &'a [u8], span: &Range<usize>) -> Option<Self> {
         (!span.is_empty()).then(|| Self {
             stream,
             text,
@@ -66,6 +69,7 @@ impl<'a> Place<'a> {
         })
     }
 
+    /// Position of the first character.
     pub(crate) fn start(&self) -> Position {
         Position::of(self.text, self.span.start)
     }
@@ -181,6 +185,7 @@ impl<'a> Finding<'a> {
             place: Place::new(diagnostic.location.stream, text, span),
             help: diagnostic.help.as_deref(),
             last_words: None,
+            fix: (!diagnostic.edits.is_empty()).then(|| Fix::Edits(diagnostic.edits.clone())),
         }
     }
 
@@ -194,12 +199,18 @@ impl<'a> Finding<'a> {
             diagnostic.code,
             Code::HelpFailed | Code::HelpKilled | Code::HelpTimedOut
         );
+        let finding = Self::in_file(&script.described_in, text, diagnostic);
+        let is_unstartable = diagnostic.code == Code::HelpNotStarted;
         Self {
             path: Some(script.path.as_str()),
+            fix: match finding.fix {
+                None if is_unstartable => fix::line_ends(&script.file),
+                fix => fix,
+            },
             last_words: has_failed
                 .then(|| last_words(&script.help.stderr))
                 .flatten(),
-            ..Self::in_file(&script.described_in, text, diagnostic)
+            ..finding
         }
     }
 
@@ -213,6 +224,7 @@ impl<'a> Finding<'a> {
             place: None,
             help: None,
             last_words: None,
+            fix: fix::permission(file),
         }
     }
 
@@ -230,6 +242,7 @@ impl<'a> Finding<'a> {
             place: None,
             help: None,
             last_words: None,
+            fix: None,
         }
     }
 
@@ -243,6 +256,7 @@ impl<'a> Finding<'a> {
             place: None,
             help: None,
             last_words: None,
+            fix: None,
         }
     }
 
@@ -256,6 +270,7 @@ impl<'a> Finding<'a> {
             place: None,
             help: None,
             last_words: None,
+            fix: None,
         }
     }
 
@@ -272,6 +287,7 @@ impl<'a> Finding<'a> {
             place: None,
             help: Some(conflict.help),
             last_words: None,
+            fix: None,
         }
     }
 }

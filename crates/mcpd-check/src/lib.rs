@@ -30,8 +30,13 @@ pub mod clients;
 pub mod describe;
 mod files;
 mod finding;
+pub mod fix;
+pub mod ignore;
 pub mod render;
 pub mod rules;
+mod selection;
 
 pub use files::{FileStatus, ListedFile, files};
 pub use finding::{EXECUTABLE_HINT, Finding, Place, shortfall};
+pub use fix::Fix;
+pub use selection::{Selection, UnknownCode};

@@ -17,6 +17,9 @@ pub const NAME_CONFLICT: &str = "name-conflict";
 /// Code of a source that can't be reached, or has an entry that can't be served.
 pub const FAULTY_SOURCE: &str = "faulty-source";
 
+/// Code of an `ignore` comment that ignores nothing.
+pub const UNUSED_IGNORE: &str = "unused-ignore";
+
 /// URL of the published page.
 const PAGE: &str = concat!(
     env!("CARGO_PKG_REPOSITORY"),
@@ -41,7 +44,7 @@ pub struct Rule {
     good: &'static str,
 }
 
-const OF_FILES: [Rule; 6] = [
+const OF_FILES: [Rule; 7] = [
     Rule {
         code: UNUSABLE_FILE,
         severity: Severity::Error,
@@ -89,6 +92,14 @@ const OF_FILES: [Rule; 6] = [
         dialect: None,
         bad: "MCP_ENDPOINT=notes.sh mcpd serve tools",
         good: "MCP_ENDPOINT='sh notes.sh' mcpd serve tools",
+    },
+    Rule {
+        code: UNUSED_IGNORE,
+        severity: Severity::Warning,
+        why: "A comment that ignores a fault hides the next one of its kind. Without a fault to ignore, or with a misspelt code, it should go.",
+        dialect: None,
+        bad: "# mcpd: ignore[unknown-feild]\necho '{\"descripton\": \"Says hello\"}'",
+        good: "# mcpd: ignore[unknown-field]\necho '{\"descripton\": \"Says hello\"}'",
     },
 ];
 

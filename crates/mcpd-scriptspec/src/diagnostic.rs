@@ -3,6 +3,7 @@
 
 use std::{fmt, ops::Range, time::Duration};
 
+use crate::edit::{Edit, Repair};
 use crate::rules::{Code, RULES};
 
 /// One fault of a script's description.
@@ -19,6 +20,11 @@ pub struct Diagnostic {
     pub location: Location,
     /// Suggested fix, if there is one.
     pub help: Option<String>,
+    /// Edits of the file that fix the fault as its author would; none if only the author can
+    /// decide, and none for the output of `--help`.
+    pub edits: Vec<Edit>,
+    /// Fix whose edits are only known with the text of the file.
+    pub(crate) repair: Option<Repair>,
 }
 
 /// A place in a script's description.
@@ -69,6 +75,8 @@ impl Diagnostic {
             message,
             location: Location { stream, span },
             help: None,
+            edits: Vec::new(),
+            repair: None,
         }
     }
 

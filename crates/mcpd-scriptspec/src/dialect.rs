@@ -26,6 +26,8 @@ mod sidecar;
 mod toml_text;
 mod usage;
 
+pub use header::HeaderText;
+
 use draft::{Draft, Literal, Node};
 
 /// Format in which a file describes itself.
@@ -171,6 +173,13 @@ impl Dialect {
                 }];
             }
         };
+        let mut tools = self.tools(path, text);
+        let faults = (tools.iter_mut()).flat_map(|tool| &mut tool.parsed.diagnostics);
+        faults.for_each(|fault| fault.locate_edits(text));
+        tools
+    }
+
+    fn tools(self, path: &str, text: &str) -> Vec<DescribedTool> {
         match self {
             Self::Sidecar => vec![DescribedTool {
                 path: sidecar::described_path(path).map(str::to_owned),

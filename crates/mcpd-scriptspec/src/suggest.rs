@@ -1,5 +1,25 @@
 //! "Did you mean" suggestions: the known name closest to a misspelt one.
 
+/// The name that [`suggest`] suggests, if no other is as close: what the author must have meant.
+pub(crate) fn suggest_only<'n>(
+    given: &str,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Option<&'n str> {
+    let names: Vec<_> = names.into_iter().collect();
+    let name = suggest(given, names.iter().copied())?;
+    // `type` is a small part of both `value_type` and `mime_type`.
+    if name.contains(given) && given.len() * 2 < name.len() {
+        return None;
+    }
+    let rest = names.into_iter().filter(|other| *other != name);
+    let second = suggest(given, rest);
+    let is_closer = |second: &str| {
+        let distance = |name| strsim::osa_distance(given, name);
+        !second.contains(given) && distance(name) < distance(second)
+    };
+    second.is_none_or(is_closer).then_some(name)
+}
+
 /// The name closest to `given`, if it is close enough.
 pub(crate) fn suggest<'n>(
     given: &str,

@@ -48,6 +48,7 @@ pub use resource::{Resource, Template};
 use scan::{Scan, ScannedScript};
 pub use tool::RunPlan;
 use view::Views;
+pub use watch::FileChanges;
 
 /// Default number of entries on a page of a list.
 ///

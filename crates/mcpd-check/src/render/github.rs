@@ -86,6 +86,7 @@ mod tests {
             place,
             help: Some("did you mean `size`?"),
             last_words: None,
+            fix: None,
         };
         assert_eq!(command(&finding, Some("tools/a,b:c")), expected);
     }

@@ -137,6 +137,7 @@ mod tests {
             }),
             help: None,
             last_words: None,
+            fix: None,
         };
         let text = Renderer::plain().render(&[group(&finding, Path::new("/tools"))]);
         assert_eq!(

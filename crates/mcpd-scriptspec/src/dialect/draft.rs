@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use crate::{
     diagnostic::{Diagnostic, Location, Severity, Stream},
+    edit::Repair,
     json::{Kind, Member, Span, Value},
     parse::{HelpOutput, Parsed, parse},
     rules::Code,
-    suggest::suggest,
+    suggest::{suggest, suggest_only},
     text,
 };
 
@@ -105,6 +106,8 @@ impl Draft {
     pub(super) fn unknown_field(&mut self, field: &str, span: Span, known: &[&str]) {
         let message = format!("unknown field {}", text::name(field));
         let fault = self.fault(Code::UnknownField, span, message);
+        fault.repair =
+            suggest_only(field, known.iter().copied()).map(|near| Repair::respell(field, near));
         fault.help = Some(match suggest(field, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("known fields: {}", known.join(", ")),

@@ -8,7 +8,7 @@ use super::{
     draft::{Draft, Literal, Node},
     sidecar, toml_text,
 };
-use crate::{json::Span, parse::Parsed, rules::Code};
+use crate::{edit::Edit, json::Span, parse::Parsed, rules::Code};
 
 /// Comment leaders of scripting languages.
 const LEADERS: &[&str] = &["#", "//", "--", ";", ";;", "%", "'", "::", "REM", "rem"];
@@ -78,10 +78,14 @@ pub(super) fn read(source: &str) -> Parsed {
             return draft.finish();
         };
         let message = "a comment that resembles the first line of a header";
+        let mark = source[place.clone()].starts_with(BYTE_ORDER_MARK);
+        let start = place.start + if mark { BYTE_ORDER_MARK.len_utf8() } else { 0 };
+        let edit = Edit::new(start..place.end, format!("{leader} /// mcpd"));
         let fault = draft.fault(Code::SourceSyntax, place, message);
         fault.help = Some(format!(
             "write `{leader} /// mcpd` at the beginning of the line"
         ));
+        fault.edits = vec![edit];
         return draft.refuse();
     };
     let mut draft = Draft::new(block.opening.clone());
@@ -173,10 +177,15 @@ impl Content {
     }
 
     fn place_of(&self, at: usize) -> usize {
-        let line = self.lines.partition_point(|(start, _)| *start <= at);
-        let line = line.checked_sub(1).and_then(|line| self.lines.get(line));
-        line.map_or(0, |(start, source)| source + (at - start))
+        place_of(&self.lines, at)
     }
+}
+
+/// The place in the source of a byte of the content, from the starts of the lines in both.
+fn place_of(lines: &[(usize, usize)], at: usize) -> usize {
+    let line = lines.partition_point(|(start, _)| *start <= at);
+    let line = line.checked_sub(1).and_then(|line| lines.get(line));
+    line.map_or(0, |(start, source)| source + (at - start))
 }
 
 /// The lines without their ends, each with its place.
@@ -227,6 +236,62 @@ fn content(rest: &str) -> Option<&str> {
     match rest.strip_prefix(' ') {
         Some(rest) => Some(rest),
         None => rest.trim_end().is_empty().then_some(""),
+    }
+}
+
+/// The first header of a program as TOML, without the comment leaders of its lines: what an editor
+/// completes while it is typed, closed or not.
+#[derive(Debug)]
+pub struct HeaderText {
+    toml: String,
+    /// Start of each line, in the TOML and in the program.
+    lines: Vec<(usize, usize)>,
+    table: &'static [&'static str],
+}
+
+impl HeaderText {
+    /// Finds the header of a program.
+    #[must_use]
+    pub fn find(source: &str) -> Option<Self> {
+        let block = blocks(source).into_iter().next()?;
+        let table: &[&str] = match block.kind {
+            HeaderKind::Mcpd => &[],
+            HeaderKind::Script => &["tool", "mcpd"],
+        };
+        Some(Self {
+            toml: block.content.text,
+            lines: block.content.lines,
+            table,
+        })
+    }
+
+    /// The text of the header, each line with its end.
+    #[must_use]
+    pub fn toml(&self) -> &str {
+        &self.toml
+    }
+
+    /// Path of the table with the fields of a sidecar: none, or `tool.mcpd`.
+    #[must_use]
+    pub fn table(&self) -> &[&'static str] {
+        self.table
+    }
+
+    /// The byte of the program for a byte of the TOML.
+    #[must_use]
+    pub fn to_source(&self, at: usize) -> usize {
+        place_of(&self.lines, at)
+    }
+
+    /// The byte of the TOML for a byte of the program; none outside of the header and in the
+    /// comment leaders.
+    #[must_use]
+    pub fn from_source(&self, at: usize) -> Option<usize> {
+        let line = self.lines.partition_point(|(_, source)| *source <= at);
+        let (start, source) = *self.lines.get(line.checked_sub(1)?)?;
+        let rest = self.toml.get(start..)?;
+        let length = rest.find('\n').unwrap_or(rest.len());
+        (at - source <= length).then_some(start + (at - source))
     }
 }
 

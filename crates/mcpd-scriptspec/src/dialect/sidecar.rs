@@ -6,6 +6,7 @@ use super::{
     toml_text,
 };
 use crate::{
+    edit::Edit,
     json::{self, SyntaxErrorKind},
     parse::Parsed,
     rules::Code,
@@ -39,7 +40,8 @@ fn read_json(source: &str, draft: &mut Draft) -> Option<Node> {
     let start = source.len() - source.trim_start_matches('\u{feff}').len();
     if start > 0 {
         let message = "a byte order mark before the JSON";
-        draft.fault(Code::ByteOrderMark, 0..start, message);
+        let fault = draft.fault(Code::ByteOrderMark, 0..start, message);
+        fault.edits = vec![Edit::new(0..start, "")];
     }
     match json::read(source, start) {
         Ok(document) => Some(document.root.into()),

@@ -6,7 +6,7 @@ use toml::{
 };
 
 use super::draft::{Draft, Entry, Literal, Node, Optional};
-use crate::{json::Span, rules::Code, text};
+use crate::{edit::Edit, json::Span, rules::Code, text};
 
 /// Reads the document `toml` as an object, in its order; reports a syntax error and returns
 /// nothing. `place` maps places of `toml` to the source.
@@ -61,6 +61,10 @@ impl<P: Fn(Span) -> Span> TomlReader<'_, P> {
                     .draft
                     .fault(Code::FieldTypeMismatch, span.clone(), message);
                 fault.help = Some("put it in quotes".to_owned());
+                fault.edits = vec![
+                    Edit::new(span.start..span.start, "\""),
+                    Edit::new(span.end..span.end, "\""),
+                ];
                 Literal::String(date.to_string())
             }
             DeValue::Array(items) => Literal::Array(

@@ -4,12 +4,13 @@ use std::{num::NonZeroU32, time::Duration};
 
 use super::{HelpStream, Report, delivery, role, schema};
 use crate::{
+    edit::Repair,
     json::{Document, Kind, Member, Value},
     rules::Code,
     spec::{
         Annotations, Icon, OutputFormat, SandboxLevel, SandboxRequest, ScriptSpec, TaskSupport,
     },
-    suggest::suggest,
+    suggest::{suggest, suggest_only},
     text,
 };
 
@@ -247,8 +248,10 @@ fn requires(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {
             continue;
         };
         let message = format!("unknown client capability {}", text::name(&name));
+        let repair = suggest_only(&name, CAPABILITIES).map(|near| Repair::respell(&name, near));
         report
             .fault(Code::UnknownCapability, element.span(), message)
+            .repair(repair)
             .help(match suggest(&name, CAPABILITIES) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!(

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use crate::{
     diagnostic::{Diagnostic, Stream},
+    edit::Repair,
     json::{Duplicate, Kind, Member, Span, Value},
     rules::Code,
-    suggest::suggest,
+    suggest::{suggest, suggest_only},
     text::{self, is_hidden},
     value,
 };
@@ -22,6 +23,12 @@ pub(super) struct FaultHandle<'d>(&'d mut Diagnostic);
 impl FaultHandle<'_> {
     pub(super) fn help(self, help: impl Into<String>) {
         self.0.help = Some(help.into());
+    }
+
+    /// Sets how the fault is fixed in a file.
+    pub(super) fn repair(self, repair: impl Into<Option<Repair>>) -> Self {
+        self.0.repair = repair.into();
+        self
     }
 }
 
@@ -79,7 +86,9 @@ impl<'d> Report<'d> {
                 self.unknown_field(&member, known, instead(&member.key));
             } else if member.value.kind() == Kind::Null {
                 let message = format!("`{}` is `null`, which counts as absent", member.key);
+                let key = member.key.clone().into_owned();
                 self.fault(Code::NullField, member.value.span(), message)
+                    .repair(Repair::RemoveMember { key })
                     .help("remove the field");
             } else {
                 fields.push(member);
@@ -96,8 +105,11 @@ impl<'d> Report<'d> {
     ) {
         let message = format!("unknown field {}", text::name(&member.key));
         let suggestion = suggest(&member.key, known.iter().copied());
+        let respelt =
+            suggest_only(&member.key, known.iter().copied()).filter(|_| instead.is_none());
+        let repair = respelt.map(|name| Repair::respell(&member.key, name));
         let reported = self.fault(Code::UnknownField, member.key_span.clone(), message);
-        reported.help(match (instead, suggestion) {
+        reported.repair(repair).help(match (instead, suggestion) {
             (Some(instead), _) => instead.to_owned(),
             (None, Some(name)) => format!("did you mean `{name}`?"),
             (None, None) => format!("known fields: {}", known.join(", ")),
@@ -161,7 +173,10 @@ impl<'d> Report<'d> {
                 .iter()
                 .map(|(word, _)| format!("`{word}`"))
                 .collect();
+            let meant = suggest_only(&given, choices.iter().map(|(word, _)| *word));
+            let repair = meant.map(|word| Repair::respell(&given, word));
             self.fault(Code::UnknownChoice, member.value.span(), message)
+                .repair(repair)
                 .help(format!("choose one of {}", words.join(", ")));
         }
         choice.map(|(_, meaning)| *meaning)

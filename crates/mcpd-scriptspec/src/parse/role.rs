@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{HelpStream, Report, metadata::MAX_NAME};
 use crate::{
+    edit::Repair,
     json::Member,
     rules::Code,
     spec::{Role, ScriptOption, ScriptSpec, ValueType},
@@ -97,7 +98,10 @@ fn normalize(uri: String, member: &Member<'_>, report: &mut Report<'_>) -> Strin
     }
     let message = format!("the URI is listed as {}", text::name(&normalized));
     let reported = report.fault(Code::UnnormalizedUri, member.value.span(), message);
-    reported.help("write it in that form, because clients send back the normalized URI");
+    let repair = Repair::respell(&uri, &normalized);
+    reported
+        .repair(repair)
+        .help("write it in that form, because clients send back the normalized URI");
     normalized.into_owned()
 }
 

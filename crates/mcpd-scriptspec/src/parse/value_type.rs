@@ -8,10 +8,11 @@ use super::{
 };
 use crate::{
     decimal::{self, Decimal},
+    edit::Repair,
     json::{Kind, Member, Value},
     rules::Code,
     spec::{Bounds, Pattern, ScriptOption, ValueType},
-    suggest::suggest,
+    suggest::{suggest, suggest_only},
     text,
 };
 
@@ -164,9 +165,15 @@ fn report_unknown_type(name: &str, fields: &TypeFields<'_>, report: &mut Report<
         "dict" | "map" => Some("object"),
         _ => suggest(name, TYPES.iter().copied()),
     };
+    let sole = suggest_only(name, TYPES.iter().copied());
+    let is_certain = |meant: &&str| suggest(name, [*meant]).is_none() || sole == Some(*meant);
+    let repair = meant
+        .filter(is_certain)
+        .map(|meant| Repair::respell(name, meant));
     let message = format!("unknown value type {}", text::name(name));
     report
         .fault(Code::UnknownValueType, span, message)
+        .repair(repair)
         .help(match meant {
             Some(name) => format!("did you mean `{name}`?"),
             None => format!(r#"known types: {}, {{"enum": […]}}"#, TYPES.join(", ")),
@@ -238,7 +245,9 @@ fn enumeration(definition: Value<'_>, report: &mut Report<'_>) -> Option<ValueTy
         };
         if !seen.insert(text.clone()) {
             let message = format!("{} is listed twice", text::name(&text));
-            report.fault(Code::DuplicateEnumValue, element.span(), message);
+            report
+                .fault(Code::DuplicateEnumValue, element.span(), message)
+                .repair(Repair::RemoveElement);
         }
         values.push(text.into_owned());
     }

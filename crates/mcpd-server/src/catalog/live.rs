@@ -336,7 +336,7 @@ impl Follower {
 }
 
 /// Debounces changes: waits for a quiet interval, within an upper bound.
-async fn debounce(changed: &Notify, scan_time: Duration) {
+pub(super) async fn debounce(changed: &Notify, scan_time: Duration) {
     let until = Instant::now() + MAX_DEBOUNCE.max(scan_time * DEBOUNCE_PER_SCAN_TIME);
     while Instant::now() < until {
         if timeout(DEBOUNCE_INTERVAL, changed.notified())

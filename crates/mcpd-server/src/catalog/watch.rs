@@ -1,6 +1,7 @@
 //! File watcher on the roots: reports that something may have changed, neither what nor where. The
 //! scan that follows finds out, and is cheap where nothing changed.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,11 +11,61 @@ use notify::{
     Config, Event, EventKindMask, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher,
 };
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
+use super::live::debounce;
 use crate::support::sync::lock;
 
 /// Poll interval on systems that cannot report changes.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Interval of the checks for a replaced root, whose watch would report nothing more.
+const ROOT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Changes of files and directories, for a program that reads them again after each.
+pub struct FileChanges {
+    changed: Arc<Notify>,
+    watch: Watch,
+}
+
+impl FileChanges {
+    /// Starts to watch files and directories, the latter with everything below.
+    pub async fn start(roots: Vec<PathBuf>) -> Self {
+        let changed = Arc::new(Notify::new());
+        let watch = Watch::start(roots, Arc::clone(&changed)).await;
+        Self { changed, watch }
+    }
+
+    /// Waits until something may have changed since the start or the last wait, and then for a
+    /// quiet moment (debounce).
+    ///
+    /// # Cancel safety
+    ///
+    /// A change is lost only during the debounce.
+    pub async fn wait(&mut self) {
+        while timeout(ROOT_CHECK_INTERVAL, self.changed.notified())
+            .await
+            .is_err()
+        {
+            if !self.watch.is_current().await {
+                break;
+            }
+        }
+        debounce(&self.changed, Duration::ZERO).await;
+        if !self.watch.is_current().await {
+            let roots = self.watch.roots.clone();
+            self.watch = Watch::start(roots, Arc::clone(&self.changed)).await;
+        }
+    }
+}
+
+impl fmt::Debug for FileChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileChanges")
+            .field("roots", &self.watch.roots)
+            .finish_non_exhaustive()
+    }
+}
 
 /// Watches until it is dropped.
 pub(super) struct Watch {

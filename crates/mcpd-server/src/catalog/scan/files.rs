@@ -16,6 +16,8 @@ pub struct UnusableFile {
     pub file: PathBuf,
     /// Reason, as a sentence fragment.
     pub reason: String,
+    /// It only lacks the permission to execute it.
+    pub lacks_permission: bool,
 }
 
 /// File or directory that is not served, and should not be.
@@ -79,16 +81,22 @@ impl PassedOver {
 
 /// Returns why `file`, which is not executable, looks like a script all the same.
 pub(super) fn overlooked_file(file: PathBuf) -> Option<UnusableFile> {
+    let mut lacks_permission = false;
     let reason = match file.read_link() {
         Ok(target) if !file.exists() => {
             format!("broken link to `{}`", target.display())
         }
         _ if reading::has_shebang(&file) => {
+            lacks_permission = true;
             "it begins with `#!` but is not executable; run `chmod +x` on it".to_owned()
         }
         _ => return None,
     };
-    Some(UnusableFile { file, reason })
+    Some(UnusableFile {
+        file,
+        reason,
+        lacks_permission,
+    })
 }
 
 impl UnusableFile {
@@ -97,12 +105,14 @@ impl UnusableFile {
         Self {
             file: file.into(),
             reason: reason.into(),
+            lacks_permission: false,
         }
     }
 }
 
 impl From<Rejected> for UnusableFile {
     fn from(rejected: Rejected) -> Self {
+        let lacks_permission = matches!(rejected.reason, Reason::NotExecutable);
         let reason = match rejected.reason {
             Reason::LeavesRoot => "link to a target outside of the root".to_owned(),
             Reason::Unnameable(why) => format!("the name cannot be served: {why}"),
@@ -128,6 +138,7 @@ impl From<Rejected> for UnusableFile {
         Self {
             file: rejected.file,
             reason,
+            lacks_permission,
         }
     }
 }
