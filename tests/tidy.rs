@@ -161,6 +161,7 @@ fn leaf_crates_do_not_know_each_other() {
             &["mcpd-config", "mcpd-exec", "clap", "anyhow"],
         ),
         ("mcpd-connect", &["mcpd-server", "rmcp", "clap", "anyhow"]),
+        ("mcpd-lsp", &["clap", "anyhow"]),
         (
             "mcpd-server",
             &["clap", "anyhow", "annotate-snippets", "rmcp"],

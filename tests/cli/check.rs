@@ -11,6 +11,7 @@ use crate::{BROKEN, HELLO};
 
 mod clients;
 mod explain;
+mod fixes;
 mod formats;
 
 /// Returns a script with these options.
@@ -173,6 +174,8 @@ fn probable_scripts_are_mentioned() {
     --> scripts/link
 
     2 warnings in 1 script
+    ----- stderr -----
+    1 of them can be fixed with `--fix`
     ");
 }
 

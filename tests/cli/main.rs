@@ -18,6 +18,7 @@ mod install;
 mod kit;
 mod libraries;
 mod list;
+mod lsp;
 mod new;
 mod notes;
 mod packaging;

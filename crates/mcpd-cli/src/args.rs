@@ -29,6 +29,7 @@ mod endpoint;
 mod install;
 mod library;
 mod list;
+mod lsp;
 mod new;
 mod place;
 mod prompt;
@@ -56,6 +57,7 @@ pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::install::{Clients, Install, InstallScope, unknown_client};
 pub(crate) use self::library::{Library, LibraryLanguage};
 pub(crate) use self::list::List;
+pub(crate) use self::lsp::Lsp;
 pub(crate) use self::new::New;
 pub(crate) use self::place::{OneDirectory, OneTool, Remote, ServerCommand};
 pub(crate) use self::prompt::Prompt;
@@ -133,6 +135,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Test tools with the cases beside them, and with generated arguments.
     Test(Test),
+    /// Help an editor with descriptions of scripts and mcpd.toml: a language server.
+    Lsp(Lsp),
     /// Print tool definitions for the APIs of models.
     Compile(Compile),
     /// Show or clear the script cache.
@@ -179,6 +183,7 @@ impl Combine for Args {
             Command::Endpoint(endpoint) => endpoint.combine(layers),
             Command::Check(check) => check.combine(layers),
             Command::Test(test) => test.combine(layers),
+            Command::Lsp(lsp) => lsp.combine(layers),
             Command::Compile(compile) => compile.combine(layers),
             Command::Token(token) => token.combine(layers),
             Command::Config(config) => config.combine(layers),

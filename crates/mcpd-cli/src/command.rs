@@ -39,6 +39,7 @@ mod entry;
 mod install;
 mod library;
 mod list;
+mod lsp;
 mod new;
 mod prompt;
 mod read;
@@ -61,6 +62,8 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
     let file = match line.is_configured().then(|| File::find(line.search())) {
         None => File::default(),
         Some(Err(error)) if line.command() == "endpoint" => return endpoint::refuse(&error),
+        // The fault is shown where the editor has the file open.
+        Some(Err(_)) if line.command() == "lsp" => File::default(),
         Some(file) => file?,
     };
     let args = line.combine(&file)?;
@@ -96,6 +99,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
             Command::Endpoint(endpoint) => endpoint::run(endpoint, &args.logging, &file).await,
             Command::Check(check) => check::run(check, &file).await,
             Command::Test(test) => test::run(test, &file).await,
+            Command::Lsp(lsp) => lsp::run(lsp).await,
             Command::Compile(compile) => compile::run(compile, &file).await,
             Command::Catalog(catalog) => catalog::run(&catalog),
             Command::Token(token) => token::run(&token),

@@ -105,6 +105,15 @@ pub(crate) fn shell_command<'a>(words: impl IntoIterator<Item = &'a str>) -> Str
     shlex::try_join(words).unwrap_or_default()
 }
 
+/// Clears the terminal at stdout before a new result; output to a file or a pipe goes on.
+pub(crate) fn clear_screen() -> anyhow::Result<()> {
+    const CLEAR: &[u8] = b"\x1b[2J\x1b[3J\x1b[H";
+    if io::stdout().is_terminal() {
+        write(CLEAR)?;
+    }
+    Ok(())
+}
+
 /// Writes a remark to standard error.
 pub(crate) fn note(text: &str) {
     stderr::write(text.as_bytes());

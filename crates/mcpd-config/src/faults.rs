@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::fs;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -24,6 +25,31 @@ pub struct LocatedFault {
     /// In characters.
     pub(crate) column: usize,
     pub(crate) message: String,
+    #[serde(skip)]
+    pub(crate) span: Range<usize>,
+    /// Known name that the one at `span` must mean.
+    #[serde(skip)]
+    pub(crate) meant: Option<String>,
+}
+
+impl LocatedFault {
+    /// Bytes of the file with the fault; empty if it is at one place.
+    #[must_use]
+    pub fn span(&self) -> &Range<usize> {
+        &self.span
+    }
+
+    /// The fault, for people.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The known name that a misspelt one must mean.
+    #[must_use]
+    pub fn intended_name(&self) -> Option<&str> {
+        self.meant.as_deref()
+    }
 }
 
 impl fmt::Display for LocatedFault {
@@ -45,6 +71,7 @@ impl fmt::Display for ShortFault<'_> {
             line,
             column,
             message,
+            ..
         } = self.0;
         write!(f, "{}:{line}:{column}: {message}", file.display())
     }

@@ -88,11 +88,22 @@ impl File {
     /// See [`find`](Self::find).
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let named = || format!("read the configuration `{}`", path.display());
+        let text = fs::read_to_string(path).with_context(named)?;
+        Self::of_text(path, text)
+    }
+
+    /// Reads the text that the file at `path` has, or will have when an editor saves it.
+    ///
+    /// # Errors
+    ///
+    /// See [`find`](Self::find).
+    pub fn of_text(path: &Path, text: String) -> anyhow::Result<Self> {
+        let named = || format!("read the configuration `{}`", path.display());
         let absolute = std::path::absolute(path).with_context(named)?;
         let mut file = Self {
             path: path.to_owned(),
             directory: absolute.parent().map(Path::to_owned).unwrap_or_default(),
-            text: fs::read_to_string(path).with_context(named)?,
+            text,
             tables: Tables::default(),
         };
         file.tables = toml::from_str(&file.text).map_err(|error| {
@@ -101,13 +112,19 @@ impl File {
                 Some(key) => format!("`{key}`: {}", words(error.message())),
                 None => file.single(span.start, error.message()),
             };
-            file.error(span, &what)
+            let meant = intended_name(error.message()).map(str::to_owned);
+            let fault = file.fault(span, &what);
+            LocatedFault { meant, ..fault }
         })?;
         Ok(file)
     }
 
     /// Error that points at a place.
     pub(crate) fn error(&self, span: Range<usize>, what: &str) -> anyhow::Error {
+        self.fault(span, what).into()
+    }
+
+    fn fault(&self, span: Range<usize>, what: &str) -> LocatedFault {
         let before = self.text.get(..span.start).unwrap_or_default();
         let line = self.line(span.start);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -124,8 +141,9 @@ impl File {
             line,
             column,
             message: format!("{table}{what}"),
+            span,
+            meant: None,
         }
-        .into()
     }
 
     /// Error about the value of `key`, which is at `span`.
@@ -184,6 +202,12 @@ impl File {
     /// Token file of `token_file`.
     pub fn token_file(&self) -> Option<PathBuf> {
         self.absolute_path(self.tables.token_file.as_ref())
+    }
+
+    /// Rules of `check.select` and `check.ignore`.
+    pub fn checked_rules(&self) -> (Option<Vec<String>>, Option<Vec<String>>) {
+        let check = &self.tables.check;
+        (check.select.clone(), check.ignore.clone())
     }
 
     /// Spelling of tool names in `tool_names`.
@@ -304,6 +328,15 @@ fn words(message: &str) -> String {
     let known: Vec<_> = names.collect();
     let kind = if is_key { "key" } else { "value" };
     format!("unknown {kind} `{given}`; {}", suggestion(given, &known))
+}
+
+/// Returns the known name that an unknown key or value must mean.
+fn intended_name(message: &str) -> Option<&str> {
+    let is_name = ["unknown field", "unknown variant"];
+    let is_unknown = is_name.iter().any(|start| message.starts_with(start));
+    let mut names = message.split('`').skip(1).step_by(2).filter(|_| is_unknown);
+    let given = names.next()?;
+    suggest::nearest(given, names)
 }
 
 /// Removes a misplaced text from the message, because it may be a secret.

@@ -98,6 +98,9 @@ pub(crate) struct Tables {
     /// Log of mcpd itself, on stderr.
     #[serde(default)]
     pub(crate) log: LogTable,
+    /// Rules of `mcpd check` and of editors.
+    #[serde(default)]
+    pub(crate) check: CheckTable,
     /// Environment of all scripts.
     #[serde(default)]
     #[schemars(extend("x-reload" = true))]
@@ -250,6 +253,15 @@ pub(crate) struct TlsTable {
     pub(crate) client_ca: Option<Spanned<PathBuf>>,
     /// Certificates of clients; `required` without it if there is a `client_ca`.
     pub(crate) client_certificates: Option<Spanned<Certificates>>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "the table `[check]`")]
+pub(crate) struct CheckTable {
+    /// Rules to check, by their codes or first words of them; all without it.
+    pub(crate) select: Option<Vec<String>>,
+    /// Rules to leave out; of a rule in both lists, the longer name counts.
+    pub(crate) ignore: Option<Vec<String>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

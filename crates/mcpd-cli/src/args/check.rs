@@ -11,6 +11,7 @@ use super::{Confinement, Denied, ToolNames};
 #[command(after_help = "\
 Examples:
   mcpd check ~/tools --deny warnings
+  mcpd check ~/tools --fix
   mcpd check ~/tools --as claude
   mcpd check --explain unknown-field
 
@@ -26,7 +27,10 @@ pub(crate) struct Check {
         value_name = "CODE",
         num_args = 0..=1,
         default_missing_value = "all",
-        conflicts_with_all = ["paths", "format", "deny", "client", "is_static"]
+        conflicts_with_all = [
+            "paths", "format", "deny", "client", "is_static", "select", "ignore", "fix", "diff",
+            "watch"
+        ]
     )]
     pub(crate) explain: Option<String>,
     /// Output format.
@@ -38,6 +42,31 @@ pub(crate) struct Check {
     /// Show the tools as this client passes them to its model: names, schemas and refused tools.
     #[arg(long = "as", value_name = "CLIENT")]
     pub(crate) client: Option<Client>,
+    /// Rules to check, by their codes or first words of them, such as `help` [default: all]
+    #[arg(
+        long,
+        value_name = "CODE",
+        value_delimiter = ',',
+        conflicts_with = "client"
+    )]
+    pub(crate) select: Vec<String>,
+    /// Rules to leave out; of a rule in both lists, the longer name counts.
+    #[arg(
+        long,
+        value_name = "CODE",
+        value_delimiter = ',',
+        conflicts_with = "client"
+    )]
+    pub(crate) ignore: Vec<String>,
+    /// Fix what needs no decision, in the files, and report the rest.
+    #[arg(long, conflicts_with_all = ["client", "diff"])]
+    pub(crate) fix: bool,
+    /// Show what --fix would change, and change nothing; the exit code is 1 if there is anything.
+    #[arg(long, conflicts_with_all = ["client", "watch", "format"])]
+    pub(crate) diff: bool,
+    /// Check again after every change of a file, until Ctrl-C.
+    #[arg(long, conflicts_with = "client")]
+    pub(crate) watch: bool,
     /// Run no script; check only descriptions that can be read from files.
     #[arg(long = "static")]
     pub(crate) is_static: bool,
@@ -52,6 +81,9 @@ impl Combine for Check {
     fn combine(&mut self, layers: &mut Layers<'_>) {
         let names = layers.file.tool_names();
         layers.value("tool_names", "tool_names", &mut self.tool_names, names);
+        let (select, ignore) = layers.file.checked_rules();
+        layers.list("check.select", "select", &mut self.select, select);
+        layers.list("check.ignore", "ignore", &mut self.ignore, ignore);
         self.confinement.combine(layers);
     }
 }

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use mcpd_check::clients::{Forwarded, PROFILES, Profile, forward};
+use mcpd_check::ignore::IgnoreComments;
 use mcpd_check::rules::{self, Rule};
-use mcpd_check::{EXECUTABLE_HINT, Finding, render, shortfall};
+use mcpd_check::{EXECUTABLE_HINT, Finding, Selection, render, shortfall};
 use mcpd_config::{File, suggest};
 use mcpd_exec::Limits;
 use mcpd_scriptspec::Severity;
+use mcpd_server::catalog::FileChanges;
 use mcpd_server::catalog::scan::{PassOverKind, Scan, Scanner, UnusableFile};
 use mcpd_server::{Catalog, Interpreters};
 use mcpd_service::signals::Termination;
@@ -22,6 +24,11 @@ use crate::output;
 
 /// Columns of a terminal whose width is unknown.
 const DEFAULT_COLUMNS: usize = 100;
+
+mod fixing;
+
+/// Maximum number of checks that each follow fixes.
+const MAX_FIX_ROUNDS: usize = 10;
 
 /// Probes every script and reports faults or the view of clients; or
 /// explains rules, without a probe.
@@ -35,30 +42,100 @@ pub(crate) async fn run(args: Check, file: &File) -> anyhow::Result<ExitCode> {
             "show the tools as clients see them: `--as` supports only the formats human and json"
         );
     }
+    let selection = Selection::new(&args.select, &args.ignore).context("select the rules")?;
+    if args.watch {
+        return watch(&args, &selection, file).await;
+    }
+    check(&args, &selection, file).await
+}
+
+/// Checks once, and again after each fix.
+async fn check(args: &Check, selection: &Selection, file: &File) -> anyhow::Result<ExitCode> {
     let usual = |interpreters| interpreters;
     let (confinement, is_static) = (&args.confinement, args.is_static);
-    let examined = examine(&args.paths, confinement, file, is_static, usual).await?;
-    let Some(catalog) = examined else {
-        return Ok(ExitCode::Interrupted);
-    };
+    let mut fixed = 0;
+    // A fix may bring to light the next fault, such as that of a script that becomes executable.
+    for _ in 0..MAX_FIX_ROUNDS {
+        let examined = examine(&args.paths, confinement, file, is_static, usual).await?;
+        let Some(catalog) = examined else {
+            return Ok(ExitCode::Interrupted);
+        };
+        if args.diff {
+            return fixing::show(&catalog, args, selection);
+        }
+        let fixes = if args.fix {
+            fixing::fix(&catalog, args, selection)?
+        } else {
+            0
+        };
+        fixed += fixes;
+        if fixes > 0 {
+            continue;
+        }
+        if fixed > 0 {
+            output::note(&format!(
+                "fixed {fixed} fault{}\n",
+                if fixed == 1 { "" } else { "s" }
+            ));
+        }
+        return judge_all(catalog, args, selection, file).await;
+    }
+    bail!("fix the faults: {fixed} fixes, and there are always more; please report this")
+}
+
+/// Judges a catalog, with the entries of its sources unless nothing may run.
+async fn judge_all(
+    catalog: Catalog,
+    args: &Check,
+    selection: &Selection,
+    file: &File,
+) -> anyhow::Result<ExitCode> {
     if args.is_static {
-        return judge(&catalog, &args, file);
+        return judge(&catalog, args, selection, file);
     }
     let Some(sources) = mcpd_config::server_for_sources(&args.confinement, file).await? else {
-        return judge(&catalog, &args, file);
+        return judge(&catalog, args, selection, file);
     };
     with_server(sources, async |server| {
         let offers = server.catalog().offers().to_vec();
-        judge(&catalog.with_offers(offers), &args, file)
+        judge(&catalog.with_offers(offers), args, selection, file)
     })
     .await
 }
 
+/// Checks now and after each change, until the user ends it.
+async fn watch(args: &Check, selection: &Selection, file: &File) -> anyhow::Result<ExitCode> {
+    let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
+    let absolute = args
+        .paths
+        .iter()
+        .map(|path| canonical(path).unwrap_or(path.clone()));
+    let mut changes = FileChanges::start(absolute.collect()).await;
+    loop {
+        output::clear_screen()?;
+        match check(args, selection, file).await {
+            Ok(ExitCode::Interrupted) => return Ok(ExitCode::Interrupted),
+            Ok(_) => {}
+            Err(error) => output::error(&format!("failed to {error:#}")),
+        }
+        output::note("waiting for changes; press Ctrl-C to end\n");
+        tokio::select! {
+            () = changes.wait() => {}
+            () = termination.wait() => return Ok(ExitCode::Success),
+        }
+    }
+}
+
 /// Prints the requested report, and returns whether the scripts pass.
-fn judge(catalog: &Catalog, args: &Check, file: &File) -> anyhow::Result<ExitCode> {
+fn judge(
+    catalog: &Catalog,
+    args: &Check,
+    selection: &Selection,
+    file: &File,
+) -> anyhow::Result<ExitCode> {
     let worst = match args.client {
         Some(client) => show_forwarded(client, catalog, args, file)?,
-        None => show_findings(catalog, args.format)?,
+        None => show_findings(catalog, args, selection)?,
     };
     let tolerated = if args.deny.is_some() {
         Severity::Info
@@ -114,14 +191,26 @@ pub(super) async fn examine(
 }
 
 /// Prints the faults, and returns the worst severity.
-fn show_findings(catalog: &Catalog, format: CheckFormat) -> anyhow::Result<Option<Severity>> {
-    let findings = Finding::all(catalog);
-    match format {
+fn show_findings(
+    catalog: &Catalog,
+    args: &Check,
+    selection: &Selection,
+) -> anyhow::Result<Option<Severity>> {
+    let comments = IgnoreComments::read(catalog);
+    let findings = select(catalog, &comments, args, selection);
+    match args.format {
         CheckFormat::Human => output::write_styled(&human(&findings, catalog))?,
         CheckFormat::Short => output::write(render::short(&findings).as_bytes())?,
         CheckFormat::Json => output::write_json(&findings)?,
         CheckFormat::Sarif => output::write_json(&render::sarif(&findings))?,
         CheckFormat::Github => output::write(render::github(&findings).as_bytes())?,
+    }
+    let fixable = findings
+        .iter()
+        .filter(|finding| finding.fix.is_some())
+        .count();
+    if fixable > 0 && !args.fix && args.format == CheckFormat::Human {
+        output::note(&format!("{fixable} of them can be fixed with `--fix`\n"));
     }
     let passed = &catalog.scan().passed_over;
     let unasked = passed
@@ -142,6 +231,19 @@ fn show_findings(catalog: &Catalog, format: CheckFormat) -> anyhow::Result<Optio
         output::note(&format!("no scripts found: {what}\n"));
     }
     Ok(findings.iter().map(|finding| finding.severity).max())
+}
+
+/// Returns the faults that neither comments nor the selection of rules leave out.
+fn select<'a>(
+    catalog: &'a Catalog,
+    comments: &'a IgnoreComments,
+    args: &Check,
+    selection: &Selection,
+) -> Vec<Finding<'a>> {
+    // Without running anything, faults to ignore may not have shown.
+    let mut findings = comments.apply(Finding::all(catalog), !args.is_static);
+    findings.retain(|finding| selection.includes(finding.code));
+    findings
 }
 
 /// Renders findings for the terminal.

@@ -44,6 +44,7 @@ fn explanation(table: &str) -> &'static str {
         "server" => "configuration.md#identity-of-the-server",
         "tls" => "service.md#tls",
         "log" => "configuration.md#log-and-metrics",
+        "check" => "check.md#choosing-rules",
         "metrics" => "observability.md",
         "env" => "configuration.md#environment-and-secrets",
         "arguments" => "configuration.md#arguments-that-clients-add",
