@@ -115,13 +115,13 @@ impl Actions<'_> {
             let touched = problems.iter().filter(|problem| {
                 problem.span.start <= range.end && range.start <= problem.span.end
             });
-            let fixable = touched.filter(|problem| self.checker.fixes(path, text, problem));
+            let fixable = touched.filter(|problem| problem.is_fixable(path, text));
             actions.extend(fixable.map(|problem| self.fix(problem)));
         }
         let has_fix = || {
             problems
                 .iter()
-                .any(|problem| self.checker.fixes(path, text, problem))
+                .any(|problem| problem.is_fixable(path, text))
         };
         if is_wanted(&FIX_ALL) && has_fix() {
             actions.push(self.fix_all());

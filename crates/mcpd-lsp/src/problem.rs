@@ -97,30 +97,13 @@ impl Checker {
         faults.into_iter().map(Fault::from).map(problem).collect()
     }
 
-    /// Returns whether the edits make a text better; those of a configuration are known to.
-    pub(crate) fn fixes(&self, path: &Path, text: &str, problem: &Problem) -> bool {
-        !problem.edits.is_empty() && self.apply_fix(path, text, problem).is_some()
-    }
-
-    fn apply_fix(&self, path: &Path, text: &str, problem: &Problem) -> Option<String> {
-        match &problem.code {
-            Some(code) => fix::apply(path, text, code, &problem.edits),
-            None => apply_edits(text, &problem.edits),
-        }
-    }
-
     /// Returns the text with all fixes, one after the other.
     pub(crate) fn fix_all(&self, kind: Kind, path: &Path, text: &str) -> String {
         let mut text = text.to_owned();
         for _ in 0..MAX_FIXES {
             let problems = self.problems(kind, path, &text);
-            let fixable = problems.iter().filter(|problem| !problem.edits.is_empty());
-            let Some(fixed) = fixable
-                .filter_map(|problem| self.apply_fix(path, &text, problem))
-                .next()
-            else {
-                break;
-            };
+            let fixed = problems.iter().find_map(|problem| problem.fix(path, &text));
+            let Some(fixed) = fixed else { break };
             text = fixed;
         }
         text
@@ -134,6 +117,23 @@ fn respelling(text: &str, span: &Range<usize>, meant: &str) -> Edit {
     Edit {
         span: span.start + quote..span.end - quote,
         replacement: meant.to_owned(),
+    }
+}
+
+impl Problem {
+    /// Returns the text with the fix, if there is one that makes it better; that of a
+    /// configuration is known to.
+    fn fix(&self, path: &Path, text: &str) -> Option<String> {
+        match &self.code {
+            _ if self.edits.is_empty() => None,
+            Some(code) => fix::apply(path, text, code, &self.edits),
+            None => apply_edits(text, &self.edits),
+        }
+    }
+
+    /// Returns whether a text has a fix.
+    pub(crate) fn is_fixable(&self, path: &Path, text: &str) -> bool {
+        self.fix(path, text).is_some()
     }
 }
 

@@ -149,7 +149,7 @@ impl Server<'_> {
 
     /// Sends a message; the loop ends soon if the editor is gone.
     fn send(&self, message: impl Into<Message>) {
-        let _ = self.connection.sender.send(message.into());
+        self.connection.sender.send(message.into()).ok();
     }
 
     fn answer(&mut self, request: Request) -> Response {

@@ -12,7 +12,8 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// UTF-8 if the editor offers it, because it takes no counting; else UTF-16, which every editor has.
+    /// UTF-8 if the editor offers it, because it takes no counting; else UTF-16, which every
+    /// editor has.
     pub(crate) fn negotiate(offered: Option<&[PositionEncodingKind]>) -> Self {
         let offers_utf8 = offered.is_some_and(|kinds| kinds.contains(&PositionEncodingKind::UTF8));
         if offers_utf8 { Self::Utf8 } else { Self::Utf16 }

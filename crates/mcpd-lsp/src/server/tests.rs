@@ -218,7 +218,7 @@ fn sidecar_is_completed_by_its_schema() {
     let keys = editor.completions(SIDECAR, 1, 0);
     let names = labels(&keys);
     assert!(
-        names.contains(&"title") && names.contains(&"options"),
+        names.contains(&"title") && names.contains(&"annotations"),
         "{names:?}"
     );
     assert!(
