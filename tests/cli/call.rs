@@ -555,11 +555,7 @@ fn shown_command_does_the_same_in_a_shell() {
     let mut show = sandbox.command(&[&call[..], &["--show"]].concat());
     let shown = show.output().unwrap();
     let line = String::from_utf8(shown.stdout).unwrap();
-    let ran = std::process::Command::new("sh")
-        .arg("-c")
-        .arg(&line)
-        .output()
-        .unwrap();
+    let ran = sandbox.program("sh").arg("-c").arg(&line).output().unwrap();
     assert_eq!(
         String::from_utf8_lossy(&ran.stdout),
         "./it's $(x)\n",

@@ -1,13 +1,15 @@
 //! `mcpd lib`: tools on each helper library, run with real interpreters.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use mcpd_tests::{Sandbox, repository, skip};
 
 /// Returns whether the program is installed, and reports it if not.
 fn has(program: &str) -> bool {
-    let found = Command::new(program)
+    let sandbox = Sandbox::new();
+    let found = sandbox
+        .program(program)
         .arg("--version")
         .stdout(Stdio::null())
         .stderr(Stdio::null())

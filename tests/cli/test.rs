@@ -112,10 +112,8 @@ fn cases_pass() {
     ");
 }
 
-#[test]
-fn failed_case_shows_the_difference() {
-    let sandbox = sandbox(
-        r#"[[case]]
+/// One case that fails, and one that expects nothing.
+const FAILED_CASES: &str = r#"[[case]]
 name = "greets" # with a comment
 arguments = { name = "Eve" }
 text = "Hello, Adam!" # to be replaced
@@ -124,8 +122,11 @@ exit = 3
 [[case]]
 name = "is slow"
 arguments = { name = "Eve" }
-"#,
-    );
+"#;
+
+#[test]
+fn failed_case_shows_the_difference() {
+    let sandbox = sandbox(FAILED_CASES);
     assert_snapshot!(run(&sandbox, &["test", "scripts"]), @"
     exit code: 1
     ----- stdout -----
@@ -155,6 +156,11 @@ arguments = { name = "Eve" }
     1 passed, 1 failed
     ::error file=scripts/greet.test.toml,line=1,title=greet%3A greets::exit code 0; expected 3%0Athe text differs:%0A@@ -1 +1 @@%0A-Hello, Adam!%0A+Hello, Eve!
     ");
+}
+
+#[test]
+fn filter_and_junit_name_the_cases() {
+    let sandbox = sandbox(FAILED_CASES);
     assert_snapshot!(run(&sandbox, &["test", "scripts", "--filter", "is slow"]), @"
     exit code: 0
     ----- stdout -----
@@ -169,6 +175,11 @@ arguments = { name = "Eve" }
         report.contains("<testsuites name=\"mcpd\" tests=\"2\" failures=\"1\""),
         "{report}"
     );
+}
+
+#[test]
+fn accepted_results_are_written_into_the_file() {
+    let sandbox = sandbox(FAILED_CASES);
     assert_snapshot!(run(&sandbox, &["test", "scripts", "--accept"]), @"
     exit code: 0
     ----- stdout -----
@@ -286,29 +297,9 @@ fn call_is_recorded_without_secrets() {
 
 /// Each script in `tests/scripts/planted` has one fault, and each is found, with the smallest
 /// arguments.
-#[test]
-fn planted_faults_are_found() {
-    let sandbox = Sandbox::new();
-    let planted = repository().join("tests/scripts/planted");
-    let arguments = ["test", "--json", "--generate", "90", "--timeout", "4"];
-    let mut command = sandbox.command(&arguments);
-    command.arg(&planted);
-    let output = output_within(Duration::from_secs(600), command, b"");
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let suites = report["suites"].as_array().unwrap();
-    let faults: BTreeMap<_, _> = suites
-        .iter()
-        .map(|suite| {
-            let script = suite["script"].as_str().unwrap();
-            let name = script.rsplit('/').next().unwrap();
-            assert_eq!(suite["faults"], json!([]));
-            let faults = suite["generated"]["faults"].as_array().unwrap();
-            assert_eq!(faults.len(), 1, "{suite}");
-            (name, &faults[0])
-        })
-        .collect();
-    for (name, message, arguments) in [
+/// Planted faults: the script, what is said of it, and the smallest arguments that show it.
+fn planted_faults() -> [(&'static str, &'static str, Value); 10] {
+    [
         (
             "initial",
             "exit code 1, which is an internal error",
@@ -347,7 +338,32 @@ fn planted_faults_are_found() {
             "does not match the `output_schema`",
             json!({"item": "pear"}),
         ),
-    ] {
+    ]
+}
+
+#[test]
+fn planted_faults_are_found() {
+    let sandbox = Sandbox::new();
+    let planted = repository().join("tests/scripts/planted");
+    let arguments = ["test", "--json", "--generate", "90", "--timeout", "4"];
+    let mut command = sandbox.command(&arguments);
+    command.arg(&planted);
+    let output = output_within(Duration::from_secs(600), command, b"");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let suites = report["suites"].as_array().unwrap();
+    let faults: BTreeMap<_, _> = suites
+        .iter()
+        .map(|suite| {
+            let script = suite["script"].as_str().unwrap();
+            let name = script.rsplit('/').next().unwrap();
+            assert_eq!(suite["faults"], json!([]));
+            let faults = suite["generated"]["faults"].as_array().unwrap();
+            assert_eq!(faults.len(), 1, "{suite}");
+            (name, &faults[0])
+        })
+        .collect();
+    for (name, message, arguments) in planted_faults() {
         let fault = faults[name];
         let found = fault["message"].as_str().unwrap();
         assert!(found.contains(message), "{name}: {found}");

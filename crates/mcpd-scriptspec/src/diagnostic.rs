@@ -23,8 +23,8 @@ pub struct Diagnostic {
     /// Edits of the file that fix the fault as its author would; none if only the author can
     /// decide, and none for the output of `--help`.
     pub edits: Vec<Edit>,
-    /// Fix whose edits are only known with the text of the file.
-    pub(crate) repair: Option<Repair>,
+    /// Fix whose edits are only known with the text of the file. Boxed, because most have none.
+    pub(crate) repair: Option<Box<Repair>>,
 }
 
 /// A place in a script's description.

@@ -1,6 +1,7 @@
 //! Request events: start, lines and end of each call for an observer in the same process.
 
 #![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -111,9 +111,10 @@ fn redact(json: &mut Value, secret: &str) {
         Value::String(text) => *text = text.replace(secret, SECRET),
         Value::Array(list) => list.iter_mut().for_each(|value| redact(value, secret)),
         Value::Object(object) => object.values_mut().for_each(|value| redact(value, secret)),
-        value => {
-            if value.to_string() == secret {
-                *value = Value::from(SECRET);
+        Value::Number(_) | Value::Bool(_) | Value::Null => {
+            let written = json.to_string();
+            if written == secret {
+                *json = Value::from(SECRET);
             }
         }
     }

@@ -93,10 +93,8 @@ pub(crate) fn write_ending(table: &mut Table, ending: &Ending, says_exit: bool) 
     }
     match ending {
         Ending::Refused(_) | Ending::ReportedError => set(table, kept, TomlValue::from(true)),
-        Ending::Exited(code) => {
-            if *code != 0 || says_exit {
-                set(table, "exit", TomlValue::from(i64::from(*code)));
-            }
+        Ending::Exited(code) if *code != 0 || says_exit => {
+            set(table, "exit", TomlValue::from(i64::from(*code)));
         }
         _ => {}
     }

@@ -265,5 +265,7 @@ fn watch_checks_after_each_change() {
     wait_for("waiting for changes");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert!(child.wait().unwrap().success());
-    readers.map(|reader| reader.join().unwrap());
+    for reader in readers {
+        reader.join().unwrap();
+    }
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 
 use anyhow::Context as _;
-use mcpd_config::listening::Address;
+use mcpd_config::listening::{Address, Shortage};
 use mcpd_config::{File, Started, token};
-use mcpd_server::Server;
 use mcpd_server::transport::http::{self, Listener, Options};
+use mcpd_server::{Server, ServerBuilder};
 use mcpd_service::manager::{self, ServiceState};
 use mcpd_service::signals::{Reload, Termination};
 use mcpd_telemetry::{FLUSH_TIMEOUT, Telemetry};
@@ -51,11 +51,7 @@ async fn run_observed(
         None => None,
     };
     let metrics_url = metrics.as_ref().map(Metrics::url);
-    let server = match session {
-        Some(session) => session.observe(server),
-        None => server,
-    };
-    let server = with_spans(server, telemetry).start()?;
+    let server = observe(server, session, telemetry).start()?;
     let auth = config.options.auth.clone();
     let mut served = pin!(serve(&server, listener, config.options, metrics));
     let announced = async {
@@ -71,11 +67,7 @@ async fn run_observed(
             logging,
         );
         mcpd_config::warn_of_unmatched(reloading.file, &server.catalog());
-        if let Some(shortage) = config.shortage {
-            // Most machines have a shortage, and most servers never notice it;
-            // `mcpd doctor` reports it.
-            tracing::debug!("{shortage}");
-        }
+        log_shortage(config.shortage.as_ref());
         manager::report_state(ServiceState::Ready).await;
         let started = Started {
             args,
@@ -106,6 +98,27 @@ async fn run_observed(
         () = termination.wait() => {}
     }
     Ok(ExitCode::Success)
+}
+
+/// Adds the observers that this program has: spans, and the session of an author.
+fn observe(
+    server: ServerBuilder,
+    session: Option<&dev::Session>,
+    telemetry: &Telemetry,
+) -> ServerBuilder {
+    let server = match session {
+        Some(session) => session.observe(server),
+        None => server,
+    };
+    with_spans(server, telemetry)
+}
+
+/// Logs what the machine lacks for many connections. Most machines have a shortage, and most
+/// servers never notice it; `mcpd doctor` reports it.
+fn log_shortage(shortage: Option<&Shortage>) {
+    if let Some(shortage) = shortage {
+        tracing::debug!("{shortage}");
+    }
 }
 
 /// Waits for `future`; without one, waits forever.

@@ -22,7 +22,9 @@ impl Editor {
             server,
             last_id: 0,
         };
-        editor.request("initialize", json!({"capabilities": capabilities}));
+        editor
+            .request("initialize", json!({"capabilities": capabilities}))
+            .unwrap();
         editor.notify("initialized", json!({}));
         editor
     }

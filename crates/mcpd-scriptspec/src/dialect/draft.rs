@@ -106,8 +106,8 @@ impl Draft {
     pub(super) fn unknown_field(&mut self, field: &str, span: Span, known: &[&str]) {
         let message = format!("unknown field {}", text::name(field));
         let fault = self.fault(Code::UnknownField, span, message);
-        fault.repair =
-            suggest_only(field, known.iter().copied()).map(|near| Repair::respell(field, near));
+        let meant = suggest_only(field, known.iter().copied());
+        fault.repair = meant.map(|near| Box::new(Repair::respell(field, near)));
         fault.help = Some(match suggest(field, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("known fields: {}", known.join(", ")),

@@ -27,7 +27,7 @@ impl FaultHandle<'_> {
 
     /// Sets how the fault is fixed in a file.
     pub(super) fn repair(self, repair: impl Into<Option<Repair>>) -> Self {
-        self.0.repair = repair.into();
+        self.0.repair = repair.into().map(Box::new);
         self
     }
 }
