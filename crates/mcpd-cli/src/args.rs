@@ -11,6 +11,7 @@ pub(crate) use mcpd_config::options::{
 };
 use mcpd_config::{Combine, Layers};
 
+mod adopt;
 mod audit;
 mod basic;
 mod call;
@@ -39,6 +40,7 @@ mod stdio;
 mod test;
 mod token;
 
+pub(crate) use self::adopt::Adopt;
 pub(crate) use self::audit::{Audit, AuditAction, AuditGrep, AuditTail};
 pub(crate) use self::basic::Basic;
 pub(crate) use self::call::Call;
@@ -104,6 +106,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Create a script to begin from.
     New(New),
+    /// Draft the description of a program from its help.
+    Adopt(Adopt),
     /// Install a server in a client, such as Claude Desktop, Cursor or VS Code.
     Install(Box<Install>),
     /// Serve over HTTP.
@@ -189,6 +193,7 @@ impl Combine for Args {
             Command::Config(config) => config.combine(layers),
             Command::Doctor(doctor) => doctor.combine(layers),
             Command::New(_)
+            | Command::Adopt(_)
             | Command::Connect(_)
             | Command::Install(_)
             | Command::Discover(_)

@@ -21,6 +21,7 @@ use crate::logging::{self, Audience};
 use crate::output;
 use crate::reload::Reloading;
 
+mod adopt;
 mod audit;
 mod basic;
 mod call;
@@ -81,6 +82,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
     let code = runtime.block_on(async {
         match args.command {
             Command::New(new) => new::run(&new).await,
+            Command::Adopt(adopt) => adopt::run(&adopt).await,
             Command::Install(install) => install::run(*install).await,
             Command::Serve(serve) => serve::run(&serve, &args.logging, reloading, None).await,
             Command::Dev(dev) => {

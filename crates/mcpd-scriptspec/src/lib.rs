@@ -83,6 +83,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod adopt;
 mod decimal;
 mod definition;
 mod diagnostic;

@@ -1,0 +1,66 @@
+//! Places of drafts: beside a script, or in a directory of tools beside a small script that runs
+//! the program. No file that is there is changed.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+use super::Draft;
+use crate::output;
+
+/// Writes the sidecar into `directory`, or beside the script if that is empty.
+pub(super) fn write(draft: &Draft, directory: &str) -> anyhow::Result<()> {
+    let program = match (directory, &draft.beside) {
+        ("", Some(script)) => script.clone(),
+        ("", None) => bail!(
+            "write `{}`: it needs a script that runs it; name the directory: `--write DIR`",
+            draft.name
+        ),
+        (directory, _) => {
+            let wrapper = Path::new(directory).join(&draft.name);
+            create(&wrapper, &wrapper_text(draft), true)?;
+            wrapper
+        }
+    };
+    let mut sidecar = program.into_os_string();
+    sidecar.push(".mcpd.toml");
+    let sidecar = PathBuf::from(sidecar);
+    create(&sidecar, &draft.sidecar.text, false)?;
+    output::write_text(&format!("created {}\n", sidecar.display()))
+}
+
+/// A script that runs the program without input: mcpd gives scripts their options there, which
+/// the program would take for its data.
+fn wrapper_text(draft: &Draft) -> String {
+    let words = draft.program.iter().map(String::as_str);
+    let command = output::shell_command(words);
+    let directory = draft
+        .directory
+        .as_ref()
+        .map_or_else(String::new, |directory| {
+            let directory = directory.to_string_lossy();
+            format!("{} || exit\n", output::shell_command(["cd", &directory]))
+        });
+    format!("#!/bin/sh\n{directory}exec {command} \"$@\" </dev/null\n")
+}
+
+/// Creates a file; one that is there is never overwritten.
+fn create(path: &Path, text: &str, is_executable: bool) -> anyhow::Result<()> {
+    let action = || format!("create `{}`", path.display());
+    if let Some(parent) = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
+        fs::create_dir_all(parent).with_context(action)?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if is_executable {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o777);
+    }
+    let mut file = options.open(path).with_context(action)?;
+    file.write_all(text.as_bytes()).with_context(action)
+}

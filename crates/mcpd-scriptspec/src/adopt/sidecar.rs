@@ -1,0 +1,227 @@
+//! Drafts of sidecars: TOML that describes a program to mcpd, with each option in the form in
+//! which the program takes it. Every draft is a valid description; what would make it invalid is
+//! left out and reported.
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use super::{CommandLine, Flag, FlagValue, Operand, Position, Unread, ValueKind, option_name};
+use crate::{Dialect, Severity};
+
+/// Writing into a string can't fail.
+const STRING: &str = "a string takes everything";
+
+/// Draft of a sidecar.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sidecar {
+    /// Text of the file `NAME.mcpd.toml`.
+    pub text: String,
+    /// Parts of the command line that no sidecar can express.
+    pub left_out: Vec<Unread>,
+}
+
+/// One option of the draft.
+struct Entry {
+    name: String,
+    toml: String,
+}
+
+impl Sidecar {
+    /// Drafts the sidecar of the program `name`, or of its sub-command if there are words of one.
+    ///
+    /// ```
+    /// use mcpd_scriptspec::adopt::{CommandLine, Form, Sidecar};
+    ///
+    /// let read = CommandLine::read(Form::Help, b"  -n, --count=N  number of lines\n");
+    /// let draft = Sidecar::draft("head", &[], &read);
+    /// assert!(draft.text.contains("[options.count]"));
+    /// assert!(draft.text.contains("argument = \"--count\""));
+    /// ```
+    #[must_use]
+    pub fn draft(name: &str, subcommand: &[&str], read: &CommandLine) -> Self {
+        let mut draft = Self::default();
+        let mut called = vec![name];
+        called.extend(subcommand);
+        let called = called.join(" ");
+        let description = read
+            .description
+            .clone()
+            .unwrap_or_else(|| format!("Runs {called}"));
+        writeln!(draft.text, "description = {}", quoted(&description)).expect(STRING);
+        if !subcommand.is_empty() {
+            let words: Vec<_> = subcommand.iter().map(|word| quoted(word)).collect();
+            writeln!(draft.text, "subcommand = [{}]", words.join(", ")).expect(STRING);
+        }
+        let mut names = BTreeSet::new();
+        let flags = read.flags.iter().filter(|flag| !flag.is_about_program());
+        let flags = flags.map(|flag| (flag_entry(flag), &flag.span));
+        let operands = read
+            .operands
+            .iter()
+            .map(|operand| (operand_entry(operand), &operand.span));
+        for (entry, span) in flags.chain(operands) {
+            let text = render(&entry, &mut names);
+            match fault(&text) {
+                None => draft.text += &text,
+                Some(message) => draft.left_out.push(Unread {
+                    span: span.clone(),
+                    message: format!("left out: {message}"),
+                }),
+            }
+        }
+        draft
+    }
+}
+
+/// Text of the option, under a name that no other option has.
+fn render(entry: &Entry, names: &mut BTreeSet<String>) -> String {
+    let base = Some(&entry.name).filter(|name| !name.is_empty());
+    let base = base.map_or("value", String::as_str);
+    let mut name = base.to_owned();
+    let mut number = 2;
+    while !names.insert(name.clone()) {
+        name = format!("{base}_{number}");
+        number += 1;
+    }
+    let toml = entry
+        .toml
+        .replace("[options.?", &format!("[options.{name}"));
+    format!("\n{toml}")
+}
+
+/// The first error of a description with this option alone.
+fn fault(option: &str) -> Option<String> {
+    let text = format!("description = \"\"\n{option}");
+    let described = Dialect::Sidecar.read("program.mcpd.toml", text.as_bytes());
+    let mut faults = described
+        .into_iter()
+        .flat_map(|tool| tool.parsed.diagnostics);
+    let fault = faults.find(|fault| fault.severity == Severity::Error)?;
+    Some(fault.message)
+}
+
+fn flag_entry(flag: &Flag) -> Entry {
+    let mut toml = String::from("[options.?]\n");
+    let mut description = flag.description.clone();
+    if let Some(default) = &flag.default
+        && !description.contains(default.as_str())
+    {
+        write!(description, " (default: {default})").expect(STRING);
+    }
+    let name = flag.value.as_ref().map_or("", |value| &value.name);
+    if description.is_empty() {
+        description = match name {
+            "" => flag.spellings.join(", "),
+            name => format!("{} {name}", flag.spellings.join(", ")),
+        };
+    }
+    writeln!(toml, "description = {}", quoted(&description)).expect(STRING);
+    if flag.required {
+        toml += "required = true\n";
+    }
+    match &flag.value {
+        None => toml += "value_type = \"boolean\"\n",
+        Some(value) => {
+            toml += &value_type(&value.kind, flag.repeats || value.words != 1, value.words)
+        }
+    }
+    writeln!(toml, "argument = {}", quoted(&argument(flag))).expect(STRING);
+    if let Some(value) = &flag.value
+        && (flag.repeats || value.words != 1)
+    {
+        toml += &items(&value.kind);
+    }
+    Entry {
+        name: flag.name(),
+        toml,
+    }
+}
+
+fn operand_entry(operand: &Operand) -> Entry {
+    let kind = match operand.choices.is_empty() {
+        true => ValueKind::Text,
+        false => ValueKind::Choice(operand.choices.clone()),
+    };
+    let mut toml = String::from("[options.?]\n");
+    let description = match operand.description.is_empty() {
+        true => &operand.name,
+        false => &operand.description,
+    };
+    writeln!(toml, "description = {}", quoted(description)).expect(STRING);
+    if operand.required {
+        toml += "required = true\n";
+    }
+    toml += &value_type(&kind, operand.repeats, 0);
+    toml += "argument = \"operand\"\n";
+    if operand.repeats {
+        toml += &items(&kind);
+    }
+    Entry {
+        name: option_name(&operand.name),
+        toml,
+    }
+}
+
+/// The type, of a list if the value `repeats`.
+fn value_type(kind: &ValueKind, repeats: bool, words: usize) -> String {
+    if !repeats {
+        return format!("value_type = {}\n", type_name(kind));
+    }
+    let size = match words {
+        0 | 1 => String::new(),
+        words => format!("size = {{ min = {words}, max = {words} }}\n"),
+    };
+    format!("value_type = \"array\"\n{size}")
+}
+
+fn items(kind: &ValueKind) -> String {
+    format!("items = {{ value_type = {} }}\n", type_name(kind))
+}
+
+fn type_name(kind: &ValueKind) -> String {
+    match kind {
+        ValueKind::Text => quoted("string"),
+        ValueKind::Integer => quoted("integer"),
+        ValueKind::Number => quoted("float"),
+        ValueKind::Choice(choices) => {
+            let choices: Vec<_> = choices.iter().map(|choice| quoted(choice)).collect();
+            format!("{{ enum = [{}] }}", choices.join(", "))
+        }
+    }
+}
+
+/// Words of the flag on the command line, in the form of `argument`.
+fn argument(flag: &Flag) -> String {
+    let long = flag
+        .spellings
+        .iter()
+        .find(|spelling| spelling.starts_with("--"));
+    let spelling = long.or(flag.spellings.first()).map_or("", String::as_str);
+    let Some(value) = &flag.value else {
+        return match &flag.negation {
+            Some(negation) => format!("{spelling}/{negation}"),
+            None => spelling.to_owned(),
+        };
+    };
+    value_argument(spelling, long.is_some(), value)
+}
+
+fn value_argument(spelling: &str, is_long: bool, value: &FlagValue) -> String {
+    let is_letter = spelling.chars().count() == 2;
+    match value.position {
+        _ if value.words != 1 => format!("{spelling} {{...}}"),
+        Position::Joined if is_long => spelling.to_owned(),
+        Position::Joined if !is_letter => format!("{spelling}={{}}"),
+        Position::Glued => format!("{spelling}{{}}"),
+        // A value that begins with a dash is glued to a single letter.
+        Position::Separate | Position::Joined if is_letter => spelling.to_owned(),
+        Position::Separate | Position::Joined => format!("{spelling} {{}}"),
+    }
+}
+
+/// A string in TOML.
+fn quoted(text: &str) -> String {
+    // A basic string has the escapes of JSON.
+    let visible: String = text.chars().filter(|char| !char.is_control()).collect();
+    serde_json::to_string(&visible).expect("a string is valid JSON")
+}
