@@ -4,6 +4,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod adopt;
 mod audit;
 mod basic;
 mod call;

@@ -192,6 +192,10 @@ const PAGES: &[(&str, usize)] = &[
 
 /// Pages with commands that are not followed, with the reason.
 const NOT_FOLLOWED: &[(&str, &str)] = &[
+    (
+        "docs/adopt.md",
+        "tests/cli/adopt.rs adopts programs of its own",
+    ),
     ("docs/basic.md", "tests/cli/basic.rs runs its programs"),
     ("docs/check.md", "its commands stand for many"),
     ("docs/clients.md", "it is about programs of others"),

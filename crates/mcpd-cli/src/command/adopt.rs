@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use mcpd_scriptspec::adopt::{CommandLine, Form, Sidecar, TaskFile, Unread};
@@ -242,9 +242,11 @@ fn draft(file: &Path, words: &[&str], read: &CommandLine, text: &[u8]) -> Draft 
         name = format!("{name}/{word}");
     }
     report(&name, text, &sidecar.left_out);
+    // A script elsewhere runs it, in any directory.
+    let program_path = path::absolute(file).unwrap_or_else(|_| file.to_owned());
     Draft {
         name,
-        program: vec![file.to_string_lossy().into_owned()],
+        program: vec![program_path.to_string_lossy().into_owned()],
         directory: None,
         beside: words.is_empty().then(|| file.to_owned()),
         sidecar,
