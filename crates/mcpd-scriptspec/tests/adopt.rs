@@ -36,7 +36,7 @@ fn check_draft(draft: &Sidecar) {
     assert!(parsed.spec.is_some());
 }
 
-fn shown(path: &Path) -> String {
+fn render(path: &Path) -> String {
     let text = fs::read(path).unwrap();
     let name = path.file_name().unwrap().to_str().unwrap();
     if let Some(file) = TaskFile::of(name) {
@@ -73,7 +73,7 @@ fn each_style_is_read() {
         if path.extension().is_none_or(|extension| extension != "snap") {
             count += 1;
             insta::with_settings!({omit_expression => true}, {
-                insta::assert_snapshot!(shown(path));
+                insta::assert_snapshot!(render(path));
             });
         }
     });

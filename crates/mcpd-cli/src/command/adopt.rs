@@ -56,13 +56,13 @@ pub(crate) async fn run(args: &Adopt) -> anyhow::Result<ExitCode> {
         match &args.write {
             Some(directory) => place::write(draft, directory)?,
             None if args.json => output::write_json(&definition(draft)?)?,
-            None => output::write_text(&printed(draft))?,
+            None => output::write_text(&draft_text(draft))?,
         }
     }
     Ok(ExitCode::Success)
 }
 
-fn printed(draft: &Draft) -> String {
+fn draft_text(draft: &Draft) -> String {
     format!(
         "# {}.mcpd.toml, a draft: review it before use.\n{}\n",
         draft.name,

@@ -189,17 +189,17 @@ fn value_form(
     let rest = &line[at..];
     let form = match rest {
         _ if rest.starts_with("[=") => (Position::Joined, true, 0),
-        _ if rest.starts_with("=[") && token(&rest[1..]) == bracketed(&rest[1..]) => {
+        _ if rest.starts_with("=[") && token(&rest[1..]) == bracket_len(&rest[1..]) => {
             (Position::Joined, true, 1)
         }
         _ if rest.starts_with('=') => (Position::Joined, false, 1),
         _ if rest.starts_with('[') => (Position::Glued, true, 0),
-        _ if rest.starts_with(['<', '{']) || glued(line, at) => (Position::Glued, false, 0),
+        _ if rest.starts_with(['<', '{']) || is_glued(line, at) => (Position::Glued, false, 0),
         _ if rest.starts_with(' ') && !rest.starts_with("  ") => {
             match separate(&rest[1..], is_description(at + 1)) {
                 Some(len) => {
                     let word = &rest[1..=len];
-                    let optional = bracketed(word) == word.len() && word.starts_with('[');
+                    let optional = bracket_len(word) == word.len() && word.starts_with('[');
                     (Position::Separate, optional, 1)
                 }
                 None => return None,
@@ -211,7 +211,7 @@ fn value_form(
 }
 
 /// Returns whether capitals follow a letter with one dash, as in `-nNUM`.
-fn glued(line: &str, at: usize) -> bool {
+fn is_glued(line: &str, at: usize) -> bool {
     let before = line[..at].chars().next_back();
     let next = line[at..].chars().next();
     before.is_some_and(|char| char.is_ascii_lowercase())
@@ -265,9 +265,9 @@ fn separate(text: &str, in_column: bool) -> Option<usize> {
         behind.starts_with(&format!(" {word}")) || behind.starts_with(&format!(" [{word}"));
     let is_before_flag = is_before_flag || is_repeated;
     let is_value = match word.chars().next()? {
-        '<' | '{' => bracketed(word) > 1,
-        '[' => bracketed(word) > 1 && !word.contains(": "),
-        '(' => bracketed(word) > 1 && word.contains('|'),
+        '<' | '{' => bracket_len(word) > 1,
+        '[' => bracket_len(word) > 1 && !word.contains(": "),
+        '(' => bracket_len(word) > 1 && word.contains('|'),
         '"' | '\'' => is_end,
         _ if is_capital(word) => word.len() > 1 || is_end || is_before_flag,
         '-' => false,
@@ -310,7 +310,7 @@ fn token(text: &str) -> usize {
 }
 
 /// Length of the bracket at the start of `text`; 0 without one.
-fn bracketed(text: &str) -> usize {
+fn bracket_len(text: &str) -> usize {
     let mut depth = 0_usize;
     for (place, char) in text.char_indices() {
         match char {
