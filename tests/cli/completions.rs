@@ -98,8 +98,6 @@ fn bash_completes_values_behind_an_equals_sign() {
     }
     let sandbox = sandbox();
     let shown = type_into_bash(&sandbox, "mcpd call scripts math/calc a=6 oper\tsub\t");
-    assert!(
-        shown.contains("math/calc a=6 operation=subtract "),
-        "{shown}"
-    );
+    // The command runs with the completed words; what the terminal shows has control characters.
+    assert!(shown.contains(r#"{"operation":"subtract","a":6"#), "{shown}");
 }

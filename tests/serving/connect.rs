@@ -141,6 +141,33 @@ fn calls_of_each_era_are_answered() {
 }
 
 #[test]
+fn arguments_that_a_tool_wants_in_headers_are_repeated() {
+    const ROUTED: &str = "#!/bin/sh\n# /// mcpd\n# [options.region]\n# value_type = \"string\"\n\
+        # header = \"Region\"\n# ///\necho \"in $MCPD_OPT_region\"\n";
+    let sandbox = Sandbox::new().with_script("routed", ROUTED);
+    let daemon = Daemon::start(&sandbox, &[]);
+    let mut client = Client::start(connect(&sandbox, &daemon), Era::Stateless);
+    let meta = json!({META: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params":
+        {"name": "routed", "arguments": {"region": "größe"}, "_meta": meta}});
+    // The tool has not been listed yet, and the server says what is missing.
+    client.send(&call);
+    let answer = client.pipes.receive();
+    assert_eq!(answer["error"]["code"], -32020, "{answer}");
+    client.send(
+        &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params":
+        {"_meta": meta}}),
+    );
+    client.pipes.receive();
+    client.send(&call);
+    let answer = client.pipes.receive();
+    assert_eq!(
+        answer["result"]["content"][0]["text"], "in größe",
+        "{answer}"
+    );
+}
+
+#[test]
 fn piped_messages_are_answered_in_full() {
     let sandbox = sandbox();
     let daemon = Daemon::start(&sandbox, &[]);

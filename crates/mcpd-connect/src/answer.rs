@@ -29,6 +29,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 pub(crate) enum Role {
     /// Any answer.
     Plain,
+    /// Answer to `tools/list` in revision 2026-07-28, whose calls repeat arguments in headers.
+    ToolList,
     /// Answer to the client's `initialize`.
     Introduction,
     /// Answer to an `initialize` that the client knows nothing of.
@@ -244,7 +246,10 @@ impl<'a> AnswerReader<'a> {
             };
             self.is_answered |= is_own;
             if let (true, Ok(result)) = (is_own, &answer.outcome) {
-                self.record_session(result);
+                match self.role {
+                    Role::ToolList => self.link.parameters.learn(result),
+                    _ => self.record_session(result),
+                }
             }
             if let (None, Some(own), Err(error)) = (&answer.id, own, &answer.outcome) {
                 replaced = Some(jsonrpc::error_response(Some(own), error));

@@ -15,6 +15,7 @@ use crate::http::{HttpClient, Outgoing};
 use crate::link::Link;
 use crate::login::Authorizer;
 use crate::output::Output;
+use crate::parameters::ToolParameters;
 use crate::pending::Pending;
 use crate::session::Session;
 use crate::{Error, Login, Target, input, listener};
@@ -202,6 +203,7 @@ impl Bridge {
             http: self.http,
             authorizer: self.authorizer,
             session: Session::new(),
+            parameters: ToolParameters::default(),
             output,
             retry_time: self.retry_time,
             max_message: self.max_message,

@@ -118,7 +118,10 @@ impl Dispatcher {
         }
     }
 
-    async fn start_request(&self, text: Bytes, id: RequestId, facts: Facts, role: Role) {
+    async fn start_request(&self, text: Bytes, id: RequestId, mut facts: Facts, role: Role) {
+        if let (Some(headers), Some(tool)) = (&mut facts.stateless, &facts.tool) {
+            self.link.parameters.add_headers(tool, &text, headers);
+        }
         let waiting = Arc::clone(&self.waiting).acquire_owned().await;
         let stop = self.stop.child_token();
         let request = self
@@ -198,10 +201,10 @@ fn read(text: &[u8]) -> Incoming {
     match Frame::decode(text) {
         Ok(Frame::Single(Message::Request(request))) => {
             let facts = Facts::read(&request.method, request.params);
-            let is_introduction = request.method == "initialize" && facts.stateless.is_none();
-            let role = match is_introduction {
-                true => Role::Introduction,
-                false => Role::Plain,
+            let role = match (&*request.method, &facts.stateless) {
+                ("initialize", None) => Role::Introduction,
+                ("tools/list", Some(_)) => Role::ToolList,
+                _ => Role::Plain,
             };
             Incoming::Request(request.id, facts, role)
         }

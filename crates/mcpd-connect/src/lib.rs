@@ -75,6 +75,7 @@ mod listener;
 mod login;
 mod message;
 mod output;
+mod parameters;
 mod pending;
 mod refusal;
 mod session;

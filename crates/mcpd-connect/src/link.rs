@@ -26,6 +26,7 @@ use crate::error::chain;
 use crate::http::{HttpClient, Outgoing};
 use crate::login::{Authorizer, Challenge};
 use crate::output::Output;
+use crate::parameters::ToolParameters;
 use crate::refusal::Refusal;
 use crate::session::{Opened, Session};
 
@@ -57,6 +58,7 @@ pub(crate) struct Link {
     pub(crate) http: HttpClient,
     pub(crate) authorizer: Option<Authorizer>,
     pub(crate) session: Session,
+    pub(crate) parameters: ToolParameters,
     pub(crate) output: Output,
     pub(crate) retry_time: Duration,
     pub(crate) max_message: usize,

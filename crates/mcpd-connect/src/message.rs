@@ -35,6 +35,8 @@ struct Params<'a> {
 pub(crate) struct Facts {
     /// Headers of revision 2026-07-28. Older revisions have none, and a session instead.
     pub(crate) stateless: Option<HeaderMap>,
+    /// Tool that a call of revision 2026-07-28 names.
+    pub(crate) tool: Option<String>,
     /// Request that `notifications/cancelled` names.
     pub(crate) cancelled: Option<RequestId>,
 }
@@ -50,8 +52,13 @@ impl Facts {
             .filter(|_| method == "notifications/cancelled")
             .and_then(|id| serde_json::from_str(id.get()).ok());
         let version = params.meta.and_then(read_version);
+        let tool = params
+            .name
+            .filter(|_| method == "tools/call" && version.is_some())
+            .and_then(|name| serde_json::from_str(name.get()).ok());
         Self {
             stateless: version.map(|version| stateless_headers(method, &version, &params)),
+            tool,
             cancelled,
         }
     }
@@ -85,9 +92,9 @@ fn stateless_headers(method: &str, version: &str, params: &Params<'_>) -> Header
     values.collect()
 }
 
-/// Returns a text as the value of `Mcp-Name`: encoded in base64 if it can't be a header, or looks
+/// Returns a text as the value of `Mcp-Name` or `Mcp-Param-*`: encoded in base64 if it can't be a header, or looks
 /// as if it were encoded. -- 2026-07-28/basic/transports/streamable-http, "Value Encoding"
-fn header_text(text: &str) -> String {
+pub(crate) fn header_text(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && text.trim() == text
         && !text.is_empty()

@@ -72,9 +72,7 @@ fn fixes_are_made_and_shown() {
     no faults in 1 script
     ");
     assert_eq!(sidecar(&sandbox), fixed);
-    assert_snapshot!(sandbox.run(&["check", "scripts", "--diff"]), @"
-    exit code: 0
-    ");
+    assert_snapshot!(sandbox.run(&["check", "scripts", "--diff"]), @"exit code: 0");
 }
 
 #[test]
@@ -151,9 +149,7 @@ fn rules_are_selected_by_flag_and_file() {
     ----- stdout -----
     scripts/greet.mcpd.toml:1:1: warning[missing-description]: the script has no description
     ");
-    assert_snapshot!(check(&["--ignore", "unknown-field,missing-description"]), @"
-    exit code: 0
-    ");
+    assert_snapshot!(check(&["--ignore", "unknown-field,missing-description"]), @"exit code: 0");
     assert_snapshot!(check(&["--ignore", "unknown-feild"]), @"
     exit code: 1
     ----- stderr -----
@@ -161,18 +157,14 @@ fn rules_are_selected_by_flag_and_file() {
     ");
     let config = sandbox.path().join("mcpd.toml");
     fs::write(&config, "[check]\nignore = ['unknown', 'missing']\n").unwrap();
-    assert_snapshot!(check(&[]), @"
-    exit code: 0
-    ");
+    assert_snapshot!(check(&[]), @"exit code: 0");
     assert_snapshot!(check(&["--ignore", "unknown"]), @"
     exit code: 0
     ----- stdout -----
     scripts/greet.mcpd.toml:1:1: warning[missing-description]: the script has no description
     ");
     // What is not selected is not fixed.
-    assert_snapshot!(check(&["--fix"]), @"
-    exit code: 0
-    ");
+    assert_snapshot!(check(&["--fix"]), @"exit code: 0");
     assert_eq!(sidecar(&sandbox), "titel = 'Greeting'\n");
 }
 
@@ -245,24 +237,26 @@ fn watch_checks_after_each_change() {
                 .for_each(|line| sender.send(line).unwrap_or_default());
         })
     });
-    let wait_for = |words: &str| {
-        while !lines.recv_timeout(TIMEOUT).expect(words).contains(words) {}
+    // Both streams are read at the same time, so that their lines come in any order.
+    let wait_for_all = |mut expected: Vec<&str>| {
+        while let Some(words) = expected.first().copied() {
+            let line = lines.recv_timeout(TIMEOUT).expect(words);
+            expected.retain(|words| !line.contains(words));
+        }
     };
-    wait_for("waiting for changes");
+    wait_for_all(vec!["waiting for changes"]);
     fs::write(
         sandbox.path().join("scripts/greet.mcpd.toml"),
         "titel = 'x'\n",
     )
     .unwrap();
-    wait_for("warning[unknown-field]");
-    wait_for("waiting for changes");
+    wait_for_all(vec!["warning[unknown-field]", "waiting for changes"]);
     fs::write(
         sandbox.path().join("scripts/greet.mcpd.toml"),
         "titl = 'x'\ndescription = 'x'\n",
     )
     .unwrap();
-    wait_for("unknown field `titl`");
-    wait_for("waiting for changes");
+    wait_for_all(vec!["unknown field `titl`", "waiting for changes"]);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert!(child.wait().unwrap().success());
     for reader in readers {
