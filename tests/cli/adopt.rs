@@ -18,7 +18,7 @@ const PROGRAMS: &[(&str, &str, &[&str], &[&str])] = &[
     (
         "gnu",
         "Usage: x [OPTION]... [FILE]...\n  -n, --lines=NUM  number\n  -q, --quiet      say less\n",
-        &["lines=-5", "quiet=true", r#"file=["a'b", "\"c d\""]"#],
+        &["lines=-5", "quiet=true", r#"file:=["a'b", "\"c d\""]"#],
         &["--lines=-5", "--quiet", "a'b", "\"c d\""],
     ),
     (
@@ -42,7 +42,7 @@ const PROGRAMS: &[(&str, &str, &[&str], &[&str])] = &[
     (
         "clap",
         "Usage: x [OPTIONS] [PATH]...\n\nOptions:\n  -e, --exclude <GLOB>...  Skip\n  -h, --help               Print help\n",
-        &[r#"exclude=["*.rs", "-a"]"#, r#"path=["src"]"#],
+        &[r#"exclude:=["*.rs", "-a"]"#, r#"path:=["src"]"#],
         &["--exclude=*.rs", "--exclude=-a", "src"],
     ),
     (
@@ -54,7 +54,7 @@ const PROGRAMS: &[(&str, &str, &[&str], &[&str])] = &[
     (
         "range",
         "usage: x [-h] [--range A B] [--tags [TAG ...]]\n\noptions:\n  -h, --help        show this help message and exit\n  --range A B       two\n  --tags [TAG ...]  some\n",
-        &[r#"range=["1 1", "2"]"#, r#"tags=["x", "y z"]"#],
+        &[r#"range:=["1 1", "2"]"#, r#"tags:=["x", "y z"]"#],
         &["--range", "1 1", "2", "--tags", "x", "y z"],
     ),
     (

@@ -239,7 +239,7 @@ fn further(text: &str, first: &str) -> usize {
     let is_next = word == first
         || word.starts_with('<')
         || word.starts_with('[') && !word.contains(": ") && !word[1..].starts_with('-')
-        || is_capital(word) && word.len() > 1;
+        || is_capital(word);
     let behind = &text[len..];
     let is_end = behind.is_empty() || behind.starts_with([',', '\t']) || behind.starts_with("  ");
     // A bracket behind a single space may be the begin of a description.
@@ -269,7 +269,10 @@ fn separate(text: &str, in_column: bool) -> Option<usize> {
         '[' => bracket_len(word) > 1 && !word.contains(": "),
         '(' => bracket_len(word) > 1 && word.contains('|'),
         '"' | '\'' => is_end,
-        _ if is_capital(word) => word.len() > 1 || is_end || is_before_flag,
+        _ if is_capital(word) => {
+            let is_before_word = || behind.get(1..).is_some_and(|next| further(next, word) > 0);
+            word.len() > 1 || is_end || is_before_flag || is_before_word()
+        }
         '-' => false,
         char if char.is_ascii_alphanumeric() || matches!(char, '+' | '@' | '#' | '*') => {
             is_end || is_before_flag

@@ -215,6 +215,9 @@ pub(super) fn operand(word: &str, description: String, span: Range<usize>) -> Op
     let is_list = inner.starts_with('{');
     if is_list {
         inner = "";
+    } else if word.starts_with('<') && word.ends_with('>') {
+        // Such a name may have several words: `<jq filter>`.
+        inner = inner.split(['[', '|']).next().unwrap_or(inner);
     } else {
         inner = inner
             .split(['[', ' ', '|'])
