@@ -14,8 +14,10 @@ fn help_shows_commands_and_examples() {
 
     Commands:
       new          Create a script to begin from
+      adopt        Draft the description of a program from its help
       install      Install a server in a client, such as Claude Desktop, Cursor or VS Code
       serve        Serve over HTTP
+      dev          Serve over HTTP while you write scripts, and show what happens
       stdio        Serve over stdin and stdout, for clients that start their servers
       connect      Connect a client that starts its servers to one over HTTP
       list         List tools, prompts or resources
@@ -28,6 +30,7 @@ fn help_shows_commands_and_examples() {
       endpoint     Answer one action endpoint request from stdin
       check        Check the descriptions of scripts for faults
       test         Test tools with the cases beside them, and with generated arguments
+      lsp          Help an editor with descriptions of scripts and mcpd.toml: a language server
       compile      Print tool definitions for the APIs of models
       catalog      Show or clear the script cache
       token        Create tokens for HTTP clients
@@ -35,6 +38,7 @@ fn help_shows_commands_and_examples() {
       config       Check, show and document the configuration, mcpd.toml
       doctor       Show what this machine can enforce, and which interpreters clients miss
       basic        Run a BASIC program
+      lib          Print a helper library for scripts, one file for each language
       completions  Print what makes a shell complete commands, tools and arguments
       man          Write the manual pages
       help         Print this message or the help of the given subcommand(s)
@@ -100,6 +104,9 @@ fn a_command_explains_itself() {
           --record[=<NAME>]     Append the call to the test cases beside the script, as a case with this
                                 name [default: a number]; values of secret options are left out
           --json                Print the MCP result as JSON
+          --raw                 Print control characters of the result to a terminal too
+          --show                Print the command that the call would run, as a line for a shell, and
+                                run nothing; with --json as one object
           --timeout <SECONDS>   Time limit of a script [default: 60] [env: MCPD_TIMEOUT]
       -h, --help                Print help (see more with '--help')
 
@@ -135,6 +142,7 @@ fn a_command_explains_itself() {
       mcpd call ~/tools text/count --arguments '{"text": "one two"}'
       mcpd call ~/tools greet --record name=World
       jq -n '{text: input}' essay.json | mcpd call ~/tools text/count --arguments -
+      mcpd call --show ~/tools greet name=World
 
     The result goes to stdout, log messages of the script to stderr.
     The exit code is 5 if the tool fails.
@@ -148,7 +156,7 @@ fn unknown_command_is_a_usage_error() {
     ----- stderr -----
     error: unrecognized subcommand 'lst'
 
-      tip: some similar subcommands exist: 'test', 'list'
+      tip: some similar subcommands exist: 'test', 'lsp', 'list'
 
     Usage: mcpd [OPTIONS] <COMMAND>
 

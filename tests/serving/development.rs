@@ -1,5 +1,5 @@
-//! `mcpd dev`: changes, faults, calls and their output as its author sees them, and the call that is
-//! made again.
+//! `mcpd dev`: changes, faults, calls and their output as its author sees them, and the call that
+//! is made again.
 
 use std::fs;
 

@@ -1,3 +1,5 @@
+//! Editor sessions played against the server over its protocol.
+
 use std::thread;
 use std::time::Duration;
 
