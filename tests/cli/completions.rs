@@ -99,5 +99,8 @@ fn bash_completes_values_behind_an_equals_sign() {
     let sandbox = sandbox();
     let shown = type_into_bash(&sandbox, "mcpd call scripts math/calc a=6 oper\tsub\t");
     // The command runs with the completed words; what the terminal shows has control characters.
-    assert!(shown.contains(r#"{"operation":"subtract","a":6"#), "{shown}");
+    assert!(
+        shown.contains(r#"{"operation":"subtract","a":6"#),
+        "{shown}"
+    );
 }

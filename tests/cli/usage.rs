@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use mcpd_tests::Sandbox;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "it is one page")]
 fn help_shows_commands_and_examples() {
     assert_snapshot!(Sandbox::new().run(&["-h"]), @"
     exit code: 0
@@ -76,6 +77,7 @@ fn help_shows_commands_and_examples() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "it is one page")]
 fn a_command_explains_itself() {
     assert_snapshot!(Sandbox::new().run(&["call", "-h"]), @r#"
     exit code: 0

@@ -158,7 +158,7 @@ fn arguments_that_a_tool_wants_in_headers_are_repeated() {
         &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params":
         {"_meta": meta}}),
     );
-    client.pipes.receive();
+    assert_eq!(client.pipes.receive()["id"], 1);
     client.send(&call);
     let answer = client.pipes.receive();
     assert_eq!(

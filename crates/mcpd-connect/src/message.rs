@@ -92,8 +92,9 @@ fn stateless_headers(method: &str, version: &str, params: &Params<'_>) -> Header
     values.collect()
 }
 
-/// Returns a text as the value of `Mcp-Name` or `Mcp-Param-*`: encoded in base64 if it can't be a header, or looks
-/// as if it were encoded. -- 2026-07-28/basic/transports/streamable-http, "Value Encoding"
+/// Returns a text as the value of `Mcp-Name` or `Mcp-Param-*`: encoded in base64 if it can't be a
+/// header, or looks as if it were encoded.
+/// -- 2026-07-28/basic/transports/streamable-http, "Value Encoding"
 pub(crate) fn header_text(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && text.trim() == text
