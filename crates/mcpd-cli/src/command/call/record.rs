@@ -1,11 +1,10 @@
 //! Recording of a call as a test case beside its script.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use mcpd_check::render::{base_directory, display_path};
+use mcpd_clients::file::{self, Backup, Change};
 use mcpd_protocol::method::CallToolResult;
 use mcpd_server::{Catalog, Tool};
 use mcpd_testcase::{Recording, SUFFIX};
@@ -52,11 +51,14 @@ fn beside(script: &Path) -> PathBuf {
     path.into()
 }
 
+/// Appends the case to the file, whole or not at all.
 fn append(path: &Path, recording: Recording) -> anyhow::Result<()> {
-    let text = match fs::read_to_string(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        text => text?,
-    };
-    let text = mcpd_testcase::append(path, &text, recording)?;
-    Ok(fs::write(path, text)?)
+    let before = file::read(path)?;
+    let text = before.as_deref().unwrap_or_default();
+    let after = mcpd_testcase::append(path, text, recording)?;
+    Change::new(path, before.as_deref(), Some(&after))
+        .set_private(false)
+        .set_backup(Backup::Skip)
+        .apply()?;
+    Ok(())
 }
