@@ -1,5 +1,6 @@
 //! Cases made from calls, without the values of secret options.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -59,16 +60,15 @@ impl Recording {
     pub fn without_secrets_of(mut self, spec: &ScriptSpec) -> Self {
         for option in spec.options.iter().filter(|option| option.secret) {
             if let Some(value) = self.arguments.get_mut(&option.name) {
-                let secret = match value.take() {
-                    Value::String(text) => text,
-                    value => value.to_string(),
-                };
+                collect_secrets(&value.take(), &mut self.secrets);
                 *value = Value::from(SECRET);
-                self.secrets.extend((!secret.is_empty()).then_some(secret));
             }
         }
+        // One secret may be a part of another.
+        self.secrets
+            .sort_unstable_by_key(|secret| Reverse(secret.len()));
         for secret in &self.secrets {
-            self.observed.text = self.observed.text.replace(secret, SECRET);
+            self.observed.text = redact_text(&self.observed.text, secret);
             if let Some(json) = &mut self.observed.json {
                 redact(json, secret);
             }
@@ -105,12 +105,44 @@ impl Recording {
     }
 }
 
-/// Replaces a secret in all texts of a value.
+/// Collects the texts and numbers of a secret value, whatever its form.
+fn collect_secrets(value: &Value, secrets: &mut Vec<String>) {
+    match value {
+        Value::String(text) if text.is_empty() => {}
+        Value::String(text) => secrets.push(text.clone()),
+        Value::Number(number) => secrets.push(number.to_string()),
+        Value::Array(list) => list
+            .iter()
+            .for_each(|value| collect_secrets(value, secrets)),
+        Value::Object(object) => object
+            .values()
+            .for_each(|value| collect_secrets(value, secrets)),
+        // Every output has these words.
+        Value::Bool(_) | Value::Null => {}
+    }
+}
+
+/// Replaces a secret in a text, also as JSON writes it.
+fn redact_text(text: &str, secret: &str) -> String {
+    let text = text.replace(secret, SECRET);
+    let escaped = Value::from(secret).to_string();
+    match escaped.trim_matches('"') {
+        inner if inner == secret || inner.is_empty() => text,
+        inner => text.replace(inner, SECRET),
+    }
+}
+
+/// Replaces a secret in all keys and texts of a value.
 fn redact(json: &mut Value, secret: &str) {
     match json {
-        Value::String(text) => *text = text.replace(secret, SECRET),
+        Value::String(text) => *text = redact_text(text, secret),
         Value::Array(list) => list.iter_mut().for_each(|value| redact(value, secret)),
-        Value::Object(object) => object.values_mut().for_each(|value| redact(value, secret)),
+        Value::Object(object) => {
+            for (key, mut value) in std::mem::take(object) {
+                redact(&mut value, secret);
+                object.insert(redact_text(&key, secret), value);
+            }
+        }
         Value::Number(_) | Value::Bool(_) | Value::Null => {
             let written = json.to_string();
             if written == secret {
@@ -212,5 +244,26 @@ mod tests {
         let text = append(Path::new("x.test.toml"), "", recording).unwrap();
         assert!(!text.contains("hunter2"), "{text}");
         assert!(text.contains("logged in with [secret]"), "{text}");
+    }
+
+    #[test]
+    fn secret_is_left_out_in_every_form() {
+        let parsed = parse(HelpOutput {
+            stdout: br#"{"description": "x"}"#,
+            stderr: br#"{"keys": {"description": "k", "value_type": "array", "items": {"value_type": "string"}, "required": true, "secret": true}}"#,
+        });
+        let spec = parsed.spec.unwrap();
+        let arguments = json!({"keys": ["alpha", "alphabet", "a\"b"]});
+        for output in [
+            "alpha, alphabet and a\"b",
+            r#"{"alphabet": [1, "alpha"], "x": "a\"b"}"#,
+            r#"a line with {"x": "a\"b"}"#,
+        ] {
+            let recording = recording(&arguments, output).without_secrets_of(&spec);
+            let text = append(Path::new("x.test.toml"), "", recording).unwrap();
+            for part in ["alpha", "bet", "a\"b", "a\\\"b"] {
+                assert!(!text.contains(part), "{part}: {text}");
+            }
+        }
     }
 }
