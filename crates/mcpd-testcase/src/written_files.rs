@@ -1,9 +1,12 @@
 //! Files that a case expects its script to write: compared after the call, and then as before it.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use tempfile::NamedTempFile;
 
 use crate::compare::diff;
 
@@ -18,9 +21,63 @@ pub(crate) struct WrittenFiles<'a> {
 #[derive(Debug)]
 enum Before {
     Absent,
-    Content(Vec<u8>, Option<SystemTime>),
+    Content(Box<Original>),
     /// It is left alone.
     Unreadable,
+}
+
+impl Before {
+    /// Returns whether a call has written the file, which has this content now. Two changes may
+    /// have the same time.
+    fn is_changed(&self, file: &Path, content: &[u8]) -> bool {
+        match self {
+            Self::Content(original) => {
+                let before = original.metadata.modified().ok();
+                original.content != content || before != modification_time(file)
+            }
+            Self::Absent | Self::Unreadable => true,
+        }
+    }
+}
+
+/// File as it was.
+#[derive(Debug)]
+struct Original {
+    /// The file behind all links.
+    target: PathBuf,
+    content: Vec<u8>,
+    metadata: Metadata,
+}
+
+impl Original {
+    fn read(file: &Path) -> io::Result<Self> {
+        let target = file.canonicalize()?;
+        let metadata = target.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let content = fs::read(&target)?;
+        Ok(Self {
+            target,
+            content,
+            metadata,
+        })
+    }
+
+    /// Puts the file back, whole or not at all, unless it is as it was. A link that the script has
+    /// put in its place is replaced, and not followed.
+    fn restore(&self) -> io::Result<()> {
+        let target = &self.target;
+        let is_file = target.symlink_metadata().is_ok_and(|now| now.is_file());
+        if is_file && fs::read(target).is_ok_and(|now| now == self.content) {
+            return Ok(());
+        }
+        let new = NamedTempFile::new_in(target.parent().unwrap_or(target))?;
+        fs::write(new.path(), &self.content)?;
+        fs::set_permissions(new.path(), self.metadata.permissions())?;
+        new.persist(target)?;
+        Ok(())
+    }
 }
 
 impl<'a> WrittenFiles<'a> {
@@ -28,8 +85,8 @@ impl<'a> WrittenFiles<'a> {
     pub(crate) fn before(root: &Path, expected: &'a BTreeMap<String, String>) -> Self {
         let remembered = expected.keys().map(|path| {
             let file = root.join(path);
-            let before = match fs::read(&file) {
-                Ok(content) => Before::Content(content, modification_time(&file)),
+            let before = match Original::read(&file) {
+                Ok(original) => Before::Content(Box::new(original)),
                 Err(_) if file.symlink_metadata().is_err() => Before::Absent,
                 Err(_) => Before::Unreadable,
             };
@@ -45,13 +102,13 @@ impl<'a> WrittenFiles<'a> {
     pub(crate) fn differences(&self) -> Vec<String> {
         let compared = self.before.iter().filter_map(|(path, (file, before))| {
             let expected = self.expected.get(*path)?;
-            let is_untouched =
-                matches!(before, Before::Content(_, time) if *time == modification_time(file));
             match fs::read(file) {
-                Ok(content) if !is_untouched => (content != expected.as_bytes()).then(|| {
-                    let diff = diff(expected, &String::from_utf8_lossy(&content));
-                    format!("the file `{path}` differs:\n{diff}")
-                }),
+                Ok(content) if before.is_changed(file, &content) => {
+                    (content != expected.as_bytes()).then(|| {
+                        let diff = diff(expected, &String::from_utf8_lossy(&content));
+                        format!("the file `{path}` differs:\n{diff}")
+                    })
+                }
                 _ => Some(format!("the file `{path}` was not written")),
             }
         });
@@ -71,13 +128,23 @@ impl<'a> WrittenFiles<'a> {
 impl Drop for WrittenFiles<'_> {
     fn drop(&mut self) {
         for (file, before) in self.before.values() {
-            // An error leaves what the call has written.
-            match before {
-                Before::Content(content, _) => fs::write(file, content).ok(),
-                Before::Absent => fs::remove_file(file).ok(),
-                Before::Unreadable => None,
+            let restored = match before {
+                Before::Content(original) => original.restore(),
+                Before::Absent => remove(file),
+                Before::Unreadable => Ok(()),
             };
+            if let Err(error) = restored {
+                let file = file.display();
+                tracing::error!("`{file}` is as the call has left it: {error}");
+            }
         }
+    }
+}
+
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 
@@ -113,5 +180,22 @@ mod tests {
         drop(files);
         assert!(!at("new").exists());
         assert_eq!(fs::read(at("old")).unwrap(), b"before");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn link_in_place_of_a_file_is_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::write(at("old"), "before").unwrap();
+        fs::write(at("elsewhere"), "not of the test").unwrap();
+        let expected = [("old".to_owned(), "1".to_owned())].into();
+        let files = WrittenFiles::before(root.path(), &expected);
+        fs::remove_file(at("old")).unwrap();
+        std::os::unix::fs::symlink(at("elsewhere"), at("old")).unwrap();
+        drop(files);
+        assert_eq!(fs::read(at("elsewhere")).unwrap(), b"not of the test");
+        assert_eq!(fs::read(at("old")).unwrap(), b"before");
+        assert!(at("old").symlink_metadata().unwrap().is_file());
     }
 }
