@@ -12,22 +12,25 @@ use crate::output;
 
 /// Writes the sidecar into `directory`, or beside the script if that is empty.
 pub(super) fn write(draft: &Draft, directory: &str) -> anyhow::Result<()> {
-    let program = match (directory, &draft.beside) {
-        ("", Some(script)) => script.clone(),
+    let (program, wrapper) = match (directory, &draft.beside) {
+        ("", Some(script)) => (script.clone(), None),
         ("", None) => bail!(
             "write `{}`: it needs a script that runs it; name the directory: `--write DIR`",
             draft.name
         ),
         (directory, _) => {
-            let wrapper = Path::new(directory).join(&draft.name);
-            create(&wrapper, &wrapper_text(draft), true)?;
-            wrapper
+            let program = Path::new(directory).join(&draft.name);
+            (program, Some(wrapper_text(draft)))
         }
     };
-    let mut sidecar = program.into_os_string();
+    let mut sidecar = program.clone().into_os_string();
     sidecar.push(".mcpd.toml");
     let sidecar = PathBuf::from(sidecar);
     create(&sidecar, &draft.sidecar.text, false)?;
+    if let Some(text) = wrapper {
+        // A sidecar without its program would be a fault, and in the way of another try.
+        create(&program, &text, true).inspect_err(|_| drop(fs::remove_file(&sidecar)))?;
+    }
     output::write_text(&format!("created {}\n", sidecar.display()))
 }
 
@@ -41,7 +44,10 @@ fn wrapper_text(draft: &Draft) -> String {
         .as_ref()
         .map_or_else(String::new, |directory| {
             let directory = directory.to_string_lossy();
-            format!("{} || exit\n", output::shell_command(["cd", &directory]))
+            format!(
+                "{} || exit\n",
+                output::shell_command(["cd", "--", &directory])
+            )
         });
     format!("#!/bin/sh\n{directory}exec {command} \"$@\" </dev/null\n")
 }
