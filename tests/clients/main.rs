@@ -1,9 +1,10 @@
 //! Real clients against the built binary, over stdio and HTTP: rmcp in this process, and programs
-//! on the official Python and TypeScript SDKs.
+//! on the official Python and TypeScript SDKs. Applications read what `mcpd install` writes.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod applications;
 mod login;
 mod programs;
 mod rmcp;

@@ -16,10 +16,10 @@ const PROGRAM_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Clients that are installed or missing together.
 #[derive(Clone, Copy)]
-struct Family {
-    name: &'static str,
+pub(crate) struct Family {
+    pub(crate) name: &'static str,
     /// Number of programs: the versions times the revisions.
-    size: usize,
+    pub(crate) size: usize,
 }
 
 const PYTHON: Family = Family {
@@ -38,11 +38,11 @@ const INSPECTOR: Family = Family {
 };
 
 /// Client as listed by `setup`.
-struct Program {
+pub(crate) struct Program {
     family: String,
     revision: String,
-    interpreter: String,
-    file: String,
+    pub(crate) interpreter: String,
+    pub(crate) file: String,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +64,7 @@ fn check(family: Family, transport: Transport) {
 
 /// Returns the programs of a family, or the reason that `setup` gave for their absence.
 #[track_caller]
-fn installed_programs(family: Family) -> Result<Vec<Program>, String> {
+pub(crate) fn installed_programs(family: Family) -> Result<Vec<Program>, String> {
     let setup = setup();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&setup.stdout), text(&setup.stderr));
@@ -193,7 +193,7 @@ fn program(line: &str) -> Program {
     }
 }
 
-fn skip(Family { name, size }: Family, reason: &str) {
+pub(crate) fn skip(Family { name, size }: Family, reason: &str) {
     mcpd_tests::skip(&format!("{size} {name} clients: {reason}"));
 }
 
