@@ -499,6 +499,37 @@ fn address_is_shown_with_its_origin() {
 }
 
 #[test]
+fn workdir_is_shown_with_its_origin() {
+    check_precedence(
+        "run_command.workdir",
+        "enable = [\"run_command\"]\nrun_command.workdir = \"/in/file\"",
+        ("MCPD_WORKDIR", "/in/variable"),
+        &["--workdir", "/in/flag"],
+        [
+            "run_command.workdir = \"/in/flag\"  # --workdir",
+            "run_command.workdir = \"/in/variable\"  # MCPD_WORKDIR",
+            "run_command.workdir = \"/in/file\"  # mcpd.toml:3",
+            "no run_command.workdir",
+        ],
+    );
+}
+
+#[test]
+fn directories_by_position_and_by_flag_are_shown_together() {
+    let sandbox = Sandbox::new();
+    let shown = sandbox.run(&[
+        "config",
+        "show",
+        "one",
+        "--root-directory",
+        "two",
+        "--origin",
+    ]);
+    let roots = r#"roots = ["one","two"]  # --root-directory"#;
+    assert!(shown.contains(roots), "{shown}");
+}
+
+#[test]
 fn flags_go_before_variables_those_before_the_file_and_that_before_the_default() {
     check_precedence(
         "page_size",

@@ -228,6 +228,12 @@ impl File {
         is_set.then(|| roots.map(|path| self.absolute(path.get_ref())).collect())
     }
 
+    /// Directory of `run_command.workdir`.
+    pub(crate) fn workdir(&self) -> Option<PathBuf> {
+        let workdir = self.tables.run_command.workdir.as_ref();
+        workdir.map(|path| self.absolute(path.get_ref()))
+    }
+
     /// A program in the file: a path, or a bare name, which is looked up in `PATH`.
     pub(crate) fn program(&self, word: &str) -> OsString {
         if word.contains('/') {

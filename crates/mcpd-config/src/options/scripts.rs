@@ -38,13 +38,8 @@ impl Combine for Roots {
             let roots = layers.file.roots();
             layers.list("roots", "directories", &mut self.directories, roots);
         } else {
-            let none = None;
-            layers.list(
-                "roots",
-                "root_directories",
-                &mut self.root_directories,
-                none,
-            );
+            let mut all: Vec<_> = self.all().cloned().collect();
+            layers.list("roots", "root_directories", &mut all, None);
         }
     }
 }
@@ -84,6 +79,10 @@ impl Combine for Enabling {
     fn combine(&mut self, layers: &mut Layers<'_>) {
         let enable = layers.file.tables.enable.clone();
         layers.list("enable", "enable", &mut self.enable, enable);
+        let is_enabled = self.enable.contains(&BuiltIn::RunCommand);
+        let workdir = is_enabled.then(|| layers.file.workdir()).flatten();
+        let key = "run_command.workdir";
+        layers.value(key, "workdir", &mut self.workdir, workdir);
     }
 }
 

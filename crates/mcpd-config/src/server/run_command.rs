@@ -19,9 +19,7 @@ pub(crate) fn run_command(file: &File, flags: &Enabling) -> anyhow::Result<RunCo
     if let Some(name) = &table.sandbox {
         tool = tool.profile(policy::find_profile(file, name, &policy::profiles(file)?)?);
     }
-    let workdir = table.workdir.as_ref();
-    let workdir = workdir.map(|path| file.absolute(path.get_ref()));
-    if let Some(workdir) = flags.workdir.clone().or(workdir) {
+    if let Some(workdir) = flags.workdir.clone().or_else(|| file.workdir()) {
         let absolute = std::path::absolute(&workdir)
             .with_context(|| format!("use the directory `{}`", workdir.display()))?;
         tool = tool.directory(absolute);
