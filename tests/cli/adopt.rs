@@ -135,3 +135,51 @@ fn program_without_help_is_refused() {
     assert!(refused.starts_with("exit code: 1"), "{refused}");
     assert!(refused.contains("--from"), "{refused}");
 }
+
+#[test]
+fn sub_commands_become_a_choice_behind_the_flags() {
+    let sandbox = Sandbox::new();
+    let help = "Usage: ctl [options] COMMAND [ARG]...\n\nCommands:\n  up      Start\n  down    Stop\n\nOptions:\n  --host NAME  machine\n";
+    create(&sandbox, "ctl", help);
+    let choice = "--subcommands=choice";
+    let adopted = sandbox.run(&["adopt", "bin/ctl", choice, "--write", "tools"]);
+    assert!(adopted.starts_with("exit code: 0"), "{adopted}");
+    let given = ["command=down", "host=a b", r#"arguments:=["web", "-x"]"#];
+    let answer = sandbox.run(&[&["call", "tools", "ctl"], &given[..]].concat());
+    assert!(
+        answer.contains("<--host><a b><down><--><web><-x>"),
+        "{answer}"
+    );
+    let refused = sandbox.run(&["call", "tools", "ctl", "command=destroy"]);
+    assert!(refused.contains("expected one of"), "{refused}");
+    let checked = sandbox.run(&["check", "tools", "--deny", "warnings"]);
+    assert!(checked.starts_with("exit code: 0"), "{checked}");
+}
+
+#[test]
+fn completions_and_manual_pages_are_read_without_running_the_program() {
+    let sandbox = Sandbox::new();
+    sandbox.write_script("pack", "#!/bin/sh\ntouch ran\n");
+    let bash = "_pack() {\n  COMPREPLY=($(compgen -W '--level= --keep' -- \"$cur\"))\n}\ncomplete -F _pack pack\n";
+    let fig = r#"{"options": [{"name": ["-l", "--level"], "args": {"name": "n"}}]}"#;
+    let page = ".TH PACK 1\n.SH NAME\npack \\- make it small\n.SH OPTIONS\n.TP\n.BI \\-\\-level= N\nHow small it gets.\n";
+    for (name, text) in [("pack", bash), ("fig.json", fig), ("pack.1", page)] {
+        if name == "pack.1" && !is_in_path("man") {
+            mcpd_tests::skip("MANUAL PAGE TEST SKIPPED: there is no `man`");
+            continue;
+        }
+        fs::write(sandbox.path().join(name), text).unwrap();
+        let adopted = sandbox.run(&["adopt", "scripts/pack", "--from", name]);
+        assert!(adopted.contains("[options.level]"), "{name}: {adopted}");
+    }
+    assert!(!sandbox.path().join("ran").exists(), "the program ran");
+    let nothing = sandbox.path().join("nothing.bash");
+    fs::write(nothing, "complete -F _parse_help pack\n").unwrap();
+    let refused = sandbox.run(&["adopt", "scripts/pack", "--from", "nothing.bash"]);
+    assert!(refused.starts_with("exit code: 1"), "{refused}");
+}
+
+fn is_in_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).exists())
+}

@@ -40,7 +40,7 @@ mod stdio;
 mod test;
 mod token;
 
-pub(crate) use self::adopt::Adopt;
+pub(crate) use self::adopt::{Adopt, Subcommands};
 pub(crate) use self::audit::{Audit, AuditAction, AuditGrep, AuditTail};
 pub(crate) use self::basic::Basic;
 pub(crate) use self::call::Call;

@@ -6,9 +6,12 @@
 
 use std::ops::Range;
 
+mod bash;
 mod entries;
+mod fig;
 mod fish;
 mod hints;
+mod line;
 mod sidecar;
 mod style;
 mod tasks;
@@ -26,6 +29,48 @@ pub enum Form {
     Help,
     /// Completions for the fish shell.
     Fish,
+    /// Completions for bash.
+    Bash,
+    /// A completion spec in the form of Fig, as JSON.
+    Fig,
+    /// Source of a manual page, which has no meaning before `man` has rendered it as
+    /// [`Form::Help`].
+    Manual,
+}
+
+impl Form {
+    /// The form of a file, by its name or else by its text.
+    ///
+    /// ```
+    /// use mcpd_scriptspec::adopt::Form;
+    ///
+    /// assert_eq!(Form::of("jq.fish", b""), Form::Fish);
+    /// assert_eq!(Form::of("jq", b"complete -F _jq jq"), Form::Bash);
+    /// assert_eq!(Form::of("jq.1.gz", b"\x1f\x8b"), Form::Manual);
+    /// assert_eq!(Form::of("-", b"usage: jq [options]"), Form::Help);
+    /// ```
+    #[must_use]
+    pub fn of(name: &str, text: &[u8]) -> Self {
+        let name = name.strip_suffix(".gz").unwrap_or(name);
+        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+        let is_section =
+            extension.starts_with(|first: char| first.is_ascii_digit()) && extension.len() < 4;
+        let text = String::from_utf8_lossy(text);
+        let has_line = |starts: &[&str]| {
+            let mut lines = text.lines().map(str::trim_start);
+            lines.any(|line| starts.iter().any(|start| line.starts_with(start)))
+        };
+        match extension {
+            "fish" => Self::Fish,
+            "bash" => Self::Bash,
+            "json" => Self::Fig,
+            _ if is_section || has_line(&[".TH ", ".Dd "]) => Self::Manual,
+            _ if has_line(&["complete -c "]) => Self::Fish,
+            _ if has_line(&["complete -", "COMPREPLY="]) => Self::Bash,
+            _ if text.trim_start().starts_with('{') => Self::Fig,
+            _ => Self::Help,
+        }
+    }
 }
 
 /// Command line of a program, as a text describes it.
@@ -166,6 +211,15 @@ impl CommandLine {
         match form {
             Form::Help => entries::read(&text),
             Form::Fish => fish::read(&text),
+            Form::Bash => bash::read(&text),
+            Form::Fig => fig::read(&text),
+            Form::Manual => Self {
+                unread: vec![Unread {
+                    span: 0..0,
+                    message: "the source of a manual page has to be rendered first".to_owned(),
+                }],
+                ..Self::default()
+            },
         }
     }
 

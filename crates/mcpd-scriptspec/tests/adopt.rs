@@ -11,7 +11,7 @@ use mcpd_scriptspec::adopt::{CommandLine, Form, Sidecar, TaskFile, Unread};
 use mcpd_scriptspec::{Dialect, Severity};
 
 /// Names of the files with help, and with tasks.
-const STYLES: usize = 23;
+const STYLES: usize = 26;
 
 fn notes(unread: &[Unread], text: &[u8]) -> String {
     let mut notes = String::new();
@@ -49,11 +49,7 @@ fn render(path: &Path) -> String {
         }
         return shown;
     }
-    let is_fish = path
-        .extension()
-        .is_some_and(|extension| extension == "fish");
-    let form = if is_fish { Form::Fish } else { Form::Help };
-    let read = CommandLine::read(form, &text);
+    let read = CommandLine::read(Form::of(name, &text), &text);
     let draft = Sidecar::draft("program", &[], &read);
     check_draft(&draft);
     let commands: Vec<_> = read.commands.iter().map(|command| &command.name).collect();

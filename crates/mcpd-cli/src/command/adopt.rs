@@ -9,7 +9,7 @@ use mcpd_scriptspec::adopt::{CommandLine, Form, Sidecar, TaskFile, Unread};
 use mcpd_scriptspec::{Dialect, Severity, excerpt};
 
 use self::probe::Prober;
-use crate::args::Adopt;
+use crate::args::{Adopt, Subcommands};
 use crate::exit_code::ExitCode;
 use crate::output;
 
@@ -164,25 +164,38 @@ async fn program(
         }
     };
     if let Some(from) = &args.from {
-        let text = read_text(from)?;
-        let is_fish = from
-            .extension()
-            .is_some_and(|extension| extension == "fish");
-        let form = if is_fish { Form::Fish } else { Form::Help };
-        let read = CommandLine::read(form, &text);
+        let (read, text) = read_file(prober, from).await?;
         report(&from.to_string_lossy(), &text, &read.unread);
+        if read.is_empty() {
+            bail!(
+                "read `{}`: it has no option and no argument",
+                from.display()
+            );
+        }
         drafts.push(draft(&file, &words, &read, &text));
         return Ok(());
     }
-    let found = adopt_one(prober, &file, &words, program, !args.subcommands).await?;
+    let leaves_out = args.subcommands.is_none();
+    let found = adopt_one(prober, &file, &words, program, leaves_out).await?;
     let Some((draft, read)) = found else {
         bail!(
-            "adopt `{program}`: its help has no options and no arguments; read its manual page with `--from`"
+            "adopt `{program}`: its help has no options and no arguments, and it has no manual page; read another text with `--from`"
         );
     };
-    if !args.subcommands {
-        drafts.push(draft);
-        return Ok(());
+    match args.subcommands {
+        None => {
+            drafts.push(draft);
+            return Ok(());
+        }
+        Some(Subcommands::Choice) => {
+            if read.commands.is_empty() {
+                bail!("adopt `{program}`: its help has no sub-commands to choose from");
+            }
+            let sidecar = Sidecar::draft_with_choice(&draft.name, &words, &read);
+            drafts.push(Draft { sidecar, ..draft });
+            return Ok(());
+        }
+        Some(Subcommands::Tools) => {}
     }
     for command in read.commands.iter().take(MAX_SUBCOMMANDS) {
         let mut words = words.clone();
@@ -195,6 +208,24 @@ async fn program(
         }
     }
     Ok(())
+}
+
+/// Reads a file in any form; a manual page in its source is rendered first.
+async fn read_file(prober: &Prober, from: &Path) -> anyhow::Result<(CommandLine, Vec<u8>)> {
+    let text = read_text(from)?;
+    let name = from.file_name().unwrap_or_default().to_string_lossy();
+    let form = Form::of(&name, &text);
+    if form != Form::Manual {
+        return Ok((CommandLine::read(form, &text), text));
+    }
+    let page = prober.render(text).await?;
+    let page = page.with_context(|| {
+        format!(
+            "read the manual page `{}`: it describes no command line, or `man` could not render it",
+            from.display()
+        )
+    })?;
+    Ok((page.read, page.text))
 }
 
 fn read_text(from: &Path) -> anyhow::Result<Vec<u8>> {
@@ -216,8 +247,17 @@ async fn adopt_one(
     name: &str,
     is_last: bool,
 ) -> anyhow::Result<Option<(Draft, CommandLine)>> {
-    let Some(help) = prober.help(file, words).await? else {
-        return Ok(None);
+    let help = match prober.help(file, words).await? {
+        Some(help) => help,
+        None => match prober.manual(file, words).await? {
+            Some(page) => {
+                output::note(&format!(
+                    "{name}: read the manual page, as it has no help\n"
+                ));
+                page
+            }
+            None => return Ok(None),
+        },
     };
     report(name, &help.text, &help.read.unread);
     let count = help.read.commands.len();

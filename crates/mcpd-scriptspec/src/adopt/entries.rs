@@ -1,10 +1,12 @@
 //! Reader of help texts: one grammar of columns for all styles. An entry is a line whose left
 //! column is a flag, an argument or a sub-command; deeper lines and the right column describe it.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::ops::Range;
 
 use super::{
-    Command, CommandLine, Flag, Operand, Position, Unread, hints, option_name, style,
+    Command, CommandLine, Flag, Operand, Position, Unread, hints,
+    line::{self, Line},
+    option_name, style,
     term::{self, Term},
     usage_line,
 };
@@ -14,28 +16,6 @@ const MAX_DESCRIPTION: usize = 600;
 
 /// Maximum indentation of a flag directly below the usage line; a deeper one continues that line.
 const MAX_INDENT: usize = 6;
-
-/// A line without its end.
-#[derive(Debug, Clone, Copy)]
-struct Line<'t> {
-    text: &'t str,
-    start: usize,
-}
-
-impl<'t> Line<'t> {
-    fn trimmed(self) -> &'t str {
-        self.text.trim()
-    }
-
-    fn indent(self) -> usize {
-        self.text.len() - self.text.trim_start().len()
-    }
-
-    fn span(self) -> Range<usize> {
-        let start = self.start + self.indent();
-        start..start + self.trimmed().len()
-    }
-}
 
 /// The left column of an entry.
 enum Left {
@@ -66,6 +46,9 @@ enum Section {
 struct Reader<'t> {
     text: &'t str,
     columns: Vec<usize>,
+    /// In a manual page a flag begins a paragraph.
+    is_manual: bool,
+    in_paragraph: bool,
     section: Section,
     entry: Option<Entry<'t>>,
     after_blank: bool,
@@ -78,19 +61,13 @@ struct Reader<'t> {
 
 /// Reads a help text.
 pub(super) fn read(text: &str) -> CommandLine {
-    let mut start = 0;
-    let lines = text.split_inclusive('\n').map(|line| {
-        let line_start = start;
-        start += line.len();
-        Line {
-            text: line.trim_end(),
-            start: line_start,
-        }
-    });
-    let lines: Vec<_> = lines.collect();
+    let text = &*line::without_bullets(text);
+    let lines = line::split(text);
     let mut reader = Reader {
         text,
-        columns: description_columns(&lines),
+        columns: line::description_columns(&lines),
+        is_manual: lines.iter().any(|line| line.is_page_header()),
+        in_paragraph: false,
         section: Section::Prose,
         entry: None,
         after_blank: false,
@@ -104,25 +81,6 @@ pub(super) fn read(text: &str) -> CommandLine {
         reader.line(line);
     }
     reader.finish()
-}
-
-/// Offsets at which descriptions of flags often begin.
-fn description_columns(lines: &[Line<'_>]) -> Vec<usize> {
-    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
-    for line in lines.iter().filter(|line| line.trimmed().starts_with('-')) {
-        let indent = line.indent();
-        let body = &line.text[indent..];
-        let gap = body.find("  ");
-        // The second column of pandoc has the long spellings.
-        if let Some(gap) = gap.filter(|gap| !body[*gap..].trim_start().starts_with("--")) {
-            let column = indent + gap + body[gap..].len() - body[gap..].trim_start().len();
-            *counts.entry(column).or_default() += 1;
-        }
-    }
-    let all: usize = counts.values().sum();
-    let is_usual = |count: usize| count >= 2 && count * 8 >= all;
-    let usual = counts.into_iter().filter(|(_, count)| is_usual(*count));
-    usual.map(|(column, _)| column).collect()
 }
 
 impl<'t> Reader<'t> {
@@ -156,13 +114,15 @@ impl<'t> Reader<'t> {
             return;
         }
         self.after_blank = false;
-        if text.starts_with('-') && self.section != Section::Examples && self.flag(line) {
+        let is_prose = self.in_paragraph && self.is_manual || self.section == Section::Examples;
+        if text.starts_with('-') && !is_prose && self.flag(line) {
             return;
         }
         self.flush();
         if self.heading(line) || self.word(line) {
             return;
         }
+        self.in_paragraph = true;
         if !self.prose_ended {
             self.prose.push(text);
         }
@@ -170,6 +130,7 @@ impl<'t> Reader<'t> {
 
     fn blank(&mut self) {
         self.after_blank = true;
+        self.in_paragraph = false;
         self.in_usage &= self.usage.is_empty();
         // A paragraph with the version and the author says nothing of the purpose.
         match self.prose.first() {
@@ -265,7 +226,8 @@ impl<'t> Reader<'t> {
     fn heading(&mut self, line: Line<'_>) -> bool {
         let text = line.trimmed();
         let is_capital = line.indent() == 0 && !text.chars().any(|char| char.is_ascii_lowercase());
-        let is_heading = text.ends_with(':') || is_capital && text.len() > 2;
+        // In a manual page a colon ends many a sentence.
+        let is_heading = text.ends_with(':') && !self.is_manual || is_capital && text.len() > 2;
         if !is_heading || text.len() > 80 {
             return false;
         }

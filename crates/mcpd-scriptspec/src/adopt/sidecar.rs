@@ -2,7 +2,7 @@
 //! which the program takes it. Every draft is a valid description; what would make it invalid is
 //! left out and reported.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::{collections::BTreeSet, fmt::Write as _, ops::Range};
 
 use super::{CommandLine, Flag, FlagValue, Operand, Position, Unread, ValueKind, option_name};
 use crate::{Dialect, Severity};
@@ -39,6 +39,61 @@ impl Sidecar {
     /// ```
     #[must_use]
     pub fn draft(name: &str, subcommand: &[&str], read: &CommandLine) -> Self {
+        let mut draft = Self::with_head(name, subcommand, read);
+        let mut names = BTreeSet::new();
+        draft.add_flags(read, &mut names);
+        for operand in &read.operands {
+            draft.add(&operand_entry(operand), &operand.span, &mut names);
+        }
+        draft
+    }
+
+    /// Drafts one sidecar for a program and its sub-commands, which are a choice before its
+    /// arguments. It has the flags of the program, and none of those of the sub-commands.
+    ///
+    /// ```
+    /// use mcpd_scriptspec::adopt::{CommandLine, Form, Sidecar};
+    ///
+    /// let help = b"Usage: ctl [options] COMMAND\n\nCommands:\n  up    Start\n  down  Stop\n";
+    /// let read = CommandLine::read(Form::Help, help);
+    /// let draft = Sidecar::draft_with_choice("ctl", &[], &read);
+    /// assert!(draft.text.contains(r#"enum = ["up", "down"]"#));
+    /// ```
+    #[must_use]
+    pub fn draft_with_choice(name: &str, subcommand: &[&str], read: &CommandLine) -> Self {
+        let mut draft = Self::with_head(name, subcommand, read);
+        let head = draft.text.len();
+        let mut names = BTreeSet::from(["command".to_owned(), "arguments".to_owned()]);
+        draft.add_flags(read, &mut names);
+        let span = read
+            .commands
+            .first()
+            .map_or(0..0, |command| command.span.clone());
+        let place = |name: &str| quoted(&format!("{{{name}}}"));
+        let flags = draft.text.lines().filter_map(|line| {
+            let name = line.strip_prefix("[options.")?.strip_suffix(']')?;
+            Some(place(name))
+        });
+        // Programs read their own flags before the sub-command only.
+        let words: Vec<_> = flags.chain([place("command"), quoted("{}")]).collect();
+        let line = format!("command_line = [{}]\n", words.join(", "));
+        draft.text.insert_str(head, &line);
+        let mut names = BTreeSet::new();
+        draft.add(&choice_entry(read), &span, &mut names);
+        let arguments = Operand {
+            name: "arguments".to_owned(),
+            description: "Arguments of the sub-command".to_owned(),
+            required: false,
+            repeats: true,
+            choices: Vec::new(),
+            span: span.clone(),
+        };
+        draft.add(&operand_entry(&arguments), &span, &mut names);
+        draft
+    }
+
+    /// The keys before the options.
+    fn with_head(name: &str, subcommand: &[&str], read: &CommandLine) -> Self {
         let mut draft = Self::default();
         let mut called = vec![name];
         called.extend(subcommand);
@@ -52,24 +107,25 @@ impl Sidecar {
             let words: Vec<_> = subcommand.iter().map(|word| quoted(word)).collect();
             writeln!(draft.text, "subcommand = [{}]", words.join(", ")).expect(STRING);
         }
-        let mut names = BTreeSet::new();
-        let flags = read.flags.iter().filter(|flag| !flag.is_about_program());
-        let flags = flags.map(|flag| (flag_entry(flag), &flag.span));
-        let operands = read
-            .operands
-            .iter()
-            .map(|operand| (operand_entry(operand), &operand.span));
-        for (entry, span) in flags.chain(operands) {
-            let text = render(&entry, &mut names);
-            match fault(&text) {
-                None => draft.text += &text,
-                Some(message) => draft.left_out.push(Unread {
-                    span: span.clone(),
-                    message: format!("left out: {message}"),
-                }),
-            }
-        }
         draft
+    }
+
+    fn add_flags(&mut self, read: &CommandLine, names: &mut BTreeSet<String>) {
+        for flag in read.flags.iter().filter(|flag| !flag.is_about_program()) {
+            self.add(&flag_entry(flag), &flag.span, names);
+        }
+    }
+
+    /// Adds an option, or notes why it can't be one.
+    fn add(&mut self, entry: &Entry, span: &Range<usize>, names: &mut BTreeSet<String>) {
+        let text = render(entry, names);
+        match fault(&text) {
+            None => self.text += &text,
+            Some(message) => self.left_out.push(Unread {
+                span: span.clone(),
+                message: format!("left out: {message}"),
+            }),
+        }
     }
 }
 
@@ -133,6 +189,30 @@ fn flag_entry(flag: &Flag) -> Entry {
     }
     Entry {
         name: flag.name(),
+        toml,
+    }
+}
+
+/// The sub-commands, each with its purpose.
+fn choice_entry(read: &CommandLine) -> Entry {
+    let names = read.commands.iter().map(|command| command.name.clone());
+    let purposes = read
+        .commands
+        .iter()
+        .map(|command| match &*command.description {
+            "" => command.name.clone(),
+            purpose => format!("{}: {purpose}", command.name),
+        });
+    let purposes: Vec<_> = purposes.collect();
+    let kind = ValueKind::Choice(names.collect());
+    let mut toml = String::from("[options.?]\n");
+    let description = format!("Sub-command ({})", purposes.join("; "));
+    writeln!(toml, "description = {}", quoted(&description)).expect(STRING);
+    toml += "required = true\n";
+    toml += &value_type(&kind, false, 1);
+    toml += "argument = \"operand\"\n";
+    Entry {
+        name: "command".to_owned(),
         toml,
     }
 }

@@ -1,5 +1,5 @@
-//! Questions for help: runs of a program with `--help` and its other spellings, each bounded, in a
-//! sandbox, without input, network or a place to write.
+//! Questions for help: runs of a program with `--help` and its other spellings, and of `man`, each
+//! bounded, in a sandbox, without network or a place to write.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,9 @@ const VARIABLES: &[(&str, &str)] = &[
     ("COLUMNS", "100"),
     ("GIT_PAGER", "cat"),
     ("LC_ALL", "C.UTF-8"),
+    ("MANPAGER", "cat"),
+    ("MANROFFOPT", "-rHY=0"),
+    ("MANWIDTH", "100"),
     ("NO_COLOR", "1"),
     ("PAGER", "cat"),
     ("TERM", "dumb"),
@@ -85,28 +88,56 @@ impl Prober {
         Ok(best)
     }
 
+    /// The manual page of a program, or of its sub-command, as `man` renders it; none without a
+    /// page that has anything of a command line.
+    pub(super) async fn manual(
+        &self,
+        program: &Path,
+        words: &[&str],
+    ) -> anyhow::Result<Option<Help>> {
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        let page = [&[&*name], words].concat().join("-");
+        // A script of the same name as a program is not what its page is about.
+        let is_in_path = find(&name).is_ok_and(|found| found == program);
+        let (true, Ok(man)) = (is_in_path, find("man")) else {
+            return Ok(None);
+        };
+        self.read(Command::new(man).args(["--", &page])).await
+    }
+
+    /// A manual page, rendered from its source by `man`.
+    pub(super) async fn render(&self, source: Vec<u8>) -> anyhow::Result<Option<Help>> {
+        let man = Command::new(find("man")?).args(["-l", "-"]);
+        self.read(man.stdin(source)).await
+    }
+
     async fn ask(
         &self,
         program: &Path,
         words: &[&str],
         question: &[&str],
     ) -> anyhow::Result<Option<Help>> {
+        let program = std::path::absolute(program)?;
+        self.read(Command::new(program).args(words).args(question))
+            .await
+    }
+
+    /// Runs a command within all limits, and reads the stream with the better help.
+    async fn read(&self, command: Command) -> anyhow::Result<Option<Help>> {
         let mut limits = Limits::default();
         limits.wall = TIME_LIMIT;
         limits.capture_head = MAX_OUTPUT;
         limits.capture_tail = 0;
         limits.output_hard = MAX_OUTPUT as u64;
         let sandbox = Sandbox::at(Level::Guarded).network(Network::Off);
-        let program = std::path::absolute(program)?;
-        let mut command = Command::new(&program)
-            .args(words)
-            .args(question)
+        let mut command = command
             .limits(limits)
             .sandbox(sandbox)
             .start_in_temporary_directory();
         for (name, value) in VARIABLES {
             command = command.env(name, value);
         }
+        let program = command.program().to_owned();
         let outcome = self.0.run(command).await;
         let outcome = outcome.with_context(|| format!("run `{}`", program.display()))?;
         let streams = [outcome.stdout.head, outcome.stderr.head];
