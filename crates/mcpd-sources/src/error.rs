@@ -116,3 +116,80 @@ pub enum TreeError {
         path: PathBuf,
     },
 }
+
+/// Reason why the content of a source is not there.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The `git` program can't be run.
+    #[error("run `git`, which fetches repositories: {reason}; is it installed?")]
+    NoGit {
+        /// Reason of the system.
+        reason: String,
+    },
+    /// `git` failed.
+    #[error("git {command}: {reason}")]
+    Git {
+        /// What it was to do.
+        command: String,
+        /// What it said.
+        reason: String,
+    },
+    /// The commit has no such directory.
+    #[error("commit {commit} has no directory `{path}`")]
+    NoDirectory {
+        /// Directory of the address.
+        path: String,
+        /// The commit.
+        commit: String,
+    },
+    /// An archive can't be had.
+    #[error("download the archive: {reason}")]
+    Download {
+        /// What went wrong.
+        reason: String,
+    },
+    /// An archive can't be read.
+    #[error("unpack the archive: {reason}")]
+    Archive {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The content is not what was pinned or written in the address.
+    #[error("the content is not what was expected: its digest is {found}, not {expected}")]
+    Digest {
+        /// Digest of what was reviewed.
+        expected: crate::Digest,
+        /// Digest of what came.
+        found: crate::Digest,
+    },
+    /// An entry is refused.
+    #[error("refuse `{path}`: {reason}")]
+    Entry {
+        /// Path inside the source.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// There is too much.
+    #[error("the source has more than {entries} files or {bytes} bytes, at `{path}`")]
+    TooLarge {
+        /// First path that is too much.
+        path: String,
+        /// Maximum number of files.
+        entries: usize,
+        /// Maximum size together, in bytes.
+        bytes: u64,
+    },
+    /// The content can't be kept.
+    #[error("write `{path}`: {reason}")]
+    Write {
+        /// Place on this machine.
+        path: PathBuf,
+        /// Reason of the system.
+        reason: std::io::Error,
+    },
+    /// The content has no digest.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+}

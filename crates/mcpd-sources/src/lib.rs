@@ -1,5 +1,5 @@
-//! Addresses of directories in git repositories and archives, a lock file that pins their
-//! content, and digests of whole directories.
+//! Directories in git repositories and archives as sources of scripts: their addresses, a lock file
+//! that pins their content, a store of what was reviewed, and the changes that are to be reviewed.
 //!
 //! ```
 //! use mcpd_sources::{Digest, Lock, Pin, Source};
@@ -21,8 +21,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The crate fetches nothing and starts no process. An address that parses has no value that
-//! `git` or `ssh` could take for an option, and no transport that runs a command.
+//! [`Source::fetch`] gets the content with the `git` program, or over HTTP, and nothing of it is
+//! run: no hook, no filter, no script. An address that parses has no value that `git` or `ssh`
+//! could take for an option, and no transport that runs a command.
 //!
 //! # Features
 //!
@@ -34,15 +35,24 @@
 
 #![forbid(unsafe_code)]
 
+mod archive;
+mod changes;
 mod digest;
 mod error;
+mod fetch;
+mod git;
 mod lock;
 mod source;
+mod staging;
+mod store;
 
+pub use changes::{FileChange, FileVersion};
 pub use digest::Digest;
-pub use error::{LockError, SourceError, TreeError};
+pub use error::{FetchError, LockError, SourceError, TreeError};
+pub use fetch::Fetched;
 pub use lock::{Lock, Pin};
 pub use source::Source;
+pub use store::Store;
 
 /// Example of the README.
 #[cfg(doctest)]
