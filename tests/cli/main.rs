@@ -35,6 +35,7 @@ mod state;
 mod stdio;
 mod test;
 mod tokens;
+mod update;
 mod usage;
 
 use mcpd_tests::Sandbox;

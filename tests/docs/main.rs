@@ -209,6 +209,10 @@ const NOT_FOLLOWED: &[(&str, &str)] = &[
     ),
     ("docs/kit.md", "it is about a kit of one's own"),
     ("docs/performance.md", "it measures for minutes"),
+    (
+        "docs/sources.md",
+        "tests/cli/update.rs reviews a repository of its own",
+    ),
     ("docs/testing.md", "it is about these tests"),
 ];
 

@@ -26,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+mod changes;
 pub mod clients;
 pub mod describe;
 mod files;
@@ -36,6 +37,7 @@ pub mod render;
 pub mod rules;
 mod selection;
 
+pub use changes::EntryChange;
 pub use files::{FileStatus, ListedFile, files};
 pub use finding::{EXECUTABLE_HINT, Finding, Place, shortfall};
 pub use fix::Fix;

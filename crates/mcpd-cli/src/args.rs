@@ -39,6 +39,7 @@ mod state;
 mod stdio;
 mod test;
 mod token;
+mod update;
 
 pub(crate) use self::adopt::{Adopt, Subcommands};
 pub(crate) use self::audit::{Audit, AuditAction, AuditGrep, AuditTail};
@@ -68,6 +69,7 @@ pub(crate) use self::state::State;
 pub(crate) use self::stdio::Stdio;
 pub(crate) use self::test::Test;
 pub(crate) use self::token::{TokenAction, TokenCommand};
+pub(crate) use self::update::Update;
 
 /// Serve a directory of executable scripts to MCP clients.
 #[derive(Debug, Clone, Parser)]
@@ -139,6 +141,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Test tools with the cases beside them, and with generated arguments.
     Test(Test),
+    /// Review and take changes of sources: git repositories and archives in mcpd.toml.
+    Update(Update),
     /// Help an editor with descriptions of scripts and mcpd.toml: a language server.
     Lsp(Lsp),
     /// Print tool definitions for the APIs of models.
@@ -202,6 +206,7 @@ impl Combine for Args {
             | Command::Basic(_)
             | Command::Library(_)
             | Command::Completions(_)
+            | Command::Update(_)
             | Command::Man(_) => {}
         }
         self.logging.combine(layers);

@@ -50,6 +50,7 @@ mod stdio;
 mod target;
 mod test;
 mod token;
+mod update;
 
 /// Timeout for the runtime to drop remaining tasks; dropping a run kills its processes.
 const RUNTIME_DROP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -60,19 +61,21 @@ const BLOCKING_IDLE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Executes a command.
 pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
-    let file = match line.is_configured().then(|| File::find(line.search())) {
+    let mut file = match line.is_configured().then(|| File::find(line.search())) {
         None => File::default(),
         Some(Err(error)) if line.command() == "endpoint" => return endpoint::refuse(&error),
         // The fault is shown where the editor has the file open.
         Some(Err(_)) if line.command() == "lsp" => File::default(),
         Some(file) => file?,
     };
+    let left_out = open_sources(line, &mut file)?;
     let args = line.combine(&file)?;
     let filter = logging::start(&args.logging, audience(&args.command))?;
     line.warn_of_variables(&file);
     if let Some(path) = file.path() {
         tracing::info!(file = %path.display(), "read the configuration");
     }
+    report(left_out);
     let reloading = Reloading {
         line,
         file: &file,
@@ -101,6 +104,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
             Command::Endpoint(endpoint) => endpoint::run(endpoint, &args.logging, &file).await,
             Command::Check(check) => check::run(check, &file).await,
             Command::Test(test) => test::run(test, &file).await,
+            Command::Update(update) => update::run(&update, &file).await,
             Command::Lsp(lsp) => lsp::run(lsp).await,
             Command::Compile(compile) => compile::run(compile, &file).await,
             Command::Catalog(catalog) => catalog::run(&catalog),
@@ -116,6 +120,24 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
     });
     runtime.shutdown_timeout(RUNTIME_DROP_TIMEOUT);
     code
+}
+
+/// Opens the reviewed contents of the sources that a command serves, and returns why others are
+/// left out.
+fn open_sources(line: &CommandLine, file: &mut File) -> anyhow::Result<Vec<anyhow::Error>> {
+    if !line.serves_roots_of_file() || file.sources()?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("start the runtime")?;
+    runtime.block_on(file.open_sources(true))
+}
+
+/// Reports roots that are not served.
+pub(crate) fn report(left_out: Vec<anyhow::Error>) {
+    for fault in left_out {
+        tracing::error!("failed to {fault:#}");
+    }
 }
 
 fn audience(command: &Command) -> Audience {

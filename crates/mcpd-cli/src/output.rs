@@ -163,6 +163,18 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// Text of a stranger for review: characters that a terminal hides or obeys are escaped.
+pub(crate) fn revealed(text: &str) -> String {
+    let shown = text.chars().map(|char| match char {
+        '\n' | '\t' => char.to_string(),
+        char if mcpd_scriptspec::is_hidden(char) || char.is_control() => {
+            char.escape_unicode().to_string()
+        }
+        char => char.to_string(),
+    });
+    shown.collect()
+}
+
 /// Shortens `text` to `columns`, with an ellipsis.
 fn shorten(text: &str, columns: usize) -> String {
     if text.width() <= columns {

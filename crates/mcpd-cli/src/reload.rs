@@ -22,6 +22,7 @@ use mcpd_service::signals::Reload;
 use serde_json::Value;
 
 use crate::args::CommandLine;
+use crate::command;
 use crate::logging::Filter;
 
 /// Start parameters, and the parts besides the server that a reload can change.
@@ -69,7 +70,10 @@ impl Reloading<'_> {
         auth: &Auth,
         started: Started<'_>,
     ) -> anyhow::Result<File> {
-        let file = File::find_again(self.line.search(), before)?;
+        let mut file = File::find_again(self.line.search(), before)?;
+        if self.line.serves_roots_of_file() {
+            command::report(file.open_sources(true).await?);
+        }
         let args = self.line.combine(&file)?;
         let serve = args.serve().context("read the options of `serve`")?;
         let changes = mcpd_config::read_changes(&file, serve.clone(), started, server).await?;

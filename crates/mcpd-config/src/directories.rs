@@ -24,6 +24,19 @@ pub fn state() -> anyhow::Result<PathBuf> {
         .join("mcpd"))
 }
 
+/// Directory of data that scripts may read, unlike the state: `$XDG_DATA_HOME/mcpd`.
+///
+/// # Errors
+///
+/// There is no home directory.
+pub fn data() -> anyhow::Result<PathBuf> {
+    if let Some(data) = directory_in("XDG_DATA_HOME") {
+        return Ok(data.join("mcpd"));
+    }
+    let base = etcetera::choose_base_strategy().context("find the home directory")?;
+    Ok(base.data_dir().join("mcpd"))
+}
+
 /// Directory in `variable`, independent of a home directory, which systemd services lack.
 fn directory_in(variable: &str) -> Option<PathBuf> {
     let directory = std::env::var_os(variable).filter(|_| cfg!(unix))?;

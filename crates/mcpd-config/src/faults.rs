@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::file::File;
 use crate::options::{Confinement, Enabling};
+use crate::roots::is_address;
 use crate::server::{self, clients, identity, interpreters, oauth, policy, run_command, sources};
 use crate::tables::TlsTable;
 use crate::{listening, log_filter};
@@ -139,12 +140,30 @@ pub async fn faults(file: &File) -> Vec<anyhow::Error> {
         log(file).err(),
         state_key(file).err(),
         certificates(file).err(),
+        sources_and_lock(file).err(),
     ];
     let mut faults: Vec<anyhow::Error> = found.into_iter().flatten().collect();
     faults.extend(directories(file));
     // Parts that use one sandbox report the same fault.
     faults.dedup_by_key(|fault| fault.to_string());
     faults
+}
+
+/// Checks the sources among the roots, and that each was reviewed.
+fn sources_and_lock(file: &File) -> anyhow::Result<()> {
+    let sources = file.sources()?;
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let lock = file.lock()?;
+    let unknown = sources.iter().find(|root| lock.get(&root.source).is_none());
+    match unknown {
+        None => Ok(()),
+        Some(root) => anyhow::bail!(
+            "serve the source `{}`: it was never reviewed; run `mcpd update`",
+            root.address
+        ),
+    }
 }
 
 /// Checks the log filter.
@@ -195,16 +214,17 @@ fn certificates(file: &File) -> anyhow::Result<()> {
 /// Configured directories that are missing or unreadable.
 fn directories(file: &File) -> impl Iterator<Item = anyhow::Error> {
     let tables = &file.tables;
-    let roots = tables.roots.iter().flatten().map(|root| ("roots", root));
-    let own = tables.root.iter().map(|root| ("path", &root.path));
+    let roots = file.root_texts();
+    let roots = roots.filter(|(_, root, _)| !is_address(root));
     let cgroup = tables.cgroup.iter().map(|path| ("cgroup", path));
     let workdir = tables.run_command.workdir.iter();
     let workdir = workdir.map(|path| ("workdir", path));
-    let named = roots.chain(own).chain(cgroup).chain(workdir);
-    named.filter_map(|(key, path)| {
-        let directory = file.absolute(path.get_ref());
+    let others = cgroup.chain(workdir);
+    let others = others.map(|(key, path)| (key, path.get_ref().as_path(), path.span()));
+    roots.chain(others).filter_map(|(key, path, span)| {
+        let directory = file.absolute(path);
         let read = fs::read_dir(&directory);
         let read = read.with_context(|| format!("read the directory `{}`", directory.display()));
-        Some(file.failure(key, path.span(), &read.err()?))
+        Some(file.failure(key, span, &read.err()?))
     })
 }

@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail};
 
 use crate::faults::LocatedFault;
 use crate::options::ToolNames;
+use crate::roots::Reviewed;
 use crate::server::kit::Commands;
 use crate::tables::Tables;
 use crate::value::Spanned;
@@ -39,6 +40,8 @@ pub struct File {
     directory: PathBuf,
     text: String,
     pub(crate) tables: Tables,
+    /// Contents that are served for sources.
+    pub(crate) reviewed: Reviewed,
 }
 
 impl File {
@@ -105,6 +108,7 @@ impl File {
             directory: absolute.parent().map(Path::to_owned).unwrap_or_default(),
             text,
             tables: Tables::default(),
+            reviewed: Reviewed::default(),
         };
         file.tables = toml::from_str(&file.text).map_err(|error| {
             let span = error.span().unwrap_or_default();
@@ -222,10 +226,9 @@ impl File {
 
     /// Directories of `roots` and `[[root]]`, if there is any of these keys.
     pub(crate) fn roots(&self) -> Option<Vec<PathBuf>> {
-        let own = self.tables.root.iter().map(|root| &root.path);
-        let roots = self.tables.roots.iter().flatten().chain(own);
         let is_set = self.tables.roots.is_some() || !self.tables.root.is_empty();
-        is_set.then(|| roots.map(|path| self.absolute(path.get_ref())).collect())
+        let roots = self.root_texts().filter_map(|(_, root, _)| self.root(root));
+        is_set.then(|| roots.collect())
     }
 
     /// Directory of `run_command.workdir`.

@@ -25,8 +25,10 @@ use crate::value::{Amount, Seconds, Size, Source, Spanned};
 #[serde(deny_unknown_fields)]
 #[schemars(title = "mcpd.toml")]
 pub(crate) struct Tables {
-    /// Directories with scripts. If two have a script of the same name, the first directory's is
-    /// served.
+    /// Directories with scripts, or addresses of directories elsewhere
+    /// (`git+https://HOST/REPOSITORY?rev=REVISION&path=DIRECTORY`,
+    /// `https://HOST/FILE.tar.gz?sha256=DIGEST`), which `mcpd update` must have reviewed. If two
+    /// have a script of the same name, the first directory's is served.
     pub(crate) roots: Option<Vec<Spanned<PathBuf>>>,
     /// Directories with scripts, each with settings of its own.
     #[serde(default)]
@@ -166,8 +168,8 @@ pub(crate) struct Tables {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[root]]`")]
 pub(crate) struct RootTable {
-    /// Directory. It is served after those of `roots`, unless the command line names others;
-    /// these settings hold for it in either case.
+    /// Directory, or address of one. It is served after those of `roots`, unless the command line
+    /// names others; these settings hold for it in either case.
     pub(crate) path: Spanned<PathBuf>,
     /// Patterns as in `.gitignore`, relative to the directory. mcpd looks only at files that
     /// match one.

@@ -79,7 +79,7 @@ impl FileChange {
         }
         let is_program = |version: Option<&FileVersion>| version.is_some_and(|v| v.is_executable);
         match (is_program(before), is_program(after)) {
-            (false, true) => shown += "becomes executable\n",
+            (false, true) if before.is_some() => shown += "becomes executable\n",
             (true, false) if after.is_some() => shown += "is no longer executable\n",
             _ => {}
         }

@@ -26,7 +26,7 @@ impl Fetched {
         &self.root
     }
 
-    /// What the content would be pinned to.
+    /// Pin of this content.
     #[must_use]
     pub fn pin(&self) -> &Pin {
         &self.pin

@@ -91,9 +91,8 @@ impl<'a> Repository<'a> {
         let wanted = revision.unwrap_or("HEAD");
         let fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules"];
         let shallow = [&fetch[..], &["--depth=1", "--", url.as_str(), wanted]].concat();
-        let refused = match self.run(&shallow, "", MAX_MESSAGE).await {
-            Ok(_) => return self.commit("FETCH_HEAD").await,
-            Err(error) => error,
+        let Err(refused) = self.run(&shallow, "", MAX_MESSAGE).await else {
+            return self.commit("FETCH_HEAD").await;
         };
         // Some hosts give no commit by its id, and none by a short one.
         let is_id = |text: &str| text.len() >= 7 && text.bytes().all(|b| b.is_ascii_hexdigit());
@@ -178,7 +177,7 @@ impl<'a> Repository<'a> {
             command = command.env_remove(name);
         }
         if std::env::var_os("GIT_SSH_COMMAND").is_none() {
-            // A question at a terminal that nobody watches would never end.
+            // Without a person at the terminal a question would never end.
             command = command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
         }
         let allowed = format!("protocol.{}.allow=always", self.scheme);

@@ -70,9 +70,11 @@ impl Lock {
         Ok(())
     }
 
-    /// Drops the pins of sources that are no longer wanted.
-    pub fn retain(&mut self, wanted: impl Fn(&Source) -> bool) {
+    /// Drops the pins of sources that are no longer wanted, and returns whether there were any.
+    pub fn retain(&mut self, wanted: impl Fn(&Source) -> bool) -> bool {
+        let before = self.sources.len();
         self.sources.retain(|source, _| wanted(source));
+        self.sources.len() < before
     }
 }
 
@@ -190,7 +192,8 @@ mod tests {
         assert_eq!(read, one);
         assert_eq!(read.get(&first), Some(&pin));
         let mut read = read;
-        read.retain(|source| *source == first);
+        assert!(read.retain(|source| *source == first));
+        assert!(!read.retain(|source| *source == first));
         assert_eq!(read.to_string().matches("[[source]]").count(), 1);
     }
 

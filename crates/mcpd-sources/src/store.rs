@@ -31,31 +31,40 @@ impl Store {
         &self.directory
     }
 
-    /// Where the content with this digest lies, or would.
+    /// Directory for the content with this digest.
     #[must_use]
     pub fn place(&self, tree: Digest) -> PathBuf {
         self.directory.join(tree.to_string())
     }
 
-    /// The content with this digest, which is computed anew; none if the store does not have it,
-    /// or somebody has changed it.
+    /// The content with this digest, which is computed anew. Files that were added or taken away
+    /// are put right; there is none if the store does not have it, or a file has other content.
     ///
     /// # Errors
     ///
-    /// [`FetchError::Tree`] if the content can't be read.
+    /// [`FetchError::Write`] if it can't be put right.
     pub async fn find(&self, tree: Digest) -> Result<Option<PathBuf>, FetchError> {
         let place = self.place(tree);
         blocking(move || {
-            if !place.is_dir() {
+            // A link out of it is a change, too.
+            let is_same = |place: &Path| Digest::of_tree(place).is_ok_and(|found| found == tree);
+            if place.is_dir() && is_same(&place) {
+                return Ok(Some(place));
+            }
+            let spare = spare(&place);
+            if !spare.is_dir() || !is_same(&spare) {
                 return Ok(None);
             }
-            let is_same = Digest::of_tree(&place)? == tree;
-            Ok(is_same.then_some(place))
+            link_tree(&spare, &place).map_err(|reason| FetchError::Write {
+                path: place.clone(),
+                reason,
+            })?;
+            Ok(Some(place))
         })
         .await
     }
 
-    /// Keeps what was fetched into this store, and returns its place. Nobody but root can write
+    /// Keeps what was fetched into this store, and returns its place. Only root can write
     /// there by mistake.
     ///
     /// # Errors
@@ -66,11 +75,11 @@ impl Store {
         blocking(move || {
             let (directory, root) = fetched.into_parts();
             let keep = || -> io::Result<()> {
-                if place.exists() {
-                    remove(&place)?;
-                }
-                fs::rename(&root, &place)?;
-                set_writable(&place, false)
+                let spare = spare(&place);
+                remove(&spare)?;
+                fs::rename(&root, &spare)?;
+                set_writable(&spare, false)?;
+                link_tree(&spare, &place)
             };
             keep().map_err(|reason| FetchError::Write {
                 path: place.clone(),
@@ -83,12 +92,36 @@ impl Store {
     }
 }
 
+/// A second directory with the same files. A script that runs as root can write beside itself, as
+/// Python does, and what was reviewed must not be lost by that.
+fn spare(place: &Path) -> PathBuf {
+    place.with_extension("spare")
+}
+
+/// Makes `to` a directory with the files of `from`, in place of what is there.
+fn link_tree(from: &Path, to: &Path) -> io::Result<()> {
+    remove(to)?;
+    for entry in WalkDir::new(from) {
+        let entry = entry?;
+        let inside = entry.path().strip_prefix(from).unwrap_or(Path::new(""));
+        let place = to.join(inside);
+        match entry.file_type().is_dir() {
+            true => fs::create_dir(&place)?,
+            false => fs::hard_link(entry.path(), &place)?,
+        }
+    }
+    set_writable(to, false)
+}
+
 fn remove(place: &Path) -> io::Result<()> {
+    if !place.exists() {
+        return Ok(());
+    }
     set_writable(place, true)?;
     fs::remove_dir_all(place)
 }
 
-/// Gives everybody's right to write to the owner alone, or to nobody.
+/// Adds the right of the owner to write, or takes the right from all.
 #[cfg(unix)]
 fn set_writable(place: &Path, is_writable: bool) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;

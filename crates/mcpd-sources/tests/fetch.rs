@@ -181,7 +181,7 @@ async fn submodules_and_links_out_of_the_directory_are_refused() {
 }
 
 #[tokio::test]
-async fn a_store_gives_only_what_nobody_has_changed() {
+async fn a_store_gives_only_unchanged_content() {
     let fixture = Fixture::new().await;
     let source = fixture.source("?path=scripts");
     let fetched = fixture.fetch(&source, None).await.unwrap();
@@ -190,7 +190,12 @@ async fn a_store_gives_only_what_nobody_has_changed() {
     let place = fixture.store.keep(fetched).await.unwrap();
     let hello = place.join("hello");
     assert_eq!(hello.metadata().unwrap().permissions().mode() & 0o222, 0);
-    assert_eq!(fixture.store.find(tree).await.unwrap(), Some(place));
+    assert_eq!(fixture.store.find(tree).await.unwrap(), Some(place.clone()));
+    // A script that runs as root leaves a file.
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(place.join("cache"), "x").unwrap();
+    assert_eq!(fixture.store.find(tree).await.unwrap(), Some(place.clone()));
+    assert!(!place.join("cache").exists());
     fs::set_permissions(&hello, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(&hello, "#!/bin/sh\nid\n").unwrap();
     assert_eq!(fixture.store.find(tree).await.unwrap(), None);

@@ -71,6 +71,12 @@ impl CommandLine {
         }
     }
 
+    /// Returns whether the command serves the directories of the configuration, because it names
+    /// none itself.
+    pub(crate) fn serves_roots_of_file(&self) -> bool {
+        self.args.command.roots().is_some_and(Roots::is_empty)
+    }
+
     /// Name of the command.
     pub(crate) fn command(&self) -> &str {
         &self.command
@@ -83,6 +89,15 @@ impl CommandLine {
     /// Returns the usage error if there is nothing to serve.
     pub(crate) fn combine(&self, file: &File) -> Result<Args, clap::Error> {
         let (args, _) = self.settings(file);
+        let mut roots = self.args.command.roots().into_iter().flat_map(Roots::all);
+        if let Some(address) = roots.find(|root| mcpd_config::is_address(root)) {
+            let what = format!(
+                "`{}` is an address: name it in `roots` of mcpd.toml, and review it with `mcpd update`",
+                address.display()
+            );
+            let mut definition = self.definition.clone();
+            return Err(definition.error(ErrorKind::InvalidValue, what));
+        }
         let is_idle = args.command.roots().is_some_and(Roots::is_empty);
         if is_idle && !args.command.has_built_in_tools() && !file.says_what_to_serve() {
             let what = "a directory is required: name it as DIR, or in `roots` of mcpd.toml";

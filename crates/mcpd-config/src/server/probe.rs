@@ -1,5 +1,7 @@
 //! Discovery and probes of scripts, from `[probe]`, `[[root]]` and `[[tool]]`.
 
+use std::path::PathBuf;
+
 use mcpd_exec::{Level, Network};
 use mcpd_server::policy::{PatternError, Probing, Root};
 
@@ -38,15 +40,15 @@ pub(crate) fn probe_settings(table: &ProbeTable) -> Probing {
 ///
 /// A faulty table, with its place.
 pub(crate) fn roots(file: &File) -> anyhow::Result<Vec<Root>> {
-    file.tables
-        .root
-        .iter()
-        .map(|table| root(file, table))
+    let tables = file.tables.root.iter();
+    let served = tables.filter_map(|table| Some((file.root(table.path.get_ref())?, table)));
+    served
+        .map(|(path, table)| root(file, path, table))
         .collect()
 }
 
-fn root(file: &File, table: &RootTable) -> anyhow::Result<Root> {
-    let root = Root::new(file.absolute(table.path.get_ref())).probing(probe_settings(&table.probe));
+fn root(file: &File, path: PathBuf, table: &RootTable) -> anyhow::Result<Root> {
+    let root = Root::new(path).probing(probe_settings(&table.probe));
     let root = patterns(file, "include", &table.include, |texts| {
         root.clone().include(texts)
     })?;
