@@ -54,7 +54,7 @@ fn unknown_key_is_located_with_a_suggestion() {
     assert_snapshot!(mistake("[tools]\n"), @"apply the configuration: mcpd.toml:1:2: in [tools]: unknown key `tools`; did you mean `tool`?");
     assert_snapshot!(mistake("# first\n[sandbox.x]\n  levle = \"strict\"\n"), @"apply the configuration: mcpd.toml:3:3: in [sandbox.x]: unknown key `levle`; did you mean `level`?");
     assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\n[tool.env]\nA = { fil = \"x\" }\n"), @"apply the configuration: mcpd.toml:4:7: in [tool.env]: `A`: unknown key `fil`; did you mean `file`?");
-    assert_snapshot!(mistake("[env]\nkeep = []\n"), @"apply the configuration: mcpd.toml:2:1: in [env]: unknown key `keep`; known: pass, drop, set");
+    assert_snapshot!(mistake("[env]\nkeep = []\n"), @"apply the configuration: mcpd.toml:2:1: in [env]: unknown key `keep`; known: pass, drop, optional, set");
 }
 
 #[test]

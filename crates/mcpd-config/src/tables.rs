@@ -309,6 +309,11 @@ pub(crate) struct EnvTable {
     /// prefix.
     #[serde(default)]
     pub(crate) drop: Vec<Spanned<String>>,
+    /// Variables that count as not set while they are empty, or a placeholder such as
+    /// `${user_config.region}` that the client of a bundle has left as it is; a name that ends
+    /// with `*` means all with that prefix.
+    #[serde(default)]
+    pub(crate) optional: Vec<Spanned<String>>,
     /// Variables to set, for values that are not secret.
     #[serde(default)]
     pub(crate) set: BTreeMap<Spanned<String>, String>,

@@ -53,7 +53,7 @@ pub(crate) async fn policy(
 
 /// Files that scripts must not see: the configuration, the files of its secrets, mcpd's state, the
 /// audit log, and the credentials from a service manager.
-fn hidden_files(file: &File) -> Vec<PathBuf> {
+pub(crate) fn hidden_files(file: &File) -> Vec<PathBuf> {
     let tables = &file.tables;
     let tools = tables.tool.iter().map(|tool| &tool.env);
     let endpoints = tables.endpoint.iter().map(|endpoint| &endpoint.env);
@@ -228,6 +228,12 @@ pub(crate) fn environment(file: &File) -> anyhow::Result<Environment> {
         check_name(file, name, true)?;
         environment = environment.drop(name.get_ref());
     }
+    for name in &table.optional {
+        check_name(file, name, true)?;
+        for variable in empty_variables(name.get_ref()) {
+            environment = environment.drop(variable);
+        }
+    }
     for (name, value) in &table.set {
         check_name(file, name, false)?;
         environment = environment.set(name.get_ref(), value);
@@ -241,6 +247,20 @@ pub(crate) fn environment(file: &File) -> anyhow::Result<Environment> {
         }
     }
     Ok(environment)
+}
+
+/// Variables of this process with the name, or with the prefix before a `*`, that have no value.
+fn empty_variables(name: &str) -> impl Iterator<Item = String> {
+    let is_meant = move |variable: &str| match name.strip_suffix('*') {
+        Some(prefix) => variable.starts_with(prefix),
+        None => variable == name,
+    };
+    env::vars_os().filter_map(move |(variable, value)| {
+        let variable = variable.into_string().ok().filter(|one| is_meant(one))?;
+        let value = value.to_str()?;
+        let is_placeholder = value.starts_with("${user_config.") && value.ends_with('}');
+        (value.is_empty() || is_placeholder).then_some(variable)
+    })
 }
 
 /// Checks that a name is usable in a shell and not mcpd's own; a pattern may end with `*`.
