@@ -7,6 +7,7 @@
 mod adopt;
 mod audit;
 mod basic;
+mod bundle;
 mod call;
 mod check;
 mod completions;

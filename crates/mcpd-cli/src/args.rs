@@ -14,6 +14,7 @@ use mcpd_config::{Combine, Layers};
 mod adopt;
 mod audit;
 mod basic;
+mod bundle;
 mod call;
 mod catalog;
 mod check;
@@ -44,6 +45,7 @@ mod update;
 pub(crate) use self::adopt::{Adopt, Subcommands};
 pub(crate) use self::audit::{Audit, AuditAction, AuditGrep, AuditTail};
 pub(crate) use self::basic::Basic;
+pub(crate) use self::bundle::Bundle;
 pub(crate) use self::call::Call;
 pub(crate) use self::catalog::{Catalog, CatalogAction};
 pub(crate) use self::check::{Check, CheckFormat, Client};
@@ -143,6 +145,8 @@ pub(crate) enum Command {
     Test(Test),
     /// Review and take changes of sources: git repositories and archives in mcpd.toml.
     Update(Update),
+    /// Make a file that clients install: scripts, mcpd and settings in one (.mcpb).
+    Bundle(Box<Bundle>),
     /// Help an editor with descriptions of scripts and mcpd.toml: a language server.
     Lsp(Lsp),
     /// Print tool definitions for the APIs of models.
@@ -200,6 +204,7 @@ impl Combine for Args {
             | Command::Adopt(_)
             | Command::Connect(_)
             | Command::Install(_)
+            | Command::Bundle(_)
             | Command::Discover(_)
             | Command::Catalog(_)
             | Command::Audit(_)

@@ -24,6 +24,7 @@ use crate::reload::Reloading;
 mod adopt;
 mod audit;
 mod basic;
+mod bundle;
 mod call;
 mod catalog;
 mod check;
@@ -105,6 +106,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
             Command::Check(check) => check::run(check, &file).await,
             Command::Test(test) => test::run(test, &file).await,
             Command::Update(update) => update::run(&update, &file).await,
+            Command::Bundle(bundle) => bundle::run(*bundle, &file).await,
             Command::Lsp(lsp) => lsp::run(lsp).await,
             Command::Compile(compile) => compile::run(compile, &file).await,
             Command::Catalog(catalog) => catalog::run(&catalog),

@@ -2,11 +2,11 @@
 //! neither; stdout carries its messages.
 
 use std::fmt::Write as _;
-use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, ErrorKind, IsTerminal as _, Write as _};
 
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use mcpd_service::stderr;
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -112,6 +112,28 @@ pub(crate) fn clear_screen() -> anyhow::Result<()> {
         write(CLEAR)?;
     }
     Ok(())
+}
+
+/// Asks a question at the terminal.
+///
+/// # Errors
+///
+/// There is none: the `attempt` fails, and `--yes` is the way to `act` all the same.
+pub(crate) fn confirm(question: &str, attempt: &str, act: &str) -> anyhow::Result<bool> {
+    if !io::stdin().is_terminal() {
+        bail!("{attempt}: there is no terminal to ask at; add `--yes` to {act}");
+    }
+    note(question);
+    let mut answer = String::new();
+    io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .context("read the answer")?;
+    let is_agreed = matches!(answer.trim(), "y" | "Y" | "yes");
+    if !is_agreed {
+        note("nothing changed\n");
+    }
+    Ok(is_agreed)
 }
 
 /// Writes a remark to standard error.

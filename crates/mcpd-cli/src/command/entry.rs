@@ -100,12 +100,8 @@ pub(super) fn upstream(
 ) -> anyhow::Result<Upstream> {
     match &connection.resolve(variables) {
         Connection::Stdio { command, args, .. } => {
-            let environment = connection.environment(variables).into_iter().fold(
-                Environment::of_this_process().drop("*"),
-                |all, (name, value)| all.set(name, value),
-            );
-            let program = Program::new(command).args(args).environment(environment);
-            Ok(Upstream::stdio(name, program))
+            let environment = connection.environment(variables);
+            Ok(program(name, command, args, environment))
         }
         Connection::Http {
             url,
@@ -129,6 +125,27 @@ pub(super) fn upstream(
         }
         _ => bail!("use the entry: it has an unknown form"),
     }
+}
+
+/// Server that is started in this environment alone, as clients start theirs.
+pub(super) fn program(
+    name: &str,
+    command: &str,
+    args: &[String],
+    environment: BTreeMap<String, String>,
+) -> Upstream {
+    let nothing = Environment::of_this_process().drop("*");
+    let environment = environment
+        .into_iter()
+        .fold(nothing, |all, (name, value)| all.set(name, value));
+    let program = Program::new(command).args(args).environment(environment);
+    Upstream::stdio(name, program)
+}
+
+/// Returns whether a flag or a variable of this name has a secret, most likely.
+pub(super) fn is_secret_name(name: &str) -> bool {
+    let name = name.to_lowercase();
+    SECRET_NAMES.iter().any(|part| name.contains(part))
 }
 
 /// Returns whether mcpd is what an entry starts.
@@ -174,21 +191,17 @@ pub(super) fn describe(connection: &Connection) -> String {
 
 /// Arguments without the values of flags such as `--api-key`.
 fn without_secrets(args: &[String]) -> Vec<String> {
-    let is_secret = |name: &str| {
-        let name = name.to_lowercase();
-        SECRET_NAMES.iter().any(|part| name.contains(part))
-    };
     let mut shown = Vec::new();
     let mut hides_next = false;
     for arg in args {
         let is_flag = arg.starts_with('-');
         let text = match arg.split_once('=') {
-            Some((name, _)) if is_secret(name) => format!("{name}=[secret]"),
+            Some((name, _)) if is_secret_name(name) => format!("{name}=[secret]"),
             _ if hides_next && !is_flag => "[secret]".to_owned(),
             _ if arg.contains("://") => mcpd_config::shown_url(arg),
             _ => arg.clone(),
         };
-        hides_next = is_flag && !arg.contains('=') && is_secret(arg) && !arg.ends_with("-env");
+        hides_next = is_flag && !arg.contains('=') && is_secret_name(arg) && !arg.ends_with("-env");
         shown.push(text);
     }
     shown

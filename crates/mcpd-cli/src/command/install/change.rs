@@ -1,6 +1,5 @@
 //! Changes of clients' files: planned for all of them, shown, asked for once, and made.
 
-use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -152,30 +151,16 @@ pub(in crate::command) fn make(plans: &[Plan], is_agreed: bool) -> anyhow::Resul
 
 /// Asks whether files are to be changed, once for all.
 pub(in crate::command) fn confirm(paths: &[&Path]) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
-        let paths: Vec<_> = paths
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect();
-        bail!(
-            "change `{}`: there is no terminal to ask at; add `--yes` to change it",
-            paths.join("`, `")
-        );
-    }
-    output::note(match paths {
+    let question = match paths {
         [_] => "Change it? [y/N] ",
         _ => "Change all of them? [y/N] ",
-    });
-    let mut answer = String::new();
-    io::stdin()
-        .lock()
-        .read_line(&mut answer)
-        .context("read the answer")?;
-    let is_agreed = matches!(answer.trim(), "y" | "Y" | "yes");
-    if !is_agreed {
-        output::note("nothing changed\n");
-    }
-    Ok(is_agreed)
+    };
+    let paths: Vec<_> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let attempt = format!("change `{}`", paths.join("`, `"));
+    output::confirm(question, &attempt, "change it")
 }
 
 impl Plan {

@@ -262,7 +262,8 @@ impl Offer {
     }
 
     /// Returns whether the source has published nothing yet.
-    pub(super) fn is_pending(&self) -> bool {
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
         self.is_pending
     }
 }

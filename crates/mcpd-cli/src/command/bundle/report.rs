@@ -1,0 +1,102 @@
+//! What a user reads about a bundle: before it is made, and after.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::content::Content;
+use super::trial::Calls;
+
+/// What goes in and what does not.
+pub(super) fn describe(content: &Content) -> String {
+    let mut text = "files:\n".to_owned();
+    for path in content.archive.paths() {
+        let _ = writeln!(text, "  {path}");
+    }
+    let left_out = content.left_out();
+    let keys = content.left_out_keys.iter();
+    let keys = keys.map(|key| (format!("`{key}` of mcpd.toml"), "it is about this machine"));
+    let left_out: Vec<_> = left_out
+        .map(|(path, why)| (path, why))
+        .chain(keys)
+        .collect();
+    if !left_out.is_empty() {
+        text += "left out:\n";
+    }
+    for (what, reason) in left_out {
+        let _ = writeln!(text, "  {what}: {reason}");
+    }
+    if !content.settings.is_empty() {
+        text += "settings that the user of the bundle is asked for:\n";
+    }
+    for setting in &content.settings {
+        let user = &setting.user;
+        let required = if user.required { ", required" } else { "" };
+        let secret = if user.sensitive { ", secret" } else { "" };
+        let _ = writeln!(
+            text,
+            "  {}: {}{required}{secret}",
+            setting.variable, user.title
+        );
+    }
+    text
+}
+
+/// Report on a finished bundle, for people.
+pub(super) fn text(
+    content: &Content,
+    target: &Path,
+    digest: &str,
+    calls: Calls,
+) -> anyhow::Result<String> {
+    let size = target.metadata()?.len();
+    let mut text = format!("{}: {size} bytes, SHA-256 {digest}\n", target.display());
+    let tools = count(content.manifest.tools.len(), "tool");
+    let _ = writeln!(
+        text,
+        "unpacked and started as a client would: {tools} listed"
+    );
+    text += &match calls.passed {
+        0 => "no tool was called: none has a case\n".to_owned(),
+        passed => format!("{} called and passed\n", count(passed, "case")),
+    };
+    if calls.skipped > 0 {
+        let skipped = count(calls.skipped, "case");
+        let _ = writeln!(text, "not called: {skipped} with variables or answers");
+    }
+    if !content.unset.is_empty() {
+        let unset = content.unset.join(", ");
+        let _ = writeln!(
+            text,
+            "not set here, so the trial had another value: {unset}"
+        );
+    }
+    Ok(text)
+}
+
+/// Report on a finished bundle, for programs.
+pub(super) fn json(
+    content: &Content,
+    target: &Path,
+    digest: &str,
+    calls: Calls,
+) -> anyhow::Result<Value> {
+    let left_out = content.left_out();
+    let left_out = left_out.map(|(path, reason)| json!({"path": path, "reason": reason}));
+    Ok(json!({
+        "file": target,
+        "sha256": digest,
+        "size": target.metadata()?.len(),
+        "files": content.archive.paths().collect::<Vec<_>>(),
+        "left_out": left_out.collect::<Vec<_>>(),
+        "left_out_keys": content.left_out_keys,
+        "manifest": content.manifest,
+        "calls": {"passed": calls.passed, "skipped": calls.skipped},
+    }))
+}
+
+fn count(number: usize, what: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{ending}")
+}
