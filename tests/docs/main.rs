@@ -178,6 +178,7 @@ const PAGES: &[(&str, usize)] = &[
     ("README.md", 7),
     ("docs/audit.md", 2),
     ("docs/authorization.md", 3),
+    ("docs/bundle.md", 1),
     ("docs/configuration.md", 3),
     ("docs/connect.md", 1),
     ("docs/endpoints.md", 2),
