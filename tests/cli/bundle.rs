@@ -73,6 +73,7 @@ fn sandbox() -> Sandbox {
         ("mcpd.toml", CONFIGURATION),
         ("scripts/deep/api.test.toml", CASE),
         ("scripts/helper.sh", "show() { echo \"$1\"; }\n"),
+        ("scripts/INSTRUCTIONS.md", "Ask before you use it.\n"),
         ("scripts/token", "s3cret-tok\n"),
         ("scripts/.env", "API_KEY=s3cret-key1\n"),
         ("scripts/helper.sh~", "old"),
@@ -139,6 +140,7 @@ fn bundle_has_what_is_needed_and_no_secret() {
     files:
       manifest.json
       mcpd.toml
+      scripts/INSTRUCTIONS.md
       scripts/deep/api
       scripts/helper.sh
       server/mcpd
@@ -327,7 +329,9 @@ fn flags_add_files_and_settings() {
     ];
     let made = sandbox.run(&[&ARGUMENTS[..], &more].concat());
     assert!(
-        made.contains("the trial had another value: LOG_LEVEL\n"),
+        made.contains(
+            "LOG_LEVEL: LOG_LEVEL, required (not set here, so the trial has another value)\n"
+        ),
         "{made}"
     );
     let files = unpack(&sandbox.path().join("other-3.0.0.mcpb"));

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use mcpd_server::catalog::scan::{PassOverKind, Scan};
+use mcpd_server::catalog::scan::{INSTRUCTIONS, PassOverKind, Scan};
 use mcpd_server::{Catalog, Tool, ToolNames};
 
 use crate::{BundleError, ListedTool, Selection, Setting, Tree, merge};
@@ -53,7 +53,7 @@ impl Contents {
         mut selection: Selection,
         names: ToolNames,
     ) -> Result<Self, BundleError> {
-        select(catalog.scan(), &mut selection);
+        select(catalog.scan(), roots, &mut selection);
         let paths = places(roots);
         let packed = roots.iter().zip(paths).map(|(root, path)| {
             Ok(PackedRoot {
@@ -87,7 +87,8 @@ impl Contents {
 
 /// Takes what is served, and leaves out what the scan ignores. Other files may be imported by
 /// scripts, so they go in.
-fn select(scan: &Scan, selection: &mut Selection) {
+fn select(scan: &Scan, roots: &[PathBuf], selection: &mut Selection) {
+    let is_served = |file: &Path| roots.iter().any(|root| root.join(INSTRUCTIONS) == file);
     for script in &scan.scripts {
         selection.serve(&script.file);
         selection.serve(&script.described_in);
@@ -97,7 +98,8 @@ fn select(scan: &Scan, selection: &mut Selection) {
     }
     for passed in &scan.passed_over {
         let stays_out = match passed.kind {
-            PassOverKind::Ignored | PassOverKind::TestCases => true,
+            PassOverKind::Ignored => !is_served(&passed.file),
+            PassOverKind::TestCases => true,
             PassOverKind::NotAScript => passed.file.is_dir(),
             _ => !passed.file.exists(),
         };

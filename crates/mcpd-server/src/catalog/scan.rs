@@ -37,6 +37,7 @@ use file_debounce::Debounce;
 pub use files::{PassOverKind, PassedOver, TEST_CASES, UnusableFile};
 pub(crate) use inspector::InspectedFile;
 use inspector::{Inspection, Inspector};
+pub use instructions::INSTRUCTIONS;
 pub use kit::SchemalessScript;
 use probe_queue::ProbeQueue;
 use probe_schedule::Pending;

@@ -8,15 +8,15 @@ use super::{PassOverKind, PassedOver, UnusableFile};
 use crate::catalog::walk::Walked;
 use crate::support::regular_file;
 
-/// Name of the file.
-const FILE: &str = "INSTRUCTIONS.md";
+/// Name of the file with instructions at the top of a root.
+pub const INSTRUCTIONS: &str = "INSTRUCTIONS.md";
 
 /// Maximum length of the file, in bytes. Many clients put all of it into every conversation.
 const MAX_BYTES: usize = 16 * 1024;
 
 /// Reads the file at the top of `root` (canonical) into `walked`. Blocks.
 pub(super) fn add(root: &Path, walked: &mut Walked) {
-    let file = root.join(FILE);
+    let file = root.join(INSTRUCTIONS);
     // A file system may have no right to execute, and mark every file as a program.
     walked.scripts.retain(|_, script| script.file != file);
     match read(root, &file) {
@@ -82,8 +82,8 @@ mod tests {
     fn check(content: &[u8], expected: Result<Option<&str>, &str>) {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
-        fs::write(root.join(FILE), content).unwrap();
-        let read = read(&root, &root.join(FILE));
+        fs::write(root.join(INSTRUCTIONS), content).unwrap();
+        let read = read(&root, &root.join(INSTRUCTIONS));
         let read = read.as_ref().map(Option::as_deref);
         assert_eq!(read.map_err(String::as_str), expected);
     }
@@ -120,11 +120,11 @@ mod tests {
         fs::write(&outside, "Secret").unwrap();
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
-        std::os::unix::fs::symlink(outside.path(), root.join(FILE)).unwrap();
-        let read = read(&root, &root.join(FILE));
+        std::os::unix::fs::symlink(outside.path(), root.join(INSTRUCTIONS)).unwrap();
+        let read = read(&root, &root.join(INSTRUCTIONS));
         assert_eq!(read.unwrap_err(), "link to a target outside of the root");
         assert_eq!(
-            super::read(outside.path(), &outside.path().join(FILE)),
+            super::read(outside.path(), &outside.path().join(INSTRUCTIONS)),
             Ok(None)
         );
     }
