@@ -1,6 +1,8 @@
 //! Packs a directory of scripts, unpacks the bundle again, and prints what a client would start:
 //! `cargo run --package mcpd-bundle --example pack -- DIRECTORY`.
 
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
+
 use std::collections::BTreeMap;
 use std::env;
 use std::path::Path;

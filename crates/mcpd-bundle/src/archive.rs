@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read as _, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;

@@ -169,6 +169,10 @@ impl Manifest {
     }
 
     /// Text of the manifest.
+    ///
+    /// # Panics
+    ///
+    /// Never: every key is a text.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = serde_json::to_vec_pretty(self).expect("its keys are texts");

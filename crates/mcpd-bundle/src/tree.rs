@@ -210,7 +210,8 @@ fn is_executable(_: &std::fs::Metadata) -> bool {
     true
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};

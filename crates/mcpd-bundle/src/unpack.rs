@@ -77,7 +77,8 @@ fn create(path: &Path, is_executable: bool) -> Result<File, BundleError> {
         .map_err(BundleError::of_file("create", path))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::io::{Cursor, Write as _};
     use std::os::unix::fs::PermissionsExt as _;

@@ -6,7 +6,7 @@ use std::mem;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use mcpd_bundle::{Archive, digest, registry_entry};
+use mcpd_bundle::{digest, registry_entry};
 use mcpd_check::{Finding, render, shortfall};
 use mcpd_config::File;
 use mcpd_scriptspec::Severity;
@@ -42,15 +42,20 @@ pub(crate) async fn run(args: Bundle, file: &File) -> anyhow::Result<ExitCode> {
     // Faults of the flags are found before the work is done.
     server_json(&args, &content, "")?;
     output::note_foreign(&report::describe(&content));
-    let refusal = format!("write `{}`", target.display());
-    if !args.yes && !output::confirm("Make the bundle? [y/N] ", &refusal, "make it")? {
-        return Ok(ExitCode::Failure);
+    if !args.yes {
+        let attempt = format!("write `{}`", target.display());
+        let ask = move || output::confirm("Make the bundle? [y/N] ", &attempt, "make it");
+        match interruptible(ask).await? {
+            Some(true) => {}
+            Some(false) => return Ok(ExitCode::Failure),
+            None => return Ok(ExitCode::Interrupted),
+        }
     }
-    let directory = target.parent().filter(|path| !path.as_os_str().is_empty());
-    let packed = NamedTempFile::new_in(directory.unwrap_or(Path::new(".")));
-    let packed = packed.context(refusal.clone())?;
+    let packed = new_beside(&target)?;
+    let entry = args.server_json.as_deref().map(new_beside).transpose()?;
     let archive = mem::take(&mut content.archive);
-    match write(archive, packed.reopen()?).await? {
+    let to = packed.reopen()?;
+    match interruptible(move || Ok(archive.write(to).map(|()| archive)?)).await? {
         Some(archive) => content.archive = archive,
         None => return Ok(ExitCode::Interrupted),
     }
@@ -58,11 +63,12 @@ pub(crate) async fn run(args: Bundle, file: &File) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Interrupted);
     };
     let digest = digest(packed.path())?;
-    persist(packed, &target, args.force).context(refusal)?;
-    if let (Some(path), Some(entry)) = (&args.server_json, server_json(&args, &content, &digest)?) {
-        let text = format!("{entry:#}\n");
-        fs::write(path, text).with_context(|| format!("write `{}`", path.display()))?;
+    if let (Some(entry), Some(path)) = (entry, &args.server_json) {
+        let text = server_json(&args, &content, &digest)?.unwrap_or_default();
+        fs::write(entry.path(), format!("{text:#}\n"))?;
+        persist(entry, path, true)?;
     }
+    persist(packed, &target, args.force)?;
     match args.json {
         true => output::write_json(&report::json(&content, &target, &digest, calls)?)?,
         false => output::write_text(&report::text(&content, &target, &digest, calls)?)?,
@@ -120,26 +126,36 @@ fn target(args: &Bundle, content: &Content) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Writes the archive on a thread of its own; `None` if the user interrupts it.
-async fn write(archive: Archive, to: fs::File) -> anyhow::Result<Option<Archive>> {
+/// Does what takes long, or waits for an answer, on a thread of its own; `None` if the user
+/// interrupts it.
+async fn interruptible<T: Send + 'static>(
+    work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
+) -> anyhow::Result<Option<T>> {
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
-    let written = spawn_blocking(move || archive.write(to).map(|()| archive));
     tokio::select! {
-        written = written => Ok(Some(written??)),
+        done = spawn_blocking(work) => done?.map(Some),
         () = termination.wait() => Ok(None),
     }
 }
 
-/// Puts the finished file in its place, readable as other new files are.
-fn persist(packed: NamedTempFile, target: &Path, replaces: bool) -> anyhow::Result<()> {
+/// New file that is to take the place of `target`, and is gone if it never does.
+fn new_beside(target: &Path) -> anyhow::Result<NamedTempFile> {
+    let directory = target.parent().filter(|path| !path.as_os_str().is_empty());
+    let new = NamedTempFile::new_in(directory.unwrap_or(Path::new(".")));
+    new.with_context(|| format!("write `{}`", target.display()))
+}
+
+/// Puts a finished file in its place, readable as other new files are.
+fn persist(new: NamedTempFile, target: &Path, replaces: bool) -> anyhow::Result<()> {
+    let failed = || format!("write `{}`", target.display());
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        fs::set_permissions(packed.path(), fs::Permissions::from_mode(0o644))?;
+        fs::set_permissions(new.path(), fs::Permissions::from_mode(0o644)).with_context(failed)?;
     }
     match replaces {
-        true => packed.persist(target)?,
-        false => packed.persist_noclobber(target)?,
+        true => new.persist(target).with_context(failed)?,
+        false => new.persist_noclobber(target).with_context(failed)?,
     };
     Ok(())
 }

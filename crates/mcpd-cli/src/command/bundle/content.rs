@@ -2,6 +2,7 @@
 //! configuration of this machine and the flags.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::env;
 use std::fs;
 use std::path::PathBuf;
@@ -207,9 +208,8 @@ fn programs(args: &Bundle) -> anyhow::Result<BTreeMap<Platform, PathBuf>> {
             );
         }
     }
-    if !programs.contains_key(&Platform::current()) {
-        let own = env::current_exe().context("find the path of mcpd")?;
-        programs.insert(Platform::current(), own);
+    if let Entry::Vacant(place) = programs.entry(Platform::current()) {
+        place.insert(env::current_exe().context("find the path of mcpd")?);
     }
     Ok(programs)
 }

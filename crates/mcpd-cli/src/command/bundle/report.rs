@@ -17,10 +17,7 @@ pub(super) fn describe(content: &Content) -> String {
     let left_out = content.left_out();
     let keys = content.left_out_keys.iter();
     let keys = keys.map(|key| (format!("`{key}` of mcpd.toml"), "it is about this machine"));
-    let left_out: Vec<_> = left_out
-        .map(|(path, why)| (path, why))
-        .chain(keys)
-        .collect();
+    let left_out: Vec<_> = left_out.chain(keys).collect();
     if !left_out.is_empty() {
         text += "left out:\n";
     }
@@ -34,11 +31,12 @@ pub(super) fn describe(content: &Content) -> String {
         let user = &setting.user;
         let required = if user.required { ", required" } else { "" };
         let secret = if user.sensitive { ", secret" } else { "" };
-        let _ = writeln!(
-            text,
-            "  {}: {}{required}{secret}",
-            setting.variable, user.title
-        );
+        let unset = match content.unset.contains(&setting.variable) {
+            true => " (not set here, so the trial has another value)",
+            false => "",
+        };
+        let (variable, title) = (&setting.variable, &user.title);
+        let _ = writeln!(text, "  {variable}: {title}{required}{secret}{unset}");
     }
     text
 }
@@ -65,13 +63,6 @@ pub(super) fn text(
         let skipped = count(calls.skipped, "case");
         let _ = writeln!(text, "not called: {skipped} with variables or answers");
     }
-    if !content.unset.is_empty() {
-        let unset = content.unset.join(", ");
-        let _ = writeln!(
-            text,
-            "not set here, so the trial had another value: {unset}"
-        );
-    }
     Ok(text)
 }
 
@@ -92,6 +83,7 @@ pub(super) fn json(
         "left_out": left_out.collect::<Vec<_>>(),
         "left_out_keys": content.left_out_keys,
         "manifest": content.manifest,
+        "unset": content.unset,
         "calls": {"passed": calls.passed, "skipped": calls.skipped},
     }))
 }
