@@ -235,6 +235,23 @@ fn report_and_entry_of_the_registry_have_the_digest() {
 }
 
 #[test]
+fn directories_of_one_name_go_into_one_bundle() {
+    let sandbox = sandbox().with_script("../other/scripts/greet", super::HELLO);
+    let both = [&["bundle", "other/scripts"], &ARGUMENTS[1..]].concat();
+    let made = sandbox.run(&both);
+    assert!(
+        made.contains("2 tools listed\n1 case called and passed\n"),
+        "{made}"
+    );
+    let files = unpack(&sandbox.path().join("api-tools-2.0.0.mcpb"));
+    let has = |name: &str| files.contains_key(name);
+    assert!(
+        has("scripts/scripts/greet") && has("scripts/scripts-2/deep/api"),
+        "{made}"
+    );
+}
+
+#[test]
 fn links_out_of_the_directory_are_refused() {
     for (name, target) in [
         ("steal", "/etc/passwd"),

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::Platform;
+
 /// Reason why a bundle can't be made, read or started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -33,6 +35,16 @@ pub enum BundleError {
         path: PathBuf,
         /// The fault.
         reason: String,
+    },
+    /// Two programs are for one platform.
+    #[error("pack `{}` and `{}`: both are for {platform}, and a bundle can't tell processors apart; make one bundle for each", first.display(), second.display())]
+    SamePlatform {
+        /// Platform of both.
+        platform: Platform,
+        /// One program.
+        first: PathBuf,
+        /// The other program.
+        second: PathBuf,
     },
     /// A path that is unsafe or not portable.
     #[error("use the path `{path}` in a bundle: {reason}")]

@@ -1,9 +1,10 @@
 //! Operating systems as clients of bundles name them. A bundle can't tell processors apart.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::BundleError;
 
@@ -60,6 +61,32 @@ impl Platform {
         Ok(Self::of_program(&beginning))
     }
 
+    /// Programs by their platforms. Scripts are for the current one, and without any for it `own`
+    /// is.
+    ///
+    /// # Errors
+    ///
+    /// Two are for one platform, or a file can't be read.
+    pub fn of_files(
+        files: &[PathBuf],
+        own: PathBuf,
+    ) -> Result<BTreeMap<Self, PathBuf>, BundleError> {
+        let mut programs = BTreeMap::new();
+        for file in files {
+            let platform = Self::of_file(file)?.unwrap_or(Self::current());
+            if let Some(first) = programs.insert(platform, file.clone()) {
+                let second = file.clone();
+                return Err(BundleError::SamePlatform {
+                    platform,
+                    first,
+                    second,
+                });
+            }
+        }
+        programs.entry(Self::current()).or_insert(own);
+        Ok(programs)
+    }
+
     /// Name in a manifest, which is that of Node.js.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -96,6 +123,9 @@ mod tests {
         let own = std::env::current_exe().unwrap();
         let platform = Platform::of_file(&own).unwrap();
         assert_eq!(platform, Some(Platform::current()));
+        let programs = Platform::of_files(&[], own.clone()).unwrap();
+        assert!(programs.into_keys().eq([Platform::current()]));
+        assert!(Platform::of_files(&[own.clone(), own.clone()], own).is_err());
         assert_eq!(Platform::of_program(b"MZ\x90"), Some(Platform::Windows));
         assert_eq!(Platform::of_program(b"#!/bin/sh\n"), None);
         assert_eq!(Platform::of_program(b""), None);

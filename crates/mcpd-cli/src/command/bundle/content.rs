@@ -2,7 +2,6 @@
 //! configuration of this machine and the flags.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::env;
 use std::fs;
 use std::path::PathBuf;
@@ -167,7 +166,8 @@ fn archive(
     portable: &Portable,
 ) -> anyhow::Result<Archive> {
     let mut archive = Archive::default();
-    let programs = programs(args)?;
+    let own = env::current_exe().context("find the path of mcpd")?;
+    let programs = Platform::of_files(&args.program, own)?;
     let mut platforms: Vec<_> = programs.keys().copied().collect();
     platforms.sort_by_key(|platform| *platform != Platform::current());
     for (platform, program) in &programs {
@@ -192,26 +192,6 @@ fn archive(
     }
     archive.add_bytes("manifest.json", manifest.to_json())?;
     Ok(archive)
-}
-
-/// Programs by their platforms. That of this machine is this program, unless a flag names one.
-fn programs(args: &Bundle) -> anyhow::Result<BTreeMap<Platform, PathBuf>> {
-    let mut programs = BTreeMap::new();
-    for program in &args.program {
-        // Scripts are for this machine.
-        let platform = Platform::of_file(program)?.unwrap_or(Platform::current());
-        if let Some(other) = programs.insert(platform, program.clone()) {
-            bail!(
-                "pack `{}` and `{}`: both are for {platform}, and a bundle can't tell processors apart; make one bundle for each",
-                other.display(),
-                program.display()
-            );
-        }
-    }
-    if let Entry::Vacant(place) = programs.entry(Platform::current()) {
-        place.insert(env::current_exe().context("find the path of mcpd")?);
-    }
-    Ok(programs)
 }
 
 impl Content {
