@@ -141,9 +141,12 @@ fn failed_case_shows_the_difference() {
       options without a case: `loud`, `key`
     1 passed, 1 failed
     ");
-    assert_snapshot!(run(&sandbox, &["test", "scripts/greet", "--github"]), @"
+    let commands = run(&sandbox, &["test", "scripts/greet", "--github"]);
+    let mark = regex::Regex::new("::[0-9a-f]+(::)?\n").unwrap();
+    assert_snapshot!(mark.replace_all(&commands, "::@@MARK@@\n"), @"
     exit code: 1
     ----- stdout -----
+    ::stop-commands::@@MARK@@
     scripts/greet.test.toml
       FAILED    greets @@TIME@@
                 exit code 0; expected 3
@@ -154,8 +157,40 @@ fn failed_case_shows_the_difference() {
       ok        is slow @@TIME@@
       options without a case: `loud`, `key`
     1 passed, 1 failed
+    ::@@MARK@@
     ::error file=scripts/greet.test.toml,line=1,title=greet%3A greets::exit code 0; expected 3%0Athe text differs:%0A@@ -1 +1 @@%0A-Hello, Adam!%0A+Hello, Eve!
     ");
+}
+
+#[test]
+fn unusable_files_with_cases_are_named_and_never_block() {
+    let sandbox = sandbox("");
+    let cases = sandbox.path().join("scripts/greet.test.toml");
+    fs::remove_file(&cases).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &cases,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    let refused = run(&sandbox, &["test", "scripts"]);
+    assert!(refused.contains("no regular file"), "{refused}");
+    fs::remove_file(&cases).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &cases).unwrap();
+    let refused = run(&sandbox, &["test", "scripts"]);
+    assert!(refused.contains("no regular file"), "{refused}");
+}
+
+#[test]
+fn output_is_no_command_of_a_workflow() {
+    let cases = "[[case]]\nname = \"a\\n::warning::b\"\ntext = \"x\"\n";
+    let shown = run(&sandbox(cases), &["test", "scripts", "--github"]);
+    let mark = shown.split("::stop-commands::").nth(1).unwrap();
+    let mark = mark.split('\n').next().unwrap();
+    assert!(shown.contains(&format!("\n::{mark}::\n")), "{shown}");
+    assert!(!shown.contains("\n::warning"), "{shown}");
 }
 
 #[test]

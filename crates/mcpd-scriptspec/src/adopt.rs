@@ -85,6 +85,8 @@ pub struct CommandLine {
     pub operands: Vec<Operand>,
     /// Sub-commands, in the order of the text.
     pub commands: Vec<Command>,
+    /// Spellings of flags that stand behind the arguments, such as the tests and actions of find.
+    pub predicates: Vec<String>,
     /// Parts of the text without a meaning for the reader.
     pub unread: Vec<Unread>,
 }

@@ -131,6 +131,7 @@ fn read(
     {
         let mut report = Report::new(Stream::Stdout, diagnostics);
         delivery::check_command_line(&field, &spec, &mut report);
+        delivery::check_open_lists(&field, &spec, &mut report);
     }
     if let Some(root) = stdout.root()
         && matches!(

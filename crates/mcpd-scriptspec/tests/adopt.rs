@@ -11,7 +11,7 @@ use mcpd_scriptspec::adopt::{CommandLine, Form, Sidecar, TaskFile, Unread};
 use mcpd_scriptspec::{Dialect, Severity};
 
 /// Names of the files with help, and with tasks.
-const STYLES: usize = 26;
+const STYLES: usize = 30;
 
 fn notes(unread: &[Unread], text: &[u8]) -> String {
     let mut notes = String::new();

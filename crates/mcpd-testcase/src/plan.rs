@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use mcpd_scriptspec::Role;
@@ -13,6 +13,9 @@ use serde_json::Value;
 use crate::SUFFIX;
 use crate::case::{Case, TestFile};
 use crate::fault::{Fault, suggestion};
+
+/// Maximum size of a file with cases, in bytes.
+const MAX_CASES: u64 = 16 << 20;
 
 /// Everything that is tested.
 #[derive(Debug, Clone, Default)]
@@ -98,7 +101,7 @@ impl Suite {
         let mut path = self.script.as_os_str().to_owned();
         path.push(SUFFIX);
         let path = PathBuf::from(path);
-        match fs::read_to_string(&path) {
+        match read_bounded(&path) {
             Ok(text) => {
                 (self.cases, self.faults) = TestFile::read(&path, &text);
                 self.text = text;
@@ -189,4 +192,20 @@ fn orphan<'a>(path: &Path, script: &Path, scripts: impl Iterator<Item = &'a Path
     };
     let message = format!("`{}` is no script{hint}", script.display());
     Fault::of_file(path, message)
+}
+/// Reads a text that may be anything: a FIFO would block, and a device never end.
+fn read_bounded(path: &Path) -> io::Result<String> {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    if metadata.len() > MAX_CASES {
+        return Err(io::Error::other(format!(
+            "it is larger than {MAX_CASES} bytes"
+        )));
+    }
+    let mut text = String::new();
+    let file = fs::File::open(path)?;
+    file.take(MAX_CASES).read_to_string(&mut text)?;
+    Ok(text)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -95,10 +96,14 @@ fn print(report: &Report, args: &Test) -> anyhow::Result<()> {
     if args.json {
         return output::write_json(report);
     }
-    let mut text = render::human(report, &here);
-    if args.github {
-        text += &render::github(report, &here);
+    let text = render::human(report, &here);
+    if !args.github {
+        return output::write(text.as_bytes());
     }
+    // What scripts printed could be commands of the workflow; no script knows the word.
+    let mark = RandomState::new().hash_one(&text);
+    let annotations = render::github(report, &here);
+    let text = format!("::stop-commands::{mark:x}\n{text}::{mark:x}::\n{annotations}");
     output::write(text.as_bytes())
 }
 

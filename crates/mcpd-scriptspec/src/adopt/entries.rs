@@ -46,6 +46,7 @@ enum Section {
 struct Reader<'t> {
     text: &'t str,
     columns: Vec<usize>,
+    is_click: bool,
     /// In a manual page a flag begins a paragraph.
     is_manual: bool,
     in_paragraph: bool,
@@ -66,6 +67,7 @@ pub(super) fn read(text: &str) -> CommandLine {
     let mut reader = Reader {
         text,
         columns: line::description_columns(&lines),
+        is_click: text.contains(style::CLICK),
         is_manual: lines.iter().any(|line| line.is_page_header()),
         in_paragraph: false,
         section: Section::Prose,
@@ -195,6 +197,22 @@ impl<'t> Reader<'t> {
         let indent = line.indent();
         let body = &line.text[indent..];
         let columns = &self.columns;
+        if let Some(row) = term::row(body) {
+            self.flush();
+            if row.is_empty() {
+                self.read.unread.push(Unread {
+                    span: line.span(),
+                    message: "one of these flags has an unknown form".to_owned(),
+                });
+            }
+            for (term, place) in row {
+                let start = line.start + indent + place;
+                let span = start..start + term.spellings[0].len();
+                self.read.predicates.extend(term.spellings.clone());
+                self.read.add(flag_of(term, String::new(), span));
+            }
+            return true;
+        }
         let parsed = term::parse(body, |offset| columns.contains(&(indent + offset)));
         let Some(term) = parsed else {
             let looks_like_flag = body[1..].starts_with(|char: char| char.is_ascii_alphanumeric());
@@ -290,16 +308,10 @@ impl<'t> Reader<'t> {
         let description = first_paragraph(&entry.lines);
         match entry.left {
             Left::Flag(term) => {
-                let mut flag = Flag {
-                    spellings: term.spellings,
-                    negation: term.negation,
-                    value: term.value,
-                    description,
-                    default: None,
-                    required: false,
-                    repeats: term.repeats,
-                    span: entry.span,
-                };
+                let mut flag = flag_of(term, description, entry.span);
+                if self.is_click {
+                    take_several_words(&mut flag);
+                }
                 hints::apply(&mut flag, &entry.lines.join("\n"));
                 self.read.add(flag);
             }
@@ -355,6 +367,19 @@ impl<'t> Reader<'t> {
     }
 }
 
+fn flag_of(term: Term, description: String, span: Range<usize>) -> Flag {
+    Flag {
+        spellings: term.spellings,
+        negation: term.negation,
+        value: term.value,
+        description,
+        default: None,
+        required: false,
+        repeats: term.repeats,
+        span,
+    }
+}
+
 /// Returns whether a flag shows that long flags have their values after `=`.
 fn is_joined(flag: &Flag) -> bool {
     let is_long = flag
@@ -376,6 +401,15 @@ fn join(flag: &mut Flag) {
         .filter(|value| is_long && value.words == 1)
     {
         value.position = Position::Joined;
+    }
+}
+
+/// In click, `TEXT...` is a value of several words, however many, and not a flag that repeats.
+fn take_several_words(flag: &mut Flag) {
+    if let Some(value) = flag.value.as_mut().filter(|_| flag.repeats) {
+        value.words = 0;
+        value.position = Position::Separate;
+        flag.repeats = false;
     }
 }
 

@@ -40,10 +40,19 @@ impl Sidecar {
     #[must_use]
     pub fn draft(name: &str, subcommand: &[&str], read: &CommandLine) -> Self {
         let mut draft = Self::with_head(name, subcommand, read);
+        let head = draft.text.len();
         let mut names = BTreeSet::new();
-        draft.add_flags(read, &mut names);
-        for operand in &read.operands {
+        let is_predicate = |flag: &&Flag| read.predicates.contains(&flag.spellings[0]);
+        let (predicates, flags): (Vec<_>, Vec<_>) = read.flags.iter().partition(is_predicate);
+        draft.add_flags(flags, &mut names);
+        // The expression that find has last consists of the predicates.
+        let is_operand = |operand: &&Operand| predicates.is_empty() || operand.name != "expression";
+        for operand in read.operands.iter().filter(is_operand) {
             draft.add(&operand_entry(operand), &operand.span, &mut names);
+        }
+        if !predicates.is_empty() {
+            draft.place_options(head);
+            draft.add_flags(predicates, &mut names);
         }
         draft
     }
@@ -64,22 +73,21 @@ impl Sidecar {
         let mut draft = Self::with_head(name, subcommand, read);
         let head = draft.text.len();
         let mut names = BTreeSet::from(["command".to_owned(), "arguments".to_owned()]);
-        draft.add_flags(read, &mut names);
+        let is_list = |flag: &&Flag| flag.value.as_ref().is_some_and(|value| value.words != 1);
+        let (lists, flags): (Vec<_>, Vec<_>) = read.flags.iter().partition(is_list);
+        draft.add_flags(flags, &mut names);
+        draft.left_out.extend(lists.into_iter().map(|flag| Unread {
+            span: flag.span.clone(),
+            message: "left out: the sub-command would be one of its words".to_owned(),
+        }));
         let span = read
             .commands
             .first()
             .map_or(0..0, |command| command.span.clone());
-        let place = |name: &str| quoted(&format!("{{{name}}}"));
-        let flags = draft.text.lines().filter_map(|line| {
-            let name = line.strip_prefix("[options.")?.strip_suffix(']')?;
-            Some(place(name))
-        });
-        // Programs read their own flags before the sub-command only.
-        let words: Vec<_> = flags.chain([place("command"), quoted("{}")]).collect();
-        let line = format!("command_line = [{}]\n", words.join(", "));
-        draft.text.insert_str(head, &line);
         let mut names = BTreeSet::new();
         draft.add(&choice_entry(read), &span, &mut names);
+        // Programs read their own flags before the sub-command only.
+        draft.place_options(head);
         let arguments = Operand {
             name: "arguments".to_owned(),
             description: "Arguments of the sub-command".to_owned(),
@@ -90,6 +98,17 @@ impl Sidecar {
         };
         draft.add(&operand_entry(&arguments), &span, &mut names);
         draft
+    }
+
+    /// Gives the options so far their places on the command line, before those that follow.
+    fn place_options(&mut self, head: usize) {
+        let names = self.text.lines().filter_map(|line| {
+            let name = line.strip_prefix("[options.")?.strip_suffix(']')?;
+            Some(quoted(&format!("{{{name}}}")))
+        });
+        let words: Vec<_> = names.chain([quoted("{}")]).collect();
+        let line = format!("command_line = [{}]\n", words.join(", "));
+        self.text.insert_str(head, &line);
     }
 
     /// The keys before the options.
@@ -110,8 +129,13 @@ impl Sidecar {
         draft
     }
 
-    fn add_flags(&mut self, read: &CommandLine, names: &mut BTreeSet<String>) {
-        for flag in read.flags.iter().filter(|flag| !flag.is_about_program()) {
+    fn add_flags<'f>(
+        &mut self,
+        flags: impl IntoIterator<Item = &'f Flag>,
+        names: &mut BTreeSet<String>,
+    ) {
+        let flags = flags.into_iter();
+        for flag in flags.filter(|flag| !flag.is_about_program()) {
             self.add(&flag_entry(flag), &flag.span, names);
         }
     }
@@ -293,6 +317,9 @@ fn value_argument(spelling: &str, is_long: bool, value: &FlagValue) -> String {
         Position::Joined if is_long => spelling.to_owned(),
         Position::Joined if !is_letter => format!("{spelling}={{}}"),
         Position::Glued => format!("{spelling}{{}}"),
+        // The next word would not be the value if it looks like a flag.
+        Position::Separate if value.optional && is_letter => format!("{spelling}{{}}"),
+        Position::Separate if value.optional => format!("{spelling}={{}}"),
         // A value that begins with a dash is glued to a single letter.
         Position::Separate | Position::Joined if is_letter => spelling.to_owned(),
         Position::Separate | Position::Joined => format!("{spelling} {{}}"),

@@ -6,7 +6,7 @@ pub(super) const JOINING: &[&str] = &[
     // argparse, optparse
     "show this help message and exit",
     // click
-    "Show this message and exit.",
+    CLICK,
     // clap
     "Print help",
     "Prints help information",
@@ -24,6 +24,9 @@ pub(super) const JOINING: &[&str] = &[
     "Show this help",
     "give this help list",
 ];
+
+/// Phrase of click.
+pub(super) const CLICK: &str = "Show this message and exit.";
 
 /// Spellings of flags that print help or the version.
 pub(super) const ABOUT_PROGRAM: &[&str] = &["--help", "-help", "--version", "--usage"];

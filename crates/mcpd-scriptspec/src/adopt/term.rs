@@ -2,6 +2,9 @@
 
 use super::{FlagValue, Position, ValueKind, hints};
 
+/// Length of the longest word in small letters that is one of several values, in bytes.
+const MAX_SMALL_WORD: usize = 5;
+
 /// A parsed left column.
 #[derive(Debug, Default)]
 pub(super) struct Term {
@@ -40,6 +43,56 @@ pub(super) fn parse(line: &str, is_description: impl Fn(usize) -> bool) -> Optio
     (rest.is_empty() || rest.starts_with([' ', '\t', ':'])).then_some(term)
 }
 
+/// Flags of a line that lists several, such as `-delete -printf FORMAT` of find, each with its
+/// place; no flag if one of them has another form, and none for another line.
+pub(super) fn row(line: &str) -> Option<Vec<(Term, usize)>> {
+    let mut terms: Vec<(Term, usize)> = Vec::new();
+    let mut at = 0;
+    while at < line.len() {
+        let len = token(&line[at..]);
+        let word = &line[at..at + len];
+        let is_value = is_capital(word.split('[').next().unwrap_or(word)) || word.starts_with('[');
+        match terms.last_mut() {
+            _ if is_single_dash_word(word) => {
+                let mut term = Term::default();
+                term.spellings.push(word.to_owned());
+                terms.push((term, at));
+            }
+            Some((term, _)) if is_value => {
+                let value = term.value.get_or_insert_with(|| FlagValue {
+                    name: hints::value_name(word),
+                    words: 0,
+                    ..FlagValue::unnamed(hints::kind_of_name(&hints::value_name(word)))
+                });
+                value.words += 1;
+            }
+            // Such as `-exec COMMAND ; -ok COMMAND ;`.
+            _ => {
+                let rest = line[at..].split("  ").next().unwrap_or_default();
+                let is_row = !terms.is_empty() && rest.split(' ').any(is_single_dash_word);
+                return is_row.then(Vec::new);
+            }
+        }
+        at += len;
+        at += usize::from(at < line.len());
+        if line[at..].starts_with(' ') {
+            return None;
+        }
+    }
+    (terms.len() > 1).then_some(terms)
+}
+
+/// Returns whether a word is a flag such as `-delete`.
+fn is_single_dash_word(word: &str) -> bool {
+    let is_letter = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit();
+    let name = word.strip_prefix('-').unwrap_or_default();
+    name.len() > 1
+        && name.starts_with(is_letter)
+        && name
+            .chars()
+            .all(|char| is_letter(char) || "-_".contains(char))
+}
+
 /// Length of what stands between two spellings.
 fn separator(rest: &str) -> Option<usize> {
     let spaces = rest.len() - rest.trim_start_matches(' ').len();
@@ -50,7 +103,14 @@ fn separator(rest: &str) -> Option<usize> {
             return Some(len + rest[len..].len() - rest[len..].trim_start().len());
         }
     }
-    let is_next = spaces == 1 || spaces > 1 && behind.starts_with("--");
+    // Two words with one dash each, such as `-print -delete`, are two flags.
+    let is_word = behind.starts_with('-')
+        && !behind.starts_with("--")
+        && behind[1..]
+            .find([' ', ',', '[', '='])
+            .unwrap_or(behind.len() - 1)
+            > 1;
+    let is_next = spaces == 1 && !is_word || spaces > 1 && behind.starts_with("--");
     (is_next && behind.starts_with('-')).then_some(spaces)
 }
 
@@ -76,6 +136,10 @@ fn spelling(text: &str, term: &mut Term) -> Option<usize> {
         .find(|prefix| text[at..].starts_with(**prefix));
     at += prefix.map_or(0, |prefix| prefix.len());
     let name: &str = text[at..].split(|char| !is_name(char)).next()?;
+    // A number itself, as in `-NUM`.
+    if dashes == "-" && matches!(name, "NUM" | "NUMBER" | "DIGITS") {
+        return None;
+    }
     let name = match name.len() {
         0 | 1 => name,
         _ => name.trim_end_matches(['.', ':']),
@@ -136,6 +200,15 @@ fn value(line: &str, at: usize, term: &mut Term, is_description: impl Fn(usize) 
         term.repeats = true;
         return rest.len() - dots.len();
     }
+    if let Some(len) = small_words(rest, |offset| is_description(at + offset)) {
+        let name = rest[1..len].to_owned();
+        term.value = Some(FlagValue {
+            words: name.split(' ').count(),
+            name,
+            ..FlagValue::unnamed(ValueKind::Text)
+        });
+        return len;
+    }
     let Some((position, optional, skip)) = value_form(line, at, &is_description) else {
         return 0;
     };
@@ -177,6 +250,19 @@ fn value(line: &str, at: usize, term: &mut Term, is_description: impl Fn(usize) 
         });
     }
     end
+}
+
+/// Length of two values in small letters before the column of descriptions, as in `--arg a v`.
+fn small_words(rest: &str, is_description: impl Fn(usize) -> bool) -> Option<usize> {
+    let column = rest.find("  ")?;
+    let names = rest[..column].strip_prefix(' ')?;
+    let is_value = |word: &str| {
+        word.len() <= MAX_SMALL_WORD && word.chars().all(|char| char.is_ascii_lowercase())
+    };
+    let is_pair = names.split(' ').count() == 2 && names.split(' ').all(is_value);
+    let behind = rest[column..].trim_start();
+    let is_column = is_description(rest.len() - behind.len());
+    (is_pair && is_column).then_some(column)
 }
 
 /// Position of the value at `at`, whether it may be left out, and what stands before it; none if

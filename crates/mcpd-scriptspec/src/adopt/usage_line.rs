@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{CommandLine, Flag, FlagValue, Operand, Position, ValueKind, hints, style};
+use super::{Command, CommandLine, Flag, FlagValue, Operand, Position, ValueKind, hints, style};
 
 /// Applies the usage lines, each with its indentation, to what the entries said.
 pub(super) fn apply(read: &mut CommandLine, lines: &[(usize, &str)], span: &Range<usize>) {
@@ -15,6 +15,9 @@ pub(super) fn apply(read: &mut CommandLine, lines: &[(usize, &str)], span: &Rang
     } else {
         own.max(1)
     };
+    if add_commands(read, lines, &all[..own], span) {
+        return;
+    }
     let listed: Vec<Operand> = std::mem::take(&mut read.operands);
     let has_flags = !read.flags.is_empty();
     let mut found: Vec<Operand> = Vec::new();
@@ -65,6 +68,43 @@ pub(super) fn apply(read: &mut CommandLine, lines: &[(usize, &str)], span: &Rang
         }
     }
     read.operands = merge(found, listed, !read.commands.is_empty());
+}
+
+/// Adds the sub-commands of forms such as `notes [options] add <name>`, and returns whether there
+/// are any: arguments are in brackets there, so that a bare word is itself. The arguments are
+/// those of the sub-commands.
+fn add_commands(
+    read: &mut CommandLine,
+    lines: &[(usize, &str)],
+    name: &[&str],
+    span: &Range<usize>,
+) -> bool {
+    let has_brackets = lines.iter().any(|(_, line)| line.contains('<'));
+    let mut found = Vec::new();
+    for (_, line) in lines {
+        let all = words(line);
+        let bare = all
+            .iter()
+            .skip(name.len())
+            .find(|word| !word.starts_with(['[', '-', '(']));
+        let command = bare.filter(|word| all.starts_with(name) && is_plain(word));
+        found.extend(command.map(|word| (*word).to_owned()));
+    }
+    // One form with a bare word may have an argument of that name.
+    if !has_brackets || found.len() < 2 || found.len() * 2 < lines.len() {
+        return false;
+    }
+    read.operands.clear();
+    for name in found {
+        if !read.commands.iter().any(|known| known.name == name) {
+            read.commands.push(Command {
+                name,
+                description: String::new(),
+                span: span.clone(),
+            });
+        }
+    }
+    true
 }
 
 /// The first of several forms: lines that are no deeper than the first begin another one.

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     json::Member,
     rules::Code,
-    spec::{Argument, CommandWord, ScriptSpec, ValueType},
+    spec::{Argument, CommandWord, ListForm, ScriptOption, ScriptSpec, ValueType},
     suggest::suggest,
     text,
 };
@@ -220,6 +220,54 @@ pub(super) fn command_line(field: &Member<'_>, report: &mut Report<'_>) -> Vec<C
     // The other elements are no strings, and are reported here.
     report.strings(field);
     words
+}
+
+/// Reports operands that a list of words before them would take, as in `--names {...}` and then
+/// `{file}`: only a fixed flag between them ends the list for certain.
+pub(super) fn check_open_lists(field: &Member<'_>, spec: &ScriptSpec, report: &mut Report<'_>) {
+    let option = |name: &str| spec.options.iter().find(|option| option.name == name);
+    let is_spread = |option: &&ScriptOption| {
+        let argument = option.argument.as_ref();
+        argument.is_some_and(
+            |argument| matches!(argument, Argument::Template(template) if template.list == ListForm::Spread),
+        )
+    };
+    let mut open: Option<&str> = None;
+    for element in field.value.elements() {
+        let word = element.string().map(|word| template::command_word(&word));
+        match word {
+            Some(Ok(CommandWord::Fixed(word))) if word.starts_with('-') => open = None,
+            Some(Ok(CommandWord::Option(name))) => {
+                let Some(option) = option(&name) else {
+                    continue;
+                };
+                if let Some(list) =
+                    open.filter(|_| option.argument.as_ref().is_some_and(Argument::is_operand))
+                {
+                    let message = format!(
+                        "{} would be one of the words of the list {}",
+                        text::name(&name),
+                        text::name(list)
+                    );
+                    report
+                        .fault(Code::InvalidArgument, element.span(), message)
+                        .help("put it before the list, or a fixed word such as `--` between them");
+                }
+                if is_spread(&option) {
+                    open = Some(&option.name);
+                }
+            }
+            Some(Ok(CommandWord::Rest)) => {
+                let is_placed = |option: &&ScriptOption| {
+                    let word = CommandWord::Option(option.name.clone());
+                    spec.command_line.contains(&word)
+                };
+                let mut rest = spec.options.iter().filter(|option| !is_placed(option));
+                open = rest.find(is_spread).map(|option| &*option.name).or(open);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Reports options of the command line that do not exist, or have no form.

@@ -45,7 +45,8 @@ fn case_text(case: &CaseReport) -> String {
         (false, false) => "FAILED  ",
     };
     let time = case.elapsed.as_millis();
-    let mut text = format!("  {verdict}  {} ({time} ms)\n", case.name);
+    let name = case.name.escape_debug();
+    let mut text = format!("  {verdict}  {name} ({time} ms)\n");
     for difference in &case.differences {
         text += &indent(difference);
     }

@@ -107,6 +107,13 @@ fn around<'t>(
     } = template;
     let mut words = before.clone();
     for text in texts {
+        // With `-{}`, `-5` would be another flag.
+        let is_bare =
+            before.is_empty() && !prefix.is_empty() && prefix.bytes().all(|byte| byte == b'-');
+        if is_bare && text.starts_with('-') {
+            let expected = "a value that does not begin with `-`, because it directly follows one";
+            return Err(fault(option, expected, "one that does"));
+        }
         // A program that finds `-o` without a value takes the next word for it.
         let is_glued = prefix.starts_with('-') && !prefix.ends_with('=') && suffix.is_empty();
         if is_glued && before.is_empty() && text.is_empty() {
