@@ -37,7 +37,6 @@ mod dev;
 mod discover;
 mod doctor;
 mod endpoint;
-mod entry;
 mod install;
 mod library;
 mod list;
@@ -235,7 +234,7 @@ async fn with_server(
             None
         };
         match unusable {
-            Some(faults) => Ok(report_unusable(&faults, &server.catalog())),
+            Some(faults) => Ok(report_unusable(&faults, is_unauthorized(&server.catalog()))),
             None => work(&server).await,
         }
     });
@@ -267,18 +266,27 @@ fn unusable_server(server: &Server) -> Option<String> {
         return Some(faults);
     }
     if !faults.is_empty() {
-        output::note(&format!(
-            "not everything of the server can be used:{faults}\n"
-        ));
+        note_unusable_parts(&faults);
     }
     None
 }
 
+/// Reports which parts of a remote server can't be used.
+fn note_unusable_parts(faults: &str) {
+    output::note(&format!(
+        "not everything of the server can be used:{faults}\n"
+    ));
+}
+
+/// Returns whether a remote server asks for another token.
+fn is_unauthorized(catalog: &Catalog) -> bool {
+    catalog.offers().iter().any(|offer| offer.is_unauthorized())
+}
+
 /// Reports why the remote server can't be used.
-fn report_unusable(faults: &str, catalog: &Catalog) -> ExitCode {
+fn report_unusable(faults: &str, is_unauthorized: bool) -> ExitCode {
     output::error(&format!("the server cannot be used:{faults}"));
-    let mut offers = catalog.offers().iter();
-    match offers.any(|offer| offer.is_unauthorized()) {
+    match is_unauthorized {
         true => {
             output::note(
                 "name the variable with the token by `--token-env`, or log in with `mcpd connect --login`\n",

@@ -1,9 +1,9 @@
 //! `mcpd discover`: the servers in the configurations of clients.
 
 use mcpd_clients::Client;
+use mcpd_doctor::entry::{self, Entries};
 use serde::Serialize;
 
-use super::entry::{self, Entries};
 use crate::args::Discover;
 use crate::exit_code::ExitCode;
 use crate::output;
@@ -23,7 +23,9 @@ pub(crate) fn run(args: &Discover) -> anyhow::Result<ExitCode> {
     let places = entry::places()?;
     let (mut found, mut all_faults) = (Vec::new(), Vec::new());
     for client in Client::all() {
-        let Entries { servers, faults } = entry::of_client(client, &places);
+        let Entries {
+            servers, faults, ..
+        } = entry::of_client(client, &places);
         all_faults.extend(faults);
         for (_, server) in servers {
             found.push(Found {

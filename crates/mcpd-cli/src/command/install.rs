@@ -4,9 +4,9 @@ use std::env;
 
 use anyhow::{Context as _, bail};
 use mcpd_clients::{Client, ConfigFile, Places, Request, Scope, file};
+use mcpd_doctor::entry;
 
 use self::change::{Plan, Planned};
-use super::entry;
 use crate::args::{Clients, Install, InstallScope};
 use crate::exit_code::ExitCode;
 use crate::output;

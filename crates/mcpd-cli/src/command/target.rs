@@ -4,14 +4,15 @@ use std::env;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use mcpd_clients::Client;
+use mcpd_clients::{Client, Scope};
 use mcpd_connect::Target;
+use mcpd_doctor::entry::{self, own_environment};
 use mcpd_server::Server;
 use mcpd_upstream::{Address, Program, Upstream};
 
 use super::Requested;
-use super::entry::{self, own_environment};
 use crate::args::{Remote, ServerCommand, unknown_client};
+use crate::output;
 
 /// Remote server at a place: a URL, an entry `CLIENT:NAME`, or `-` with a command; none if the
 /// place is a directory.
@@ -46,7 +47,10 @@ pub(super) fn remote_source(
     let Some(client) = Client::find(client) else {
         bail!("use `{text}`: {}", unknown_client(client));
     };
-    let found = entry::find(client, name)?;
+    let (scope, found) = entry::find(client, name)?;
+    if scope == Scope::Project {
+        output::note(&format!("using `{name}` as this project defines it\n"));
+    }
     Ok(Some(entry::upstream(text, &found, &own_environment())?))
 }
 

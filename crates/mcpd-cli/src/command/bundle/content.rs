@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use mcpd_bundle::{Archive, Contents, Manifest, Platform, Selection, Setting, merge};
 use mcpd_config::{File, Portable};
+use mcpd_doctor::entry;
 use mcpd_server::{Catalog, ToolNames};
 
 use crate::args::Bundle;
-use crate::command::entry;
 use crate::command::install::request::is_variable_name;
 
 /// Minimum length of a secret that files are searched for, in bytes: shorter ones occur by chance.

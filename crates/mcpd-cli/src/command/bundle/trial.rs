@@ -10,13 +10,14 @@ use anyhow::{Context as _, bail};
 use mcpd_bundle::{Contents, Manifest, Platform, unpack};
 use mcpd_check::render::base_directory;
 use mcpd_clients::{Client, Connection};
+use mcpd_doctor::entry;
 use mcpd_server::Server;
 use mcpd_service::signals::Termination;
 use mcpd_testcase::{Options, Plan, Servers, render};
 use mcpd_upstream::Upstream;
 
 use super::content::Content;
-use crate::command::{describe_faulty_sources, entry};
+use crate::command::describe_faulty_sources;
 use crate::output;
 
 /// Time limit of the start, in which the server may have to ask every script for its description.

@@ -7,13 +7,14 @@ use anyhow::Context as _;
 use mcpd_clients::file::{self, Backup, Change};
 use mcpd_clients::{Client, Connection, Places};
 use mcpd_config::{directories, private_file};
+use mcpd_doctor::entry;
 use mcpd_exec::Executor;
 use serde::{Serialize, Serializer};
 
 use super::scripts::{self, Scripts};
+use crate::command::connect;
 use crate::command::install::change::{self, Plan, Planned};
 use crate::command::install::request;
-use crate::command::{connect, entry};
 use crate::exit_code::ExitCode;
 use crate::output;
 

@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use mcpd_check::rules::OVERLOOKED_FILE;
 use mcpd_clients::{Client, Connection, Scope};
+use mcpd_doctor::entry;
 use mcpd_exec::{Command, Executor};
 use serde::{Deserialize, Serialize};
-
-use crate::command::entry;
 
 /// Rules about a script that cannot be started.
 const RULES: [&str; 2] = ["missing-interpreter", "help-not-started"];

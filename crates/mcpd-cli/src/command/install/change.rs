@@ -6,8 +6,8 @@ use anyhow::{Context as _, bail};
 use mcpd_clients::edit::Removal;
 use mcpd_clients::file::{self, Backup, Change};
 use mcpd_clients::{ConfigFile, Server, diff};
+use mcpd_doctor::entry;
 
-use crate::command::entry;
 use crate::exit_code::ExitCode;
 use crate::output;
 
@@ -48,7 +48,7 @@ pub(in crate::command) fn installation(
     let after = file.install(before, server).with_context(failed)?;
     let installed = file.installed_servers(before).with_context(failed)?;
     let old = installed.iter().find(|old| old.name == server.name);
-    if let Some(old) = old.filter(|old| !entry::is_of_mcpd(&old.connection) && !replaces_other) {
+    if let Some(old) = old.filter(|old| !old.connection.starts_mcpd() && !replaces_other) {
         bail!(
             "install `{}`: another server of {} has this name, `{}`; choose another with `--name`, or remove it first",
             server.name,
@@ -64,9 +64,7 @@ pub(in crate::command) fn installation(
         )));
     }
     // The copy of the file is that from before the first installation.
-    let is_first = !installed
-        .iter()
-        .any(|old| entry::is_of_mcpd(&old.connection));
+    let is_first = !installed.iter().any(|old| old.connection.starts_mcpd());
     Ok(Planned::Change(Plan {
         file,
         before: text,

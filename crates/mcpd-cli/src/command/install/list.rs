@@ -4,10 +4,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use mcpd_clients::{Client, Connection, InstalledServer, Places, Scope, file};
+use mcpd_doctor::entry;
 use serde::Serialize;
 
 use crate::args::Install;
-use crate::command::entry;
 use crate::exit_code::ExitCode;
 use crate::output;
 

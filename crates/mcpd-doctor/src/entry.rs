@@ -8,20 +8,25 @@ use mcpd_clients::{Client, Connection, InstalledServer, Places, Platform, Scope,
 use mcpd_server::policy::Environment;
 use mcpd_upstream::{Address, Program, Upstream};
 
-use crate::output;
-
 /// Parts of names of flags and variables with secrets.
 const SECRET_NAMES: [&str; 5] = ["key", "token", "secret", "password", "auth"];
 
-/// Servers in the files of clients, and why others can't be read.
+/// Servers in the files of a client, and why others can't be read.
 #[derive(Debug, Default)]
-pub(super) struct Entries {
-    pub(super) servers: Vec<(Scope, InstalledServer)>,
-    pub(super) faults: Vec<String>,
+#[non_exhaustive]
+pub struct Entries {
+    /// The servers, each with the scope of its file.
+    pub servers: Vec<(Scope, InstalledServer)>,
+    /// Faults of files, each as a sentence.
+    pub faults: Vec<String>,
 }
 
 /// Directories of this user, and the working directory as the project.
-pub(super) fn places() -> anyhow::Result<Places> {
+///
+/// # Errors
+///
+/// There is no home directory, or no working directory.
+pub fn places() -> anyhow::Result<Places> {
     let home = env::home_dir().context("find the home directory")?;
     let project = env::current_dir().context("find the working directory")?;
     let places = Places::new(Platform::current(), home);
@@ -31,14 +36,16 @@ pub(super) fn places() -> anyhow::Result<Places> {
 }
 
 /// Environment of this process, as far as it is text.
-pub(super) fn own_environment() -> BTreeMap<String, String> {
+#[must_use]
+pub fn own_environment() -> BTreeMap<String, String> {
     let text = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     text.collect()
 }
 
 /// Servers in the files of a client, the user's first: a project is often written by others.
-pub(super) fn of_client(client: &'static Client, places: &Places) -> Entries {
+#[must_use]
+pub fn of_client(client: &'static Client, places: &Places) -> Entries {
     let mut entries = Entries::default();
     let scopes = [Scope::User, Scope::Local, Scope::Project];
     let files = scopes.map(|scope| (scope, client.files(scope, places)));
@@ -65,18 +72,16 @@ pub(super) fn of_client(client: &'static Client, places: &Places) -> Entries {
     entries
 }
 
-/// Finds a server of a client, and says so if the file of a project names it.
+/// Finds a server of a client, with the scope of its file: others may have written that of a
+/// project.
 ///
 /// # Errors
 ///
 /// There is none of that name, or a file can't be read.
-pub(super) fn find(client: &'static Client, name: &str) -> anyhow::Result<Connection> {
+pub fn find(client: &'static Client, name: &str) -> anyhow::Result<(Scope, Connection)> {
     let Entries { servers, faults } = of_client(client, &places()?);
     if let Some((scope, server)) = servers.iter().find(|(_, server)| server.name == name) {
-        if *scope == Scope::Project {
-            output::note(&format!("using `{name}` as this project defines it\n"));
-        }
-        return Ok(server.connection.clone());
+        return Ok((*scope, server.connection.clone()));
     }
     let known: Vec<_> = servers.iter().map(|(_, server)| &*server.name).collect();
     let hint = match (&known[..], &faults[..]) {
@@ -93,7 +98,7 @@ pub(super) fn find(client: &'static Client, name: &str) -> anyhow::Result<Connec
 /// # Errors
 ///
 /// The entry has an unknown form, or a header needs a variable that is not there.
-pub(super) fn upstream(
+pub fn upstream(
     name: &str,
     connection: &Connection,
     variables: &BTreeMap<String, String>,
@@ -128,7 +133,8 @@ pub(super) fn upstream(
 }
 
 /// Server that is started in this environment alone, as clients start theirs.
-pub(super) fn program(
+#[must_use]
+pub fn program(
     name: &str,
     command: &str,
     args: &[String],
@@ -143,18 +149,15 @@ pub(super) fn program(
 }
 
 /// Returns whether a flag or a variable of this name has a secret, most likely.
-pub(super) fn is_secret_name(name: &str) -> bool {
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_lowercase();
     SECRET_NAMES.iter().any(|part| name.contains(part))
 }
 
-/// Returns whether mcpd is what an entry starts.
-pub(super) fn is_of_mcpd(connection: &Connection) -> bool {
-    connection.starts_mcpd()
-}
-
 /// Server that an installation writes as this entry, if it writes such entries.
-pub(super) fn server(name: &str, connection: &Connection) -> Option<Server> {
+#[must_use]
+pub fn server(name: &str, connection: &Connection) -> Option<Server> {
     match connection {
         Connection::Stdio {
             command,
@@ -177,12 +180,14 @@ pub(super) fn server(name: &str, connection: &Connection) -> Option<Server> {
 }
 
 /// Describes where an entry leads, without what may be a secret.
-pub(super) fn describe(connection: &Connection) -> String {
+#[must_use]
+pub fn describe(connection: &Connection) -> String {
     match connection {
         Connection::Stdio { command, args, .. } => {
             let words = without_secrets(args);
             let words = std::iter::once(command.as_str()).chain(words.iter().map(String::as_str));
-            output::shell_command(words)
+            // Words from files have no NUL, which is the only unquotable character.
+            shlex::try_join(words).unwrap_or_default()
         }
         Connection::Http { url, .. } => mcpd_config::shown_url(url),
         _ => "an entry of unknown form".to_owned(),
