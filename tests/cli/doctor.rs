@@ -108,9 +108,8 @@ fn fix_corrects_what_is_safe_and_nothing_twice() {
 
     let report = sandbox.run(&["doctor", "scripts"]);
     for expected in [
-        "/scripts/crlf: a carriage return is part of its `#!` line",
-        "/scripts/crlf: it begins with `#!` and is not executable; set its mode to 755",
-        "agent-token: other users can read this secret; set its mode to 600",
+        "/scripts/crlf: a carriage return is part of its `#!` line, and it begins with `#!` and is not executable; take the carriage returns out of 5 lines, and make it executable",
+        "agent-token: other users can read this secret; make it readable for its owner alone",
         "`mcpd` of Cursor: its program `/gone/mcpd` is gone, and it sets no PATH",
     ] {
         assert!(report.contains(expected), "{report}");
@@ -119,11 +118,15 @@ fn fix_corrects_what_is_safe_and_nothing_twice() {
         serde_json::from_slice(&sandbox.stdout(&["doctor", "scripts", "--json"])).unwrap();
     assert_eq!(
         report["corrections"].as_array().unwrap().len(),
-        4,
+        3,
         "{report}"
     );
 
+    // A library that scripts source is not made a program.
+    fs::write(path("scripts/library"), "#!/bin/sh\ngreet() { echo hi; }\n").unwrap();
     let refused = sandbox.run(&["doctor", "scripts", "--fix"]);
+    assert!(refused.contains("-#!/bin/sh^M\n"), "{refused}");
+    assert!(!refused.contains("/scripts/library"), "{refused}");
     assert!(refused.contains("add `--yes` to change it"), "{refused}");
     assert_eq!(mode("scripts/crlf"), 0o644);
 

@@ -6,11 +6,18 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use mcpd_scriptspec::{Dialect, Edit, Severity, apply_edits};
+use mcpd_scriptspec::{Code, Dialect, Edit, Severity, apply_edits};
 use mcpd_server::catalog::scan::UnusableFile;
 use similar::TextDiff;
 
 use crate::finding::{Finding, Position};
+use crate::rules;
+
+/// Suffixes of the files that describe a script beside them.
+const SIDECAR_SUFFIXES: [&str; 2] = [".mcpd.toml", ".mcpd.json"];
+
+/// Option that asks a script for its description.
+const HELP: &[u8] = b"--help";
 
 /// Lines of context around each change in a diff.
 const DIFF_CONTEXT: usize = 3;
@@ -57,14 +64,37 @@ pub struct Change {
 
 /// Returns the fix of a script that lacks the permission to execute it.
 pub(crate) fn permission(file: &UnusableFile) -> Option<Fix> {
-    let is_script = || fs::read(&file.file).is_ok_and(|text| text.starts_with(b"#!"));
-    (cfg!(unix) && file.lacks_permission && is_script()).then_some(Fix::Permission)
+    let is_tool = || fs::read(&file.file).is_ok_and(|text| is_tool(&file.file, &text));
+    (cfg!(unix) && file.lacks_permission && is_tool()).then_some(Fix::Permission)
+}
+
+/// Returns whether a script is meant to be a tool: it has a description, or answers `--help`.
+///
+/// A library that other scripts source may begin with `#!` as well, for the sake of editors. Were
+/// it executable, mcpd would run it to ask for its description.
+fn is_tool(path: &Path, text: &[u8]) -> bool {
+    let sidecar = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        Path::new(&name).is_file()
+    };
+    text.starts_with(b"#!")
+        && (Dialect::of(&path.to_string_lossy(), text).is_some()
+            || SIDECAR_SUFFIXES.into_iter().any(sidecar)
+            || text.windows(HELP.len()).any(|word| word == HELP))
 }
 
 /// Returns the fix of a script whose first line ends with a carriage return: of all lines, if all
 /// end so, as an editor or a version control has written them.
 pub(crate) fn line_ends(file: &Path) -> Option<Fix> {
     let text = fs::read_to_string(file).ok()?;
+    line_end_edits(&text).map(Fix::Edits)
+}
+
+/// Edits that take carriage returns out of a script. Only those before a newline go: any other is
+/// part of the text, and where some lines end without one, all but the first are as the author
+/// wrote them.
+fn line_end_edits(text: &str) -> Option<Vec<Edit>> {
     let first = text.lines().next()?.len();
     if !text.starts_with("#!") || !text[first..].starts_with("\r\n") {
         return None;
@@ -80,7 +110,7 @@ pub(crate) fn line_ends(file: &Path) -> Option<Fix> {
         span: at..at + 1,
         replacement: String::new(),
     });
-    Some(Fix::Edits(edits.collect()))
+    Some(edits.collect())
 }
 
 /// Returns the files that the fixes of findings change. A finding whose file has changed since,
@@ -151,6 +181,45 @@ impl Faults {
 }
 
 impl FixedFile {
+    /// Returns the fixes of a script that can't be started: of the carriage returns in its `#!`
+    /// line, and of the permission to execute it; none if it has neither fault, is no text, or is
+    /// behind a link that leads out of the `roots`.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be read.
+    pub fn of_script(path: &Path, roots: &[PathBuf]) -> io::Result<Option<Self>> {
+        let target = path
+            .canonicalize()
+            .map_err(|error| with_path(path, &error))?;
+        let is_below = |root: &PathBuf| {
+            root.canonicalize()
+                .is_ok_and(|root| target.starts_with(root))
+        };
+        if !target.is_file() || !roots.iter().any(is_below) {
+            return Ok(None);
+        }
+        let mut fixed = Self::read(path, target)?;
+        let edits = line_end_edits(&fixed.before);
+        if let Some(text) = edits.and_then(|edits| apply_edits(&fixed.before, &edits)) {
+            fixed.after = text;
+            fixed.changes.push(Change {
+                code: Code::HelpNotStarted.as_str().to_owned(),
+                message: "a carriage return is part of its `#!` line".to_owned(),
+                position: Some((1, 1)),
+            });
+        }
+        if lacks_permission(&fixed.target) && is_tool(path, fixed.before.as_bytes()) {
+            fixed.becomes_executable = true;
+            fixed.changes.push(Change {
+                code: rules::OVERLOOKED_FILE.to_owned(),
+                message: "it begins with `#!` and is not executable".to_owned(),
+                position: None,
+            });
+        }
+        Ok((!fixed.changes.is_empty()).then_some(fixed))
+    }
+
     fn read(file: &Path, target: PathBuf) -> io::Result<Self> {
         let before = match fs::read_to_string(file) {
             // Edits are those of texts; the permission needs none.
@@ -245,9 +314,13 @@ impl FixedFile {
     }
 
     fn replace(&self) -> io::Result<()> {
-        // A link stays one.
+        // A link stays one, and leads where it led.
         let file = &self.target;
-        let mut permissions = file.metadata()?.permissions();
+        if self.file.canonicalize()? != *file {
+            return Err(changed());
+        }
+        let metadata = file.metadata()?;
+        let mut permissions = metadata.permissions();
         if self.becomes_executable {
             make_executable(&mut permissions);
         }
@@ -255,13 +328,13 @@ impl FixedFile {
             return fs::set_permissions(file, permissions);
         }
         if fs::read(file)? != self.before.as_bytes() {
-            return Err(io::Error::other(
-                "the file has changed meanwhile; check it again",
-            ));
+            return Err(changed());
         }
         let directory = file.parent().unwrap_or(Path::new("."));
         let mut new = tempfile::NamedTempFile::new_in(directory)?;
         new.write_all(self.after.as_bytes())?;
+        keep_owner(new.as_file(), &metadata)?;
+        // After the owner: a change of it takes bits away.
         new.as_file().set_permissions(permissions)?;
         new.as_file().sync_all()?;
         new.persist(file)?;
@@ -297,6 +370,41 @@ fn make_executable(permissions: &mut fs::Permissions) {
     let _ = permissions;
 }
 
+/// Returns whether a file can be executed by no user.
+#[cfg(unix)]
+fn lacks_permission(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata()
+        .is_ok_and(|metadata| metadata.permissions().mode() & 0o111 == 0)
+}
+
+/// This system has no execute permission.
+#[cfg(not(unix))]
+fn lacks_permission(_: &Path) -> bool {
+    false
+}
+
+/// Gives a new file the owner of the one that it replaces.
+#[cfg(unix)]
+fn keep_owner(new: &fs::File, old: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, fchown};
+    let own = new.metadata()?;
+    if (own.uid(), own.gid()) == (old.uid(), old.gid()) {
+        return Ok(());
+    }
+    fchown(new, Some(old.uid()), Some(old.gid()))
+}
+
+/// A new file has the owner of its directory here.
+#[cfg(not(unix))]
+fn keep_owner(_: &fs::File, _: &fs::Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+fn changed() -> io::Error {
+    io::Error::other("the file has changed meanwhile; check it again")
+}
+
 fn with_path(file: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("`{}`: {error}", file.display()))
 }
@@ -312,94 +420,4 @@ impl fmt::Display for Change {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Checks the text of a file after all fixes, and that there are no more.
-    #[track_caller]
-    fn check(name: &str, text: &str, expected: &str) {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join(name);
-        fs::write(&file, text).unwrap();
-        let mut rounds = 0;
-        loop {
-            let text = fs::read(&file).unwrap();
-            let dialect = Dialect::of(name, &text).expect("it describes itself");
-            let tools = dialect.read(name, &text);
-            let faults = tools.iter().flat_map(|tool| &tool.parsed.diagnostics);
-            let found: Vec<_> = faults
-                .map(|fault| Finding::in_file(&file, &text, fault))
-                .collect();
-            let planned = plan(&found).unwrap();
-            let [fixed] = &planned[..] else { break };
-            fixed.write().unwrap();
-            rounds += 1;
-            assert!(rounds < 10, "each fix is the last of its fault");
-        }
-        assert_eq!(fs::read_to_string(&file).unwrap(), expected);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn fixes_change_their_words_and_nothing_else() {
-        check(
-            "x.mcpd.toml",
-            "# Notes\r\ntitel   = 'A'  # a remark\r\ndescripton = \"Does\"\r\noutput = 'JSON'\r\n",
-            "# Notes\r\ntitle   = 'A'  # a remark\r\ndescription = \"Does\"\r\noutput = 'json'\r\n",
-        );
-        check(
-            "x.mcpd.json",
-            "{\"description\": \"Does\", \"title\": null, \"version\": null}",
-            "{\"description\": \"Does\"}",
-        );
-    }
-
-    #[test]
-    fn fix_with_a_new_error_is_not_made() {
-        // The field would be there twice, or have the wrong type.
-        for text in [
-            "title = 'A'\ntitel = 'B'\ndescription = 'Does'\n",
-            "description = 'Does'\ntitel = 3\n",
-        ] {
-            check("x.mcpd.toml", text, text);
-        }
-    }
-
-    #[test]
-    fn carriage_returns_go_from_all_lines_or_from_the_first() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("x");
-        for (text, expected) in [
-            ("#!/bin/sh\r\necho\r\n", Some("#!/bin/sh\necho\n")),
-            (
-                "#!/bin/sh\r\necho\r\nexit\n",
-                Some("#!/bin/sh\necho\r\nexit\n"),
-            ),
-            ("#!/bin/sh\necho\r\n", None),
-            ("echo\r\n", None),
-        ] {
-            fs::write(&file, text).unwrap();
-            let fixed = line_ends(&file).map(|fix| match fix {
-                Fix::Edits(edits) => apply_edits(text, &edits).unwrap(),
-                Fix::Permission => panic!("edits"),
-            });
-            assert_eq!(fixed.as_deref(), expected);
-        }
-    }
-
-    #[test]
-    fn file_that_has_changed_is_not_written() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("x.mcpd.toml");
-        fs::write(&file, "a").unwrap();
-        let mut fixed = FixedFile::read(&file, file.clone()).unwrap();
-        fixed.after = "b".to_owned();
-        fs::write(&file, "c").unwrap();
-        let error = fixed.write().unwrap_err().to_string();
-        assert!(
-            error.ends_with("the file has changed meanwhile; check it again"),
-            "{error}"
-        );
-        assert_eq!(fs::read_to_string(&file).unwrap(), "c");
-    }
-}
+mod tests;

@@ -33,6 +33,7 @@
 //! - [`edit`](mod@edit) has the edits of JSON, TOML and YAML, for any table of any file.
 //! - [`Client::variables`], [`Connection::environment`] and [`Connection::resolve`] say what the
 //!   client starts for an entry, so that a program can start the same.
+//! - [`plan`](mod@plan) plans the change of a file, to be shown and then applied.
 //! - [`file`](mod@file) reads and writes files: whole, with mode and owner, and only if they are
 //!   as they were read.
 //!
@@ -47,6 +48,7 @@ pub mod edit;
 pub mod file;
 mod launch;
 mod places;
+pub mod plan;
 mod repair;
 mod request;
 mod server;

@@ -56,6 +56,15 @@ pub fn token() -> anyhow::Result<PathBuf> {
     }
 }
 
+/// Directory of the logins that `mcpd connect` stores.
+///
+/// # Errors
+///
+/// There is no home directory.
+pub fn logins() -> anyhow::Result<PathBuf> {
+    Ok(state()?.join("connect"))
+}
+
 /// A secret that systemd passes under this name, if it does: `LoadCredential=` in the unit.
 pub fn credential(name: &str) -> Option<PathBuf> {
     let directory = credentials()?;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use mcpd_clients::{Client, Connection, InstalledServer, Places, Platform, Scope, Server, file};
+use mcpd_clients::{Client, Connection, InstalledServer, Places, Platform, Scope, file};
 use mcpd_server::policy::Environment;
 use mcpd_upstream::{Address, Program, Upstream};
 
@@ -41,6 +42,37 @@ pub fn own_environment() -> BTreeMap<String, String> {
     let text = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     text.collect()
+}
+
+/// Path of this program that survives an update: the one in `PATH`, if it leads here.
+///
+/// # Errors
+///
+/// The path of this program is unknown.
+pub fn stable_program() -> anyhow::Result<PathBuf> {
+    let own = env::current_exe().context("find the path of mcpd")?;
+    let canonical = own.canonicalize().unwrap_or_else(|_| own.clone());
+    let name = own.file_name().unwrap_or_default();
+    let path = env::var_os("PATH").unwrap_or_default();
+    let stable = env::split_paths(&path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(name))
+        .find(|file| file.canonicalize().is_ok_and(|file| file == canonical));
+    Ok(stable.unwrap_or(own))
+}
+
+/// Directories of programs that a script may need: those of this shell, as desktops know none.
+#[must_use]
+pub fn search_path() -> String {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut known: Vec<PathBuf> = Vec::new();
+    for directory in env::split_paths(&path) {
+        if directory.is_absolute() && directory.is_dir() && !known.contains(&directory) {
+            known.push(directory);
+        }
+    }
+    let joined = env::join_paths(known).unwrap_or(path);
+    joined.to_string_lossy().into_owned()
 }
 
 /// Servers in the files of a client, the user's first: a project is often written by others.
@@ -153,30 +185,6 @@ pub fn program(
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_lowercase();
     SECRET_NAMES.iter().any(|part| name.contains(part))
-}
-
-/// Server that an installation writes as this entry, if it writes such entries.
-#[must_use]
-pub fn server(name: &str, connection: &Connection) -> Option<Server> {
-    match connection {
-        Connection::Stdio {
-            command,
-            args,
-            env,
-            pass_env,
-            ..
-        } => {
-            let server = Server::stdio(name, command, args);
-            let server = env
-                .iter()
-                .fold(server, |server, (name, value)| server.set_env(name, value));
-            Some(pass_env.iter().fold(server, Server::pass_env))
-        }
-        Connection::Http { url, headers, .. } if headers.is_empty() => {
-            Some(Server::http(name, url))
-        }
-        _ => None,
-    }
 }
 
 /// Describes where an entry leads, without what may be a secret.

@@ -2,7 +2,6 @@
 
 use std::env;
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -23,7 +22,7 @@ pub(crate) async fn run(args: &Connect) -> anyhow::Result<ExitCode> {
         .with_retry_time(Duration::from_secs(args.retry_for.into()))
         .with_max_message(args.max_message.get());
     // Without a home directory there is no place for a login, and none may be needed.
-    let bridge = match login_directory() {
+    let bridge = match directories::logins() {
         Ok(directory) => bridge.with_login(login(args, &directory)),
         Err(error) if args.login => return Err(error),
         Err(_) => bridge,
@@ -102,11 +101,6 @@ fn variable(name: &str) -> anyhow::Result<String> {
     Ok(value.trim().to_owned())
 }
 
-/// Directory of the stored logins.
-pub(super) fn login_directory() -> anyhow::Result<PathBuf> {
-    Ok(directories::state()?.join("connect"))
-}
-
 fn login(args: &Connect, directory: &std::path::Path) -> Login {
     let opens_browser = !args.no_browser;
     let login = Login::new(directory, move |page| {
@@ -122,7 +116,7 @@ fn login(args: &Connect, directory: &std::path::Path) -> Login {
 }
 
 fn log_out(url: &str) -> anyhow::Result<ExitCode> {
-    let removed = mcpd_connect::log_out(&login_directory()?, url)?;
+    let removed = mcpd_connect::log_out(&directories::logins()?, url)?;
     output::note(match removed {
         0 => "There is no stored login for this URL.\n",
         _ => "The stored login is removed.\n",

@@ -3,10 +3,11 @@
 use std::env;
 
 use anyhow::{Context as _, bail};
+use mcpd_clients::plan::Plan;
 use mcpd_clients::{Client, ConfigFile, Places, Request, Scope, file};
 use mcpd_doctor::entry;
 
-use self::change::{Plan, Planned};
+use self::change::Planned;
 use crate::args::{Clients, Install, InstallScope};
 use crate::exit_code::ExitCode;
 use crate::output;
@@ -75,7 +76,7 @@ async fn run_one(
         false => Some(request::request(args)?),
     };
     match plan(args, target, request.as_ref(), places)? {
-        Planned::Change(plan) => change::make(&[plan], args.yes),
+        Planned::Change(plan, done) => change::make(&[(plan, done)], args.yes),
         Planned::Unchanged(message) => {
             output::write_text(&message)?;
             Ok(ExitCode::Success)
@@ -96,7 +97,7 @@ async fn run_all(
         true => None,
         false => Some(request::request(args)?),
     };
-    let mut plans: Vec<Plan> = Vec::new();
+    let mut plans: Vec<(Plan, String)> = Vec::new();
     let mut code = ExitCode::Success;
     for client in clients {
         let title = client.title();
@@ -105,8 +106,8 @@ async fn run_all(
                 output::write_text(&format!("{title}:"))?;
                 check(args, &file).await
             }
-            Ok(file) => match plans.iter().find(|plan| plan.file().path() == file.path()) {
-                Some(other) => {
+            Ok(file) => match plans.iter().find(|(plan, _)| plan.path() == file.path()) {
+                Some((other, _)) => {
                     let other = other.file().client().title();
                     let message = format!("{title} reads the same file as {other}");
                     output::write_text(&message).map(|()| ExitCode::Success)
@@ -136,9 +137,12 @@ async fn check(args: &Install, file: &ConfigFile) -> anyhow::Result<ExitCode> {
 }
 
 /// Adds a change to the others, or says why there is none.
-fn collect(planned: anyhow::Result<Planned>, plans: &mut Vec<Plan>) -> anyhow::Result<ExitCode> {
+fn collect(
+    planned: anyhow::Result<Planned>,
+    plans: &mut Vec<(Plan, String)>,
+) -> anyhow::Result<ExitCode> {
     match planned? {
-        Planned::Change(plan) => plans.push(plan),
+        Planned::Change(plan, done) => plans.push((plan, done)),
         Planned::Unchanged(message) => output::write_text(&message)?,
     }
     Ok(ExitCode::Success)

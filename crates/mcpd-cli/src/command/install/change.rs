@@ -3,30 +3,16 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use mcpd_clients::edit::Removal;
-use mcpd_clients::file::{self, Backup, Change};
-use mcpd_clients::{ConfigFile, Server, diff};
+use mcpd_clients::plan::{Plan, PlanError};
+use mcpd_clients::{ConfigFile, Server};
 use mcpd_doctor::entry;
 
 use crate::exit_code::ExitCode;
 use crate::output;
 
-/// Longest line of a change that is shown whole, in characters.
-const MAX_LINE: usize = 160;
-
-/// Change of one client's file.
-pub(in crate::command) struct Plan {
-    file: ConfigFile,
-    before: Option<String>,
-    after: Option<String>,
-    backup: Backup,
-    /// Message after the change.
-    done: String,
-}
-
-/// Outcome of planning: a change, or why there is none.
-pub(in crate::command) enum Planned {
-    Change(Plan),
+/// Outcome of planning: a change with the message after it, or why there is none.
+pub(super) enum Planned {
+    Change(Plan, String),
     Unchanged(String),
 }
 
@@ -36,45 +22,32 @@ pub(in crate::command) enum Planned {
 ///
 /// The file can't be edited, or has another server of that name, which only `replaces_other`
 /// replaces.
-pub(in crate::command) fn installation(
+pub(super) fn installation(
     file: ConfigFile,
     server: &Server,
     replaces_other: bool,
     done: String,
 ) -> anyhow::Result<Planned> {
-    let text = file::read(file.path()).context("read the configuration of the client")?;
-    let before = text.as_deref().unwrap_or_default();
-    let failed = || format!("edit `{}`", file.path().display());
-    let after = file.install(before, server).with_context(failed)?;
-    let installed = file.installed_servers(before).with_context(failed)?;
-    let old = installed.iter().find(|old| old.name == server.name);
-    if let Some(old) = old.filter(|old| !old.connection.starts_mcpd() && !replaces_other) {
-        bail!(
-            "install `{}`: another server of {} has this name, `{}`; choose another with `--name`, or remove it first",
+    let path = file.path().to_owned();
+    match Plan::install(file, server, replaces_other) {
+        Ok(Some(plan)) => Ok(Planned::Change(plan, done)),
+        Ok(None) => Ok(Planned::Unchanged(format!(
+            "unchanged: `{}` is in {} already",
             server.name,
-            file.client().title(),
-            entry::describe(&old.connection)
-        );
+            path.display()
+        ))),
+        Err(error @ PlanError::Occupied { .. }) => bail!("{}", explain(&error)),
+        Err(error) => Err(error.into()),
     }
-    if after == before {
-        let path = file.path().display();
-        return Ok(Planned::Unchanged(format!(
-            "unchanged: `{}` is in {path} already",
-            server.name
-        )));
-    }
-    // The copy of the file is that from before the first installation.
-    let is_first = !installed.iter().any(|old| old.connection.starts_mcpd());
-    Ok(Planned::Change(Plan {
-        file,
-        before: text,
-        after: Some(after),
-        backup: match is_first {
-            true => Backup::Replace,
-            false => Backup::KeepOld,
-        },
-        done,
-    }))
+}
+
+/// Explains which server is in the way.
+fn explain(error: &PlanError) -> String {
+    let PlanError::Occupied { connection, .. } = error else {
+        return error.to_string();
+    };
+    let server = entry::describe(connection);
+    format!("{error}, `{server}`; choose another with `--name`, or remove it first")
 }
 
 /// Plans to take the server of that name out of a file.
@@ -83,61 +56,34 @@ pub(in crate::command) fn installation(
 ///
 /// The file can't be edited.
 pub(super) fn removal(file: ConfigFile, name: &str) -> anyhow::Result<Planned> {
-    let path = file.path();
-    let text = file::read(path).context("read the configuration of the client")?;
-    let before = text.as_deref().unwrap_or_default();
-    let original = file::read(&file::backup_path(path)).context("read the copy of the file")?;
-    let removal = file.remove(before, name, original.as_deref());
-    let after = match removal.with_context(|| format!("edit `{}`", path.display()))? {
-        Removal::Missing => {
-            return Ok(Planned::Unchanged(format!(
-                "unchanged: there is no `{name}` in {}",
-                path.display()
-            )));
-        }
-        Removal::Text(rest) => Some(rest),
-        // Nothing is left. Only a file that an installation made is deleted.
-        Removal::Empty(rest) => {
-            Some(rest).filter(|_| !is_made_by_installation(&file, before, name))
-        }
-        _ => None,
-    };
-    let done = format!("{} no longer has `{name}`", file.client().title());
-    Ok(Planned::Change(Plan {
-        file,
-        before: text,
-        after,
-        backup: Backup::Skip,
-        done,
-    }))
-}
-
-/// Returns whether a file is as an installation of its one entry makes it.
-fn is_made_by_installation(file: &ConfigFile, text: &str, name: &str) -> bool {
-    let servers = file.installed_servers(text).unwrap_or_default();
-    let entry = servers.into_iter().find(|server| server.name == name);
-    let server = entry.and_then(|entry| entry::server(name, &entry.connection));
-    let made = server.and_then(|server| file.install("", &server).ok());
-    made.is_some_and(|made| made == text)
+    let (path, title) = (file.path().to_owned(), file.client().title());
+    Ok(match Plan::remove(file, name)? {
+        Some(plan) => Planned::Change(plan, format!("{title} no longer has `{name}`")),
+        None => Planned::Unchanged(format!(
+            "unchanged: there is no `{name}` in {}",
+            path.display()
+        )),
+    })
 }
 
 /// Shows the changes, asks for them once, and makes each. Other changes are made even if one
 /// fails.
-pub(in crate::command) fn make(plans: &[Plan], is_agreed: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn make(plans: &[(Plan, String)], is_agreed: bool) -> anyhow::Result<ExitCode> {
     if plans.is_empty() {
         return Ok(ExitCode::Success);
     }
-    for plan in plans {
-        plan.show();
+    for (plan, _) in plans {
+        output::note(&format!("{}\n{}", plan.path().display(), plan.diff()));
     }
-    let paths: Vec<_> = plans.iter().map(|plan| plan.file.path()).collect();
+    let paths: Vec<_> = plans.iter().map(|(plan, _)| plan.path()).collect();
     if !is_agreed && !confirm(&paths)? {
         return Ok(ExitCode::Failure);
     }
     let mut code = ExitCode::Success;
-    for plan in plans {
-        match plan.apply() {
-            Ok(()) => output::write_text(&plan.done)?,
+    for (plan, done) in plans {
+        let applied = plan.apply();
+        match applied.context("change the configuration of the client") {
+            Ok(()) => output::write_text(done)?,
             Err(error) => {
                 output::error(&format!("failed to {error:#}"));
                 code = ExitCode::Failure;
@@ -159,41 +105,4 @@ pub(in crate::command) fn confirm(paths: &[&Path]) -> anyhow::Result<bool> {
         .collect();
     let attempt = format!("change `{}`", paths.join("`, `"));
     output::confirm(question, &attempt, "change it")
-}
-
-impl Plan {
-    /// File that is changed.
-    pub(in crate::command) fn file(&self) -> &ConfigFile {
-        &self.file
-    }
-
-    /// Shows the lines that change. Long ones are cut: they may have secrets of other servers.
-    pub(in crate::command) fn show(&self) {
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let change = diff(&text(&self.before), &text(&self.after));
-        let lines = change.lines().filter(|line| !line.starts_with(' '));
-        let lines = lines.map(|line| match line.char_indices().nth(MAX_LINE) {
-            Some((end, _)) => format!("{}…\n", &line[..end]),
-            None => format!("{line}\n"),
-        });
-        let path = self.file.path().display();
-        output::note(&format!("{path}\n{}", lines.collect::<String>()));
-    }
-
-    /// Makes the change.
-    ///
-    /// # Errors
-    ///
-    /// The file was changed in the meantime, or can't be written.
-    pub(in crate::command) fn apply(&self) -> anyhow::Result<()> {
-        Change::new(
-            self.file.path(),
-            self.before.as_deref(),
-            self.after.as_deref(),
-        )
-        .set_private(self.file.is_private())
-        .set_backup(self.backup)
-        .apply()
-        .context("change the configuration of the client")
-    }
 }

@@ -1,11 +1,11 @@
 //! Server that the flags of `mcpd install` ask for.
 
-use std::env;
-use std::path::{self, Path, PathBuf};
+use std::path::{self, Path};
 
 use anyhow::{Context as _, bail};
 use mcpd_clients::Request;
 use mcpd_connect::Target;
+use mcpd_doctor::entry;
 use reqwest::Url;
 
 use crate::args::Install;
@@ -30,7 +30,7 @@ pub(super) fn request(args: &Install) -> anyhow::Result<Request> {
         directories.push(absolute_text(directory)?);
     }
     let mut request = Request::serve(&args.name, program()?, directories);
-    request = request.set_search_path(search_path());
+    request = request.set_search_path(entry::search_path());
     if let Some(path) = args.configuration.named() {
         request = request.set_configuration(absolute_text(path)?);
     }
@@ -115,40 +115,22 @@ pub(in crate::command) fn is_variable_name(name: &str) -> bool {
         && name.chars().all(is_word)
 }
 
-/// Path of this program that survives an update: the one in `PATH`, if it leads here.
-pub(in crate::command) fn program() -> anyhow::Result<String> {
-    let own = env::current_exe().context("find the path of mcpd")?;
-    let canonical = own.canonicalize().unwrap_or_else(|_| own.clone());
-    let name = own.file_name().unwrap_or_default();
-    let path = env::var_os("PATH").unwrap_or_default();
-    let stable = env::split_paths(&path)
-        .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join(name))
-        .find(|file| file.canonicalize().is_ok_and(|file| file == canonical));
-    let program = stable.unwrap_or(own);
-    if program
-        .components()
-        .any(|part| part.as_os_str() == "target")
-    {
+/// Path of this program for the file of a client.
+fn program() -> anyhow::Result<String> {
+    let program = entry::stable_program()?;
+    warn_of_build_directory(&program);
+    absolute_text(&program)
+}
+
+/// Warns of a program that does not last.
+pub(in crate::command) fn warn_of_build_directory(program: &Path) {
+    let mut parts = program.components();
+    if parts.any(|part| part.as_os_str() == "target") {
         output::note(&format!(
             "`{}` is in a build directory; install mcpd first, or the client loses it at the next clean-up\n",
             program.display()
         ));
     }
-    absolute_text(&program)
-}
-
-/// Directories of programs that a script may need: those of this shell, as desktops know none.
-pub(in crate::command) fn search_path() -> String {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let mut known: Vec<PathBuf> = Vec::new();
-    for directory in env::split_paths(&path) {
-        if directory.is_absolute() && directory.is_dir() && !known.contains(&directory) {
-            known.push(directory);
-        }
-    }
-    let joined = env::join_paths(known).unwrap_or(path);
-    joined.to_string_lossy().into_owned()
 }
 
 fn absolute_text(path: &Path) -> anyhow::Result<String> {

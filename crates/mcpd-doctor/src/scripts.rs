@@ -10,43 +10,55 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use mcpd_check::rules::OVERLOOKED_FILE;
 use mcpd_clients::{Client, Connection, Scope};
-use mcpd_doctor::entry;
 use mcpd_exec::{Command, Executor};
 use serde::{Deserialize, Serialize};
+
+use crate::entry;
 
 /// Rules about a script that cannot be started.
 const RULES: [&str; 2] = ["missing-interpreter", "help-not-started"];
 
 /// Scripts to look at, and the configuration that holds for them.
-pub(super) struct Scripts<'a> {
-    pub(super) directories: &'a [PathBuf],
-    pub(super) configuration: Option<&'a Path>,
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Scripts {
+    /// Directories of the scripts.
+    pub directories: Vec<PathBuf>,
+    /// Configuration that a flag names.
+    pub configuration: Option<PathBuf>,
 }
 
 /// How a client starts the scripts.
-#[derive(Debug, Serialize)]
-pub(super) struct Surroundings {
-    /// The client, or the shell.
-    name: &'static str,
-    path: String,
-    faults: Vec<Fault>,
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Surroundings {
+    /// Title of the client, or the shell.
+    pub name: &'static str,
+    /// The `PATH`.
+    pub path: String,
+    /// Scripts that can't be started.
+    pub faults: Vec<Fault>,
 }
 
-/// A script that cannot be started.
-#[derive(Debug, Serialize, Deserialize)]
-struct Fault {
+/// Script that cannot be started.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Fault {
+    /// Code of the violated rule.
     #[serde(skip_serializing)]
-    code: String,
-    message: String,
+    pub code: String,
+    /// Description of the fault.
+    pub message: String,
+    /// The script.
     #[serde(skip_serializing)]
-    file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
 }
 
 /// Files that begin with `#!` and can't be started from this shell.
-pub(super) async fn unstartable(
+pub(crate) async fn unstartable(
     executor: &Executor,
     program: &Path,
-    scripts: &Scripts<'_>,
+    scripts: &Scripts,
 ) -> anyhow::Result<Vec<PathBuf>> {
     let environment = entry::own_environment();
     let findings = findings(executor, program, scripts, &environment).await?;
@@ -56,13 +68,13 @@ pub(super) async fn unstartable(
 }
 
 /// Checks the scripts as this shell starts them, and as each found client does, or that one.
-pub(super) async fn check(
+pub(crate) async fn check(
     executor: &Executor,
     program: &Path,
-    scripts: &Scripts<'_>,
+    scripts: &Scripts,
     only: Option<&'static Client>,
 ) -> anyhow::Result<Vec<Surroundings>> {
-    for directory in scripts.directories {
+    for directory in &scripts.directories {
         let read = fs::read_dir(directory);
         read.with_context(|| format!("read the directory `{}`", directory.display()))?;
     }
@@ -99,7 +111,7 @@ pub(super) async fn check(
 async fn faults(
     executor: &Executor,
     program: &Path,
-    scripts: &Scripts<'_>,
+    scripts: &Scripts,
     variables: &BTreeMap<String, String>,
 ) -> anyhow::Result<Vec<Fault>> {
     let findings = findings(executor, program, scripts, variables).await?;
@@ -111,14 +123,14 @@ async fn faults(
 async fn findings(
     executor: &Executor,
     program: &Path,
-    scripts: &Scripts<'_>,
+    scripts: &Scripts,
     variables: &BTreeMap<String, String>,
 ) -> anyhow::Result<Vec<Fault>> {
     let mut command = Command::new(program).args(["check", "--format", "json"]);
-    if let Some(file) = scripts.configuration {
+    if let Some(file) = &scripts.configuration {
         command = command.arg("--config").arg(file);
     }
-    let command = command.arg("--").args(scripts.directories).env_clear();
+    let command = command.arg("--").args(&scripts.directories).env_clear();
     let command = variables
         .iter()
         .fold(command, |command, (name, value)| command.env(name, value));
@@ -130,8 +142,19 @@ async fn findings(
     })
 }
 
+impl Scripts {
+    /// Scripts of directories, with the configuration that a flag names.
+    #[must_use]
+    pub fn new(directories: Vec<PathBuf>, configuration: Option<PathBuf>) -> Self {
+        Self {
+            directories,
+            configuration,
+        }
+    }
+}
+
 impl Surroundings {
-    pub(super) fn write(&self, text: &mut String) -> fmt::Result {
+    pub(crate) fn write(&self, text: &mut String) -> fmt::Result {
         match &self.faults[..] {
             [] => writeln!(text, "  {}: every interpreter is found", self.name),
             faults => {

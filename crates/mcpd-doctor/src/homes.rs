@@ -9,17 +9,19 @@ use mcpd_exec::Sandbox;
 use serde::Serialize;
 
 /// A home directory, and the directories and files that programs keep in it.
-#[derive(Debug, Serialize)]
-pub(super) struct Home {
-    path: PathBuf,
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Home {
+    /// The home.
+    pub path: PathBuf,
     /// Readable at `guarded`, as paths below the home.
-    visible: BTreeSet<PathBuf>,
+    pub visible: BTreeSet<PathBuf>,
     /// Hidden at `guarded`, as paths below the home.
-    hidden: BTreeSet<PathBuf>,
+    pub hidden: BTreeSet<PathBuf>,
 }
 
 /// Reads every home whose secrets are hidden.
-pub(super) fn homes() -> Vec<Home> {
+pub(crate) fn homes() -> Vec<Home> {
     let sandbox = Sandbox::guarded();
     let shown = sandbox.readable_in_homes();
     let homes = sandbox.homes.iter();
@@ -43,7 +45,7 @@ impl Home {
         })
     }
 
-    pub(super) fn write(&self, text: &mut String) -> std::fmt::Result {
+    pub(crate) fn write(&self, text: &mut String) -> std::fmt::Result {
         let Self {
             path,
             visible,
