@@ -19,6 +19,7 @@ pub(super) fn write(draft: &Draft, directory: &str) -> anyhow::Result<()> {
             draft.name
         ),
         (directory, _) => {
+            check_name(&draft.name)?;
             let program = Path::new(directory).join(&draft.name);
             (program, Some(wrapper_text(draft)))
         }
@@ -32,6 +33,19 @@ pub(super) fn write(draft: &Draft, directory: &str) -> anyhow::Result<()> {
         create(&program, &text, true).inspect_err(|_| drop(fs::remove_file(&sidecar)))?;
     }
     output::write_text(&format!("created {}\n", sidecar.display()))
+}
+
+/// Rejects a name that is no plain file name: it comes from a file of another author, and would
+/// lead out of the directory, hide the script, or be an option of a command.
+fn check_name(name: &str) -> anyhow::Result<()> {
+    let is_plain = |char: char| !char.is_control() && !matches!(char, '/' | '\\');
+    if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(is_plain) {
+        bail!(
+            "write `{}`: the name of a tool has no slashes or control characters, and begins with neither `.` nor `-`",
+            name.escape_debug()
+        );
+    }
+    Ok(())
 }
 
 /// A script that runs the program without input: mcpd gives scripts their options there, which
@@ -69,4 +83,19 @@ fn create(path: &Path, text: &str, is_executable: bool) -> anyhow::Result<()> {
     }
     let mut file = options.open(path).with_context(action)?;
     file.write_all(text.as_bytes()).with_context(action)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_that_is_no_plain_file_name_is_rejected() {
+        for name in ["", "..", "../x", "a/b", "a\\b", ".x", "-x", "a\nb"] {
+            assert!(check_name(name).is_err(), "{name:?}");
+        }
+        for name in ["greet", "a.b", "a-b", "größe", "a b"] {
+            check_name(name).unwrap();
+        }
+    }
 }
