@@ -19,7 +19,8 @@ use crate::message::method::KnownMethod;
 use crate::message::reply::MethodResult;
 use crate::support::sync::lock;
 
-/// Event in the life of a request: one `Started`, any number of lines, and one end.
+/// Event in the life of a request: one `Started`, any number of lines, and one end. A request that
+/// fails before its start has no events. No lock is held while the callback runs.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RequestEvent<'a> {
@@ -43,7 +44,8 @@ pub enum RequestEvent<'a> {
     /// The request has its response.
     #[non_exhaustive]
     Finished {
-        /// The result as JSON, or the error.
+        /// The result as JSON, or the error, as the client gets it: nothing is redacted, so an
+        /// output that repeats a secret has it here as well.
         outcome: Result<&'a [u8], &'a ErrorObject>,
         /// Time since the request was read.
         duration: Duration,
@@ -110,7 +112,7 @@ struct Progress {
 }
 
 impl ObservedRequest {
-    fn tell(&self, event: RequestEvent<'_>) {
+    fn send_event(&self, event: RequestEvent<'_>) {
         (self.observer.callback)(self.number, event);
     }
 
@@ -123,22 +125,25 @@ impl ObservedRequest {
     /// Reports the start, once: the parameters of a request that waits for the catalog are set
     /// before and after.
     pub(crate) fn start(&self, sent: &Params<'_>) {
-        let mut progress = lock(&self.progress);
-        if std::mem::replace(&mut progress.is_started, true) {
-            return;
-        }
+        let (path, spec) = {
+            let mut progress = lock(&self.progress);
+            if std::mem::replace(&mut progress.is_started, true) {
+                return;
+            }
+            (progress.path.clone(), progress.spec.clone())
+        };
         let recorder = Recorder {
             arguments: Arguments::Full,
             redactor: None,
         };
-        let recorder = match progress.path {
+        let recorder = match path {
             Some(_) => recorder,
             None => recorder.for_unknown_tool(),
         };
-        let params = recorder.params(sent, progress.spec.as_deref(), false);
-        self.tell(RequestEvent::Started {
+        let params = recorder.params(sent, spec.as_deref(), false);
+        self.send_event(RequestEvent::Started {
             method: self.method,
-            path: progress.path.as_deref(),
+            path: path.as_deref(),
             params: &params,
             sent,
             client: self.client.as_deref(),
@@ -147,13 +152,20 @@ impl ObservedRequest {
 
     pub(crate) fn line(&self, line: &Line<'_>) {
         if line.stream == Stream::Stderr {
-            self.tell(RequestEvent::Line(line.bytes));
+            self.send_event(RequestEvent::Line(line.bytes));
         }
     }
 
     pub(crate) fn finish(&self, result: &MethodResult) {
-        lock(&self.progress).is_finished = true;
-        self.tell(RequestEvent::Finished {
+        {
+            let mut progress = lock(&self.progress);
+            progress.is_finished = true;
+            // A request that failed before its start was not reported: it has no end either.
+            if !progress.is_started {
+                return;
+            }
+        }
+        self.send_event(RequestEvent::Finished {
             outcome: result.as_deref(),
             duration: self.began.elapsed(),
         });
@@ -162,9 +174,12 @@ impl ObservedRequest {
 
 impl Drop for ObservedRequest {
     fn drop(&mut self) {
-        let progress = lock(&self.progress);
-        if progress.is_started && !progress.is_finished {
-            self.tell(RequestEvent::Cancelled);
+        let is_cancelled = {
+            let progress = lock(&self.progress);
+            progress.is_started && !progress.is_finished
+        };
+        if is_cancelled {
+            self.send_event(RequestEvent::Cancelled);
         }
     }
 }
