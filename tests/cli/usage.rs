@@ -31,6 +31,7 @@ fn help_shows_commands_and_examples() {
       endpoint     Answer one action endpoint request from stdin
       check        Check the descriptions of scripts for faults
       test         Test tools with the cases beside them, and with generated arguments
+      update       Review and take changes of sources: git repositories and archives in mcpd.toml
       bundle       Make a file that clients install: scripts, mcpd and settings in one (.mcpb)
       lsp          Help an editor with descriptions of scripts and mcpd.toml: a language server
       compile      Print tool definitions for the APIs of models

@@ -165,7 +165,6 @@ pub fn upstream(
 }
 
 /// Server that is started in this environment alone, as clients start theirs.
-#[must_use]
 pub fn program(
     name: &str,
     command: &str,

@@ -1,4 +1,4 @@
-//! Restrictions that this machine can enforce, found by experiment, and the interpreters that it has.
+//! Restrictions that this machine can enforce, found by experiment, and its interpreters.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -128,11 +128,14 @@ impl<'a, S: Servers> SuiteRun<'a, S> {
                 && self.is_wanted(tool, case)
             {
                 let (mut result, snapshot) = self.run_case(tool, case, index).await;
-                let is_acceptable = snapshot::is_acceptable(&snapshot.observed.ending);
                 let is_new = !result.differences.is_empty() || case.expected.is_empty();
-                if self.options.accept && is_acceptable && is_new {
-                    result.is_accepted = true;
-                    snapshots.push(snapshot);
+                match snapshot.refusal() {
+                    _ if !self.options.accept || !is_new => {}
+                    None => {
+                        result.is_accepted = true;
+                        snapshots.push(snapshot);
+                    }
+                    Some(why) => result.differences.push(format!("not accepted: {why}")),
                 }
                 report.cases.push(result);
             }

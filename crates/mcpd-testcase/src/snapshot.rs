@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use toml_edit::{
-    Array, DocumentMut, InlineTable, Item, Table, TomlError, Value as TomlValue, value,
+    Array, DocumentMut, InlineTable, Item, TableLike, TomlError, Value as TomlValue, value,
 };
 
 use crate::case::Expected;
 use crate::ending::{Ending, Observed};
+
+/// Length of the longest text that is written into a file with cases, in bytes. A longer output
+/// may be only a part of what the script printed.
+const MAX_TEXT: usize = 64 << 10;
 
 /// Result of one call, for its case.
 #[derive(Debug, Clone)]
@@ -17,7 +21,24 @@ pub(crate) struct Snapshot {
     /// Position of the case in its file.
     pub(crate) index: usize,
     pub(crate) observed: Observed,
-    pub(crate) files: BTreeMap<String, String>,
+    /// Texts of all expected files; none if one was not written, or is no text.
+    pub(crate) files: Option<BTreeMap<String, String>>,
+}
+
+impl Snapshot {
+    /// Why the result can't be expected of the next call, if it can't.
+    pub(crate) fn refusal(&self) -> Option<&'static str> {
+        if !is_acceptable(&self.observed.ending) {
+            return Some("the call has no result");
+        }
+        if self.observed.text.len() > MAX_TEXT {
+            return Some("the output is too long to be compared as a whole");
+        }
+        if self.files.is_none() {
+            return Some("an expected file was not written, or is no text");
+        }
+        None
+    }
 }
 
 /// Returns whether a result can be expected of the next call: the script ended, or the call was
@@ -55,11 +76,11 @@ pub(crate) fn accept(
     Ok(document.to_string())
 }
 
-fn accept_one(table: &mut Table, expected: &Expected, snapshot: &Snapshot) {
+fn accept_one(table: &mut dyn TableLike, expected: &Expected, snapshot: &Snapshot) {
     let observed = &snapshot.observed;
     write_ending(table, &observed.ending, expected.exit.is_some());
     match (&expected.json, &observed.json) {
-        (Some(_), Some(json)) => set(table, "json", json_value(json)),
+        (Some(_), Some(json)) => set_json(table, "json", json),
         (Some(_), None) => {
             table.remove("json");
             set(table, "text", text_value(&observed.text));
@@ -72,15 +93,16 @@ fn accept_one(table: &mut Table, expected: &Expected, snapshot: &Snapshot) {
     if let (Some(_), [image, ..]) = (&expected.image, &observed.images[..]) {
         set(table, "image", TomlValue::from(image));
     }
-    if !expected.files.is_empty() {
-        let files = snapshot.files.iter();
-        let files = files.map(|(path, content)| (path.clone(), Value::from(content.as_str())));
-        set(table, "files", json_value(&Value::Object(files.collect())));
+    let files = table.get_mut("files").and_then(Item::as_table_like_mut);
+    if let Some(files) = files {
+        for (path, content) in snapshot.files.iter().flatten() {
+            set(files, path, text_value(content));
+        }
     }
 }
 
 /// Writes the ending. Success needs no key.
-pub(crate) fn write_ending(table: &mut Table, ending: &Ending, says_exit: bool) {
+pub(crate) fn write_ending(table: &mut dyn TableLike, ending: &Ending, says_exit: bool) {
     let kept = match ending {
         Ending::Refused(_) => "refused",
         Ending::ReportedError => "error",
@@ -101,12 +123,12 @@ pub(crate) fn write_ending(table: &mut Table, ending: &Ending, says_exit: bool) 
 }
 
 /// Writes the output as the text that it is, or as JSON if it is an object or an array.
-pub(crate) fn write_output(table: &mut Table, observed: &Observed) {
+pub(crate) fn write_output(table: &mut dyn TableLike, observed: &Observed) {
     let structured = observed.json.as_ref();
     let structured = structured.filter(|json| json.is_object() || json.is_array());
     let is_text_wanted = table.contains_key("text");
     match structured {
-        Some(json) if !is_text_wanted => set(table, "json", json_value(json)),
+        Some(json) if !is_text_wanted => set_json(table, "json", json),
         _ if observed.text.is_empty() && !observed.images.is_empty() => {
             set(table, "image", TomlValue::from(&observed.images[0]));
         }
@@ -119,7 +141,7 @@ pub(crate) fn write_output(table: &mut Table, observed: &Observed) {
 }
 
 /// Sets a key, and keeps the space and the comments around its value.
-pub(crate) fn set(table: &mut Table, key: &str, new: TomlValue) {
+pub(crate) fn set(table: &mut dyn TableLike, key: &str, new: TomlValue) {
     match table.get_mut(key).and_then(Item::as_value_mut) {
         Some(old) => {
             let decor = old.decor().clone();
@@ -128,6 +150,38 @@ pub(crate) fn set(table: &mut Table, key: &str, new: TomlValue) {
         }
         None => {
             table.insert(key, value(new));
+        }
+    }
+}
+
+/// Sets a key to a value, member by member if it is a table that can have the value.
+fn set_json(table: &mut dyn TableLike, key: &str, json: &Value) {
+    let is_table = table.get(key).is_some_and(Item::is_table_like);
+    match json {
+        Value::Object(object) if is_table && to_toml(json).is_some() => {
+            if let Some(members) = table.get_mut(key).and_then(Item::as_table_like_mut) {
+                merge(members, object);
+            }
+        }
+        _ => set(table, key, json_value(json)),
+    }
+}
+
+fn merge(table: &mut dyn TableLike, object: &Map<String, Value>) {
+    let gone = table.iter().map(|(key, _)| key.to_owned());
+    let gone: Vec<_> = gone.filter(|key| !object.contains_key(key)).collect();
+    for key in gone {
+        table.remove(&key);
+    }
+    for (key, json) in object {
+        let members = table.get_mut(key).and_then(Item::as_table_like_mut);
+        match (json, members) {
+            (Value::Object(object), Some(members)) => merge(members, object),
+            _ => {
+                if let Some(new) = to_toml(json) {
+                    set(table, key, new);
+                }
+            }
         }
     }
 }
@@ -196,7 +250,7 @@ mod tests {
         let snapshot = Snapshot {
             index: 0,
             observed,
-            files: BTreeMap::new(),
+            files: Some([("a.txt".to_owned(), "written".to_owned())].into()),
         };
         let accepted = accept(text, &file.cases, &[snapshot]).unwrap();
         assert_eq!(accepted, expected);
@@ -239,6 +293,20 @@ mod tests {
             let text = value.as_str().unwrap();
             assert_eq!(serde_json::from_str::<Value>(text).unwrap(), json);
         }
+    }
+
+    #[test]
+    fn tables_keep_their_form_and_comments() {
+        check(
+            "[[case]]\nname = \"a\"\n\n# What it says.\n[case.json]\nn = 1 # number\nold = 2\n[case.json.in]\nx = \"y\"\n",
+            observation(Ending::Exited(0), r#"{"n": 3, "in": {"x": "z"}}"#),
+            "[[case]]\nname = \"a\"\n\n# What it says.\n[case.json]\nn = 3 # number\n[case.json.in]\nx = \"z\"\n",
+        );
+        check(
+            "[[case]]\nname = \"a\"\ntext = \"x\"\n[case.files] # all\n\"a.txt\" = \"old\" # tab\n",
+            observation(Ending::Exited(0), "x"),
+            "[[case]]\nname = \"a\"\ntext = \"x\"\n[case.files] # all\n\"a.txt\" = \"written\" # tab\n",
+        );
     }
 
     #[test]

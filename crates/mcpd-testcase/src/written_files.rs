@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use tempfile::NamedTempFile;
 
 use crate::compare::diff;
+
+/// Maximum size of a file that is compared, in bytes.
+const MAX_SIZE: u64 = 16 << 20;
 
 /// Files of one call. When it is dropped, each has the content from before, or is gone again.
 #[derive(Debug)]
@@ -56,7 +59,7 @@ impl Original {
         if !metadata.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let content = fs::read(&target)?;
+        let content = read(&target)?;
         Ok(Self {
             target,
             content,
@@ -69,7 +72,7 @@ impl Original {
     fn restore(&self) -> io::Result<()> {
         let target = &self.target;
         let is_file = target.symlink_metadata().is_ok_and(|now| now.is_file());
-        if is_file && fs::read(target).is_ok_and(|now| now == self.content) {
+        if is_file && read(target).is_ok_and(|now| now == self.content) {
             return Ok(());
         }
         let new = NamedTempFile::new_in(target.parent().unwrap_or(target))?;
@@ -102,7 +105,10 @@ impl<'a> WrittenFiles<'a> {
     pub(crate) fn differences(&self) -> Vec<String> {
         let compared = self.before.iter().filter_map(|(path, (file, before))| {
             let expected = self.expected.get(*path)?;
-            match fs::read(file) {
+            match read(file) {
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => Some(format!(
+                    "the file `{path}` is no regular file, or larger than {MAX_SIZE} bytes"
+                )),
                 Ok(content) if before.is_changed(file, &content) => {
                     (content != expected.as_bytes()).then(|| {
                         let diff = diff(expected, &String::from_utf8_lossy(&content));
@@ -115,11 +121,14 @@ impl<'a> WrittenFiles<'a> {
         compared.collect()
     }
 
-    /// Content of the written files, as far as it is text.
-    pub(crate) fn contents(&self) -> BTreeMap<String, String> {
+    /// Texts of all files; none if one was not written, or is no text.
+    pub(crate) fn contents(&self) -> Option<BTreeMap<String, String>> {
         let files = self.before.iter();
-        let contents = files.filter_map(|(path, (file, _))| {
-            Some(((*path).to_owned(), fs::read_to_string(file).ok()?))
+        let contents = files.map(|(path, (file, before))| {
+            let content = read(file).ok()?;
+            let is_written = before.is_changed(file, &content);
+            let text = String::from_utf8(content).ok().filter(|_| is_written)?;
+            Some(((*path).to_owned(), text))
         });
         contents.collect()
     }
@@ -139,6 +148,19 @@ impl Drop for WrittenFiles<'_> {
             }
         }
     }
+}
+
+/// Reads a file that a script may have replaced by anything: a FIFO would block, a device never
+/// end.
+fn read(file: &Path) -> io::Result<Vec<u8>> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > MAX_SIZE {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut content = Vec::new();
+    let file = fs::File::open(file)?;
+    file.take(MAX_SIZE).read_to_end(&mut content)?;
+    Ok(content)
 }
 
 fn remove(file: &Path) -> io::Result<()> {
@@ -180,6 +202,17 @@ mod tests {
         drop(files);
         assert!(!at("new").exists());
         assert_eq!(fs::read(at("old")).unwrap(), b"before");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_named_and_not_accepted() {
+        let root = tempfile::tempdir().unwrap();
+        let expected = [("device".to_owned(), "1".to_owned())].into();
+        let files = WrittenFiles::before(root.path(), &expected);
+        std::os::unix::fs::symlink("/dev/zero", root.path().join("device")).unwrap();
+        assert!(files.differences()[0].contains("no regular file"));
+        assert_eq!(files.contents(), None);
     }
 
     #[cfg(unix)]

@@ -90,7 +90,12 @@ impl CommandLine {
     pub(crate) fn combine(&self, file: &File) -> Result<Args, clap::Error> {
         let (args, _) = self.settings(file);
         let mut roots = self.args.command.roots().into_iter().flat_map(Roots::all);
-        if let Some(address) = roots.find(|root| mcpd_config::is_address(root)) {
+        // Other addresses are those of servers.
+        let is_source = |root: &&PathBuf| {
+            let text = root.to_string_lossy();
+            text.starts_with("git+") || text.parse::<mcpd_sources::Source>().is_ok()
+        };
+        if let Some(address) = roots.find(is_source) {
             let what = format!(
                 "`{}` is an address: name it in `roots` of mcpd.toml, and review it with `mcpd update`",
                 address.display()
