@@ -171,7 +171,8 @@ fn title(edits: &[Edit]) -> String {
     match edits {
         [edit] if edit.replacement.is_empty() => "Remove it".to_owned(),
         [edit] => format!("Write `{}`", edit.replacement),
-        _ => "Put it in quotes".to_owned(),
+        edits if edits.iter().all(|edit| edit.replacement == "\"") => "Put it in quotes".to_owned(),
+        edits => format!("Change it in {} places", edits.len()),
     }
 }
 
