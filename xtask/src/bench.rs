@@ -39,7 +39,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "write")]
     quick: bool,
     /// Build with another profile; `bench` builds faster, for tuning, and is not what is shipped.
-    #[arg(long, default_value = "release", conflicts_with = "write")]
+    #[arg(long, default_value = "dist", conflicts_with = "write")]
     profile: String,
     /// Write the results into docs/performance.md and docs/performance.svg.
     #[arg(long)]

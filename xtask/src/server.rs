@@ -114,11 +114,14 @@ pub(crate) fn build_packages(profile: &str, packages: &[&str]) -> anyhow::Result
     ensure!(status.success(), "{} can't be built", packages.join(", "));
     let mut directory = std::env::current_exe().context("a running program has a path")?;
     directory.pop();
+    // The profiles `bench` and `release` share the directory of this program, as `dev` does.
+    if !matches!(or_dev(profile), "dev" | "bench" | "release") {
+        directory.set_file_name(profile);
+    }
     Ok(directory)
 }
 
-/// Returns the profile to build with: `dev` if this program itself was built with it. Otherwise
-/// the results are beside this program, as the profiles `bench` and `release` share one directory.
+/// Returns the profile to build with: `dev` if this program itself was built with it.
 pub(crate) fn or_dev(profile: &str) -> &str {
     if cfg!(debug_assertions) {
         "dev"
