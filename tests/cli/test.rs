@@ -1,5 +1,7 @@
 //! `mcpd test`, and `mcpd call --record`.
 
+mod kinds;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;

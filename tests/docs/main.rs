@@ -188,7 +188,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/observability.md", 4),
     ("docs/run-command.md", 2),
     ("docs/service.md", 8),
-    ("docs/test.md", 5),
+    ("docs/test.md", 6),
 ];
 
 /// Pages with commands that are not followed, with the reason.

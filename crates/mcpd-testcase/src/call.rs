@@ -1,19 +1,18 @@
 //! One call through a server in this process, with the messages that any client sends, and
-//! answers to the questions of the script.
+//! answers to the questions of the script. A prompt is got and a resource is read instead.
 
 use std::time::{Duration, Instant};
 
-use mcpd_protocol::jsonrpc::{self, ErrorCode, Message, RequestId};
-use mcpd_protocol::method::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, InputMethod, InputRequiredResult,
-    InputResponses, Interactive,
-};
-use mcpd_protocol::{Method as _, ProtocolVersion, meta};
+use mcpd_protocol::jsonrpc::Message;
+use mcpd_protocol::method::{InputMethod, InputRequiredResult, InputResponses, Interactive};
+use mcpd_protocol::{ProtocolVersion, meta};
 use mcpd_server::{Connection, Principal, Reply, Server, ToolNames};
+use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::ending::{Ending, Observed};
+use crate::subject::{Subject, SubjectKind};
 
 /// Maximum number of rounds of questions.
 const MAX_ROUNDS: usize = 32;
@@ -21,7 +20,9 @@ const MAX_ROUNDS: usize = 32;
 /// One call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {
+    /// Path of the tool, prompt or resource.
     pub(crate) tool: &'a str,
+    pub(crate) subject: &'a Subject,
     pub(crate) arguments: &'a Map<String, Value>,
     pub(crate) answers: &'a Map<String, Value>,
     pub(crate) timeout: Option<Duration>,
@@ -53,13 +54,13 @@ impl Call<'_> {
         let (mut responses, mut state) = (None, None);
         for _ in 0..MAX_ROUNDS {
             let asked = match self.round(server, responses.take(), state.take()).await {
-                Ok(Interactive::Complete(result)) => return Observed::of_result(&result),
+                Ok(Interactive::Complete(observed)) => return observed,
                 Ok(Interactive::InputRequired(asked)) => asked,
                 Ok(_) => {
                     let why = "it became a task, which a test cannot follow".to_owned();
                     return Observed::without_result(Ending::Failed(why));
                 }
-                Err(ending) => return Observed::without_result(ending),
+                Err(observed) => return observed,
             };
             match self.answer(&asked) {
                 Ok(answers) => responses = Some(answers),
@@ -77,33 +78,33 @@ impl Call<'_> {
         server: &Server,
         responses: Option<InputResponses>,
         state: Option<String>,
-    ) -> Result<Interactive<CallToolResult>, Ending> {
-        let failed = |error: serde_json::Error| Ending::Failed(error.to_string());
-        let mut params = CallToolRequestParams::new(self.tool)
-            .with_arguments(to_raw_value(self.arguments).map_err(failed)?);
-        params.meta = Some(envelope());
-        params.input_responses = responses;
-        params.request_state = state;
-        let id = RequestId::from(1);
-        let message = jsonrpc::request(&id, CallToolRequest::NAME, &params).map_err(failed)?;
+    ) -> Result<Interactive<Observed>, Observed> {
+        let failed = |why: String| Observed::without_result(Ending::Failed(why));
+        let message = self
+            .subject
+            .request(self.tool, self.arguments, envelope(), responses, state)
+            .map_err(Observed::without_result)?;
         let connection = Connection::open_with(Principal::local(), server, ToolNames::Path, |_| {});
         let answer = match connection.receive(&message) {
             Reply::Ready(answer) => Some(answer),
             Reply::Pending(answer) => answer.await,
             Reply::Nothing => None,
         };
-        let answer = answer.ok_or_else(|| Ending::Failed("there is no response".to_owned()))?;
+        let answer = answer.ok_or_else(|| failed("there is no response".to_owned()))?;
         let Ok(Message::Response(response)) = Message::decode(&answer) else {
-            return Err(Ending::Failed("the response cannot be read".to_owned()));
+            return Err(failed("the response cannot be read".to_owned()));
         };
-        let result = response.outcome.map_err(|error| {
-            let text = error.message.into_owned();
-            match error.code {
-                ErrorCode::INVALID_PARAMS => Ending::Refused(text),
-                _ => Ending::Failed(text),
+        let result = response
+            .outcome
+            .map_err(|error| Observed::of_error(&error))?;
+        let read = match self.subject.kind {
+            SubjectKind::Tool => decode(result, Observed::of_result),
+            SubjectKind::Prompt => decode(result, Observed::of_prompt),
+            SubjectKind::Resource(_) | SubjectKind::Template(_) => {
+                decode(result, Observed::of_resource)
             }
-        })?;
-        serde_json::from_str(result.get()).map_err(failed)
+        };
+        read.map_err(Observed::without_result)
     }
 
     /// Answers the questions of a script.
@@ -127,6 +128,25 @@ impl Call<'_> {
             responses.insert(name.clone(), response);
         }
         Ok(responses)
+    }
+}
+
+/// Reads the result of a method.
+fn decode<R: DeserializeOwned>(
+    result: &RawValue,
+    observe: impl FnOnce(&R) -> Observed,
+) -> Result<Interactive<Observed>, Ending>
+where
+    Interactive<R>: DeserializeOwned,
+{
+    match serde_json::from_str(result.get()) {
+        Ok(Interactive::Complete(result)) => Ok(Interactive::Complete(observe(&result))),
+        Ok(Interactive::InputRequired(asked)) => Ok(Interactive::InputRequired(asked)),
+        Ok(Interactive::Task(task)) => Ok(Interactive::Task(task)),
+        Ok(_) => Err(Ending::Failed(
+            "the result is of an unknown kind".to_owned(),
+        )),
+        Err(error) => Err(Ending::Failed(error.to_string())),
     }
 }
 

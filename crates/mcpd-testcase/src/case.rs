@@ -30,7 +30,7 @@ pub struct Case {
     pub name: String,
     /// Line of its header, from 1.
     pub line: usize,
-    /// Tool that it calls, where a file has several.
+    /// Tool, prompt or resource that it calls, where a file has several.
     pub tool: Option<String>,
     /// Arguments of the call.
     pub arguments: Map<String, Value>,
@@ -62,6 +62,8 @@ pub struct Expected {
     pub matches: Option<Regex>,
     /// Value whose objects may have further members in the result.
     pub json: Option<Value>,
+    /// Messages of a prompt: each with its role, and its text or its content.
+    pub messages: Option<Value>,
     /// MIME type of an image in the result.
     pub image: Option<String>,
     /// Content of files that the script writes, by their paths below the root.
@@ -93,6 +95,7 @@ impl Expected {
             || !self.contains.is_empty()
             || self.matches.is_some()
             || self.json.is_some()
+            || self.messages.is_some()
             || self.image.is_some()
     }
 

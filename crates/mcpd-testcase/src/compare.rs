@@ -49,6 +49,12 @@ pub(crate) fn differences(expected: &Expected, observed: &Observed) -> Vec<Strin
             }
         }
     }
+    if let Some(messages) = &expected.messages {
+        match &observed.messages {
+            Some(found) => compare_json("messages", messages, found, &mut differences),
+            None => differences.push("there are no messages; only prompts have them".to_owned()),
+        }
+    }
     if let Some(image) = &expected.image
         && !observed.images.contains(image)
     {

@@ -1,5 +1,5 @@
-//! Tests of tools: cases beside the scripts, their comparison with what a server answers,
-//! snapshots, and generated arguments with shrinking.
+//! Tests of tools, prompts and resources: cases beside the scripts, their comparison with what a
+//! server answers, snapshots, and generated arguments with shrinking.
 //!
 //! A file `NAME.test.toml` has the cases of the file `NAME` beside it:
 //!
@@ -45,6 +45,7 @@ pub mod render;
 mod report;
 mod run;
 mod snapshot;
+mod subject;
 mod written_files;
 
 pub use case::{Case, Expected, Generation, TestFile};
@@ -54,6 +55,7 @@ pub use plan::{Plan, Suite};
 pub use record::{Recording, append};
 pub use report::{CaseReport, GeneratedFault, GeneratedReport, Report, SuiteReport};
 pub use run::{Options, Servers, run};
+pub use subject::{Subject, SubjectKind};
 
 /// Suffix of a file with cases, after the name of the tested file.
 pub const SUFFIX: &str = mcpd_server::catalog::scan::TEST_CASES;

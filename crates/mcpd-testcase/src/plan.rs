@@ -5,14 +5,13 @@ use std::fs;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use mcpd_scriptspec::Role;
 use mcpd_server::Catalog;
 use mcpd_server::catalog::scan::{PassOverKind, ScannedScript};
-use serde_json::Value;
 
 use crate::SUFFIX;
 use crate::case::{Case, TestFile};
 use crate::fault::{Fault, suggestion};
+use crate::subject::Subject;
 
 /// Maximum size of a file with cases, in bytes.
 const MAX_CASES: u64 = 16 << 20;
@@ -27,7 +26,7 @@ pub struct Plan {
     pub faults: Vec<Fault>,
 }
 
-/// One script file: its tools and their cases.
+/// One script file: its tools, prompts and resources, and their cases.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Suite {
@@ -41,8 +40,8 @@ pub struct Suite {
     pub(crate) text: String,
     /// Faults of the file with cases.
     pub faults: Vec<Fault>,
-    /// Input schemas of its tools, by their paths.
-    pub tools: BTreeMap<String, Value>,
+    /// Its tools, prompts and resources, by their paths.
+    pub subjects: BTreeMap<String, Subject>,
 }
 
 impl Plan {
@@ -74,12 +73,9 @@ impl Plan {
 
 impl Suite {
     fn of(file: &Path, scripts: &[&ScannedScript], catalog: &Catalog) -> Self {
-        let tools = scripts.iter().filter_map(|script| {
-            let tool = catalog.tool(script.path.as_str())?;
-            // Another root may have a tool of the same name.
-            let is_its = tool.file() == Some(file);
-            let schema = serde_json::from_str(tool.definition().input_schema.get());
-            is_its.then(|| (script.path.to_string(), schema.unwrap_or_default()))
+        let subjects = scripts.iter().filter_map(|script| {
+            let subject = Subject::of(script, catalog)?;
+            Some((script.path.to_string(), subject))
         });
         let mut suite = Self {
             root: scripts
@@ -90,10 +86,10 @@ impl Suite {
             cases: TestFile::default(),
             text: String::new(),
             faults: Vec::new(),
-            tools: tools.collect(),
+            subjects: subjects.collect(),
         };
         suite.read_cases();
-        suite.find_faults(scripts);
+        suite.find_faults();
         suite
     }
 
@@ -115,24 +111,15 @@ impl Suite {
         }
     }
 
-    /// Finds cases without a tool.
-    fn find_faults(&mut self, scripts: &[&ScannedScript]) {
+    /// Finds cases of nothing that is served.
+    fn find_faults(&mut self) {
         if !self.has_cases() {
             return;
         }
         let path = &self.cases.path;
-        if self.tools.is_empty() {
+        if self.subjects.is_empty() {
             let script = self.script.display();
-            let is_tool = |script: &&ScannedScript| {
-                script
-                    .spec
-                    .as_deref()
-                    .is_none_or(|spec| spec.role == Role::Tool)
-            };
-            let message = match scripts.iter().any(is_tool) {
-                true => format!("`{script}` is not served; run `mcpd check` for the reason"),
-                false => format!("`{script}` is no tool, and only tools have cases"),
-            };
+            let message = format!("`{script}` is not served; run `mcpd check` for the reason");
             self.faults.push(Fault::of_file(path, message));
             return;
         }
@@ -151,18 +138,18 @@ impl Suite {
         !self.cases.path.as_os_str().is_empty()
     }
 
-    /// Finds the tool of a case.
+    /// Finds the path of the tool, prompt or resource of a case.
     ///
     /// # Errors
     ///
     /// The case names none where there are several, or one that is not there.
     pub(crate) fn tool_of(&self, case: &Case) -> Result<&str, String> {
-        let mut names = self.tools.keys().map(String::as_str);
+        let mut names = self.subjects.keys().map(String::as_str);
         match &case.tool {
             Some(wanted) => names.clone().find(|name| name == wanted).ok_or_else(|| {
                 let hint = suggestion(wanted, names);
                 let script = self.script.display();
-                format!("`{script}` has no tool `{wanted}`{hint}")
+                format!("`{script}` has no `{wanted}`{hint}")
             }),
             None => match (names.next(), names.next()) {
                 (Some(only), None) => Ok(only),

@@ -18,7 +18,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 const FILE_KEYS: [&str; 2] = ["case", "generate"];
 
-const CASE_KEYS: [&str; 15] = [
+const CASE_KEYS: [&str; 16] = [
     "name",
     "tool",
     "arguments",
@@ -32,6 +32,7 @@ const CASE_KEYS: [&str; 15] = [
     "contains",
     "matches",
     "json",
+    "messages",
     "image",
     "files",
 ];
@@ -174,6 +175,7 @@ impl<'a> Reader<'a> {
             "contains" => into.contains = self.strings(key, item),
             "matches" => into.matches = self.pattern(key, item),
             "json" => into.json = self.json_or_text(key, item),
+            "messages" => into.messages = self.json_or_text(key, item),
             "image" => into.image = self.string(key, item),
             "files" => into.files = self.files(key, item),
             _ => self.unknown_key(table, key, "of a case", &CASE_KEYS),

@@ -44,7 +44,7 @@ pub struct SuiteReport {
 pub struct CaseReport {
     /// Name of the case.
     pub name: String,
-    /// Tool that was called.
+    /// Path of the tool, prompt or resource that was called.
     pub tool: String,
     /// Line of the case.
     pub line: usize,
@@ -73,7 +73,7 @@ pub struct GeneratedReport {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct GeneratedFault {
-    /// Tool that was called.
+    /// Path of the tool, prompt or resource that was called.
     pub tool: String,
     /// Description of the fault.
     pub message: String,

@@ -162,6 +162,7 @@ impl<'a, S: Servers> SuiteRun<'a, S> {
         let files = WrittenFiles::before(&self.suite.root, &expected.files);
         let call = Call {
             tool,
+            subject: &self.suite.subjects[tool],
             arguments: &case.arguments,
             answers: &case.answers,
             timeout: case.timeout,
@@ -218,8 +219,10 @@ impl<'a, S: Servers> SuiteRun<'a, S> {
         let root = &self.suite.root;
         let server = self.servers.start(root, tool, &variables).await?;
         server.catalog_ready().await;
-        if server.catalog().tool(tool).is_none() {
-            return Err(format!("there is no tool `{tool}`; run `mcpd check`"));
+        let subject = &self.suite.subjects[tool];
+        if !subject.is_served(tool, &server.catalog()) {
+            let kind = subject.kind_name();
+            return Err(format!("there is no {kind} `{tool}`; run `mcpd check`"));
         }
         self.started.insert(key, server.clone());
         Ok(server)
@@ -267,10 +270,10 @@ fn find_uncovered_options(suite: &Suite) -> Vec<String> {
     }
     let mut uncovered = Vec::new();
     for (tool, given) in given {
-        let properties = suite.tools[tool]["properties"].as_object();
+        let properties = suite.subjects[tool].schema["properties"].as_object();
         let names = properties.into_iter().flatten().map(|(name, _)| name);
         for name in names.filter(|name| !given.contains(name.as_str())) {
-            uncovered.push(match suite.tools.len() {
+            uncovered.push(match suite.subjects.len() {
                 1 => name.clone(),
                 _ => format!("{tool}: {name}"),
             });

@@ -90,6 +90,9 @@ fn accept_one(table: &mut dyn TableLike, expected: &Expected, snapshot: &Snapsho
         }
         _ => {}
     }
+    if let (Some(_), Some(messages)) = (&expected.messages, &observed.messages) {
+        set(table, "messages", json_value(messages));
+    }
     if let (Some(_), [image, ..]) = (&expected.image, &observed.images[..]) {
         set(table, "image", TomlValue::from(image));
     }
@@ -128,6 +131,11 @@ pub(crate) fn write_output(table: &mut dyn TableLike, observed: &Observed) {
     let structured = structured.filter(|json| json.is_object() || json.is_array());
     let is_text_wanted = table.contains_key("text");
     match structured {
+        _ if !is_text_wanted && has_several_messages(observed) => {
+            if let Some(messages) = &observed.messages {
+                set(table, "messages", json_value(messages));
+            }
+        }
         Some(json) if !is_text_wanted => set_json(table, "json", json),
         _ if observed.text.is_empty() && !observed.images.is_empty() => {
             set(table, "image", TomlValue::from(&observed.images[0]));
@@ -138,6 +146,15 @@ pub(crate) fn write_output(table: &mut dyn TableLike, observed: &Observed) {
             && !is_text_wanted => {}
         _ => set(table, "text", text_value(&observed.text)),
     }
+}
+
+/// Returns whether the messages of a prompt are more than the text of the user.
+fn has_several_messages(observed: &Observed) -> bool {
+    let messages = observed.messages.as_ref().and_then(Value::as_array);
+    messages.is_some_and(|messages| match &messages[..] {
+        [only] => only["role"] != "user" || only.get("text").is_none(),
+        _ => true,
+    })
 }
 
 /// Sets a key, and keeps the space and the comments around its value.

@@ -23,14 +23,15 @@ pub(crate) struct Test {
     /// Directories with scripts, or single scripts.
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Run only cases with this text in `TOOL CASE`.
+    /// Run only cases with this text in `TOOL CASE`, by the path of the tool, prompt or resource.
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
     /// Write the results of failed cases, and of cases that expect nothing, into their files as
     /// the expected ones.
     #[arg(long)]
     pub(crate) accept: bool,
-    /// Also call each tool this many times with generated boundary and hostile arguments.
+    /// Also call each tool, prompt and resource this many times with generated boundary and
+    /// hostile arguments.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub(crate) generate: usize,
     /// Seed of the generated arguments.

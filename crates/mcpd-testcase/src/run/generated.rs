@@ -13,6 +13,7 @@ use crate::compare::quote;
 use crate::ending::{Ending, Observed};
 use crate::generate::{Generator, smaller_arguments};
 use crate::report::{GeneratedFault, GeneratedReport};
+use crate::subject::Subject;
 
 /// Limits of the search for smaller arguments.
 const MAX_SEARCH_CALLS: usize = 400;
@@ -34,9 +35,9 @@ impl<S: Servers> SuiteRun<'_, S> {
     /// Calls each tool with generated arguments.
     pub(super) async fn run_generated(&mut self) -> GeneratedReport {
         let mut report = GeneratedReport::default();
-        for (tool, schema) in &self.suite.tools {
+        for (tool, subject) in &self.suite.subjects {
             match self.server(tool, &BTreeMap::new()).await {
-                Ok(server) => self.generate(&server, tool, schema, &mut report).await,
+                Ok(server) => self.generate(&server, tool, subject, &mut report).await,
                 Err(message) => report.faults.push(GeneratedFault {
                     tool: tool.clone(),
                     message,
@@ -52,13 +53,13 @@ impl<S: Servers> SuiteRun<'_, S> {
         &self,
         server: &Server,
         tool: &str,
-        schema: &Value,
+        subject: &Subject,
         report: &mut GeneratedReport,
     ) {
         let seed = self.options.seed;
         let limit = self.options.generated_timeout;
         let mut kinds: BTreeSet<String> = BTreeSet::new();
-        for arguments in Generator::new(tool, schema, seed).take(self.options.generate) {
+        for arguments in Generator::new(tool, &subject.schema, seed).take(self.options.generate) {
             report.calls += 1;
             // A second hang would tell nothing new.
             let limit = match kinds.contains(HANG) {
@@ -92,6 +93,7 @@ impl<S: Servers> SuiteRun<'_, S> {
     ) -> (Observed, Option<CallFault>) {
         let call = Call {
             tool,
+            subject: &self.suite.subjects[tool],
             arguments,
             answers: &Map::new(),
             timeout: Some(limit),

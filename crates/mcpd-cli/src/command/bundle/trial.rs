@@ -13,7 +13,7 @@ use mcpd_clients::{Client, Connection};
 use mcpd_doctor::entry;
 use mcpd_server::Server;
 use mcpd_service::signals::Termination;
-use mcpd_testcase::{Options, Plan, Servers, render};
+use mcpd_testcase::{Options, Plan, Servers, SubjectKind, render};
 use mcpd_upstream::Upstream;
 
 use super::content::Content;
@@ -151,9 +151,12 @@ fn prepare(plan: &mut Plan, contents: &Contents, place: &Path) -> usize {
             Some(name) => name.clone(),
             None => path.to_owned(),
         };
-        let tools = std::mem::take(&mut suite.tools).into_iter();
-        suite.tools = tools
-            .map(|(name, schema)| (listed(&name), schema))
+        let subjects = std::mem::take(&mut suite.subjects).into_iter();
+        suite.subjects = subjects
+            .map(|(name, subject)| match subject.kind {
+                SubjectKind::Tool => (listed(&name), subject),
+                _ => (name, subject),
+            })
             .collect();
         suite.cases.cases.retain_mut(|case| {
             case.tool = case.tool.as_deref().map(listed);
