@@ -283,7 +283,8 @@ def _parameters(function):
             continue
         if default is parameter.empty:
             option["required"] = True
-        elif default is not None:
+        else:
+            # `None` says that the option may be absent.
             option["default_value"] = default.value if isinstance(default, enum.Enum) else default
         options[name] = option
     return options, questions

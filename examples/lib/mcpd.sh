@@ -94,6 +94,9 @@ mcpd_begin() {
     exit 0
   fi
   [ -n "$mcpd_questions" ] || return 0
+  # Nobody should answer in vain.
+  command -v jq >/dev/null ||
+    mcpd_fail service-unavailable "The questions of this script need the program jq: install it."
   if [ -z "${MCPD_INPUT_RESPONSES:-}" ]; then
     printf '{"inputRequests": {%s}}\n' "$mcpd_requests"
     exit 0

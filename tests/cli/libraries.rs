@@ -1,6 +1,7 @@
 //! `mcpd lib`: tools on each helper library, run with real interpreters.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 
 use mcpd_tests::{Sandbox, repository, skip};
@@ -130,6 +131,8 @@ fn python_function_becomes_a_tool() {
         return;
     }
     let sandbox = with_tool("python", "mcpd.py", "wide", PYTHON);
+    let checked = sandbox.run(&["check", "scripts"]);
+    assert!(!checked.contains("optional-without-default"), "{checked}");
     let described = sandbox.run(&["describe", "scripts", "wide"]);
     for expected in [
         "wide - Wide\n\nDoes many things.\n\nHints: read-only\n",
@@ -334,4 +337,28 @@ fn shell_tool_asks_and_returns_images() {
         r#"{"guest": {"action": "accept", "content": {"guest": "Eve \"E\""}}}"#,
     );
     assert!(drawn.contains(r#"{"content": [{"type": "text", "text": "Eve \"E\""}, {"type": "image", "path": "/tmp/x.png"}]}"#), "{drawn}");
+}
+
+#[cfg(unix)]
+#[test]
+fn shell_tool_without_jq_says_so_before_it_asks() {
+    let text = "#!/bin/sh\n. \"${0%/*}/mcpd.sh\"\nmcpd_tool Draws output='\"mcp\"'\nmcpd_ask guest 'Who comes?'\nmcpd_begin \"$@\"\n";
+    let sandbox = with_tool("sh", "mcpd.sh", "picture", text);
+    let programs = sandbox.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    for name in ["sed", "awk", "tr", "cat"] {
+        let place = ["/usr/bin", "/bin"].map(|directory| Path::new(directory).join(name));
+        let place = place.iter().find(|place| place.exists()).unwrap();
+        std::os::unix::fs::symlink(place, programs.join(name)).unwrap();
+    }
+    let mut plain = sandbox.program(sandbox.path().join("scripts/picture"));
+    let plain = plain.env("PATH", &programs).stdin(Stdio::null());
+    let output = plain.output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        stderr,
+        "ERROR The questions of this script need the program jq: install it.\n"
+    );
+    assert!(output.stdout.is_empty(), "{output:?}");
 }

@@ -180,6 +180,8 @@ struct Fields<'a> {
     required: Option<bool>,
     value_type: TypeFields<'a>,
     default_value: Option<Member<'a>>,
+    /// The default is `null`: it is absent, and meant to be.
+    has_no_default: bool,
     examples: Option<Member<'a>>,
     header: Option<Member<'a>>,
     argument: Option<Member<'a>>,
@@ -302,6 +304,7 @@ fn fields<'a>(definition: Value<'a>, scope: Scope, report: &mut Report<'_>) -> F
             "description" => fields.description = Some(member),
             "required" => fields.required = report.boolean(&member),
             "secret" => drop(report.boolean(&member)),
+            "default_value" if member.value.kind() == Kind::Null => fields.has_no_default = true,
             "default_value" => fields.default_value = Some(member),
             "examples" => fields.examples = Some(member),
             "header" => fields.header = Some(member),
@@ -326,6 +329,7 @@ fn check_default(fields: &Fields<'_>, option: &Member<'_>, scope: Scope, report:
         }
         // Optional words are common on command lines.
         None if fields.required == Some(false)
+            && !fields.has_no_default
             && scope == Scope::Option
             && fields.argument.is_none() =>
         {

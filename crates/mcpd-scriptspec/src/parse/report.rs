@@ -12,6 +12,9 @@ use crate::{
     value,
 };
 
+/// Field whose `null` says that it is absent on purpose.
+const MEANT_NULL: &str = "default_value";
+
 pub(super) struct Report<'d> {
     stream: Stream,
     diagnostics: &'d mut Vec<Diagnostic>,
@@ -84,7 +87,7 @@ impl<'d> Report<'d> {
         for member in object.members() {
             if !known.contains(&&*member.key) {
                 self.unknown_field(&member, known, instead(&member.key));
-            } else if member.value.kind() == Kind::Null {
+            } else if member.value.kind() == Kind::Null && member.key != MEANT_NULL {
                 let message = format!("`{}` is `null`, which counts as absent", member.key);
                 let key = member.key.clone().into_owned();
                 self.fault(Code::NullField, member.value.span(), message)
