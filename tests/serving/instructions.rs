@@ -14,6 +14,14 @@ const FAULTY_SCRIPT: &str = "#!/bin/sh\necho '{\"description\": 1}'\n";
 /// Returns the instructions of `initialize` and of `server/discover`, which must be equal.
 #[track_caller]
 fn instructions(server: &mut dyn Server) -> String {
+    let [first, second] = both_instructions(server);
+    assert_eq!(first, second);
+    first
+}
+
+/// Returns the instructions of `initialize`, and then those of `server/discover`.
+#[track_caller]
+fn both_instructions(server: &mut dyn Server) -> [String; 2] {
     let client = json!({ "name": "test", "version": "1" });
     let version = "2025-06-18";
     let params = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": client });
@@ -24,14 +32,12 @@ fn instructions(server: &mut dyn Server) -> String {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let discover = json!({ "jsonrpc": "2.0", "id": 2, "method": "server/discover", "params": { "_meta": meta } });
-    let [first, second] = [initialize, discover].map(|message| {
+    [initialize, discover].map(|message| {
         let answer = server.exchange(&message);
-        let instructions = answer["result"].get("instructions").cloned();
         assert!(answer["result"].is_object(), "{answer}");
-        instructions.unwrap_or_default()
-    });
-    assert_eq!(first, second);
-    first.as_str().unwrap_or_default().to_owned()
+        let instructions = answer["result"]["instructions"].as_str();
+        instructions.unwrap_or_default().to_owned()
+    })
 }
 
 /// Returns the instructions over stdio, where the first message precedes the first scan, and over
@@ -134,15 +140,18 @@ fn file_in_each_root_adds_instructions_after_the_configured_ones() {
         "Be kind.\n\nLook first.\n\nPay last."
     );
     fs::write(other.join("INSTRUCTIONS.md"), "Pay first.\n").unwrap();
+    // The change may come between two answers.
     eventually("the instructions change", || {
-        instructions(&mut server)
-            .ends_with("Pay first.")
+        let both = both_instructions(&mut server);
+        both.iter()
+            .all(|text| text.ends_with("Pay first."))
             .then_some(())
     });
     fs::write(other.join("INSTRUCTIONS.md"), "x".repeat(20_000)).unwrap();
     eventually("the long file is refused", || {
-        instructions(&mut server)
-            .starts_with("Be kind.\n\nLook first.\n\nOne file is faulty")
+        let both = both_instructions(&mut server);
+        both.iter()
+            .all(|text| text.starts_with("Be kind.\n\nLook first.\n\nOne file is faulty"))
             .then_some(())
     });
     let listed = sandbox.run(&["list", "--all", "scripts", "other"]);
