@@ -12,7 +12,7 @@ mod callers;
 mod scripts;
 
 pub(crate) use callers::{
-    ClientTable, IssuerTable, LimitsTable, OAuthTable, RuleTable, ScopeTable,
+    CallerTable, ClientTable, IssuerTable, LimitsTable, OAuthTable, RuleTable, ScopeTable,
 };
 pub(crate) use scripts::{Level, Missing, Network, SandboxTable, Task, Terminal, ToolTable};
 
@@ -131,6 +131,10 @@ pub(crate) struct Tables {
     #[serde(default)]
     #[schemars(extend("x-reload" = true))]
     pub(crate) certificate: Vec<ClientTable>,
+    /// Clients that have no table with a credential.
+    #[serde(default)]
+    #[schemars(extend("x-reload" = true))]
+    pub(crate) client: Vec<CallerTable>,
     /// OAuth issuers whose access tokens are accepted over HTTP.
     #[schemars(extend("x-reload" = true))]
     pub(crate) oauth: Option<Spanned<OAuthTable>>,

@@ -13,10 +13,12 @@ use mcpd_exec::{Limits, Sandbox};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec, TaskSupport};
 
 use crate::DEFAULT_KEEP;
+use crate::policy::caller_variables::CallerVariables;
 use crate::policy::pattern::Pattern;
 use crate::support::own_files::OwnFiles;
 
 pub(crate) mod access;
+mod caller_variables;
 pub(crate) mod concurrency;
 mod effective;
 pub(crate) mod environment;
@@ -147,6 +149,7 @@ pub struct Policy {
     /// Hidden paths to which the server may lose its rights.
     own_files: Arc<OwnFiles>,
     ignored_arguments: Arc<BTreeSet<String>>,
+    callers: Arc<CallerVariables>,
     probing: Probing,
     roots: Vec<Root>,
     rules: Vec<Rule>,
@@ -165,6 +168,7 @@ impl Default for Policy {
             hidden: Vec::new(),
             own_files: Arc::default(),
             ignored_arguments: Arc::default(),
+            callers: Arc::default(),
             probing: Probing::default(),
             roots: Vec::new(),
             rules: Vec::new(),
@@ -214,6 +218,20 @@ impl Policy {
     #[must_use]
     pub fn ignore_argument(mut self, name: impl Into<String>) -> Self {
         Arc::make_mut(&mut self.ignored_arguments).insert(name.into());
+        self
+    }
+
+    /// Sets a variable for the runs of scripts that the principal called `caller` causes, and for
+    /// no others. Its value is a secret, and overrides that of a rule.
+    #[must_use]
+    pub fn caller_variable(
+        mut self,
+        caller: impl Into<String>,
+        name: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        let callers = Arc::make_mut(&mut self.callers);
+        callers.set(caller.into(), name.into(), Secret(value.into()));
         self
     }
 
@@ -332,6 +350,7 @@ impl Policy {
     /// Returns a redactor of all secrets that scripts receive.
     pub(crate) fn secrets(&self) -> Option<Redactor> {
         let variables = self.rules.iter().flat_map(|rule| &rule.settings.variables);
+        let variables = variables.chain(self.callers.all().map(|(_, variable)| variable));
         Redactor::new(variables.map(|(name, secret)| (name.as_str(), secret.0.as_str())))
     }
 
@@ -340,12 +359,27 @@ impl Policy {
         for rule in &self.rules {
             rule.warn_of_short_secrets();
         }
+        for (caller, (name, secret)) in self.callers.all() {
+            if secret.is_short() {
+                tracing::warn!(
+                    caller,
+                    "secret `{name}` is too short to be redacted; a script that prints it discloses it"
+                );
+            }
+        }
     }
 }
 
 /// Text of a secret, which `Debug` does not show.
 #[derive(Clone, PartialEq)]
 struct Secret(String);
+
+impl Secret {
+    /// Returns whether it is too short to be told from other text.
+    fn is_short(&self) -> bool {
+        self.0.len() < redactor::MIN_LENGTH
+    }
+}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -371,6 +405,7 @@ struct RuleSettings {
     task: Option<TaskSupport>,
     probing: Probing,
     variables: Vec<(String, Secret)>,
+    caller_variables: Option<Vec<String>>,
 }
 
 impl Rule {
@@ -451,12 +486,19 @@ impl Rule {
         self
     }
 
+    /// Sets the variables of [callers](Policy::caller_variable) that the scripts get: all by
+    /// default. A name that ends with `*` is a prefix.
+    #[must_use]
+    pub fn caller_variables(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.settings.caller_variables = Some(names.into_iter().collect());
+        self
+    }
+
     /// Warns of its secrets that are too short to be told from other text.
     pub(crate) fn warn_of_short_secrets(&self) {
         let Self { pattern, settings } = self;
-        let is_short = |secret: &Secret| secret.0.len() < redactor::MIN_LENGTH;
         let variables = settings.variables.iter();
-        for (name, _) in variables.filter(|(_, secret)| is_short(secret)) {
+        for (name, _) in variables.filter(|(_, secret)| secret.is_short()) {
             if settings.redact != Some(false) {
                 tracing::warn!(
                     tools = pattern.as_str(),
@@ -488,6 +530,9 @@ impl RuleSettings {
         self.redact = later.redact.or(self.redact);
         self.keeps_escapes = later.keeps_escapes.or(self.keeps_escapes);
         self.task = later.task.or(self.task);
+        if let Some(names) = &later.caller_variables {
+            self.caller_variables = Some(names.clone());
+        }
         for (name, secret) in &later.variables {
             self.variables.retain(|(known, _)| known != name);
             self.variables.push((name.clone(), secret.clone()));

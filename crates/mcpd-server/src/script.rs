@@ -1,9 +1,10 @@
 //! Runnable script: its file, its spec, its schemas, and how a call starts it. Knows neither how
 //! scripts are found nor what becomes of their output.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use mcpd_exec::Command;
 use mcpd_protocol::ClientCapabilities;
@@ -13,6 +14,8 @@ use serde_json::json;
 use crate::message::raw::raw;
 use crate::policy::EffectivePolicy;
 use crate::policy::access::{self, Defaults};
+use crate::policy::principal::Principal;
+use crate::support::sync::lock;
 
 pub(crate) mod fingerprint;
 pub mod interpreter;
@@ -23,7 +26,7 @@ use schema::Schemas;
 use start_command::StartCommand;
 
 /// Runnable script.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) path: ScriptPath,
     pub(crate) file: PathBuf,
@@ -32,15 +35,45 @@ pub(crate) struct Script {
     pub(crate) directory: PathBuf,
     pub(crate) spec: Arc<ScriptSpec>,
     /// Schemas of its arguments and of its structured content.
-    pub(crate) schemas: Schemas,
+    pub(crate) schemas: Arc<Schemas>,
     /// Effective policy.
     pub(crate) policy: Arc<EffectivePolicy>,
     /// Capabilities that a client must declare, if the script requires any.
     pub(crate) required: Option<Box<ClientCapabilities>>,
     pub(crate) start_command: StartCommand,
+    pub(crate) for_callers: ForCallers,
+}
+
+/// Script as it runs for each caller, made at its first call; `None` if that makes no difference.
+#[derive(Debug, Default)]
+pub(crate) struct ForCallers(Mutex<BTreeMap<String, Option<Arc<Script>>>>);
+
+impl Clone for ForCallers {
+    /// The clone is another script.
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl Script {
+    /// Returns the script as it runs for `caller`, with the variables that this one brings.
+    pub(crate) fn for_caller(self: &Arc<Self>, caller: &Principal) -> Arc<Self> {
+        if !self.policy.knows_caller(caller.name()) {
+            return Arc::clone(self);
+        }
+        let mut for_callers = lock(&self.for_callers.0);
+        let make = || {
+            let policy = Arc::new(self.policy.for_caller(caller.name())?);
+            Some(Arc::new(Self {
+                policy,
+                ..Self::clone(self)
+            }))
+        };
+        let made = for_callers.entry(caller.name().to_owned());
+        made.or_insert_with(make).as_ref().unwrap_or(self).clone()
+    }
+
+
     /// Returns the command of a call in which its interpreter reads `file`, under its policy.
     pub(crate) fn command_with(&self, file: Option<&Path>) -> Command {
         let command = self

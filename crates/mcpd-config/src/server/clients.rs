@@ -9,7 +9,7 @@ use mcpd_server::policy::{Access, CallPattern, PatternError, Quota, RateLimit};
 use mcpd_server::transport::http::{Certificate, Token};
 
 use crate::file::{self, File};
-use crate::tables::{ClientTable, RuleTable};
+use crate::tables::{ClientTable, RuleTable, Variables};
 use crate::value::Spanned;
 
 /// Client that presents the token created by mcpd.
@@ -147,6 +147,34 @@ pub(crate) fn principal(
         access = access.allow_only([self::tools(file, "tools", tools)?]);
     }
     Ok(principal.with_access(denied.into_iter().fold(access, Access::deny)))
+}
+
+/// Variables of each client that brings any to the scripts it calls.
+///
+/// # Errors
+///
+/// A table for a client that can't exist, or has a table elsewhere, with its place.
+pub(crate) fn variables(file: &File) -> anyhow::Result<Vec<(&str, &Variables)>> {
+    let known = tables(file).map(|table| (&table.name, &table.env));
+    let others = &file.tables.client;
+    for (place, table) in others.iter().enumerate() {
+        let name = table.name.get_ref();
+        let wrong = |what: &str| Err(file.error(table.name.span(), &format!("`name`: {what}")));
+        if others.iter().take(place).any(|other| other.name.get_ref() == name) {
+            return wrong("another `[[client]]` already has this name");
+        }
+        if tables(file).any(|other| other.name.get_ref() == name) {
+            return wrong("this client has a table of its own; put its keys there");
+        }
+        if !RESERVED.contains(&name.as_str()) && !is_of_issuer(file, name) {
+            return wrong(
+                "expected `agent`, `local`, `anonymous`, or `ISSUER#SUBJECT` with an issuer of `[[oauth.issuer]]`",
+            );
+        }
+    }
+    let others = others.iter().map(|table| (&table.name, &table.env));
+    let all = known.chain(others);
+    Ok(all.map(|(name, variables)| (name.get_ref().as_str(), variables)).collect())
 }
 
 /// Clients that rules name and that present tokens of an issuer.

@@ -34,6 +34,9 @@ pub(crate) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
     for audience in &table.audience {
         oauth = oauth.audience(audience);
     }
+    for claim in &table.claims {
+        oauth = oauth.claim(claim);
+    }
     for scope in &table.scope {
         oauth = oauth.scope(self::scope(file, scope)?);
     }

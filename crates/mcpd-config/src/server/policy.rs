@@ -14,11 +14,12 @@ use mcpd_server::policy::{Environment, Rule};
 use mcpd_server::{Policy, Profile};
 
 use super::audit;
+use super::clients;
 use super::probe;
 use super::user;
 use crate::file::{File, suggestion};
 use crate::options::Confinement;
-use crate::tables::{self, SandboxTable, Terminal, ToolTable, Variables};
+use crate::tables::{self, SandboxTable, Tables, Terminal, ToolTable, Variables};
 use crate::value::{Source, Spanned};
 use crate::{directories, program};
 
@@ -48,6 +49,11 @@ pub(crate) async fn policy(
     for tool in &file.tables.tool {
         policy = policy.rule(rule(file, tool, &floor, &profiles, executor).await?);
     }
+    for (caller, table) in clients::variables(file)? {
+        for (name, value) in variables(file, table, executor).await? {
+            policy = policy.caller_variable(caller, name, value);
+        }
+    }
     Ok(policy)
 }
 
@@ -57,9 +63,10 @@ pub(crate) fn hidden_files(file: &File) -> Vec<PathBuf> {
     let tables = &file.tables;
     let tools = tables.tool.iter().map(|tool| &tool.env);
     let endpoints = tables.endpoint.iter().map(|endpoint| &endpoint.env);
+    let callers = callers_variables(tables);
     let upstreams = tables.upstream.iter();
     let upstreams = upstreams.flat_map(|upstream| [&upstream.env, &upstream.headers]);
-    let variables = tools.chain(endpoints).chain(upstreams);
+    let variables = tools.chain(callers).chain(endpoints).chain(upstreams);
     let tokens = tables.upstream.iter().filter_map(|one| one.token.as_ref());
     let sources = variables.flat_map(BTreeMap::values).chain(tokens);
     let sources = sources.filter_map(|source| match source.get_ref() {
@@ -238,8 +245,10 @@ pub(crate) fn environment(file: &File) -> anyhow::Result<Environment> {
         check_name(file, name, false)?;
         environment = environment.set(name.get_ref(), value);
     }
-    // These variables are for some tools alone.
-    for (name, source) in file.tables.tool.iter().flat_map(|tool| &tool.env) {
+    // These variables are for some tools or callers alone.
+    let tools = file.tables.tool.iter().map(|tool| &tool.env);
+    let reserved = tools.chain(callers_variables(&file.tables)).flatten();
+    for (name, source) in reserved {
         match source.get_ref() {
             Source::Pass => environment = environment.reserve(name.get_ref()),
             Source::Variable(name) => environment = environment.reserve(name),
@@ -247,6 +256,13 @@ pub(crate) fn environment(file: &File) -> anyhow::Result<Environment> {
         }
     }
     Ok(environment)
+}
+
+/// Variables of all clients.
+fn callers_variables(tables: &Tables) -> impl Iterator<Item = &Variables> {
+    let known = tables.token.iter().chain(&tables.certificate);
+    let known = known.map(|table| &table.env);
+    known.chain(tables.client.iter().map(|table| &table.env))
 }
 
 /// Variables of this process with the name, or with the prefix before a `*`, that have no value.
@@ -324,6 +340,12 @@ async fn rule(
             tables::Task::Auto => TaskSupport::Auto,
             tables::Task::Required => TaskSupport::Required,
         });
+    }
+    if let Some(names) = &table.caller_env {
+        for name in names {
+            check_name(file, name, true)?;
+        }
+        rule = rule.caller_variables(names.iter().map(|name| name.get_ref().clone()));
     }
     for (name, value) in variables(file, &table.env, executor).await? {
         rule = rule.variable(name, value);

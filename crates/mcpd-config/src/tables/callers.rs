@@ -6,6 +6,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::Variables;
 use crate::value::Spanned;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -29,6 +30,22 @@ pub(crate) struct ClientTable {
     pub(crate) rate: Option<Spanned<f64>>,
     /// Calls that may begin at once, beyond the rate; the calls of two seconds without it.
     pub(crate) burst: Option<NonZeroU32>,
+    /// Variables for the runs of scripts that the client causes, and no others: its own
+    /// credentials. Their values are secrets.
+    #[serde(default)]
+    pub(crate) env: Variables,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "tables `[[client]]`")]
+pub(crate) struct CallerTable {
+    /// Name of the client: `agent`, `local`, `anonymous`, or `ISSUER#SUBJECT` for the bearer of a
+    /// token of an OAuth issuer.
+    pub(crate) name: Spanned<String>,
+    /// Variables for the runs of scripts that the client causes, and no others: its own
+    /// credentials. Their values are secrets.
+    #[serde(default)]
+    pub(crate) env: Variables,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -54,6 +71,10 @@ pub(crate) struct OAuthTable {
     /// Other audiences that tokens may name, for issuers that use names of their own.
     #[serde(default)]
     pub(crate) audience: Vec<String>,
+    /// Claims of a token, such as `email`, that scripts with `"context": true` learn; none without
+    /// it.
+    #[serde(default)]
+    pub(crate) claims: Vec<String>,
     /// Issuers whose tokens are accepted.
     #[serde(default)]
     pub(crate) issuer: Vec<IssuerTable>,

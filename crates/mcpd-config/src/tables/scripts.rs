@@ -131,4 +131,8 @@ pub(crate) struct ToolTable {
     /// Variables for these tools alone. Their values are secrets.
     #[serde(default)]
     pub(crate) env: Variables,
+    /// Names of the variables of `[[token]]`, `[[certificate]]` and `[[client]]` that these tools
+    /// get when such a client calls; a name that ends with `*` means all with that prefix. All
+    /// without it.
+    pub(crate) caller_env: Option<Vec<Spanned<String>>>,
 }

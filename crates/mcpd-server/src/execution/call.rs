@@ -84,6 +84,7 @@ impl ScriptCall {
                 .inspect_err(|_| context.record.set_outcome("missing-capability"))
                 .map_err(CallRejection::Capability)?;
         }
+        let script = &script.for_caller(&context.peer.principal);
         let arguments = accepted_arguments(script, arguments).map_err(CallRejection::Arguments)?;
         let invocation = script
             .spec

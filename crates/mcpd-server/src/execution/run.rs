@@ -100,7 +100,7 @@ pub(crate) async fn run_script(
     let files = write_input_files(engine, script, purpose, round, context)
         .await
         .map_err(RunError::Files)?;
-    let mut command = with_call_id(command(script, input), purpose.call_id);
+    let mut command = with_call(command(script, input), purpose.call_id, context);
     if let Some(files) = &files {
         command = files.add_to(command);
     }
@@ -307,9 +307,11 @@ pub(crate) fn command(script: &Script, input: &Input) -> Command {
     }
 }
 
-/// Adds the id of the call to a command.
-pub(crate) fn with_call_id(command: Command, call_id: &str) -> Command {
-    command.env("MCPD_CALL_ID", call_id)
+/// Adds the id of the call, and the name of its caller, to a command.
+pub(crate) fn with_call(command: Command, call_id: &str, context: &Context) -> Command {
+    command
+        .env("MCPD_CALL_ID", call_id)
+        .env("MCPD_PRINCIPAL", context.peer.principal.name())
 }
 
 /// Adds the trace context to a command.
@@ -416,9 +418,14 @@ fn encode(value: &impl Serialize) -> std::io::Result<Vec<u8>> {
 
 /// Context of the caller for scripts that declare `context`.
 fn caller_context(purpose: Purpose<'_>, context: &Context) -> serde_json::Value {
+    let principal = &context.peer.principal;
+    let grant = principal.grant();
     json!({
         "method": purpose.method,
         "name": purpose.name,
+        "principal": principal.name(),
+        "scopes": grant.map(|grant| &grant.scopes),
+        "claims": grant.map(|grant| &grant.claims),
         "protocolVersion": context.version,
         "clientCapabilities": context.capabilities,
         "clientInfo": context.client,

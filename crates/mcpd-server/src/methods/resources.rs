@@ -170,7 +170,8 @@ fn run_script(
 /// Asks a script for its state.
 fn read_state(server: &Server, script: &Arc<Script>, uri: String, context: Context) -> Handled {
     context.record.set_tool(&script.path, Some(&script.spec));
-    let (server, script) = (server.clone(), Arc::clone(script));
+    let script = script.for_caller(&context.peer.principal);
+    let server = server.clone();
     Handled::later(async move {
         let text = ask_state(&server, &script, &context).await?;
         let contents = output::contents(&uri, None, text.as_bytes());

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -16,8 +17,9 @@ use mcpd_scriptspec::{OutputFormat, Role, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Policy, Probing, Profile, Redactor, RuleSettings, Secret, tighten};
+use crate::policy::caller_variables::CallerVariables;
 use crate::policy::concurrency::ConcurrencyLimit;
-use crate::policy::environment::Inherited;
+use crate::policy::environment::{self, Inherited};
 use crate::support::own_files::OwnFiles;
 use crate::support::regular_file;
 use crate::support::sync::lock;
@@ -29,12 +31,16 @@ const MAX_STRUCTURED_OUTPUT: usize = 16 << 20;
 const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::new(16).expect("it is not zero");
 
 /// Permissions, limits and environment of one script.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct EffectivePolicy {
     sandbox: Arc<Sandbox>,
     limits: Limits,
     environment: Inherited,
     variables: Vec<(String, Secret)>,
+    /// Variables of callers, and the names of those that it accepts, if not all.
+    callers: Arc<CallerVariables>,
+    accepted_from_callers: Option<Vec<String>>,
+    redacts: bool,
     redactor: Option<Arc<Redactor>>,
     keeps_escapes: bool,
     concurrency_limit: ConcurrencyLimit,
@@ -79,21 +85,18 @@ impl EffectivePolicy {
             Some(_) => settings.variables,
             None => Vec::new(),
         };
-        let secrets = variables
-            .iter()
-            .map(|(name, secret)| (name.as_str(), secret.0.as_str()));
-        let redactor = match settings.redact {
-            Some(false) => None,
-            _ => Redactor::new(secrets).map(Arc::new),
-        };
+        let redacts = settings.redact != Some(false);
         Self {
             own_files: Arc::clone(&policy.own_files),
             environment: policy.environment.for_level(sandbox.level, sandbox.run_as),
             sandbox,
             limits,
-            redactor,
+            redacts,
+            redactor: redacts.then(|| redactor_of(&variables)).flatten(),
             keeps_escapes: settings.keeps_escapes.unwrap_or_default(),
             variables,
+            callers: Arc::clone(&policy.callers),
+            accepted_from_callers: settings.caller_variables,
             concurrency_limit: ConcurrencyLimit::new(concurrency),
             task: settings.task.or(declared_task).unwrap_or_default(),
             ignored_arguments: Arc::clone(&policy.ignored_arguments),
@@ -128,6 +131,34 @@ impl EffectivePolicy {
     /// Names of the variables that only this script receives, in order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.variables.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Returns whether `caller` brings variables.
+    pub(crate) fn knows_caller(&self, caller: &str) -> bool {
+        self.callers.of(caller).is_some()
+    }
+
+    /// Returns the policy of the runs that `caller` causes, if it brings variables that the
+    /// script accepts.
+    pub(crate) fn for_caller(&self, caller: &str) -> Option<Self> {
+        let accepted = self.accepted_from_callers.as_ref();
+        let is_accepted = |name: &str| {
+            accepted.is_none_or(|names| environment::matches_any(names, OsStr::new(name)))
+        };
+        let brought = self.callers.of(caller)?.iter();
+        let brought: Vec<_> = brought.filter(|(name, _)| is_accepted(name)).collect();
+        if brought.is_empty() {
+            return None;
+        }
+        let mut policy = self.clone();
+        for (name, secret) in brought {
+            policy.variables.retain(|(known, _)| known != name);
+            policy.variables.push((name.clone(), secret.clone()));
+        }
+        if self.redacts {
+            policy.redactor = redactor_of(&policy.variables);
+        }
+        Some(policy)
     }
 
     /// Support of calls in the background.
@@ -238,6 +269,12 @@ impl EffectivePolicy {
         let is_its_own = is_below(&directory.to_owned()) || self.sandbox.write.iter().any(is_below);
         is_its_own && !self.sandbox.hidden.iter().any(is_below) && !self.is_private(path, directory)
     }
+}
+
+fn redactor_of(variables: &[(String, Secret)]) -> Option<Arc<Redactor>> {
+    let secrets = variables.iter();
+    let secrets = secrets.map(|(name, secret)| (name.as_str(), secret.0.as_str()));
+    Redactor::new(secrets).map(Arc::new)
 }
 
 /// Sandbox and limits of a script, without its own timeout.

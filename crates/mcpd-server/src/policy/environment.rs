@@ -89,7 +89,7 @@ impl PartialEq for Environment {
 }
 
 /// Initial environment of one script.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Inherited {
     variables: Variables,
     set: BTreeMap<String, String>,
@@ -243,7 +243,7 @@ impl Inherited {
 }
 
 /// Returns whether a pattern is this name, or is a prefix of it followed by `*`.
-fn matches_any(patterns: &[impl AsRef<str>], name: &OsStr) -> bool {
+pub(super) fn matches_any(patterns: &[impl AsRef<str>], name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     patterns.iter().any(|pattern| {
         let pattern = pattern.as_ref();

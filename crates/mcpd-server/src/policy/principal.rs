@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use mcpd_protocol::JsonObject;
+
 use crate::policy::access::Access;
 use crate::policy::quota::Quota;
 
@@ -13,6 +15,16 @@ pub struct Principal {
     name: Arc<str>,
     access: Option<Arc<Access>>,
     quota: Quota,
+    grant: Option<Arc<Grant>>,
+}
+
+/// Contents of a caller's access token that scripts may learn.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Grant {
+    /// Scopes of the token.
+    pub(crate) scopes: Vec<String>,
+    /// Claims that the operator has chosen.
+    pub(crate) claims: JsonObject,
 }
 
 impl Principal {
@@ -23,6 +35,7 @@ impl Principal {
             name: name.into(),
             access: None,
             quota: Quota::default(),
+            grant: None,
         }
     }
 
@@ -42,6 +55,13 @@ impl Principal {
     #[cfg(feature = "oauth")]
     pub(crate) fn with_name(mut self, name: &str) -> Self {
         self.name = name.into();
+        self
+    }
+
+    /// Sets what its access token grants.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn with_grant(mut self, grant: Grant) -> Self {
+        self.grant = Some(Arc::new(grant));
         self
     }
 
@@ -78,6 +98,11 @@ impl Principal {
     /// Quota.
     pub(crate) fn quota(&self) -> &Quota {
         &self.quota
+    }
+
+    /// Contents of its access token, if it has one.
+    pub(crate) fn grant(&self) -> Option<&Grant> {
+        self.grant.as_deref()
     }
 
     /// Access, unless it is unrestricted.

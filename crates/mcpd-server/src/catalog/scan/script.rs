@@ -14,7 +14,7 @@ use crate::policy::Policy;
 use crate::script::schema::formats::remove_forbidden_defaults;
 use crate::script::schema::{Schemas, Unusable};
 use crate::script::start_command::StartCommand;
-use crate::script::{Script, required_capabilities};
+use crate::script::{ForCallers, Script, required_capabilities};
 
 /// Script as it was found: described, or faulty, or both.
 #[derive(Debug, Clone)]
@@ -82,11 +82,12 @@ impl ScannedScript {
                 path: path.clone(),
                 file: candidate.file.clone(),
                 directory: candidate.root.clone(),
-                schemas,
+                schemas: Arc::new(schemas),
                 policy: Arc::new(policy.effective_policy(&path, candidate.directory(), Some(spec))),
                 required: required_capabilities(&spec.requires),
                 spec: Arc::clone(spec),
                 start_command,
+                for_callers: ForCallers::default(),
             })),
             _ => None,
         };

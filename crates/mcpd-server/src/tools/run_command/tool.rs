@@ -179,7 +179,7 @@ impl CommandTool {
         let (engine, context) = (&context.host().engine, context.request());
         let call_id = random_id::new();
         context.record.set_call_id(&call_id);
-        let command = run::with_call_id(self.command(arguments), &call_id);
+        let command = run::with_call(self.command(arguments), &call_id, context);
         let policy = &self.policy;
         let job = Job {
             path: &self.path,

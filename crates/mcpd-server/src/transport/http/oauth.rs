@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::auth::Unidentified;
 use crate::policy::access::{Access, CallPattern};
-use crate::policy::principal::Principal;
+use crate::policy::principal::{Grant, Principal};
 use crate::support::sync::lock;
 
 mod address;
@@ -112,6 +112,7 @@ impl Scope {
 pub struct OAuth {
     resource: Option<String>,
     audiences: Vec<String>,
+    claims: Vec<String>,
     issuers: Vec<Issuer>,
     scopes: Vec<Scope>,
     clients: BTreeMap<String, Principal>,
@@ -130,6 +131,7 @@ impl OAuth {
         Self {
             resource: None,
             audiences: Vec::new(),
+            claims: Vec::new(),
             issuers: issuers.into_iter().collect(),
             scopes: Vec::new(),
             clients: BTreeMap::new(),
@@ -155,6 +157,13 @@ impl OAuth {
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audiences.push(audience.into());
+        self
+    }
+
+    /// Lets scripts that want the context of their caller learn this claim of its token.
+    #[must_use]
+    pub fn claim(mut self, name: impl Into<String>) -> Self {
+        self.claims.push(name.into());
         self
     }
 
@@ -198,7 +207,10 @@ impl OAuth {
             return Ok(principal);
         }
         let claims = self.verify_claims(token, url).await?;
-        let principal = self.principal_of(&claims);
+        let principal = self.principal_of(&claims).with_grant(Grant {
+            scopes: claims.scopes().map(str::to_owned).collect(),
+            claims: token::claims(token, &self.claims),
+        });
         tracing::debug!(%principal, client = claims.client(), "token accepted");
         self.verified
             .insert(token, principal.clone(), claims.expires());

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Algorithm, Validation, dangerous, decode, decode_header};
+use mcpd_protocol::JsonObject;
 use serde::Deserialize;
 
 use super::keys::Key;
@@ -43,10 +44,10 @@ enum ScopeList {
 }
 
 impl ScopeList {
-    fn has(&self, name: &str) -> bool {
+    fn names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
         match self {
-            Self::Text(names) => names.split(' ').any(|given| given == name),
-            Self::Array(names) => names.iter().any(|given| given == name),
+            Self::Text(names) => Box::new(names.split_ascii_whitespace()),
+            Self::Array(names) => Box::new(names.iter().map(String::as_str)),
         }
     }
 }
@@ -73,8 +74,13 @@ impl TokenClaims {
     }
 
     pub(super) fn has_scope(&self, name: &str) -> bool {
+        self.scopes().any(|given| given == name)
+    }
+
+    /// Names of its scopes.
+    pub(super) fn scopes(&self) -> impl Iterator<Item = &str> {
         let lists = self.scope.iter().chain(&self.scp);
-        lists.into_iter().any(|list| list.has(name))
+        lists.flat_map(ScopeList::names)
     }
 }
 
@@ -112,6 +118,16 @@ pub(super) fn issuer(token: &[u8]) -> Option<String> {
     }
     let claims: IssuerClaim = dangerous::insecure_decode_claims(token).ok()?;
     Some(claims.iss)
+}
+
+/// Returns the claims among `names` in a token that has been verified.
+pub(super) fn claims(token: &[u8], names: &[String]) -> JsonObject {
+    if names.is_empty() {
+        return JsonObject::new();
+    }
+    let all: JsonObject = dangerous::insecure_decode_claims(token).unwrap_or_default();
+    let is_chosen = |(name, _): &(String, _)| names.contains(name);
+    all.into_iter().filter(is_chosen).collect()
 }
 
 /// Verifies `token`, made by `issuer` for one of the `audiences`, including its time of validity.
