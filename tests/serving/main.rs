@@ -5,6 +5,7 @@
 
 mod admission;
 mod audit;
+mod callers;
 mod commands;
 mod connect;
 mod connections;

@@ -302,6 +302,9 @@ impl Issuer {
 
     fn exchange(&self, form: &BTreeMap<String, String>) -> String {
         let get = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
+        if get("grant_type").ends_with("token-exchange") {
+            return self.exchange_for_another(form);
+        }
         let granted = match get("grant_type") {
             "refresh_token" => {
                 let granted = self.state().refresh_tokens.remove(get("refresh_token"));
@@ -322,6 +325,27 @@ impl Issuer {
             Some([resource, scope]) => self.grant(get("grant_type"), resource, scope),
             None => response("400 Bad Request", "", r#"{"error": "invalid_grant"}"#),
         }
+    }
+
+    /// Issues an opaque token that names the subject and the audience of the exchange.
+    fn exchange_for_another(&self, form: &BTreeMap<String, String>) -> String {
+        let get = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
+        let claims = get("subject_token").split('.').nth(1).unwrap_or_default();
+        let claims = URL_SAFE_NO_PAD.decode(claims).unwrap_or_default();
+        let claims: Value = serde_json::from_slice(&claims).unwrap_or_default();
+        let Some(subject) = claims["sub"]
+            .as_str()
+            .filter(|subject| *subject != "mallory")
+        else {
+            return response("400 Bad Request", "", r#"{"error": "invalid_target"}"#);
+        };
+        let mut state = self.state();
+        state.grants.push(get("grant_type").to_owned());
+        let token = format!("token-of-{subject}-for-{}", get("audience"));
+        ok(
+            &json!({"access_token": token, "token_type": "Bearer", "expires_in": state.lifetime,
+            "issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}),
+        )
     }
 
     fn grant(&self, kind: &str, resource: String, scope: String) -> String {

@@ -10,7 +10,7 @@ use mcpd_exec::Executor;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value};
 
 use crate::file::File;
-use crate::server::policy;
+use crate::server::{environment, policy};
 use crate::tables::ToolTable;
 use crate::value::{Source, Spanned};
 
@@ -181,7 +181,7 @@ impl File {
         Ok(ProvidedSecret {
             variable,
             tools: tool.pattern.get_ref().clone(),
-            value: policy::value(self, name, source, Some(executor)).await?,
+            value: environment::value(self, name, source, Some(executor)).await?,
         })
     }
 

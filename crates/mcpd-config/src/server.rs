@@ -20,6 +20,7 @@ use crate::{directories, token};
 
 pub(crate) mod audit;
 pub(crate) mod clients;
+pub(crate) mod environment;
 pub(crate) mod identity;
 pub(crate) mod interpreters;
 pub(crate) mod kit;
@@ -76,7 +77,7 @@ pub async fn server_for_test(
     variables: &BTreeMap<String, String>,
 ) -> anyhow::Result<ServerBuilder> {
     let running = execution_settings(file, confinement, limits, Some(executor)).await?;
-    let environment = policy::environment(file)?;
+    let environment = environment::environment(file)?;
     let environment = variables
         .iter()
         .fold(environment, |all, (name, value)| all.set(name, value));

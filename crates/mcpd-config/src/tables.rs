@@ -12,7 +12,8 @@ mod callers;
 mod scripts;
 
 pub(crate) use callers::{
-    CallerTable, ClientTable, IssuerTable, LimitsTable, OAuthTable, RuleTable, ScopeTable,
+    CallerTable, ClientTable, ExchangeTable, IssuerTable, LimitsTable, OAuthTable, RuleTable,
+    ScopeTable,
 };
 pub(crate) use scripts::{Level, Missing, Network, SandboxTable, Task, Terminal, ToolTable};
 

@@ -218,6 +218,10 @@ pub(crate) enum Source {
     Command(Vec<String>),
     /// Credential of this name from the service manager.
     Credential(String),
+    /// Header of this name of each request.
+    Header(String),
+    /// Token in place of each caller's own, by the exchange of this name.
+    Exchange(String),
 }
 
 /// Omits the value, which may be a secret.
@@ -230,6 +234,8 @@ impl fmt::Debug for Source {
             Self::File(_) => "File",
             Self::Command(_) => "Command",
             Self::Credential(_) => "Credential",
+            Self::Header(_) => "Header",
+            Self::Exchange(_) => "Exchange",
         })
     }
 }
@@ -243,9 +249,30 @@ struct Table {
     file: Option<PathBuf>,
     command: Option<Vec<String>>,
     credential: Option<String>,
+    header: Option<String>,
+    exchange: Option<String>,
 }
 
-const SOURCES: &str = "expected a text, `{ pass = true }`, `{ variable = \"…\" }`, `{ file = \"…\" }`, `{ credential = \"…\" }` or `{ command = [\"…\"] }`";
+const SOURCES: &str = "expected a text, `{ pass = true }`, `{ variable = \"…\" }`, `{ file = \"…\" }`, `{ credential = \"…\" }` or `{ command = [\"…\"] }`, or for a `[[tool]]` also `{ header = \"…\" }` or `{ exchange = \"…\" }`";
+
+impl Table {
+    /// The source, if there is just one.
+    fn source(self) -> Option<Source> {
+        let sources = [
+            self.pass.filter(|passes| *passes).map(|_| Source::Pass),
+            self.variable.map(Source::Variable),
+            self.file.map(Source::File),
+            self.command
+                .filter(|words| !words.is_empty())
+                .map(Source::Command),
+            self.credential.map(Source::Credential),
+            self.header.map(Source::Header),
+            self.exchange.map(Source::Exchange),
+        ];
+        let mut sources = sources.into_iter().flatten();
+        sources.next().filter(|_| sources.next().is_none())
+    }
+}
 
 impl<'de> Deserialize<'de> for Source {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -300,23 +327,7 @@ impl<'de> Deserialize<'de> for Source {
                         A::Error::custom(SOURCES)
                     }
                 })?;
-                let Table {
-                    pass,
-                    variable,
-                    file,
-                    command,
-                    credential,
-                } = table;
-                match (pass, variable, file, command, credential) {
-                    (Some(true), None, None, None, None) => Ok(Source::Pass),
-                    (None, Some(name), None, None, None) => Ok(Source::Variable(name)),
-                    (None, None, Some(file), None, None) => Ok(Source::File(file)),
-                    (None, None, None, Some(command), None) if !command.is_empty() => {
-                        Ok(Source::Command(command))
-                    }
-                    (None, None, None, None, Some(name)) => Ok(Source::Credential(name)),
-                    _ => Err(A::Error::custom(SOURCES)),
-                }
+                table.source().ok_or_else(|| A::Error::custom(SOURCES))
             }
         }
 
@@ -363,6 +374,14 @@ impl JsonSchema for Source {
                     "type": "array",
                     "items": { "type": "string" },
                     "minItems": 1
+                })),
+                only("header", json_schema!({
+                    "description": "For `[[tool]]`: the header of each request over HTTP whose value it is; not set without it.",
+                    "type": "string"
+                })),
+                only("exchange", json_schema!({
+                    "description": "For `[[tool]]`: the `[[oauth.exchange]]` that makes it from the token of each caller.",
+                    "type": "string"
                 })),
             ]
         })

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use anyhow::Context as _;
 use mcpd_server::source::NO_SOURCES;
 
-use crate::server::policy;
+use crate::server::environment;
 use crate::{File, listening, suggest};
 
 /// Prefix of all names.
@@ -43,7 +43,7 @@ fn describe_withheld(names: &[String], file: &File) -> Option<String> {
         return None;
     }
     // Faulty rules are reported where they are used.
-    let environment = policy::environment(file).ok()?;
+    let environment = environment::environment(file).ok()?;
     let given = file.tables.tool.iter().flat_map(|tool| tool.env.keys());
     let given: Vec<_> = given.map(|name| name.get_ref()).collect();
     let is_kept_back = |name: &&String| {

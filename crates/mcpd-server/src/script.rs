@@ -12,9 +12,9 @@ use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::json;
 
 use crate::message::raw::raw;
-use crate::policy::EffectivePolicy;
 use crate::policy::access::{self, Defaults};
 use crate::policy::principal::Principal;
+use crate::policy::{EffectivePolicy, SecretHeaders};
 use crate::support::sync::lock;
 
 pub(crate) mod fingerprint;
@@ -62,17 +62,33 @@ impl Script {
             return Arc::clone(self);
         }
         let mut for_callers = lock(&self.for_callers.0);
-        let make = || {
-            let policy = Arc::new(self.policy.for_caller(caller.name())?);
-            Some(Arc::new(Self {
-                policy,
-                ..Self::clone(self)
-            }))
-        };
+        let make = || Some(self.under(self.policy.for_caller(caller.name())?));
         let made = for_callers.entry(caller.name().to_owned());
         made.or_insert_with(make).as_ref().unwrap_or(self).clone()
     }
 
+    /// Returns the script with the secrets that one request of `caller` brings.
+    ///
+    /// # Errors
+    ///
+    /// The variable that has no value, and why.
+    pub(crate) async fn with_secrets_of(
+        self: &Arc<Self>,
+        caller: &Principal,
+        headers: &SecretHeaders,
+    ) -> Result<Arc<Self>, String> {
+        if !self.policy.depends_on_request() {
+            return Ok(Arc::clone(self));
+        }
+        Ok(self.under(self.policy.for_request(caller, headers).await?))
+    }
+
+    fn under(&self, policy: EffectivePolicy) -> Arc<Self> {
+        Arc::new(Self {
+            policy: Arc::new(policy),
+            ..self.clone()
+        })
+    }
 
     /// Returns the command of a call in which its interpreter reads `file`, under its policy.
     pub(crate) fn command_with(&self, file: Option<&Path>) -> Command {

@@ -160,7 +160,11 @@ pub(crate) fn variables(file: &File) -> anyhow::Result<Vec<(&str, &Variables)>> 
     for (place, table) in others.iter().enumerate() {
         let name = table.name.get_ref();
         let wrong = |what: &str| Err(file.error(table.name.span(), &format!("`name`: {what}")));
-        if others.iter().take(place).any(|other| other.name.get_ref() == name) {
+        if others
+            .iter()
+            .take(place)
+            .any(|other| other.name.get_ref() == name)
+        {
             return wrong("another `[[client]]` already has this name");
         }
         if tables(file).any(|other| other.name.get_ref() == name) {
@@ -174,7 +178,9 @@ pub(crate) fn variables(file: &File) -> anyhow::Result<Vec<(&str, &Variables)>> 
     }
     let others = others.iter().map(|table| (&table.name, &table.env));
     let all = known.chain(others);
-    Ok(all.map(|(name, variables)| (name.get_ref().as_str(), variables)).collect())
+    Ok(all
+        .map(|(name, variables)| (name.get_ref().as_str(), variables))
+        .collect())
 }
 
 /// Clients that rules name and that present tokens of an issuer.

@@ -1,14 +1,17 @@
 //! OAuth issuers from `[oauth]` whose tokens are accepted, and the scopes of these tokens.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
 
 use anyhow::Context as _;
-use mcpd_server::transport::http::{Issuer, OAuth, OAuthError, Scope};
+use mcpd_exec::Executor;
+use mcpd_server::transport::http::{Issuer, OAuth, OAuthError, Scope, TokenExchange};
 
-use super::clients;
+use super::{clients, environment};
 use crate::file::File;
 use crate::listening::ListenPlace;
-use crate::tables::{IssuerTable, ScopeTable};
+use crate::tables::{ExchangeTable, IssuerTable, ScopeTable};
 use crate::value::Spanned;
 
 /// Accepted issuers, if `file` has any.
@@ -37,6 +40,9 @@ pub(crate) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
     for claim in &table.claims {
         oauth = oauth.claim(claim);
     }
+    if !table.exchange.is_empty() {
+        oauth = oauth.keep_tokens();
+    }
     for scope in &table.scope {
         oauth = oauth.scope(self::scope(file, scope)?);
     }
@@ -45,6 +51,61 @@ pub(crate) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
     }
     let others = clients::principal(file, clients::UNNAMED, None)?;
     Ok(Some(oauth.others(others)))
+}
+
+/// Exchanges of tokens, by name. Programs that print secrets run with `executor`, and not at all
+/// without one.
+///
+/// # Errors
+///
+/// A faulty value, with its place.
+pub(crate) async fn exchanges<'a>(
+    file: &'a File,
+    executor: Option<&Executor>,
+) -> anyhow::Result<BTreeMap<&'a str, Arc<TokenExchange>>> {
+    let mut exchanges = BTreeMap::new();
+    let tables = file.tables.oauth.iter();
+    for table in tables.flat_map(|table| &table.get_ref().exchange) {
+        let exchange = exchange(file, table, executor).await?;
+        let name = table.name.get_ref().as_str();
+        if exchanges.insert(name, Arc::new(exchange)).is_some() {
+            let what = "`name`: another exchange already has this name";
+            return Err(file.error(table.name.span(), what));
+        }
+    }
+    Ok(exchanges)
+}
+
+async fn exchange(
+    file: &File,
+    table: &ExchangeTable,
+    executor: Option<&Executor>,
+) -> anyhow::Result<TokenExchange> {
+    let endpoint = &table.endpoint;
+    let mut exchange = TokenExchange::new(endpoint.get_ref())
+        .map_err(|error| wrong(file, "endpoint", endpoint, &error))?;
+    match (&table.client_id, &table.client_secret) {
+        (Some(id), Some(secret)) => {
+            let secret = environment::value(file, "client_secret", secret, executor).await?;
+            exchange = exchange.client(id, secret);
+        }
+        (Some(id), None) => exchange = exchange.parameter("client_id", id),
+        (None, None) => {}
+        (None, Some(secret)) => {
+            let what = "`client_secret`: `client_id` is missing";
+            return Err(file.error(secret.span(), what));
+        }
+    }
+    let parameters = [
+        ("audience", &table.audience),
+        ("resource", &table.resource),
+        ("scope", &table.scope),
+    ];
+    let parameters = parameters.into_iter();
+    let parameters = parameters.filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    Ok(parameters.fold(exchange, |exchange, (name, value)| {
+        exchange.parameter(name, value)
+    }))
 }
 
 /// Refuses to derive the public URL from `places` if clients know none of these addresses.

@@ -2,26 +2,25 @@
 //! programs are resolved here, once.
 
 use std::collections::BTreeMap;
-use std::env;
-use std::fs;
-use std::ops::Range;
-use std::path::{self, Path, PathBuf};
+use std::path::{self, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use mcpd_exec::{Executor, Level, Limits, Sandbox};
 use mcpd_scriptspec::TaskSupport;
-use mcpd_server::policy::{Environment, Rule};
+use mcpd_server::policy::Rule;
 use mcpd_server::{Policy, Profile};
 
 use super::audit;
 use super::clients;
+use super::environment::{self, callers_variables, check_name, with_variables};
+use super::oauth;
 use super::probe;
 use super::user;
+use crate::directories;
 use crate::file::{File, suggestion};
 use crate::options::Confinement;
-use crate::tables::{self, SandboxTable, Tables, Terminal, ToolTable, Variables};
+use crate::tables::{self, SandboxTable, Terminal, ToolTable};
 use crate::value::{Source, Spanned};
-use crate::{directories, program};
 
 /// Builds the policy from `file` and the flags. Programs that print secrets run with `executor`,
 /// and not at all without one.
@@ -40,17 +39,20 @@ pub(crate) async fn policy(
     let mut policy = Policy::default()
         .floor(floor.clone())
         .limits(limits)
-        .environment(environment(file)?);
+        .environment(environment::environment(file)?);
     policy = hidden_files(file).into_iter().fold(policy, Policy::hide);
     let ignored = file.tables.arguments.ignore.iter();
     policy = ignored.fold(policy, Policy::ignore_argument);
     policy = policy.probing(probe::probe_settings(&file.tables.probe));
     policy = probe::roots(file)?.into_iter().fold(policy, Policy::root);
+    let exchanges = oauth::exchanges(file, executor).await?;
     for tool in &file.tables.tool {
-        policy = policy.rule(rule(file, tool, &floor, &profiles, executor).await?);
+        let rule = rule(file, tool, &floor, &profiles)?;
+        let rule = with_variables(rule, file, &tool.env, &exchanges, executor).await?;
+        policy = policy.rule(rule);
     }
     for (caller, table) in clients::variables(file)? {
-        for (name, value) in variables(file, table, executor).await? {
+        for (name, value) in environment::variables(file, table, executor).await? {
             policy = policy.caller_variable(caller, name, value);
         }
     }
@@ -68,7 +70,13 @@ pub(crate) fn hidden_files(file: &File) -> Vec<PathBuf> {
     let upstreams = upstreams.flat_map(|upstream| [&upstream.env, &upstream.headers]);
     let variables = tools.chain(callers).chain(endpoints).chain(upstreams);
     let tokens = tables.upstream.iter().filter_map(|one| one.token.as_ref());
-    let sources = variables.flat_map(BTreeMap::values).chain(tokens);
+    let oauth = tables.oauth.iter();
+    let exchanges = oauth.flat_map(|table| &table.get_ref().exchange);
+    let clients = exchanges.filter_map(|exchange| exchange.client_secret.as_ref());
+    let sources = variables
+        .flat_map(BTreeMap::values)
+        .chain(tokens)
+        .chain(clients);
     let sources = sources.filter_map(|source| match source.get_ref() {
         Source::File(path) => Some(path),
         _ => None,
@@ -224,87 +232,11 @@ fn unknown(name: &str, profiles: &Profiles) -> String {
     format!("no such sandbox; {}", suggestion(name, &known))
 }
 
-pub(crate) fn environment(file: &File) -> anyhow::Result<Environment> {
-    let table = &file.tables.env;
-    let mut environment = Environment::of_this_process();
-    for name in &table.pass {
-        check_name(file, name, true)?;
-        environment = environment.pass(name.get_ref());
-    }
-    for name in &table.drop {
-        check_name(file, name, true)?;
-        environment = environment.drop(name.get_ref());
-    }
-    for name in &table.optional {
-        check_name(file, name, true)?;
-        for variable in empty_variables(name.get_ref()) {
-            environment = environment.drop(variable);
-        }
-    }
-    for (name, value) in &table.set {
-        check_name(file, name, false)?;
-        environment = environment.set(name.get_ref(), value);
-    }
-    // These variables are for some tools or callers alone.
-    let tools = file.tables.tool.iter().map(|tool| &tool.env);
-    let reserved = tools.chain(callers_variables(&file.tables)).flatten();
-    for (name, source) in reserved {
-        match source.get_ref() {
-            Source::Pass => environment = environment.reserve(name.get_ref()),
-            Source::Variable(name) => environment = environment.reserve(name),
-            _ => {}
-        }
-    }
-    Ok(environment)
-}
-
-/// Variables of all clients.
-fn callers_variables(tables: &Tables) -> impl Iterator<Item = &Variables> {
-    let known = tables.token.iter().chain(&tables.certificate);
-    let known = known.map(|table| &table.env);
-    known.chain(tables.client.iter().map(|table| &table.env))
-}
-
-/// Variables of this process with the name, or with the prefix before a `*`, that have no value.
-fn empty_variables(name: &str) -> impl Iterator<Item = String> {
-    let is_meant = move |variable: &str| match name.strip_suffix('*') {
-        Some(prefix) => variable.starts_with(prefix),
-        None => variable == name,
-    };
-    env::vars_os().filter_map(move |(variable, value)| {
-        let variable = variable.into_string().ok().filter(|one| is_meant(one))?;
-        let value = value.to_str()?;
-        let is_placeholder = value.starts_with("${user_config.") && value.ends_with('}');
-        (value.is_empty() || is_placeholder).then_some(variable)
-    })
-}
-
-/// Checks that a name is usable in a shell and not mcpd's own; a pattern may end with `*`.
-fn check_name(file: &File, name: &Spanned<String>, is_pattern: bool) -> anyhow::Result<()> {
-    let text = name.get_ref().as_str();
-    let plain = text.strip_suffix('*').filter(|_| is_pattern);
-    let plain = plain.unwrap_or(text);
-    let is_valid = |char: char| char.is_ascii_alphanumeric() || char == '_';
-    if plain.is_empty()
-        || plain.starts_with(|char: char| char.is_ascii_digit())
-        || !plain.chars().all(is_valid)
-    {
-        let what = format!("`{text}` is not a valid variable name");
-        return Err(file.error(name.span(), &what));
-    }
-    if plain.starts_with("MCPD_") {
-        let what = format!("`{text}`: names that begin with `MCPD_` are reserved for mcpd");
-        return Err(file.error(name.span(), &what));
-    }
-    Ok(())
-}
-
-async fn rule(
+fn rule(
     file: &File,
     table: &ToolTable,
     floor: &Profile,
     profiles: &Profiles,
-    executor: Option<&Executor>,
 ) -> anyhow::Result<Rule> {
     let pattern = &table.pattern;
     let wrong = |error| file.failure("match", pattern.span(), &error);
@@ -347,109 +279,5 @@ async fn rule(
         }
         rule = rule.caller_variables(names.iter().map(|name| name.get_ref().clone()));
     }
-    for (name, value) in variables(file, &table.env, executor).await? {
-        rule = rule.variable(name, value);
-    }
     Ok(rule)
-}
-
-/// Variables of a table, by name.
-pub(crate) async fn variables<'a>(
-    file: &File,
-    table: &'a Variables,
-    executor: Option<&Executor>,
-) -> anyhow::Result<Vec<(&'a str, String)>> {
-    let mut variables = Vec::with_capacity(table.len());
-    for (name, source) in table {
-        check_name(file, name, false)?;
-        let name = name.get_ref().as_str();
-        let value = value(file, name, source, executor).await?;
-        if name.len() + value.len() > MAX_VARIABLE {
-            let what = format!(
-                "the value has {} bytes, but programs cannot start with a variable of 128 KiB or more; pass the path of a file instead",
-                value.len()
-            );
-            return Err(at(file, source.span(), name, &what));
-        }
-        variables.push((name, value));
-    }
-    Ok(variables)
-}
-
-/// Maximum length of a variable with its name in bytes: the limit of Linux with pages of 4 KiB.
-const MAX_VARIABLE: usize = 128 * 1024 - 2;
-
-/// Resolves the value of a variable. Errors name its source, never its content.
-pub(crate) async fn value(
-    file: &File,
-    name: &str,
-    source: &Spanned<Source>,
-    executor: Option<&Executor>,
-) -> anyhow::Result<String> {
-    let value = match source.get_ref() {
-        Source::Literal(text) => Ok(text.clone()),
-        Source::Pass => own_variable(name),
-        Source::Variable(name) => own_variable(name),
-        Source::File(path) => content(&file.absolute(path)),
-        Source::Credential(name) => match directories::credential(name) {
-            Some(path) => content(&path),
-            None => Err(format!(
-                "the service manager provides no credential `{name}`"
-            )),
-        },
-        Source::Command(words) => run_secret_command(file, words, executor).await,
-    };
-    let wrong = |what: String| at(file, source.span(), name, &what);
-    let mut value = value.map_err(wrong)?;
-    let is_text = matches!(
-        source.get_ref(),
-        Source::File(_) | Source::Credential(_) | Source::Command(_)
-    );
-    if is_text && value.ends_with('\n') {
-        value.pop();
-    }
-    if value.contains('\0') {
-        return Err(wrong("the value contains a NUL character".to_owned()));
-    }
-    Ok(value)
-}
-
-fn content(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path)
-        .map_err(|error| format!("failed to read the file `{}`: {error}", path.display()))
-}
-
-/// Value of a variable in mcpd's own environment.
-fn own_variable(name: &str) -> Result<String, String> {
-    env::var(name).map_err(|error| match error {
-        env::VarError::NotPresent => {
-            format!("the variable `{name}` is not set in mcpd's own environment")
-        }
-        env::VarError::NotUnicode(_) => "the value is not UTF-8".to_owned(),
-    })
-}
-
-fn at(file: &File, span: Range<usize>, name: &str, what: &str) -> anyhow::Error {
-    file.error(span, &format!("`{name}`: {what}"))
-}
-
-/// Runs a program and returns its output. Its stderr is not repeated,
-/// because it may contain secrets.
-async fn run_secret_command(
-    file: &File,
-    words: &[String],
-    executor: Option<&Executor>,
-) -> Result<String, String> {
-    let Some(executor) = executor else {
-        return Ok(String::new());
-    };
-    let outcome = program::run(&file.command(words), file.directory(), executor).await?;
-    let whole = outcome.stdout.whole();
-    let text = whole.and_then(|bytes| String::from_utf8(bytes.into()).ok());
-    text.ok_or_else(|| {
-        format!(
-            "`{}` printed output that is too long or not UTF-8",
-            words[0]
-        )
-    })
 }

@@ -10,7 +10,7 @@ use mcpd_server::Settings;
 use mcpd_server::endpoint::Endpoint;
 use mcpd_server::source::NO_SOURCES;
 
-use super::{policy, upstreams};
+use super::{environment, upstreams};
 use crate::file::File;
 use crate::tables::EndpointTable;
 use crate::value::Spanned;
@@ -111,7 +111,7 @@ async fn endpoint_of_table(
     if let Some(refresh) = table.refresh {
         endpoint = endpoint.refresh(refresh.0);
     }
-    for (name, value) in policy::variables(file, &table.env, executor).await? {
+    for (name, value) in environment::variables(file, &table.env, executor).await? {
         endpoint = endpoint.variable(name, value);
     }
     Ok(endpoint)

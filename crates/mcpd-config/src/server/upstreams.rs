@@ -6,7 +6,7 @@ use mcpd_scriptspec::{PathError, ScriptPath};
 use mcpd_server::Settings;
 use mcpd_upstream::{Address, Program, Upstream};
 
-use super::policy;
+use super::environment;
 use crate::file::File;
 use crate::tables::UpstreamTable;
 use crate::value::Spanned;
@@ -85,8 +85,8 @@ async fn program(
     let mut program = Program::new(file.program(program))
         .args(arguments)
         .current_dir(file.directory())
-        .environment(policy::environment(file)?);
-    for (name, value) in policy::variables(file, &table.env, executor).await? {
+        .environment(environment::environment(file)?);
+    for (name, value) in environment::variables(file, &table.env, executor).await? {
         program = program.env(name, value);
     }
     Ok(program)
@@ -106,12 +106,12 @@ async fn address(
     let wrong = |error| file.error(url.span(), &format!("failed to {error}"));
     let mut address = Address::new(url.get_ref()).map_err(wrong)?;
     for (name, source) in &table.headers {
-        let value = policy::value(file, name.get_ref(), source, executor).await?;
+        let value = environment::value(file, name.get_ref(), source, executor).await?;
         let wrong = |error| file.error(name.span(), &format!("failed to {error}"));
         address = address.header(name.get_ref(), &value).map_err(wrong)?;
     }
     if let Some(source) = &table.token {
-        address = address.token(policy::value(file, "token", source, executor).await?);
+        address = address.token(environment::value(file, "token", source, executor).await?);
     }
     Ok(address)
 }

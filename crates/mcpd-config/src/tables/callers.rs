@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Variables;
-use crate::value::Spanned;
+use crate::value::{Source, Spanned};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
@@ -75,6 +75,9 @@ pub(crate) struct OAuthTable {
     /// it.
     #[serde(default)]
     pub(crate) claims: Vec<String>,
+    /// Exchanges (RFC 8693) of callers' tokens for tokens of other services.
+    #[serde(default)]
+    pub(crate) exchange: Vec<ExchangeTable>,
     /// Issuers whose tokens are accepted.
     #[serde(default)]
     pub(crate) issuer: Vec<IssuerTable>,
@@ -82,6 +85,25 @@ pub(crate) struct OAuthTable {
     /// rules allow.
     #[serde(default)]
     pub(crate) scope: Vec<ScopeTable>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "tables `[[oauth.exchange]]`")]
+pub(crate) struct ExchangeTable {
+    /// Name for variables of `[[tool]]`, as in `{ exchange = "NAME" }`.
+    pub(crate) name: Spanned<String>,
+    /// URL of the issuer's token endpoint: `https`, or `http` on this machine.
+    pub(crate) endpoint: Spanned<String>,
+    /// Name of mcpd at the issuer.
+    pub(crate) client_id: Option<String>,
+    /// Password of mcpd at the issuer.
+    pub(crate) client_secret: Option<Spanned<Source>>,
+    /// Name of the service that the new token is for.
+    pub(crate) audience: Option<String>,
+    /// URL of the service that the new token is for.
+    pub(crate) resource: Option<String>,
+    /// Scopes of the new token, with spaces between them.
+    pub(crate) scope: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -103,9 +103,9 @@ impl ScriptCall {
         })
     }
 
-    /// Archive for long outputs of the script.
-    fn archive(&self) -> CallArchive {
-        let policy = &self.script.policy;
+    /// Archive for long outputs of the script, as it runs for this request.
+    fn archive(&self, script: &Script) -> CallArchive {
+        let policy = &script.policy;
         CallArchive::new(&self.engine.archive, &self.context, policy, self.id.clone())
     }
 
@@ -122,6 +122,11 @@ impl ScriptCall {
     where
         F: Future<Output = RunResult<R>>,
     {
+        let script = &self
+            .script
+            .for_request(&self.context)
+            .await
+            .map_err(CallFailure::NoResult)?;
         let purpose = Purpose {
             method: self.method,
             name: &self.name,
@@ -136,15 +141,15 @@ impl ScriptCall {
         let run = async |round_input| {
             let outcome = run::run_script(
                 &self.engine,
-                &self.script,
+                script,
                 purpose,
                 &self.input,
                 &round_input,
                 &self.context,
             )
             .await
-            .map_err(|error| self.script.log_not_run(&error))?;
-            Ok(interpret(Arc::clone(&self.script), outcome).await)
+            .map_err(|error| script.log_not_run(&error))?;
+            Ok(interpret(Arc::clone(script), outcome).await)
         };
         input_rounds::run_rounds(&self.engine.seal, &self.context, binding, resumption, run).await
     }
@@ -180,9 +185,8 @@ pub(crate) fn start_tool_call(
     let named = ("tools/call", script.path.as_str());
     match ScriptCall::new(engine, script, named, arguments, context) {
         Ok(call) => CallStart::Started(Box::pin(async move {
-            let archive = call.archive();
-            let interpret = |script, outcome| {
-                let archive = archive.clone();
+            let interpret = |script: Arc<Script>, outcome| {
+                let archive = call.archive(&script);
                 output::interpret(script, outcome, move |script, outcome| {
                     output::tool(script, outcome, &archive)
                 })
@@ -237,6 +241,23 @@ pub(crate) fn describe_not_run(subject: &str, error: &RunError) -> CallFailure {
 }
 
 impl Script {
+    /// Returns the script as it runs for the request of `context`, with what that brings.
+    ///
+    /// # Errors
+    ///
+    /// The reason why a credential for its caller is missing, as a sentence.
+    pub(crate) async fn for_request(
+        self: &Arc<Self>,
+        context: &Context,
+    ) -> Result<Arc<Self>, String> {
+        let peer = &context.peer;
+        let with_secrets = self.with_secrets_of(&peer.principal, &peer.headers).await;
+        with_secrets.map_err(|why| {
+            tracing::error!(tool = %self.path, principal = %peer.principal, "failed to set {why}");
+            format!("The script `{}` was not run: there is no {why}.", self.path)
+        })
+    }
+
     /// Logs why it did not run, and returns the failure for its caller.
     pub(crate) fn log_not_run(&self, error: &RunError) -> CallFailure {
         log_not_run(&self.path, &format!("The script `{}`", self.path), error)

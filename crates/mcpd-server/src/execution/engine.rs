@@ -39,6 +39,8 @@ pub(crate) struct Engine {
     pub(crate) seal: Seal,
     /// Identity towards clients.
     pub(crate) identity: ArcSwap<Identity>,
+    /// Headers that some script gets, in lower case.
+    pub(crate) secret_headers: ArcSwap<Vec<String>>,
     stateful: Arc<Stamp>,
     /// Cancelled when the server stops.
     pub(crate) stopping: CancellationToken,
@@ -53,6 +55,7 @@ impl Engine {
         subscribers: Arc<Subscribers>,
         seal: Seal,
         identity: Identity,
+        secret_headers: Vec<String>,
         stopping: CancellationToken,
     ) -> Self {
         Self {
@@ -65,6 +68,7 @@ impl Engine {
             subscribers,
             seal,
             identity: ArcSwap::from_pointee(identity),
+            secret_headers: ArcSwap::from_pointee(secret_headers),
             stateful: Arc::new(Stamp::Stateful),
             _stop_on_drop: stopping.clone().drop_guard(),
             stopping,

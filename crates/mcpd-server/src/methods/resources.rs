@@ -173,6 +173,8 @@ fn read_state(server: &Server, script: &Arc<Script>, uri: String, context: Conte
     let script = script.for_caller(&context.peer.principal);
     let server = server.clone();
     Handled::later(async move {
+        let script = script.for_request(&context).await;
+        let script = script.map_err(ErrorObject::internal_error)?;
         let text = ask_state(&server, &script, &context).await?;
         let contents = output::contents(&uri, None, text.as_bytes());
         context.encode_content(ReadResourceResult::new(vec![contents]))

@@ -16,10 +16,12 @@ use mcpd_scriptspec::spec::{SandboxLevel, SandboxRequest};
 use mcpd_scriptspec::{OutputFormat, Role, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::request_secrets::{self, RequestSecret, SecretHeaders};
 use super::{Policy, Probing, Profile, Redactor, RuleSettings, Secret, tighten};
 use crate::policy::caller_variables::CallerVariables;
 use crate::policy::concurrency::ConcurrencyLimit;
 use crate::policy::environment::{self, Inherited};
+use crate::policy::principal::Principal;
 use crate::support::own_files::OwnFiles;
 use crate::support::regular_file;
 use crate::support::sync::lock;
@@ -40,6 +42,7 @@ pub struct EffectivePolicy {
     /// Variables of callers, and the names of those that it accepts, if not all.
     callers: Arc<CallerVariables>,
     accepted_from_callers: Option<Vec<String>>,
+    request_variables: Vec<(String, RequestSecret)>,
     redacts: bool,
     redactor: Option<Arc<Redactor>>,
     keeps_escapes: bool,
@@ -97,6 +100,10 @@ impl EffectivePolicy {
             variables,
             callers: Arc::clone(&policy.callers),
             accepted_from_callers: settings.caller_variables,
+            request_variables: match spec {
+                Some(_) => settings.request_variables,
+                None => Vec::new(),
+            },
             concurrency_limit: ConcurrencyLimit::new(concurrency),
             task: settings.task.or(declared_task).unwrap_or_default(),
             ignored_arguments: Arc::clone(&policy.ignored_arguments),
@@ -146,19 +153,42 @@ impl EffectivePolicy {
             accepted.is_none_or(|names| environment::matches_any(names, OsStr::new(name)))
         };
         let brought = self.callers.of(caller)?.iter();
-        let brought: Vec<_> = brought.filter(|(name, _)| is_accepted(name)).collect();
-        if brought.is_empty() {
-            return None;
-        }
+        let brought: Vec<_> = brought
+            .filter(|(name, _)| is_accepted(name))
+            .cloned()
+            .collect();
+        (!brought.is_empty()).then(|| self.with_variables(brought))
+    }
+
+    /// Returns whether each request brings variables of its own.
+    pub(crate) fn depends_on_request(&self) -> bool {
+        !self.request_variables.is_empty()
+    }
+
+    /// Returns the policy of the run that one request causes.
+    ///
+    /// # Errors
+    ///
+    /// The variable that has no value, and why.
+    pub(crate) async fn for_request(
+        &self,
+        caller: &Principal,
+        headers: &SecretHeaders,
+    ) -> Result<Self, String> {
+        let brought = request_secrets::resolve(&self.request_variables, caller, headers).await?;
+        Ok(self.with_variables(brought))
+    }
+
+    fn with_variables(&self, variables: Vec<(String, Secret)>) -> Self {
         let mut policy = self.clone();
-        for (name, secret) in brought {
-            policy.variables.retain(|(known, _)| known != name);
-            policy.variables.push((name.clone(), secret.clone()));
+        for (name, secret) in variables {
+            policy.variables.retain(|(known, _)| *known != name);
+            policy.variables.push((name, secret));
         }
         if self.redacts {
             policy.redactor = redactor_of(&policy.variables);
         }
-        Some(policy)
+        policy
     }
 
     /// Support of calls in the background.

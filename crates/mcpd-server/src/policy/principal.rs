@@ -25,6 +25,26 @@ pub(crate) struct Grant {
     pub(crate) scopes: Vec<String>,
     /// Claims that the operator has chosen.
     pub(crate) claims: JsonObject,
+    /// The token itself, if it may be exchanged for others.
+    pub(crate) token: Option<AccessToken>,
+}
+
+/// Access token, which `Debug` does not show.
+#[derive(Clone, PartialEq)]
+pub(crate) struct AccessToken(String);
+
+impl AccessToken {
+    /// Creates it from a verified token.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn new(token: &[u8]) -> Option<Self> {
+        Some(Self(String::from_utf8(token.to_owned()).ok()?))
+    }
+}
+
+impl fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
 }
 
 impl Principal {
@@ -103,6 +123,12 @@ impl Principal {
     /// Contents of its access token, if it has one.
     pub(crate) fn grant(&self) -> Option<&Grant> {
         self.grant.as_deref()
+    }
+
+    /// Access token that the principal presented, if it may be exchanged.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn access_token(&self) -> Option<&str> {
+        Some(&self.grant()?.token.as_ref()?.0)
     }
 
     /// Access, unless it is unrestricted.

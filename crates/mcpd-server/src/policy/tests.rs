@@ -1,8 +1,10 @@
 //! Selection and merging of rules.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use mcpd_exec::{Level, Missing, Network, RunAs};
+use mcpd_scriptspec::TaskSupport;
 
 use super::*;
 
@@ -170,6 +172,9 @@ fn policy_equality_covers_every_setting_and_no_cache() {
         policy(rule()).floor(strict()),
         policy(rule()).limits(limits),
         policy(rule()).hide("/other"),
+        policy(rule().caller_variables([])),
+        policy(rule().header_variable("OWN", "X-Key")),
+        policy(rule()).caller_variable("alice", "OWN", "secret"),
     ];
     for (place, other) in others.iter().enumerate() {
         assert!(used != *other, "{place}");
@@ -189,4 +194,41 @@ fn secrets_are_hidden_in_debug() {
             "{shown}"
         );
     }
+}
+
+#[test]
+fn variables_of_a_caller_override_those_of_rules_where_they_are_accepted() {
+    let policy = Policy::default()
+        .rule(Rule::new("*").unwrap().variable("KEY", "of the rule"))
+        .rule(
+            Rule::new("picky")
+                .unwrap()
+                .caller_variables(["OWN_*".to_owned()]),
+        )
+        .caller_variable("alice", "KEY", "of alice")
+        .caller_variable("alice", "OWN_ID", "alice");
+    #[track_caller]
+    fn check(policy: &Policy, path: &str, caller: &str, expected: &[(&str, &str)]) {
+        let policy = effective_policy(policy, path);
+        let policy = policy.for_caller(caller).unwrap_or(policy);
+        let variables = policy.variables();
+        let variables: Vec<_> = variables
+            .map(|name| (name, policy.variable(name).unwrap()))
+            .collect();
+        let variables: Vec<_> = variables
+            .iter()
+            .map(|(name, value)| (*name, &**value))
+            .collect();
+        assert_eq!(variables, expected, "{path} {caller}");
+    }
+    let of_rule = ("KEY", "of the rule");
+    check(&policy, "any", "bob", &[of_rule]);
+    check(
+        &policy,
+        "any",
+        "alice",
+        &[("KEY", "of alice"), ("OWN_ID", "alice")],
+    );
+    check(&policy, "picky", "alice", &[of_rule, ("OWN_ID", "alice")]);
+    assert!(!format!("{policy:?}").contains("of alice"));
 }

@@ -24,6 +24,7 @@ use crate::message::trace::TraceContext;
 use crate::message::transport::Transport;
 use crate::observe::RequestOrigin;
 use crate::observe::audit::request_log::RequestRecord;
+use crate::policy::SecretHeaders;
 use crate::policy::access::{Defaults, NeededScope};
 use crate::policy::principal::Principal;
 use crate::request::side_stream::SideStream;
@@ -47,6 +48,8 @@ pub(crate) struct PeerContext {
     pub(crate) trace: TraceContext,
     /// Arguments repeated in headers, where the transport has headers.
     pub(crate) parameters: Option<ParameterHeaders>,
+    /// Headers that scripts may get, where the transport has headers.
+    pub(crate) headers: SecretHeaders,
     /// Cancelled by the transport to end requests that never end by themselves.
     pub(crate) closing: CancellationToken,
 }

@@ -361,7 +361,15 @@ impl ServerBuilder {
             spans: self.spans,
             requests: self.requests,
         };
-        let engine = Engine::new(executor, observers, subscribers, seal, identity, stop);
+        let engine = Engine::new(
+            executor,
+            observers,
+            subscribers,
+            seal,
+            identity,
+            current.policy.secret_headers(),
+            stop,
+        );
         let inner = Inner {
             built_with,
             watching: self.watch,

@@ -117,6 +117,8 @@ impl Server {
         };
         if !is_same_policy {
             new.policy.warn_of_short_secrets();
+            let headers = Arc::new(new.policy.secret_headers());
+            self.engine().secret_headers.store(headers);
             if let Some(auditor) = &self.engine().observers.auditor {
                 auditor.redact(&new.policy);
             }

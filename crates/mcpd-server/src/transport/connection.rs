@@ -27,6 +27,7 @@ use crate::message::trace::TraceContext;
 use crate::message::transport::Transport;
 use crate::methods::dispatch::{self, CancellableAnswer, encode};
 use crate::methods::subscriptions;
+use crate::policy::SecretHeaders;
 use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
 use crate::request::context::PeerContext;
@@ -139,6 +140,7 @@ impl Connection {
                 outbox,
                 trace: TraceContext::default(),
                 parameters: None,
+                headers: SecretHeaders::default(),
                 closing,
             }),
             inflight: Arc::default(),

@@ -82,7 +82,7 @@ pub use listener::Listener;
 #[cfg(feature = "metrics")]
 pub use metrics::serve_metrics;
 #[cfg(feature = "oauth")]
-pub use oauth::{Issuer, OAuth, OAuthError, Scope};
+pub use oauth::{Issuer, OAuth, OAuthError, Scope, TokenExchange};
 use peer::Peer;
 use reply::WithoutEnd;
 use router::Router;

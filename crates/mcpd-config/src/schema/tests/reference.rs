@@ -52,6 +52,7 @@ fn explanation(table: &str) -> &'static str {
         "interpreter" => "configuration.md#interpreters",
         "tool" => "configuration.md#tools",
         "token" | "certificate" => "configuration.md#clients",
+        "client" => "configuration.md#credentials-of-callers",
         "oauth" => "authorization.md#tokens-of-an-issuer",
         "rule" => "configuration.md#rules",
         "endpoint" => "endpoints.md#endpoints-of-others",

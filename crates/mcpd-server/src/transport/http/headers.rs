@@ -115,6 +115,13 @@ pub(super) fn single<'a>(
     Ok(Some(text.trim_ascii()))
 }
 
+/// Returns the text of a header that scripts get; none for several values, and other than text.
+pub(super) fn secret(headers: &HeaderMap, name: &str) -> Option<String> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next().filter(|_| values.next().is_none())?;
+    Some(value.to_str().ok()?.to_owned())
+}
+
 /// Returns the trace context in the headers. A repeated header is ignored.
 pub(super) fn trace(headers: &HeaderMap) -> TraceContext {
     let header = |name| single(headers, name).ok().flatten();

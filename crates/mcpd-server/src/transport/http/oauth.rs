@@ -1,5 +1,6 @@
 //! OAuth 2.1 resource server: validates access tokens of configured issuers, and maps them to
-//! principals and permissions. It keeps only the hash of a token, and never passes a token on.
+//! principals and permissions. It keeps only the hash of a token, unless tokens are exchanged for
+//! others at their issuer, and never passes a token on to anything else.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,18 +8,20 @@ use std::sync::{Arc, Mutex};
 
 use super::auth::Unidentified;
 use crate::policy::access::{Access, CallPattern};
-use crate::policy::principal::{Grant, Principal};
+use crate::policy::principal::{AccessToken, Grant, Principal};
 use crate::support::sync::lock;
 
 mod address;
 mod challenge;
 mod crypto;
+mod exchange;
 mod fetch;
 mod issuer;
 mod keys;
 mod token;
 mod verified;
 
+pub use exchange::TokenExchange;
 pub use issuer::Issuer;
 use token::TokenClaims;
 use verified::VerifiedTokens;
@@ -113,6 +116,7 @@ pub struct OAuth {
     resource: Option<String>,
     audiences: Vec<String>,
     claims: Vec<String>,
+    keeps_tokens: bool,
     issuers: Vec<Issuer>,
     scopes: Vec<Scope>,
     clients: BTreeMap<String, Principal>,
@@ -132,6 +136,7 @@ impl OAuth {
             resource: None,
             audiences: Vec::new(),
             claims: Vec::new(),
+            keeps_tokens: false,
             issuers: issuers.into_iter().collect(),
             scopes: Vec::new(),
             clients: BTreeMap::new(),
@@ -164,6 +169,14 @@ impl OAuth {
     #[must_use]
     pub fn claim(mut self, name: impl Into<String>) -> Self {
         self.claims.push(name.into());
+        self
+    }
+
+    /// Keeps accepted tokens in memory while they are in use, so that a [`TokenExchange`] can
+    /// exchange them. By default their hashes alone are kept.
+    #[must_use]
+    pub fn keep_tokens(mut self) -> Self {
+        self.keeps_tokens = true;
         self
     }
 
@@ -210,6 +223,7 @@ impl OAuth {
         let principal = self.principal_of(&claims).with_grant(Grant {
             scopes: claims.scopes().map(str::to_owned).collect(),
             claims: token::claims(token, &self.claims),
+            token: self.keeps_tokens.then(|| AccessToken::new(token)).flatten(),
         });
         tracing::debug!(%principal, client = claims.client(), "token accepted");
         self.verified

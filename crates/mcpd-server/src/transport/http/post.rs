@@ -33,6 +33,7 @@ use crate::message::reply::Handled;
 use crate::message::tool_names::ToolNames;
 use crate::message::transport::Transport;
 use crate::methods::dispatch::{self, CancellableAnswer};
+use crate::policy::SecretHeaders;
 use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
 use crate::request::context::{Context, PeerContext};
@@ -370,7 +371,9 @@ impl Router {
         } else {
             (self.nowhere.clone(), None)
         };
-        let closing = self.server.engine().stopping.clone();
+        let engine = self.server.engine();
+        let closing = engine.stopping.clone();
+        let names = engine.secret_headers.load();
         (
             Arc::new(PeerContext {
                 transport: Transport::Http,
@@ -382,6 +385,7 @@ impl Router {
                 closing,
                 trace: headers::trace(head.headers),
                 parameters: Some(headers::parameters(head.headers)),
+                headers: SecretHeaders::collect(&names, |name| headers::secret(head.headers, name)),
             }),
             notifications,
         )

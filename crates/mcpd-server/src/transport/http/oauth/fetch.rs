@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CACHE_CONTROL};
-use reqwest::{Client, StatusCode, Url};
+use reqwest::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use reqwest::{Client, Response, StatusCode, Url};
 use serde::Deserialize;
 
 use super::OAuthError;
@@ -75,7 +75,7 @@ impl Fetcher {
             .client
             .get(url.clone())
             .header(ACCEPT, "application/json");
-        let mut response = request.send().await.map_err(failed)?;
+        let response = request.send().await.map_err(failed)?;
         if response.status() != StatusCode::OK {
             return Err(format!(
                 "{url} responds with status {}",
@@ -86,14 +86,42 @@ impl Fetcher {
         let age = age(control
             .and_then(|control| control.to_str().ok())
             .unwrap_or_default());
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            if body.len() + chunk.len() > MAX_BODY {
-                return Err(format!("{url} has more than {MAX_BODY} bytes"));
-            }
-            body.extend_from_slice(&chunk);
-        }
+        let body = read_body(url, response).await?;
         Ok(Fetched { body, age })
+    }
+
+    /// Sends a form, as the `client` with this name and password. Returns the status and the body
+    /// of the response.
+    ///
+    /// # Errors
+    ///
+    /// The reason for the failure.
+    pub(super) async fn post(
+        &self,
+        url: &Url,
+        client: Option<(&str, &str)>,
+        form: &[(&str, &str)],
+    ) -> Result<(StatusCode, Vec<u8>), String> {
+        let failed = |error: reqwest::Error| format!("failed to reach {url}: {}", chain(&error));
+        if !self.resolver.allows(url) {
+            return Err(format!("{url} is in a private network"));
+        }
+        let body = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(form)
+            .finish();
+        let request = self
+            .client
+            .post(url.clone())
+            .header(ACCEPT, "application/json")
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(body);
+        let request = match client {
+            Some((name, password)) => request.basic_auth(encode(name), Some(encode(password))),
+            None => request,
+        };
+        let response = request.send().await.map_err(failed)?;
+        let status = response.status();
+        Ok((status, read_body(url, response).await?))
     }
 
     /// Discovers the key URL of an issuer from its metadata.
@@ -114,6 +142,23 @@ impl Fetcher {
         }
         Err(failures.join("; "))
     }
+}
+
+/// Encodes a part of HTTP Basic credentials as clients of a token endpoint do. -- RFC 6749, 2.3.1
+fn encode(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+async fn read_body(url: &Url, mut response: Response) -> Result<Vec<u8>, String> {
+    let failed = |error: reqwest::Error| format!("failed to read {url}: {}", chain(&error));
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        if body.len() + chunk.len() > MAX_BODY {
+            return Err(format!("{url} has more than {MAX_BODY} bytes"));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
 }
 
 /// Candidate URLs of an issuer's metadata, in the order of the search.

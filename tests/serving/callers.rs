@@ -1,0 +1,225 @@
+//! Credentials of callers: each caller's runs get its own, and nothing else of mcpd shows them.
+
+use std::fs;
+
+use mcpd_tests::{Client, Daemon, Issuer, Sandbox, eventually};
+use ring::digest::{SHA256, digest};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::call;
+
+/// Service of its callers: notes which credential acts for which of them, and discloses it.
+const ACT: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then echo '{"description": "Acts.", "context": true}'; exit; fi
+echo "$MCPD_PRINCIPAL=$API_KEY" >> "$ACTED"
+echo "out $API_KEY"
+echo "err $API_KEY" >&2
+cat "$MCPD_CONTEXT"
+"#;
+const OTHER: &str = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\nenv\n";
+const RESOURCE: &str = "https://tools.example/mcp";
+
+fn hash(token: &str) -> String {
+    let digest = digest(&SHA256, token.as_bytes());
+    digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let acted = sandbox.path().join("acted").display().to_string();
+    sandbox
+        .with_script("act", ACT)
+        .with_script("other", OTHER)
+        .with_variable("ACTED", &acted)
+}
+
+fn start(sandbox: &Sandbox, configuration: &str) -> Daemon {
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    Daemon::start(sandbox, &["--config", "mcpd.toml", "-vv"])
+}
+
+/// Calls a tool, and returns the whole answer.
+fn answer(client: &Client, tool: &str) -> String {
+    let (status, body) = client.post(&call(tool, json!({})).to_string()).unwrap();
+    assert_eq!(status, 200, "{body}");
+    body
+}
+
+fn acted(sandbox: &Sandbox) -> String {
+    fs::read_to_string(sandbox.path().join("acted")).unwrap()
+}
+
+/// Stops the server, and checks that no answer, log or record shows a secret.
+#[track_caller]
+fn check_hidden(sandbox: &Sandbox, daemon: Daemon, answers: &[String], secrets: &[&str]) {
+    let path = sandbox.path().join("state/mcpd/logs/mcp-audit.jsonl");
+    let audit = eventually("the records", || {
+        let log = fs::read_to_string(&path).ok()?;
+        (log.matches(r#""event":"end""#).count() == answers.len()).then_some(log)
+    });
+    daemon.signal(Signal::TERM);
+    let (_, log) = daemon.wait();
+    for said in answers.iter().chain([&audit, &log]) {
+        for secret in secrets {
+            assert!(!said.contains(secret), "{secret}: {said}");
+        }
+    }
+}
+
+#[test]
+fn each_team_acts_with_its_own_credential() {
+    let sandbox = sandbox().with_variable("KEY_OF_B", "credential-of-b");
+    fs::write(sandbox.path().join("key-of-a"), "credential-of-a\n").unwrap();
+    let configuration = format!(
+        "[[token]]\nname = \"a\"\nsha256 = \"{}\"\nenv = {{ API_KEY = {{ file = \"key-of-a\" }} }}\n\
+         [[token]]\nname = \"b\"\nsha256 = \"{}\"\nenv = {{ API_KEY = {{ variable = \"KEY_OF_B\" }} }}\n\
+         [[client]]\nname = \"agent\"\nenv = {{ API_KEY = \"credential-of-agent\" }}\n\
+         [[tool]]\nmatch = \"act\"\nenv = {{ API_KEY = \"credential-of-all\" }}\n\
+         [[tool]]\nmatch = \"other\"\ncaller_env = []\n",
+        hash("token-a"),
+        hash("token-b"),
+    );
+    let daemon = start(&sandbox, &configuration);
+    let of = |token| daemon.client().with_token(Some(token));
+    let clients = [of("token-a"), of("token-b"), daemon.client()];
+    let mut answers: Vec<_> = clients.iter().map(|client| answer(client, "act")).collect();
+    assert_eq!(
+        acted(&sandbox),
+        "a=credential-of-a\nb=credential-of-b\nagent=credential-of-agent\n"
+    );
+    for one in &answers {
+        assert!(one.contains("out [redacted API_KEY]"), "{one}");
+    }
+    // A tool that accepts none gets none, and the variable that one came from is for nobody else.
+    let others = clients.iter().map(|client| answer(client, "other"));
+    answers.extend(others);
+    let described = sandbox.run(&["describe", "act", "--config", "mcpd.toml"]);
+    let secrets = ["credential-of", "token-a", "token-b"];
+    assert!(!described.contains(secrets[0]), "{described}");
+    check_hidden(&sandbox, daemon, &answers, &secrets);
+}
+
+#[test]
+fn header_of_a_request_is_a_secret_of_its_run() {
+    let sandbox = sandbox();
+    let daemon = start(
+        &sandbox,
+        "[[tool]]\nmatch = \"act\"\nenv = { API_KEY = { header = \"X-Api-Key\" } }\n",
+    );
+    let token = daemon.token().map(str::to_owned);
+    let client = |key: &str| {
+        let client = daemon.client().with_token(token.as_deref());
+        client.with_header("x-api-key", key)
+    };
+    let answers = [
+        answer(&client("key-of-one"), "act"),
+        answer(&client("key-of-two"), "act"),
+        answer(&daemon.client(), "act"),
+        answer(&client("key-of-one"), "other"),
+    ];
+    assert_eq!(
+        acted(&sandbox),
+        "agent=key-of-one\nagent=key-of-two\nagent=\n"
+    );
+    check_hidden(&sandbox, daemon, &answers, &["key-of"]);
+}
+
+#[test]
+fn token_of_an_issuer_is_exchanged_for_one_of_the_service() {
+    let issuer = Issuer::start();
+    let sandbox = sandbox();
+    let configuration = format!(
+        "[oauth]\nresource = \"{RESOURCE}\"\nclaims = [\"email\"]\n\
+         [[oauth.issuer]]\nurl = \"{url}\"\n\
+         [[oauth.exchange]]\nname = \"api\"\nendpoint = \"{url}/token\"\nclient_id = \"mcpd\"\nclient_secret = \"password-of-mcpd\"\naudience = \"api\"\n\
+         [[tool]]\nmatch = \"act\"\nenv = {{ API_KEY = {{ exchange = \"api\" }} }}\n",
+        url = issuer.url()
+    );
+    let daemon = start(&sandbox, &configuration);
+    let token = |subject: &str| {
+        let mut claims = issuer.claims(RESOURCE);
+        claims["sub"] = json!(subject);
+        claims["email"] = json!("someone@example.com");
+        claims["phone"] = json!("+1 555 0100");
+        claims["scope"] = json!("tools:read");
+        issuer.token(&claims)
+    };
+    let tokens = ["alice", "bob", "mallory"].map(token);
+    let clients = [0, 1, 2].map(|place| daemon.client().with_token(Some(&tokens[place])));
+    let answers: Vec<_> = [0, 1, 0, 2]
+        .map(|place: usize| answer(&clients[place], "act"))
+        .into();
+    let (url, exchanged) = (issuer.url(), "token-of");
+    assert_eq!(
+        acted(&sandbox),
+        format!(
+            "{url}#alice={exchanged}-alice-for-api\n{url}#bob={exchanged}-bob-for-api\n\
+             {url}#alice={exchanged}-alice-for-api\n"
+        )
+    );
+    assert_eq!(issuer.grants().len(), 2, "a token is kept while it lasts");
+    assert!(
+        answers[0].contains("someone@example.com") && answers[0].contains("tools:read"),
+        "{}",
+        answers[0]
+    );
+    assert!(!answers[0].contains("555"), "the claim was not chosen");
+    let refused: Value = serde_json::from_str(&answers[3]).unwrap();
+    assert_eq!(refused["result"]["isError"], true);
+    let text = refused["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(
+        text,
+        "The script `act` was not run: there is no `API_KEY`: the issuer refused the exchange: `invalid_target`."
+    );
+    let agent = answer(&daemon.client(), "act");
+    assert!(agent.contains("the caller has no access token"), "{agent}");
+    let signatures = tokens
+        .each_ref()
+        .map(|token| token.rsplit('.').next().unwrap());
+    let secrets = [signatures[0], signatures[1], exchanged, "password-of-mcpd"];
+    let answers: Vec<_> = answers.into_iter().chain([agent]).collect();
+    check_hidden(&sandbox, daemon, &answers, &secrets);
+}
+
+#[track_caller]
+fn check_error(configuration: &str, expected: &str) {
+    let sandbox = sandbox();
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    let said = sandbox.run(&["config", "check", "mcpd.toml"]);
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn a_wrong_credential_is_explained() {
+    check_error(
+        "[[client]]\nname = \"bob\"\n",
+        "`name`: expected `agent`, `local`, `anonymous`, or `ISSUER#SUBJECT`",
+    );
+    let tool =
+        |source: &str| format!("[[tool]]\nmatch = \"act\"\nenv = {{ API_KEY = {source} }}\n");
+    check_error(
+        &tool("{ header = \"Authorization\" }"),
+        "scripts never get the client's token for mcpd",
+    );
+    check_error(
+        &tool("{ header = \"a b\" }"),
+        "it is not a valid name of a header",
+    );
+    check_error(
+        &tool("{ exchange = \"api\" }"),
+        "there is no `[[oauth.exchange]]` called `api`",
+    );
+    check_error(
+        "[[client]]\nname = \"agent\"\nenv = { API_KEY = { header = \"X-Api-Key\" } }\n",
+        "only variables of a `[[tool]]` can have them",
+    );
+    check_error(
+        "[oauth]\n[[oauth.issuer]]\nurl = \"https://a.example\"\n[[oauth.exchange]]\nname = \"api\"\nendpoint = \"http://a.example/token\"\n",
+        "expected an `https` URL",
+    );
+}
