@@ -20,7 +20,7 @@ cat "$MCPD_CONTEXT"
 const OTHER: &str = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\nenv\n";
 const RESOURCE: &str = "https://tools.example/mcp";
 
-fn hash(token: &str) -> String {
+pub(crate) fn hash(token: &str) -> String {
     let digest = digest(&SHA256, token.as_bytes());
     digest
         .as_ref()

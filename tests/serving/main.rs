@@ -24,6 +24,7 @@ mod malformed;
 mod metrics;
 mod oauth;
 mod policies;
+mod profiles;
 mod proxy;
 mod reload;
 mod saving;

@@ -70,7 +70,7 @@ pub(crate) use self::read::Read;
 pub(crate) use self::state::State;
 pub(crate) use self::stdio::Stdio;
 pub(crate) use self::test::Test;
-pub(crate) use self::token::{TokenAction, TokenCommand};
+pub(crate) use self::token::{NewToken, TokenAction, TokenCommand};
 pub(crate) use self::update::Update;
 
 /// Serve a directory of executable scripts to MCP clients.

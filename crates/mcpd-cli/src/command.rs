@@ -109,7 +109,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
             Command::Lsp(lsp) => lsp::run(lsp).await,
             Command::Compile(compile) => compile::run(compile, &file).await,
             Command::Catalog(catalog) => catalog::run(&catalog),
-            Command::Token(token) => token::run(&token),
+            Command::Token(token) => token::run(&token, &file),
             Command::Audit(audit) => audit::run(audit, &file),
             Command::Config(config) => config::run(config, line, &file).await,
             Command::Doctor(doctor) => doctor::run(doctor, &file).await,

@@ -14,7 +14,9 @@ use serde::Serialize;
 use crate::file::File;
 use crate::options::{Confinement, Enabling};
 use crate::roots::is_address;
-use crate::server::{self, clients, identity, interpreters, oauth, policy, run_command, sources};
+use crate::server::{
+    self, clients, identity, interpreters, oauth, policy, profiles, run_command, sources,
+};
 use crate::tables::TlsTable;
 use crate::{listening, log_filter};
 
@@ -127,14 +129,15 @@ pub async fn faults(file: &File) -> Vec<anyhow::Error> {
     let found = [
         policy.err(),
         interpreters::interpreters(file).err(),
-        clients::tokens(file).err(),
-        clients::certificates(file, file.tables.tls.client_ca.is_some()).err(),
-        clients::principal(file, clients::AGENT, None).err(),
-        oauth::oauth(file).err(),
+        clients::tokens(file, &[]).err(),
+        clients::certificates(file, &[], file.tables.tls.client_ca.is_some()).err(),
+        clients::principal(file, &[], clients::AGENT, None).err(),
+        oauth::oauth(file, &[]).err(),
         sources.err(),
         run_command::run_command(file, &Enabling::default()).err(),
         file.kit().err(),
         identity::add(Settings::default(), file).err(),
+        profiles::add(Settings::default(), file).err(),
         listening::addresses(file).err(),
         listening::metrics(file).err(),
         log(file).err(),

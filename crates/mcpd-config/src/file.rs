@@ -363,6 +363,7 @@ fn without_value(message: &str) -> Cow<'_, str> {
 pub(crate) fn suggestion(given: &str, known: &[&str]) -> String {
     match suggest::nearest(given, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
+        None if known.is_empty() => "none is defined".to_owned(),
         None => format!("known: {}", known.join(", ")),
     }
 }

@@ -55,8 +55,10 @@ impl ListenPlace {
 pub struct Http {
     /// All addresses to listen at.
     pub places: Vec<ListenPlace>,
-    /// Path of the token, if clients must present one.
+    /// Path of the token that mcpd has made, if clients can present it.
     pub token_file: Option<PathBuf>,
+    /// Clients need no credential.
+    pub is_open: bool,
     /// Certificates for TLS, if it is on.
     pub certificates: Option<TlsCertificates>,
     /// Reason for fewer connections than the default, if the system limits them.
@@ -93,6 +95,7 @@ pub(crate) fn read_http(file: &File, args: &Serve) -> anyhow::Result<Http> {
     let http = Http {
         places,
         token_file,
+        is_open: args.no_auth,
         certificates: certificates(args)?,
         shortage,
         options,
@@ -124,9 +127,9 @@ impl Http {
     ///
     /// Such an address.
     pub fn check_exposure(&self, address: SocketAddr) -> anyhow::Result<()> {
-        match self.token_file {
-            Some(_) => Ok(()),
-            None => check_exposure(address),
+        match self.is_open {
+            false => Ok(()),
+            true => check_exposure(address),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod logging;
 mod scripts;
+mod selecting;
 mod serve;
 mod value;
 mod web;
@@ -13,6 +14,7 @@ pub use scripts::{
     BESIDE_SCRIPTS, BuiltIn, Configuration, Confinement, Enabling, Roots, RunLimits, Scanning,
     Serving, ToolNames,
 };
+pub use selecting::Selecting;
 pub use serve::{Certificates, Serve};
 pub(crate) use value::port;
 use value::{seconds, whole_number};

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::iter;
 use std::num::NonZeroUsize;
 use std::path::{self, Path, PathBuf};
 
@@ -27,6 +26,7 @@ pub(crate) mod kit;
 pub(crate) mod oauth;
 pub(crate) mod policy;
 mod probe;
+pub(crate) mod profiles;
 pub(crate) mod run_command;
 pub(crate) mod sources;
 pub(crate) mod unmatched;
@@ -118,7 +118,7 @@ pub async fn server_for_sources(
 ///
 /// A faulty rule in the file, with its place.
 pub fn local_client(file: &File) -> anyhow::Result<Principal> {
-    clients::principal(file, clients::LOCAL, None)
+    clients::principal(file, &[], clients::LOCAL, None)
 }
 
 /// Builds a server for the client on the pipes of this process, and returns that client.
@@ -130,7 +130,8 @@ pub async fn server_for_stdio(
     options: &Serving,
     file: &File,
 ) -> anyhow::Result<(ServerBuilder, Principal)> {
-    let client = local_client(file)?;
+    let selected = profiles::requested(file, &options.selecting)?;
+    let client = clients::principal(file, &selected, clients::LOCAL, None)?;
     Ok((
         server_for_clients(file, options, secret_files(options)).await?,
         client,
@@ -188,6 +189,7 @@ pub async fn read_changes(
     // Authentication keeps the mode of the start: the exposure of the
     // addresses was checked for it.
     serve.no_auth = started.args.no_auth;
+    serve.no_agent_token = started.args.no_agent_token;
     serve.token_file.clone_from(&started.args.token_file);
     let auth = authentication(file, &serve)?.0;
     oauth::check_resource(file, started.places)?;
@@ -236,6 +238,7 @@ async fn reloadable_settings(
         .interpreters(running.interpreters);
     let settings = sources::add(settings, file, Some(executor)).await?;
     let settings = identity::add(settings, file)?;
+    let settings = profiles::add(settings, file)?;
     if enabling.enable.contains(&BuiltIn::RunCommand) {
         return Ok(settings.run_command(run_command::run_command(file, enabling)?));
     }
@@ -422,21 +425,32 @@ pub fn limits(options: &RunLimits) -> Limits {
 
 /// Credentials that clients must present, and the path of the token that mcpd created for them.
 pub(crate) fn authentication(file: &File, args: &Serve) -> anyhow::Result<(Auth, Option<PathBuf>)> {
+    let selected = &profiles::requested(file, &args.serving.selecting)?;
     if args.no_auth {
-        let anybody = clients::principal(file, clients::ANONYMOUS, None)?;
+        let anybody = clients::principal(file, selected, clients::ANONYMOUS, None)?;
         return Ok((Auth::without_credentials(anybody), None));
     }
+    let mut tokens = clients::tokens(file, selected)?;
+    let certificates = clients::certificates(file, selected, args.tls_client_ca.is_some())?;
+    let oauth = oauth::oauth(file, selected)?;
     let token_file = match &args.token_file {
-        Some(file) => file.clone(),
-        None => directories::token()?,
+        _ if args.no_agent_token => None,
+        Some(file) => Some(file.clone()),
+        None => Some(directories::token()?),
     };
-    let agent = clients::principal(file, clients::AGENT, None)?;
-    let token = Token::new(&token::load_or_create(&token_file)?, agent);
-    let tokens = iter::once(token).chain(clients::tokens(file)?);
-    let certificates = clients::certificates(file, args.tls_client_ca.is_some())?;
+    match &token_file {
+        Some(token_file) => {
+            let agent = clients::principal(file, selected, clients::AGENT, None)?;
+            tokens.push(Token::new(&token::load_or_create(token_file)?, agent));
+        }
+        None if tokens.is_empty() && certificates.is_empty() && oauth.is_none() => bail!(
+            "serve without the token of mcpd: no client could identify itself; add a `[[token]]` as `mcpd token new NAME --write` does, a `[[certificate]]` or `[oauth]`"
+        ),
+        None => {}
+    }
     let mut auth = Auth::tokens(tokens).certificates(certificates);
-    if let Some(oauth) = oauth::oauth(file)? {
+    if let Some(oauth) = oauth {
         auth = auth.oauth(oauth);
     }
-    Ok((auth, Some(token_file)))
+    Ok((auth, token_file))
 }

@@ -12,8 +12,8 @@ mod callers;
 mod scripts;
 
 pub(crate) use callers::{
-    CallerTable, ClientTable, ExchangeTable, IssuerTable, LimitsTable, OAuthTable, RuleTable,
-    ScopeTable,
+    CallerTable, ClientTable, ExchangeTable, IssuerTable, LimitsTable, OAuthTable, ProfileTable,
+    RuleTable, ScopeTable,
 };
 pub(crate) use scripts::{Level, Missing, Network, SandboxTable, Task, Terminal, ToolTable};
 
@@ -77,6 +77,11 @@ pub(crate) struct Tables {
     /// Require a token or a certificate from clients over HTTP.
     #[schemars(extend("default" = true))]
     pub(crate) auth: Option<bool>,
+    /// Accept the token that mcpd makes, whose client `agent` may use everything unless a rule says
+    /// otherwise. Without it only clients with a `[[token]]`, a `[[certificate]]` or a token of an
+    /// OAuth issuer are served.
+    #[schemars(extend("default" = true))]
+    pub(crate) agent_token: Option<bool>,
     /// File of the token that mcpd makes, created if it is missing; `agent-token` in the state
     /// directory without it.
     pub(crate) token_file: Option<Spanned<PathBuf>>,
@@ -139,6 +144,10 @@ pub(crate) struct Tables {
     /// OAuth issuers whose access tokens are accepted over HTTP.
     #[schemars(extend("x-reload" = true))]
     pub(crate) oauth: Option<Spanned<OAuthTable>>,
+    /// Selections of tools, by name: for a client, for an address `/mcp/NAME`, or for `--profile`.
+    #[serde(default)]
+    #[schemars(extend("x-reload" = true))]
+    pub(crate) profile: BTreeMap<Spanned<String>, ProfileTable>,
     /// Calls that are allowed or denied to clients.
     #[serde(default)]
     #[schemars(extend("x-reload" = true))]

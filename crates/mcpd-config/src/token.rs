@@ -16,6 +16,10 @@ use tokio::time::sleep;
 use crate::server::clients;
 use crate::{directories, private_file};
 
+mod table;
+
+pub use table::TokenTable;
+
 /// Random bytes of a token: 256 bits.
 const TOKEN_BYTES: usize = 32;
 

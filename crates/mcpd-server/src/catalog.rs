@@ -147,7 +147,9 @@ impl Catalog {
     }
 
     fn restricted_to(&self, access: &Access) -> Self {
-        let tools = self.tools.filter(|tool| access.allows(tool.path()));
+        let traits: Vec<_> = self.tools().iter().map(|tool| tool.traits()).collect();
+        let mut selected = access.select_tools(&traits).into_iter();
+        let tools = self.tools.filter(|_| selected.next().unwrap_or_default());
         let prompts = self.prompts.filter(|prompt| access.allows(prompt.path()));
         let matchers = self.matchers.iter();
         let matchers = matchers.filter(|template| access.allows(template.path()));

@@ -27,6 +27,7 @@ mod request_secrets;
 mod root;
 mod rule;
 pub(crate) mod secret_arguments;
+pub(crate) mod selection;
 
 pub use access::{Access, CallPattern};
 pub use effective::EffectivePolicy;
@@ -42,6 +43,7 @@ pub(crate) use request_secrets::SecretHeaders;
 pub use root::Root;
 pub use rule::Rule;
 use rule::{RuleSettings, Secret};
+pub use selection::Selection;
 
 /// Confinement of scripts: a sandbox and its limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -24,10 +24,39 @@ pub(crate) enum TokenAction {
         configuration: Configuration,
     },
     /// Create a token for one client, and print the `[[token]]` table for mcpd.toml.
-    New {
+    New(NewToken),
+    /// List the clients that have a token in mcpd.toml.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        configuration: Configuration,
+    },
+    /// Remove a client and its token from mcpd.toml.
+    Revoke {
         /// Name of the client.
         name: String,
+        #[command(flatten)]
+        configuration: Configuration,
     },
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct NewToken {
+    /// Name of the client.
+    pub(crate) name: String,
+    /// Write the table to mcpd.toml instead of printing it; a file that is missing is created.
+    #[arg(long)]
+    pub(crate) write: bool,
+    /// Patterns of the tools, prompts and resources that the client may use [default: all]
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub(crate) tools: Vec<String>,
+    /// Profile of the configuration that selects what the client may use.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    #[command(flatten)]
+    configuration: Configuration,
 }
 
 impl Combine for TokenCommand {

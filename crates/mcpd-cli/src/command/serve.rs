@@ -57,11 +57,10 @@ async fn run_observed(
     let announced = async {
         server.catalog_ready().await;
         let published = publish(&server, &addresses[0], config.token_file.as_deref());
-        let token_file = config.token_file.as_ref();
         announce(
             &server,
             &addresses,
-            token_file,
+            (config.token_file.as_ref(), config.is_open),
             metrics_url,
             reloading.file,
             logging,
@@ -160,7 +159,7 @@ async fn serve(
 fn announce(
     server: &Server,
     addresses: &[Address],
-    token_file: Option<&PathBuf>,
+    (token_file, is_open): (Option<&PathBuf>, bool),
     metrics: Option<String>,
     file: &File,
     logging: &Logging,
@@ -196,7 +195,11 @@ fn announce(
     if logging.quiet || logging.is_json() {
         return;
     }
-    let token = token_file.map_or_else(|| "not required".to_owned(), |file| format!("in {file}"));
+    let token = match token_file {
+        Some(file) => format!("in {file}"),
+        None if is_open => "not required".to_owned(),
+        None => "one of the configuration".to_owned(),
+    };
     let metrics = metrics.map(|url| format!("  metrics: {url}\n"));
     let metrics = metrics.unwrap_or_default();
     text += &format!("  token: {token}\n{metrics}  tools: {tools}");

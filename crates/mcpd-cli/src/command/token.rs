@@ -3,15 +3,21 @@
 use std::path::{self, Path};
 
 use anyhow::{Context as _, bail};
-use mcpd_config::{directories, token};
+use mcpd_clients::file::{self, Backup, Change};
+use mcpd_config::token::{self, TokenTable};
+use mcpd_config::{File, directories};
 use mcpd_server::transport::http::Token;
+use serde_json::json;
 
-use crate::args::{TokenAction, TokenCommand};
+use crate::args::{NewToken, TokenAction, TokenCommand};
 use crate::exit_code::ExitCode;
 use crate::output;
 
-/// Creates a token, or replaces the existing one.
-pub(crate) fn run(args: &TokenCommand) -> anyhow::Result<ExitCode> {
+/// Configuration file that is written if there is none.
+const FILE: &str = "mcpd.toml";
+
+/// Creates, lists, replaces or revokes a token.
+pub(crate) fn run(args: &TokenCommand, configuration: &File) -> anyhow::Result<ExitCode> {
     match &args.action {
         TokenAction::Rotate { token_file, .. } => {
             let file = match token_file {
@@ -20,17 +26,9 @@ pub(crate) fn run(args: &TokenCommand) -> anyhow::Result<ExitCode> {
             };
             rotate(&file)?;
         }
-        TokenAction::New { name } => {
-            if let Some(what) = mcpd_config::name_fault(name) {
-                bail!("name a client `{}`: {what}", name.escape_debug());
-            }
-            let secret = token::random()?;
-            let hash = Token::hash(&secret);
-            output::note(&format!(
-                "The token is on standard output and will not be shown again. Add this to mcpd.toml:\n\n[[token]]\nname = {name:?}\nsha256 = \"{hash}\"\n"
-            ));
-            output::write(format!("{secret}\n").as_bytes())?;
-        }
+        TokenAction::New(new) => create(new, configuration)?,
+        TokenAction::List { json, .. } => list(configuration, *json)?,
+        TokenAction::Revoke { name, .. } => revoke(name, configuration)?,
     }
     Ok(ExitCode::Success)
 }
@@ -42,5 +40,82 @@ fn rotate(file: &Path) -> anyhow::Result<()> {
         "New token written to {}. A server that uses this file accepts it within two seconds and no longer accepts the old one.\n",
         file.display()
     ));
+    Ok(())
+}
+
+fn create(new: &NewToken, configuration: &File) -> anyhow::Result<()> {
+    let name = &new.name;
+    if let Some(what) = mcpd_config::name_fault(name) {
+        bail!("name a client `{}`: {what}", name.escape_debug());
+    }
+    let secret = token::random()?;
+    let mut table = TokenTable::new(name, Token::hash(&secret));
+    table.tools.clone_from(&new.tools);
+    table.profile.clone_from(&new.profile);
+    let note = "The token is on standard output and will not be shown again.";
+    if new.write {
+        let path = configuration.path().unwrap_or(Path::new(FILE));
+        let what = || format!("add the client to `{}`", path.display());
+        edit(path, |text| table.add_to(text)).with_context(what)?;
+        let file = path.display();
+        output::note(&format!(
+            "{note} Its table is in {file}; a running server needs SIGHUP.\n"
+        ));
+    } else {
+        let table = table.text();
+        output::note(&format!("{note} Add this to mcpd.toml:\n\n{table}"));
+    }
+    output::write(format!("{secret}\n").as_bytes())
+}
+
+/// Lists the clients with tokens; the tokens themselves are stored nowhere.
+fn list(configuration: &File, as_json: bool) -> anyhow::Result<()> {
+    let tables = configuration.token_tables();
+    if as_json {
+        let tables = tables.iter().map(|table| {
+            json!({"name": table.name, "sha256": table.sha256, "tools": table.tools, "profile": table.profile})
+        });
+        let list: Vec<_> = tables.collect();
+        return output::write(format!("{:#}\n", json!(list)).as_bytes());
+    }
+    let mut text = String::new();
+    for table in &tables {
+        let name = table.name.escape_debug();
+        let tools = match table.tools.as_slice() {
+            [] => "all tools".to_owned(),
+            tools => tools.join(", ").escape_debug().to_string(),
+        };
+        let profile = table.profile.as_ref();
+        let profile = profile.map(|profile| format!(", profile {}", profile.escape_debug()));
+        text += &format!("{name}  {tools}{}\n", profile.unwrap_or_default());
+    }
+    if tables.is_empty() {
+        output::note("No client has a token of its own; `mcpd token new NAME --write` adds one.\n");
+    }
+    output::write(text.as_bytes())
+}
+
+fn revoke(name: &str, configuration: &File) -> anyhow::Result<()> {
+    let Some(path) = configuration.path() else {
+        bail!("revoke a token: there is no configuration file; name one with `--config FILE`");
+    };
+    let what = || format!("revoke a token in `{}`", path.display());
+    edit(path, |text| TokenTable::remove_from(text, name)).with_context(what)?;
+    output::note(&format!(
+        "`{}` is removed from {}; a running server accepts its token until it gets SIGHUP.\n",
+        name.escape_debug(),
+        path.display()
+    ));
+    Ok(())
+}
+
+/// Edits the text of a file, which is replaced whole or not at all.
+fn edit(path: &Path, edited: impl Fn(&str) -> anyhow::Result<String>) -> anyhow::Result<()> {
+    let before = file::read(path)?;
+    let after = edited(before.as_deref().unwrap_or_default())?;
+    Change::new(path, before.as_deref(), Some(&after))
+        .set_private(false)
+        .set_backup(Backup::Skip)
+        .apply()?;
     Ok(())
 }

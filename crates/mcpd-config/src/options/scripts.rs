@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{seconds, whole_number};
+use super::{Selecting, seconds, whole_number};
 use crate::layers::{Combine, Layers};
 use crate::value::{Seconds, Size};
 
@@ -210,6 +210,9 @@ pub struct Serving {
     /// Built-in tools to serve.
     #[command(flatten)]
     pub enabling: Enabling,
+    /// Selection of what is served.
+    #[command(flatten)]
+    pub selecting: Selecting,
     /// Scan for scripts.
     #[command(flatten)]
     pub scanning: Scanning,

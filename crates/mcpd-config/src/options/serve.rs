@@ -45,6 +45,9 @@ pub struct Serve {
         help_heading = HTTP
     )]
     pub token_file: Option<PathBuf>,
+    /// Do not accept the token that mcpd makes: every client needs a credential of its own.
+    #[arg(long, env = "MCPD_NO_AGENT_TOKEN", help_heading = HTTP)]
+    pub no_agent_token: bool,
     /// Certificate of the server, in PEM; enables TLS on every address except Unix sockets.
     #[arg(
         long,
@@ -123,6 +126,12 @@ impl Combine for Serve {
         self.no_auth &= !layers.is_flag("token_file");
         let token_file = file.token_file();
         layers.value("token_file", "token_file", &mut self.token_file, token_file);
+        layers.switch_off(
+            "agent_token",
+            "no_agent_token",
+            &mut self.no_agent_token,
+            tables.agent_token,
+        );
         let hosts = tables.allow_hosts.clone();
         layers.list("allow_hosts", "allow_host", &mut self.allow_host, hosts);
         let origins = tables.allow_origins.clone();

@@ -5,9 +5,10 @@ use std::num::NonZeroU32;
 use std::ptr;
 
 use mcpd_server::Principal;
-use mcpd_server::policy::{Access, CallPattern, PatternError, Quota, RateLimit};
+use mcpd_server::policy::{Access, CallPattern, PatternError, Quota, RateLimit, Selection};
 use mcpd_server::transport::http::{Certificate, Token};
 
+use super::profiles;
 use crate::file::{self, File};
 use crate::tables::{ClientTable, RuleTable, Variables};
 use crate::value::Spanned;
@@ -32,9 +33,15 @@ const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(40).expect("it is not zero");
 /// # Errors
 ///
 /// A faulty table, with its place.
-pub(crate) fn tokens(file: &File) -> anyhow::Result<Vec<Token>> {
+pub(crate) fn tokens(file: &File, selected: &[Selection]) -> anyhow::Result<Vec<Token>> {
     let printer = "mcpd token new";
-    read_credentials(file, &file.tables.token, printer, Token::from_hash)
+    read_credentials(
+        file,
+        selected,
+        &file.tables.token,
+        printer,
+        Token::from_hash,
+    )
 }
 
 /// Client certificates that `file` configures, if the server requests certificates.
@@ -42,19 +49,24 @@ pub(crate) fn tokens(file: &File) -> anyhow::Result<Vec<Token>> {
 /// # Errors
 ///
 /// A faulty table, with its place.
-pub(crate) fn certificates(file: &File, are_asked: bool) -> anyhow::Result<Vec<Certificate>> {
+pub(crate) fn certificates(
+    file: &File,
+    selected: &[Selection],
+    are_asked: bool,
+) -> anyhow::Result<Vec<Certificate>> {
     let printer = "openssl x509 -noout -fingerprint -sha256";
     let tables = &file.tables.certificate;
     if let (Some(first), false) = (tables.first(), are_asked) {
         let what = "no client is asked for a certificate; set the certificate authorities with `--tls-client-ca` or `client_ca` in `[tls]`";
         return Err(file.error(first.name.span(), what));
     }
-    read_credentials(file, tables, printer, Certificate::from_hash)
+    read_credentials(file, selected, tables, printer, Certificate::from_hash)
 }
 
 /// Credentials of the clients in `tables`, by hashes as `printer` prints them.
 fn read_credentials<T>(
     file: &File,
+    selected: &[Selection],
     tables: &[ClientTable],
     printer: &str,
     from_hash: impl Fn(&str, Principal) -> Option<T>,
@@ -62,7 +74,7 @@ fn read_credentials<T>(
     let known = tables.iter().map(|table| {
         check_name(file, table)?;
         check_hash(file, table, tables)?;
-        let owner = principal(file, table.name.get_ref(), Some(table))?;
+        let owner = principal(file, selected, table.name.get_ref(), Some(table))?;
         from_hash(table.sha256.get_ref(), owner).ok_or_else(|| {
             let what =
                 format!("`sha256`: expected 64 hexadecimal digits, as `{printer}` prints them");
@@ -116,12 +128,14 @@ fn tables(file: &File) -> impl Iterator<Item = &ClientTable> {
 }
 
 /// The client called `name`, with its access rules and the quota from its table if it has one.
+/// Every client is restricted to what is `selected`.
 ///
 /// # Errors
 ///
 /// A faulty table or rule, with its place.
 pub(crate) fn principal(
     file: &File,
+    selected: &[Selection],
     name: &str,
     table: Option<&ClientTable>,
 ) -> anyhow::Result<Principal> {
@@ -136,7 +150,9 @@ pub(crate) fn principal(
             (true, false) => denied.push(calls),
         }
     }
-    if allowed.is_empty() && denied.is_empty() && tools.is_none() {
+    let profile = profile(file, name, table)?;
+    let selections: Vec<_> = selected.iter().cloned().chain(profile).collect();
+    if allowed.is_empty() && denied.is_empty() && tools.is_none() && selections.is_empty() {
         return Ok(principal);
     }
     let mut access = Access::default();
@@ -146,7 +162,26 @@ pub(crate) fn principal(
     if let Some(tools) = tools {
         access = access.allow_only([self::tools(file, "tools", tools)?]);
     }
-    Ok(principal.with_access(denied.into_iter().fold(access, Access::deny)))
+    let access = denied.into_iter().fold(access, Access::deny);
+    Ok(principal.with_access(selections.into_iter().fold(access, Access::select)))
+}
+
+/// Selection of the profile that a client has in its table or in `[[client]]`, if it has one.
+fn profile(
+    file: &File,
+    name: &str,
+    table: Option<&ClientTable>,
+) -> anyhow::Result<Option<Selection>> {
+    let mut others = file.tables.client.iter();
+    let profile = match table {
+        Some(table) => table.profile.as_ref(),
+        None => others
+            .find(|other| other.name.get_ref() == name)
+            .and_then(|other| other.profile.as_ref()),
+    };
+    profile
+        .map(|profile| profiles::of_client(file, profile))
+        .transpose()
 }
 
 /// Variables of each client that brings any to the scripts it calls.
@@ -183,10 +218,12 @@ pub(crate) fn variables(file: &File) -> anyhow::Result<Vec<(&str, &Variables)>> 
         .collect())
 }
 
-/// Clients that rules name and that present tokens of an issuer.
+/// Clients that rules or tables name and that present tokens of an issuer.
 pub(crate) fn issuer_clients(file: &File) -> impl Iterator<Item = &str> {
     let rules = file.tables.rule.iter().map(|rule| rule.get_ref());
     let clients = rules.filter_map(|rule| rule.clients.as_ref()).flatten();
+    let others = file.tables.client.iter().map(|table| &table.name);
+    let clients = clients.chain(others);
     let clients = clients.map(|client| client.get_ref().as_str());
     clients.filter(|client| is_of_issuer(file, client))
 }

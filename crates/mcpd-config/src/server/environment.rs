@@ -1,5 +1,5 @@
-//! Environment of scripts from `mcpd.toml`: the variables of all, and those of some tools or callers
-//! alone, whose values are secrets. Files are read and programs run here, once.
+//! Environment of scripts from `mcpd.toml`: the variables of all, and those of some tools or
+//! callers alone, whose values are secrets. Files are read and programs run here, once.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use mcpd_exec::Executor;
+use mcpd_server::policy::Selection;
 use mcpd_server::transport::http::{Issuer, OAuth, OAuthError, Scope, TokenExchange};
 
 use super::{clients, environment};
@@ -19,7 +20,7 @@ use crate::value::Spanned;
 /// # Errors
 ///
 /// A faulty value, with its place.
-pub(crate) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
+pub(crate) fn oauth(file: &File, selected: &[Selection]) -> anyhow::Result<Option<OAuth>> {
     let Some(table) = &file.tables.oauth else {
         return Ok(None);
     };
@@ -47,9 +48,9 @@ pub(crate) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
         oauth = oauth.scope(self::scope(file, scope)?);
     }
     for name in clients::issuer_clients(file) {
-        oauth = oauth.client(clients::principal(file, name, None)?);
+        oauth = oauth.client(clients::principal(file, selected, name, None)?);
     }
-    let others = clients::principal(file, clients::UNNAMED, None)?;
+    let others = clients::principal(file, selected, clients::UNNAMED, None)?;
     Ok(Some(oauth.others(others)))
 }
 

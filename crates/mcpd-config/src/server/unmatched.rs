@@ -68,12 +68,17 @@ fn patterns(file: &File) -> impl Iterator<Item = (&'static str, &Spanned<String>
     let of_clients = clients.flat_map(|client| &client.tools);
     let scopes = tables.oauth.iter().flat_map(|oauth| &oauth.get_ref().scope);
     let of_scopes = scopes.map(|scope| scope.tools.get_ref());
+    let profiles = tables.profile.values();
+    let selected = profiles.flat_map(|profile| {
+        let tools = profile.tools.iter().map(|tools| ("tools", tools));
+        tools.chain([("exclude", &profile.exclude)])
+    });
     let granted = of_clients.chain(of_scopes).map(|tools| ("tools", tools));
     let rules = tables.rule.iter().map(|rule| rule.get_ref());
     let judged = rules.flat_map(|rule| {
         let allowed = rule.allow.iter().map(|allow| ("allow", allow.get_ref()));
         allowed.chain(rule.deny.iter().map(|deny| ("deny", deny.get_ref())))
     });
-    let lists = granted.chain(judged);
+    let lists = granted.chain(judged).chain(selected);
     of_tools.chain(lists.flat_map(|(key, list)| list.iter().map(move |pattern| (key, pattern))))
 }

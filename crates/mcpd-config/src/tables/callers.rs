@@ -23,6 +23,8 @@ pub(crate) struct ClientTable {
     pub(crate) sha256: Spanned<String>,
     /// Patterns of the tools, prompts and resources that the client may use; all without it.
     pub(crate) tools: Option<Vec<Spanned<String>>>,
+    /// Name of the `[profile.NAME]` that selects what the client may use.
+    pub(crate) profile: Option<Spanned<String>>,
     /// Calls of the client that run at the same time; further calls wait.
     pub(crate) concurrency: Option<NonZeroUsize>,
     /// Rate limit of the client (token bucket): calls per second in the long run, such as `0.5`;
@@ -42,10 +44,38 @@ pub(crate) struct CallerTable {
     /// Name of the client: `agent`, `local`, `anonymous`, or `ISSUER#SUBJECT` for the bearer of a
     /// token of an OAuth issuer.
     pub(crate) name: Spanned<String>,
+    /// Name of the `[profile.NAME]` that selects what the client may use.
+    pub(crate) profile: Option<Spanned<String>>,
     /// Variables for the runs of scripts that the client causes, and no others: its own
     /// credentials. Their values are secrets.
     #[serde(default)]
     pub(crate) env: Variables,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table with a name, `[profile.NAME]`"
+)]
+pub(crate) struct ProfileTable {
+    /// Patterns of the tools, prompts and resources that are selected; all without it.
+    pub(crate) tools: Option<Vec<Spanned<String>>>,
+    /// Patterns of those that are left out.
+    #[serde(default)]
+    pub(crate) exclude: Vec<Spanned<String>>,
+    /// Tags: tools with none of them are left out.
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
+    /// Leave out tools that don't say they change nothing (`read_only` in `annotations`).
+    #[serde(default)]
+    pub(crate) read_only: bool,
+    /// Number of tools at most: those of the first pattern of `tools`, then those of the next,
+    /// each in the order of their paths.
+    pub(crate) max_tools: Option<NonZeroUsize>,
+    /// Names of MCP clients that see this profile, as they introduce themselves; `*` stands for
+    /// any text. A client can call itself anything, so this protects nothing.
+    #[serde(default)]
+    pub(crate) clients: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

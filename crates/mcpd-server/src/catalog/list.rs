@@ -68,7 +68,7 @@ impl<T: ListEntry> List<T> {
     }
 
     /// Returns the list of the entries that satisfy `keep`.
-    pub(super) fn filter(&self, keep: impl Fn(&T) -> bool) -> Self {
+    pub(super) fn filter(&self, mut keep: impl FnMut(&T) -> bool) -> Self {
         let entries = self.entries.iter().filter(|entry| keep(entry));
         Self::new(entries.cloned().collect(), self.page_size)
     }

@@ -21,6 +21,7 @@ use crate::message::param_headers::{self, HeaderParameter, ParameterHeaders};
 use crate::message::raw::raw;
 use crate::policy::EffectivePolicy;
 use crate::policy::access::{self, Defaults};
+use crate::policy::selection::ToolTraits;
 use crate::request::context::Context;
 use crate::script::Script;
 
@@ -144,6 +145,16 @@ impl Tool {
     #[must_use]
     pub fn path(&self) -> &ScriptPath {
         &self.path
+    }
+
+    /// Attributes that selections may depend on.
+    pub(crate) fn traits(&self) -> ToolTraits<'_> {
+        let annotations = self.definition.annotations.as_ref();
+        ToolTraits {
+            path: &self.path,
+            tags: self.script().map_or(&[], |script| &script.spec.tags),
+            is_read_only: annotations.and_then(|one| one.read_only_hint) == Some(true),
+        }
     }
 
     /// Name that every client accepts.

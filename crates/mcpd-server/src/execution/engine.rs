@@ -15,6 +15,8 @@ use crate::limits::admission::Admission;
 use crate::message::identity::Identity;
 use crate::observe::Observers;
 use crate::observe::missing_enforcement::MissingEnforcement;
+use crate::policy::Policy;
+use crate::policy::selection::Selections;
 use crate::support::private_dir::LazyDirectory;
 
 /// Shared parts, held by the server and by each call that runs: dropping the last holder stops the
@@ -41,6 +43,8 @@ pub(crate) struct Engine {
     pub(crate) identity: ArcSwap<Identity>,
     /// Headers that some script gets, in lower case.
     pub(crate) secret_headers: ArcSwap<Vec<String>>,
+    /// Selections that requests choose.
+    pub(crate) selections: ArcSwap<Selections>,
     stateful: Arc<Stamp>,
     /// Cancelled when the server stops.
     pub(crate) stopping: CancellationToken,
@@ -55,7 +59,6 @@ impl Engine {
         subscribers: Arc<Subscribers>,
         seal: Seal,
         identity: Identity,
-        secret_headers: Vec<String>,
         stopping: CancellationToken,
     ) -> Self {
         Self {
@@ -68,11 +71,18 @@ impl Engine {
             subscribers,
             seal,
             identity: ArcSwap::from_pointee(identity),
-            secret_headers: ArcSwap::from_pointee(secret_headers),
+            secret_headers: ArcSwap::default(),
+            selections: ArcSwap::default(),
             stateful: Arc::new(Stamp::Stateful),
             _stop_on_drop: stopping.clone().drop_guard(),
             stopping,
         }
+    }
+
+    /// Sets what requests may bring and choose.
+    pub(crate) fn set_choices(&self, policy: &Policy, selections: Selections) {
+        self.secret_headers.store(Arc::new(policy.secret_headers()));
+        self.selections.store(Arc::new(selections));
     }
 
     /// Stamp on results of `wire`.

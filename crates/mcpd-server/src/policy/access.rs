@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use crate::policy::pattern::Pattern;
 use crate::policy::pattern::PatternError;
 use crate::policy::secret_arguments::is_secret;
+use crate::policy::selection::{Selection, ToolTraits};
 
 /// Maximum number of characters of a value that a reason quotes.
 const MAX_QUOTED_CHARS: usize = 100;
@@ -44,6 +45,7 @@ pub struct Access {
     only: Vec<Vec<CallPattern>>,
     deny: Vec<CallPattern>,
     scopes: Option<Scopes>,
+    selections: Vec<Selection>,
 }
 
 /// Granted scopes of a caller, and scopes that it could request.
@@ -99,6 +101,28 @@ impl Access {
         self
     }
 
+    /// Restricts it to a selection.
+    #[must_use]
+    pub fn select(mut self, selection: Selection) -> Self {
+        self.selections.push(selection);
+        self
+    }
+
+    /// Returns which of `tools`, in the order of their paths, may be called with some arguments.
+    pub(crate) fn select_tools(&self, tools: &[ToolTraits<'_>]) -> Vec<bool> {
+        let mut allowed: Vec<_> = tools.iter().map(|tool| self.allows(tool.path)).collect();
+        for selection in &self.selections {
+            let places = allowed.iter().enumerate();
+            let places = places.filter(|(_, is)| **is).map(|(place, _)| place);
+            let places: Vec<_> = places.collect();
+            let rest: Vec<_> = places.iter().map(|place| tools[*place]).collect();
+            for (place, is_selected) in places.into_iter().zip(selection.select(&rest)) {
+                allowed[place] = is_selected;
+            }
+        }
+        allowed
+    }
+
     /// Restricts the permitted calls to the `granted` ones, and names the scope that allows a
     /// `missing` one.
     #[cfg(feature = "oauth")]
@@ -133,7 +157,9 @@ impl Access {
             |calls: &CallPattern| calls.arguments.is_empty() && calls.matches_tool(path);
         let is_among =
             |allowed: &Vec<CallPattern>| allowed.iter().any(|calls| calls.matches_tool(path));
-        self.only.iter().all(is_among) && !self.deny.iter().any(is_denied)
+        self.only.iter().all(is_among)
+            && !self.deny.iter().any(is_denied)
+            && self.selections.iter().all(|one| one.allows(path))
     }
 
     /// Decides on a call of the entry at `path`. Defaults of arguments count as if they were

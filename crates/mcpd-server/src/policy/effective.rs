@@ -95,7 +95,7 @@ impl EffectivePolicy {
             sandbox,
             limits,
             redacts,
-            redactor: redacts.then(|| redactor_of(&variables)).flatten(),
+            redactor: redacts.then(|| Redactor::of(&variables)).flatten(),
             keeps_escapes: settings.keeps_escapes.unwrap_or_default(),
             variables,
             callers: Arc::clone(&policy.callers),
@@ -186,7 +186,7 @@ impl EffectivePolicy {
             policy.variables.push((name, secret));
         }
         if self.redacts {
-            policy.redactor = redactor_of(&policy.variables);
+            policy.redactor = Redactor::of(&policy.variables);
         }
         policy
     }
@@ -299,12 +299,6 @@ impl EffectivePolicy {
         let is_its_own = is_below(&directory.to_owned()) || self.sandbox.write.iter().any(is_below);
         is_its_own && !self.sandbox.hidden.iter().any(is_below) && !self.is_private(path, directory)
     }
-}
-
-fn redactor_of(variables: &[(String, Secret)]) -> Option<Arc<Redactor>> {
-    let secrets = variables.iter();
-    let secrets = secrets.map(|(name, secret)| (name.as_str(), secret.0.as_str()));
-    Redactor::new(secrets).map(Arc::new)
 }
 
 /// Sandbox and limits of a script, without its own timeout.

@@ -4,11 +4,14 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use bytes::Bytes;
 use mcpd_exec::Captured;
 use serde_json::Value;
+
+use super::Secret;
 
 /// Minimum length of a redacted secret, in bytes: shorter ones occur by chance all over a text.
 pub(super) const MIN_LENGTH: usize = 6;
@@ -59,6 +62,13 @@ impl Redactor {
             finder: automaton(MatchKind::Standard),
             patterns,
         })
+    }
+
+    /// Creates a redactor of the values of variables.
+    pub(super) fn of(variables: &[(String, Secret)]) -> Option<Arc<Self>> {
+        let secrets = variables.iter();
+        let secrets = secrets.map(|(name, secret)| (name.as_str(), secret.0.as_str()));
+        Self::new(secrets).map(Arc::new)
     }
 
     /// Redacts a text from its beginning, possibly cut at the end.

@@ -27,6 +27,7 @@ use crate::observe::audit::request_log::RequestRecord;
 use crate::policy::SecretHeaders;
 use crate::policy::access::{Defaults, NeededScope};
 use crate::policy::principal::Principal;
+use crate::policy::selection::Selections;
 use crate::request::side_stream::SideStream;
 
 /// Properties of a peer that the transport adds to the context of every request.
@@ -75,6 +76,18 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Narrows its sender to the selection for its client, if there is one.
+    pub(crate) fn narrow_by_client(mut self, selections: &Selections) -> Self {
+        let narrowed = selections.narrow_by_client(self.client.as_deref(), &self.peer.principal);
+        if let Some(principal) = narrowed {
+            self.peer = Arc::new(PeerContext {
+                principal,
+                ..PeerContext::clone(&self.peer)
+            });
+        }
+        self
+    }
+
     /// Returns how the request arrived.
     pub(crate) fn origin(&self) -> RequestOrigin<'_> {
         RequestOrigin {

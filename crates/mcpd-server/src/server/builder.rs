@@ -361,15 +361,8 @@ impl ServerBuilder {
             spans: self.spans,
             requests: self.requests,
         };
-        let engine = Engine::new(
-            executor,
-            observers,
-            subscribers,
-            seal,
-            identity,
-            current.policy.secret_headers(),
-            stop,
-        );
+        let engine = Engine::new(executor, observers, subscribers, seal, identity, stop);
+        engine.set_choices(&current.policy, settings.selections);
         let inner = Inner {
             built_with,
             watching: self.watch,

@@ -9,7 +9,8 @@ use mcpd_protocol::Implementation;
 use super::builder::command_tool;
 use crate::catalog::live::Reconfiguration;
 use crate::catalog::source::{Host, Source, SourceDescription};
-use crate::policy::Policy;
+use crate::policy::selection::Selections;
+use crate::policy::{PatternError, Policy, Selection};
 use crate::script::interpreter::Interpreters;
 use crate::server::Server;
 use crate::server::ServerBuilder;
@@ -29,6 +30,7 @@ pub struct Settings {
     pub(super) sources: Vec<SourceDescription>,
     pub(super) identity: Option<Implementation>,
     pub(super) instructions: Option<String>,
+    pub(super) selections: Selections,
 }
 
 impl Settings {
@@ -64,6 +66,26 @@ impl Settings {
     pub fn run_command(mut self, run_command: RunCommand) -> Self {
         self.run_command = Some(run_command);
         self
+    }
+
+    /// Offers a selection under a name: over HTTP at `/mcp/NAME`, and to the clients whose names
+    /// match one of the patterns in `clients`, in which `*` stands for any text. A client chooses
+    /// its name itself, so a selection saves tokens of its context and protects nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a pattern is invalid.
+    pub fn selection<'a>(
+        mut self,
+        name: impl Into<String>,
+        selection: Selection,
+        clients: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, PatternError> {
+        self.selections.add(name.into(), selection);
+        for pattern in clients {
+            self.selections.add_client(pattern)?;
+        }
+        Ok(self)
     }
 
     /// Serves the offer of `source`. A script with the same path takes precedence.
@@ -123,6 +145,7 @@ impl Server {
                 auditor.redact(&new.policy);
             }
         }
+        self.engine().set_choices(&new.policy, settings.selections);
         self.live_catalog()
             .request_reconfiguration(Reconfiguration {
                 host: Host::new(&self.inner.probes, &new.policy, self.inner.watching),

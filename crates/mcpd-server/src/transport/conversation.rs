@@ -51,7 +51,8 @@ impl Conversation {
             &params.meta,
             Arc::clone(&self.session),
             peer,
-        )?;
+        )?
+        .narrow_by_client(&server.engine().selections.load());
         dispatch::answer(server, &self.inflight, request, params, context)
     }
 

@@ -90,7 +90,7 @@ pub(crate) fn open_stateless(
     channel.check_version(&envelope.version)?;
     let context = envelope.context(server.engine().stamp(Wire::Stateless), peer)?;
     channel.check(request, params)?;
-    Ok(context)
+    Ok(context.narrow_by_client(&server.engine().selections.load()))
 }
 
 /// Opens a session for `principal`. Returns it with the result of `initialize`.

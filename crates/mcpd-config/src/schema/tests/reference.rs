@@ -54,6 +54,7 @@ fn explanation(table: &str) -> &'static str {
         "token" | "certificate" => "configuration.md#clients",
         "client" => "configuration.md#credentials-of-callers",
         "oauth" => "authorization.md#tokens-of-an-issuer",
+        "profile" => "configuration.md#profiles",
         "rule" => "configuration.md#rules",
         "endpoint" => "endpoints.md#endpoints-of-others",
         "upstream" => "upstreams.md",

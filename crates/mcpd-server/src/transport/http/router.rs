@@ -32,6 +32,9 @@ use crate::server::Server;
 /// least.
 const EXPECT_WAIT: Duration = Duration::from_millis(500);
 
+/// Prefix of the endpoints of selections.
+const SELECTION_PREFIX: &str = "/mcp/";
+
 /// Sender of a request, and its connection.
 #[derive(Debug)]
 pub(super) struct Client<'a> {
@@ -174,6 +177,10 @@ impl Router {
                 self.endpoint(parts, body, ToolNames::Portable, &client)
                     .await
             }
+            path if path.starts_with(SELECTION_PREFIX) => {
+                self.selection_endpoint(parts, body, &path[SELECTION_PREFIX.len()..], client)
+                    .await
+            }
             // Both list tools by path for compatibility with their clients.
             "/rpc" | "/api/mcp" => self.endpoint(parts, body, ToolNames::Path, &client).await,
             #[cfg(feature = "metrics")]
@@ -206,6 +213,27 @@ impl Router {
         self.server.engine().observers.metrics.count_refusal(what);
         tracing::debug!(address = %peer.address(), "request refused: {}", refusal.reason);
         reply::guard_refusal(refusal)
+    }
+
+    /// Serves the selection called `name` as [`endpoint`](Self::endpoint) serves everything.
+    async fn selection_endpoint(
+        &self,
+        parts: &Parts,
+        body: &mut Incoming,
+        name: &str,
+        client: Client<'_>,
+    ) -> Response<ResponseBody> {
+        let selections = self.server.engine().selections.load_full();
+        let Some(principal) = selections.narrow_by_name(name, &client.principal) else {
+            let reason = "there is no such profile; the endpoint with all tools is /mcp";
+            return reply::text(StatusCode::NOT_FOUND, reason);
+        };
+        let client = Client {
+            principal,
+            ..client
+        };
+        self.endpoint(parts, body, ToolNames::Portable, &client)
+            .await
     }
 
     async fn endpoint(

@@ -54,7 +54,7 @@ pub struct TokenExchange {
     client: Option<(String, String)>,
     parameters: Vec<(String, String)>,
     /// Tokens by the hash of the caller's own.
-    tokens: Mutex<BTreeMap<[u8; 32], Arc<AsyncMutex<Option<Exchanged>>>>>,
+    tokens: Mutex<BTreeMap<[u8; 32], Place>>,
 }
 
 /// Omits all secrets.
@@ -65,6 +65,9 @@ impl fmt::Debug for TokenExchange {
             .finish_non_exhaustive()
     }
 }
+
+/// Place of a token, locked while it is exchanged.
+type Place = Arc<AsyncMutex<Option<Exchanged>>>;
 
 struct Exchanged {
     token: String,
@@ -153,7 +156,7 @@ impl TokenExchange {
     }
 
     /// Place of the token of the caller with this own token.
-    fn place(&self, subject: &str) -> Arc<AsyncMutex<Option<Exchanged>>> {
+    fn place(&self, subject: &str) -> Place {
         let mut tokens = lock(&self.tokens);
         if tokens.len() >= MAX_TOKENS {
             let now = Instant::now();
