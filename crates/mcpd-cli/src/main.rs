@@ -4,13 +4,10 @@
 
 mod args;
 mod candidates;
-mod certificates;
 mod client;
 mod command;
-mod discovery;
 mod exit_code;
 mod logging;
-mod metrics;
 mod output;
 mod reload;
 

@@ -40,6 +40,7 @@
 #![forbid(unsafe_code)]
 
 pub mod directories;
+pub mod discovery;
 mod effective;
 mod faults;
 mod file;

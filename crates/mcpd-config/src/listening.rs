@@ -9,6 +9,7 @@ use mcpd_server::transport::http::{Listener, Options};
 
 use self::certificates::CertificateFiles;
 pub use self::certificates::TlsCertificates;
+pub use self::metrics::Metrics;
 pub use self::shortage::Shortage;
 pub use self::sockets::Address;
 use crate::effective::Origin;
@@ -18,6 +19,7 @@ use crate::server::{authentication, oauth};
 use crate::variables::variable;
 
 mod certificates;
+mod metrics;
 mod shortage;
 mod sockets;
 
@@ -258,11 +260,7 @@ pub(crate) fn metrics(file: &File) -> anyhow::Result<()> {
 }
 
 /// Rejects the `address` if other machines can reach any address that it resolves to.
-///
-/// # Errors
-///
-/// Such an address.
-pub fn check_metrics_exposure(address: &str, addresses: &[SocketAddr]) -> anyhow::Result<()> {
+fn check_metrics_exposure(address: &str, addresses: &[SocketAddr]) -> anyhow::Result<()> {
     if !addresses.iter().all(|address| address.ip().is_loopback()) {
         bail!(
             "serve metrics at `{address}`: without a token they are served on loopback addresses only, such as 127.0.0.1:9464; use `--metrics-to-clients` to serve them to clients with a token"

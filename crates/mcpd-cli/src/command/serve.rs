@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 
 use anyhow::Context as _;
-use mcpd_config::listening::{Address, Shortage};
+use mcpd_config::discovery::{Discovery, Published};
+use mcpd_config::listening::{Address, Metrics, Shortage, TlsCertificates};
 use mcpd_config::{File, Started, token};
 use mcpd_server::transport::http::{self, Listener, Options};
 use mcpd_server::{Server, ServerBuilder};
@@ -15,10 +16,7 @@ use mcpd_telemetry::{FLUSH_TIMEOUT, Telemetry};
 
 use super::{describe_served_faults, dev, with_spans};
 use crate::args::{Logging, Serve};
-use crate::certificates;
-use crate::discovery::{Discovery, Published};
 use crate::exit_code::ExitCode;
-use crate::metrics::Metrics;
 use crate::output;
 use crate::reload::Reloading;
 
@@ -79,7 +77,7 @@ async fn run_observed(
     };
     let token_file = config.token_file.as_deref();
     let rotated = if_any(token_file.map(|file| token::follow(file, &auth)));
-    let encrypted = if_any(config.certificates.map(certificates::follow));
+    let encrypted = if_any(config.certificates.map(TlsCertificates::follow));
     let developed =
         if_any(session.map(|session| session.follow(&server, &addresses[0], token_file)));
     tokio::select! {

@@ -1,13 +1,20 @@
 //! Hot reload of the TLS certificate: the files are read again when they change and when the
 //! configuration does. Faulty files leave the certificate in use.
 
+use std::convert::Infallible;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use mcpd_server::transport::http::{ClientCertificates, Tls, TlsIdentity};
+use mcpd_service::signals::Reload;
 
 use crate::options::Certificates as Demand;
+
+/// Poll interval of the files.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Paths of the files, all in PEM.
 #[derive(Debug, Clone)]
@@ -69,9 +76,23 @@ impl TlsCertificates {
         &self.tls
     }
 
+    /// Follows the files for ever: reads them when they change, and when a signal requests a
+    /// reload.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses to deliver reload signals.
+    pub async fn follow(mut self) -> io::Result<Infallible> {
+        let mut reload = Reload::listen()?;
+        loop {
+            let asked = tokio::time::timeout(POLL_INTERVAL, reload.wait()).await;
+            self.reload(asked.is_ok()).await;
+        }
+    }
+
     /// Reads the files again, and uses the certificate if they are new and valid. An invalid file
     /// is logged once, and at every request by a user (`is_asked`).
-    pub async fn reload(&mut self, is_asked: bool) {
+    async fn reload(&mut self, is_asked: bool) {
         let files = self.files.clone();
         if let Ok(read) = tokio::task::spawn_blocking(move || files.read()).await {
             self.refresh(read, is_asked);

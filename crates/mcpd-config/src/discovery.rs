@@ -9,34 +9,40 @@ use std::process;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use mcpd_config::listening::Address;
-use mcpd_config::{directories, private_file};
 use mcpd_protocol::ServerCapabilities;
 use mcpd_server::Server;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
+use crate::listening::Address;
+use crate::{directories, private_file};
+
 /// Poll interval of the file, to restore a missing one.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Content of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Discovery {
-    pub(crate) url: String,
+#[non_exhaustive]
+pub struct Discovery {
+    /// URL to connect to.
+    pub url: String,
     /// Unix domain socket to connect to, instead of the host in the URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) socket: Option<PathBuf>,
+    pub socket: Option<PathBuf>,
     /// Path of the token; never the token itself.
-    pub(crate) token_path: Option<PathBuf>,
-    pub(crate) pid: u32,
-    pub(crate) version: String,
-    pub(crate) capabilities: ServerCapabilities,
+    pub token_path: Option<PathBuf>,
+    /// Process of the server.
+    pub pid: u32,
+    /// Version of mcpd.
+    pub version: String,
+    /// What the server offers.
+    pub capabilities: ServerCapabilities,
 }
 
 impl Discovery {
     /// Describes `server`, which listens at `address`, for discovery.
-    pub(crate) fn new(server: &Server, address: &Address, token_path: Option<&Path>) -> Self {
+    pub fn new(server: &Server, address: &Address, token_path: Option<&Path>) -> Self {
         Self {
             url: address.url(),
             socket: address.file().map(Path::to_owned),
@@ -48,7 +54,11 @@ impl Discovery {
     }
 
     /// Reads the file of a server that still runs. The file of a killed server does not count.
-    fn read_running() -> anyhow::Result<Option<Self>> {
+    ///
+    /// # Errors
+    ///
+    /// There is no directory for it, or the file can't be read.
+    pub fn read_running() -> anyhow::Result<Option<Self>> {
         let file = file()?;
         let text = match fs::read(&file) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -64,7 +74,7 @@ impl Discovery {
     /// # Errors
     ///
     /// The file can't be written.
-    pub(crate) fn publish(self) -> anyhow::Result<Published> {
+    pub fn publish(self) -> anyhow::Result<Published> {
         if let Some(other) = Self::read_running()? {
             tracing::info!(
                 pid = other.pid,
@@ -100,11 +110,11 @@ fn file() -> anyhow::Result<PathBuf> {
 
 /// Guard of the published file.
 #[derive(Debug)]
-pub(crate) struct Published(Discovery);
+pub struct Published(Discovery);
 
 impl Published {
     /// Restores the file after a later server has replaced and removed it, for ever.
-    pub(crate) async fn restore_when_lost(&self) -> Infallible {
+    pub async fn restore_when_lost(&self) -> Infallible {
         loop {
             sleep(POLL_INTERVAL).await;
             let discovery = self.0.clone();

@@ -3,14 +3,15 @@
 use std::net::SocketAddr;
 
 use anyhow::Context as _;
-use mcpd_config::listening::check_metrics_exposure;
 use mcpd_server::Server;
 use mcpd_server::transport::http;
 use tokio::net::{TcpListener, lookup_host};
 
+use super::check_metrics_exposure;
+
 /// Listener of the metrics endpoint.
 #[derive(Debug)]
-pub(crate) struct Metrics {
+pub struct Metrics {
     listener: TcpListener,
     address: SocketAddr,
 }
@@ -18,7 +19,11 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// Listens at `address`. Metrics need no token, so the address must be
     /// reachable from this machine alone.
-    pub(crate) async fn listen(address: &str) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// It is not, or can't be used.
+    pub async fn listen(address: &str) -> anyhow::Result<Self> {
         let doing = || format!("serve metrics at `{address}`");
         let addresses: Vec<_> = lookup_host(address).await.with_context(doing)?.collect();
         check_metrics_exposure(address, &addresses)?;
@@ -30,12 +35,17 @@ impl Metrics {
     }
 
     /// URL of the metrics.
-    pub(crate) fn url(&self) -> String {
+    #[must_use]
+    pub fn url(&self) -> String {
         format!("http://{}/metrics", self.address)
     }
 
     /// Serves the metrics until the server stops.
-    pub(crate) async fn serve(self, server: &Server) -> Result<(), mcpd_server::Error> {
+    ///
+    /// # Errors
+    ///
+    /// The listener fails.
+    pub async fn serve(self, server: &Server) -> Result<(), mcpd_server::Error> {
         http::serve_metrics(server, self.listener, Vec::new()).await
     }
 }
