@@ -42,8 +42,8 @@
 //! # Reading
 //!
 //! [`Records`] iterates over the lines of all files, and continues with those written since.
-//! [`verify`] finds every fault. Who can write the files can also write a new chain; a copy of the
-//! last hash, kept elsewhere, proves that there is none.
+//! A [`Search`] selects records. [`verify`] finds every fault. Who can write the files can also
+//! write a new chain; a copy of the last hash, kept elsewhere, proves that there is none.
 //!
 //! # Stability
 //!
@@ -63,9 +63,11 @@ mod options;
 mod reader;
 mod record;
 mod regular_file;
+mod search;
 mod writer;
 
 pub use log::{Audit, NotRecorded, Slot};
 pub use options::{Arguments, Mode, Options, files};
 pub use reader::{FaultKind, Line, LogFault, Records, Verified, verify};
 pub use record::{Details, Record, RecordKind, RecordedCaller, RunDetails};
+pub use search::{Search, parse_time};

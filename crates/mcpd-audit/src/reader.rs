@@ -8,6 +8,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Tak
 use std::path::{Path, PathBuf};
 
 use same_file::Handle;
+use serde::{Serialize, Serializer};
 
 use crate::chain::{ChainPosition, Link, MAX_LINE_LENGTH};
 use crate::files::readable;
@@ -169,7 +170,7 @@ impl Iterator for Records {
 }
 
 /// Result of verifying a log.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Verified {
     /// Number of records.
@@ -186,7 +187,7 @@ pub struct Verified {
 }
 
 /// Fault in a log, with its location.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LogFault {
     /// File.
@@ -194,6 +195,7 @@ pub struct LogFault {
     /// Line number.
     pub line: u64,
     /// Kind of the fault.
+    #[serde(rename = "fault")]
     pub kind: FaultKind,
 }
 
@@ -243,6 +245,13 @@ impl fmt::Display for FaultKind {
             Self::Misplaced { seq } => write!(f, "record {seq} does not belong here"),
             Self::Unlinked => f.write_str("the record before this one was replaced"),
         }
+    }
+}
+
+/// Serializes as the text of the fault.
+impl Serialize for FaultKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

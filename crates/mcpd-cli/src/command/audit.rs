@@ -7,11 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use jiff::{Span, Timestamp, Zoned, civil};
+use jiff::Zoned;
 use mcpd_config::File;
 use mcpd_scriptspec::excerpt;
-use mcpd_server::audit::{self, Line, Records, Verified};
-use serde_json::{Value, json};
+use mcpd_server::audit::{self, Line, Records, Search, Verified};
 
 use crate::args::{Audit, AuditAction, AuditGrep, AuditTail};
 use crate::exit_code::ExitCode;
@@ -64,7 +63,11 @@ fn verify(log: &Path, hash: Option<&str>, json: bool) -> anyhow::Result<ExitCode
         None => None,
     };
     if json {
-        output::write_json(&report(&verified, is_there))?;
+        let mut report = serde_json::to_value(&verified)?;
+        if let Some(is_there) = is_there {
+            report["hash_found"] = is_there.into();
+        }
+        output::write_json(&report)?;
     } else {
         output::write(describe_verification(&verified, is_there).as_bytes())?;
     }
@@ -78,7 +81,7 @@ fn verify(log: &Path, hash: Option<&str>, json: bool) -> anyhow::Result<ExitCode
 /// Returns whether there is a record with this hash.
 fn has_record(log: &Path, hash: &str) -> anyhow::Result<bool> {
     for line in read(log, Records::open(log))? {
-        if parse_record(&read(log, line)?)["hash"] == hash {
+        if read(log, line)?.has_hash(hash) {
             return Ok(true);
         }
     }
@@ -103,23 +106,6 @@ fn describe_verification(verified: &Verified, is_there: Option<bool>) -> String 
         }
     };
     text
-}
-
-fn report(verified: &Verified, is_there: Option<bool>) -> Value {
-    let faults = verified.faults.iter().map(
-        |fault| json!({"file": fault.file, "line": fault.line, "fault": fault.kind.to_string()}),
-    );
-    let mut report = json!({
-        "records": verified.records,
-        "first": verified.first,
-        "last": verified.last,
-        "hash": verified.hash,
-        "faults": faults.collect::<Vec<_>>(),
-    });
-    if let Some(is_there) = is_there {
-        report["hash_found"] = is_there.into();
-    }
-    report
 }
 
 fn show_last(log: &Path, tail: &AuditTail) -> anyhow::Result<ExitCode> {
@@ -155,77 +141,27 @@ fn follow(log: &Path, mut records: Records, json: bool) -> anyhow::Result<()> {
 
 fn find(log: &Path, grep: &AuditGrep) -> anyhow::Result<ExitCode> {
     let now = Zoned::now();
-    let time = |text: &Option<String>| {
-        text.as_deref()
-            .map(|text| parse_time(text, &now))
-            .transpose()
+    let time = |text: &String| {
+        audit::parse_time(text, &now).with_context(|| {
+            format!("parse the time `{text}`: expected a time such as `2026-11-22`, `2026-11-22T10:30`, `2026-11-22T10:30:00Z` or `2h`")
+        })
     };
-    let (since, until) = (time(&grep.since)?, time(&grep.until)?);
+    let mut search = Search::default();
+    search.text.clone_from(&grep.text);
+    search.tool.clone_from(&grep.tool);
+    search.principal.clone_from(&grep.principal);
+    search.outcome.clone_from(&grep.outcome);
+    search.since = grep.since.as_ref().map(time).transpose()?;
+    search.until = grep.until.as_ref().map(time).transpose()?;
     let mut code = ExitCode::Failure;
     for line in read(log, Records::open(log))? {
         let line = read(log, line)?;
-        if is_wanted(&line, grep, since, until) {
+        if search.matches(&line) {
             print(&line, grep.json)?;
             code = ExitCode::Success;
         }
     }
     Ok(code)
-}
-
-fn is_wanted(
-    line: &Line,
-    grep: &AuditGrep,
-    since: Option<Timestamp>,
-    until: Option<Timestamp>,
-) -> bool {
-    let record = parse_record(line);
-    let is = |field: &Value, wanted: &Option<String>| {
-        wanted.as_deref().is_none_or(|wanted| field == wanted)
-    };
-    let time = record["timestamp"]
-        .as_str()
-        .and_then(|time| time.parse().ok());
-    (is(&record["tool"], &grep.tool) || is(&record["params"]["name"], &grep.tool))
-        && is(&record["principal"], &grep.principal)
-        && is(&record["outcome"], &grep.outcome)
-        && since.is_none_or(|since| time.is_some_and(|time: Timestamp| time >= since))
-        && until.is_none_or(|until| time.is_some_and(|time: Timestamp| time < until))
-        && grep
-            .text
-            .as_deref()
-            .is_none_or(|text| line.text.contains(text) || contains_text(&record, text))
-}
-
-/// Returns whether `text` occurs in one of the strings of `value`, compared unescaped.
-fn contains_text(value: &Value, text: &str) -> bool {
-    match value {
-        Value::String(string) => string.contains(text),
-        Value::Array(values) => values.iter().any(|value| contains_text(value, text)),
-        Value::Object(fields) => fields
-            .iter()
-            .any(|(name, value)| name.contains(text) || contains_text(value, text)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
-}
-
-/// Parses a time: with a time zone, in the time zone of this machine, or as an age.
-fn parse_time(text: &str, now: &Zoned) -> anyhow::Result<Timestamp> {
-    if let Ok(time) = text.parse() {
-        return Ok(time);
-    }
-    if let Ok(time) = text.parse::<civil::DateTime>() {
-        return Ok(time.to_zoned(now.time_zone().clone())?.timestamp());
-    }
-    let ago = text.parse::<Span>().ok();
-    let time = ago.and_then(|ago| now.checked_sub(ago).ok());
-    let time = time.with_context(|| {
-        format!("parse the time `{text}`: expected a time such as `2026-11-22`, `2026-11-22T10:30`, `2026-11-22T10:30:00Z` or `2h`")
-    })?;
-    Ok(time.timestamp())
-}
-
-fn parse_record(line: &Line) -> Value {
-    serde_json::from_str(&line.text).unwrap_or_default()
 }
 
 fn print(line: &Line, json: bool) -> io::Result<()> {
@@ -237,66 +173,9 @@ fn print(line: &Line, json: bool) -> io::Result<()> {
     writeln!(io::stdout(), "{shown}")
 }
 
-/// A record on one line: time, client, request, outcome, duration and error.
+/// A record on one line. Each field is shortened, and its hidden characters show.
 fn format_record(line: &Line) -> String {
-    let record = parse_record(line);
-    let text = |value: &Value| {
-        Some(excerpt(
-            &value.as_str()?.replace('\n', "; "),
-            MAX_FIELD_CHARS,
-        ))
-    };
-    let Some(timestamp) = text(&record["timestamp"]) else {
-        return excerpt(&line.text, MAX_FIELD_CHARS);
-    };
-    let params = &record["params"];
-    let named = [&record["tool"], &params["name"], &params["uri"]];
-    let what = named.into_iter().find_map(text);
-    let (outcome, duration) = match text(&record["event"]).as_deref() {
-        Some("end") => (
-            text(&record["outcome"]),
-            record["duration_ms"].as_u64().map(|ms| format!("{ms} ms")),
-        ),
-        Some("note") => (Some(excerpt(&params.to_string(), MAX_FIELD_CHARS)), None),
-        event => (event.map(str::to_owned), None),
-    };
-    let error = duration.as_ref().and_then(|_| text(&record["error"]));
-    let error = error.filter(|error| Some(error) != outcome.as_ref());
-    let parts = [
-        Some(timestamp),
-        text(&record["principal"]),
-        text(&record["method"]),
-        what,
-        outcome,
-        duration,
-        error,
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(text: &str, expected: Option<&str>) {
-        let now: Zoned = "2026-11-22T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
-        let expected = expected.map(|time| time.parse().unwrap());
-        assert_eq!(parse_time(text, &now).ok(), expected, "{text}");
-    }
-
-    #[test]
-    fn time_is_parsed_in_common_forms() {
-        check("2026-11-22T10:30:00Z", Some("2026-11-22T10:30:00Z"));
-        check(
-            "2026-11-22T10:30:00.5+02:00",
-            Some("2026-11-22T08:30:00.5Z"),
-        );
-        check("2026-11-22", Some("2026-11-21T23:00:00Z"));
-        check("2026-11-22 10:30", Some("2026-11-22T09:30:00Z"));
-        check("2h", Some("2026-11-22T09:00:00Z"));
-        check("1 day 30m", Some("2026-11-21T10:30:00Z"));
-        check("yesterday", None);
-        check("", None);
-    }
+    let fields = line.summary().into_iter();
+    let fields = fields.map(|field| excerpt(&field.replace('\n', "; "), MAX_FIELD_CHARS));
+    fields.collect::<Vec<_>>().join("  ")
 }
