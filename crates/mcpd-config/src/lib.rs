@@ -76,5 +76,5 @@ pub use server::{
     read_changes, server_for_http, server_for_query, server_for_sources, server_for_stdio,
     server_for_test,
 };
-pub use value::{Seconds, in_units};
+pub use value::Seconds;
 pub use variables::{TOKEN, warn_of_variables};

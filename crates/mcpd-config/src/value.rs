@@ -51,15 +51,6 @@ pub(crate) struct Amount(pub(crate) u64);
 /// Units of bytes from small to large. The empty unit is last, because every text ends with it.
 const UNITS: &[(&str, u32)] = &[("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("", 0)];
 
-/// Renders bytes in the largest unit in which they are a whole number.
-pub fn in_units(bytes: u64) -> String {
-    let fits = |(_, bits): &&(&str, u32)| *bits > 0 && bytes.trailing_zeros() >= *bits;
-    match UNITS.iter().rfind(fits) {
-        Some((unit, bits)) if bytes > 0 => format!("{} {unit}", bytes >> bits),
-        _ => format!("{bytes} bytes"),
-    }
-}
-
 impl Amount {
     /// Amount in memory, as far as this machine can address it.
     pub(crate) fn to_usize(self) -> usize {
@@ -409,16 +400,5 @@ mod tests {
         check("MiB", None);
         check("1.5GiB", None);
         check("99999999999TiB", None);
-    }
-
-    #[test]
-    fn bytes_are_rendered_as_they_are_written() {
-        for text in ["64 MiB", "3 TiB", "1 KiB", "2048 TiB"] {
-            let Amount(bytes) = Amount::parse(text).unwrap();
-            assert_eq!(in_units(bytes), text);
-        }
-        for bytes in [0, 1, 1025] {
-            assert_eq!(in_units(bytes), format!("{bytes} bytes"));
-        }
     }
 }
