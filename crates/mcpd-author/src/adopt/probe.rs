@@ -39,17 +39,19 @@ const VARIABLES: &[(&str, &str)] = &[
 ];
 
 /// An answer, and what was read in it.
+#[derive(Debug)]
 pub(super) struct Help {
     pub(super) text: Vec<u8>,
     pub(super) read: CommandLine,
 }
 
 /// Runner of questions.
+#[derive(Debug)]
 pub(super) struct Prober(Executor);
 
 impl Prober {
-    pub(super) fn new() -> anyhow::Result<Self> {
-        Ok(Self(mcpd_config::executor(None, None)?))
+    pub(super) fn new(executor: Executor) -> Self {
+        Self(executor)
     }
 
     /// The help of a program, or of its sub-command; none if no answer has anything of a command

@@ -8,31 +8,46 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use super::Draft;
-use crate::output;
 
-/// Writes the sidecar into `directory`, or beside the script if that is empty.
-pub(super) fn write(draft: &Draft, directory: &str) -> anyhow::Result<()> {
-    let (program, wrapper) = match (directory, &draft.beside) {
-        ("", Some(script)) => (script.clone(), None),
-        ("", None) => bail!(
-            "write `{}`: it needs a script that runs it; name the directory: `--write DIR`",
-            draft.name
-        ),
-        (directory, _) => {
-            check_name(&draft.name)?;
-            let program = Path::new(directory).join(&draft.name);
-            (program, Some(wrapper_text(draft)))
-        }
-    };
-    let mut sidecar = program.clone().into_os_string();
-    sidecar.push(".mcpd.toml");
-    let sidecar = PathBuf::from(sidecar);
-    create(&sidecar, &draft.sidecar.text, false)?;
-    if let Some(text) = wrapper {
-        // A sidecar without its program would be a fault, and in the way of another try.
-        create(&program, &text, true).inspect_err(|_| drop(fs::remove_file(&sidecar)))?;
+impl Draft {
+    /// Writes the sidecar beside the program, and returns its path.
+    ///
+    /// # Errors
+    ///
+    /// The program is no file of the user, or the sidecar is there or can't be written.
+    pub fn write_beside(&self) -> anyhow::Result<PathBuf> {
+        let Some(script) = &self.beside else {
+            bail!(
+                "write `{}`: it needs a script that runs it; name the directory: `--write DIR`",
+                self.name
+            );
+        };
+        self.write_sidecar(script)
     }
-    output::write_text(&format!("created {}\n", sidecar.display()))
+
+    /// Writes the sidecar into a directory, with a script that runs the program, and returns its
+    /// path.
+    ///
+    /// # Errors
+    ///
+    /// The name is no name of a file, or a file is there or can't be written.
+    pub fn write_into(&self, directory: &Path) -> anyhow::Result<PathBuf> {
+        check_name(&self.name)?;
+        let program = directory.join(&self.name);
+        let sidecar = self.write_sidecar(&program)?;
+        // A sidecar without its program would be a fault, and in the way of another try.
+        create(&program, &wrapper_text(self), true)
+            .inspect_err(|_| drop(fs::remove_file(&sidecar)))?;
+        Ok(sidecar)
+    }
+
+    fn write_sidecar(&self, program: &Path) -> anyhow::Result<PathBuf> {
+        let mut path = program.as_os_str().to_owned();
+        path.push(".mcpd.toml");
+        let path = PathBuf::from(path);
+        create(&path, &self.sidecar.text, false)?;
+        Ok(path)
+    }
 }
 
 /// Rejects a name that is no plain file name: it comes from a file of another author, and would
@@ -52,18 +67,21 @@ fn check_name(name: &str) -> anyhow::Result<()> {
 /// the program would take for its data.
 fn wrapper_text(draft: &Draft) -> String {
     let words = draft.program.iter().map(String::as_str);
-    let command = output::shell_command(words);
+    let command = quoted(words);
     let directory = draft
         .directory
         .as_ref()
         .map_or_else(String::new, |directory| {
             let directory = directory.to_string_lossy();
-            format!(
-                "{} || exit\n",
-                output::shell_command(["cd", "--", &directory])
-            )
+            format!("{} || exit\n", quoted(["cd", "--", &directory]))
         });
     format!("#!/bin/sh\n{directory}exec {command} \"$@\" </dev/null\n")
+}
+
+/// Words as they are typed into a shell.
+fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    // No path and no flag has a NUL, which is the only unquotable character.
+    shlex::try_join(words).unwrap_or_default()
 }
 
 /// Creates a file; one that is there is never overwritten.

@@ -1,0 +1,37 @@
+//! Help for the authors of scripts that are tools of MCP.
+//!
+//! ```no_run
+//! use mcpd_author::adopt::{Adoption, Subcommands};
+//! use mcpd_exec::{Config, Executor};
+//!
+//! # async fn example() -> anyhow::Result<()> {
+//! let executor = Executor::new(Config::default())?;
+//! let remark = |text: &str| eprintln!("{text}");
+//! let mut adoption = Adoption::new(executor, &remark);
+//! adoption.adopt("git log", Subcommands::LeftOut).await?;
+//! for draft in adoption.drafts() {
+//!     println!("{}", draft.text());
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! - [`adopt`] drafts sidecars for programs that know nothing of mcpd.
+//!
+//! The crate prints nothing and asks nothing. It changes no file that is there.
+//!
+//! # Features
+//!
+//! None.
+//!
+//! # Stability
+//!
+//! Before 1.0 a minor version may break. The minimum supported Rust version is 1.95.
+
+#![forbid(unsafe_code)]
+
+pub mod adopt;
+
+/// Example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
