@@ -16,6 +16,8 @@
 //! ```
 //!
 //! - [`adopt`] drafts sidecars for programs that know nothing of mcpd.
+//! - [`session`] shows what happens on a server while its scripts are written, and makes the last
+//!   call again when its script is saved.
 //!
 //! The crate prints nothing and asks nothing. It changes no file that is there.
 //!
@@ -30,6 +32,8 @@
 #![forbid(unsafe_code)]
 
 pub mod adopt;
+pub mod session;
+mod shell;
 
 /// Example of the README.
 #[cfg(doctest)]

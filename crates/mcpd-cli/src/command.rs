@@ -89,7 +89,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
             Command::Install(install) => install::run(*install).await,
             Command::Serve(serve) => serve::run(&serve, &args.logging, reloading, None).await,
             Command::Dev(dev) => {
-                let session = dev::Session::default();
+                let session = dev::session();
                 serve::run(&dev.serve, &args.logging, reloading, Some(&session)).await
             }
             Command::Stdio(stdio) => stdio::run(stdio, &file).await,

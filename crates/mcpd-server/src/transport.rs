@@ -6,6 +6,7 @@ mod conversation;
 mod exchange;
 #[cfg(feature = "http")]
 pub mod http;
+pub mod local;
 pub mod stdio;
 
 /// Default time for which a client may leave written data unread before its connection is

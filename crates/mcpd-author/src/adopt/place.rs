@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use super::Draft;
+use crate::shell::quoted;
 
 impl Draft {
     /// Writes the sidecar beside the program, and returns its path.
@@ -76,12 +77,6 @@ fn wrapper_text(draft: &Draft) -> String {
             format!("{} || exit\n", quoted(["cd", "--", &directory]))
         });
     format!("#!/bin/sh\n{directory}exec {command} \"$@\" </dev/null\n")
-}
-
-/// Words as they are typed into a shell.
-fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    // No path and no flag has a NUL, which is the only unquotable character.
-    shlex::try_join(words).unwrap_or_default()
 }
 
 /// Creates a file; one that is there is never overwritten.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 
 use anyhow::Context as _;
+use mcpd_author::session::Session;
 use mcpd_config::discovery::{Discovery, Published};
 use mcpd_config::listening::{Address, Metrics, Shortage, TlsCertificates};
 use mcpd_config::{File, Started, token};
@@ -25,7 +26,7 @@ pub(crate) async fn run(
     args: &Serve,
     logging: &Logging,
     reloading: Reloading<'_>,
-    session: Option<&dev::Session>,
+    session: Option<&Session>,
 ) -> anyhow::Result<ExitCode> {
     let spans = Telemetry::start("mcpd", env!("CARGO_PKG_VERSION"));
     let code = run_observed(args, logging, reloading, session, &spans).await;
@@ -37,7 +38,7 @@ async fn run_observed(
     args: &Serve,
     logging: &Logging,
     reloading: Reloading<'_>,
-    session: Option<&dev::Session>,
+    session: Option<&Session>,
     telemetry: &Telemetry,
 ) -> anyhow::Result<ExitCode> {
     let (server, config) = mcpd_config::server_for_http(args, reloading.file).await?;
@@ -79,7 +80,7 @@ async fn run_observed(
     let rotated = if_any(token_file.map(|file| token::follow(file, &auth)));
     let encrypted = if_any(config.certificates.map(TlsCertificates::follow));
     let developed =
-        if_any(session.map(|session| session.follow(&server, &addresses[0], token_file)));
+        if_any(session.map(|session| dev::follow(session, &server, &addresses[0], token_file)));
     tokio::select! {
         served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
         never = announced => match never {},
@@ -100,7 +101,7 @@ async fn run_observed(
 /// Adds the observers that this program has: spans, and the session of an author.
 fn observe(
     server: ServerBuilder,
-    session: Option<&dev::Session>,
+    session: Option<&Session>,
     telemetry: &Telemetry,
 ) -> ServerBuilder {
     let server = match session {

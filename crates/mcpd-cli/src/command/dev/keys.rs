@@ -3,20 +3,10 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::thread;
 
+use mcpd_author::session::{Key, Sign};
 use tokio::sync::mpsc;
 
-use super::timeline;
-
-/// Command of the author.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
-    /// Make the last call again.
-    Again,
-    /// Open the MCP Inspector.
-    Inspector,
-    /// End the server.
-    End,
-}
+use super::line;
 
 /// Reads the keys from standard input if that is a terminal. The thread ends with the program: a
 /// read from a terminal cannot be interrupted.
@@ -25,9 +15,10 @@ pub(super) fn read() -> mpsc::Receiver<Key> {
     if io::stdin().is_terminal() {
         let reader = thread::Builder::new().name("keys".to_owned());
         let started = reader.spawn(move || {
-            for line in io::stdin().lock().lines().map_while(Result::ok) {
-                let Some(key) = parse(&line) else {
-                    timeline::note(
+            for typed in io::stdin().lock().lines().map_while(Result::ok) {
+                let Some(key) = parse(&typed) else {
+                    line(
+                        Sign::Note,
                         "r: make the last call again, i: open the MCP Inspector, q: end",
                     );
                     continue;
@@ -38,7 +29,7 @@ pub(super) fn read() -> mpsc::Receiver<Key> {
             }
         });
         if let Err(error) = started {
-            timeline::note(&format!("keys are not read: {error}"));
+            line(Sign::Note, &format!("keys are not read: {error}"));
         }
     }
     receiver

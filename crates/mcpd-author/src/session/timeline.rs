@@ -5,48 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::Zoned;
 use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::method::{CallToolRequest, CallToolRequestParams, CallToolResult};
 use mcpd_protocol::{Method as _, Params};
 use mcpd_server::RequestEvent;
 
-use crate::output;
+use super::{Display, Sign, cut};
 
 /// Lines of a result that are shown; the rest is counted.
 const MAX_LINES: usize = 20;
-
-/// Characters of one line that are shown.
-const MAX_COLUMNS: usize = 200;
-
-/// Sign at the beginning of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sign {
-    Added,
-    Removed,
-    Changed,
-    Called,
-    Line,
-    Returned,
-    Failed,
-    Note,
-}
-
-impl Sign {
-    /// Character and code of its colour.
-    fn style(self) -> (char, u8) {
-        match self {
-            Self::Added => ('+', 32),
-            Self::Removed => ('-', 31),
-            Self::Changed => ('~', 33),
-            Self::Called => ('>', 36),
-            Self::Line => ('|', 2),
-            Self::Returned => ('<', 32),
-            Self::Failed => ('!', 31),
-            Self::Note => ('*', 2),
-        }
-    }
-}
 
 /// Call that can be made again.
 #[derive(Debug, Clone)]
@@ -58,8 +25,9 @@ pub(super) struct LastCall {
 }
 
 /// What was shown of requests so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Timeline {
+    display: Display,
     state: Mutex<State>,
 }
 
@@ -71,6 +39,13 @@ struct State {
 }
 
 impl Timeline {
+    pub(super) fn new(display: Display) -> Self {
+        Self {
+            display,
+            state: Mutex::default(),
+        }
+    }
+
     /// Shows an event of a request.
     pub(super) fn add(&self, number: u64, event: &RequestEvent<'_>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +61,7 @@ impl Timeline {
                 let name = path.unwrap_or(method).to_owned();
                 let client = client.map(|client| format!("  ({})", client.name));
                 let client = client.unwrap_or_default();
-                line(
+                self.display.line(
                     Sign::Called,
                     &format!("{name} {}{client}", arguments(params.get())),
                 );
@@ -102,7 +77,7 @@ impl Timeline {
             }
             RequestEvent::Line(bytes) => {
                 let name = state.running.get(&number).map_or("", String::as_str);
-                line(
+                self.display.line(
                     Sign::Line,
                     &format!("{name}: {}", String::from_utf8_lossy(bytes)),
                 );
@@ -112,14 +87,15 @@ impl Timeline {
             } => {
                 let name = state.running.remove(&number).unwrap_or_default();
                 let (sign, text) = describe(*outcome);
-                line(
+                self.display.line(
                     sign,
                     &format!("{name} in {}{text}", milliseconds(*duration)),
                 );
             }
             RequestEvent::Cancelled => {
                 let name = state.running.remove(&number).unwrap_or_default();
-                line(Sign::Failed, &format!("{name}: cancelled"));
+                self.display
+                    .line(Sign::Failed, &format!("{name}: cancelled"));
             }
             _ => {}
         }
@@ -197,32 +173,6 @@ fn indent(text: &str) -> String {
         shown.push(format!("    … and {more} more lines"));
     }
     shown.join("\n")
-}
-
-fn cut(line: &str) -> Cow<'_, str> {
-    match line.char_indices().nth(MAX_COLUMNS) {
-        Some((end, _)) => Cow::Owned(format!("{}…", &line[..end])),
-        None => Cow::Borrowed(line),
-    }
-}
-
-/// Shows a line with the time. Control characters of scripts do not reach the terminal.
-pub(super) fn line(sign: Sign, text: &str) {
-    let (character, colour) = sign.style();
-    let time = Zoned::now().strftime("%H:%M:%S").to_string();
-    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
-    let mut text = cut(first).into_owned();
-    if !rest.is_empty() {
-        text.push('\n');
-        text += rest;
-    }
-    let text = output::printable(&text);
-    output::note_styled(&format!("{time} \x1b[{colour}m{character}\x1b[0m {text}\n"));
-}
-
-/// Shows a remark of mcpd itself.
-pub(super) fn note(text: &str) {
-    line(Sign::Note, text);
 }
 
 #[cfg(test)]
