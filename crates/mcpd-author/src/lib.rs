@@ -16,6 +16,7 @@
 //! ```
 //!
 //! - [`adopt`] drafts sidecars for programs that know nothing of mcpd.
+//! - [`script`] creates scripts that work, to begin from.
 //! - [`session`] shows what happens on a server while its scripts are written, and makes the last
 //!   call again when its script is saved.
 //!
@@ -32,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adopt;
+pub mod script;
 pub mod session;
 mod shell;
 
