@@ -42,6 +42,7 @@
 pub mod directories;
 pub mod discovery;
 mod effective;
+pub mod examination;
 mod faults;
 mod file;
 mod layers;

@@ -1,19 +1,17 @@
 //! `mcpd check`: every fault in script descriptions and sources, for authors and for CI.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use mcpd_check::clients::{Forwarded, PROFILES, Profile, forward};
 use mcpd_check::ignore::IgnoreComments;
 use mcpd_check::rules::{self, Rule};
 use mcpd_check::{EXECUTABLE_HINT, Finding, Selection, render, shortfall};
+use mcpd_config::examination::{self, Examination};
 use mcpd_config::{File, suggest};
-use mcpd_exec::Limits;
 use mcpd_scriptspec::Severity;
 use mcpd_server::catalog::FileChanges;
-use mcpd_server::catalog::scan::{PassOverKind, Scan, Scanner, UnusableFile};
+use mcpd_server::catalog::scan::PassOverKind;
 use mcpd_server::{Catalog, Interpreters};
 use mcpd_service::signals::Termination;
 
@@ -109,7 +107,7 @@ async fn watch(args: &Check, selection: &Selection, file: &File) -> anyhow::Resu
     let absolute = args
         .paths
         .iter()
-        .map(|path| canonical(path).unwrap_or(path.clone()));
+        .map(|path| examination::canonical(path).unwrap_or(path.clone()));
     let mut changes = FileChanges::start(absolute.collect()).await;
     loop {
         output::clear_screen()?;
@@ -158,34 +156,10 @@ pub(super) async fn examine(
     is_static: bool,
     adapt: fn(Interpreters) -> Interpreters,
 ) -> anyhow::Result<Option<Catalog>> {
-    let (mut roots, mut unreadable) = (Vec::new(), Vec::new());
-    for path in paths {
-        match canonical(path) {
-            Ok(root) if roots.contains(&root) => {}
-            Ok(root) => roots.push(root),
-            Err(error) => {
-                unreadable.push(UnusableFile::new(path, format!("not readable: {error}")))
-            }
-        }
-    }
-    let executor = mcpd_config::executor(None, confinement.cgroup.as_deref())?;
-    // Programs may print secrets, so the policy needs an executor.
-    let runner = (!is_static).then_some(&executor);
-    let running =
-        mcpd_config::execution_settings(file, confinement, Limits::default(), runner).await?;
+    let examination = Examination::prepare(paths, confinement, file, is_static, adapt).await?;
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
-    // Every script is probed: the cache may be out of date on this machine.
-    let scanner = Scanner::new(executor, running.policy, adapt(running.interpreters), roots);
-    let mut scanner = scanner.thorough();
-    if is_static {
-        scanner = scanner.static_only();
-    }
     Ok(tokio::select! {
-        mut scan = scanner.scan() => {
-            keep_each_once(&mut scan);
-            scan.unusable.extend(unreadable);
-            Some(Catalog::from(scan))
-        }
+        catalog = examination.run() => Some(catalog),
         () = termination.wait() => None,
     })
 }
@@ -314,42 +288,6 @@ fn find_rule(code: &str) -> anyhow::Result<Rule> {
     })
 }
 
-/// Removes duplicates of scripts that two of the paths contain, such as a
-/// directory and a file in it.
-fn keep_each_once(scan: &mut Scan) {
-    let (mut roots, mut seen) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
-    scan.scripts.retain(|script| {
-        let file = script.file.canonicalize();
-        let file = file.unwrap_or_else(|_| script.file.clone());
-        // A root may well have several tools in one file.
-        let root = roots.entry(file.clone()).or_insert(script.root.clone());
-        // The faults of the second distinguish two scripts with one name.
-        let faults = seen.entry((file, script.path.clone())).or_default();
-        let is_news = !faults.contains(&script.diagnostics);
-        if is_news {
-            faults.push(script.diagnostics.clone());
-        }
-        *root == script.root && is_news
-    });
-    for files in [&mut scan.unusable, &mut scan.overlooked] {
-        let mut seen = BTreeSet::new();
-        files.retain(|file| seen.insert(file.file.clone()));
-    }
-    let mut seen = BTreeSet::new();
-    (scan.passed_over).retain(|passed| seen.insert(passed.file.clone()));
-}
-
-/// Resolves a path, and checks that it can be read.
-fn canonical(path: &Path) -> io::Result<PathBuf> {
-    let path = path.canonicalize()?;
-    if path.is_dir() {
-        std::fs::read_dir(&path)?;
-    } else if !path.is_file() {
-        return Err(io::Error::other("neither a file nor a directory"));
-    }
-    Ok(path)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -369,18 +307,5 @@ mod tests {
             refused("x"),
             "explain `x`: there is no such rule; `mcpd check --explain` lists all rules"
         );
-    }
-
-    #[test]
-    fn path_resolves_to_a_file_or_a_directory() {
-        for path in [".", "Cargo.toml"] {
-            assert!(canonical(Path::new(path)).is_ok(), "{path}");
-        }
-        let error = canonical(Path::new("gone")).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::NotFound);
-        if cfg!(unix) {
-            let error = canonical(Path::new("/dev/null")).unwrap_err();
-            assert_eq!(error.to_string(), "neither a file nor a directory");
-        }
     }
 }
