@@ -16,6 +16,7 @@
 //! ```
 //!
 //! - [`adopt`] drafts sidecars for programs that know nothing of mcpd.
+//! - [`package`] gathers the content of a bundle of scripts, and tries the finished file.
 //! - [`script`] creates scripts that work, to begin from.
 //! - [`session`] shows what happens on a server while its scripts are written, and makes the last
 //!   call again when its script is saved.
@@ -33,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adopt;
+pub mod package;
 pub mod script;
 pub mod session;
 mod shell;

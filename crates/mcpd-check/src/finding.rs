@@ -298,6 +298,18 @@ fn last_words(stderr: &[u8]) -> Option<String> {
     cause::cause(&String::from_utf8_lossy(&shown)).map(str::to_owned)
 }
 
+/// Faults of the sources that keep tools from being available, each on an indented line of its own
+/// behind a line end.
+#[must_use]
+pub fn faulty_sources(catalog: &Catalog) -> String {
+    let sources = catalog.offers().iter();
+    let faults = sources.flat_map(|offer| {
+        let faults = offer.faults().iter();
+        faults.map(|fault| format!("\n  {} {fault}", offer.source()))
+    });
+    faults.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -39,6 +39,6 @@ mod selection;
 
 pub use changes::EntryChange;
 pub use files::{FileStatus, ListedFile, files};
-pub use finding::{EXECUTABLE_HINT, Finding, Place, shortfall};
+pub use finding::{EXECUTABLE_HINT, Finding, Place, faulty_sources, shortfall};
 pub use fix::Fix;
 pub use selection::{Selection, UnknownCode};

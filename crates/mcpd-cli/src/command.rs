@@ -257,7 +257,7 @@ async fn with_server(
 /// Describes why a remote server can't be used; entries that alone can't be used are only reported.
 fn unusable_server(server: &Server) -> Option<String> {
     let catalog = server.catalog();
-    let faults = describe_faulty_sources(&catalog);
+    let faults = mcpd_check::faulty_sources(&catalog);
     let is_empty = catalog.tools().is_empty()
         && catalog.prompts().is_empty()
         && catalog.resources().is_empty()
@@ -341,17 +341,7 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
         Some(path) => format!("; did you mean `{path}`?"),
         None => "; `mcpd list` shows all tools".to_owned(),
     };
-    hint + &describe_faulty_sources(catalog)
-}
-
-/// Faults of the sources that keep tools from being available.
-fn describe_faulty_sources(catalog: &Catalog) -> String {
-    let sources = catalog.offers().iter();
-    let faults = sources.flat_map(|offer| {
-        let faults = offer.faults().iter();
-        faults.map(|fault| format!("\n  {} {fault}", offer.source()))
-    });
-    faults.collect()
+    hint + &mcpd_check::faulty_sources(catalog)
 }
 
 /// Suggests a path: one with this last component, or else the most similar one.

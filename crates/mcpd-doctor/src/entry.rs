@@ -179,6 +179,14 @@ pub fn program(
     Upstream::stdio(name, program)
 }
 
+/// Returns whether a text can be the name of a variable.
+#[must_use]
+pub fn is_variable_name(name: &str) -> bool {
+    let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    name.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
+        && name.chars().all(is_word)
+}
+
 /// Returns whether a flag or a variable of this name has a secret, most likely.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {

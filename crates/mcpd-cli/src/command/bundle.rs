@@ -3,33 +3,27 @@
 
 use std::fs;
 use std::mem;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use mcpd_bundle::{digest, registry_entry};
+use mcpd_author::package::{self, Content, Order, Staged, Trial};
+use mcpd_bundle::digest;
 use mcpd_check::{Finding, render, shortfall};
 use mcpd_config::File;
 use mcpd_scriptspec::Severity;
 use mcpd_server::Catalog;
 use mcpd_service::signals::Termination;
-use mcpd_testcase::Plan;
 use serde_json::Value;
-use tempfile::NamedTempFile;
 use tokio::task::spawn_blocking;
 
-use self::content::Content;
 use super::{check, check_command};
 use crate::args::{Bundle, Confinement};
 use crate::exit_code::ExitCode;
 use crate::output;
 
-mod content;
-mod report;
-mod trial;
-
 /// Makes the bundle, tries it, and only then puts it in its place.
 pub(crate) async fn run(args: Bundle, file: &File) -> anyhow::Result<ExitCode> {
-    let roots = roots(&args)?;
+    let roots = package::roots(&args.directories)?;
     let usual = |interpreters| interpreters;
     let confinement = Confinement::default();
     let examined = check::examine(&roots, &confinement, file, false, usual).await?;
@@ -37,11 +31,11 @@ pub(crate) async fn run(args: Bundle, file: &File) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Interrupted);
     };
     refuse_faults(&catalog, &roots)?;
-    let mut content = content::gather(&args, file, &catalog, &roots).await?;
+    let mut content = package::gather(&order(&args), file, &catalog, &roots).await?;
     let target = target(&args, &content)?;
     // Faults of the flags are found before the work is done.
     server_json(&args, &content, "")?;
-    output::note_foreign(&report::describe(&content));
+    output::note_foreign(&content.describe());
     if !args.yes {
         let attempt = format!("write `{}`", target.display());
         let ask = move || output::confirm("Make the bundle? [y/N] ", &attempt, "make it");
@@ -51,45 +45,49 @@ pub(crate) async fn run(args: Bundle, file: &File) -> anyhow::Result<ExitCode> {
             None => return Ok(ExitCode::Interrupted),
         }
     }
-    let packed = new_beside(&target)?;
-    let entry = args.server_json.as_deref().map(new_beside).transpose()?;
+    let packed = Staged::beside(&target)?;
+    let entry = args
+        .server_json
+        .as_deref()
+        .map(Staged::beside)
+        .transpose()?;
     let archive = mem::take(&mut content.archive);
-    let to = packed.reopen()?;
+    let to = packed.open()?;
     match interruptible(move || Ok(archive.write(to).map(|()| archive)?)).await? {
         Some(archive) => content.archive = archive,
         None => return Ok(ExitCode::Interrupted),
     }
-    let Some(calls) = trial::run(packed.path(), &content, Plan::of(&catalog)).await? else {
+    let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
+    let trial = Trial::new(&content, &catalog, &output::note);
+    let Some(calls) = trial.run(packed.path(), termination.wait()).await? else {
         return Ok(ExitCode::Interrupted);
     };
     let digest = digest(packed.path())?;
-    if let (Some(entry), Some(path)) = (entry, &args.server_json) {
+    if let Some(entry) = entry {
         let text = server_json(&args, &content, &digest)?.unwrap_or_default();
         fs::write(entry.path(), format!("{text:#}\n"))?;
-        persist(entry, path, true)?;
+        entry.persist(true)?;
     }
-    persist(packed, &target, args.force)?;
+    packed.persist(args.force)?;
     match args.json {
-        true => output::write_json(&report::json(&content, &target, &digest, calls)?)?,
-        false => output::write_text(&report::text(&content, &target, &digest, calls)?)?,
+        true => output::write_json(&content.report_json(&target, &digest, calls)?)?,
+        false => output::write_text(&content.report(&target, &digest, calls)?)?,
     }
     Ok(ExitCode::Success)
 }
 
-/// Directories, each once.
-fn roots(args: &Bundle) -> anyhow::Result<Vec<PathBuf>> {
-    let mut roots = Vec::new();
-    for directory in &args.directories {
-        let named = || format!("pack `{}`", directory.display());
-        let root = directory.canonicalize().with_context(named)?;
-        if !root.is_dir() {
-            bail!("{}: it is no directory", named());
-        }
-        if !roots.contains(&root) {
-            roots.push(root);
-        }
-    }
-    Ok(roots)
+fn order(args: &Bundle) -> Order {
+    let mut order = Order::default();
+    order.name.clone_from(&args.name);
+    order.version.clone_from(&args.version);
+    order.title.clone_from(&args.title);
+    order.description.clone_from(&args.description);
+    order.author.clone_from(&args.author);
+    order.icon.clone_from(&args.icon);
+    order.include.clone_from(&args.include);
+    order.pass_env.clone_from(&args.pass_env);
+    order.programs.clone_from(&args.program);
+    order
 }
 
 /// Fails if something should be served and can't be.
@@ -138,34 +136,9 @@ async fn interruptible<T: Send + 'static>(
     }
 }
 
-/// New file that is to take the place of `target`, and is gone if it never does.
-fn new_beside(target: &Path) -> anyhow::Result<NamedTempFile> {
-    let directory = target.parent().filter(|path| !path.as_os_str().is_empty());
-    let new = NamedTempFile::new_in(directory.unwrap_or(Path::new(".")));
-    new.with_context(|| format!("write `{}`", target.display()))
-}
-
-/// Puts a finished file in its place, readable as other new files are.
-fn persist(new: NamedTempFile, target: &Path, replaces: bool) -> anyhow::Result<()> {
-    let failed = || format!("write `{}`", target.display());
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        fs::set_permissions(new.path(), fs::Permissions::from_mode(0o644)).with_context(failed)?;
-    }
-    match replaces {
-        true => new.persist(target).with_context(failed)?,
-        false => new.persist_noclobber(target).with_context(failed)?,
-    };
-    Ok(())
-}
-
 fn server_json(args: &Bundle, content: &Content, digest: &str) -> anyhow::Result<Option<Value>> {
     let (Some(name), Some(url)) = (&args.registry_name, &args.url) else {
         return Ok(None);
     };
-    let Content {
-        manifest, settings, ..
-    } = content;
-    Ok(Some(registry_entry(manifest, settings, name, url, digest)?))
+    content.registry_entry(name, url, digest).map(Some)
 }

@@ -88,7 +88,7 @@ pub(super) fn check_names(args: &Install) -> anyhow::Result<()> {
         .iter()
         .map(|name| ("--token-env", name.as_str()));
     for (flag, name) in set.chain(passed).chain(token) {
-        if !is_variable_name(name) {
+        if !entry::is_variable_name(name) {
             // It may be the secret itself, which no message repeats.
             bail!(
                 "use the value of `{flag}`: expected the name of a variable, such as TOOLS_TOKEN"
@@ -106,13 +106,6 @@ pub(super) fn check_names(args: &Install) -> anyhow::Result<()> {
         bail!("use the token: it is for a server at a URL; add `--url`");
     }
     Ok(())
-}
-
-/// Returns whether a text can be the name of a variable.
-pub(in crate::command) fn is_variable_name(name: &str) -> bool {
-    let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
-    name.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
-        && name.chars().all(is_word)
 }
 
 /// Path of this program for the file of a client.

@@ -1,8 +1,9 @@
-//! What goes into a bundle: files, settings, configuration and manifest, from a catalog, the
-//! configuration of this machine and the flags.
+//! Bundles of scripts: their content is gathered from a catalog, the configuration of this machine
+//! and the wishes of the author, and the finished file is tried before it takes its place.
 
 use std::collections::BTreeMap;
 use std::env;
+use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
@@ -11,47 +12,112 @@ use mcpd_bundle::{Archive, Contents, Manifest, Platform, Selection, Setting, mer
 use mcpd_config::{File, Portable};
 use mcpd_doctor::entry;
 use mcpd_server::{Catalog, ToolNames};
+use serde_json::Value;
 
-use crate::args::Bundle;
-use crate::command::install::request::is_variable_name;
+pub use self::staging::Staged;
+pub use self::trial::{Calls, Trial};
+
+mod report;
+mod staging;
+mod trial;
 
 /// Minimum length of a secret that files are searched for, in bytes: shorter ones occur by chance.
 const MIN_SECRET_LEN: usize = 6;
 
-/// Bundle before it is written.
-pub(super) struct Content {
-    pub(super) manifest: Manifest,
-    pub(super) settings: Vec<Setting>,
-    pub(super) contents: Contents,
-    pub(super) archive: Archive,
-    /// Keys of the configuration that stay here.
-    pub(super) left_out_keys: Vec<String>,
-    /// Values of settings on this machine, by their keys.
-    pub(super) values: BTreeMap<String, String>,
-    /// Variables of required settings that have no value on this machine.
-    pub(super) unset: Vec<String>,
+/// Wishes of the author.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Order {
+    /// Name of the bundle; by default that of the configuration, or of the first directory.
+    pub name: Option<String>,
+    /// Version; by default that of the configuration, or 0.1.0.
+    pub version: Option<String>,
+    /// Title; by default that of the configuration.
+    pub title: Option<String>,
+    /// Description; by default the list of the tools.
+    pub description: Option<String>,
+    /// Author.
+    pub author: String,
+    /// Picture, a PNG.
+    pub icon: Option<PathBuf>,
+    /// Files and directories to pack that are left out otherwise.
+    pub include: Vec<PathBuf>,
+    /// Variables that scripts read, and the user of the bundle sets.
+    pub pass_env: Vec<String>,
+    /// Files of mcpd for other systems than this one.
+    pub programs: Vec<PathBuf>,
 }
 
-/// Gathers all of it.
+/// Bundle before it is written.
+#[non_exhaustive]
+pub struct Content {
+    /// Description of the bundle.
+    pub manifest: Manifest,
+    /// Values that clients ask for.
+    pub settings: Vec<Setting>,
+    /// Files and entries of the catalog.
+    pub contents: Contents,
+    /// Entries of the file.
+    pub archive: Archive,
+    /// Keys of the configuration that stay here.
+    pub left_out_keys: Vec<String>,
+    /// Values of settings on this machine, by their keys.
+    values: BTreeMap<String, String>,
+    /// Variables of required settings that have no value on this machine.
+    pub unset: Vec<String>,
+}
+
+/// Shows no value of a setting.
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Content")
+            .field("manifest", &self.manifest)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Directories as a bundle packs them: absolute, and each once.
 ///
 /// # Errors
 ///
-/// A file can't be packed, or contains a secret; a flag is faulty.
-pub(super) async fn gather(
-    args: &Bundle,
+/// One is no directory.
+pub fn roots(directories: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut roots = Vec::new();
+    for directory in directories {
+        let named = || format!("pack `{}`", directory.display());
+        let root = directory.canonicalize().with_context(named)?;
+        if !root.is_dir() {
+            bail!("{}: it is no directory", named());
+        }
+        if !roots.contains(&root) {
+            roots.push(root);
+        }
+    }
+    Ok(roots)
+}
+
+/// Gathers the content of a bundle: what the catalog of the `roots` has, with the part of the
+/// configuration that holds on other machines.
+///
+/// # Errors
+///
+/// A file can't be packed, or contains a secret; a wish can't be fulfilled.
+pub async fn gather(
+    order: &Order,
     file: &File,
     catalog: &Catalog,
     roots: &[PathBuf],
 ) -> anyhow::Result<Content> {
-    let selection = selection(args, file, roots)?;
+    let selection = selection(order, file, roots)?;
     let names = file.tool_names().map_or(ToolNames::Portable, Into::into);
     let contents = Contents::of_catalog(catalog, roots, selection, names)?;
     let executor = mcpd_config::executor(None, None)?;
     let mut portable = file.portable(&executor).await?;
-    let settings = settings(args, &contents, &mut portable)?;
-    let mut manifest = manifest(args, &contents, &settings, &mut portable, roots)?;
+    let settings = settings(order, &contents, &mut portable)?;
+    let mut manifest = manifest(order, &contents, &settings, &mut portable, roots)?;
     let mut content = Content {
-        archive: archive(args, &contents, &mut manifest, &portable)?,
+        archive: archive(order, &contents, &mut manifest, &portable)?,
         left_out_keys: portable.left_out.clone(),
         values: BTreeMap::new(),
         unset: Vec::new(),
@@ -65,13 +131,13 @@ pub(super) async fn gather(
 }
 
 /// Leaves out what is mcpd's own, and takes what the flags name.
-fn selection(args: &Bundle, file: &File, roots: &[PathBuf]) -> anyhow::Result<Selection> {
+fn selection(order: &Order, file: &File, roots: &[PathBuf]) -> anyhow::Result<Selection> {
     let mut selection = Selection::default();
     for path in file.private_files() {
         let path = path.canonicalize().unwrap_or(path);
         selection.leave_out(path, "configuration, secret or state of mcpd");
     }
-    for path in &args.include {
+    for path in &order.include {
         let named = || format!("include `{}`", path.display());
         let path = path.canonicalize().with_context(named)?;
         if !roots.iter().any(|root| path.starts_with(root)) {
@@ -84,7 +150,7 @@ fn selection(args: &Bundle, file: &File, roots: &[PathBuf]) -> anyhow::Result<Se
 
 /// Settings of options, secrets of tools, and variables that scripts inherit.
 fn settings(
-    args: &Bundle,
+    order: &Order,
     contents: &Contents,
     portable: &mut Portable,
 ) -> anyhow::Result<Vec<Setting>> {
@@ -95,8 +161,8 @@ fn settings(
         setting
     });
     let mut inherited: Vec<_> = contents.settings.iter().cloned().chain(passed).collect();
-    for name in &args.pass_env {
-        if !is_variable_name(name) {
+    for name in &order.pass_env {
+        if !entry::is_variable_name(name) {
             // It may be the secret itself, which no message repeats.
             bail!("use the value of `--pass-env`: expected the name of a variable");
         }
@@ -117,7 +183,7 @@ fn settings(
 
 /// The manifest, and the same description of the server in its configuration.
 fn manifest(
-    args: &Bundle,
+    order: &Order,
     contents: &Contents,
     settings: &[Setting],
     portable: &mut Portable,
@@ -125,7 +191,7 @@ fn manifest(
 ) -> anyhow::Result<Manifest> {
     let of_file = |key| portable.server(key).map(str::to_owned);
     let directory = roots[0].file_name().unwrap_or_default().to_string_lossy();
-    let name = args.name.clone().or_else(|| of_file("name"));
+    let name = order.name.clone().or_else(|| of_file("name"));
     let name = name.unwrap_or_else(|| directory.into_owned());
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
@@ -134,18 +200,18 @@ fn manifest(
             name.escape_debug()
         );
     }
-    let version = args.version.clone().or_else(|| of_file("version"));
+    let version = order.version.clone().or_else(|| of_file("version"));
     let version = version.unwrap_or_else(|| "0.1.0".to_owned());
     let tools: Vec<_> = contents.tools.iter().map(|tool| &*tool.name).collect();
-    let description = args
+    let description = order
         .description
         .clone()
         .unwrap_or_else(|| match &tools[..] {
             [] => format!("Prompts and resources of {name}."),
             tools => format!("Tools: {}.", tools.join(", ")),
         });
-    let mut manifest = Manifest::new(&name, &version, description, &args.author);
-    manifest.display_name = args.title.clone().or_else(|| of_file("title"));
+    let mut manifest = Manifest::new(&name, &version, description, &order.author);
+    manifest.display_name = order.title.clone().or_else(|| of_file("title"));
     manifest.homepage = of_file("website_url");
     manifest.tools.clone_from(&contents.tools);
     manifest.prompts_generated = contents.has_prompts;
@@ -160,14 +226,14 @@ fn manifest(
 
 /// Entries of the archive; the manifest learns of its programs and its picture.
 fn archive(
-    args: &Bundle,
+    order: &Order,
     contents: &Contents,
     manifest: &mut Manifest,
     portable: &Portable,
 ) -> anyhow::Result<Archive> {
     let mut archive = Archive::default();
     let own = env::current_exe().context("find the path of mcpd")?;
-    let programs = Platform::of_files(&args.program, own)?;
+    let programs = Platform::of_files(&order.programs, own)?;
     let mut platforms: Vec<_> = programs.keys().copied().collect();
     platforms.sort_by_key(|platform| *platform != Platform::current());
     for (platform, program) in &programs {
@@ -182,7 +248,7 @@ fn archive(
     words.extend(["--config".to_owned(), at("mcpd.toml")]);
     manifest.set_programs(&platforms, words);
     archive.add_bytes("mcpd.toml", portable.text())?;
-    if let Some(icon) = &args.icon {
+    if let Some(icon) = &order.icon {
         let picture = fs::read(icon).with_context(|| format!("read `{}`", icon.display()))?;
         if !picture.starts_with(b"\x89PNG\r\n\x1a\n") {
             bail!("use the icon `{}`: it is no PNG", icon.display());
@@ -196,12 +262,22 @@ fn archive(
 
 impl Content {
     /// Files that are not packed, by the paths that they would have, and why.
-    pub(super) fn left_out(&self) -> impl Iterator<Item = (String, &str)> {
+    pub fn left_out(&self) -> impl Iterator<Item = (String, &str)> {
         let roots = self.contents.roots.iter();
         roots.flat_map(|root| {
             let left_out = root.tree.left_out.iter();
             left_out.map(|one| (format!("{}/{}", root.path, one.path), &*one.reason))
         })
+    }
+
+    /// Entry of the bundle for the registry, where its file is at `url` and has this digest.
+    ///
+    /// # Errors
+    ///
+    /// A value does not fit the registry.
+    pub fn registry_entry(&self, name: &str, url: &str, digest: &str) -> anyhow::Result<Value> {
+        let entry = mcpd_bundle::registry_entry(&self.manifest, &self.settings, name, url, digest);
+        Ok(entry?)
     }
 
     /// Finds the values of the settings on this machine, for the trial.

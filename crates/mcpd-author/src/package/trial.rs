@@ -2,6 +2,7 @@
 //! compared with its manifest, and called with the cases of its tools.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,14 +12,11 @@ use mcpd_bundle::{Contents, Manifest, Platform, unpack};
 use mcpd_check::render::base_directory;
 use mcpd_clients::{Client, Connection};
 use mcpd_doctor::entry;
-use mcpd_server::Server;
-use mcpd_service::signals::Termination;
+use mcpd_server::{Catalog, Server};
 use mcpd_testcase::{Options, Plan, Servers, SubjectKind, render};
 use mcpd_upstream::Upstream;
 
-use super::content::Content;
-use crate::command::describe_faulty_sources;
-use crate::output;
+use super::Content;
 
 /// Time limit of the start, in which the server may have to ask every script for its description.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -30,43 +28,74 @@ const CLIENT: &str = "claude-desktop";
 
 /// Numbers of a trial that succeeded.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Calls {
+#[non_exhaustive]
+pub struct Calls {
     /// Cases that passed.
-    pub(super) passed: usize,
+    pub passed: usize,
     /// Cases that no client of a bundle can make: with variables or answers of their own.
-    pub(super) skipped: usize,
+    pub skipped: usize,
 }
 
-/// Tries the bundle with the settings of this machine; `None` if the user interrupts it.
-///
-/// # Errors
-///
-/// The server does not start, lists other tools than the manifest, or fails a case.
-pub(super) async fn run(
-    bundle: &Path,
-    content: &Content,
-    mut plan: Plan,
-) -> anyhow::Result<Option<Calls>> {
-    let directory = tempfile::Builder::new().prefix("mcpd-bundle-").tempdir()?;
-    let place = directory.path().canonicalize()?;
-    unpack(File::open(bundle)?, &place)?;
-    let manifest = Manifest::read(&fs::read(place.join("manifest.json"))?)?;
-    let skipped = prepare(&mut plan, &content.contents, &place);
-    let upstream = start(&manifest, &place, &content.values)?;
-    let server = Server::builder().source(upstream.prefix("")).start()?;
-    let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
-    let work = async {
-        wait_for_list(&server).await?;
-        compare(&manifest, &server)?;
-        let passed = call(plan, &server).await?;
-        Ok(Some(Calls { passed, skipped }))
-    };
-    let calls = tokio::select! {
-        calls = work => calls,
-        () = termination.wait() => Ok(None),
-    };
-    server.shutdown().await;
-    calls
+/// Trial of a bundle, with the settings of this machine and the cases beside the scripts.
+pub struct Trial<'a> {
+    content: &'a Content,
+    plan: Plan,
+    remark: &'a (dyn Fn(&str) + Sync),
+}
+
+impl fmt::Debug for Trial<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trial").finish_non_exhaustive()
+    }
+}
+
+impl<'a> Trial<'a> {
+    /// Trial with the cases of the catalog; `remark` gets the report about those that fail.
+    #[must_use]
+    pub fn new(content: &'a Content, catalog: &Catalog, remark: &'a (dyn Fn(&str) + Sync)) -> Self {
+        Self {
+            content,
+            plan: Plan::of(catalog),
+            remark,
+        }
+    }
+
+    /// Tries the file of the bundle; none if `interrupt` ends first. The server has ended when this
+    /// returns.
+    ///
+    /// # Errors
+    ///
+    /// The server does not start, lists other tools than the manifest, or fails a case.
+    pub async fn run(
+        self,
+        bundle: &Path,
+        interrupt: impl Future<Output = ()>,
+    ) -> anyhow::Result<Option<Calls>> {
+        let Self {
+            content,
+            mut plan,
+            remark,
+        } = self;
+        let directory = tempfile::Builder::new().prefix("mcpd-bundle-").tempdir()?;
+        let place = directory.path().canonicalize()?;
+        unpack(File::open(bundle)?, &place)?;
+        let manifest = Manifest::read(&fs::read(place.join("manifest.json"))?)?;
+        let skipped = prepare(&mut plan, &content.contents, &place);
+        let upstream = start(&manifest, &place, &content.values)?;
+        let server = Server::builder().source(upstream.prefix("")).start()?;
+        let work = async {
+            wait_for_list(&server).await?;
+            compare(&manifest, &server)?;
+            let passed = call(plan, &server, remark).await?;
+            Ok(Some(Calls { passed, skipped }))
+        };
+        let calls = tokio::select! {
+            calls = work => calls,
+            () = interrupt => Ok(None),
+        };
+        server.shutdown().await;
+        calls
+    }
 }
 
 /// Server as a client starts it for its manifest.
@@ -100,7 +129,7 @@ async fn wait_for_list(server: &Server) -> anyhow::Result<()> {
     loop {
         let catalog = server.catalog();
         let is_pending = catalog.offers().iter().all(|offer| offer.is_pending());
-        let faults = describe_faulty_sources(&catalog);
+        let faults = mcpd_check::faulty_sources(&catalog);
         if faults.is_empty() {
             return Ok(());
         }
@@ -169,10 +198,14 @@ fn prepare(plan: &mut Plan, contents: &Contents, place: &Path) -> usize {
 }
 
 /// Calls the tools with their cases. Returns the number of cases.
-async fn call(plan: Plan, server: &Server) -> anyhow::Result<usize> {
+async fn call(
+    plan: Plan,
+    server: &Server,
+    remark: &(dyn Fn(&str) + Sync),
+) -> anyhow::Result<usize> {
     let report = mcpd_testcase::run(plan, &OneServer(server), &Options::default()).await;
     if !report.is_success() {
-        output::note(&render::human(&report, &base_directory()));
+        remark(&render::human(&report, &base_directory()));
         let failed = report.counts().2;
         bail!(
             "call the tools of the bundle: {failed} of its cases failed; `mcpd test` tells whether they fail without the bundle too"
