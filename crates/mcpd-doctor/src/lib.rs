@@ -9,6 +9,7 @@
 //! - [`correction`](mod@correction) finds faults of files that are safe to correct, shows and
 //!   corrects them.
 //! - [`entry`](mod@entry) finds the servers in the files of clients, and reaches one.
+//! - [`installed`](mod@installed) lists the clients with the state of a server in their files.
 //! - [`trial`](mod@trial) starts the server of an entry as its client would, and lists its tools.
 //!
 //! The crate prints nothing and asks nothing.
@@ -18,6 +19,7 @@
 pub mod correction;
 pub mod entry;
 pub mod homes;
+pub mod installed;
 pub mod machine;
 pub mod report;
 pub mod scripts;

@@ -5,7 +5,7 @@ use std::env;
 use anyhow::{Context as _, bail};
 use mcpd_clients::plan::Plan;
 use mcpd_clients::{Client, ConfigFile, Places, Request, Scope, file};
-use mcpd_doctor::entry;
+use mcpd_doctor::{entry, installed};
 
 use self::change::Planned;
 use crate::args::{Clients, Install, InstallScope};
@@ -155,7 +155,7 @@ fn client_file(
 ) -> anyhow::Result<ConfigFile> {
     let file = client.file(args.scope.into(), places, &args.name);
     file.with_context(|| {
-        let scopes: Vec<_> = client.scopes().map(list::scope_name).collect();
+        let scopes: Vec<_> = client.scopes().map(installed::scope_name).collect();
         format!(
             "find the file of this scope: {} has only `--scope {}`",
             client.title(),
