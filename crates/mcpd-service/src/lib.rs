@@ -1,5 +1,6 @@
 //! A server and the system that it runs on: sockets and states of its service manager, requests to
-//! end, Unix domain sockets in files, and a standard error that never makes it wait.
+//! end, Unix domain sockets in files, the pipes of a peer, and a standard error that never makes it
+//! wait.
 //!
 //! ```no_run
 //! use mcpd_service::manager::{self, PassedSocket, ServiceState};
@@ -28,6 +29,7 @@
 //! ```
 //!
 //! - [`manager`]: systemd and its relatives. Without one, nothing is passed and nothing is sent.
+//! - [`pipes`]: standard input and output of one peer, and the moment when nothing reads them.
 //! - [`signals`]: SIGTERM, SIGINT and SIGHUP; Ctrl-C on other systems.
 //! - `socket_file`, on Unix: a socket that only its owner can open, in a file that goes with it.
 //! - [`stderr`]: a bounded queue, with loss for servers and backpressure for commands.
@@ -43,6 +45,7 @@
 struct Readme;
 
 pub mod manager;
+pub mod pipes;
 pub mod signals;
 #[cfg(unix)]
 pub mod socket_file;
