@@ -39,6 +39,7 @@
 
 #![forbid(unsafe_code)]
 
+mod basic_script;
 pub mod directories;
 pub mod discovery;
 mod effective;
@@ -61,6 +62,7 @@ pub mod token;
 mod value;
 mod variables;
 
+pub use basic_script::BasicScript;
 pub use effective::{Effective, Origin, effective, shown_url};
 pub use faults::{Fault, LocatedFault, faults};
 pub use file::{File, Search};
@@ -70,7 +72,7 @@ pub use roots::{RootSource, is_address, store};
 pub use schema::schema;
 pub use server::audit::{audit, audit_log};
 pub use server::clients::name_fault;
-pub use server::interpreters::{compile_basic, interpreters, tolerate_faults};
+pub use server::interpreters::{interpreters, tolerate_faults};
 pub use server::unmatched::{unmatched_patterns, warn_of_unmatched};
 pub use server::{
     Changes, ExecutionSettings, Started, execution_settings, executor, limits, local_client,

@@ -46,7 +46,7 @@ pub fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
 /// # Errors
 ///
 /// The faults of the program.
-pub fn compile_basic(source: &str, dialect: Dialect) -> Result<Program, Vec<Fault>> {
+pub(crate) fn compile_basic(source: &str, dialect: Dialect) -> Result<Program, Vec<Fault>> {
     match dialect {
         Dialect::Basic => mcpd_basic::compile(source),
         _ => mcpd_basic::compile_described(source),
