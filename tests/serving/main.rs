@@ -6,6 +6,7 @@
 mod admission;
 mod audit;
 mod callers;
+mod client_directory;
 mod commands;
 mod connect;
 mod connections;

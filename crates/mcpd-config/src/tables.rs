@@ -15,7 +15,7 @@ pub(crate) use callers::{
     CallerTable, ClientTable, ExchangeTable, IssuerTable, LimitsTable, OAuthTable, ProfileTable,
     RuleTable, ScopeTable,
 };
-pub(crate) use scripts::{Level, Missing, Network, SandboxTable, Task, Terminal, ToolTable};
+pub(crate) use scripts::{Level, Missing, Network, RunIn, SandboxTable, Task, Terminal, ToolTable};
 
 use crate::options::{BuiltIn, Certificates, Host, LogFormat, ToolNames, WebOrigin};
 use crate::value::{Amount, Seconds, Size, Source, Spanned};
@@ -63,6 +63,11 @@ pub(crate) struct Tables {
     /// Sandbox that confines every script at least this far.
     #[schemars(extend("x-reload" = true, "default" = "none"))]
     pub(crate) floor: Option<Spanned<String>>,
+    /// Directories in which clients may have scripts with `run_in = "client"` run, with everything
+    /// below. Without it the program that started `mcpd stdio` may name any, and other clients
+    /// none.
+    #[schemars(extend("x-reload" = true))]
+    pub(crate) client_directories: Option<Vec<PathBuf>>,
     /// Control group (cgroup v2) that was delegated to mcpd, to limit the memory and processes of
     /// whole runs; without it the one that mcpd is in, if systemd has delegated it.
     pub(crate) cgroup: Option<Spanned<PathBuf>>,

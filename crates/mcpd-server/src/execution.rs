@@ -2,6 +2,7 @@
 
 pub(crate) mod archive;
 pub(crate) mod call;
+mod client_directory;
 pub(crate) mod engine;
 pub(crate) mod input_rounds;
 pub(crate) mod output;

@@ -15,6 +15,7 @@ use crate::support::own_files::OwnFiles;
 
 pub(crate) mod access;
 mod caller_variables;
+mod client_directories;
 pub(crate) mod concurrency;
 mod effective;
 pub(crate) mod environment;
@@ -30,6 +31,7 @@ pub(crate) mod secret_arguments;
 pub(crate) mod selection;
 
 pub use access::{Access, CallPattern};
+pub(crate) use client_directories::ClientDirectories;
 pub use effective::EffectivePolicy;
 pub(crate) use effective::{ProbeConfinements, ProbePolicy};
 pub use environment::Environment;
@@ -53,6 +55,8 @@ pub struct Profile {
     pub sandbox: Sandbox,
     /// Optional limits only; the others are set elsewhere.
     pub limits: Limits,
+    /// Scripts that run in the directory of the client may write there.
+    pub writes_client_directory: bool,
 }
 
 impl Profile {
@@ -62,6 +66,7 @@ impl Profile {
         Self {
             sandbox,
             limits: Limits::default(),
+            writes_client_directory: false,
         }
     }
 
@@ -106,6 +111,7 @@ impl Profile {
             ours.dedup();
         }
         tighten(&mut combined.limits, &other.limits);
+        combined.writes_client_directory |= other.writes_client_directory;
         combined
     }
 }
@@ -156,6 +162,7 @@ pub struct Policy {
     own_files: Arc<OwnFiles>,
     ignored_arguments: Arc<BTreeSet<String>>,
     callers: Arc<CallerVariables>,
+    client_directories: ClientDirectories,
     probing: Probing,
     roots: Vec<Root>,
     rules: Vec<Rule>,
@@ -175,6 +182,7 @@ impl Default for Policy {
             own_files: Arc::default(),
             ignored_arguments: Arc::default(),
             callers: Arc::default(),
+            client_directories: ClientDirectories::default(),
             probing: Probing::default(),
             roots: Vec::new(),
             rules: Vec::new(),
@@ -238,6 +246,15 @@ impl Policy {
     ) -> Self {
         let callers = Arc::make_mut(&mut self.callers);
         callers.set(caller.into(), name.into(), Secret(value.into()));
+        self
+    }
+
+    /// Restricts the directories that [clients](Rule::run_in_client_directory) may work in to
+    /// these and those below. By default the program that started a server over stdio may work
+    /// in any, and other clients in none.
+    #[must_use]
+    pub fn client_directories(mut self, directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.client_directories = ClientDirectories::only(directories.into_iter().collect());
         self
     }
 

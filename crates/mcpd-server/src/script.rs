@@ -42,6 +42,8 @@ pub(crate) struct Script {
     pub(crate) required: Option<Box<ClientCapabilities>>,
     pub(crate) start_command: StartCommand,
     pub(crate) for_callers: ForCallers,
+    /// It runs in the directory of the client, and not in its root.
+    pub(crate) is_in_client_directory: bool,
 }
 
 /// Script as it runs for each caller, made at its first call; `None` if that makes no difference.
@@ -81,6 +83,17 @@ impl Script {
             return Ok(Arc::clone(self));
         }
         Ok(self.under(self.policy.for_request(caller, headers).await?))
+    }
+
+    /// Returns the script as it runs in the directory of a client.
+    pub(crate) fn in_client_directory(&self, directory: PathBuf) -> Arc<Self> {
+        let policy = Arc::new(self.policy.in_client_directory(&directory));
+        Arc::new(Self {
+            policy,
+            directory,
+            is_in_client_directory: true,
+            ..self.clone()
+        })
     }
 
     fn under(&self, policy: EffectivePolicy) -> Arc<Self> {

@@ -45,6 +45,10 @@ pub(crate) async fn policy(
     policy = ignored.fold(policy, Policy::ignore_argument);
     policy = policy.probing(probe::probe_settings(&file.tables.probe));
     policy = probe::roots(file)?.into_iter().fold(policy, Policy::root);
+    if let Some(directories) = &file.tables.client_directories {
+        let directories = directories.iter().map(|path| file.absolute(path));
+        policy = policy.client_directories(directories);
+    }
     let exchanges = oauth::exchanges(file, executor).await?;
     for tool in &file.tables.tool {
         let rule = rule(file, tool, &floor, &profiles)?;
@@ -120,10 +124,10 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
         || table.read.is_some()
         || table.hide.is_some()
         || table.network.is_some()
+        || table.write_client_directory
         || table.missing.is_some();
     if table.level == tables::Level::None && has_no_effect {
-        let what =
-            "`write`, `read`, `hide`, `network` and `missing` have no effect at the level `none`";
+        let what = "`write`, `read`, `hide`, `network`, `write_client_directory` and `missing` have no effect at the level `none`";
         return Err(file.error(name.span(), what));
     }
     let mut sandbox = match table.level {
@@ -157,6 +161,7 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
         sandbox = sandbox.run_as(user::parse(run_as.get_ref()).map_err(wrong)?);
     }
     let mut profile = Profile::new(sandbox);
+    profile.writes_client_directory = table.write_client_directory;
     let limits = &mut profile.limits;
     limits.cpu = table.cpu.map(|time| time.0);
     limits.address_space = table.address_space.map(|amount| amount.0);
@@ -262,6 +267,9 @@ fn rule(
     }
     if let Some(terminal) = table.terminal {
         rule = rule.keep_escapes(terminal == Terminal::Raw);
+    }
+    if let Some(run_in) = table.run_in {
+        rule = rule.run_in_client_directory(run_in == tables::RunIn::Client);
     }
     if let Some(redact) = table.redact {
         rule = rule.redact(redact);

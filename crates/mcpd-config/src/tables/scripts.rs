@@ -32,6 +32,9 @@ pub(crate) struct SandboxTable {
     /// Reaction if the system can't enforce all of this; `refuse` at level `strict` and `report`
     /// at other levels without it.
     pub(crate) missing: Option<Missing>,
+    /// Scripts with `run_in = "client"` may write the directory that the client works in.
+    #[serde(default)]
+    pub(crate) write_client_directory: bool,
     /// User that scripts run as, `user` or `user:group`, by name or number; only if mcpd runs as
     /// root. `HOME`, `USER`, `LOGNAME` and `SHELL` are that user's.
     pub(crate) run_as: Option<Spanned<String>>,
@@ -95,6 +98,16 @@ pub(crate) enum Task {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+pub(crate) enum RunIn {
+    /// Root of the script.
+    Root,
+    /// Directory that the client works in: its first root, or over stdio the one that mcpd was
+    /// started in.
+    Client,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Terminal {
     /// As a terminal would show it in the end: without colours, and with the last state of a
     /// progress bar.
@@ -128,6 +141,8 @@ pub(crate) struct ToolTable {
     /// Confinement while mcpd asks for their descriptions; overrides `[probe]`.
     #[serde(default)]
     pub(crate) probe: ProbeTable,
+    /// Directory that they start in; `root` without it.
+    pub(crate) run_in: Option<RunIn>,
     /// Variables for these tools alone. Their values are secrets.
     #[serde(default)]
     pub(crate) env: Variables,

@@ -1,11 +1,14 @@
 //! Session of a client on the stateful wire: its capabilities and the notifications it wants. The
 //! stateless wire has no sessions; there each request carries all of this.
 
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use mcpd_protocol::jsonrpc::Notification;
 use mcpd_protocol::method::LoggingLevel;
 use mcpd_protocol::{ClientCapabilities, Implementation, ProtocolVersion};
-
+use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::questions::Questions;
@@ -44,6 +47,9 @@ pub(crate) struct Session {
     pub(crate) questions: Questions,
     /// Events for this client, fetched by the task that can send to it.
     pub(crate) subscription: Arc<Subscription>,
+    /// First root of the client, and the number of changes before it was asked.
+    pub(crate) roots: AsyncMutex<Option<(u64, Option<PathBuf>)>>,
+    root_changes: AtomicU64,
     log_level: Mutex<Option<LoggingLevel>>,
     ended: CancellationToken,
 }
@@ -83,6 +89,8 @@ impl Session {
             id: None,
             questions: Questions::default(),
             subscription: Arc::new(subscribers.subscribe(owner.shared_name(), lists)),
+            roots: AsyncMutex::default(),
+            root_changes: AtomicU64::new(0),
             log_level: Mutex::new(None),
             ended: CancellationToken::new(),
         }
@@ -97,6 +105,18 @@ impl Session {
     /// Ends the session and the tasks that only forward changes to it.
     pub(crate) fn end(&self) {
         self.ended.cancel();
+    }
+
+    /// Number of changes of its roots that the client has announced.
+    pub(crate) fn root_changes(&self) -> u64 {
+        self.root_changes.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of a notification about the client itself.
+    pub(crate) fn apply_notification(&self, notification: &Notification<'_>) {
+        if notification.method == "notifications/roots/list_changed" {
+            self.root_changes.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Lowest level this client wants to see. Nothing is sent before the client sets it.

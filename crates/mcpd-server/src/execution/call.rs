@@ -13,6 +13,7 @@ use mcpd_scriptspec::ScriptPath;
 use serde_json::value::RawValue;
 
 use crate::execution::archive::CallArchive;
+use crate::execution::client_directory;
 use crate::execution::engine::Engine;
 use crate::execution::input_rounds::{self, Binding, CallFailure, Resumption, RunResult};
 use crate::execution::output;
@@ -251,7 +252,18 @@ impl Script {
         context: &Context,
     ) -> Result<Arc<Self>, String> {
         let peer = &context.peer;
-        let with_secrets = self.with_secrets_of(&peer.principal, &peer.headers).await;
+        let script = match self.policy.client_directories() {
+            Some(allowed) => {
+                let directory = client_directory::of_client(context, allowed).await;
+                let directory = directory.map_err(|why| {
+                    tracing::warn!(tool = %self.path, principal = %peer.principal, "not run: {why}");
+                    format!("The script `{}` was not run: {why}.", self.path)
+                })?;
+                &self.in_client_directory(directory)
+            }
+            None => self,
+        };
+        let with_secrets = script.with_secrets_of(&peer.principal, &peer.headers).await;
         with_secrets.map_err(|why| {
             tracing::error!(tool = %self.path, principal = %peer.principal, "failed to set {why}");
             format!("The script `{}` was not run: there is no {why}.", self.path)

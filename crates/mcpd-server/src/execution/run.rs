@@ -101,6 +101,9 @@ pub(crate) async fn run_script(
         .await
         .map_err(RunError::Files)?;
     let mut command = with_call(command(script, input), purpose.call_id, context);
+    if let Some(directory) = client_directory(script, context) {
+        command = command.env("MCPD_CLIENT_DIR", directory);
+    }
     if let Some(files) = &files {
         command = files.add_to(command);
     }
@@ -114,6 +117,14 @@ pub(crate) async fn run_script(
         _ => ProgramKind::Script,
     };
     run(engine, context, Job::of(script, Some(kind)), command).await
+}
+
+/// Returns the directory that the client works in, if the script may know it.
+fn client_directory<'a>(script: &'a Script, context: &'a Context) -> Option<&'a Path> {
+    match script.is_in_client_directory {
+        true => Some(&script.directory),
+        false => context.peer.directory.as_deref(),
+    }
 }
 
 /// Publishes an event when it is dropped.

@@ -17,7 +17,7 @@ use mcpd_scriptspec::{OutputFormat, Role, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::request_secrets::{self, RequestSecret, SecretHeaders};
-use super::{Policy, Probing, Profile, Redactor, RuleSettings, Secret, tighten};
+use super::{ClientDirectories, Policy, Probing, Profile, Redactor, RuleSettings, Secret, tighten};
 use crate::policy::caller_variables::CallerVariables;
 use crate::policy::concurrency::ConcurrencyLimit;
 use crate::policy::environment::{self, Inherited};
@@ -43,6 +43,9 @@ pub struct EffectivePolicy {
     callers: Arc<CallerVariables>,
     accepted_from_callers: Option<Vec<String>>,
     request_variables: Vec<(String, RequestSecret)>,
+    /// Directories that its clients may work in, if it runs there.
+    client_directories: Option<ClientDirectories>,
+    writes_client_directory: bool,
     redacts: bool,
     redactor: Option<Arc<Redactor>>,
     keeps_escapes: bool,
@@ -72,6 +75,7 @@ impl EffectivePolicy {
         let Confinement {
             sandbox,
             mut limits,
+            writes_client_directory,
         } = confinement;
         let declared = spec.and_then(|spec| spec.timeout);
         limits.wall = settings.timeout.or(declared).unwrap_or(limits.wall);
@@ -100,6 +104,9 @@ impl EffectivePolicy {
             variables,
             callers: Arc::clone(&policy.callers),
             accepted_from_callers: settings.caller_variables,
+            client_directories: (settings.runs_in_client_directory == Some(true))
+                .then(|| policy.client_directories.clone()),
+            writes_client_directory,
             request_variables: match spec {
                 Some(_) => settings.request_variables,
                 None => Vec::new(),
@@ -177,6 +184,21 @@ impl EffectivePolicy {
     ) -> Result<Self, String> {
         let brought = request_secrets::resolve(&self.request_variables, caller, headers).await?;
         Ok(self.with_variables(brought))
+    }
+
+    /// Directories that its clients may work in, if it runs there.
+    pub(crate) fn client_directories(&self) -> Option<&ClientDirectories> {
+        self.client_directories.as_ref()
+    }
+
+    /// Returns the policy of a run in the directory of a client.
+    pub(crate) fn in_client_directory(&self, directory: &Path) -> Self {
+        let mut policy = self.clone();
+        if policy.writes_client_directory && policy.sandbox.level > Level::None {
+            let sandbox = Sandbox::clone(&policy.sandbox).write(directory);
+            policy.sandbox = Arc::new(sandbox);
+        }
+        policy
     }
 
     fn with_variables(&self, variables: Vec<(String, Secret)>) -> Self {
@@ -306,6 +328,7 @@ impl EffectivePolicy {
 struct Confinement {
     sandbox: Arc<Sandbox>,
     limits: Limits,
+    writes_client_directory: bool,
 }
 
 impl Confinement {
@@ -321,6 +344,7 @@ impl Confinement {
         let Profile {
             mut sandbox,
             limits: kernel,
+            writes_client_directory,
         } = match &settings.profile {
             Some(profile) => policy.floor.combined_with(profile),
             None => policy.floor.clone(),
@@ -346,6 +370,7 @@ impl Confinement {
         Self {
             sandbox: Arc::new(sandbox),
             limits,
+            writes_client_directory,
         }
     }
 }

@@ -47,6 +47,7 @@ pub(super) struct RuleSettings {
     pub(super) task: Option<TaskSupport>,
     pub(super) probing: Probing,
     pub(super) variables: Vec<(String, Secret)>,
+    pub(super) runs_in_client_directory: Option<bool>,
     pub(super) caller_variables: Option<Vec<String>>,
     pub(super) request_variables: Vec<(String, RequestSecret)>,
 }
@@ -118,6 +119,14 @@ impl Rule {
     #[must_use]
     pub fn probing(mut self, probing: Probing) -> Self {
         self.settings.probing = probing;
+        self
+    }
+
+    /// Sets whether the scripts run in the directory that the client works in, in place of their
+    /// root, and get it as `MCPD_CLIENT_DIR`. A call without such a directory is refused.
+    #[must_use]
+    pub fn run_in_client_directory(mut self, is_run_there: bool) -> Self {
+        self.settings.runs_in_client_directory = Some(is_run_there);
         self
     }
 
@@ -194,6 +203,9 @@ impl RuleSettings {
         self.redact = later.redact.or(self.redact);
         self.keeps_escapes = later.keeps_escapes.or(self.keeps_escapes);
         self.task = later.task.or(self.task);
+        self.runs_in_client_directory = later
+            .runs_in_client_directory
+            .or(self.runs_in_client_directory);
         if let Some(names) = &later.caller_variables {
             self.caller_variables = Some(names.clone());
         }

@@ -1,6 +1,7 @@
 //! Context of a request: its revision, its sender, and what its sender wants to hear meanwhile.
 
 use std::borrow::Borrow;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -51,6 +52,8 @@ pub(crate) struct PeerContext {
     pub(crate) parameters: Option<ParameterHeaders>,
     /// Headers that scripts may get, where the transport has headers.
     pub(crate) headers: SecretHeaders,
+    /// Directory that the peer works in, where the transport knows it.
+    pub(crate) directory: Option<Arc<Path>>,
     /// Cancelled by the transport to end requests that never end by themselves.
     pub(crate) closing: CancellationToken,
 }

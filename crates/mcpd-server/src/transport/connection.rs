@@ -3,6 +3,7 @@
 //! each message.
 
 use std::fmt;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -141,6 +142,7 @@ impl Connection {
                 trace: TraceContext::default(),
                 parameters: None,
                 headers: SecretHeaders::default(),
+                directory: own_directory(transport),
                 closing,
             }),
             inflight: Arc::default(),
@@ -283,6 +285,9 @@ impl Connection {
             Message::Request(request) => Reply::to(&request.id, self.request_with(&request, peer)),
             Message::Notification(notification) => {
                 self.inflight.apply_notification(&notification);
+                if let Some(conversation) = &*lock(&self.conversation) {
+                    conversation.session.apply_notification(&notification);
+                }
                 Reply::Nothing
             }
             Message::Response(response) => {
@@ -382,6 +387,14 @@ impl Connection {
 }
 
 /// Channel without an envelope of its own: a message says everything.
+/// Returns the directory of this process, in which a program that speaks to it over its pipes has
+/// started it.
+fn own_directory(transport: Transport) -> Option<Arc<Path>> {
+    let is_started_by_client = transport == Transport::Stdio;
+    let directory = is_started_by_client.then(std::env::current_dir)?.ok()?;
+    Some(directory.into())
+}
+
 impl Channel for PeerContext {
     fn is_stateless(&self, meta: &RequestMeta<'_>) -> Result<bool, ErrorObject> {
         if !meta.is_stateless() {

@@ -104,6 +104,7 @@ impl Conversation {
             }
             Message::Notification(notification) => {
                 self.inflight.apply_notification(&notification);
+                self.session.apply_notification(&notification);
                 Reply::Nothing
             }
             Message::Response(response) => {

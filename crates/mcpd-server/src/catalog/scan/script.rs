@@ -88,6 +88,7 @@ impl ScannedScript {
                 spec: Arc::clone(spec),
                 start_command,
                 for_callers: ForCallers::default(),
+                is_in_client_directory: false,
             })),
             _ => None,
         };

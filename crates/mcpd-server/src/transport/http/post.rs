@@ -284,6 +284,7 @@ impl Router {
         match self.conversation(head) {
             Ok(visit) => {
                 visit.inflight.apply_notification(notification);
+                visit.session.apply_notification(notification);
                 reply::accepted_response()
             }
             Err(response) => *response,
@@ -385,6 +386,7 @@ impl Router {
                 closing,
                 trace: headers::trace(head.headers),
                 parameters: Some(headers::parameters(head.headers)),
+                directory: None,
                 headers: SecretHeaders::collect(&names, |name| headers::secret(head.headers, name)),
             }),
             notifications,
