@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::egress::{Connection, ConnectionObserver};
 use crate::limits::Limits;
 use crate::sandbox::Sandbox;
 use crate::variables::Variables;
@@ -44,6 +45,7 @@ pub struct Command {
     /// Names of variables.
     pub(crate) temporary: Vec<&'static str>,
     pub(crate) held: Option<HeldValue>,
+    pub(crate) observer: Option<ConnectionObserver>,
 }
 
 /// Value that a caller keeps alive as long as anything of a run is left.
@@ -65,6 +67,7 @@ impl Command {
             visible: Vec::new(),
             temporary: Vec::new(),
             held: None,
+            observer: None,
         }
     }
 
@@ -206,6 +209,15 @@ impl Command {
     #[must_use]
     pub fn hold(mut self, what: Arc<dyn Any + Send + Sync>) -> Self {
         self.held = Some(what);
+        self
+    }
+
+    /// Calls `observe` with every connection of the run, when it is over, if the sandbox limits
+    /// the [destinations](Sandbox::destinations). It is called on threads of the runtime, and must
+    /// not block.
+    #[must_use]
+    pub fn on_connection(mut self, observe: Arc<dyn Fn(Connection) + Send + Sync>) -> Self {
+        self.observer = Some(ConnectionObserver(observe));
         self
     }
 

@@ -112,6 +112,7 @@
 mod account;
 mod capture;
 mod command;
+pub mod egress;
 mod enforcement;
 mod error;
 mod executor;

@@ -11,6 +11,8 @@ use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 use std::sync::LazyLock;
 
+use crate::egress::{self, Destination};
+
 /// Level of confinement. Each level includes all restrictions of the one before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -66,6 +68,8 @@ pub enum Network {
     /// The access of the host.
     #[default]
     Host,
+    /// The [destinations](Sandbox::destinations), through a proxy of this process.
+    Listed,
     /// No socket of any family, not even to a local service. Connected pairs of sockets stay.
     Off,
 }
@@ -151,6 +155,9 @@ pub struct Sandbox {
     pub hidden: Vec<PathBuf>,
     /// Access to the network.
     pub network: Network,
+    /// Destinations that it may connect to, with [`Network::Listed`]. Programs find the proxy by
+    /// `HTTP_PROXY` and similar variables; one that ignores them connects to nothing.
+    pub destinations: Vec<Destination>,
     /// User it runs as, if not the caller. In force at every level.
     pub run_as: Option<RunAs>,
     /// Policy for what the system can't enforce.
@@ -174,6 +181,7 @@ impl Sandbox {
             homes: Vec::new(),
             hidden: Vec::new(),
             network: Network::Host,
+            destinations: Vec::new(),
             run_as: None,
             missing: Missing::Report,
         }
@@ -242,6 +250,20 @@ impl Sandbox {
         self
     }
 
+    /// Lets the process connect to these destinations and no others.
+    ///
+    /// They are reached through a proxy within this process, which needs a runtime as all runs do.
+    /// The process is in a network namespace of its own, without any other way out. At
+    /// [`Level::Guarded`], a system without user namespaces uses Landlock instead, which limits
+    /// ports only: the process can connect to the port of the proxy on any machine, and the outcome
+    /// says so.
+    #[must_use]
+    pub fn destinations(mut self, list: impl IntoIterator<Item = Destination>) -> Self {
+        self.network = Network::Listed;
+        self.destinations = list.into_iter().collect();
+        self
+    }
+
     /// Runs the process as another user, whose secrets are hidden from it too.
     #[must_use]
     pub fn run_as(mut self, run_as: RunAs) -> Self {
@@ -288,6 +310,13 @@ impl Sandbox {
             base.homes.iter().chain(&wish.homes).cloned(),
         );
         self.level = self.level.max(wish.level);
+        match (self.network, wish.network) {
+            (Network::Host, _) => self.destinations.clone_from(&wish.destinations),
+            (Network::Listed, Network::Listed) => {
+                self.destinations = egress::meet(&self.destinations, &wish.destinations);
+            }
+            _ => {}
+        }
         self.network = self.network.max(wish.network);
         self.missing = self.missing.max(wish.missing);
         self
