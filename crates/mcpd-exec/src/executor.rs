@@ -19,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time;
 
 use crate::command::Command;
+use crate::egress::Proxy;
 use crate::error::{StartError, diagnosis};
 use crate::line::{Line, OnLine};
 use crate::os;
@@ -328,13 +329,22 @@ impl Executor {
             },
         };
         let queued = (started.at - arrived).saturating_sub(started.spawn);
+        let exhausted = |source| StartError::Resource {
+            program: command.program.clone(),
+            source,
+        };
+        let mut started = started;
+        let proxy = started.proxy.take().map(|(listener, password)| {
+            let list = command.sandbox.destinations.clone();
+            Proxy::serve(listener, password, list, command.observer.clone())
+        });
+        let proxy = proxy.transpose().map_err(exhausted)?;
         let (limits, temporary) = (&command.limits, &self.0.temporary);
-        run::run(started, limits, temporary, on_line, cancel, stop, queued)
-            .await
-            .map_err(|source| StartError::Resource {
-                program: command.program.clone(),
-                source,
-            })
+        let ended = run::run(started, limits, temporary, on_line, cancel, stop, queued).await;
+        if let Some(proxy) = proxy {
+            proxy.end().await;
+        }
+        ended.map_err(exhausted)
     }
 
     async fn acquire_slot(&self) -> Result<OwnedSemaphorePermit, StartError> {

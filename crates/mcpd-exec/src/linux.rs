@@ -7,6 +7,7 @@ mod confinement;
 mod file_version;
 mod filter;
 mod first_wait;
+mod gateway;
 mod home;
 mod image;
 mod isolation;
@@ -40,7 +41,8 @@ use std::time::Duration;
 use self::capabilities::Capabilities;
 use self::cgroup::{Group, Groups};
 use self::confinement::Confinement;
-use self::filter::Filter;
+use self::filter::{Filter, Sockets};
+use self::gateway::{Gateway, Way};
 pub(crate) use self::image::entry;
 use self::image::{image, resources, text};
 use self::isolation::Isolation;
@@ -54,7 +56,6 @@ use self::temporary::DirectoryPool;
 use self::tree::{ForeignZombies, Orphans};
 use self::watchdog::Watchdog;
 use crate::command::Command;
-use crate::enforcement::Enforcement;
 use crate::error::StartError;
 use crate::executor::Config;
 use crate::os::SpawnedChild;
@@ -81,10 +82,10 @@ pub(crate) struct System {
     null: OwnedFd,
     groups: Option<Arc<Groups>>,
     directories: Arc<DirectoryPool>,
-    /// Filters for runs that are filtered on the way to their program, by network access.
-    strict_filters: [OnceLock<Result<Filter, String>>; 2],
-    /// Landlock scopes for such runs, by network access.
-    strict_scopes: [OnceLock<Arc<Ruleset>>; 2],
+    /// Filters for runs that are filtered on the way to their program, by their sockets.
+    late_filters: [OnceLock<Result<Filter, String>>; 4],
+    /// Landlock scopes for runs at `strict`, by network access.
+    strict_scopes: [OnceLock<Arc<Ruleset>>; 3],
     mount_plans: MountPlanCache,
     /// The kernel refuses to mount `/proc` in namespaces.
     no_proc: AtomicBool,
@@ -117,7 +118,7 @@ impl System {
             null: pipe::above_reserved(null.into())?,
             groups: groups.map(Arc::new),
             directories: Arc::new(directories),
-            strict_filters: Default::default(),
+            late_filters: Default::default(),
             strict_scopes: Default::default(),
             mount_plans: MountPlanCache::default(),
             no_proc: AtomicBool::new(false),
@@ -162,27 +163,30 @@ impl System {
         }
         let no_proc = self.no_proc.load(Relaxed);
         let proc = if no_proc { Proc::Empty } else { Proc::Own };
-        let result = match self.try_start(command, program, class, proc) {
+        let result = match self.try_start(command, program, class, proc, Way::Namespace) {
             // In containers the kernel refuses a `/proc` that would show more than the
             // container's own.
             Err(failed) if failed.is_refused_mount && !no_proc => {
-                let second = self.try_start(command, program, class, Proc::Empty);
+                let second = self.try_start(command, program, class, Proc::Empty, Way::Namespace);
                 self.no_proc.store(second.is_ok(), Relaxed);
                 second
+            }
+            Err(failed) if failed.is_refused_network => {
+                self.try_start(command, program, class, proc, Way::Port)
             }
             result => result,
         };
         result.map_err(|failed| failed.error)
     }
 
-    fn strict_filter(&self, network: Network) -> Result<&Filter, &str> {
-        let make = || Filter::new(network, None).map_err(|error| error.to_string());
-        let filter = self.strict_filters[network_index(network)].get_or_init(make);
+    fn late_filter(&self, sockets: Sockets) -> Result<&Filter, &str> {
+        let make = || Filter::new(sockets, None).map_err(|error| error.to_string());
+        let filter = self.late_filters[sockets as usize].get_or_init(make);
         filter.as_ref().map_err(String::as_str)
     }
 
     fn strict_scopes(&self, network: Network) -> Result<Arc<Ruleset>, Refusal> {
-        let place = &self.strict_scopes[network_index(network)];
+        let place = &self.strict_scopes[network as usize];
         if let Some(scopes) = place.get() {
             return Ok(Arc::clone(scopes));
         }
@@ -196,6 +200,7 @@ impl System {
         program: &Path,
         class: &InstalledClass,
         proc: Proc,
+        way: Way,
     ) -> Result<SpawnedChild, StartFailure> {
         let failed = |source| StartError::Io {
             program: program.to_owned(),
@@ -211,23 +216,26 @@ impl System {
             step: "prepare its sandbox",
             source,
         };
-        let confinement = Confinement::prepare(command, program, self, class, proc);
+        let confinement = Confinement::prepare(command, program, self, class, proc, way);
         let mut confinement = confinement.map_err(unprepared)?;
         // Refuse before anything is started. What is merely reported is added afterwards.
-        refuse_missing(&confinement.enforced, command, program, class)?;
+        refuse_missing(&confinement, command, program, class)?;
         confinement.report(command, proc);
         let pipes = pipe::Pipes::new(command).map_err(exhausted)?;
-        let image = image(command, program, confinement.temporary()).map_err(failed)?;
+        let gate = confinement.gateway.as_ref().map(Gateway::gate);
+        let image = image(command, program, confinement.temporary(), gate).map_err(failed)?;
         let isolation = confinement.isolation.as_ref();
         let namespaces = isolation.map(Isolation::namespaces).transpose();
         let namespaces = namespaces
             .map_err(|error| lacks_first_process(error, program))?
             .flatten();
-        let filter = isolation.and_then(|_| self.strict_filter(command.sandbox.network).ok());
+        let filter = confinement.late_sockets;
+        let filter = filter.and_then(|sockets| self.late_filter(sockets).ok());
         let directory = confinement.directory(command);
         let directory_text = directory.map(text).transpose().map_err(failed)?;
         let plan = SpawnPlan {
             namespaces: namespaces.as_ref(),
+            network: confinement.gateway.as_ref().and_then(Gateway::network),
             stdio: pipes.ends(self.null.as_fd()),
             limits: &resources(&confinement.limits(command), level),
             cgroup: confinement.group.as_ref().map(Group::members),
@@ -236,7 +244,7 @@ impl System {
             directory: directory_text.as_deref(),
             session: self.capabilities.has_terminal,
             unprivileged: level >= Level::Guarded,
-            ruleset: confinement.ruleset.as_deref().map(AsFd::as_fd),
+            rulesets: confinement.rulesets(),
             filter: filter.map(Filter::program),
             image: &image,
         };
@@ -246,8 +254,10 @@ impl System {
         confinement.ruleset = None;
         wait_for_start(&mut confinement, &spawned)
             .map_err(|error| not_executed(error, command, program))?;
+        let proxy = confinement.gateway.take().map(Gateway::open);
         let (stdin, stdout, stderr) = pipes.ours();
         Ok(SpawnedChild {
+            proxy,
             child: Child {
                 pid: spawned.pid,
                 pidfd: Arc::new(spawned.pidfd),
@@ -260,11 +270,6 @@ impl System {
             stderr,
         })
     }
-}
-
-/// Index of what exists once for runs with a network and once for those without.
-fn network_index(network: Network) -> usize {
-    usize::from(network == Network::Off)
 }
 
 /// Waits until the first process of a namespace has started the program. Without a namespace, it
@@ -282,12 +287,15 @@ fn wait_for_start(confinement: &mut Confinement, spawned: &raw::Spawned) -> io::
 
 /// Refuses a run if a mechanism is missing that it insists on, or that nothing else can replace.
 fn refuse_missing(
-    enforced: &Enforcement,
+    confinement: &Confinement,
     command: &Command,
     program: &Path,
     class: &InstalledClass,
 ) -> Result<(), StartError> {
-    let refuses = command.sandbox.missing == Missing::Refuse || class.lacks_required_filter();
+    let enforced = &confinement.enforced;
+    let refuses = command.sandbox.missing == Missing::Refuse
+        || class.lacks_required_filter()
+        || confinement.lacks_gateway(command);
     if enforced.missing.is_empty() || !refuses {
         return Ok(());
     }

@@ -4,8 +4,11 @@
 //! Linux is tested, and confines best. On other systems the standard library creates processes;
 //! `--cfg mcpd_portable` selects that on Linux too.
 
+use std::io;
+use std::net::TcpListener;
 use std::process::ExitStatus;
 
+use crate::egress::Password;
 use crate::outcome::Usage;
 
 #[cfg(unix)]
@@ -42,6 +45,8 @@ pub(crate) use portable::{
 #[derive(Debug)]
 pub(crate) struct SpawnedChild {
     pub(crate) child: Child,
+    /// Socket for the proxy of the run, if it has one, with the password of its clients.
+    pub(crate) proxy: Option<io::Result<(TcpListener, Option<Password>)>>,
     pub(crate) stdin: Option<Pipe>,
     pub(crate) stdout: Pipe,
     pub(crate) stderr: Pipe,

@@ -93,6 +93,7 @@ pub(crate) async fn run(
         stderr,
         at,
         spawn,
+        ..
     } = started;
     let mut run = Run {
         stdin: InputWriter::new(stdin)?,

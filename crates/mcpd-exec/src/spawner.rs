@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use crate::command::Command;
+use crate::egress::Password;
 use crate::error::{StartError, diagnosis};
 use crate::os::{self, InstalledClass, Output, Pipe, SpawnerClass, System};
 use crate::outcome::StdinReport;
@@ -24,6 +26,8 @@ use crate::process::{EndSignal, Process, Reaper, RunSlot};
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) process: Process,
+    /// Socket for its proxy, if it has one, with the password of its clients.
+    pub(crate) proxy: Option<(TcpListener, Option<Password>)>,
     pub(crate) stdin: Input,
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
@@ -227,6 +231,8 @@ impl Job {
         let mut started = start(&command, slot, reaper, system, class);
         if let Ok(started) = &mut started
             && started.stdin.pipe.is_none()
+            // It may wait for its proxy, which the runtime serves.
+            && started.proxy.is_none()
         {
             let outputs = [&mut started.stdout, &mut started.stderr];
             let is_wanted = || !reply.is_closed();
@@ -249,8 +255,13 @@ fn start(
     let start_time = Instant::now();
     let spawned = system.start(command, &program, class)?;
     let at = Instant::now();
+    let process = Process::new(spawned.child, slot, command.held.clone(), reaper);
+    let proxy = spawned.proxy.transpose();
+    // Without its proxy, the process is killed.
+    let proxy = proxy.map_err(|source| StartError::Resource { program, source })?;
     Ok(Started {
-        process: Process::new(spawned.child, slot, command.held.clone(), reaper),
+        process,
+        proxy,
         stdin: feed(spawned.stdin, command.stdin.clone().unwrap_or_default()),
         stdout: Output::new(spawned.stdout),
         stderr: Output::new(spawned.stderr),

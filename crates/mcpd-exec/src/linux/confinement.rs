@@ -1,10 +1,13 @@
 //! Confinement of one run: the mechanisms that are asked for, as far as the system has them.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::cgroup::Group;
+use super::filter::Sockets;
+use super::gateway::{Gateway, Way};
 use super::isolation::Isolation;
 use super::landlock::{Refusal, Ruleset};
 use super::namespaces::Proc;
@@ -27,6 +30,10 @@ pub(crate) struct Confinement {
     pub(crate) group: Option<Group>,
     /// Present at level `strict`.
     pub(crate) isolation: Option<Isolation>,
+    /// Present if the network is limited to destinations.
+    pub(crate) gateway: Option<Gateway>,
+    /// Sockets that a filter permits which the process installs on its way to the program.
+    pub(crate) late_sockets: Option<Sockets>,
     /// Paths that were to be writable and are not, each as a sentence.
     pub(crate) skipped: Vec<String>,
     pub(crate) enforced: Enforcement,
@@ -46,6 +53,7 @@ impl Confinement {
         system: &System,
         class: &InstalledClass,
         proc: Proc,
+        way: Way,
     ) -> io::Result<Self> {
         let sandbox = &command.sandbox;
         let mut confinement = Self {
@@ -60,7 +68,10 @@ impl Confinement {
         match sandbox.level {
             Level::None => {}
             Level::Guarded => {
-                confinement.filter(class.fault.as_deref());
+                match sandbox.network {
+                    Network::Listed => confinement.limit_network(command, system, way)?,
+                    _ => confinement.filter(class.fault.as_deref()),
+                }
                 confinement.contain(system);
                 confinement.rule(command, program, system)?;
             }
@@ -70,13 +81,16 @@ impl Confinement {
                 confinement.isolation = Some(isolation);
                 confinement.enforced.namespaces = true;
                 confinement.enforced.containment = Containment::Proven;
-                let filter = system.strict_filter(sandbox.network);
-                confinement.filter(filter.err());
+                match sandbox.network {
+                    Network::Host => confinement.filter_late(Sockets::All, system),
+                    Network::Listed => confinement.limit_network(command, system, way)?,
+                    Network::Off => confinement.filter_late(Sockets::None, system),
+                }
                 match system.strict_scopes(sandbox.network) {
                     Ok(ruleset) => confinement.enter(ruleset),
                     Err(Refusal::Fault(error)) => return Err(error),
-                    // Without sockets and other processes, Landlock has nothing to refuse.
-                    Err(Refusal::Missing(_)) if sandbox.network == Network::Off => {}
+                    // Without other processes and sockets to them, Landlock has nothing to refuse.
+                    Err(Refusal::Missing(_)) if sandbox.network != Network::Host => {}
                     Err(Refusal::Missing(missing)) => confinement.enforced.missing.push(missing),
                 }
             }
@@ -199,6 +213,52 @@ impl Confinement {
         if let Some(reason) = fault {
             self.misses("seccomp", reason);
         }
+    }
+
+    fn filter_late(&mut self, sockets: Sockets, system: &System) {
+        self.late_sockets = Some(sockets);
+        self.filter(system.late_filter(sockets).err());
+    }
+
+    /// Leaves the run no way out but its proxy.
+    fn limit_network(&mut self, command: &Command, system: &System, way: Way) -> io::Result<()> {
+        self.filter_late(
+            match way {
+                Way::Namespace => Sockets::Tcp,
+                Way::Port => Sockets::TcpClient,
+            },
+            system,
+        );
+        match Gateway::prepare(&command.sandbox, way) {
+            Ok(gateway) => {
+                if way == Way::Port {
+                    self.misses(
+                        "network namespace",
+                        "the kernel refuses one, so only ports are limited: the process can connect to the port of its proxy on any machine",
+                    );
+                }
+                self.gateway = Some(gateway);
+            }
+            Err(Refusal::Missing(missing)) => {
+                self.misses("network namespace", "the kernel refuses one");
+                self.enforced.missing.push(missing);
+            }
+            Err(Refusal::Fault(error)) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Returns whether the network can't be limited as it has to be.
+    pub(crate) fn lacks_gateway(&self, command: &Command) -> bool {
+        let is_limited =
+            command.sandbox.level > Level::None && command.sandbox.network == Network::Listed;
+        is_limited && (self.gateway.is_none() || !self.enforced.seccomp)
+    }
+
+    /// Returns the rulesets to enter.
+    pub(crate) fn rulesets(&self) -> [Option<BorrowedFd<'_>>; 2] {
+        let ports = self.gateway.as_ref().and_then(Gateway::ruleset);
+        [self.ruleset.as_deref(), ports].map(|ruleset| ruleset.map(AsFd::as_fd))
     }
 
     /// Enters a ruleset for a process that shares the system with others, and records what this

@@ -5,13 +5,12 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use libc::c_long;
+use libc::{c_int, c_long};
 use seccompiler::{
     BackendError, BpfProgram, BpfProgramRef, SeccompAction, SeccompCmpArgLen, SeccompCmpOp,
     SeccompCondition, SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
-use crate::sandbox::Network;
 
 // The libc crate does not name these for every C library.
 const SETRLIMIT: c_long = if cfg!(target_arch = "aarch64") {
@@ -121,7 +120,7 @@ const REFUSED: &[&[c_long]] = &[
 
 /// Flags of `clone` that are refused: all namespaces, and `CLONE_PARENT`, whose child would
 /// belong to this process instead of its caller.
-const CLONE_REFUSED: [libc::c_int; 8] = [
+const CLONE_REFUSED: [c_int; 8] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
     libc::CLONE_NEWUTS,
@@ -140,7 +139,7 @@ const TYPE_AHEAD: [u64; 2] = [0x5412, 0x541c];
 
 /// Kinds of sockets that can leave their pair for any address: the kernel treats local raw
 /// sockets as datagram sockets.
-const UNBOUND: [libc::c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
+const UNBOUND: [c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
 /// Bits of the argument that hold the kind; the others are flags.
 const SOCKET_KINDS: u64 = 0xf;
 
@@ -149,6 +148,18 @@ const MARK: u64 = libc::RLIMIT_LOCKS as u64;
 
 /// First number of the x32 calls on x86_64. Other architectures do not use these numbers.
 const X32: u32 = 0x4000_0000;
+
+/// Sockets that a filter lets a process make. Connected pairs are always allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sockets {
+    /// All but those below the network.
+    All,
+    /// Those of TCP, for a process in a network namespace.
+    Tcp,
+    /// Those of TCP, to connect with alone.
+    TcpClient,
+    None,
+}
 
 /// Compiled deny-list of system calls.
 #[derive(Debug)]
@@ -165,8 +176,8 @@ impl Filter {
     /// # Errors
     ///
     /// There are no filters for this processor.
-    pub(crate) fn new(network: Network, secret: Option<u64>) -> io::Result<Self> {
-        let program = compile(network, secret).map_err(io::Error::other)?;
+    pub(crate) fn new(sockets: Sockets, secret: Option<u64>) -> io::Result<Self> {
+        let program = compile(sockets, secret).map_err(io::Error::other)?;
         Ok(Self { program })
     }
 
@@ -189,9 +200,9 @@ impl Filter {
     }
 }
 
-fn compile(network: Network, secret: Option<u64>) -> Result<BpfProgram, BackendError> {
+fn compile(sockets: Sockets, secret: Option<u64>) -> Result<BpfProgram, BackendError> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
-    let table: BTreeMap<_, _> = table(network, secret)?.into_iter().collect();
+    let table: BTreeMap<_, _> = table(sockets, secret)?.into_iter().collect();
     let verdicts = table.iter().map(|(call, rules)| {
         let verdict = match rules.is_empty() {
             true => Verdict::Refuse,
@@ -318,7 +329,7 @@ fn absent() -> [sock_filter; 5] {
 /// Refused call with its rules, of which one must match. Without rules it is always refused.
 type Refused = (c_long, Vec<SeccompRule>);
 
-fn table(network: Network, secret: Option<u64>) -> Result<Vec<Refused>, BackendError> {
+fn table(allowed: Sockets, secret: Option<u64>) -> Result<Vec<Refused>, BackendError> {
     let always = REFUSED.concat().into_iter().map(|call| (call, vec![]));
     let mut table: Vec<Refused> = always.collect();
     let flag = |flag| rule([int(0, SeccompCmpOp::MaskedEq(flag), flag)]);
@@ -327,7 +338,7 @@ fn table(network: Network, secret: Option<u64>) -> Result<Vec<Refused>, BackendE
     table.push((libc::SYS_ioctl, any_of(1, TYPE_AHEAD)?));
     table.extend(limits(secret)?);
     table.extend(priorities()?);
-    table.extend(sockets(network)?);
+    table.extend(sockets(allowed)?);
     table.extend(modes()?);
     Ok(table)
 }
@@ -397,22 +408,57 @@ fn priorities() -> Result<[Refused; 2], BackendError> {
     ])
 }
 
-fn sockets(network: Network) -> Result<Vec<Refused>, BackendError> {
-    // One bypasses the firewall, the other leaves a virtual machine.
-    let past_the_network = [libc::AF_PACKET as u64, libc::AF_VSOCK as u64];
-    Ok(match network {
-        Network::Host => vec![(libc::SYS_socket, any_of(0, past_the_network)?)],
-        Network::Off => {
-            let foreign = rule([int(0, SeccompCmpOp::Ne, libc::AF_UNIX as u64)]);
-            let kind = |kind| rule([int(1, SeccompCmpOp::MaskedEq(SOCKET_KINDS), kind)]);
-            let unbound = UNBOUND.into_iter().map(|unbound| kind(unbound as u64));
-            let pairs = [foreign].into_iter().chain(unbound);
-            vec![
-                (libc::SYS_socket, vec![]),
-                (libc::SYS_socketpair, pairs.collect::<Result<_, _>>()?),
-            ]
+fn sockets(allowed: Sockets) -> Result<Vec<Refused>, BackendError> {
+    let foreign = rule([int(0, SeccompCmpOp::Ne, libc::AF_UNIX as u64)]);
+    let kind = |kind| rule([int(1, SeccompCmpOp::MaskedEq(SOCKET_KINDS), kind)]);
+    let unbound = UNBOUND.into_iter().map(|unbound| kind(unbound as u64));
+    let pairs = [foreign].into_iter().chain(unbound);
+    let pairs = (
+        libc::SYS_socketpair,
+        pairs.collect::<Result<Vec<_>, _>>()?,
+    );
+    Ok(match allowed {
+        // One bypasses the firewall, the other leaves a virtual machine.
+        Sockets::All => {
+            let past_the_network = [libc::AF_PACKET as u64, libc::AF_VSOCK as u64];
+            vec![(libc::SYS_socket, any_of(0, past_the_network)?)]
         }
+        Sockets::Tcp => [vec![pairs], tcp_sockets()?].concat(),
+        Sockets::TcpClient => {
+            let no_server = [(libc::SYS_bind, vec![]), (libc::SYS_listen, vec![])];
+            [vec![pairs], tcp_sockets()?, no_server.to_vec()].concat()
+        }
+        Sockets::None => vec![(libc::SYS_socket, vec![]), pairs],
     })
+}
+
+/// Refuses all sockets but those of TCP, and what would take such a socket past Landlock.
+fn tcp_sockets() -> Result<Vec<Refused>, BackendError> {
+    let is_not = |argument, value: c_int| int(argument, SeccompCmpOp::Ne, value as u64);
+    let other_family = rule([is_not(0, libc::AF_INET), is_not(0, libc::AF_INET6)]);
+    // Multipath TCP is another protocol to Landlock.
+    let other_protocol = rule([is_not(2, 0), is_not(2, libc::IPPROTO_TCP)]);
+    let mut other = vec![other_family?, other_protocol?];
+    // Every kind but `SOCK_STREAM`, which is 1.
+    other.push(rule([int(1, SeccompCmpOp::MaskedEq(1), 0)])?);
+    for bit in [2, 4, 8] {
+        other.push(rule([int(1, SeccompCmpOp::MaskedEq(bit), bit)])?);
+    }
+    // A message that opens its connection does so without `connect`.
+    let opening = libc::MSG_FASTOPEN as u64;
+    let opens = |argument| rule([int(argument, SeccompCmpOp::MaskedEq(opening), opening)]);
+    // Another protocol below the socket, of which Landlock sees nothing.
+    let below = rule([
+        int(1, SeccompCmpOp::Eq, libc::IPPROTO_TCP as u64),
+        int(2, SeccompCmpOp::Eq, libc::TCP_ULP as u64),
+    ]);
+    Ok(vec![
+        (libc::SYS_socket, other),
+        (libc::SYS_sendto, vec![opens(3)?]),
+        (libc::SYS_sendmsg, vec![opens(2)?]),
+        (libc::SYS_sendmmsg, vec![opens(3)?]),
+        (libc::SYS_setsockopt, vec![below?]),
+    ])
 }
 
 type Condition = Result<SeccompCondition, BackendError>;

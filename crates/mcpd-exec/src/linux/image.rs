@@ -9,6 +9,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::raw::Image;
 use crate::command::Command;
+use crate::egress::Gate;
 use crate::limits::Limits;
 use crate::sandbox::Level;
 
@@ -37,24 +38,27 @@ pub(crate) fn image(
     command: &Command,
     program: &Path,
     temporary: Option<&Path>,
+    gate: Option<&Gate>,
 ) -> io::Result<Image> {
     let arguments = command.args.iter().map(OsString::as_os_str);
     let arguments = [program.as_os_str()].into_iter().chain(arguments);
-    let mut temporary_variables = Vec::new();
+    let mut own_variables: Vec<(&OsStr, OsString)> = Vec::new();
     if let Some(directory) = temporary {
         let names = command.temporary_variables().chain(["TMPDIR"]);
-        temporary_variables.extend(names.map(|name| (OsStr::new(name), directory.as_os_str())));
+        own_variables.extend(names.map(|name| (OsStr::new(name), directory.into())));
     }
-    let is_temporary = |name: &OsStr| temporary_variables.iter().any(|(known, _)| *known == name);
+    let proxied = gate.into_iter().flat_map(Gate::variables);
+    own_variables.extend(proxied.map(|(name, value)| (OsStr::new(name), value.into())));
+    let is_own = |name: &OsStr| own_variables.iter().any(|(known, _)| *known == name);
     let changes = command.changes.iter();
     let set = changes.filter_map(|(name, value)| Some((name.as_os_str(), value.as_deref()?)));
     let set = set
-        .filter(|(name, _)| !is_temporary(name))
-        .chain(temporary_variables.iter().copied());
+        .filter(|(name, _)| !is_own(name))
+        .chain(own_variables.iter().map(|(name, value)| (*name, value.as_os_str())));
     Ok(Image::new(
         arguments.map(text).collect::<io::Result<_>>()?,
         command.base_variables(),
-        |name| !command.changes.contains_key(name) && !is_temporary(name),
+        |name| !command.changes.contains_key(name) && !is_own(name),
         set.map(|(name, value)| entry(name, value))
             .collect::<io::Result<_>>()?,
     ))

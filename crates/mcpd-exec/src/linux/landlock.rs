@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, RestrictSelf,
-    RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
+    NetPort, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
@@ -90,6 +90,23 @@ impl Ruleset {
     pub(crate) fn scopes(network: Network) -> Result<Self, Refusal> {
         let abi = supported_abi()?;
         Rules::scopes(network)?.finish(abi)
+    }
+
+    /// Makes rules by which no TCP port can be used, except that `port` can be connected to.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's Landlock has no rules for ports, or refuses them.
+    pub(crate) fn port(port: u16) -> Result<Self, Refusal> {
+        const PORTS: u32 = 4;
+        let abi = supported_abi()?;
+        if abi < PORTS {
+            let reason = format!("version {abi} of this kernel has no rules for ports");
+            return Err(Refusal::Missing(MissingMechanism::new("landlock", reason)));
+        }
+        let ports = landlock::Ruleset::default().handle_access(AccessNet::from_all(NEWEST))?;
+        let rule = NetPort::new(port, AccessNet::ConnectTcp);
+        Rules::without_files(ports.create()?.add_rule(rule)?).finish(abi)
     }
 
     /// Returns whether the rules would turn out the same now. Otherwise they must be made again.
@@ -225,13 +242,17 @@ impl Rules {
     }
 
     fn scopes(network: Network) -> Result<Self, Refusal> {
-        Ok(Self {
-            created: base_ruleset(network)?.create()?,
+        Ok(Self::without_files(base_ruleset(network)?.create()?))
+    }
+
+    fn without_files(created: RulesetCreated) -> Self {
+        Self {
+            created,
             hidden: BTreeSet::new(),
             watch: PathWatch::new(),
             skipped: Vec::new(),
             parent: None,
-        })
+        }
     }
 
     fn finish(self, abi: u32) -> Result<Ruleset, Refusal> {
@@ -316,7 +337,8 @@ fn open_step(directory: impl AsFd, name: &Path) -> rustix::io::Result<OwnedFd> {
 fn base_ruleset(network: Network) -> Result<landlock::Ruleset, Refusal> {
     let ruleset = landlock::Ruleset::default().scope(Scope::from_all(NEWEST))?;
     match network {
-        Network::Host => Ok(ruleset),
+        // Another ruleset limits the ports, if they have to be.
+        Network::Host | Network::Listed => Ok(ruleset),
         Network::Off => Ok(ruleset.handle_access(AccessNet::from_all(NEWEST))?),
     }
 }

@@ -69,7 +69,8 @@ const READ_ONLY: u64 = RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV
 /// Returns the `clone` flags for a process that runs as `run_as`.
 ///
 /// There is no network namespace, which would be the most expensive of them: a process without
-/// network is denied sockets by the filter instead.
+/// network is denied sockets by the filter instead. One with a [gateway](super::gateway) gets one
+/// from there.
 pub(crate) fn flags(run_as: Option<RunAs>) -> c_int {
     let always = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
     if has_own_users(run_as) {
@@ -81,7 +82,7 @@ pub(crate) fn flags(run_as: Option<RunAs>) -> c_int {
 
 /// Returns whether the run gets a user namespace. It has a single user, so it excludes a change
 /// of user; and root, which can change it, can mount without one.
-fn has_own_users(run_as: Option<RunAs>) -> bool {
+pub(crate) fn has_own_users(run_as: Option<RunAs>) -> bool {
     run_as.is_none()
 }
 
@@ -130,7 +131,7 @@ impl MountPlan {
 }
 
 /// Maps only the user itself, to the same number.
-fn user_map_steps() -> io::Result<[Step; 3]> {
+pub(crate) fn user_map_steps() -> io::Result<[Step; 3]> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let write = |path: &str, text: String| {
         let (path, text) = (CString::new(path)?, CString::new(text)?);
@@ -187,7 +188,8 @@ impl Mounts {
         }
         let resolver = match view.sandbox.network {
             Network::Host => Some(Path::new(RESOLVER)),
-            Network::Off => None,
+            // The proxy resolves names.
+            Network::Listed | Network::Off => None,
         };
         for path in view.visible.iter().copied().chain(resolver) {
             if let Ok(place) = resolve_target(path, &written, watch)? {

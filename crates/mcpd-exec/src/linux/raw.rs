@@ -17,6 +17,7 @@ pub(crate) mod injection;
 pub(crate) mod lease;
 mod memory;
 mod mount;
+mod network;
 mod plan;
 mod signals;
 mod spawn;
@@ -27,7 +28,10 @@ use std::io;
 use libc::{c_int, c_long};
 
 pub(crate) use memory::{prepare_memory, release_memory};
-pub(crate) use plan::{Image, MAX_TREES, Namespaces, SetupStage, SpawnPlan, Step};
+pub(crate) use network::receive_descriptor;
+pub(crate) use plan::{
+    Image, MAX_TREES, Namespaces, NetworkPlan, SetupStage, SpawnPlan, Step,
+};
 pub(crate) use signals::{loses_children, prepare_signals};
 pub(crate) use spawn::{Failure, Spawned, marks_descriptors, spawn};
 use wait::usage_from;

@@ -2,21 +2,21 @@
 //! applies to all it starts, at no further cost.
 
 use super::System;
-use super::filter::Filter;
+use super::filter::{Filter, Sockets};
 use crate::sandbox::{Level, Network, Sandbox};
 
 /// Class of a spawner thread: the filter it is under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpawnerClass {
     Open,
-    Filtered(Network),
+    Filtered(Sockets),
 }
 
 impl SpawnerClass {
     pub(crate) const ALL: [Self; 3] = [
         Self::Open,
-        Self::Filtered(Network::Host),
-        Self::Filtered(Network::Off),
+        Self::Filtered(Sockets::All),
+        Self::Filtered(Sockets::None),
     ];
 
     /// Returns the class for a sandbox, as an index into [`SpawnerClass::ALL`].
@@ -24,6 +24,7 @@ impl SpawnerClass {
         match (sandbox.level, sandbox.network) {
             (Level::Guarded, Network::Host) => 1,
             (Level::Guarded, Network::Off) => 2,
+            // The filter would refuse a network namespace.
             _ => 0,
         }
     }
@@ -32,7 +33,7 @@ impl SpawnerClass {
     pub(crate) fn install(self, system: &System) -> InstalledClass {
         let fault = match self {
             Self::Open => None,
-            Self::Filtered(network) => Filter::new(network, Some(system.secret))
+            Self::Filtered(sockets) => Filter::new(sockets, Some(system.secret))
                 .and_then(|filter| filter.install())
                 .err()
                 .map(|error| format!("system calls are not filtered: {error}")),
@@ -52,6 +53,6 @@ pub(crate) struct InstalledClass {
 impl InstalledClass {
     /// Returns whether the filter is missing although nothing else can replace it.
     pub(crate) fn lacks_required_filter(&self) -> bool {
-        self.fault.is_some() && self.class == SpawnerClass::Filtered(Network::Off)
+        self.fault.is_some() && self.class == SpawnerClass::Filtered(Sockets::None)
     }
 }

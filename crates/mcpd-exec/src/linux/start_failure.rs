@@ -8,12 +8,14 @@ use super::{NAMESPACES, tree};
 use crate::command::Command;
 use crate::enforcement::MissingMechanism;
 use crate::error::{StartError, diagnosis};
-use crate::sandbox::Level;
+use crate::sandbox::{Level, Network};
 
 /// Failed start, and whether it is worth a try without `/proc`.
 pub(super) struct StartFailure {
     pub(super) error: StartError,
     pub(super) is_refused_mount: bool,
+    /// It is worth a try without a network namespace.
+    pub(super) is_refused_network: bool,
 }
 
 impl From<StartError> for StartFailure {
@@ -21,6 +23,7 @@ impl From<StartError> for StartFailure {
         Self {
             error,
             is_refused_mount: false,
+            is_refused_network: false,
         }
     }
 }
@@ -36,6 +39,10 @@ impl StartFailure {
         let is_refused = failure.error.raw_os_error() == Some(libc::EPERM);
         Self {
             is_refused_mount: is_refused && failure.stage == SetupStage::Namespaces,
+            is_refused_network: command.sandbox.level == Level::Guarded
+                && command.sandbox.network == Network::Listed
+                && matches!(failure.stage, SetupStage::Clone | SetupStage::Network)
+                && is_refusal(&failure.error),
             error: explain(failure, command, program, directory),
         }
     }
@@ -59,7 +66,7 @@ fn explain(
         SetupStage::Directory => StartError::CwdMissing {
             directory: directory.map(Path::to_owned).unwrap_or_default(),
         },
-        SetupStage::Clone | SetupStage::Namespaces
+        SetupStage::Clone | SetupStage::Namespaces | SetupStage::Network
             if command.sandbox.level == Level::Strict && is_refusal(&error) =>
         {
             let reason = format!(

@@ -11,6 +11,7 @@ use std::thread;
 use rustix::process::geteuid;
 
 use super::raw::injection;
+use super::filter::Sockets;
 use super::skip::skip;
 use super::{SpawnerClass, System};
 use crate::command::Command;
@@ -18,7 +19,7 @@ use crate::error::StartError;
 use crate::executor::Config;
 use crate::os::SpawnedChild;
 use crate::process::Progress;
-use crate::sandbox::{Network, RunAs, Sandbox};
+use crate::sandbox::{RunAs, Sandbox};
 
 /// Fails the first system call with `error`, then the second, up to the last, and returns which
 /// those were.
@@ -148,7 +149,7 @@ fn descriptors() -> usize {
 fn failed_system_call_of_a_start_leaves_nothing() {
     let before = descriptors();
     let at = |sandbox: Sandbox| move |command: Command| command.sandbox(sandbox.clone());
-    let host = SpawnerClass::Filtered(Network::Host);
+    let host = SpawnerClass::Filtered(Sockets::All);
     let failed = [
         check(libc::ENOMEM, SpawnerClass::Open, at(Sandbox::none())),
         check(libc::ENOMEM, host, at(Sandbox::guarded())),

@@ -96,6 +96,7 @@ impl System {
                 leader: started.leader,
                 confinement,
             },
+            proxy: None,
             stdin: started.stdin,
             stdout: started.stdout,
             stderr: started.stderr,

@@ -80,8 +80,15 @@ fn answers(filter: Option<&Filter>, calls: &[Call<'_>]) -> Option<Vec<i32>> {
     Some(answers.lines().map(|line| line.parse().unwrap()).collect())
 }
 
-fn filter(network: Network, secret: Option<u64>) -> Filter {
-    Filter::new(network, secret).unwrap()
+const ALL: [Sockets; 4] = [
+    Sockets::All,
+    Sockets::Tcp,
+    Sockets::TcpClient,
+    Sockets::None,
+];
+
+fn filter(sockets: Sockets, secret: Option<u64>) -> Filter {
+    Filter::new(sockets, secret).unwrap()
 }
 
 /// Checks that the calls fail with this error under the filter, and otherwise without: only root
@@ -115,8 +122,8 @@ fn check_unchanged(filter: &Filter, calls: &[Call<'_>]) {
 
 #[test]
 fn filter_table_has_every_call_once() {
-    for network in [Network::Host, Network::Off] {
-        let calls: Vec<_> = table(network, None)
+    for sockets in ALL {
+        let calls: Vec<_> = table(sockets, None)
             .unwrap()
             .into_iter()
             .map(|(call, _)| call)
@@ -130,7 +137,7 @@ fn filter_table_has_every_call_once() {
 fn listed_calls_are_refused_with_any_arguments() {
     let list = REFUSED.concat();
     let calls: Vec<Call<'_>> = list.iter().map(|call| (*call, &[-1; 6][..])).collect();
-    check(&filter(Network::Host, None), &calls, libc::EPERM);
+    check(&filter(Sockets::All, None), &calls, libc::EPERM);
 }
 
 #[test]
@@ -138,7 +145,7 @@ fn clone_of_namespaces_and_siblings_is_refused() {
     // Such a thread can't be created, which is noticed after the filter.
     let impossible = i64::from(libc::CLONE_THREAD);
     let flags = CLONE_REFUSED.map(|flag| [i64::from(flag) | impossible, 0, 0, 0, 0]);
-    let filter = filter(Network::Host, None);
+    let filter = filter(Sockets::All, None);
     check(&filter, &calls(libc::SYS_clone, &flags), libc::EPERM);
     check_unchanged(&filter, &[(libc::SYS_clone, &[impossible, 0, 0, 0, 0])]);
 }
@@ -146,7 +153,7 @@ fn clone_of_namespaces_and_siblings_is_refused() {
 #[test]
 fn clone3_looks_absent() {
     check(
-        &filter(Network::Host, None),
+        &filter(Sockets::All, None),
         &[(libc::SYS_clone3, &[0, 0])],
         libc::ENOSYS,
     );
@@ -154,7 +161,7 @@ fn clone3_looks_absent() {
 
 #[test]
 fn terminal_input_can_not_be_faked() {
-    let filter = filter(Network::Host, None);
+    let filter = filter(Sockets::All, None);
     for request in TYPE_AHEAD.map(|request| request as i64) {
         // The kernel ignores the upper half of a request.
         let calls: [Call<'_>; 2] = [
@@ -172,7 +179,7 @@ fn terminal_input_can_not_be_faked() {
 #[test]
 fn mark_can_be_set_with_the_secret() {
     let (mark, secret) = (MARK as i64, SECRET as i64);
-    let filter = filter(Network::Host, Some(SECRET));
+    let filter = filter(Sockets::All, Some(SECRET));
     let calls: [Call<'_>; 7] = [
         (SETRLIMIT, &[mark, -1, 0]),
         (SETRLIMIT, &[mark, -1, secret ^ 1]),
@@ -194,12 +201,12 @@ fn mark_can_not_be_set_without_a_secret() {
         (SETRLIMIT, &[mark, -1, SECRET as i64]),
         (libc::SYS_prlimit64, &[0, mark, -1, 0]),
     ];
-    check(&filter(Network::Host, None), &calls, libc::EPERM);
+    check(&filter(Sockets::All, None), &calls, libc::EPERM);
 }
 
 #[test]
 fn limits_of_other_processes_are_read_only() {
-    let filter = filter(Network::Host, None);
+    let filter = filter(Sockets::All, None);
     let (set, cpu) = (libc::SYS_prlimit64, i64::from(libc::RLIMIT_CPU));
     let parent = i64::from(std::process::id());
     check(&filter, &[(set, &[parent, cpu, -1, 0])], libc::EPERM);
@@ -208,7 +215,7 @@ fn limits_of_other_processes_are_read_only() {
 
 #[test]
 fn priorities_of_groups_and_users_can_not_be_changed() {
-    let filter = filter(Network::Host, None);
+    let filter = filter(Sockets::All, None);
     // No process has this number, which is noticed after the filter.
     let nobody = i64::from(i32::MAX);
     let (cpu, io) = (libc::SYS_setpriority, libc::SYS_ioprio_set);
@@ -228,12 +235,12 @@ fn mark_can_be_read_and_other_limits_set() {
         (libc::SYS_prlimit64, &[0, core, -1, 0]),
         (SETRLIMIT, &[core, -1, 0]),
     ];
-    check_unchanged(&filter(Network::Off, None), &calls);
+    check_unchanged(&filter(Sockets::None, None), &calls);
 }
 
 #[test]
 fn sockets_below_the_firewall_and_out_of_the_machine_are_refused() {
-    let filter = filter(Network::Host, None);
+    let filter = filter(Sockets::All, None);
     let socket = |family: i32| [i64::from(family), i64::from(libc::SOCK_STREAM), 0];
     let refused = [libc::AF_PACKET, libc::AF_VSOCK].map(socket);
     check(&filter, &calls(libc::SYS_socket, &refused), libc::EPERM);
@@ -249,7 +256,7 @@ fn sockets_below_the_firewall_and_out_of_the_machine_are_refused() {
 
 #[test]
 fn sockets_without_network_are_refused_except_connected_pairs() {
-    let filter = filter(Network::Off, None);
+    let filter = filter(Sockets::None, None);
     let socket = |family: i32| [i64::from(family), i64::from(libc::SOCK_STREAM), 0, -1];
     let families = [
         libc::AF_UNIX,
@@ -270,8 +277,59 @@ fn sockets_without_network_are_refused_except_connected_pairs() {
 }
 
 #[test]
+fn sockets_with_destinations_are_those_of_tcp() {
+    let (stream, datagram) = (libc::SOCK_STREAM, libc::SOCK_DGRAM);
+    let (inet, inet6) = (libc::AF_INET, libc::AF_INET6);
+    let socket = |(family, kind, protocol): (i32, i32, i32)| [family, kind, protocol].map(i64::from);
+    let allowed = [
+        (inet, stream, 0),
+        (inet6, stream | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, libc::IPPROTO_TCP),
+    ];
+    let refused = [
+        (inet, datagram, 0),
+        (inet6, datagram | libc::SOCK_CLOEXEC, 0),
+        (inet, libc::SOCK_RAW, libc::IPPROTO_ICMP),
+        (inet, stream, libc::IPPROTO_SCTP),
+        (inet, stream, libc::IPPROTO_MPTCP),
+        (libc::AF_UNIX, stream, 0),
+        (libc::AF_NETLINK, libc::SOCK_RAW, 0),
+        (libc::AF_VSOCK, stream, 0),
+    ];
+    for sockets in [Sockets::Tcp, Sockets::TcpClient] {
+        let filter = filter(sockets, None);
+        check(&filter, &calls(libc::SYS_socket, &refused.map(socket)), libc::EPERM);
+        check_unchanged(&filter, &calls(libc::SYS_socket, &allowed.map(socket)));
+        on_thread(Some(&filter), || UnixStream::pair().unwrap());
+        on_thread(Some(&filter), UnixDatagram::pair).unwrap_err();
+    }
+}
+
+/// With these, a process would connect, or be connected to, unseen by Landlock.
+#[test]
+fn connections_past_landlock_are_refused() {
+    let filter = filter(Sockets::TcpClient, None);
+    let opening = i64::from(libc::MSG_FASTOPEN | libc::MSG_NOSIGNAL);
+    let tcp = i64::from(libc::IPPROTO_TCP);
+    let refused: [Call<'_>; 6] = [
+        (libc::SYS_sendto, &[-1, 0, 0, opening, 0, 0]),
+        (libc::SYS_sendmsg, &[-1, 0, opening]),
+        (libc::SYS_sendmmsg, &[-1, 0, 0, opening]),
+        (libc::SYS_setsockopt, &[-1, tcp, i64::from(libc::TCP_ULP), 0, 0]),
+        (libc::SYS_listen, &[-1, 1]),
+        (libc::SYS_bind, &[-1, 0, 0]),
+    ];
+    check(&filter, &refused, libc::EPERM);
+    let allowed: [Call<'_>; 3] = [
+        (libc::SYS_sendto, &[-1, 0, 0, i64::from(libc::MSG_NOSIGNAL), 0, 0]),
+        (libc::SYS_setsockopt, &[-1, tcp, i64::from(libc::TCP_NODELAY), 0, 0]),
+        (libc::SYS_connect, &[-1, 0, 0]),
+    ];
+    check_unchanged(&filter, &allowed);
+}
+
+#[test]
 fn sockets_are_made_with_network() {
-    let filter = filter(Network::Host, None);
+    let filter = filter(Sockets::All, None);
     let directory = tempfile::tempdir().unwrap();
     on_thread(Some(&filter), || {
         TcpListener::bind("127.0.0.1:0").unwrap();
@@ -281,7 +339,7 @@ fn sockets_are_made_with_network() {
 
 #[test]
 fn threads_sessions_groups_and_pipelines_go_on() {
-    let filter = filter(Network::Off, Some(SECRET));
+    let filter = filter(Sockets::None, Some(SECRET));
     let script = r#"
         use POSIX ();
         pipe(my $in, my $out);
@@ -333,7 +391,7 @@ fn calls_of_another_architecture_kill_the_process() {
         ));
         return;
     }
-    let filter = filter(Network::Host, None);
+    let filter = filter(Sockets::All, None);
     let held = on_thread(Some(&filter), || perl(SCRIPT, &arguments)).unwrap();
     assert_eq!(held.status.signal(), Some(libc::SIGSYS));
 }
@@ -346,5 +404,5 @@ fn calls_of_x32_look_absent() {
         skip("this kernel has no x32");
         return;
     }
-    check(&filter(Network::Host, None), &[(call, &[])], libc::ENOSYS);
+    check(&filter(Sockets::All, None), &[(call, &[])], libc::ENOSYS);
 }

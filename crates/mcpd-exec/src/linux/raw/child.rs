@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use libc::{c_int, c_long, c_void};
 
 use super::errno;
-use super::mount::perform_mount_plan;
+use super::mount::perform_steps;
+use super::network::open_network;
 use super::plan::{SetupStage, SpawnPlan};
 use super::signals::reset_signals;
 use super::spawn::ChildContext;
@@ -53,7 +54,10 @@ unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, FailedStep>
         // clears the parent death signal, so that is set after it. Landlock and seccomp require
         // `no_new_privs`. The filter comes last, as it may refuse the other steps.
         if let Some(namespaces) = plan.namespaces {
-            perform_mount_plan(namespaces)?;
+            perform_steps(namespaces.steps, SetupStage::Namespaces)?;
+        }
+        if let Some(network) = &plan.network {
+            open_network(network)?;
         }
         leave_group(plan.session)?;
         connect_pipes(plan)?;
@@ -77,7 +81,7 @@ unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, FailedStep>
                 c_long::from(libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0))
             })?;
         }
-        if let Some(ruleset) = plan.ruleset {
+        for ruleset in plan.rulesets.iter().flatten() {
             try_step(SetupStage::Landlock, || {
                 libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0)
             })?;

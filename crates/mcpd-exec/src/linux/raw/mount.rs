@@ -7,18 +7,18 @@ use libc::{c_int, c_long};
 
 use super::child::{FailedStep, try_step};
 use super::errno;
-use super::plan::{MAX_TREES, Namespaces, SetupStage, Step};
+use super::plan::{MAX_TREES, SetupStage, Step};
 
-/// Performs the steps of the mount plan.
-pub(super) unsafe fn perform_mount_plan(namespaces: &Namespaces<'_>) -> Result<(), FailedStep> {
+/// Performs the steps of a plan.
+pub(super) unsafe fn perform_steps(steps: &[Step], stage: SetupStage) -> Result<(), FailedStep> {
     let mut taken: [c_long; MAX_TREES] = [-1; MAX_TREES];
     // Files made on the way must be accessible to the user of the run. The umask of the child is
     // its own.
     // SAFETY: no pointers.
     let mask = unsafe { libc::umask(0o022) };
-    for step in namespaces.steps {
+    for step in steps {
         // SAFETY: the strings of the step are live.
-        try_step(SetupStage::Namespaces, || unsafe {
+        try_step(stage, || unsafe {
             perform_step(step, &mut taken)
         })?;
     }

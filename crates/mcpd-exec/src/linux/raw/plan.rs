@@ -47,6 +47,8 @@ impl Image {
 pub(crate) struct SpawnPlan<'a> {
     /// Own namespaces, and the steps to set them up.
     pub(crate) namespaces: Option<&'a Namespaces<'a>>,
+    /// Own network namespace with a socket in it.
+    pub(crate) network: Option<NetworkPlan<'a>>,
     /// Standard input, output and error. Their numbers are above [`SpawnPlan::LAST_RESERVED_FD`].
     pub(crate) stdio: [BorrowedFd<'a>; 3],
     /// `RLIMIT_*`, soft and hard.
@@ -63,8 +65,8 @@ pub(crate) struct SpawnPlan<'a> {
     pub(crate) session: bool,
     /// Neither the process nor any program it executes gains privileges, not even root's.
     pub(crate) unprivileged: bool,
-    /// Landlock ruleset to enter.
-    pub(crate) ruleset: Option<BorrowedFd<'a>>,
+    /// Landlock rulesets to enter.
+    pub(crate) rulesets: [Option<BorrowedFd<'a>>; 2],
     /// Filter to add to that of the calling thread.
     pub(crate) filter: Option<BpfProgramRef<'a>>,
     pub(crate) image: &'a Image,
@@ -85,6 +87,18 @@ pub(crate) struct Namespaces<'a> {
     pub(crate) init: BorrowedFd<'a>,
     /// Pipe to which that program reports, as its descriptor 3.
     pub(crate) status: BorrowedFd<'a>,
+}
+
+/// Network namespace for one process, in which nothing but a proxy can be reached.
+#[derive(Debug)]
+pub(crate) struct NetworkPlan<'a> {
+    /// `CLONE_NEW*`.
+    pub(crate) flags: c_int,
+    pub(crate) steps: &'a [Step],
+    /// Port of the proxy on the loopback interface.
+    pub(crate) port: u16,
+    /// Socket on which the child sends that of the proxy.
+    pub(crate) channel: BorrowedFd<'a>,
 }
 
 /// One step of a mount plan.
@@ -148,6 +162,7 @@ macro_rules! setup_stages {
 setup_stages! {
     Clone = "create a process",
     Namespaces = "set up namespaces",
+    Network = "set up its network namespace",
     Session = "start a session or a group",
     Stdio = "connect its pipes",
     Descriptors = "keep descriptors from it",

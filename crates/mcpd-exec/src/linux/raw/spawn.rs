@@ -74,6 +74,7 @@ pub(crate) fn spawn(plan: &SpawnPlan<'_>) -> Result<Spawned, Failure> {
     };
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let flags = flags | plan.namespaces.map_or(0, |namespaces| namespaces.flags);
+    let flags = flags | plan.network.as_ref().map_or(0, |network| network.flags);
     let mut pidfd: RawFd = -1;
     let _dumpable = plan.run_as.map(|_| Dumpable::new());
     let cloned = STACK_MEMORY.with_borrow_mut(|stack| {
