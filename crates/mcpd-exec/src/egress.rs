@@ -24,8 +24,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use destination::{Destination, InvalidDestination};
 pub(crate) use destination::meet;
+pub use destination::{Destination, InvalidDestination};
 pub(crate) use proxy::{Gate, Password, Proxy};
 
 /// Attempt of a run to connect, reported when it is over.

@@ -100,9 +100,9 @@ fn hosts(host: &str) -> Result<Hosts, &'static str> {
         let first = first.parse().map_err(|_| "its range has no address")?;
         let bits = bits.parse().map_err(|_| "its range has no length")?;
         let range = Range::new(first, bits);
-        return range
-            .map(Hosts::Addresses)
-            .ok_or("its range must begin with its first address and not be longer than an address");
+        return range.map(Hosts::Addresses).ok_or(
+            "its range must begin with its first address and not be longer than an address",
+        );
     }
     if let Ok(address) = host.parse::<IpAddr>() {
         let range = Range::new(address, if address.is_ipv4() { 32 } else { 128 });
@@ -226,7 +226,9 @@ fn is_in(name: &str, suffix: &str) -> bool {
 
 /// Returns the destinations that both lists allow.
 pub(crate) fn meet(one: &[Destination], two: &[Destination]) -> Vec<Destination> {
-    let pairs = one.iter().flat_map(|one| two.iter().map(move |two| one.meet(two)));
+    let pairs = one
+        .iter()
+        .flat_map(|one| two.iter().map(move |two| one.meet(two)));
     let mut both: Vec<_> = pairs.flatten().collect();
     both.sort();
     both.dedup();
@@ -250,8 +252,7 @@ pub(super) fn check_target(list: &[Destination], target: &Target) -> Result<(), 
 pub(super) fn permits(list: &[Destination], target: &Target, address: IpAddr) -> bool {
     let mut with_port = list.iter().filter(|own| own.has_port(target.port));
     is_public(address)
-        || with_port
-            .any(|own| own.covers(address) || own.lists(&target.host) && own.means(address))
+        || with_port.any(|own| own.covers(address) || own.lists(&target.host) && own.means(address))
 }
 
 #[cfg(test)]
@@ -270,10 +271,29 @@ mod tests {
     #[test]
     fn text_that_is_no_destination_is_refused() {
         let wrong = [
-            "", ":443", "example.com", "example.com:", "example.com:0", "example.com:70000",
-            "example.com:https", "a b:1", "*example.com:1", "a.*.com:1", "10.0.0.1/8:1",
-            "10.0.0.0/33:1", "::1:80", "[::1]", "[::1:80", "http://a.com:80", "m\u{fc}ller.de:443",
-            "a..b:1", "-a.com:1", "127.1:80", "0x7f000001:80", "user@a.com:1", "*.:1",
+            "",
+            ":443",
+            "example.com",
+            "example.com:",
+            "example.com:0",
+            "example.com:70000",
+            "example.com:https",
+            "a b:1",
+            "*example.com:1",
+            "a.*.com:1",
+            "10.0.0.1/8:1",
+            "10.0.0.0/33:1",
+            "::1:80",
+            "[::1]",
+            "[::1:80",
+            "http://a.com:80",
+            "m\u{fc}ller.de:443",
+            "a..b:1",
+            "-a.com:1",
+            "127.1:80",
+            "0x7f000001:80",
+            "user@a.com:1",
+            "*.:1",
         ];
         for text in wrong {
             assert!(text.parse::<Destination>().is_err(), "{text}");
@@ -289,12 +309,21 @@ mod tests {
     fn names_match_whole_labels_and_their_port() {
         let list = list(&["api.example.com:443", "*.cdn.example.com:*"]);
         let public = "93.184.216.34";
-        for target in ["api.example.com:443", "API.Example.COM.:443", "a.b.cdn.example.com:80"] {
+        for target in [
+            "api.example.com:443",
+            "API.Example.COM.:443",
+            "a.b.cdn.example.com:80",
+        ] {
             assert!(is_allowed(&list, target, public), "{target}");
         }
         for target in [
-            "api.example.com:80", "example.com:443", "xapi.example.com:443", "cdn.example.com:80",
-            "xcdn.example.com:80", "a.cdn.example.com.evil.com:80", "93.184.216.34:443",
+            "api.example.com:80",
+            "example.com:443",
+            "xapi.example.com:443",
+            "cdn.example.com:80",
+            "xcdn.example.com:80",
+            "a.cdn.example.com.evil.com:80",
+            "93.184.216.34:443",
         ] {
             assert!(!is_allowed(&list, target, public), "{target}");
         }
@@ -302,7 +331,12 @@ mod tests {
 
     #[test]
     fn private_addresses_are_refused_unless_meant() {
-        let names = list(&["api.example.com:443", "*.internal:5432", "*:80", "localhost:90"]);
+        let names = list(&[
+            "api.example.com:443",
+            "*.internal:5432",
+            "*:80",
+            "localhost:90",
+        ]);
         let cases = [
             ("api.example.com:443", "10.0.0.5", false),
             ("api.example.com:443", "127.0.0.1", false),
@@ -323,9 +357,17 @@ mod tests {
             ("localhost:80", "127.0.0.1", false),
         ];
         for (target, address, allowed) in cases {
-            assert_eq!(is_allowed(&names, target, address), allowed, "{target} {address}");
+            assert_eq!(
+                is_allowed(&names, target, address),
+                allowed,
+                "{target} {address}"
+            );
         }
-        let listed = list(&["api.example.com:443", "10.0.0.0/8:443", "169.254.169.254:80"]);
+        let listed = list(&[
+            "api.example.com:443",
+            "10.0.0.0/8:443",
+            "169.254.169.254:80",
+        ]);
         assert!(is_allowed(&listed, "api.example.com:443", "10.0.0.5"));
         assert!(is_allowed(&listed, "10.9.9.9:443", "10.9.9.9"));
         assert!(is_allowed(&listed, "169.254.169.254:80", "169.254.169.254"));
@@ -340,12 +382,24 @@ mod tests {
             assert_eq!(met, meet(&list(two), &list(one)), "{one:?} {two:?}");
             met.iter().map(Destination::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(both(&["*.a.com:443"], &["x.a.com:*", "b.com:443"]), ["x.a.com:443"]);
+        assert_eq!(
+            both(&["*.a.com:443"], &["x.a.com:*", "b.com:443"]),
+            ["x.a.com:443"]
+        );
         assert_eq!(both(&["*.a.com:*"], &["*.x.a.com:443"]), ["*.x.a.com:443"]);
-        assert_eq!(both(&["10.0.0.0/8:*"], &["10.1.0.0/16:80"]), ["10.1.0.0/16:80"]);
-        assert_eq!(both(&["*:443"], &["a.com:443", "1.1.1.1:*"]), ["a.com:443", "1.1.1.1:443"]);
+        assert_eq!(
+            both(&["10.0.0.0/8:*"], &["10.1.0.0/16:80"]),
+            ["10.1.0.0/16:80"]
+        );
+        assert_eq!(
+            both(&["*:443"], &["a.com:443", "1.1.1.1:*"]),
+            ["a.com:443", "1.1.1.1:443"]
+        );
         let none: [&str; 0] = [];
-        assert_eq!(both(&["*:*"], &["10.0.0.5:1", "10.0.0.0/8:1", "db.internal:1"]), none);
+        assert_eq!(
+            both(&["*:*"], &["10.0.0.5:1", "10.0.0.0/8:1", "db.internal:1"]),
+            none
+        );
         assert_eq!(both(&["a.com:443"], &["a.com:80", "10.0.0.0/8:443"]), none);
         assert_eq!(both(&["*.a.com:1"], &["a.com:1", "xa.com:1"]), none);
     }

@@ -205,20 +205,34 @@ mod tests {
         let short = parse_open("GET http://[::1]?x HTTP/1.0\r\n\r\n").unwrap();
         let short = short.unwrap();
         assert_eq!(short.target.to_string(), "[::1]:80");
-        assert!(short.ahead.starts_with(b"GET /?x HTTP/1.0\r\nHost: [::1]\r\n"));
+        assert!(
+            short
+                .ahead
+                .starts_with(b"GET /?x HTTP/1.0\r\nHost: [::1]\r\n")
+        );
     }
 
     #[test]
     fn request_that_makes_no_sense_is_refused() {
         for address in [
-            "/", "https://a.com/", "ftp://a.com/", "http://", "http://user@a.com/",
-            "http://a.com:0/", "http://a.com:99999/", "http://[::1/", "*",
+            "/",
+            "https://a.com/",
+            "ftp://a.com/",
+            "http://",
+            "http://user@a.com/",
+            "http://a.com:0/",
+            "http://a.com:99999/",
+            "http://[::1/",
+            "*",
         ] {
             let text = format!("GET {address} HTTP/1.1\r\n\r\n");
             let refused = parse_open(&text).unwrap_err();
             assert!(matches!(refused, BadRequest::Malformed { .. }), "{address}");
         }
-        for text in ["CONNECT a.com HTTP/1.1\r\n\r\n", "CONNECT /x:1 HTTP/1.1\r\n\r\n"] {
+        for text in [
+            "CONNECT a.com HTTP/1.1\r\n\r\n",
+            "CONNECT /x:1 HTTP/1.1\r\n\r\n",
+        ] {
             assert!(parse_open(text).is_err(), "{text}");
         }
         assert!(parse_open("\u{16}\u{3}\u{1}").is_err(), "TLS");

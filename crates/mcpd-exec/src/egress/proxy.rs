@@ -272,7 +272,11 @@ async fn receive_http(client: &mut TcpStream, shared: &Arc<Shared>) -> io::Resul
                 is_tunnel,
                 ahead,
             })) => {
-                let form = if is_tunnel { Form::Tunnel } else { Form::Forward };
+                let form = if is_tunnel {
+                    Form::Tunnel
+                } else {
+                    Form::Forward
+                };
                 return Ok(Some(Request {
                     target,
                     form,
@@ -305,8 +309,7 @@ async fn connect(shared: &Shared, target: &Target) -> Result<(TcpStream, SocketA
     if found.is_empty() {
         return Err(Verdict::Unresolved);
     }
-    let is_permitted =
-        |address: &SocketAddr| permits(&shared.destinations, target, address.ip());
+    let is_permitted = |address: &SocketAddr| permits(&shared.destinations, target, address.ip());
     let permitted: Vec<_> = found.into_iter().filter(is_permitted).collect();
     if permitted.is_empty() {
         return Err(Verdict::PrivateAddress);

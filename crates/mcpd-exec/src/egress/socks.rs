@@ -70,11 +70,18 @@ pub(super) async fn receive<S: AsyncRead + AsyncWrite + Unpin>(
         }
     }
     expect(stream, VERSION).await?;
-    let (command, _reserved, kind) =
-        (stream.read_u8().await?, stream.read_u8().await?, stream.read_u8().await?);
+    let (command, _reserved, kind) = (
+        stream.read_u8().await?,
+        stream.read_u8().await?,
+        stream.read_u8().await?,
+    );
     let host = match kind {
-        IPV4 => Ok(Host::address(Ipv4Addr::from(stream.read_u32().await?).into())),
-        IPV6 => Ok(Host::address(Ipv6Addr::from(stream.read_u128().await?).into())),
+        IPV4 => Ok(Host::address(
+            Ipv4Addr::from(stream.read_u32().await?).into(),
+        )),
+        IPV6 => Ok(Host::address(
+            Ipv6Addr::from(stream.read_u128().await?).into(),
+        )),
         NAME => read_name(stream).await?,
         _ => {
             stream.write_all(&message(UNSUPPORTED_ADDRESS)).await?;
@@ -157,7 +164,11 @@ mod tests {
     async fn hosts_are_names_or_addresses() {
         let name: &[u8] = b"\x05\x01\x00\x03\x0bExample.COM\x01\xbb";
         let v4: &[u8] = b"\x05\x01\x00\x01\x0a\x00\x00\x05\x00\x50";
-        let mapped = [b"\x05\x01\x00\x04", &[0; 10][..], b"\xff\xff\x7f\x00\x00\x01\x00\x50"];
+        let mapped = [
+            b"\x05\x01\x00\x04",
+            &[0; 10][..],
+            b"\xff\xff\x7f\x00\x00\x01\x00\x50",
+        ];
         let numeric: &[u8] = b"\x05\x01\x00\x03\x09127.0.0.1\x00\x50";
         for (request, expected) in [
             (name, "example.com:443"),
@@ -181,7 +192,9 @@ mod tests {
         let no_name: &[u8] = b"\x05\x01\x00\x03\x03a b\x00\x50";
         for (request, target) in [(bind, ""), (datagrams, ""), (no_name, "a b")] {
             let (request, answer) = ask(None, &[b"\x05\x01\x00", request]).await;
-            let refused = SocksRequest::Refused { target: target.to_owned() };
+            let refused = SocksRequest::Refused {
+                target: target.to_owned(),
+            };
             assert_eq!(request.unwrap(), refused);
             assert_eq!(answer[..4], [5, 0, 5, UNSUPPORTED_COMMAND]);
         }

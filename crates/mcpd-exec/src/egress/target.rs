@@ -75,7 +75,9 @@ pub(super) fn host_name(text: &str) -> Option<String> {
     };
     let last = name.rsplit('.').next().unwrap_or_default();
     let is_number = last.starts_with(|char: char| char.is_ascii_digit())
-        && last.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'x' || byte == b'X');
+        && last
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit() || byte == b'x' || byte == b'X');
     let is_name = name.len() <= MAX_NAME && name.split('.').all(is_label) && !is_number;
     is_name.then(|| name.to_ascii_lowercase())
 }

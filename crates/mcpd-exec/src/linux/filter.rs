@@ -11,7 +11,6 @@ use seccompiler::{
     SeccompCondition, SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
-
 // The libc crate does not name these for every C library.
 const SETRLIMIT: c_long = if cfg!(target_arch = "aarch64") {
     164
@@ -413,10 +412,7 @@ fn sockets(allowed: Sockets) -> Result<Vec<Refused>, BackendError> {
     let kind = |kind| rule([int(1, SeccompCmpOp::MaskedEq(SOCKET_KINDS), kind)]);
     let unbound = UNBOUND.into_iter().map(|unbound| kind(unbound as u64));
     let pairs = [foreign].into_iter().chain(unbound);
-    let pairs = (
-        libc::SYS_socketpair,
-        pairs.collect::<Result<Vec<_>, _>>()?,
-    );
+    let pairs = (libc::SYS_socketpair, pairs.collect::<Result<Vec<_>, _>>()?);
     Ok(match allowed {
         // One bypasses the firewall, the other leaves a virtual machine.
         Sockets::All => {

@@ -52,9 +52,11 @@ pub(crate) fn image(
     let is_own = |name: &OsStr| own_variables.iter().any(|(known, _)| *known == name);
     let changes = command.changes.iter();
     let set = changes.filter_map(|(name, value)| Some((name.as_os_str(), value.as_deref()?)));
-    let set = set
-        .filter(|(name, _)| !is_own(name))
-        .chain(own_variables.iter().map(|(name, value)| (*name, value.as_os_str())));
+    let set = set.filter(|(name, _)| !is_own(name)).chain(
+        own_variables
+            .iter()
+            .map(|(name, value)| (*name, value.as_os_str())),
+    );
     Ok(Image::new(
         arguments.map(text).collect::<io::Result<_>>()?,
         command.base_variables(),

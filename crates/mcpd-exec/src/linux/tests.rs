@@ -10,8 +10,8 @@ use std::thread;
 
 use rustix::process::geteuid;
 
-use super::raw::injection;
 use super::filter::Sockets;
+use super::raw::injection;
 use super::skip::skip;
 use super::{SpawnerClass, System};
 use crate::command::Command;

@@ -10,6 +10,8 @@ mod alone;
 mod cancel;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod confined;
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
+mod destinations;
 mod ending;
 mod environment;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]

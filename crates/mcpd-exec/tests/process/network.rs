@@ -14,16 +14,16 @@ use crate::support::{World, exit_code, is_root, landlock_is_older_than, levels, 
 const UNKNOWN: i32 = 77;
 
 /// Listener on this host, to be reached or not.
-struct Host {
-    tcp: TcpListener,
-    udp: UdpSocket,
+pub(crate) struct Host {
+    pub(crate) tcp: TcpListener,
+    pub(crate) udp: UdpSocket,
     path: UnixListener,
     name: UnixListener,
     datagrams: UnixDatagram,
 }
 
 impl Host {
-    fn new(world: &World) -> Self {
+    pub(crate) fn new(world: &World) -> Self {
         let name = SocketAddr::from_abstract_name(name(world)).unwrap();
         let host = Self {
             tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
@@ -41,7 +41,7 @@ impl Host {
     }
 
     /// Returns whether a connection or message has arrived. On one machine that is immediate.
-    fn was_reached(&self) -> bool {
+    pub(crate) fn was_reached(&self) -> bool {
         self.tcp.accept().is_ok()
             || self.udp.recv(&mut [0]).is_ok()
             || self.path.accept().is_ok()
@@ -51,7 +51,7 @@ impl Host {
 }
 
 /// Returns the abstract name of the host's socket.
-fn name(world: &World) -> String {
+pub(crate) fn name(world: &World) -> String {
     format!("{}/abstract", world.directory().display())
 }
 

@@ -68,7 +68,10 @@ impl World {
         client.shutdown().await.unwrap();
         let mut answer = Vec::new();
         let read = client.read_to_end(&mut answer);
-        timeout(Duration::from_secs(20), read).await.unwrap().unwrap();
+        timeout(Duration::from_secs(20), read)
+            .await
+            .unwrap()
+            .unwrap();
         String::from_utf8_lossy(&answer).into_owned()
     }
 
@@ -104,7 +107,10 @@ async fn listed_address_is_connected_and_counted() {
 #[tokio::test]
 async fn plain_request_reaches_its_host() {
     let world = World::new(own_port, |_| {}).await;
-    let request = format!("GET http://{}/path HTTP/1.1\r\nHost: evil.com\r\n\r\n", world.server);
+    let request = format!(
+        "GET http://{}/path HTTP/1.1\r\nHost: evil.com\r\n\r\n",
+        world.server
+    );
     let answer = world.ask(request).await;
     let expected = format!(
         "GET /path HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
@@ -119,14 +125,29 @@ async fn socks_reaches_listed_names_and_addresses() {
     let list = |port| vec![format!("localhost:{port}")];
     let world = World::new(list, |_| {}).await;
     let port = world.server.port().to_be_bytes();
-    let named = [b"\x05\x01\x00\x05\x01\x00\x03\x09localhost", &port[..], b"x\n"].concat();
+    let named = [
+        b"\x05\x01\x00\x05\x01\x00\x03\x09localhost",
+        &port[..],
+        b"x\n",
+    ]
+    .concat();
     let answer = world.ask(named).await;
-    assert!(answer.ends_with("x\n") && answer.starts_with("\x05\0\x05\0\0"), "{answer:?}");
+    assert!(
+        answer.ends_with("x\n") && answer.starts_with("\x05\0\x05\0\0"),
+        "{answer:?}"
+    );
     let address = [b"\x05\x01\x00\x05\x01\x00\x01\x7f\x00\x00\x01", &port[..]].concat();
     let answer = world.ask(address).await;
     assert!(answer.starts_with("\x05\0\x05\x02\0"), "{answer:?}");
-    let verdicts = world.reports(2).await.into_iter().map(|report| report.verdict);
-    assert_eq!(verdicts.collect::<Vec<_>>(), [Verdict::Allowed, Verdict::NotListed]);
+    let verdicts = world
+        .reports(2)
+        .await
+        .into_iter()
+        .map(|report| report.verdict);
+    assert_eq!(
+        verdicts.collect::<Vec<_>>(),
+        [Verdict::Allowed, Verdict::NotListed]
+    );
 }
 
 #[tokio::test]
@@ -137,16 +158,29 @@ async fn everything_else_is_refused_with_its_reason() {
     let cases = [
         (format!("localhost:{port}"), "403", Verdict::PrivateAddress),
         (format!("127.0.0.1:{port}"), "403", Verdict::NotListed),
-        (format!("[::ffff:127.0.0.1]:{port}"), "403", Verdict::NotListed),
+        (
+            format!("[::ffff:127.0.0.1]:{port}"),
+            "403",
+            Verdict::NotListed,
+        ),
         (format!("[::1]:{port}"), "403", Verdict::NotListed),
         ("example.com:1".to_owned(), "403", Verdict::NotListed),
-        ("no-such-host.invalid:80".to_owned(), "502", Verdict::Unresolved),
+        (
+            "no-such-host.invalid:80".to_owned(),
+            "502",
+            Verdict::Unresolved,
+        ),
         ("a b:80".to_owned(), "400", Verdict::Malformed),
         (format!("127.1:{port}"), "400", Verdict::Malformed),
     ];
     for (target, status, verdict) in cases {
-        let answer = world.ask(format!("CONNECT {target} HTTP/1.1\r\n\r\n")).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{target}: {answer}");
+        let answer = world
+            .ask(format!("CONNECT {target} HTTP/1.1\r\n\r\n"))
+            .await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{target}: {answer}"
+        );
         let report = &world.reports(1).await[0];
         assert_eq!((report.verdict, report.sent), (verdict, 0), "{target}");
         assert_eq!(report.address, None, "{target}");
@@ -164,10 +198,23 @@ async fn client_without_the_password_is_refused() {
     };
     let right = format!("run:{}", password.0);
     assert!(world.ask(with(&right)).await.starts_with("HTTP/1.1 200 "));
-    for wrong in ["run:", "run", &right[..right.len() - 1], &format!("x{right}")] {
-        assert!(world.ask(with(wrong)).await.starts_with("HTTP/1.1 407 "), "{wrong}");
+    for wrong in [
+        "run:",
+        "run",
+        &right[..right.len() - 1],
+        &format!("x{right}"),
+    ] {
+        assert!(
+            world.ask(with(wrong)).await.starts_with("HTTP/1.1 407 "),
+            "{wrong}"
+        );
     }
-    assert!(world.ask(format!("{request}\r\n")).await.starts_with("HTTP/1.1 407 "));
+    assert!(
+        world
+            .ask(format!("{request}\r\n"))
+            .await
+            .starts_with("HTTP/1.1 407 ")
+    );
 }
 
 #[tokio::test]
@@ -178,7 +225,10 @@ async fn idle_connection_ends() {
     client.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     let read = client.read_to_end(&mut answer);
-    timeout(Duration::from_secs(20), read).await.unwrap().unwrap();
+    timeout(Duration::from_secs(20), read)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(answer, http::ESTABLISHED);
     assert_eq!(world.reports(1).await[0].verdict, Verdict::Allowed);
 }
@@ -201,9 +251,14 @@ async fn variables_lead_to_the_proxy() {
     };
     let value = |gate: &Gate, name| {
         let mut variables = gate.variables();
-        variables.find(|(own, _)| *own == name).map(|(_, value)| value)
+        variables
+            .find(|(own, _)| *own == name)
+            .map(|(_, value)| value)
     };
-    assert_eq!(value(&gate, "https_proxy").unwrap(), "http://127.0.0.1:3128");
+    assert_eq!(
+        value(&gate, "https_proxy").unwrap(),
+        "http://127.0.0.1:3128"
+    );
     assert_eq!(value(&gate, "NO_PROXY").unwrap(), "");
     gate.password = Some(Password::new([1, 2]));
     assert_eq!(

@@ -280,10 +280,15 @@ fn sockets_without_network_are_refused_except_connected_pairs() {
 fn sockets_with_destinations_are_those_of_tcp() {
     let (stream, datagram) = (libc::SOCK_STREAM, libc::SOCK_DGRAM);
     let (inet, inet6) = (libc::AF_INET, libc::AF_INET6);
-    let socket = |(family, kind, protocol): (i32, i32, i32)| [family, kind, protocol].map(i64::from);
+    let socket =
+        |(family, kind, protocol): (i32, i32, i32)| [family, kind, protocol].map(i64::from);
     let allowed = [
         (inet, stream, 0),
-        (inet6, stream | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, libc::IPPROTO_TCP),
+        (
+            inet6,
+            stream | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
+            libc::IPPROTO_TCP,
+        ),
     ];
     let refused = [
         (inet, datagram, 0),
@@ -297,7 +302,11 @@ fn sockets_with_destinations_are_those_of_tcp() {
     ];
     for sockets in [Sockets::Tcp, Sockets::TcpClient] {
         let filter = filter(sockets, None);
-        check(&filter, &calls(libc::SYS_socket, &refused.map(socket)), libc::EPERM);
+        check(
+            &filter,
+            &calls(libc::SYS_socket, &refused.map(socket)),
+            libc::EPERM,
+        );
         check_unchanged(&filter, &calls(libc::SYS_socket, &allowed.map(socket)));
         on_thread(Some(&filter), || UnixStream::pair().unwrap());
         on_thread(Some(&filter), UnixDatagram::pair).unwrap_err();
@@ -314,14 +323,23 @@ fn connections_past_landlock_are_refused() {
         (libc::SYS_sendto, &[-1, 0, 0, opening, 0, 0]),
         (libc::SYS_sendmsg, &[-1, 0, opening]),
         (libc::SYS_sendmmsg, &[-1, 0, 0, opening]),
-        (libc::SYS_setsockopt, &[-1, tcp, i64::from(libc::TCP_ULP), 0, 0]),
+        (
+            libc::SYS_setsockopt,
+            &[-1, tcp, i64::from(libc::TCP_ULP), 0, 0],
+        ),
         (libc::SYS_listen, &[-1, 1]),
         (libc::SYS_bind, &[-1, 0, 0]),
     ];
     check(&filter, &refused, libc::EPERM);
     let allowed: [Call<'_>; 3] = [
-        (libc::SYS_sendto, &[-1, 0, 0, i64::from(libc::MSG_NOSIGNAL), 0, 0]),
-        (libc::SYS_setsockopt, &[-1, tcp, i64::from(libc::TCP_NODELAY), 0, 0]),
+        (
+            libc::SYS_sendto,
+            &[-1, 0, 0, i64::from(libc::MSG_NOSIGNAL), 0, 0],
+        ),
+        (
+            libc::SYS_setsockopt,
+            &[-1, tcp, i64::from(libc::TCP_NODELAY), 0, 0],
+        ),
         (libc::SYS_connect, &[-1, 0, 0]),
     ];
     check_unchanged(&filter, &allowed);

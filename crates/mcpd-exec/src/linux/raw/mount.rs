@@ -18,9 +18,7 @@ pub(super) unsafe fn perform_steps(steps: &[Step], stage: SetupStage) -> Result<
     let mask = unsafe { libc::umask(0o022) };
     for step in steps {
         // SAFETY: the strings of the step are live.
-        try_step(stage, || unsafe {
-            perform_step(step, &mut taken)
-        })?;
+        try_step(stage, || unsafe { perform_step(step, &mut taken) })?;
     }
     // SAFETY: no pointers.
     unsafe { libc::umask(mask) };

@@ -39,7 +39,13 @@ pub(super) unsafe fn open_network(plan: &NetworkPlan<'_>) -> Result<(), FailedSt
             *to = *from as libc::c_char;
         }
         interface.ifr_ifru.ifru_flags = libc::IFF_UP as i16;
-        step(|| c_long::from(libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &raw mut interface)))?;
+        step(|| {
+            c_long::from(libc::ioctl(
+                socket,
+                libc::SIOCSIFFLAGS as _,
+                &raw mut interface,
+            ))
+        })?;
         let mut address: libc::sockaddr_in = zeroed();
         address.sin_family = libc::AF_INET as libc::sa_family_t;
         address.sin_port = plan.port.to_be();
@@ -62,12 +68,8 @@ unsafe fn send_descriptor(channel: BorrowedFd<'_>, descriptor: c_int) -> Result<
         iov_len: 1,
     };
     // SAFETY: both consist of numbers and pointers, which may be null.
-    let (mut message, mut control) = unsafe {
-        (
-            zeroed::<libc::msghdr>(),
-            zeroed::<DescriptorMessage>(),
-        )
-    };
+    let (mut message, mut control) =
+        unsafe { (zeroed::<libc::msghdr>(), zeroed::<DescriptorMessage>()) };
     control.header.cmsg_len = DESCRIPTOR_LENGTH as _;
     control.header.cmsg_level = libc::SOL_SOCKET;
     control.header.cmsg_type = libc::SCM_RIGHTS;
@@ -95,12 +97,8 @@ pub(crate) fn receive_descriptor(channel: BorrowedFd<'_>) -> io::Result<OwnedFd>
         iov_len: 1,
     };
     // SAFETY: both consist of numbers and pointers, which may be null.
-    let (mut message, mut control) = unsafe {
-        (
-            zeroed::<libc::msghdr>(),
-            zeroed::<DescriptorMessage>(),
-        )
-    };
+    let (mut message, mut control) =
+        unsafe { (zeroed::<libc::msghdr>(), zeroed::<DescriptorMessage>()) };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
