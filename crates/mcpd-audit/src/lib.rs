@@ -69,5 +69,5 @@ mod writer;
 pub use log::{Audit, NotRecorded, Slot};
 pub use options::{Arguments, Mode, Options, files};
 pub use reader::{FaultKind, Line, LogFault, Records, Verified, verify};
-pub use record::{Details, Record, RecordKind, RecordedCaller, RunDetails};
+pub use record::{ConnectionDetails, Details, Record, RecordKind, RecordedCaller, RunDetails};
 pub use search::{Search, parse_time};

@@ -97,6 +97,32 @@ pub struct Details<'a> {
     /// Processes that the request has run.
     #[serde(flatten)]
     pub run: Option<&'a RunDetails>,
+    /// First connections of these processes, where their destinations are limited.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub connections: &'a [ConnectionDetails],
+    /// Number of further connections.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub connections_omitted: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Connection of a run, or its attempt to make one.
+#[derive(Debug, Clone, Serialize)]
+pub struct ConnectionDetails {
+    /// Host and port as the run has named them.
+    pub destination: String,
+    /// Address that it was connected to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Decision about it, in one word.
+    pub verdict: &'static str,
+    /// Bytes to the destination.
+    pub sent_bytes: u64,
+    /// Bytes from the destination.
+    pub received_bytes: u64,
 }
 
 /// Details of the runs of a request; most requests have one run.

@@ -15,7 +15,9 @@ pub(crate) use callers::{
     CallerTable, ClientTable, ExchangeTable, IssuerTable, LimitsTable, OAuthTable, ProfileTable,
     RuleTable, ScopeTable,
 };
-pub(crate) use scripts::{Level, Missing, Network, RunIn, SandboxTable, Task, Terminal, ToolTable};
+pub(crate) use scripts::{
+    Level, Missing, Network, NetworkAccess, RunIn, SandboxTable, Task, Terminal, ToolTable,
+};
 
 use crate::options::{BuiltIn, Certificates, Host, LogFormat, ToolNames, WebOrigin};
 use crate::value::{Amount, Seconds, Size, Source, Spanned};

@@ -310,16 +310,21 @@ impl Sandbox {
             base.homes.iter().chain(&wish.homes).cloned(),
         );
         self.level = self.level.max(wish.level);
-        match (self.network, wish.network) {
-            (Network::Host, _) => self.destinations.clone_from(&wish.destinations),
+        self.tighten_network(wish);
+        self.missing = self.missing.max(wish.missing);
+        self
+    }
+
+    /// Leaves the network that both sandboxes allow.
+    pub fn tighten_network(&mut self, other: &Self) {
+        match (self.network, other.network) {
+            (Network::Host, _) => self.destinations.clone_from(&other.destinations),
             (Network::Listed, Network::Listed) => {
-                self.destinations = egress::meet(&self.destinations, &wish.destinations);
+                self.destinations = egress::meet(&self.destinations, &other.destinations);
             }
             _ => {}
         }
-        self.network = self.network.max(wish.network);
-        self.missing = self.missing.max(wish.missing);
-        self
+        self.network = self.network.max(other.network);
     }
 
     /// Keeps readable what is, unless `wish` names it as hidden. A path that `wish` reads becomes
@@ -417,6 +422,24 @@ mod tests {
         assert_eq!(both.hidden, floor.hidden);
         assert_eq!(both.network, Network::Off);
         assert_eq!(both.missing, Missing::Refuse);
+    }
+
+    #[test]
+    fn wish_leaves_the_destinations_that_both_allow() {
+        let list = |texts: &[&str]| -> Vec<Destination> {
+            texts.iter().map(|text| text.parse().unwrap()).collect()
+        };
+        let floor = Sandbox::guarded().destinations(list(&["*.a.com:443", "b.com:80"]));
+        let wish = Sandbox::guarded().destinations(list(&["x.a.com:*", "c.com:80"]));
+        let both = floor.clone().tighten(&wish);
+        assert_eq!(both.network, Network::Listed);
+        assert_eq!(both.destinations, list(&["x.a.com:443"]));
+        let open = Sandbox::guarded();
+        assert_eq!(open.clone().tighten(&wish).destinations, wish.destinations);
+        assert_eq!(wish.clone().tighten(&open), wish);
+        let off = Sandbox::guarded().network(Network::Off);
+        assert_eq!(floor.clone().tighten(&off).network, Network::Off);
+        assert_eq!(off.tighten(&floor).network, Network::Off);
     }
 
     #[test]

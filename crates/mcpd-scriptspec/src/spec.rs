@@ -114,8 +114,21 @@ pub struct SandboxRequest {
     pub read: Vec<String>,
     /// Files and directories that it need not read, relative to the same directory.
     pub hide: Vec<String>,
-    /// The script uses the network.
-    pub network: bool,
+    /// Network that it uses.
+    pub network: NetworkRequest,
+}
+
+/// Network that a script uses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NetworkRequest {
+    /// Any.
+    #[default]
+    Host,
+    /// These destinations, each `HOST:PORT`.
+    Only(Vec<String>),
+    /// None.
+    Off,
 }
 
 /// Requested sandbox level.

@@ -97,7 +97,7 @@ impl Profile {
         let (ours, theirs) = (&mut combined.sandbox, &other.sandbox);
         // Levels are ordered by strictness, so the maximum is the stricter one.
         ours.level = ours.level.max(theirs.level);
-        ours.network = ours.network.max(theirs.network);
+        ours.tighten_network(theirs);
         ours.missing = ours.missing.max(theirs.missing);
         ours.run_as = ours.run_as.or(theirs.run_as);
         for (ours, theirs) in [

@@ -16,14 +16,23 @@ const UNITS: [(&str, u32); 4] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 
 pub fn confinement(policy: &EffectivePolicy) -> String {
     let sandbox = policy.sandbox();
     let mut text = format!("\nSandbox: {}", sandbox.level);
-    if sandbox.level > Level::None && sandbox.network == Network::Off {
-        text += ", without a network";
+    if sandbox.level > Level::None {
+        text += match sandbox.network {
+            Network::Off => ", without a network",
+            Network::Listed => ", with these destinations only",
+            _ => "",
+        };
     }
     if let Some(run_as) = sandbox.run_as {
         write!(text, ", as {}:{}", run_as.user, run_as.group).expect(STRING);
     }
     text.push('\n');
     if sandbox.level > Level::None {
+        if sandbox.network == Network::Listed {
+            for destination in &sandbox.destinations {
+                writeln!(text, "  may connect to {destination}").expect(STRING);
+            }
+        }
         for path in &sandbox.write {
             writeln!(text, "  may write {}", path.display()).expect(STRING);
         }

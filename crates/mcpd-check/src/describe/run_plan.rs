@@ -55,10 +55,17 @@ pub fn run_plan(plan: &RunPlan, policy: Option<&EffectivePolicy>) -> Value {
 fn sandbox(policy: &EffectivePolicy) -> Value {
     let sandbox = policy.sandbox();
     let is_confined = sandbox.level > Level::None;
-    let has_network = !is_confined || sandbox.network != Network::Off;
+    let network = match sandbox.network {
+        Network::Off if is_confined => json!("off"),
+        Network::Listed if is_confined => {
+            let list = sandbox.destinations.iter().map(ToString::to_string);
+            list.collect::<Vec<_>>().into()
+        }
+        _ => json!("host"),
+    };
     json!({
         "level": sandbox.level.as_str(),
-        "network": if has_network { "host" } else { "off" },
+        "network": network,
         "write": if is_confined { &*sandbox.write } else { &[] },
         "read": if is_confined { &*sandbox.read } else { &[] },
         "runAs": sandbox.run_as.map(|run_as| json!({"user": run_as.user, "group": run_as.group})),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{self, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
-use mcpd_exec::{Executor, Level, Limits, Sandbox};
+use mcpd_exec::{Executor, Level, Limits, Network, Sandbox};
 use mcpd_scriptspec::TaskSupport;
 use mcpd_server::policy::Rule;
 use mcpd_server::{Policy, Profile};
@@ -19,7 +19,7 @@ use super::user;
 use crate::directories;
 use crate::file::{File, suggestion};
 use crate::options::Confinement;
-use crate::tables::{self, SandboxTable, Terminal, ToolTable};
+use crate::tables::{self, NetworkAccess, SandboxTable, Terminal, ToolTable};
 use crate::value::{Source, Spanned};
 
 /// Builds the policy from `file` and the flags. Programs that print secrets run with `executor`,
@@ -144,11 +144,11 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
     for path in table.hide.iter().flatten() {
         sandbox = sandbox.hide(file.absolute(path));
     }
-    if let Some(network) = table.network {
-        sandbox.network = match network {
-            tables::Network::Host => mcpd_exec::Network::Host,
-            tables::Network::Off => mcpd_exec::Network::Off,
-        };
+    match &table.network {
+        None => {}
+        Some(NetworkAccess::Word(tables::Network::Host)) => sandbox.network = Network::Host,
+        Some(NetworkAccess::Word(tables::Network::Off)) => sandbox.network = Network::Off,
+        Some(NetworkAccess::Only(list)) => sandbox = sandbox.destinations(list.iter().cloned()),
     }
     if let Some(missing) = table.missing {
         sandbox.missing = match missing {
@@ -212,7 +212,7 @@ fn minimum_sandbox(
         floor.sandbox = floor.sandbox.write(path);
     }
     if flags.no_network {
-        floor.sandbox.network = mcpd_exec::Network::Off;
+        floor.sandbox.network = Network::Off;
     }
     Ok(floor)
 }

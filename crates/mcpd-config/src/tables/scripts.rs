@@ -1,15 +1,18 @@
 //! Tables of scripts: their sandbox, and the rules for some of them.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
+use mcpd_exec::egress::Destination;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
 use super::{ProbeTable, Variables};
 use crate::value::{Amount, Seconds, Spanned};
 
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, serde::Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     expecting = "a table with a name, `[sandbox.NAME]`"
@@ -27,8 +30,9 @@ pub(crate) struct SandboxTable {
     pub(crate) read: Option<Vec<PathBuf>>,
     /// Paths that may not be read, besides the secrets that mcpd knows of, such as `~/.ssh`.
     pub(crate) hide: Option<Vec<PathBuf>>,
-    /// Network of the script; `off` at level `strict` and `host` at other levels without it.
-    pub(crate) network: Option<Network>,
+    /// Network of the script: `host`, `off`, or the only destinations that it may connect to, such
+    /// as `["api.example.com:443"]`; `off` at level `strict` and `host` at other levels without it.
+    pub(crate) network: Option<NetworkAccess>,
     /// Reaction if the system can't enforce all of this; `refuse` at level `strict` and `report`
     /// at other levels without it.
     pub(crate) missing: Option<Missing>,
@@ -53,7 +57,7 @@ pub(crate) struct SandboxTable {
     pub(crate) processes: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
     /// No confinement: the script may do what mcpd may do.
@@ -67,7 +71,7 @@ pub(crate) enum Level {
     Strict,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Network {
     /// Network of the host.
@@ -76,7 +80,82 @@ pub(crate) enum Network {
     Off,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+/// Network of a sandbox: a word, or a list of destinations.
+#[derive(Debug, Clone)]
+pub(crate) enum NetworkAccess {
+    Word(Network),
+    Only(Vec<Destination>),
+}
+
+impl<'de> Deserialize<'de> for NetworkAccess {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = NetworkAccess;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"host\", \"off\", or destinations such as [\"api.example.com:443\"]")
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<NetworkAccess, E> {
+                match word {
+                    "host" => Ok(NetworkAccess::Word(Network::Host)),
+                    "off" => Ok(NetworkAccess::Word(Network::Off)),
+                    _ => Err(E::invalid_value(Unexpected::Str(word), &self)),
+                }
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<NetworkAccess, A::Error> {
+                let mut destinations = Vec::new();
+                while let Some(text) = list.next_element::<String>()? {
+                    destinations.push(text.parse().map_err(A::Error::custom)?);
+                }
+                match destinations.is_empty() {
+                    true => Err(A::Error::custom("it lists no destination; write \"off\"")),
+                    false => Ok(NetworkAccess::Only(destinations)),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl JsonSchema for NetworkAccess {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "NetworkAccess".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "oneOf": [
+                {
+                    "description": "Network of the host.",
+                    "type": "string",
+                    "const": "host"
+                },
+                {
+                    "description": "No connections, not even to this machine.",
+                    "type": "string",
+                    "const": "off"
+                },
+                {
+                    "description": "These destinations alone, each `HOST:PORT`.",
+                    "type": "array",
+                    "items": { "type": "string", "pattern": "^[^@ ]+:([0-9]+|\\*)$" },
+                    "minItems": 1
+                }
+            ]
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Missing {
     /// The script runs, and the log names the missing part once.
@@ -85,7 +164,7 @@ pub(crate) enum Missing {
     Refuse,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Task {
     /// Calls wait for their result.
@@ -96,7 +175,7 @@ pub(crate) enum Task {
     Required,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RunIn {
     /// Root of the script.
@@ -106,7 +185,7 @@ pub(crate) enum RunIn {
     Client,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Terminal {
     /// As a terminal would show it in the end: without colours, and with the last state of a
@@ -116,7 +195,7 @@ pub(crate) enum Terminal {
     Raw,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[tool]]`")]
 pub(crate) struct ToolTable {
     /// Pattern of paths, such as `math/*`: `*` stands for a part of a name, `**` for any number

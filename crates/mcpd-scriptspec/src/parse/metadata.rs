@@ -8,7 +8,8 @@ use crate::{
     json::{Document, Kind, Member, Value},
     rules::Code,
     spec::{
-        Annotations, Icon, OutputFormat, SandboxLevel, SandboxRequest, ScriptSpec, TaskSupport,
+        Annotations, Icon, NetworkRequest, OutputFormat, SandboxLevel, SandboxRequest, ScriptSpec,
+        TaskSupport,
     },
     suggest::{suggest, suggest_only},
     text,
@@ -169,14 +170,13 @@ fn sandbox(member: &Member<'_>, report: &mut Report<'_>) -> Option<SandboxReques
         ("guarded", SandboxLevel::Guarded),
         ("strict", SandboxLevel::Strict),
     ];
-    const NETWORKS: &[(&str, bool)] = &[("host", true), ("off", false)];
     const FIELDS: &[&str] = &["level", "write", "read", "hide", "network"];
     let mut wish = SandboxRequest {
         level: SandboxLevel::default(),
         write: Vec::new(),
         read: Vec::new(),
         hide: Vec::new(),
-        network: true,
+        network: NetworkRequest::default(),
     };
     match member.value.kind() {
         Kind::String => wish.level = report.choice(member, LEVELS)?,
@@ -187,13 +187,42 @@ fn sandbox(member: &Member<'_>, report: &mut Report<'_>) -> Option<SandboxReques
                     "write" => wish.write = paths(&member, report),
                     "read" => wish.read = paths(&member, report),
                     "hide" => wish.hide = paths(&member, report),
-                    _ => wish.network = report.choice(&member, NETWORKS)?,
+                    _ => wish.network = network(&member, report)?,
                 }
             }
         }
         _ => report.mismatch("sandbox", member.value, "a level or an object"),
     }
     Some(wish)
+}
+
+/// Reads `"host"`, `"off"`, or destinations. Their hosts are checked by the server, which serves no
+/// others.
+fn network(member: &Member<'_>, report: &mut Report<'_>) -> Option<NetworkRequest> {
+    const NETWORKS: &[(&str, bool)] = &[("host", true), ("off", false)];
+    if member.value.kind() != Kind::Array {
+        return Some(match report.choice(member, NETWORKS)? {
+            true => NetworkRequest::Host,
+            false => NetworkRequest::Off,
+        });
+    }
+    for element in member.value.elements() {
+        if element.string().is_some_and(|text| !is_destination(&text)) {
+            report.mismatch(
+                &member.key,
+                element,
+                "`HOST:PORT`, as in `api.example.com:443`",
+            );
+        }
+    }
+    Some(NetworkRequest::Only(report.strings(member)))
+}
+
+/// Returns whether the text ends with a port, or `*` for all ports, after a host.
+fn is_destination(text: &str) -> bool {
+    let is_port = |port: &str| port == "*" || port.parse::<u16>().is_ok_and(|port| port > 0);
+    let parts = text.rsplit_once(':');
+    parts.is_some_and(|(host, port)| !host.is_empty() && !host.contains('@') && is_port(port))
 }
 
 fn paths(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {

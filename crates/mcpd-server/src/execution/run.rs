@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use mcpd_exec::{Command, Executor, Level, Line, Outcome, RunAs};
+use mcpd_exec::egress::Connection;
+use mcpd_exec::{Command, Executor, Level, Line, Network, Outcome, RunAs};
 use mcpd_protocol::Method as _;
 use mcpd_protocol::method::CallToolRequest;
 use mcpd_scriptspec::{Invocation, OutputFormat, ScriptPath};
@@ -212,6 +213,7 @@ async fn run_when_permitted(
     // A script whose call was cancelled has a grace period, and keeps its turn until it has
     // ended.
     let command = command.hold(Arc::new(permit));
+    let command = report_connections(command, path, policy, context);
     let counter = observer.started();
     let waited = arrived.elapsed();
     let search = HiddenFileSearch::of(&command, policy);
@@ -227,6 +229,33 @@ async fn run_when_permitted(
     regain_files(engine, policy);
     report_leftovers(path, &outcome);
     Ok(outcome)
+}
+
+/// Adds the connections of a run to the record of its request, and to the log, if its destinations
+/// are limited.
+fn report_connections(
+    command: Command,
+    path: &ScriptPath,
+    policy: &EffectivePolicy,
+    context: &Context,
+) -> Command {
+    if policy.sandbox().network != Network::Listed {
+        return command;
+    }
+    let (path, record) = (path.clone(), context.record.clone());
+    command.on_connection(Arc::new(move |connection: Connection| {
+        let address = connection.address.map(tracing::field::display);
+        tracing::debug!(
+            script = %path,
+            destination = connection.destination,
+            address,
+            verdict = %connection.verdict,
+            sent_bytes = connection.sent,
+            received_bytes = connection.received,
+            "a run has connected, or tried to"
+        );
+        record.add_connection(&connection);
+    }))
 }
 
 /// Restores the rights to the server's own files that a run may have changed, and records it. No

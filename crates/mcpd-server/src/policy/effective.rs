@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use mcpd_exec::{Command, Level, Limits, Network, Sandbox};
-use mcpd_scriptspec::spec::{SandboxLevel, SandboxRequest};
+use mcpd_scriptspec::spec::{NetworkRequest, SandboxLevel, SandboxRequest};
 use mcpd_scriptspec::{OutputFormat, Role, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -474,8 +474,15 @@ fn wished_sandbox(wish: &SandboxRequest, directory: &Path) -> Sandbox {
         SandboxLevel::Strict => Sandbox::strict(),
         _ => Sandbox::guarded(),
     };
-    if !wish.network {
-        sandbox.network = Network::Off;
+    match &wish.network {
+        NetworkRequest::Off => sandbox.network = Network::Off,
+        // One that can't be read allows nothing.
+        NetworkRequest::Only(list) => {
+            let list = list.iter().filter_map(|text| text.parse().ok());
+            sandbox = sandbox.destinations(list);
+        }
+        // `Host`, and `strict` has none unless it is listed.
+        _ => {}
     }
     for path in &wish.write {
         sandbox = sandbox.write(resolve_path(&expand_home(path, directory)));

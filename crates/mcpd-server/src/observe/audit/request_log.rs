@@ -12,7 +12,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
-use mcpd_audit::{Details, Record, RecordKind, RecordedCaller, RunDetails, Slot};
+use mcpd_audit::{
+    ConnectionDetails, Details, Record, RecordKind, RecordedCaller, RunDetails, Slot,
+};
+use mcpd_exec::egress::Connection;
 use mcpd_exec::{Line, Outcome};
 use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
@@ -97,6 +100,8 @@ struct Notes {
     params: Box<RawValue>,
     call_id: Option<String>,
     run: Option<RunDetails>,
+    connections: Vec<ConnectionDetails>,
+    connections_omitted: u64,
     /// Outcome, set by the code that knows it best.
     outcome: Option<&'static str>,
     /// Success, or else the message for the caller. `None` means that the request was cancelled.
@@ -233,6 +238,28 @@ impl RequestRecord {
         });
     }
 
+    /// Adds a connection of a run, unless there are many already.
+    pub(crate) fn add_connection(&self, connection: &Connection) {
+        /// Connections of a request that its record lists.
+        const MAX_CONNECTIONS: usize = 100;
+        let Some(request) = &self.request else {
+            return;
+        };
+        let mut notes = lock(&request.notes);
+        if notes.connections.len() >= MAX_CONNECTIONS {
+            notes.connections_omitted += 1;
+            return;
+        }
+        notes.connections.push(ConnectionDetails {
+            // The run has chosen this text, and may have put a secret into it.
+            destination: request.recorder().message(&connection.destination),
+            address: connection.address.map(|address| address.to_string()),
+            verdict: connection.verdict.as_str(),
+            sent_bytes: connection.sent,
+            received_bytes: connection.received,
+        });
+    }
+
     /// Sets the result of a tool.
     pub(crate) fn set_result(&self, result: &Interactive<CallToolResult>) {
         // A task sets its result when it is over.
@@ -348,6 +375,8 @@ impl AuditedRequest {
         details.outcome = is_over.then_some(outcome);
         details.result_bytes = notes.result_bytes;
         details.run = notes.run.as_ref();
+        details.connections = &notes.connections;
+        details.connections_omitted = notes.connections_omitted;
         let record = Record::new(event, self.method, &notes.params)
             .error(error.as_deref())
             .caller(caller)
