@@ -58,6 +58,8 @@ pub struct LevelReport {
     pub job_object: bool,
     /// Certainty that no process of a run remains.
     pub descendants: &'static str,
+    /// Mechanism that limits the network to destinations, if there is one.
+    pub destinations: Option<&'static str>,
     /// Mechanisms that are missing.
     pub missing: Vec<Gap>,
 }
@@ -81,11 +83,11 @@ pub(crate) async fn examine(
     let sandbox = Sandbox::at(level).missing(Missing::Report);
     let command = Command::new(program).arg("--version").sandbox(sandbox);
     match executor.run(command).await {
-        Ok(outcome) => Ok(LevelReport::new(
-            level,
-            outcome.success(),
-            &outcome.enforced,
-        )),
+        Ok(outcome) => {
+            let mut finding = LevelReport::new(level, outcome.success(), &outcome.enforced);
+            finding.destinations = destinations(executor, program, level).await;
+            Ok(finding)
+        }
         Err(StartError::Unenforceable { missing, .. }) => {
             let mut finding = LevelReport::new(level, false, &Enforcement::default());
             finding.missing = missing.into_iter().map(Gap::from).collect();
@@ -102,6 +104,25 @@ pub(crate) async fn examine(
         }
         Err(error) => Err(error).with_context(|| format!("test the sandbox level {level}")),
     }
+}
+
+/// Runs this program with a destination, and returns the mechanism that limits its network.
+async fn destinations(executor: &Executor, program: &Path, level: Level) -> Option<&'static str> {
+    if level == Level::None {
+        return None;
+    }
+    let sandbox = Sandbox::at(level).missing(Missing::Report);
+    let sandbox = sandbox.destinations("localhost:1".parse().ok());
+    let command = Command::new(program).arg("--version").sandbox(sandbox);
+    // Whatever keeps it from running is reported for the level.
+    let enforced = executor.run(command).await.ok()?.enforced;
+    let mut missing = enforced.missing.iter();
+    Some(
+        match missing.any(|missing| missing.mechanism == "network namespace") {
+            true => "ports only, those of any machine",
+            false => "a network namespace",
+        },
+    )
 }
 
 /// Runs this program with a memory limit, below the `delegated` control group.
@@ -173,6 +194,7 @@ impl LevelReport {
                 _ if level == Level::None => "reported, not killed",
                 _ => "killed, unless they leave its process group",
             },
+            destinations: None,
             missing: enforced.missing.iter().cloned().map(Gap::from).collect(),
         }
     }

@@ -211,6 +211,10 @@ impl LevelReport {
                 writeln!(text, "  {mechanism}")?;
             }
         }
+        if self.level != "none" {
+            let mechanism = self.destinations.unwrap_or("not possible");
+            writeln!(text, "  network by destination: {mechanism}")?;
+        }
         writeln!(text, "  descendants: {}", self.descendants)
     }
 }

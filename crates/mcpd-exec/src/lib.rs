@@ -70,6 +70,7 @@
 //! | can't signal or look into other processes | | Landlock, seccomp | can't see any |
 //! | dangerous system calls are refused | | seccomp | seccomp |
 //! | no network | | if asked: seccomp, Landlock | unless allowed |
+//! | only listed destinations ([`Sandbox::destinations`]) | | namespace, or Landlock | namespace |
 //! | no descendant outlives the run | | killed, proven with [`Config::reaper`] | by its namespace |
 //!
 //! The table is for Linux. On macOS, `guarded` denies files, signals and the network by Seatbelt.
