@@ -9,7 +9,7 @@ use std::thread;
 use mcpd_tests::{Pipes, Sandbox, eventually, skip};
 use serde_json::{Value, json};
 
-use crate::text;
+use crate::{Server as _, text};
 
 /// Server that answers every request with success.
 fn server() -> SocketAddr {
