@@ -23,6 +23,7 @@ pub(crate) mod handler;
 mod list;
 pub(crate) mod live;
 mod names;
+pub mod pins;
 #[cfg(feature = "database")]
 mod probe_cache;
 #[cfg(not(feature = "database"))]

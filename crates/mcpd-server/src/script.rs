@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use mcpd_exec::Command;
 use mcpd_protocol::ClientCapabilities;
@@ -17,11 +17,13 @@ use crate::policy::principal::Principal;
 use crate::policy::{EffectivePolicy, SecretHeaders};
 use crate::support::sync::lock;
 
+pub(crate) mod approval;
 pub(crate) mod fingerprint;
 pub mod interpreter;
 pub(crate) mod schema;
 pub(crate) mod start_command;
 
+use approval::Approval;
 use schema::Schemas;
 use start_command::StartCommand;
 
@@ -41,6 +43,8 @@ pub(crate) struct Script {
     /// Capabilities that a client must declare, if the script requires any.
     pub(crate) required: Option<Box<ClientCapabilities>>,
     pub(crate) start_command: StartCommand,
+    /// Approval that each run checks, where only approved scripts are served.
+    pub(crate) approval: OnceLock<Arc<dyn Approval>>,
     pub(crate) for_callers: ForCallers,
     /// It runs in the directory of the client, and not in its root.
     pub(crate) is_in_client_directory: bool,

@@ -4,11 +4,14 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mcpd_scriptspec::ScriptPath;
+use sha2::{Digest as _, Sha256};
 
 use crate::limits::admission::MAX_FILE_SIZE;
 use crate::script::fingerprint::Fingerprint;
+use crate::support::random_id::hex;
 use crate::support::regular_file;
 use crate::support::regular_file::real_path;
 
@@ -23,6 +26,8 @@ pub(crate) struct StaticFile {
     root: PathBuf,
     size: u64,
     fingerprint: Fingerprint,
+    /// SHA-256 of the only content that is served, if there is one.
+    content: Option<Arc<str>>,
 }
 
 /// Reason for which a file is not read.
@@ -62,6 +67,15 @@ impl StaticFile {
             root,
             size,
             fingerprint,
+            content: None,
+        }
+    }
+
+    /// Returns the file with the digest of the only content that is served.
+    pub(super) fn with_content(&self, digest: Arc<str>) -> Self {
+        Self {
+            content: Some(digest),
+            ..self.clone()
         }
     }
 
@@ -73,6 +87,11 @@ impl StaticFile {
     /// Location in the file system.
     pub(super) fn file(&self) -> &Path {
         &self.file
+    }
+
+    /// Root below which it lies.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
     }
 
     pub(crate) fn uri(&self) -> String {
@@ -118,6 +137,11 @@ impl StaticFile {
         file.take(MAX_FILE_SIZE + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_FILE_SIZE {
             return Err(ReadError::TooLarge);
+        }
+        if let Some(content) = &self.content
+            && **content != hex(&Sha256::digest(&bytes))
+        {
+            return Err(ReadError::NotThere("changed since it was approved"));
         }
         Ok(bytes)
     }

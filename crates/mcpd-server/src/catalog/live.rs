@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use super::scan::{Scan, Scanner};
 use super::watch::Watch;
 use super::{BuiltIn, Catalog};
+use crate::catalog::pins::Locked;
 use crate::catalog::source::{Host, Offer, SourceDescription, Sources};
 use crate::catalog::tool::Tool;
 use crate::client::subscribers::Subscribers;
@@ -74,11 +75,14 @@ struct ReconfigurationSlot {
     requested: Notify,
 }
 
+/// Policy and interpreters of probes and runs, and what alone is served, if anything.
+pub(crate) type ScriptConfiguration = (Policy, Interpreters, Option<Arc<Locked>>);
+
 /// Parts of a catalog that can be replaced while the server runs.
 #[derive(Debug)]
 pub(crate) struct Reconfiguration {
-    /// New policy and interpreters for probes and runs, if these change.
-    pub(crate) scripts: Option<(Policy, Interpreters)>,
+    /// New configuration of probes and runs, if it changes.
+    pub(crate) scripts: Option<ScriptConfiguration>,
     /// Replacement for the built-in tool with its path.
     pub(crate) tool: Option<Arc<Tool>>,
     pub(crate) sources: Vec<SourceDescription>,
@@ -253,8 +257,8 @@ impl Follower {
         let Some(reconfiguration) = lock(&self.live.reconfiguration.next).take() else {
             return;
         };
-        if let Some((policy, interpreters)) = reconfiguration.scripts {
-            self.scanner.configure(policy, interpreters);
+        if let Some((policy, interpreters, locked)) = reconfiguration.scripts {
+            self.scanner.configure(policy, interpreters, locked);
         }
         if let Some(tool) = reconfiguration.tool {
             let mut tools = self.built_in.tools.iter_mut();
@@ -276,9 +280,10 @@ impl Follower {
         let scripts = async {
             self.scanner.start_scan().await;
             self.scanner.finish_probes().await;
+            self.scanner.compare_with_lock().await;
         };
         tokio::join!(scripts, self.sources.wait_for_first_offers());
-        let (scan, offers) = (self.scanner.results(), self.sources.offers());
+        let (scan, offers) = self.findings();
         let retry_needed = scan.is_transient;
         // Saved before any client is answered, because a command ends with its answer. No client
         // has seen a list yet, so none has changed.
@@ -301,6 +306,7 @@ impl Follower {
     async fn publish(&mut self, probe_wait: Duration) -> bool {
         let answers = self.scanner.finish_probes();
         timeout(probe_wait, answers).await.ok();
+        self.scanner.compare_with_lock().await;
         let retry_needed = self.publish_changes();
         // Clients do not wait for this, as another process may keep the database locked for
         // seconds.
@@ -311,7 +317,7 @@ impl Follower {
     /// Replaces the catalog with what is known now, if anything differs.
     fn publish_changes(&mut self) -> bool {
         let before = self.live.current();
-        let (scan, offers) = (self.scanner.results(), self.sources.offers());
+        let (scan, offers) = self.findings();
         let retry_needed = scan.is_transient;
         let is_rebuilt = std::mem::take(&mut self.is_rebuilt);
         if is_rebuilt
@@ -323,6 +329,12 @@ impl Follower {
             }
         }
         retry_needed
+    }
+
+    /// Returns everything that may be served.
+    fn findings(&mut self) -> (Scan, Vec<Arc<Offer>>) {
+        let offers = self.sources.offers();
+        (self.scanner.results(), self.scanner.approved_offers(offers))
     }
 
     /// Builds the catalog and makes it the current one.

@@ -12,6 +12,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::file::StaticFile;
+use super::pins::{ApprovedOffers, HeldBack, Locked};
 use super::probe_cache::{CachedResult, ProbeCache};
 use super::walk::{self, Candidate, Walked};
 use crate::policy::Policy;
@@ -25,6 +26,7 @@ mod image;
 mod inspector;
 mod instructions;
 mod kit;
+mod locking;
 mod probe;
 mod probe_queue;
 mod probe_schedule;
@@ -39,6 +41,7 @@ pub(crate) use inspector::InspectedFile;
 use inspector::{Inspection, Inspector};
 pub use instructions::INSTRUCTIONS;
 pub use kit::SchemalessScript;
+use locking::Judged;
 use probe_queue::ProbeQueue;
 use probe_schedule::Pending;
 pub use script::ScannedScript;
@@ -66,6 +69,8 @@ pub struct Scan {
     /// Tells whether some entry could not be read or probed for a passing reason, so that another
     /// scan may succeed.
     pub(crate) is_transient: bool,
+    /// Files and instructions that are held back; scripts say so themselves.
+    held_back: Vec<HeldBack>,
 }
 
 impl Scan {
@@ -83,6 +88,7 @@ impl Scan {
             && self.instructions == other.instructions
             && self.unusable == other.unusable
             && self.passed_over == other.passed_over
+            && self.held_back == other.held_back
     }
 
     /// Iterates over the static files with their paths.
@@ -113,8 +119,13 @@ pub struct Scanner {
     changing_since: BTreeMap<(usize, ScriptPath), Instant>,
     /// By root.
     files: Vec<Vec<Arc<StaticFile>>>,
+    /// Instructions, each with its root.
+    instructions: Vec<(PathBuf, String)>,
     /// Findings other than scripts and static files.
     rest: Scan,
+    /// What is approved of all that.
+    judged: Judged,
+    approved_offers: ApprovedOffers,
 }
 
 impl Scanner {
@@ -140,7 +151,10 @@ impl Scanner {
             probe_queue: ProbeQueue::new(processors),
             changing_since: BTreeMap::new(),
             files: Vec::new(),
+            instructions: Vec::new(),
             rest: Scan::default(),
+            judged: Judged::default(),
+            approved_offers: ApprovedOffers::default(),
         }
     }
 
@@ -183,8 +197,15 @@ impl Scanner {
     }
 
     /// Changes how scripts are probed and run, and forgets all results.
-    pub(crate) fn configure(&mut self, policy: Policy, interpreters: Interpreters) {
+    pub(crate) fn configure(
+        &mut self,
+        policy: Policy,
+        interpreters: Interpreters,
+        locked: Option<Arc<Locked>>,
+    ) {
         self.inspector = Arc::new(self.inspector.with_configuration(policy, interpreters));
+        self.set_lock(locked);
+        self.approved_offers = ApprovedOffers::default();
         self.known = Arc::default();
         // Replaced, because a pending result may stem from the previous policy.
         self.probe_queue = ProbeQueue::new(self.processors);
@@ -199,6 +220,7 @@ impl Scanner {
     pub async fn scan(&mut self) -> Scan {
         self.start_scan().await;
         self.finish_probes().await;
+        self.compare_with_lock().await;
         self.save_cache().await;
         self.results()
     }
@@ -223,6 +245,7 @@ impl Scanner {
         let mut inspected = Vec::new();
         let mut passed_over = Vec::new();
         let mut files = Vec::with_capacity(self.roots.len());
+        self.instructions.clear();
         for (root, mut walked) in walked.into_iter().enumerate() {
             let found = std::mem::take(&mut walked.files).into_iter();
             let mut found: Vec<_> = found.map(Arc::new).collect();
@@ -238,7 +261,10 @@ impl Scanner {
             rest.unusable
                 .extend(walked.rejected.into_iter().map(UnusableFile::from));
             match walked.instructions {
-                Some(Ok(text)) => rest.instructions.push(text),
+                Some(Ok(text)) => {
+                    self.instructions.push((walked.root, text.clone()));
+                    rest.instructions.push(text);
+                }
                 Some(Err(unusable)) => rest.unusable.push(unusable),
                 None => {}
             }
@@ -295,6 +321,7 @@ impl Scanner {
             .map(|(_, script)| Arc::clone(script))
             .collect();
         scan.passed_over.sort_by(|a, b| a.file.cmp(&b.file));
+        self.hold_back(&mut scan);
         scan
     }
 
@@ -370,8 +397,9 @@ impl Scanner {
         let mut new = Vec::new();
         for (root, candidate) in candidates {
             let earlier = self.earlier(root, &candidate);
-            let is_known = earlier
-                .is_some_and(|earlier| earlier.candidate == candidate && !earlier.is_transient);
+            let is_known = earlier.is_some_and(|earlier| {
+                earlier.candidate == candidate && !earlier.is_transient && !earlier.is_refused
+            });
             if is_known || self.probe_queue.contains(root, &candidate) {
                 inspected.extend(earlier.map(|earlier| (root, Arc::clone(earlier))));
             } else {
@@ -543,7 +571,7 @@ mod tests {
         };
         let patience = Duration::from_secs(20);
         tokio::time::timeout(patience, answered).await.unwrap();
-        scanner.configure(policy("new"), interpreters);
+        scanner.configure(policy("new"), interpreters, None);
         let scan = scanner.scan().await;
         let spec = scan.scripts[0].spec.as_ref().unwrap();
         assert_eq!(spec.description.as_deref(), Some("new"));

@@ -22,7 +22,8 @@ use crate::script::fingerprint::Fingerprint;
 
 mod ignored;
 
-use ignored::{Ignored, belongs_to_others, reason_of_name};
+pub(crate) use ignored::{belongs_to_others, is_backup};
+use ignored::{Ignored, reason_of_name};
 
 /// Depth at which directories are not entered, against a loop of mounts or an entire home.
 pub(crate) const MAX_DEPTH: usize = 16;
@@ -34,6 +35,8 @@ pub(crate) const MAX_LINKS: usize = 3;
 /// Findings under a root.
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
+    /// Canonical.
+    pub(crate) root: PathBuf,
     /// By path.
     pub(crate) scripts: BTreeMap<ScriptPath, Candidate>,
     /// In the order of their paths.
@@ -123,7 +126,10 @@ impl Candidate {
 /// Lists the candidates under `root` (canonical), to which the operator's `rule` applies if there
 /// is one. A root that is a file is its only script, named as if its directory were the root.
 pub(crate) fn walk(root: &Path, rule: Option<&Root>) -> Walked {
-    let mut walked = Walked::default();
+    let mut walked = Walked {
+        root: root.to_owned(),
+        ..Walked::default()
+    };
     if root.is_file() {
         walked.add_single_root(root);
         return walked;
@@ -472,15 +478,16 @@ fn path_below(root: &Path, file: &Path) -> Result<ScriptPath, Reason> {
         .map_err(Reason::Unnameable)
 }
 
+/// Returns whether a file may be executed.
 #[cfg(unix)]
-fn is_executable(_: &Path, metadata: &Metadata) -> bool {
+pub(crate) fn is_executable(_: &Path, metadata: &Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     metadata.permissions().mode() & 0o111 != 0
 }
 
 /// Windows has no executable bit: the extensions that the system itself starts count.
 #[cfg(not(unix))]
-fn is_executable(file: &Path, _: &Metadata) -> bool {
+pub(crate) fn is_executable(file: &Path, _: &Metadata) -> bool {
     file.extension().is_some_and(|extension| {
         ["exe", "com", "bat", "cmd"]
             .iter()

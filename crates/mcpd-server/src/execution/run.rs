@@ -33,6 +33,7 @@ use crate::observe::ending::RunError;
 use crate::policy::EffectivePolicy;
 use crate::request::context::Context;
 use crate::script::Script;
+use crate::script::approval::Approval;
 use crate::support::private_dir;
 
 /// Maximum size of stdin that is also passed as a variable, in bytes.
@@ -149,6 +150,8 @@ pub(crate) struct Job<'a> {
     pub(crate) kind: Option<ProgramKind>,
     /// Names of its endings in the record of the request, if that has the run.
     pub(crate) exit: Option<fn(&Outcome) -> Exit>,
+    /// Approval without which it must not run, where only approved scripts are served.
+    pub(crate) approval: Option<&'a Arc<dyn Approval>>,
 }
 
 impl<'a> Job<'a> {
@@ -160,6 +163,7 @@ impl<'a> Job<'a> {
             format: script.spec.output,
             kind,
             exit: Some(Exit::of),
+            approval: script.approval.get(),
         }
     }
 }
@@ -197,6 +201,7 @@ async fn run_when_permitted(
         path,
         policy,
         format,
+        approval,
         ..
     }: Job<'_>,
     command: Command,
@@ -210,6 +215,8 @@ async fn run_when_permitted(
         engine.observers.metrics.count_refusal(Rejection::Busy);
         RunError::Busy(busy)
     })?;
+    // Last of all, because a call may wait in the queue for long.
+    check_approval(approval).await?;
     // A script whose call was cancelled has a grace period, and keeps its turn until it has
     // ended.
     let command = command.hold(Arc::new(permit));
@@ -256,6 +263,19 @@ fn report_connections(
         );
         record.add_connection(&connection);
     }))
+}
+
+/// Compares a script with what its operator approved.
+async fn check_approval(approval: Option<&Arc<dyn Approval>>) -> Result<(), RunError> {
+    let Some(approval) = approval.map(Arc::clone) else {
+        return Ok(());
+    };
+    let compare = tokio::task::spawn_blocking(move || approval.changes());
+    let changes = compare.await.map_err(|error| RunError::Files(error.into()))?;
+    match changes.is_empty() {
+        true => Ok(()),
+        false => Err(RunError::NotApproved(changes.join(", "))),
+    }
 }
 
 /// Restores the rights to the server's own files that a run may have changed, and records it. No

@@ -125,6 +125,9 @@ pub(crate) enum RunError {
     /// The input files could not be written.
     #[error("write the files of a run: {0}")]
     Files(std::io::Error),
+    /// The script differs from what its operator approved.
+    #[error("run it: it has changed since it was approved: {0}; see `mcpd approve`")]
+    NotApproved(String),
 }
 
 impl RunError {
@@ -134,6 +137,7 @@ impl RunError {
             Self::Busy(_) | Self::Start(StartError::Busy { .. }) => Busy::NAME,
             Self::Start(StartError::ShuttingDown) => "shutting-down",
             Self::Redaction(_) => "not-redacted",
+            Self::NotApproved(_) => "not-approved",
             _ => "not-started",
         }
     }

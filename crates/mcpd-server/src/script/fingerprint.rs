@@ -3,6 +3,7 @@
 #[cfg(feature = "database")]
 use std::fmt;
 use std::fs::Metadata;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Metadata that must be equal for two observations of a file to have the same content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +38,28 @@ impl Fingerprint {
         let modified = metadata
             .modified()
             .ok()
-            .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
+            .and_then(|at| at.duration_since(UNIX_EPOCH).ok())
             .unwrap_or_default();
         let size = metadata.len().cast_signed();
         let seconds = modified.as_secs().cast_signed();
         Self([0, 0, size, seconds, modified.subsec_nanos().into(), 0, 0, 0])
+    }
+
+    /// Returns whether a later change would have another fingerprint. One within the resolution of
+    /// the file system's clock would not.
+    pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
+        /// Upper bound of that resolution.
+        const RESOLUTION: Duration = Duration::from_secs(2);
+        let [seconds, nanoseconds] = match cfg!(unix) {
+            true => [self.0[5], self.0[6]],
+            false => [self.0[3], self.0[4]],
+        };
+        let changed = Duration::new(
+            seconds.try_into().unwrap_or_default(),
+            nanoseconds.try_into().unwrap_or_default(),
+        );
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        changed + RESOLUTION < now
     }
 }
 

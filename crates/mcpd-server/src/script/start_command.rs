@@ -79,6 +79,28 @@ impl StartCommand {
         }
     }
 
+    /// Returns the location of the interpreter, with all links resolved; `None` for a file that is
+    /// a program of its own. A name without a directory is looked up in `search_path`. Blocks.
+    pub(crate) fn interpreter(
+        &self,
+        search_path: Option<&str>,
+        directory: &Path,
+    ) -> Option<PathBuf> {
+        let is_program = self.file.is_none() && self.variants.is_empty();
+        let name = match is_program {
+            true => interpreter_in_first_line(&self.program),
+            false => self.program.clone(),
+        };
+        if is_program && name == self.program {
+            return None;
+        }
+        let found = match name.components().count() {
+            1 => which::which_in(&name, search_path, directory).unwrap_or(name),
+            _ => name,
+        };
+        Some(found.canonicalize().unwrap_or(found))
+    }
+
     /// Returns the file that the interpreter reads in a call.
     pub(crate) fn file_for(&self, invocation: &Invocation) -> Option<&Path> {
         let is_for = |variant: &&FileVariant| {

@@ -339,6 +339,10 @@ impl ServerBuilder {
         let host = Host::new(&probes, &settings.policy, self.watch);
         let (policy, interpreters) = (settings.policy, settings.interpreters);
         let scanner = Scanner::new(probes.clone(), policy, interpreters, roots.clone());
+        let scanner = match settings.locked {
+            Some(locked) => scanner.locked(locked),
+            None => scanner,
+        };
         #[cfg(feature = "database")]
         let scanner = with_database(scanner, self.database);
         let mut sources = Sources::new(stop.clone());

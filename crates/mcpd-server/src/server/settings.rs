@@ -8,6 +8,7 @@ use mcpd_protocol::Implementation;
 
 use super::builder::command_tool;
 use crate::catalog::live::Reconfiguration;
+use crate::catalog::pins::Locked;
 use crate::catalog::source::{Host, Source, SourceDescription};
 use crate::policy::selection::Selections;
 use crate::policy::{PatternError, Policy, Selection};
@@ -31,6 +32,7 @@ pub struct Settings {
     pub(super) identity: Option<Implementation>,
     pub(super) instructions: Option<String>,
     pub(super) selections: Selections,
+    pub(super) locked: Option<Arc<Locked>>,
 }
 
 impl Settings {
@@ -58,6 +60,13 @@ impl Settings {
     /// Sets the interpreters of scripts that are not programs.
     pub fn interpreters(mut self, interpreters: Interpreters) -> Self {
         self.interpreters = interpreters;
+        self
+    }
+
+    /// Serves only scripts, files and entries of sources that `locked` has approved, as they are
+    /// there. A script that differs is not run, not even with `--help`.
+    pub fn locked(mut self, locked: Locked) -> Self {
+        self.locked = Some(Arc::new(locked));
         self
     }
 
@@ -101,6 +110,7 @@ pub(super) struct AppliedSettings {
     pub(super) policy: Policy,
     pub(super) interpreters: Interpreters,
     pub(super) run_command: Option<RunCommand>,
+    pub(super) locked: Option<Arc<Locked>>,
 }
 
 impl AppliedSettings {
@@ -109,6 +119,7 @@ impl AppliedSettings {
             policy: settings.policy.clone(),
             interpreters: settings.interpreters.clone(),
             run_command: settings.run_command.clone(),
+            locked: settings.locked.clone(),
         }
     }
 }
@@ -127,7 +138,9 @@ impl Server {
         let new = AppliedSettings::of(&settings);
         let mut current = lock(&self.inner.applied);
         let is_same_policy = current.policy == new.policy;
-        let is_same = is_same_policy && current.interpreters.is_like(&new.interpreters);
+        let is_same = is_same_policy
+            && current.interpreters.is_like(&new.interpreters)
+            && current.locked == new.locked;
         let is_same_command = is_same_policy && current.run_command == new.run_command;
         let tool = match settings.run_command {
             Some(options) if !is_same_command => {
@@ -149,7 +162,11 @@ impl Server {
         self.live_catalog()
             .request_reconfiguration(Reconfiguration {
                 host: Host::new(&self.inner.probes, &new.policy, self.inner.watching),
-                scripts: (!is_same).then_some((settings.policy, settings.interpreters)),
+                scripts: (!is_same).then_some((
+                    settings.policy,
+                    settings.interpreters,
+                    settings.locked,
+                )),
                 tool,
                 sources: settings.sources,
                 is_same_policy,

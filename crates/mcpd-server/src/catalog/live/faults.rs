@@ -20,6 +20,7 @@ pub(super) fn log_changes(before: &Catalog, after: &Catalog) {
     log_scripts(before, after, &mut budget);
     log_conflicts(before, after, &mut budget);
     log_files(before, after, &mut budget);
+    log_held_back(before, after, &mut budget);
     for (place, offer) in after.offers().iter().enumerate() {
         let known = before.offers().get(place).map(|offer| offer.faults());
         log_source(offer, known.unwrap_or_default(), &mut budget);
@@ -78,6 +79,16 @@ fn log_files(before: &Catalog, after: &Catalog, budget: &mut Budget) {
     for file in &after.scan().unusable {
         if !before.scan().unusable.contains(file) && budget.take_line() {
             tracing::warn!(file = %file.file.display(), "not served: {}", file.reason);
+        }
+    }
+}
+
+fn log_held_back(before: &Catalog, after: &Catalog, budget: &mut Budget) {
+    let known: Vec<_> = before.scan().held_back().collect();
+    for held_back in after.scan().held_back() {
+        if !known.contains(&held_back) && budget.take_line() {
+            let (kind, path) = (held_back.kind.word(), &held_back.path);
+            tracing::warn!(%path, "{kind} held back: {held_back}; see `mcpd approve`");
         }
     }
 }

@@ -20,6 +20,7 @@ use super::program_check;
 use super::reading::{self, Description, Reading, Unreadable};
 use super::script::ScriptDescription;
 use super::{HelpText, ScannedScript};
+use crate::catalog::pins::{HeldBack, LockCheck};
 use crate::catalog::probe_cache::CachedResult;
 use crate::catalog::walk::Candidate;
 use crate::database::rows::{ProbeRefusal, ProbeResult};
@@ -52,6 +53,8 @@ pub(super) struct Inspector {
     missing_enforcement: Arc<MissingEnforcement>,
     conditions: Conditions,
     probe_confinements: ProbeConfinements,
+    /// Check of what is approved, if only that is served.
+    lock_check: Option<Arc<LockCheck>>,
     /// Tells whether nothing may be run.
     is_static: bool,
 }
@@ -67,6 +70,7 @@ impl Inspector {
             missing_enforcement: Arc::default(),
             conditions: Conditions::default(),
             probe_confinements: ProbeConfinements::default(),
+            lock_check: None,
             is_static: false,
         }
     }
@@ -83,6 +87,7 @@ impl Inspector {
             missing_enforcement: Arc::clone(&self.missing_enforcement),
             conditions: Conditions::default(),
             probe_confinements: ProbeConfinements::default(),
+            lock_check: self.lock_check.clone(),
             is_static: self.is_static,
         }
     }
@@ -97,10 +102,29 @@ impl Inspector {
 
     /// Returns an inspector that runs nothing.
     pub(super) fn static_only(&self) -> Self {
+        let lock_check = self.lock_check.as_ref();
         Self {
+            lock_check: lock_check.map(|check| Arc::new(check.static_only())),
             is_static: true,
             ..self.with_configuration(self.policy.clone(), self.interpreters.clone())
         }
+    }
+
+    /// Returns an inspector that probes only what is approved, if there is a check for that.
+    pub(super) fn with_lock(&self, check: Option<Arc<LockCheck>>) -> Self {
+        let is_static = self.is_static;
+        Self {
+            lock_check: match check {
+                Some(check) if is_static => Some(Arc::new(check.static_only())),
+                check => check,
+            },
+            ..self.with_configuration(self.policy.clone(), self.interpreters.clone())
+        }
+    }
+
+    /// Check of what is approved.
+    pub(super) fn lock_check(&self) -> Option<&Arc<LockCheck>> {
+        self.lock_check.as_ref()
     }
 
     /// Returns the operator's rule for the root at `path`.
@@ -357,6 +381,11 @@ impl Inspector {
                     reason,
                 ))
             }
+            Ok(start_command)
+                if let Some(held_back) = self.refuse_probe(&candidate, &start_command) =>
+            {
+                Inspection::Done(self.refused_file(candidate, held_back, concerns_operator))
+            }
             Ok(start_command) => Inspection::NeedsProbe(NeedsProbe {
                 candidate,
                 shebang,
@@ -371,6 +400,49 @@ impl Inspector {
                 PassOverKind::NotAScript,
                 missing.message,
             )),
+        }
+    }
+
+    /// Returns why a script must not be run at all.
+    fn refuse_probe(
+        &self,
+        candidate: &Candidate,
+        start_command: &StartCommand,
+    ) -> Option<HeldBack> {
+        let check = self.lock_check.as_ref()?;
+        check.refuse_probe(candidate, start_command, &self.policy)
+    }
+
+    /// Returns the result for a file that was not probed because it is not approved.
+    fn refused_file(
+        &self,
+        candidate: Candidate,
+        reason: HeldBack,
+        concerns_operator: bool,
+    ) -> InspectedFile {
+        if reason.changes.is_empty() && !concerns_operator {
+            return InspectedFile {
+                is_refused: true,
+                ..InspectedFile::passed_over_file(
+                    candidate,
+                    PassOverKind::NotProbed,
+                    "not in the lock file, so it is not run with `--help`",
+                )
+            };
+        }
+        let said = ScriptDescription {
+            dialect: None,
+            described_in: candidate.file.clone(),
+            help: HelpText::default(),
+            parsed: Parsed::default(),
+        };
+        // It is not served, so its command does not matter.
+        let start_command = Ok(StartCommand::of_program(Path::new("")));
+        let script = self.script(&candidate, candidate.path.clone(), said, start_command);
+        let script = Arc::new(script.held_back(reason));
+        InspectedFile {
+            is_refused: true,
+            ..InspectedFile::new(candidate, vec![script])
         }
     }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptPath, ScriptSpec, Severity};
 
 use super::HelpText;
+use crate::catalog::pins::HeldBack;
 use crate::catalog::served::ServedScript;
 use crate::catalog::tool::listed::of_default;
 use crate::catalog::walk::Candidate;
@@ -36,6 +37,8 @@ pub struct ScannedScript {
     pub diagnostics: Vec<Diagnostic>,
     /// Text to which the diagnostics point.
     pub help: HelpText,
+    /// Reason for which it is held back, if only approved scripts are served.
+    pub held_back: Option<HeldBack>,
     /// Catalog entry; absent if a fault prevents it.
     pub(crate) served: Option<ServedScript>,
 }
@@ -89,6 +92,7 @@ impl ScannedScript {
                 start_command,
                 for_callers: ForCallers::default(),
                 is_in_client_directory: false,
+                approval: OnceLock::new(),
             })),
             _ => None,
         };
@@ -101,7 +105,18 @@ impl ScannedScript {
             spec: spec.filter(|_| served.is_some()),
             diagnostics,
             help: said.help,
+            held_back: None,
             served,
+        }
+    }
+
+    /// Returns the result for a script that must not be served, for this reason.
+    pub(in crate::catalog) fn held_back(&self, reason: HeldBack) -> Self {
+        Self {
+            spec: None,
+            served: None,
+            held_back: Some(reason),
+            ..self.clone()
         }
     }
 }

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use super::RemoteTool;
 use crate::catalog::call::CallContext;
+use crate::catalog::pins::PinKind;
 use crate::catalog::handler::{PromptHandler, ResourceHandler};
 use crate::catalog::tool::Tool;
 use crate::catalog::{Prompt, Resource, Template};
@@ -77,6 +78,20 @@ impl Offer {
             is_unauthorized,
             ..self.clone()
         })
+    }
+
+    /// Returns a copy without the entries of which `is_left_out` is told kind and name.
+    pub(in crate::catalog) fn without(
+        &self,
+        is_left_out: impl Fn(PinKind, &str) -> bool,
+    ) -> Self {
+        let mut offer = self.clone();
+        let is_in = |kind, name: &str| !is_left_out(kind, name);
+        (offer.tools).retain(|one| is_in(PinKind::Tool, one.path().as_str()));
+        (offer.prompts).retain(|one| is_in(PinKind::Prompt, one.path().as_str()));
+        (offer.resources).retain(|one| is_in(PinKind::Resource, &one.definition().uri));
+        (offer.templates).retain(|one| is_in(PinKind::Template, one.uri().as_str()));
+        offer
     }
 
     /// Adds the tool at `path`, such as `notes/find`, which clients know by that name alone.

@@ -95,11 +95,17 @@ pub(super) fn reason_of_name(file: &Path) -> Option<&'static str> {
     let name = file.file_name().unwrap_or_default().as_encoded_bytes();
     if name.starts_with(b".") {
         Some("hidden: the name begins with a dot")
-    } else if name.starts_with(b"#") || name.ends_with(b"~") || name.ends_with(b".swp") {
+    } else if is_backup(file) {
         Some("file left behind by an editor, judging by the name")
     } else {
         None
     }
+}
+
+/// Returns whether a file has the name of a copy that an editor leaves behind.
+pub(crate) fn is_backup(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+    name.starts_with(b"#") || name.ends_with(b"~") || name.ends_with(b".swp")
 }
 
 /// First bytes of a tag file by which a program marks a directory whose contents it can recreate.
@@ -107,7 +113,7 @@ pub(super) fn reason_of_name(file: &Path) -> Option<&'static str> {
 const CACHE_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
 /// Returns why a directory holds no tools of the operator, if it is evident.
-pub(super) fn belongs_to_others(directory: &Path) -> Option<&'static str> {
+pub(crate) fn belongs_to_others(directory: &Path) -> Option<&'static str> {
     let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
     let name = directory.file_name().unwrap_or_default();
     if name == "node_modules" {

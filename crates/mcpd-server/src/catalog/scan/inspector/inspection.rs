@@ -27,6 +27,8 @@ pub(crate) struct InspectedFile {
     /// Tells whether a probe failed for a reason that may be unrelated to the file: it is
     /// repeated.
     pub(crate) is_transient: bool,
+    /// Tells whether it was not probed because it is not approved: every scan examines it again.
+    pub(in crate::catalog::scan) is_refused: bool,
     /// Number of probes in a row that exceeded the time limit.
     pub(in crate::catalog::scan) time_outs: u8,
 }
@@ -86,6 +88,7 @@ impl InspectedFile {
             passed_over: None,
             answer: None,
             is_transient: false,
+            is_refused: false,
             time_outs: 0,
         }
     }
