@@ -33,6 +33,8 @@ pub enum FileStatus {
     Served,
     /// The file should be served, and can't be.
     Faulty,
+    /// The file is not as it was approved.
+    HeldBack,
     /// The file is not meant to be served.
     PassedOver,
     /// The operator's patterns or the file's name exclude it.
@@ -46,6 +48,7 @@ impl FileStatus {
         match self {
             Self::Served => "served",
             Self::Faulty => "faulty",
+            Self::HeldBack => "held back",
             Self::PassedOver => "passed over",
             Self::Ignored => "ignored",
         }
@@ -104,6 +107,9 @@ fn of_script(script: &ScannedScript, is_first: bool) -> ListedFile {
         .map(|fault| fault.message.clone())
         .next();
     let (status, name, reason) = match (&script.spec, is_first) {
+        _ if let Some(held_back) = &script.held_back => {
+            (FileStatus::HeldBack, None, Some(held_back.to_string()))
+        }
         (None, _) if !script.is_faulty() => {
             let reason = script.diagnostics.first();
             let reason = reason.map(|reason| reason.message.clone());

@@ -7,10 +7,11 @@ use std::path::Path;
 use mcpd_scriptspec::{Code, Diagnostic, Severity, Stream};
 use mcpd_server::Catalog;
 use mcpd_server::catalog::Conflict;
+use mcpd_server::catalog::pins::HeldBack;
 use mcpd_server::catalog::scan::{PassOverKind, PassedOver, ScannedScript, UnusableFile};
 
 use crate::fix::{self, Fix};
-use crate::rules;
+use crate::{rules, suspicious};
 
 mod cause;
 
@@ -168,8 +169,25 @@ impl<'a> Finding<'a> {
         let files = unusable
             .chain(overlooked)
             .chain(passed.map(Self::passed_over));
-        let found = scripts.chain(files).chain(conflicts);
-        found.chain(sources).chain(remarks).collect()
+        let held_back = scan.held_back().map(Self::held_back);
+        let found = scripts.chain(held_back).chain(files).chain(conflicts);
+        let suspicious = suspicious::findings(catalog);
+        let found = found.chain(sources).chain(remarks);
+        found.chain(suspicious).collect()
+    }
+
+    fn held_back(held_back: &'a HeldBack) -> Self {
+        Self {
+            path: Some(&held_back.path),
+            file: Some(&held_back.file),
+            code: rules::HELD_BACK,
+            severity: Severity::Error,
+            message: Cow::Owned(held_back.to_string()),
+            place: None,
+            help: Some("`mcpd approve` shows the difference, and approves it"),
+            last_words: None,
+            fix: None,
+        }
     }
 
     /// A fault in the description of one file, which has this text.

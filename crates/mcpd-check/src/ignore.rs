@@ -144,7 +144,8 @@ impl IgnoreComments {
 
 impl CommentedFile {
     fn ignores(&self, ignored: &IgnoredCode, finding: &Finding<'_>) -> bool {
-        if finding.code != ignored.code || finding.file != Some(&self.file) {
+        let is_other = finding.code != ignored.code || finding.file != Some(&self.file);
+        if is_other || rules::warns_of_author(finding.code) {
             return false;
         }
         let in_file = finding.place.as_ref().filter(|place| place.is_in_file());

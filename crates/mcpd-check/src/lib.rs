@@ -26,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod approval;
 mod changes;
 pub mod clients;
 pub mod describe;
@@ -36,6 +37,7 @@ pub mod ignore;
 pub mod render;
 pub mod rules;
 mod selection;
+mod suspicious;
 
 pub use changes::EntryChange;
 pub use files::{FileStatus, ListedFile, files};

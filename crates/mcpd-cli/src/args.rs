@@ -31,6 +31,7 @@ mod endpoint;
 mod install;
 mod library;
 mod list;
+mod lock;
 mod lsp;
 mod new;
 mod place;
@@ -62,6 +63,7 @@ pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::install::{Clients, Install, InstallScope, unknown_client};
 pub(crate) use self::library::{Library, LibraryLanguage};
 pub(crate) use self::list::List;
+pub(crate) use self::lock::{Approve, Lock};
 pub(crate) use self::lsp::Lsp;
 pub(crate) use self::new::New;
 pub(crate) use self::place::{OneDirectory, OneTool, Remote, ServerCommand};
@@ -145,6 +147,10 @@ pub(crate) enum Command {
     Test(Test),
     /// Review and take changes of sources: git repositories and archives in mcpd.toml.
     Update(Update),
+    /// Note every tool as approved, for servers with --locked.
+    Lock(Lock),
+    /// Show and approve what differs from the lock file of tools.
+    Approve(Approve),
     /// Make a file that clients install: scripts, mcpd and settings in one (.mcpb).
     Bundle(Box<Bundle>),
     /// Help an editor with descriptions of scripts and mcpd.toml: a language server.
@@ -198,6 +204,8 @@ impl Combine for Args {
             Command::Lsp(lsp) => lsp.combine(layers),
             Command::Compile(compile) => compile.combine(layers),
             Command::Token(token) => token.combine(layers),
+            Command::Lock(lock) => lock.combine(layers),
+            Command::Approve(approve) => approve.combine(layers),
             Command::Config(config) => config.combine(layers),
             Command::Doctor(doctor) => doctor.combine(layers),
             Command::New(_)
@@ -241,6 +249,7 @@ impl Command {
             Self::Stdio(stdio) => Some(&stdio.serving.roots),
             Self::List(list) => Some(&list.roots),
             Self::Endpoint(endpoint) => Some(&endpoint.roots),
+            Self::Lock(lock) => Some(&lock.roots),
             _ => None,
         }
     }

@@ -22,6 +22,7 @@ use crate::output;
 use crate::reload::Reloading;
 
 mod adopt;
+mod approve;
 mod audit;
 mod basic;
 mod bundle;
@@ -40,6 +41,7 @@ mod endpoint;
 mod install;
 mod library;
 mod list;
+mod lock;
 mod lsp;
 mod new;
 mod prompt;
@@ -105,6 +107,8 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
             Command::Check(check) => check::run(check, &file).await,
             Command::Test(test) => test::run(test, &file).await,
             Command::Update(update) => update::run(&update, &file).await,
+            Command::Lock(lock) => lock::run(lock, &file).await,
+            Command::Approve(approve) => approve::run(approve, &file).await,
             Command::Bundle(bundle) => bundle::run(*bundle, &file).await,
             Command::Lsp(lsp) => lsp::run(lsp).await,
             Command::Compile(compile) => compile::run(compile, &file).await,
@@ -321,6 +325,9 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
             Some(Role::Prompt) => ": it is a prompt; render it with `mcpd prompt`".to_owned(),
             Some(Role::Resource { uri, .. }) => {
                 format!(": it is the resource `{uri}`; read it with `mcpd read`")
+            }
+            _ if let Some(held_back) = &script.held_back => {
+                format!(": it is held back: {held_back}; see `mcpd approve`")
             }
             _ => {
                 let what = if script.is_faulty() {

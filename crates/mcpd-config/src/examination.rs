@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mcpd_exec::Limits;
+use mcpd_server::catalog::pins::Locked;
 use mcpd_server::catalog::scan::{Scan, Scanner, UnusableFile};
 use mcpd_server::{Catalog, Interpreters};
 
@@ -58,6 +60,15 @@ impl Examination {
             scanner,
             unreadable,
         })
+    }
+
+    /// Holds back what is not approved.
+    #[must_use]
+    pub fn locked(self, locked: Locked) -> Self {
+        Self {
+            scanner: self.scanner.locked(Arc::new(locked)),
+            ..self
+        }
     }
 
     /// Scans, and returns all that was found: each script once, with its faults.

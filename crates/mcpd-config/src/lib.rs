@@ -40,6 +40,7 @@
 #![forbid(unsafe_code)]
 
 mod basic_script;
+mod approval;
 pub mod directories;
 pub mod discovery;
 mod effective;
@@ -48,6 +49,7 @@ mod faults;
 mod file;
 mod layers;
 pub mod listening;
+mod lock_file;
 pub mod log_filter;
 pub mod options;
 mod portable;
@@ -63,10 +65,12 @@ mod value;
 mod variables;
 
 pub use basic_script::BasicScript;
+pub use approval::{ApprovedCopies, Review, review};
 pub use effective::{Effective, Origin, effective, shown_url};
 pub use faults::{Fault, LocatedFault, faults};
 pub use file::{File, Search};
 pub use layers::{Combine, Layers, Setting};
+pub use lock_file::{LockFile, locked};
 pub use portable::{Portable, ProvidedSecret};
 pub use roots::{RootSource, is_address, store};
 pub use schema::schema;

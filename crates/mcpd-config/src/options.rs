@@ -11,8 +11,8 @@ mod web;
 
 pub use logging::{LogFormat, Logging};
 pub use scripts::{
-    BESIDE_SCRIPTS, BuiltIn, Configuration, Confinement, Enabling, Roots, RunLimits, Scanning,
-    Serving, ToolNames,
+    BESIDE_SCRIPTS, BuiltIn, Configuration, Confinement, Enabling, Locking, RootFlags, Roots,
+    RunLimits, Scanning, Serving, ToolNames,
 };
 pub use selecting::Selecting;
 pub use serve::{Certificates, Serve};

@@ -2,8 +2,6 @@
 //! were reviewed. `mcpd.lock` beside the file says what that is.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, ErrorKind, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -13,9 +11,7 @@ use mcpd_sources::{Lock, Pin, Source, Store};
 
 use crate::directories;
 use crate::file::File;
-
-/// Name of the lock file, beside the configuration.
-const LOCK: &str = "mcpd.lock";
+use crate::lock_file::LockFile;
 
 /// A source in `roots` or `[[root]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,42 +62,24 @@ impl File {
         Ok(sources)
     }
 
-    /// Path of the lock file.
-    pub fn lock_path(&self) -> PathBuf {
-        self.absolute(Path::new(LOCK))
-    }
-
-    /// Reads the lock file; one that is missing pins nothing.
+    /// Reads the lock file of the sources; one that is missing pins nothing.
     ///
     /// # Errors
     ///
     /// The file can't be read, or is no lock file.
     pub fn lock(&self) -> anyhow::Result<Lock> {
-        let path = self.lock_path();
-        let named = || format!("read `{}`", path.display());
-        match fs::read_to_string(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Lock::default()),
-            text => text.with_context(named)?.parse().with_context(named),
-        }
+        Ok(LockFile::read(self.lock_path())?.sources)
     }
 
-    /// Replaces the lock file.
+    /// Replaces the part of sources in the lock file.
     ///
     /// # Errors
     ///
-    /// It can't be written.
-    pub fn write_lock(&self, lock: &Lock) -> io::Result<()> {
-        let path = self.lock_path();
-        let directory = path.parent().unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        #[cfg(unix)]
-        // Others review it, too; the mask of the process applies.
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut complete = builder.tempfile_in(directory)?;
-        complete.write_all(lock.to_string().as_bytes())?;
-        complete.as_file().sync_all()?;
-        complete.persist(&path)?;
-        Ok(())
+    /// It can't be read or written.
+    pub fn write_lock(&self, lock: &Lock) -> anyhow::Result<()> {
+        let mut file = LockFile::read(self.lock_path())?;
+        file.sources = lock.clone();
+        file.write()
     }
 
     /// Finds what was reviewed of each source, and fetches it again if this machine does not have

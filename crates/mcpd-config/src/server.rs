@@ -14,6 +14,7 @@ use mcpd_server::{
 
 use crate::file::File;
 use crate::listening::{self, Http, ListenPlace};
+use crate::lock_file;
 use crate::options::{BuiltIn, Confinement, Enabling, RunLimits, Scanning, Serve, Serving};
 use crate::{directories, token};
 
@@ -53,8 +54,10 @@ pub async fn server_for_query<'a>(
     limits: Limits,
 ) -> anyhow::Result<ServerBuilder> {
     let executor = executor(None, confinement.cgroup.as_deref())?;
+    let roots: Vec<_> = roots.into_iter().collect();
     let settings =
         reloadable_settings(file, confinement, enabling, limits, Vec::new(), &executor).await?;
+    let settings = only_locked(settings, file, scanning, roots.iter().copied())?;
     Ok(server_with_scripts(roots, scanning, enabling, settings)
         .watch(false)
         .probes(executor.clone())
@@ -205,18 +208,15 @@ pub async fn read_changes(
     let Serving {
         confinement,
         enabling,
+        scanning,
+        roots,
         ..
     } = &serve.serving;
+    let executor = server.executor();
+    let settings =
+        reloadable_settings(file, confinement, enabling, limits, hidden, executor).await?;
     Ok(Changes {
-        settings: reloadable_settings(
-            file,
-            confinement,
-            enabling,
-            limits,
-            hidden,
-            server.executor(),
-        )
-        .await?,
+        settings: only_locked(settings, file, scanning, roots.all())?,
         auth,
         audit,
     })
@@ -250,6 +250,19 @@ async fn reloadable_settings(
     Ok(settings)
 }
 
+/// Serves only what is approved, if that is wanted.
+fn only_locked<'a>(
+    settings: Settings,
+    file: &File,
+    scanning: &Scanning,
+    roots: impl IntoIterator<Item = &'a PathBuf>,
+) -> anyhow::Result<Settings> {
+    Ok(match lock_file::locked(file, &scanning.locking, roots)? {
+        Some(locked) => settings.locked(locked),
+        None => settings,
+    })
+}
+
 async fn server_for_clients(
     file: &File,
     options: &Serving,
@@ -265,6 +278,7 @@ async fn server_for_clients(
     let limits = limits_with_archive(limits(&options.limits));
     let settings =
         reloadable_settings(file, confinement, enabling, limits, hidden, &probes).await?;
+    let settings = only_locked(settings, file, &options.scanning, options.roots.all())?;
     let server = server_with_scripts(options.roots.all(), &options.scanning, enabling, settings);
     let mut server = with_tasks(server)
         .watch(!options.no_watch)

@@ -45,6 +45,13 @@ pub(crate) struct Tables {
     /// Remember descriptions, so that unchanged scripts are not asked again.
     #[schemars(extend("default" = true))]
     pub(crate) cache: Option<bool>,
+    /// Serve only tools, prompts and resources that are as the lock file notes them: see
+    /// `mcpd lock` and `mcpd approve`.
+    #[schemars(extend("x-reload" = true, "default" = false))]
+    pub(crate) locked: Option<bool>,
+    /// Lock file of tools; `mcpd.lock` beside this file without it.
+    #[schemars(extend("x-reload" = true))]
+    pub(crate) lock_file: Option<Spanned<PathBuf>>,
     /// Watch the directories and take changes over without a restart (hot reload).
     #[schemars(extend("default" = true))]
     pub(crate) watch: Option<bool>,

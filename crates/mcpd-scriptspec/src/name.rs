@@ -5,6 +5,8 @@ use std::{borrow::Cow, fmt, str::FromStr};
 use deunicode::deunicode;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
+use crate::text::is_hidden;
+
 /// Maximum length of a portable name, in bytes; several clients reject or
 /// silently drop longer ones.
 const MAX_PORTABLE: usize = 64;
@@ -19,7 +21,7 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 /// The path of a script relative to its root, such as `math/add`: its identity everywhere.
 ///
 /// Segments are separated by `/` on every platform; none is empty, `.` or `..`, and none contains
-/// a control character or a backslash.
+/// a control character, another [hidden](crate::is_hidden) one, or a backslash.
 ///
 /// ```
 /// use mcpd_scriptspec::ScriptPath;
@@ -43,7 +45,7 @@ pub enum PathError {
     /// `.` or `..`.
     #[error("the path has the segment `{0}`")]
     RelativeSegment(String),
-    /// A control character or a backslash.
+    /// A hidden character or a backslash.
     #[error("the path has the character `{}`", .0.escape_debug())]
     Character(char),
 }
@@ -59,7 +61,8 @@ impl FromStr for ScriptPath {
                 _ => {}
             }
         }
-        match text.chars().find(|char| char.is_control() || *char == '\\') {
+        let is_refused = |char: &char| char.is_control() || is_hidden(*char) || *char == '\\';
+        match text.chars().find(is_refused) {
             Some(char) => Err(PathError::Character(char)),
             None => Ok(Self(text.to_owned())),
         }

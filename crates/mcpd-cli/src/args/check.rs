@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
+use mcpd_config::options::Locking;
 use mcpd_config::{Combine, Layers};
 
 use super::{Confinement, Denied, ToolNames};
@@ -74,6 +75,8 @@ pub(crate) struct Check {
     #[arg(long, value_name = "SPELLING", requires = "client")]
     pub(crate) tool_names: Option<ToolNames>,
     #[command(flatten)]
+    pub(crate) locking: Locking,
+    #[command(flatten)]
     pub(crate) confinement: Confinement,
 }
 
@@ -84,6 +87,7 @@ impl Combine for Check {
         let (select, ignore) = layers.file.checked_rules();
         layers.list("check.select", "select", &mut self.select, select);
         layers.list("check.ignore", "ignore", &mut self.ignore, ignore);
+        self.locking.combine(layers);
         self.confinement.combine(layers);
     }
 }

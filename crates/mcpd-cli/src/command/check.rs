@@ -11,6 +11,7 @@ use mcpd_config::examination::{self, Examination};
 use mcpd_config::{File, suggest};
 use mcpd_scriptspec::Severity;
 use mcpd_server::catalog::FileChanges;
+use mcpd_server::catalog::pins::Locked;
 use mcpd_server::catalog::scan::PassOverKind;
 use mcpd_server::{Catalog, Interpreters};
 use mcpd_service::signals::Termination;
@@ -54,7 +55,9 @@ async fn check(args: &Check, selection: &Selection, file: &File) -> anyhow::Resu
     let mut fixed = 0;
     // A fix may bring to light the next fault, such as that of a script that becomes executable.
     for _ in 0..MAX_FIX_ROUNDS {
-        let examined = examine(&args.paths, confinement, file, is_static, usual).await?;
+        let locked = mcpd_config::locked(file, &args.locking, &args.paths)?;
+        let examined =
+            examine_locked(&args.paths, confinement, file, is_static, usual, locked).await?;
         let Some(catalog) = examined else {
             return Ok(ExitCode::Interrupted);
         };
@@ -96,6 +99,11 @@ async fn judge_all(
     };
     with_server(sources, async |server| {
         let offers = server.catalog().offers().to_vec();
+        let locked = mcpd_config::locked(file, &args.locking, &args.paths)?;
+        let offers = match locked {
+            Some(locked) => locked.approved_offers(&offers),
+            None => offers,
+        };
         judge(&catalog.with_offers(offers), args, selection, file)
     })
     .await
@@ -156,7 +164,23 @@ pub(super) async fn examine(
     is_static: bool,
     adapt: fn(Interpreters) -> Interpreters,
 ) -> anyhow::Result<Option<Catalog>> {
+    examine_locked(paths, confinement, file, is_static, adapt, None).await
+}
+
+/// Scans likewise, and holds back what is not approved.
+async fn examine_locked(
+    paths: &[PathBuf],
+    confinement: &Confinement,
+    file: &File,
+    is_static: bool,
+    adapt: fn(Interpreters) -> Interpreters,
+    locked: Option<Locked>,
+) -> anyhow::Result<Option<Catalog>> {
     let examination = Examination::prepare(paths, confinement, file, is_static, adapt).await?;
+    let examination = match locked {
+        Some(locked) => examination.locked(locked),
+        None => examination,
+    };
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
     Ok(tokio::select! {
         catalog = examination.run() => Some(catalog),

@@ -46,6 +46,12 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
         if let Some(remark) = describe_faults(&catalog, "the catalog is incomplete", &check) {
             output::note(&format!("{remark}\n"));
         }
+        for held_back in catalog.scan().held_back() {
+            let (kind, path) = (held_back.kind.word(), &held_back.path);
+            output::note(&output::revealed(&format!(
+                "{kind} `{path}` is held back: {held_back}; see `mcpd approve`\n"
+            )));
+        }
         for fault in mcpd_config::unmatched_patterns(file, &catalog)? {
             output::note(&format!("{fault}\n"));
         }

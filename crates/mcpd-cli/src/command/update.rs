@@ -271,9 +271,7 @@ async fn take(
         lock.insert(root.source, pin)?;
         taken.push(root.address);
     }
-    let path = file.lock_path();
-    file.write_lock(&lock)
-        .with_context(|| format!("write `{}`", path.display()))?;
+    file.write_lock(&lock)?;
     for address in taken {
         output::write_text(&format!("taken: {address}\n"))?;
     }

@@ -56,6 +56,27 @@ impl Roots {
     }
 }
 
+/// Directories of a command whose arguments are something else.
+#[derive(Debug, Clone, Default, ClapArgs)]
+#[non_exhaustive]
+pub struct RootFlags {
+    /// Directory with scripts, repeatable [default: `roots` of mcpd.toml]
+    #[arg(long = "root-directory", value_name = "DIR")]
+    pub root_directories: Vec<PathBuf>,
+}
+
+impl Combine for RootFlags {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
+        let roots = layers.file.roots();
+        layers.list(
+            "roots",
+            "root_directories",
+            &mut self.root_directories,
+            roots,
+        );
+    }
+}
+
 /// Built-in tools.
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[non_exhaustive]
@@ -106,12 +127,38 @@ pub struct Scanning {
     /// Run every script with `--help`, even if it has not changed since the last time.
     #[arg(long, env = "MCPD_NO_CACHE")]
     pub no_cache: bool,
+    /// Serve only what is approved.
+    #[command(flatten)]
+    pub locking: Locking,
 }
 
 impl Combine for Scanning {
     fn combine(&mut self, layers: &mut Layers<'_>) {
         let cache = layers.file.tables.cache;
         layers.switch_off("cache", "no_cache", &mut self.no_cache, cache);
+        self.locking.combine(layers);
+    }
+}
+
+/// Options of commands that serve only what is approved.
+#[derive(Debug, Clone, Default, ClapArgs)]
+#[non_exhaustive]
+pub struct Locking {
+    /// Serve only tools, prompts and resources that are as the lock file notes them; `mcpd lock`
+    /// creates it.
+    #[arg(long, env = "MCPD_LOCKED")]
+    pub locked: bool,
+    /// Lock file of tools [default: mcpd.lock beside mcpd.toml, or without that in the first DIR]
+    #[arg(long, value_name = "FILE", env = "MCPD_LOCK_FILE")]
+    pub lock_file: Option<PathBuf>,
+}
+
+impl Combine for Locking {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
+        let tables = &layers.file.tables;
+        layers.switch("locked", "locked", &mut self.locked, tables.locked);
+        let file = layers.file.absolute_path(tables.lock_file.as_ref());
+        layers.value("lock_file", "lock_file", &mut self.lock_file, file);
     }
 }
 

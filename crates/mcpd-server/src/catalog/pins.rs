@@ -15,7 +15,7 @@ mod observe;
 mod offers;
 mod verify;
 
-pub use difference::{Difference, EntryChange};
+pub use difference::{Difference, PinChange};
 pub use held_back::HeldBack;
 pub(crate) use observe::Observer;
 pub(crate) use offers::ApprovedOffers;

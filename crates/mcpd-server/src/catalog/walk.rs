@@ -22,8 +22,8 @@ use crate::script::fingerprint::Fingerprint;
 
 mod ignored;
 
-pub(crate) use ignored::{belongs_to_others, is_backup};
 use ignored::{Ignored, reason_of_name};
+pub(crate) use ignored::{belongs_to_others, is_backup};
 
 /// Depth at which directories are not entered, against a loop of mounts or an entire home.
 pub(crate) const MAX_DEPTH: usize = 16;

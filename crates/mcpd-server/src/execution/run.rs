@@ -271,7 +271,9 @@ async fn check_approval(approval: Option<&Arc<dyn Approval>>) -> Result<(), RunE
         return Ok(());
     };
     let compare = tokio::task::spawn_blocking(move || approval.changes());
-    let changes = compare.await.map_err(|error| RunError::Files(error.into()))?;
+    let changes = compare
+        .await
+        .map_err(|error| RunError::Files(error.into()))?;
     match changes.is_empty() {
         true => Ok(()),
         false => Err(RunError::NotApproved(changes.join(", "))),

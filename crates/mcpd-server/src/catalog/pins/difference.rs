@@ -25,14 +25,14 @@ pub struct Difference {
 /// Entry that is new, gone, or not as it is approved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct EntryChange {
+pub struct PinChange {
     /// The approved entry; none if it is new.
     pub before: Option<PinnedEntry>,
     /// The current entry; none if it is gone.
     pub after: Option<PinnedEntry>,
 }
 
-impl EntryChange {
+impl PinChange {
     /// Returns what differs; nothing for an entry that is new or gone.
     #[must_use]
     pub fn differences(&self) -> Vec<Difference> {
@@ -53,7 +53,7 @@ impl Pins {
     /// Returns the entries of `now` that differ from those approved. Only the roots and sources
     /// that are in `roots` are compared.
     #[must_use]
-    pub fn changed_entries(&self, now: &Self, roots: &BTreeSet<String>) -> Vec<EntryChange> {
+    pub fn changed_entries(&self, now: &Self, roots: &BTreeSet<String>) -> Vec<PinChange> {
         let of = |pins: &Self| -> BTreeMap<_, _> {
             let entries = pins.entries.iter().cloned();
             let entries = entries.filter(|entry| roots.contains(&entry.root));
@@ -62,13 +62,15 @@ impl Pins {
         };
         let (mut before, mut after) = (of(self), of(now));
         let keys: BTreeSet<_> = before.keys().chain(after.keys()).cloned().collect();
-        let changes = keys.iter().map(|key| EntryChange {
+        let changes = keys.iter().map(|key| PinChange {
             before: before.remove(key),
             after: after.remove(key),
         });
         changes
             .filter(|change| {
-                change.before.is_none() || change.after.is_none() || !change.differences().is_empty()
+                change.before.is_none()
+                    || change.after.is_none()
+                    || !change.differences().is_empty()
             })
             .collect()
     }
@@ -89,12 +91,14 @@ impl Pins {
         };
         let (mut before, mut after) = (of(self), of(now));
         let keys: BTreeSet<_> = before.keys().chain(after.keys()).cloned().collect();
-        let changes = keys.iter().map(|key| [before.remove(key), after.remove(key)]);
+        let changes = keys
+            .iter()
+            .map(|key| [before.remove(key), after.remove(key)]);
         changes.filter(|[before, after]| before != after).collect()
     }
 
     /// Approves an entry as it is after a change; one that is gone is forgotten.
-    pub fn approve(&mut self, change: EntryChange) {
+    pub fn approve(&mut self, change: PinChange) {
         if let Some(before) = &change.before {
             self.entries.retain(|entry| entry.key() != before.key());
         }
@@ -118,7 +122,11 @@ impl PinnedEntry {
     #[must_use]
     pub fn differences(&self, now: &Self) -> Vec<Difference> {
         let mut differences = Vec::new();
-        let members: BTreeSet<_> = self.definition.keys().chain(now.definition.keys()).collect();
+        let members: BTreeSet<_> = self
+            .definition
+            .keys()
+            .chain(now.definition.keys())
+            .collect();
         for name in members {
             let (before, after) = (self.definition.get(name), now.definition.get(name));
             if before == after {
@@ -210,7 +218,10 @@ fn argument_differences(
         other => (other, None),
     };
     let ((before, old_default), (after, new_default)) = (split(before), split(after));
-    let parts = [("schema", before, after), ("default", old_default, new_default)];
+    let parts = [
+        ("schema", before, after),
+        ("default", old_default, new_default),
+    ];
     let parts = parts.into_iter();
     let parts = parts.filter(|(_, before, after)| before != after);
     parts
@@ -284,18 +295,27 @@ mod tests {
         };
         let old = schema(r#"{"type":"string","default":"a"}"#);
         for (new, expected) in [
-            (r#"{"type":"string","default":"b"}"#, &["default of `n`"][..]),
+            (
+                r#"{"type":"string","default":"b"}"#,
+                &["default of `n`"][..],
+            ),
             (r#"{"default":"a","type":"string"}"#, &[]),
             (r#"{"type":"string"}"#, &["default of `n`"]),
             (r#"{"type":"integer","default":"a"}"#, &["schema of `n`"]),
-            (r#"{"type":"integer","default":1}"#, &["schema of `n`", "default of `n`"]),
+            (
+                r#"{"type":"integer","default":1}"#,
+                &["schema of `n`", "default of `n`"],
+            ),
         ] {
             let new = schema(new);
             check(&[("inputSchema", &old)], &[("inputSchema", &new)], expected);
         }
         check(
             &[("inputSchema", r#"{"type":"object"}"#)],
-            &[("inputSchema", r#"{"type":"object","required":["n"],"properties":{"n":{}}}"#)],
+            &[(
+                "inputSchema",
+                r#"{"type":"object","required":["n"],"properties":{"n":{}}}"#,
+            )],
             &["schema of `n`", "schema"],
         );
     }
@@ -307,7 +327,11 @@ mod tests {
             &[("description", "y"), ("annotations", r#"{"b":2,"a":1}"#)],
             &["description"],
         );
-        check(&[("description", "1")], &[("description", "1.0")], &["description"]);
+        check(
+            &[("description", "1")],
+            &[("description", "1.0")],
+            &["description"],
+        );
         check(&[], &[("title", "x")], &["title"]);
     }
 
@@ -330,7 +354,10 @@ mod tests {
         assert_eq!(pins, now);
         assert!(pins.changed_entries(&now, &roots).is_empty());
         let gone = pins.changed_entries(&Pins::default(), &roots);
-        assert!(pins.changed_entries(&Pins::default(), &BTreeSet::new()).is_empty());
+        assert!(
+            pins.changed_entries(&Pins::default(), &BTreeSet::new())
+                .is_empty()
+        );
         for change in gone {
             pins.approve(change);
         }

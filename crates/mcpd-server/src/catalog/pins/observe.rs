@@ -77,7 +77,8 @@ impl Observer {
             let ours = script_files.entry(root).or_default();
             ours.extend(files_of(inspected));
             for script in &inspected.scripts {
-                pins.entries.extend(self.script(&inspected.candidate, script));
+                pins.entries
+                    .extend(self.script(&inspected.candidate, script));
             }
         }
         for file in files.iter().filter(|file| is_approvable(file.root())) {
@@ -85,7 +86,8 @@ impl Observer {
             script_files.entry(file.root()).or_default();
         }
         for (root, text) in instructions.iter().filter(|(root, _)| is_approvable(root)) {
-            pins.entries.push(instructions_entry(self.roots.label(root), text));
+            pins.entries
+                .push(instructions_entry(self.roots.label(root), text));
             script_files.entry(root).or_default();
         }
         for (root, scripts) in script_files {
@@ -115,7 +117,11 @@ impl Observer {
 
     fn static_file(&self, file: &StaticFile) -> Option<PinnedEntry> {
         let label = self.roots.label(file.root());
-        Some(static_entry(label, file, &self.digests.digest(file.file()).ok()?))
+        Some(static_entry(
+            label,
+            file,
+            &self.digests.digest(file.file()).ok()?,
+        ))
     }
 }
 
@@ -130,15 +136,16 @@ pub(super) fn files_of(inspected: &InspectedFile) -> impl Iterator<Item = PathBu
 
 /// Returns the entry of a script without its file.
 pub(super) fn script_entry(root: String, served: &ServedScript) -> PinnedEntry {
+    let path = served.script.path.as_str();
     let (kind, definition) = match &served.entry {
-        CatalogEntry::Tool(tool) => (PinKind::Tool, members(tool.definition())),
-        CatalogEntry::Prompt(prompt) => (PinKind::Prompt, members(prompt.definition())),
-        CatalogEntry::Resource(one) => (PinKind::Resource, members(one.definition())),
-        CatalogEntry::Template(one) => (PinKind::Template, members(one.definition())),
+        CatalogEntry::Tool(tool) => (PinKind::Tool, members(path, tool.definition())),
+        CatalogEntry::Prompt(prompt) => (PinKind::Prompt, members(path, prompt.definition())),
+        CatalogEntry::Resource(one) => (PinKind::Resource, members(path, one.definition())),
+        CatalogEntry::Template(one) => (PinKind::Template, members(path, one.definition())),
     };
     PinnedEntry {
         root,
-        path: served.script.path.to_string(),
+        path: path.to_owned(),
         kind,
         file: None,
         definition,
@@ -167,34 +174,50 @@ pub(super) fn instructions_entry(root: String, text: &str) -> PinnedEntry {
 
 /// Returns the entries of a source.
 pub(super) fn offer_entries(offer: &Offer) -> Vec<PinnedEntry> {
-    let entry = |path: &str, kind, definition| PinnedEntry {
+    let tools = offer.tools().iter();
+    let tools = tools.map(|one| {
+        let path = one.path().as_str();
+        (PinKind::Tool, path, members(path, one.definition()))
+    });
+    let prompts = offer.prompts().iter();
+    let prompts = prompts.map(|one| {
+        let path = one.path().as_str();
+        (PinKind::Prompt, path, members(path, one.definition()))
+    });
+    let resources = offer.resources().iter();
+    let resources = resources.map(|one| {
+        let uri = one.definition().uri.as_str();
+        (PinKind::Resource, uri, members(uri, one.definition()))
+    });
+    let templates = offer.templates().iter();
+    let templates = templates.map(|one| {
+        let uri = one.uri().as_str();
+        (PinKind::Template, uri, members(uri, one.definition()))
+    });
+    let entries = tools.chain(prompts).chain(resources).chain(templates);
+    let entries = entries.map(|(kind, path, definition)| PinnedEntry {
         root: offer.source().to_owned(),
         path: path.to_owned(),
         kind,
         file: None,
         definition,
-    };
-    let tools = offer.tools().iter();
-    let tools = tools.map(|one| entry(one.path().as_str(), PinKind::Tool, members(one.definition())));
-    let prompts = offer.prompts().iter();
-    let prompts =
-        prompts.map(|one| entry(one.path().as_str(), PinKind::Prompt, members(one.definition())));
-    let resources = offer.resources().iter();
-    let resources =
-        resources.map(|one| entry(&one.definition().uri, PinKind::Resource, members(one.definition())));
-    let templates = offer.templates().iter();
-    let templates = templates.map(|one| {
-        let definition = one.definition();
-        entry(&definition.uri_template, PinKind::Template, members(definition))
     });
-    tools.chain(prompts).chain(resources).chain(templates).collect()
+    entries.collect()
 }
 
-/// Returns the members of a definition, texts as they are.
-fn members(definition: &impl Serialize) -> BTreeMap<String, String> {
-    let Ok(Value::Object(members)) = serde_json::to_value(definition) else {
+/// Returns the members of a definition, texts as they are, without those that follow from `path`.
+fn members(path: &str, definition: &impl Serialize) -> BTreeMap<String, String> {
+    let Ok(Value::Object(mut members)) = serde_json::to_value(definition) else {
         return BTreeMap::new();
     };
+    members.retain(|name, value| match (name.as_str(), value) {
+        ("name", value) => *value != path,
+        ("_meta", Value::Object(meta)) => {
+            meta.retain(|name, _| !name.starts_with("mcpd/"));
+            !meta.is_empty()
+        }
+        _ => true,
+    });
     let members = members.into_iter().map(|(name, value)| match value {
         Value::String(text) => (name, text),
         value => (name, value.to_string()),

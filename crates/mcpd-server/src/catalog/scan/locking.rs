@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use super::{InspectedFile, Scan, ScannedScript, Scanner, join_blocking};
 use crate::catalog::file::StaticFile;
-use crate::catalog::pins::{
-    HeldBack, LockCheck, Locked, Observer, Pins, Roots,
-};
+use crate::catalog::pins::{HeldBack, LockCheck, Locked, Observer, Pins, Roots};
 use crate::catalog::source::Offer;
 
 /// Judgement of everything that the last scan found.

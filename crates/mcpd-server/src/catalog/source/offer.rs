@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 
 use super::RemoteTool;
 use crate::catalog::call::CallContext;
-use crate::catalog::pins::PinKind;
 use crate::catalog::handler::{PromptHandler, ResourceHandler};
+use crate::catalog::pins::PinKind;
 use crate::catalog::tool::Tool;
 use crate::catalog::{Prompt, Resource, Template};
 use crate::script::schema;
@@ -81,10 +81,7 @@ impl Offer {
     }
 
     /// Returns a copy without the entries of which `is_left_out` is told kind and name.
-    pub(in crate::catalog) fn without(
-        &self,
-        is_left_out: impl Fn(PinKind, &str) -> bool,
-    ) -> Self {
+    pub(in crate::catalog) fn without(&self, is_left_out: impl Fn(PinKind, &str) -> bool) -> Self {
         let mut offer = self.clone();
         let is_in = |kind, name: &str| !is_left_out(kind, name);
         (offer.tools).retain(|one| is_in(PinKind::Tool, one.path().as_str()));
