@@ -20,6 +20,7 @@ mod install;
 mod kit;
 mod libraries;
 mod list;
+mod lock;
 mod lsp;
 mod new;
 mod notes;

@@ -22,6 +22,7 @@ mod half_close;
 mod hostile;
 mod instructions;
 mod limits;
+mod locked;
 mod malformed;
 mod metrics;
 mod oauth;

@@ -426,6 +426,7 @@ impl Scanner {
             known[root].insert(inspected.candidate.path.clone(), inspected);
         }
         self.known = known.into();
+        self.note_scripts();
         self.probe(pending).await;
     }
 

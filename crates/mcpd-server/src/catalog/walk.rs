@@ -378,7 +378,7 @@ fn name(file: &Path) -> Cow<'_, str> {
 }
 
 /// Returns the file that a sidecar describes, if `file` is one.
-fn subject_of_sidecar(file: &Path) -> Option<PathBuf> {
+pub(crate) fn subject_of_sidecar(file: &Path) -> Option<PathBuf> {
     let name = name(file);
     let subject = Dialect::subject_of_sidecar(&name)?;
     Some(file.with_file_name(subject))

@@ -13,7 +13,7 @@ pub(crate) mod arguments;
 pub(crate) mod request_log;
 
 /// Values of `outcome` in addition to the outcomes of the script contract.
-const OTHER_OUTCOMES: [&str; 21] = [
+const OTHER_OUTCOMES: [&str; 22] = [
     "failed",
     "command-not-executable",
     "command-not-found",
@@ -26,6 +26,7 @@ const OTHER_OUTCOMES: [&str; 21] = [
     "input-required",
     "invalid-output",
     "not-redacted",
+    "not-approved",
     "unknown-tool",
     "unknown-prompt",
     "denied",

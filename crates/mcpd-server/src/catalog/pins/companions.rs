@@ -154,9 +154,12 @@ impl Companions {
             } else {
                 let name = entry.path().strip_prefix(&self.root);
                 let name = slashed(name.unwrap_or(entry.path()));
-                let is_link = metadata.is_symlink();
+                let target = entry.path().metadata();
+                let is_executable = target.is_ok_and(|target| {
+                    target.is_file() && walk::is_executable(entry.path(), &target)
+                });
                 let companion = Companion {
-                    is_executable: !is_link && walk::is_executable(entry.path(), &metadata),
+                    is_executable,
                     file: entry.into_path(),
                 };
                 listing.files.insert(name, companion);
@@ -180,6 +183,8 @@ impl Companions {
                     || is_at_top && name == INSTRUCTIONS
                     || name.ends_with(TEST_CASES)
                     || walk::is_backup(entry.path())
+                    // It counts for the script that it describes.
+                    || walk::subject_of_sidecar(entry.path()).is_some()
                     // Sockets and pipes have no content.
                     || !entry.file_type().is_file() && !entry.file_type().is_symlink()
             }

@@ -81,8 +81,9 @@ impl LockCheck {
         let entries = pins.entries.iter().filter(|entry| entry.root == label);
         let scripts = entries.filter_map(|entry| entry.file.as_ref());
         let unlocked = &pins.unlocked.files;
+        let companions = Companions::new(root, unlocked, Arc::clone(&self.digests));
         let check = Arc::new(RootCheck {
-            companions: Companions::new(root, unlocked, Arc::clone(&self.digests)),
+            companions,
             approved: files
                 .map(|file| (file.path.clone(), file.content.clone()))
                 .collect(),
@@ -147,27 +148,32 @@ impl LockCheck {
         }
     }
 
-    /// Tells the check which files are scripts, and returns how the others below each root differ.
-    /// Blocks.
-    pub(crate) fn check_companions(
-        &self,
-        inspected: &[(PathBuf, Arc<InspectedFile>)],
-    ) -> BTreeMap<PathBuf, Vec<String>> {
+    /// Tells the check which files are scripts, so that they do not count as other files.
+    pub(crate) fn note_scripts(&self, inspected: &[(PathBuf, Arc<InspectedFile>)]) {
         let mut scripts: BTreeMap<&Path, BTreeSet<PathBuf>> = BTreeMap::new();
         for (root, inspected) in inspected {
             scripts.entry(root).or_default().extend(files_of(inspected));
         }
-        let mut changes = BTreeMap::new();
         for (path, mut scripts) in scripts {
-            let Some(root) = self.root(path) else {
-                continue;
-            };
-            // An approved script keeps its place, even while it is faulty.
-            scripts.extend(root.scripts.keys().map(|script| path.join(script)));
-            root.companions.set_scripts(scripts);
-            changes.insert(path.to_owned(), root.companion_changes());
+            if let Some(root) = self.root(path) {
+                // An approved script keeps its place, even while it is faulty.
+                scripts.extend(root.scripts.keys().map(|script| path.join(script)));
+                root.companions.set_scripts(scripts);
+            }
         }
-        changes
+    }
+
+    /// Returns how the files that are no scripts differ below each root. Blocks.
+    pub(crate) fn check_companions<'a>(
+        &self,
+        roots: impl IntoIterator<Item = &'a PathBuf>,
+    ) -> BTreeMap<PathBuf, Vec<String>> {
+        let roots: BTreeSet<_> = roots.into_iter().collect();
+        let checks = roots.into_iter();
+        let checks = checks.filter_map(|path| Some((path, self.root(path)?)));
+        checks
+            .map(|(path, root)| (path.clone(), root.companion_changes()))
+            .collect()
     }
 
     /// Compares a script, below a root whose other files differ by `companion_changes`. An approved

@@ -20,7 +20,7 @@ use super::program_check;
 use super::reading::{self, Description, Reading, Unreadable};
 use super::script::ScriptDescription;
 use super::{HelpText, ScannedScript};
-use crate::catalog::pins::{HeldBack, LockCheck};
+use crate::catalog::pins::LockCheck;
 use crate::catalog::probe_cache::CachedResult;
 use crate::catalog::walk::Candidate;
 use crate::database::rows::{ProbeRefusal, ProbeResult};
@@ -381,11 +381,6 @@ impl Inspector {
                     reason,
                 ))
             }
-            Ok(start_command)
-                if let Some(held_back) = self.refuse_probe(&candidate, &start_command) =>
-            {
-                Inspection::Done(self.refused_file(candidate, held_back, concerns_operator))
-            }
             Ok(start_command) => Inspection::NeedsProbe(NeedsProbe {
                 candidate,
                 shebang,
@@ -400,49 +395,6 @@ impl Inspector {
                 PassOverKind::NotAScript,
                 missing.message,
             )),
-        }
-    }
-
-    /// Returns why a script must not be run at all.
-    fn refuse_probe(
-        &self,
-        candidate: &Candidate,
-        start_command: &StartCommand,
-    ) -> Option<HeldBack> {
-        let check = self.lock_check.as_ref()?;
-        check.refuse_probe(candidate, start_command, &self.policy)
-    }
-
-    /// Returns the result for a file that was not probed because it is not approved.
-    fn refused_file(
-        &self,
-        candidate: Candidate,
-        reason: HeldBack,
-        concerns_operator: bool,
-    ) -> InspectedFile {
-        if reason.changes.is_empty() && !concerns_operator {
-            return InspectedFile {
-                is_refused: true,
-                ..InspectedFile::passed_over_file(
-                    candidate,
-                    PassOverKind::NotProbed,
-                    "not in the lock file, so it is not run with `--help`",
-                )
-            };
-        }
-        let said = ScriptDescription {
-            dialect: None,
-            described_in: candidate.file.clone(),
-            help: HelpText::default(),
-            parsed: Parsed::default(),
-        };
-        // It is not served, so its command does not matter.
-        let start_command = Ok(StartCommand::of_program(Path::new("")));
-        let script = self.script(&candidate, candidate.path.clone(), said, start_command);
-        let script = Arc::new(script.held_back(reason));
-        InspectedFile {
-            is_refused: true,
-            ..InspectedFile::new(candidate, vec![script])
         }
     }
 

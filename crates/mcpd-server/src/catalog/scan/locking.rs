@@ -34,6 +34,13 @@ impl Scanner {
         self.judged = Judged::default();
     }
 
+    /// Tells the check of what is approved which files are scripts. Any probe comes later.
+    pub(super) fn note_scripts(&self) {
+        if let Some(check) = self.inspector.lock_check() {
+            check.note_scripts(&self.inspected());
+        }
+    }
+
     /// Returns what can be approved of the last scan, under the names of `roots`, but for files
     /// that match a pattern of `unlocked`.
     pub async fn observe(&self, roots: Roots, unlocked: Vec<String>) -> Pins {
@@ -104,7 +111,9 @@ fn judge(
     files: Vec<Arc<StaticFile>>,
     instructions: Vec<(PathBuf, String)>,
 ) -> Judged {
-    let companion_changes = check.check_companions(inspected);
+    check.note_scripts(inspected);
+    let roots = inspected.iter().map(|(root, _)| root);
+    let companion_changes = check.check_companions(roots);
     let known: BTreeMap<_, _> = before
         .scripts
         .iter()

@@ -2,14 +2,17 @@
 //! `--help` is in [`probe`], its confinement in `policy::probe_settings`.
 
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use mcpd_scriptspec::{Diagnostic, parse};
+use mcpd_scriptspec::{Diagnostic, Parsed, parse};
 
 use super::{InspectedFile, Inspector, MAX_TIME_OUTS, NeedsProbe};
+use crate::catalog::pins::HeldBack;
 use crate::catalog::scan::files::PassOverKind;
-use crate::catalog::scan::probe;
+use crate::catalog::scan::script::ScriptDescription;
+use crate::catalog::scan::{join_blocking, probe};
 use crate::catalog::walk::Candidate;
 use crate::database::rows::{HelpText, ProbeRefusal, ProbeResult};
 use crate::script::start_command::StartCommand;
@@ -22,12 +25,57 @@ impl Inspector {
         time_outs: u8,
     ) -> InspectedFile {
         let candidate = script.candidate.clone();
+        if let Some(reason) = self.refuse_probe(&script).await {
+            return self.refused_file(candidate, reason, script.concerns_operator);
+        }
         // A panic on the output of one script must not affect the others.
         let asked = AssertUnwindSafe(self.run_probe(script, time_outs)).catch_unwind();
         asked.await.unwrap_or_else(|_| {
             let fault = Diagnostic::help_not_started("internal error while reading its output");
             self.faulty_file(candidate, HelpText::default(), fault)
         })
+    }
+
+    /// Returns why a script must not be run at all.
+    async fn refuse_probe(&self, script: &NeedsProbe) -> Option<HeldBack> {
+        let check = Arc::clone(self.lock_check.as_ref()?);
+        let (candidate, start_command) = (script.candidate.clone(), script.start_command.clone());
+        let policy = self.policy.clone();
+        let refuse = move || check.refuse_probe(&candidate, &start_command, &policy);
+        join_blocking(tokio::task::spawn_blocking(refuse)).await
+    }
+
+    /// Returns the result for a file that was not probed because it is not approved.
+    fn refused_file(
+        &self,
+        candidate: Candidate,
+        reason: HeldBack,
+        concerns_operator: bool,
+    ) -> InspectedFile {
+        if reason.changes.is_empty() && !concerns_operator {
+            return InspectedFile {
+                is_refused: true,
+                ..InspectedFile::passed_over_file(
+                    candidate,
+                    PassOverKind::NotProbed,
+                    "not in the lock file, so it is not run with `--help`",
+                )
+            };
+        }
+        let said = ScriptDescription {
+            dialect: None,
+            described_in: candidate.file.clone(),
+            help: HelpText::default(),
+            parsed: Parsed::default(),
+        };
+        // It is not served, so its command does not matter.
+        let start_command = Ok(StartCommand::of_program(Path::new("")));
+        let script = self.script(&candidate, candidate.path.clone(), said, start_command);
+        let script = Arc::new(script.held_back(reason));
+        InspectedFile {
+            is_refused: true,
+            ..InspectedFile::new(candidate, vec![script])
+        }
     }
 
     async fn run_probe(&self, script: NeedsProbe, time_outs: u8) -> InspectedFile {
