@@ -476,7 +476,11 @@ fn faulty_or_missing_lock_file_is_an_error() {
 #[test]
 fn comment_in_a_script_does_not_hide_that_it_is_held_back() {
     let approved = Approved::new();
-    approved.replace("review", "#!/bin/sh", "#!/bin/sh\n# mcpd: ignore[held-back]");
+    approved.replace(
+        "review",
+        "#!/bin/sh",
+        "#!/bin/sh\n# mcpd: ignore[held-back]",
+    );
     let checked = output(
         approved.sandbox.command(&["check", "scripts", "--locked"]),
         b"",

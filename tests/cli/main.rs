@@ -16,6 +16,7 @@ mod describe;
 mod dialects;
 mod doctor;
 mod endpoint;
+mod escapes;
 mod install;
 mod kit;
 mod libraries;

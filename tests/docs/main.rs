@@ -186,6 +186,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/how-do-i.md", 14),
     ("docs/lib.md", 3),
     ("docs/observability.md", 4),
+    ("docs/pinning.md", 3),
     ("docs/run-command.md", 2),
     ("docs/service.md", 8),
     ("docs/test.md", 6),

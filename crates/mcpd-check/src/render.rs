@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use mcpd_scriptspec::is_hidden;
+
 mod forwarded;
 mod github;
 mod human;
@@ -29,10 +31,8 @@ pub fn display_path(file: &Path, here: &Path) -> String {
     printable(&file.strip_prefix(here).unwrap_or(file).to_string_lossy())
 }
 
-/// Replaces characters that a terminal would act on.
+/// Replaces characters that a terminal would act on or hide.
 pub(crate) fn printable(text: &str) -> String {
-    let is_obeyed = |char: char| {
-        char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let is_obeyed = |char: char| char.is_control() || is_hidden(char);
     text.replace(is_obeyed, "\u{fffd}")
 }

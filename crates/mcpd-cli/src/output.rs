@@ -7,6 +7,7 @@ use std::io::{self, BufRead as _, ErrorKind, IsTerminal as _, Write as _};
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context as _, bail};
+use mcpd_scriptspec::is_hidden;
 use mcpd_service::stderr;
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -63,10 +64,15 @@ pub(crate) fn write_foreign_bytes(bytes: &[u8], is_raw: bool) -> anyhow::Result<
     }
 }
 
-/// Text in which control characters are replaced, except line ends and tabs.
+/// Text in which control characters are replaced, except line ends and tabs, and characters that
+/// turn or hide what follows. Marks that belong to the spelling of a text remain.
 pub(crate) fn visible(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
-    let is_plain = |char: char| !char.is_control() || matches!(char, '\n' | '\t');
+    let is_mark = |char| matches!(char, '\u{ad}' | '\u{61c}' | '\u{200e}' | '\u{200f}');
+    let is_plain = |char: char| {
+        let is_obeyed = char.is_control() || is_hidden(char) && !is_mark(char);
+        !is_obeyed || matches!(char, '\n' | '\t')
+    };
     let shown = |char| if is_plain(char) { char } else { '\u{fffd}' };
     text.chars().map(shown).collect()
 }
@@ -166,7 +172,7 @@ pub(crate) fn table<'a>(
         .unwrap_or(0);
     let mut table = String::new();
     for (first, second) in rows {
-        let second = &printable(second);
+        let (first, second) = (printable(first), &printable(second));
         let gap = " ".repeat(first_column - first.width() + 2);
         let second = match columns {
             Some(columns) => shorten(second, columns.saturating_sub(first_column + 2)),
@@ -178,9 +184,9 @@ pub(crate) fn table<'a>(
     table
 }
 
-/// Text without control characters, which a stranger may have put there to fool a terminal.
+/// Text without hidden characters, which a stranger may have put there to fool a terminal.
 pub(crate) fn printable(text: &str) -> String {
-    let is_plain = |char: char| !char.is_control() || char == '\n';
+    let is_plain = |char: char| !(char.is_control() || is_hidden(char)) || char == '\n';
     let shown = |char| if is_plain(char) { char } else { '\u{fffd}' };
     text.chars().map(shown).collect()
 }
@@ -189,9 +195,7 @@ pub(crate) fn printable(text: &str) -> String {
 pub(crate) fn revealed(text: &str) -> String {
     let shown = text.chars().map(|char| match char {
         '\n' | '\t' => char.to_string(),
-        char if mcpd_scriptspec::is_hidden(char) || char.is_control() => {
-            char.escape_unicode().to_string()
-        }
+        char if is_hidden(char) || char.is_control() => char.escape_unicode().to_string(),
         char => char.to_string(),
     });
     shown.collect()
@@ -213,6 +217,18 @@ fn shorten(text: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hidden_characters_of_others_are_replaced() {
+        let text = "a\u{1b}[2J\u{9b}m\u{7}\u{202e}\u{200b}\u{e0041}\n";
+        assert_eq!(
+            printable(text),
+            "a\u{fffd}[2J\u{fffd}m\u{fffd}\u{fffd}\u{fffd}\u{fffd}\n"
+        );
+        assert_eq!(visible(text), printable(text));
+        assert_eq!(visible("\u{5d0}\u{200f}\tb\r\n"), "\u{5d0}\u{200f}\tb\n");
+        assert_eq!(revealed("\u{1b}\u{202e}\r"), "\\u{1b}\\u{202e}\\u{d}");
+    }
 
     #[track_caller]
     fn check(columns: Option<usize>, expected: &str) {

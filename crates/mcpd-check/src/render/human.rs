@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
-use mcpd_scriptspec::Severity;
+use mcpd_scriptspec::{Severity, is_hidden};
 
 use super::{base_directory, display_path, printable};
 use crate::finding::{Finding, Place};
@@ -22,8 +22,11 @@ pub fn human(findings: &[Finding<'_>], scripts: usize, columns: usize) -> String
     let renderer = Renderer::styled().term_width(columns);
     let mut text = String::new();
     for finding in findings {
-        writeln!(text, "{}\n", renderer.render(&[group(finding, &here)]))
-            .expect("a string takes everything");
+        let rendered = renderer.render(&[group(finding, &here)]);
+        // The renderer replaces escape characters of the text, and its own give it colours.
+        let is_obeyed = |char: char| char != '\u{1b}' && is_hidden(char);
+        let rendered = rendered.replace(is_obeyed, "\u{fffd}");
+        writeln!(text, "{rendered}\n").expect("a string takes everything");
     }
     text + &summary(findings, scripts)
 }

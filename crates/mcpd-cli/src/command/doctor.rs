@@ -23,7 +23,7 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
     let report = examination.report(file).await?;
     match options.json {
         true => output::write_json(&report)?,
-        false => output::write_text(&report.to_string())?,
+        false => output::write_text(&output::printable(&report.to_string()))?,
     }
     Ok(ExitCode::Success)
 }

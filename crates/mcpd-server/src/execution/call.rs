@@ -236,9 +236,8 @@ pub(crate) fn describe_not_run(subject: &str, error: &RunError) -> CallFailure {
         RunError::Start(StartError::Unenforceable { .. }) => format!(
             "{subject} was not run: this system cannot enforce its sandbox. The server's log has the details."
         ),
-        RunError::NotApproved(_) => {
-            format!("{subject} is not available: it has changed, and the change is not approved.")
-        }
+        // As though it did not exist, which the next list will say.
+        RunError::NotApproved(_) => format!("{subject} is not available any more."),
         RunError::Start(StartError::ShuttingDown) => "The server is shutting down.".to_owned(),
         _ => format!("{subject} could not be started. The reason is in the server's log."),
     })
