@@ -32,6 +32,8 @@ fn help_shows_commands_and_examples() {
       check        Check the descriptions of scripts for faults
       test         Test tools with the cases beside them, and with generated arguments
       update       Review and take changes of sources: git repositories and archives in mcpd.toml
+      lock         Note every tool as approved, for servers with --locked
+      approve      Show and approve what differs from the lock file of tools
       bundle       Make a file that clients install: scripts, mcpd and settings in one (.mcpb)
       lsp          Help an editor with descriptions of scripts and mcpd.toml: a language server
       compile      Print tool definitions for the APIs of models
@@ -100,6 +102,10 @@ fn a_command_explains_itself() {
     Options:
           --no-cache            Run every script with `--help`, even if it has not changed since the
                                 last time [env: MCPD_NO_CACHE]
+          --locked              Serve only tools, prompts and resources that are as the lock file notes
+                                them; `mcpd lock` creates it [env: MCPD_LOCKED]
+          --lock-file <FILE>    Lock file of tools [default: mcpd.lock beside mcpd.toml, or without that
+                                in the first DIR] [env: MCPD_LOCK_FILE]
           --enable <TOOL>       Also serve a built-in tool [env: MCPD_ENABLE] [possible values:
                                 run_command, runs]
           --workdir <DIR>       Working directory of `run_command` [default: a temporary directory,
