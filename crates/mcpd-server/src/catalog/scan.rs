@@ -274,7 +274,7 @@ impl Scanner {
             let unmarked = passed_over.iter();
             let unmarked = unmarked.filter(|passed| passed.kind == PassOverKind::Unmarked);
             rest.overlooked =
-                overlooked_files(unmarked.map(|passed| passed.file.clone()).collect()).await;
+                files::overlooked_files(unmarked.map(|passed| passed.file.clone()).collect()).await;
         } else {
             passed_over.retain(PassedOver::is_always_reported);
         }
@@ -478,17 +478,6 @@ fn cached_result(
     probe_cache.map_or_else(CachedResult::default, |probe_cache| {
         sync::lock(probe_cache).get(root, candidate)
     })
-}
-
-/// Returns the entries of `files` that look like scripts, read on the thread pool.
-async fn overlooked_files(files: Vec<PathBuf>) -> Vec<UnusableFile> {
-    let work = move || {
-        files
-            .into_iter()
-            .filter_map(files::overlooked_file)
-            .collect()
-    };
-    join_blocking(tokio::task::spawn_blocking(work)).await
 }
 
 /// Returns the result of `work`, or propagates its panic: an aborted scan must not look like an

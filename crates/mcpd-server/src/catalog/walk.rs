@@ -20,8 +20,10 @@ use crate::policy::Root;
 use crate::script::fingerprint::FileStamp;
 use crate::script::fingerprint::Fingerprint;
 
+mod errors;
 mod ignored;
 
+use errors::{is_transient, unreadable};
 use ignored::{Ignored, reason_of_name};
 pub(crate) use ignored::{belongs_to_others, is_backup};
 
@@ -177,33 +179,6 @@ pub(crate) fn walk(root: &Path, rule: Option<&Root>) -> Walked {
     walked.rejected.sort_by(|a, b| a.file.cmp(&b.file));
     walked.files.sort_by(|a, b| a.path().cmp(b.path()));
     walked
-}
-
-/// Converts an error without its path, which is reported beside the reason.
-fn unreadable(error: &walkdir::Error) -> Reason {
-    Reason::Unreadable(match error.io_error() {
-        Some(error) => format!("not readable: {error}"),
-        None => error.to_string(),
-    })
-}
-
-/// Returns whether another scan may succeed: the cause is a shortage of the machine, not a
-/// missing entry, a missing permission or a loop of links.
-fn is_transient(error: &walkdir::Error) -> bool {
-    #[cfg(unix)]
-    const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
-    #[cfg(not(unix))]
-    const LOOP: i32 = i32::MAX;
-    error.io_error().is_some_and(|error| {
-        let is_final = matches!(
-            error.kind(),
-            ErrorKind::NotFound
-                | ErrorKind::PermissionDenied
-                | ErrorKind::NotADirectory
-                | ErrorKind::InvalidFilename
-        );
-        !is_final && error.raw_os_error() != Some(LOOP)
-    })
 }
 
 impl Walked {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::walk::{self, Reason, Rejected};
-use super::reading;
+use super::{join_blocking, reading};
 
 /// Suffix of a file with test cases, after the name of the tested file.
 pub const TEST_CASES: &str = ".test.toml";
@@ -79,8 +79,14 @@ impl PassedOver {
     }
 }
 
+/// Returns the entries of `files` that look like scripts, read on the thread pool.
+pub(super) async fn overlooked_files(files: Vec<PathBuf>) -> Vec<UnusableFile> {
+    let work = move || files.into_iter().filter_map(overlooked_file).collect();
+    join_blocking(tokio::task::spawn_blocking(work)).await
+}
+
 /// Returns why `file`, which is not executable, looks like a script all the same.
-pub(super) fn overlooked_file(file: PathBuf) -> Option<UnusableFile> {
+fn overlooked_file(file: PathBuf) -> Option<UnusableFile> {
     let mut lacks_permission = false;
     let reason = match file.read_link() {
         Ok(target) if !file.exists() => {
