@@ -53,6 +53,18 @@ impl<'a> Params<'a> {
         P::deserialize(MapDeserializer::new(members))
             .map_err(|error: serde_json::Error| json::invalid_params(&error))
     }
+
+    /// Returns the parameters with these members, in place of those of the same names.
+    #[must_use]
+    pub fn with_members<const N: usize>(&self, new: [(&'a str, &'a RawValue); N]) -> Self {
+        let is_kept = |name: &str| new.iter().all(|(replaced, _)| *replaced != name);
+        let kept = self.members.iter().filter(|(name, _)| is_kept(name));
+        let new = new.map(|(name, value)| (Cow::Borrowed(name), value));
+        Self {
+            meta: self.meta.clone(),
+            members: kept.cloned().chain(new).collect(),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Params<'de> {

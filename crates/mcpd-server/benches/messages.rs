@@ -11,13 +11,18 @@ use divan::{Bencher, black_box};
 use mcpd_exec::{Config, Executor};
 use mcpd_protocol::jsonrpc::Message;
 use mcpd_scriptspec::{HelpOutput, ScriptSpec, parse};
-use mcpd_server::{CallContext, Connection, Reply, Server, ToolNames};
+use mcpd_server::catalog::Search;
+use mcpd_server::{CallContext, Connection, Reply, Server, ServerBuilder, ToolNames};
 use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Runtime};
+
+#[path = "../tests/search/corpus.rs"]
+mod corpus;
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo0","arguments":{"text":"Hello"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
+const SEARCH: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_tools","arguments":{"query":"bring back the database dump after the emergency"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 const UNKNOWN: &str = r#"{"jsonrpc":"2.0","id":1,"method":"nobody/knows","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
 const METADATA: &str = r#"{"title": "Calculator", "description": "Calculates.", "version": "1.0"}"#;
@@ -80,17 +85,20 @@ impl World {
 
     /// Connects a client to a new server.
     fn connection(&self, tools: usize) -> Connection {
-        let _runtime = self.runtime.enter();
         let echo = async |echo: Echo, _: CallContext| echo.text;
-        let server = (0..tools)
-            .fold(
-                Server::builder().executor(self.executor.clone()),
-                |server, number| {
-                    server.tool(format!("echo{number}"), "Answers with its text.", echo)
-                },
-            )
-            .start()
-            .unwrap();
+        self.connect((0..tools).fold(Server::builder(), |server, number| {
+            server.tool(format!("echo{number}"), "Answers with its text.", echo)
+        }))
+    }
+
+    /// Connects a client to a new server with 2,000 tools and a search for them.
+    fn searchable(&self) -> Connection {
+        self.connect(corpus::add_tools(Server::builder()).search(Search::default()))
+    }
+
+    fn connect(&self, server: ServerBuilder) -> Connection {
+        let _runtime = self.runtime.enter();
+        let server = server.executor(self.executor.clone()).start().unwrap();
         self.runtime.block_on(server.catalog_ready());
         Connection::open(&server, ToolNames::Portable).0
     }
@@ -138,6 +146,25 @@ fn first_list(bencher: Bencher<'_, '_>, tools: usize) {
     bencher
         .with_inputs(|| world.connection(tools))
         .bench_local_refs(|connection| answer(&world.runtime, connection, black_box(LIST)));
+}
+
+/// Search among 2,000 tools, after the first, which builds the index.
+#[divan::bench]
+fn search(bencher: Bencher<'_, '_>) {
+    let world = World::new();
+    let connection = world.searchable();
+    let _runtime = world.runtime.enter();
+    bencher.bench_local(|| answer(&world.runtime, &connection, black_box(SEARCH)));
+}
+
+/// First search among 2,000 tools after a change.
+#[divan::bench(sample_count = 5, sample_size = 1)]
+fn first_search(bencher: Bencher<'_, '_>) {
+    let world = World::new();
+    let _runtime = world.runtime.enter();
+    bencher
+        .with_inputs(|| world.searchable())
+        .bench_local_refs(|connection| answer(&world.runtime, connection, black_box(SEARCH)));
 }
 
 /// Call of a native tool.

@@ -32,6 +32,7 @@ mod probe_cache;
 mod prompt;
 mod resource;
 pub mod scan;
+pub(crate) mod search;
 mod served;
 pub mod source;
 pub(crate) mod tool;
@@ -47,6 +48,8 @@ pub use prompt::Prompt;
 pub(crate) use resource::ContentSource;
 pub use resource::{Resource, Template};
 use scan::{Scan, ScannedScript};
+pub use search::Search;
+use search::SearchableTools;
 pub use tool::RunPlan;
 use view::Views;
 pub use watch::FileChanges;
@@ -64,6 +67,8 @@ type Values<'a> = Vec<(&'a str, String)>;
 pub(crate) struct BuiltIn {
     pub(crate) tools: Vec<Arc<Tool>>,
     pub(crate) resources: Vec<Arc<Resource>>,
+    /// Short list of tools, if clients search for the others.
+    pub(crate) search: Option<Search>,
 }
 
 /// Entries that mcpd serves at one moment.
@@ -82,6 +87,8 @@ pub struct Catalog {
     offers: Vec<Arc<Offer>>,
     conflicts: Vec<Conflict>,
     views: Views,
+    /// Short list of tools, if clients search for the others.
+    searchable: Option<SearchableTools>,
 }
 
 /// Two scripts or files that claim one name or one URI.
@@ -126,7 +133,9 @@ impl Catalog {
         });
         let tools = List::new(assembly.tools, page_size);
         let prompts = List::new(assembly.prompts, page_size);
+        let search = built_in.search.as_ref();
         Self {
+            searchable: search.map(|search| SearchableTools::new(search, &tools)),
             tool_names: names::index(tools.entries()),
             prompt_names: names::index(prompts.entries()),
             tools,
@@ -148,13 +157,19 @@ impl Catalog {
     }
 
     fn restricted_to(&self, access: &Access) -> Self {
-        let traits: Vec<_> = self.tools().iter().map(|tool| tool.traits()).collect();
+        // The search itself is for every caller, and counts against no cap.
+        let own = self.tools().iter().filter(|tool| !tool.is_part_of_search());
+        let traits: Vec<_> = own.map(|tool| tool.traits()).collect();
         let mut selected = access.select_tools(&traits).into_iter();
-        let tools = self.tools.filter(|_| selected.next().unwrap_or_default());
+        let tools = self
+            .tools
+            .filter(|tool| tool.is_part_of_search() || selected.next().unwrap_or_default());
         let prompts = self.prompts.filter(|prompt| access.allows(prompt.path()));
         let matchers = self.matchers.iter();
         let matchers = matchers.filter(|template| access.allows(template.path()));
+        let searchable = self.searchable.as_ref();
         Self {
+            searchable: searchable.map(|all| all.restricted_to(&tools)),
             tool_names: names::index(tools.entries()),
             prompt_names: names::index(prompts.entries()),
             tools,
@@ -261,7 +276,8 @@ impl Catalog {
 
     /// Returns a page of `tools/list`.
     pub(crate) fn tools_page(&self, request: PageRequest<'_>) -> MethodResult {
-        self.tools.page(request)
+        let short = self.searchable.as_ref().map(SearchableTools::listed);
+        short.unwrap_or(&self.tools).page(request)
     }
 
     /// Returns a page of `prompts/list`.

@@ -1,8 +1,9 @@
-//! Tools that are no scripts: native functions, shell commands, background runs, and the tools of
-//! endpoints.
+//! Tools that are no scripts: native functions, shell commands, background runs, the search for
+//! tools, and the tools of endpoints.
 
 pub(crate) mod background_tools;
 pub mod endpoint;
 pub(crate) mod native;
 pub(crate) mod run_command;
+pub(crate) mod search;
 pub(crate) mod tasks;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpd_exec::Limits;
-use mcpd_server::catalog::DEFAULT_PAGE_SIZE;
+use mcpd_server::catalog::{DEFAULT_PAGE_SIZE, Search};
 use mcpd_server::transport::stdio;
 use mcpd_server::{CallContext, Database, Json, Server, ServerBuilder};
 use mcpd_server::{Connection, DEFAULT_KEEP, Policy, Reply, ToolNames};
@@ -91,7 +91,8 @@ fn add_lamp(server: ServerBuilder) -> ServerBuilder {
 /// Starts the server for a conversation. Its first lines may be settings: `# scripts: NAME`
 /// selects another directory of scripts than `scripts`, `# page size: NUMBER` splits lists into
 /// pages, `# capture: NUMBER` limits results to that many bytes of both ends of an output, `#
-/// keep: NUMBER` keeps that many of a longer one, and `# built in: lamp` adds a lamp.
+/// keep: NUMBER` keeps that many of a longer one, `# built in: lamp` adds a lamp, and `# pinned:
+/// PATTERN` lists the tools that match, and a search for the others.
 fn start(session: &str) -> Server {
     let setting = |name: &str| {
         let mut remarks = session.lines().map_while(|line| line.strip_prefix("# "));
@@ -108,6 +109,10 @@ fn start(session: &str) -> Server {
     let server = match setting("built in") {
         Some(_) => add_lamp(Server::builder()),
         None => Server::builder(),
+    };
+    let server = match setting("pinned") {
+        Some(pinned) => server.search(Search::default().pin(pinned).expect("a pattern")),
+        None => server,
     };
     server
         .scripts(

@@ -16,7 +16,7 @@ use crate::catalog::call::{CallContext, CallHost};
 use crate::catalog::source::RemoteTool;
 use crate::execution::call;
 use crate::execution::input_rounds::Resumption;
-use crate::message::call::CallStart;
+use crate::message::call::{CallStart, InnerCall};
 use crate::message::param_headers::{self, HeaderParameter, ParameterHeaders};
 use crate::message::raw::raw;
 use crate::policy::EffectivePolicy;
@@ -72,6 +72,17 @@ pub(crate) trait ToolBody: fmt::Debug + Send + Sync {
 
     /// Source that it comes from, for people, unless it runs here.
     fn source(&self) -> Option<&str> {
+        None
+    }
+
+    /// Returns whether it belongs to the search for tools: every caller may use that, and finds
+    /// what the access rules allow.
+    fn is_part_of_search(&self) -> bool {
+        false
+    }
+
+    /// Returns the call that a call of this tool stands for, if it calls any tool by its name.
+    fn read_inner_call(&self, _arguments: Option<&RawValue>) -> Option<InnerCall> {
         None
     }
 }
@@ -233,6 +244,22 @@ impl Tool {
             .map_or(TaskSupport::Never, EffectivePolicy::task)
     }
 
+    /// Returns whether it belongs to the search for tools.
+    pub(crate) fn is_part_of_search(&self) -> bool {
+        match &self.body {
+            Body::Script(_) => false,
+            Body::Other(body) => body.is_part_of_search(),
+        }
+    }
+
+    /// Returns the call that a call with `arguments` stands for, if there is one.
+    pub(crate) fn read_inner_call(&self, arguments: Option<&RawValue>) -> Option<InnerCall> {
+        match &self.body {
+            Body::Script(_) => None,
+            Body::Other(body) => body.read_inner_call(arguments),
+        }
+    }
+
     pub(crate) fn script(&self) -> Option<&Arc<Script>> {
         match &self.body {
             Body::Script(script) => Some(script),
@@ -263,7 +290,9 @@ impl Tool {
         context: &Context,
     ) -> CallStart {
         let spec = self.script().map(|script| &script.spec);
-        if let Err(reason) = context.judge(&self.path, arguments, spec, || self.defaults()) {
+        if !self.is_part_of_search()
+            && let Err(reason) = context.judge(&self.path, arguments, spec, || self.defaults())
+        {
             return CallStart::reject(Ok(CallToolResult::error(reason).into()));
         }
         match &self.body {

@@ -3,8 +3,10 @@
 use std::future::ready;
 use std::pin::Pin;
 
+use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::method::{CallToolResult, Interactive};
+use serde_json::value::RawValue;
 
 /// Ending of a call.
 pub(crate) type CallEnding = Result<Interactive<CallToolResult>, ErrorObject>;
@@ -30,5 +32,20 @@ impl CallStart {
             Self::Refused(ended) => Box::pin(ready(*ended)),
             Self::Started(run) => run,
         }
+    }
+}
+
+/// Call of a tool that the arguments of another call hold.
+#[derive(Debug)]
+pub(crate) struct InnerCall {
+    /// Name of the tool, as JSON.
+    pub(crate) name: Box<RawValue>,
+    pub(crate) arguments: Box<RawValue>,
+}
+
+impl InnerCall {
+    /// Returns the parameters of this call, with everything else from `outer`.
+    pub(crate) fn params<'a>(&'a self, outer: &Params<'a>) -> Params<'a> {
+        outer.with_members([("name", &*self.name), ("arguments", &*self.arguments)])
     }
 }

@@ -66,6 +66,16 @@ fn answer_recorded(
     params: &Params<'_>,
     context: Context,
 ) -> Handled {
+    let inner = match method {
+        Some(KnownMethod::CallTool) => tools::read_inner_call(server, params, &context),
+        _ => None,
+    };
+    let inner_params = inner.as_ref().map(|call| call.params(params));
+    let (params, context) = match &inner_params {
+        // Everything below sees the call that this one stands for, and nothing else.
+        Some(inner) => (inner, context.without_parameter_headers()),
+        None => (params, context),
+    };
     let record = context.record.clone();
     let handled = catch_unwind(AssertUnwindSafe(|| {
         run_handler(server, method, request, params, context)

@@ -11,11 +11,13 @@ use serde_json::value::RawValue;
 use crate::catalog::Catalog;
 use crate::catalog::tool::Tool;
 use crate::execution::input_rounds::Resumption;
+use crate::message::call::InnerCall;
 use crate::message::reply::Handled;
 use crate::policy::principal::Principal;
 use crate::request::context::Context;
 use crate::server::Server;
 use crate::tools::background_tools::{self, UnknownStartedTool};
+use crate::tools::search;
 use crate::tools::tasks;
 
 /// Calls a tool. Every failure in the tool, including faulty arguments, is a result; only a call
@@ -36,7 +38,7 @@ pub(crate) fn call(
         }
         let unknown = ErrorObject::invalid_params(
             fault_for(&context, &whole, &params.name)
-                .unwrap_or_else(|| format!("unknown tool `{}`; see tools/list", params.name)),
+                .unwrap_or_else(|| describe_unknown(&whole, &params.name)),
         );
         context.refuse(there.map(|tool| tool.path()), "unknown-tool", unknown)
     })?;
@@ -83,6 +85,29 @@ pub(crate) fn call(
     }))
 }
 
+fn describe_unknown(catalog: &Catalog, name: &str) -> String {
+    let see = match catalog.has_search() {
+        true => "find tools with `search_tools`",
+        false => "see tools/list",
+    };
+    format!("unknown tool `{name}`; {see}")
+}
+
+/// Returns the call that this one stands for, if it is one of `call_tool`.
+pub(crate) fn read_inner_call(
+    server: &Server,
+    params: &Params<'_>,
+    context: &Context,
+) -> Option<InnerCall> {
+    let catalog = server.catalog();
+    if !catalog.has_search() {
+        return None;
+    }
+    let params: CallToolRequestParams = context.parse(params).ok()?;
+    let tool = catalog.tool(&params.name)?;
+    tool.read_inner_call(params.arguments.as_deref())
+}
+
 /// Describes a tool that exists but is faulty to a caller on this machine, so that a model does
 /// not take it for deleted. Remote callers learn nothing about the files of this machine.
 fn fault_for(context: &Context, catalog: &Catalog, name: &str) -> Option<String> {
@@ -108,6 +133,10 @@ fn fault_for(context: &Context, catalog: &Catalog, name: &str) -> Option<String>
 /// the call is to start.
 fn set_tool(tool: &Tool, arguments: Option<&RawValue>, server: &Server, context: &Context) {
     let record = &context.record;
+    if search::is_call_tool(tool) {
+        // A faulty call: no tool declares which of its arguments are secret.
+        return record.set_tool_for_unknown(tool.path());
+    }
     let Some(started) = background_tools::started_tools(tool, arguments) else {
         return record.set_tool(tool.path(), tool.script().map(|script| &script.spec));
     };

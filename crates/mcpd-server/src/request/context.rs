@@ -114,6 +114,17 @@ impl Context {
         self.session.as_ref().filter(|session| session.introduced)
     }
 
+    /// Returns the context of a request whose arguments are others than those that the client has
+    /// repeated in headers.
+    pub(crate) fn without_parameter_headers(mut self) -> Self {
+        if self.peer.parameters.is_some() {
+            let mut peer = PeerContext::clone(&self.peer);
+            peer.parameters = None;
+            self.peer = Arc::new(peer);
+        }
+        self
+    }
+
     /// Returns the error for a request of an item that does not exist, or that is `there` but
     /// forbidden to the sender. The error names a missing scope, which is no secret; in every
     /// other case it is `unknown`, so a forbidden item looks like one that does not exist.

@@ -20,6 +20,7 @@ use super::{Inner, Server};
 use crate::catalog::call::{CallContext, CallHost};
 use crate::catalog::live::LiveCatalog;
 use crate::catalog::scan::Scanner;
+use crate::catalog::search::Search;
 use crate::catalog::source::{Host, Source, Sources};
 use crate::catalog::tool::Tool;
 use crate::catalog::{BuiltIn, DEFAULT_PAGE_SIZE, Resource};
@@ -42,6 +43,7 @@ use crate::tools::native::{
     IntoResourceBody, IntoToolResult, NativeResource, NativeToolDescription,
 };
 use crate::tools::run_command::{self, CommandTool, RunCommand};
+use crate::tools::search;
 #[cfg(feature = "database")]
 use crate::tools::tasks::TaskStore;
 use crate::tools::tasks::Tasks;
@@ -62,6 +64,7 @@ pub struct ServerBuilder {
     database: Option<Database>,
     tasks: Option<Arc<Tasks>>,
     background_tools: bool,
+    search: Option<Search>,
     page_size: NonZeroUsize,
     watch: bool,
     only: Option<String>,
@@ -95,6 +98,7 @@ impl ServerBuilder {
             database: None,
             tasks: None,
             background_tools: false,
+            search: None,
             page_size: DEFAULT_PAGE_SIZE,
             watch: true,
             only: None,
@@ -202,6 +206,14 @@ impl ServerBuilder {
     /// [database](Self::tasks).
     pub fn background_tools(mut self) -> Self {
         self.background_tools = true;
+        self
+    }
+
+    /// Lists the tools `search_tools` and `call_tool` in place of all others, except those that are
+    /// [pinned](Search::pin): so that a list of many tools costs a model little. Clients that know
+    /// a tool may still call it by its name.
+    pub fn search(mut self, search: Search) -> Self {
+        self.search = Some(search);
         self
     }
 
@@ -330,6 +342,10 @@ impl ServerBuilder {
             add_command_tool(&mut built_in.tools, options, &current.policy)?;
             instructions.push(CommandTool::instructions());
         }
+        if let Some(search) = self.search {
+            instructions.push(search::INSTRUCTIONS.to_owned());
+            add_search(&mut built_in, search);
+        }
         let executor = executor_or_default(self.executor, Config::default())?;
         let probes = executor_or_default(self.probes, Config::default())?;
         let seal = seal(self.state_secret.as_deref())?;
@@ -440,7 +456,15 @@ fn built_in(
     Ok(BuiltIn {
         tools: tools.collect::<Result<_, _>>()?,
         resources: resources.collect::<Result<_, _>>()?,
+        search: None,
     })
+}
+
+/// Adds the search for tools. Its names take precedence, because clients are told of them.
+fn add_search(built_in: &mut BuiltIn, search: Search) {
+    let tools = search::tools(&search).map(Arc::new);
+    built_in.tools.splice(0..0, tools);
+    built_in.search = Some(search);
 }
 
 fn native_tool(described: NativeToolDescription) -> Result<Arc<Tool>, Error> {

@@ -124,7 +124,7 @@ impl StartedTools {
         &self,
         catalog: &'a Catalog,
     ) -> Result<Option<&'a Arc<ScriptSpec>>, UnknownStartedTool> {
-        let tools: Option<Vec<_>> = self.0.iter().map(|name| catalog.tool(name)).collect();
+        let tools: Option<Vec<_>> = self.0.iter().map(|name| find_tool(catalog, name)).collect();
         let tools = tools.filter(|tools| !tools.is_empty());
         let tools = tools.ok_or(UnknownStartedTool)?;
         let scripts = tools.into_iter().filter_map(|tool| tool.script());
@@ -163,6 +163,12 @@ impl<'de> Deserialize<'de> for StartedTools {
 
         deserializer.deserialize_map(Reader)
     }
+}
+
+/// Returns the tool called `name`, if it can be started by that name. The search for tools names
+/// the tool behind it only in its arguments.
+fn find_tool<'a>(catalog: &'a Catalog, name: &str) -> Option<&'a Arc<Tool>> {
+    catalog.tool(name).filter(|tool| !tool.is_part_of_search())
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -213,7 +219,7 @@ async fn start(
     context: CallContext,
 ) -> Result<Json<RunStatus>, String> {
     let (whole, catalog) = (context.whole_catalog(), context.catalog());
-    let there = whole.tool(&start.tool);
+    let there = find_tool(&whole, &start.tool);
     // This call is the one of interest in the records, and only the started tool declares its
     // secrets.
     let record = &context.request().record;
@@ -222,7 +228,7 @@ async fn start(
         let asked = to_raw_value(&start).ok();
         record.set_params(&Params::read(asked.as_deref()).unwrap_or_default());
     }
-    let tool = catalog.tool(&start.tool).ok_or_else(|| {
+    let tool = find_tool(&catalog, &start.tool).ok_or_else(|| {
         let is_there = there.is_some();
         record.set_outcome(if is_there { "denied" } else { "unknown-tool" });
         format!("There is no tool `{}`.", start.tool)

@@ -5,7 +5,7 @@ use mcpd_protocol::content::Icon;
 use mcpd_protocol::meta::Meta;
 use mcpd_protocol::method::ToolAnnotations;
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::raw;
 
@@ -50,6 +50,13 @@ pub(crate) fn meta_of(path: &ScriptPath, spec: &ScriptSpec) -> Meta {
         meta.insert(TAGS.to_owned(), json!(spec.tags));
     }
     meta
+}
+
+/// Tags of a tool, which are in its `_meta`.
+pub(crate) fn tags(tool: &protocol::method::Tool) -> impl Iterator<Item = &str> {
+    let tags = tool.meta.as_ref().and_then(|meta| meta.get(TAGS));
+    let tags = tags.and_then(Value::as_array).into_iter().flatten();
+    tags.filter_map(Value::as_str)
 }
 
 /// Icons of a script.

@@ -1,0 +1,142 @@
+//! Search for tools: the short list that clients get in place of all tools, and the index behind
+//! it, which the first search of a snapshot builds.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, OnceLock};
+
+use mcpd_protocol as protocol;
+use mcpd_protocol::ProtocolVersion;
+
+use super::Catalog;
+use super::list::{List, ListEntry as _};
+use crate::catalog::tool::Tool;
+use crate::message::tool_names::ToolNames;
+use crate::policy::pattern::{Pattern, PatternError};
+
+mod index;
+mod synonyms;
+mod words;
+
+use index::ToolIndex;
+
+/// Maximum number of tools in a result.
+pub(crate) const MAX_RESULTS: usize = 20;
+
+/// Settings of the search for tools. See
+/// [`ServerBuilder::search`](crate::ServerBuilder::search).
+///
+/// ```
+/// use mcpd_server::Server;
+/// use mcpd_server::catalog::Search;
+///
+/// # fn main() -> Result<(), mcpd_server::policy::PatternError> {
+/// let server = Server::builder().search(Search::default().pin("git/*")?);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Search {
+    pinned: Vec<Pattern>,
+    results: usize,
+}
+
+impl Default for Search {
+    /// Lists no other tool, and finds five unless the caller wants another number.
+    fn default() -> Self {
+        Self {
+            pinned: Vec::new(),
+            results: 5,
+        }
+    }
+}
+
+impl Search {
+    /// Lists the tools whose paths match `pattern` as well: `*` matches a part of a name, `**`
+    /// any number of names, `?` a character, `[ab]` and `{a,b}` either.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the pattern is invalid.
+    pub fn pin(mut self, pattern: &str) -> Result<Self, PatternError> {
+        self.pinned.push(Pattern::of_paths(pattern)?);
+        Ok(self)
+    }
+
+    /// Sets the number of tools that a search finds by default, 20 at most.
+    pub fn results(mut self, number: NonZeroUsize) -> Self {
+        self.results = number.get().min(MAX_RESULTS);
+        self
+    }
+
+    /// Number of tools that a search finds by default.
+    pub(crate) fn default_results(&self) -> usize {
+        self.results
+    }
+
+    /// Returns whether clients see the tool in their list.
+    fn lists(&self, tool: &Tool) -> bool {
+        let path = tool.path().as_str();
+        tool.is_part_of_search() || self.pinned.iter().any(|pattern| pattern.is_match(path))
+    }
+}
+
+/// Short list of one catalog, and the index of its tools.
+#[derive(Debug)]
+pub(super) struct SearchableTools {
+    listed: List<Tool>,
+    index: OnceLock<ToolIndex>,
+}
+
+impl SearchableTools {
+    pub(super) fn new(search: &Search, tools: &List<Tool>) -> Self {
+        Self {
+            listed: tools.filter(|tool| search.lists(tool)),
+            index: OnceLock::new(),
+        }
+    }
+
+    /// Returns the part of the list that is among `tools`.
+    pub(super) fn restricted_to(&self, tools: &List<Tool>) -> Self {
+        let is_kept = |tool: &Tool| tools.find(tool.path().as_str()).is_some();
+        Self {
+            listed: self.listed.filter(is_kept),
+            index: OnceLock::new(),
+        }
+    }
+
+    /// List that clients get.
+    pub(super) fn listed(&self) -> &List<Tool> {
+        &self.listed
+    }
+}
+
+impl Catalog {
+    /// Returns whether clients get a short list, and search for the other tools.
+    pub(crate) fn has_search(&self) -> bool {
+        self.searchable.is_some()
+    }
+
+    /// Returns the tools that match `query`, best first, with the schemas of their arguments as
+    /// lists show them. A tool called `query` comes first.
+    pub(crate) fn find_tools(
+        &self,
+        query: &str,
+        limit: usize,
+        (version, names): (ProtocolVersion, ToolNames),
+    ) -> Vec<protocol::method::Tool> {
+        let Some(searchable) = &self.searchable else {
+            return Vec::new();
+        };
+        let index = searchable
+            .index
+            .get_or_init(|| ToolIndex::new(self.tools()));
+        let named = self.tool(query.trim());
+        let named = named.filter(|tool| !tool.is_part_of_search());
+        let matching = index.search(query, limit.saturating_add(1));
+        let matching = matching.into_iter().map(|place| &self.tools()[place]);
+        let is_other = |tool: &&Arc<Tool>| named.is_none_or(|named| !Arc::ptr_eq(named, tool));
+        let found = named.into_iter().chain(matching.filter(is_other));
+        let found = found.take(limit);
+        found.map(|tool| tool.to_listed(version, names)).collect()
+    }
+}

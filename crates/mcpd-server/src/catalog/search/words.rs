@@ -1,0 +1,115 @@
+//! Words of names and texts for the index: split at `_`, `/` and capitals, without words that say
+//! nothing, and reduced to their English stems.
+
+use bm25::Tokenizer;
+use rust_stemmers::{Algorithm, Stemmer};
+
+/// Words that nearly every question or description has.
+const STOP_WORDS: &[&str] = &[
+    "a", "about", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "between",
+    "but", "by", "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "he",
+    "her", "here", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "may",
+    "me", "might", "my", "need", "no", "not", "of", "on", "one", "or", "our", "out", "please", "s",
+    "she", "should", "so", "some", "t", "than", "that", "the", "their", "them", "then", "there",
+    "these", "they", "this", "those", "to", "tool", "two", "up", "us", "use", "using", "want",
+    "was", "we", "were", "what", "when", "where", "who", "why", "will", "with", "would", "you",
+    "your",
+];
+
+/// Splits texts into words.
+pub(super) struct Words {
+    stemmer: Stemmer,
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self {
+            stemmer: Stemmer::create(Algorithm::English),
+        }
+    }
+}
+
+impl Tokenizer for Words {
+    fn tokenize(&self, text: &str) -> Vec<String> {
+        let words = split(text).into_iter();
+        let words = words.filter(|word| STOP_WORDS.binary_search(&word.as_str()).is_err());
+        words
+            .map(|word| self.stemmer.stem(&word).into_owned())
+            .collect()
+    }
+}
+
+/// Splits a text into words in lower case. Characters of scripts without spaces are words of
+/// their own.
+fn split(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut chars = text.chars().peekable();
+    let mut previous = None;
+    while let Some(char) = chars.next() {
+        let next = chars.peek().copied();
+        if !char.is_alphanumeric() || has_no_spaces(char) || begins_word(previous, char, next) {
+            words.extend((!word.is_empty()).then(|| std::mem::take(&mut word)));
+        }
+        if has_no_spaces(char) {
+            words.push(char.to_string());
+        } else if char.is_alphanumeric() {
+            word.extend(char.to_lowercase());
+        }
+        previous = Some(char);
+    }
+    words.extend((!word.is_empty()).then_some(word));
+    words
+}
+
+/// Returns whether a capital begins a word within a name: `createInvoice`, `HTTPServer`.
+fn begins_word(previous: Option<char>, char: char, next: Option<char>) -> bool {
+    let Some(previous) = previous.filter(|_| char.is_uppercase()) else {
+        return false;
+    };
+    previous.is_lowercase() || previous.is_uppercase() && next.is_some_and(char::is_lowercase)
+}
+
+/// Returns whether the script of a letter writes words without spaces: Chinese, Japanese, Thai.
+fn has_no_spaces(char: char) -> bool {
+    matches!(char, '\u{0e00}'..='\u{0e7f}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3134f}')
+        && char.is_alphanumeric()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(Words::default().tokenize(text), expected, "{text}");
+    }
+
+    #[test]
+    fn names_are_split_at_separators_and_capitals() {
+        check("billing/create_invoice", &["bill", "creat", "invoic"]);
+        check("createInvoice", &["creat", "invoic"]);
+        check(
+            "HTTPServer.restart-now",
+            &["http", "server", "restart", "now"],
+        );
+        check("sha256", &["sha256"]);
+    }
+
+    #[test]
+    fn words_are_reduced_to_stems() {
+        check("Creating invoices", &["creat", "invoic"]);
+        check("How do I delete the users?", &["delet", "user"]);
+    }
+
+    #[test]
+    fn words_of_other_languages_are_kept() {
+        check("Rechnung löschen", &["rechnung", "löschen"]);
+        check("削除 file", &["削", "除", "file"]);
+    }
+
+    #[test]
+    fn stop_words_are_sorted() {
+        assert!(STOP_WORDS.is_sorted());
+    }
+}
