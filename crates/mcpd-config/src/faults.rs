@@ -15,7 +15,7 @@ use crate::file::File;
 use crate::options::{Confinement, Enabling};
 use crate::roots::is_address;
 use crate::server::{
-    self, clients, identity, interpreters, oauth, policy, profiles, run_command, sources,
+    self, clients, identity, interpreters, oauth, policy, profiles, run_command, search, sources,
 };
 use crate::tables::TlsTable;
 use crate::{listening, log_filter};
@@ -135,6 +135,7 @@ pub async fn faults(file: &File) -> Vec<anyhow::Error> {
         oauth::oauth(file, &[]).err(),
         sources.err(),
         run_command::run_command(file, &Enabling::default()).err(),
+        search::search(file).err(),
         file.kit().err(),
         identity::add(Settings::default(), file).err(),
         profiles::add(Settings::default(), file).err(),

@@ -231,6 +231,11 @@ impl File {
         is_set.then(|| roots.collect())
     }
 
+    /// Returns whether clients get a short list of tools, and search for the others.
+    pub fn has_search(&self) -> bool {
+        self.tables.search.enabled == Some(true)
+    }
+
     /// Directory of `run_command.workdir`.
     pub(crate) fn workdir(&self) -> Option<PathBuf> {
         let workdir = self.tables.run_command.workdir.as_ref();

@@ -15,7 +15,7 @@ use crate::tables::ToolTable;
 use crate::value::{Source, Spanned};
 
 /// Keys that are taken over as they are.
-const PLAIN: [&str; 9] = [
+const PLAIN: [&str; 10] = [
     "timeout",
     "concurrency",
     "page_size",
@@ -25,6 +25,7 @@ const PLAIN: [&str; 9] = [
     "server",
     "arguments",
     "probe",
+    "search",
 ];
 
 /// Keys without a meaning for what is packed, or whose effect is packed.

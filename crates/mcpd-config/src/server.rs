@@ -29,6 +29,7 @@ pub(crate) mod policy;
 mod probe;
 pub(crate) mod profiles;
 pub(crate) mod run_command;
+pub(crate) mod search;
 pub(crate) mod sources;
 pub(crate) mod unmatched;
 mod upstreams;
@@ -291,6 +292,9 @@ async fn server_for_clients(
         .executor(executor);
     if let Some(audit) = audit::audit(file)? {
         server = server.audit(audit);
+    }
+    if options.search {
+        server = server.search(search::search(file)?);
     }
     if options.kit {
         server = kit::add(server, file.kit()?);

@@ -174,6 +174,9 @@ pub(crate) struct Tables {
     #[serde(default)]
     #[schemars(extend("x-reload" = true))]
     pub(crate) upstream: Vec<UpstreamTable>,
+    /// Short list of tools, and a search for the others.
+    #[serde(default)]
+    pub(crate) search: SearchTable,
     /// Window of a Script Kit.
     #[serde(default)]
     pub(crate) kit: KitTable,
@@ -303,6 +306,20 @@ pub(crate) struct LogTable {
     /// Filter of log messages, such as `warn` or `mcpd_server=debug`.
     #[schemars(extend("x-reload" = true))]
     pub(crate) filter: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "the table `[search]`")]
+pub(crate) struct SearchTable {
+    /// List the tools `search_tools` and `call_tool` in place of all others.
+    #[schemars(extend("default" = false))]
+    pub(crate) enabled: Option<bool>,
+    /// Patterns of the paths of tools that stay in the list, such as `git/*`.
+    #[serde(default)]
+    pub(crate) pinned: Vec<Spanned<String>>,
+    /// Number of tools that a search returns by default, 20 at most.
+    #[schemars(extend("default" = 5, "minimum" = 1, "maximum" = 20))]
+    pub(crate) results: Option<Spanned<NonZeroUsize>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -298,6 +298,10 @@ pub struct Serving {
     /// random secret for the lifetime of the server]
     #[arg(long, value_name = "FILE", env = "MCPD_STATE_KEY_FILE")]
     pub state_key_file: Option<PathBuf>,
+    /// List only two tools, search_tools and call_tool, with which a model finds and calls all
+    /// others.
+    #[arg(long, env = "MCPD_SEARCH")]
+    pub search: bool,
     /// Also serve the Script Kit tools kit/show, kit/hide and kit/state, and the Script Kit
     /// resources.
     #[arg(long, env = "MCPD_KIT")]
@@ -345,6 +349,8 @@ impl Combine for Serving {
             &mut self.state_key_file,
             key,
         );
+        let search = tables.search.enabled;
+        layers.switch("search.enabled", "search", &mut self.search, search);
         layers.switch("kit.serve", "kit", &mut self.kit, tables.kit.serve);
     }
 }
