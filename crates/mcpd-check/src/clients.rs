@@ -125,6 +125,29 @@ fn cut_middle(name: &str) -> String {
     head.chain("___".chars()).chain(tail).collect()
 }
 
+/// Maximum numbers of tools of clients without a profile.
+const OTHER_TOOL_LIMITS: &[(&str, usize)] = &[("Windsurf", 100)];
+
+/// Describes the clients that do not pass on as many tools to their model, if there are any.
+#[must_use]
+pub fn describe_tool_limits(tools: usize) -> Option<String> {
+    let known = PROFILES.iter();
+    let known = known.filter_map(|profile| Some((profile.name, profile.tools.as_ref()?.of)));
+    let mut limits: Vec<_> = known.chain(OTHER_TOOL_LIMITS.iter().copied()).collect();
+    limits.retain(|(_, limit)| tools > *limit);
+    limits.sort_by_key(|(_, limit)| *limit);
+    let limits: Vec<_> = limits
+        .iter()
+        .map(|(client, limit)| format!("{client} at most {limit}"))
+        .collect();
+    (!limits.is_empty()).then(|| {
+        format!(
+            "{tools} tools are too many for some clients: {}, including those of other servers; serve them with `--search`, which lists only two",
+            limits.join(", ")
+        )
+    })
+}
+
 /// All clients with a profile.
 pub const PROFILES: &[Profile] = &[CLAUDE, OPENAI, GEMINI, CURSOR, VSCODE];
 

@@ -29,6 +29,7 @@
 pub mod approval;
 mod changes;
 pub mod clients;
+pub mod cost;
 pub mod describe;
 mod files;
 mod finding;

@@ -26,7 +26,10 @@ pub(crate) struct List {
     /// List resources and resource templates.
     #[arg(long, conflicts_with = "prompts")]
     pub(crate) resources: bool,
-    /// Print the MCP result as JSON.
+    /// List what each tool costs a model in tokens, the dearest first: an estimate.
+    #[arg(long, conflicts_with_all = ["all", "prompts", "resources"])]
+    pub(crate) cost: bool,
+    /// Print the MCP result, or with --cost the costs, as JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

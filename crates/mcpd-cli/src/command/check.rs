@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use mcpd_check::clients::{Forwarded, PROFILES, Profile, forward};
+use mcpd_check::clients::{Forwarded, PROFILES, Profile, describe_tool_limits, forward};
 use mcpd_check::ignore::IgnoreComments;
 use mcpd_check::rules::{self, Rule};
 use mcpd_check::{EXECUTABLE_HINT, Finding, Selection, render, shortfall};
@@ -143,6 +143,12 @@ fn judge(
         Some(client) => show_forwarded(client, catalog, args, file)?,
         None => show_findings(catalog, args, selection)?,
     };
+    // Tools of one directory may still be served together with others.
+    if let Some(limits) = describe_tool_limits(catalog.tools().len())
+        && !file.has_search()
+    {
+        output::note(&format!("warning: {limits}\n"));
+    }
     let tolerated = if args.deny.is_some() {
         Severity::Info
     } else {

@@ -13,6 +13,7 @@ use crate::args::List;
 use crate::exit_code::ExitCode;
 use crate::output;
 
+mod cost;
 mod files;
 
 /// Lists the catalog, and reports whether parts of it are missing.
@@ -71,6 +72,9 @@ fn remote_source(args: &List) -> anyhow::Result<Option<Upstream>> {
 
 /// Lists the requested entries, or says why there are none.
 fn list(args: &List, catalog: &Catalog) -> anyhow::Result<ExitCode> {
+    if args.cost {
+        return cost::list(catalog, args.json);
+    }
     let listed = requested_entries(args, catalog);
     if args.json {
         output::write_json(&listed)?;
