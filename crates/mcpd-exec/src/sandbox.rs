@@ -155,8 +155,7 @@ pub struct Sandbox {
     pub hidden: Vec<PathBuf>,
     /// Access to the network.
     pub network: Network,
-    /// Destinations that it may connect to, with [`Network::Listed`]. Programs find the proxy by
-    /// `HTTP_PROXY` and similar variables; one that ignores them connects to nothing.
+    /// Destinations with [`Network::Listed`]. Variables such as `HTTP_PROXY` name their proxy.
     pub destinations: Vec<Destination>,
     /// User it runs as, if not the caller. In force at every level.
     pub run_as: Option<RunAs>,
@@ -243,7 +242,7 @@ impl Sandbox {
         self
     }
 
-    /// Sets the access of the process to the network.
+    /// Sets its access to the network.
     #[must_use]
     pub fn network(mut self, network: Network) -> Self {
         self.network = network;
@@ -252,11 +251,9 @@ impl Sandbox {
 
     /// Lets the process connect to these destinations and no others.
     ///
-    /// They are reached through a proxy within this process, which needs a runtime as all runs do.
-    /// The process is in a network namespace of its own, without any other way out. At
-    /// [`Level::Guarded`], a system without user namespaces uses Landlock instead, which limits
-    /// ports only: the process can connect to the port of the proxy on any machine, and the outcome
-    /// says so.
+    /// They are reached through a proxy, from a network namespace without any other way out. At
+    /// [`Level::Guarded`], a system without user namespaces limits ports by Landlock instead: the
+    /// process can connect to the port of the proxy on any machine, and the outcome says so.
     #[must_use]
     pub fn destinations(mut self, list: impl IntoIterator<Item = Destination>) -> Self {
         self.network = Network::Listed;
@@ -426,20 +423,14 @@ mod tests {
 
     #[test]
     fn wish_leaves_the_destinations_that_both_allow() {
-        let list = |texts: &[&str]| -> Vec<Destination> {
-            texts.iter().map(|text| text.parse().unwrap()).collect()
+        let only = |texts: &[&str]| {
+            Sandbox::guarded().destinations(texts.iter().map(|text| text.parse().unwrap()))
         };
-        let floor = Sandbox::guarded().destinations(list(&["*.a.com:443", "b.com:80"]));
-        let wish = Sandbox::guarded().destinations(list(&["x.a.com:*", "c.com:80"]));
-        let both = floor.clone().tighten(&wish);
-        assert_eq!(both.network, Network::Listed);
-        assert_eq!(both.destinations, list(&["x.a.com:443"]));
-        let open = Sandbox::guarded();
-        assert_eq!(open.clone().tighten(&wish).destinations, wish.destinations);
-        assert_eq!(wish.clone().tighten(&open), wish);
-        let off = Sandbox::guarded().network(Network::Off);
-        assert_eq!(floor.clone().tighten(&off).network, Network::Off);
-        assert_eq!(off.tighten(&floor).network, Network::Off);
+        let (floor, wish) = (only(&["*.a.com:443", "b.com:80"]), only(&["x.a.com:*"]));
+        assert_eq!(floor.clone().tighten(&wish), only(&["x.a.com:443"]));
+        assert_eq!(wish.clone().tighten(&Sandbox::guarded()), wish);
+        assert_eq!(Sandbox::guarded().tighten(&wish), wish);
+        assert_eq!(Sandbox::strict().tighten(&floor).network, Network::Off);
     }
 
     #[test]

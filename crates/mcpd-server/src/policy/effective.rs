@@ -476,12 +476,10 @@ fn wished_sandbox(wish: &SandboxRequest, directory: &Path) -> Sandbox {
     };
     match &wish.network {
         NetworkRequest::Off => sandbox.network = Network::Off,
-        // One that can't be read allows nothing.
         NetworkRequest::Only(list) => {
             let list = list.iter().filter_map(|text| text.parse().ok());
             sandbox = sandbox.destinations(list);
         }
-        // `Host`, and `strict` has none unless it is listed.
         _ => {}
     }
     for path in &wish.write {
