@@ -88,6 +88,9 @@ pub struct Details<'a> {
     /// Identifier of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_id: Option<&'a str>,
+    /// Last step of the approval by a person, in one word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<&'a str>,
     /// Ending of the request, in one word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<&'a str>,

@@ -1,5 +1,6 @@
 //! Calls of scripts: arguments, runs and their output, rounds of input, and the result.
 
+pub(crate) mod approval;
 pub(crate) mod archive;
 pub(crate) mod call;
 mod client_directory;

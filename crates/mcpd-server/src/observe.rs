@@ -8,6 +8,7 @@ use mcpd_protocol::{Implementation, ProtocolVersion};
 use crate::message::transport::Transport;
 use crate::policy::principal::Principal;
 
+pub(crate) mod approval;
 pub mod audit;
 pub(crate) mod ending;
 #[cfg_attr(not(feature = "metrics"), path = "observe/metrics/absent.rs")]

@@ -14,6 +14,7 @@ use crate::policy::caller_variables::CallerVariables;
 use crate::support::own_files::OwnFiles;
 
 pub(crate) mod access;
+pub(crate) mod approval;
 mod caller_variables;
 mod client_directories;
 pub(crate) mod concurrency;
@@ -31,6 +32,7 @@ pub(crate) mod secret_arguments;
 pub(crate) mod selection;
 
 pub use access::{Access, CallPattern};
+pub use approval::{Approval, AskFor, Remember, WithoutPerson};
 pub(crate) use client_directories::ClientDirectories;
 pub use effective::EffectivePolicy;
 pub(crate) use effective::{ProbeConfinements, ProbePolicy};
@@ -163,6 +165,7 @@ pub struct Policy {
     ignored_arguments: Arc<BTreeSet<String>>,
     callers: Arc<CallerVariables>,
     client_directories: ClientDirectories,
+    approval: Approval,
     probing: Probing,
     roots: Vec<Root>,
     rules: Vec<Rule>,
@@ -183,6 +186,7 @@ impl Default for Policy {
             ignored_arguments: Arc::default(),
             callers: Arc::default(),
             client_directories: ClientDirectories::default(),
+            approval: Approval::default(),
             probing: Probing::default(),
             roots: Vec::new(),
             rules: Vec::new(),

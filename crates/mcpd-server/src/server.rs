@@ -83,6 +83,12 @@ impl Server {
         self.live_catalog().visible_to(principal)
     }
 
+    /// Returns whether a person must [approve](crate::policy::Approval) calls of `tool`.
+    #[must_use]
+    pub fn needs_approval(&self, tool: &crate::Tool) -> bool {
+        tool.needs_approval(&self.engine().approvals.rules())
+    }
+
     /// Waits for the first scan of the roots and the first offer of all sources, up to
     /// [`FIRST_WAIT`](crate::source::FIRST_WAIT) for the latter.
     ///

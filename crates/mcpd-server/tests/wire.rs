@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpd_exec::Limits;
 use mcpd_server::catalog::{DEFAULT_PAGE_SIZE, Search};
+use mcpd_server::policy::{Approval, AskFor, Remember, Rule, WithoutPerson};
 use mcpd_server::transport::stdio;
 use mcpd_server::{CallContext, Database, Json, Server, ServerBuilder};
 use mcpd_server::{Connection, DEFAULT_KEEP, Policy, Reply, ToolNames};
@@ -91,8 +92,9 @@ fn add_lamp(server: ServerBuilder) -> ServerBuilder {
 /// Starts the server for a conversation. Its first lines may be settings: `# scripts: NAME`
 /// selects another directory of scripts than `scripts`, `# page size: NUMBER` splits lists into
 /// pages, `# capture: NUMBER` limits results to that many bytes of both ends of an output, `#
-/// keep: NUMBER` keeps that many of a longer one, `# built in: lamp` adds a lamp, and `# pinned:
-/// PATTERN` lists the tools that match, and a search for the others.
+/// keep: NUMBER` keeps that many of a longer one, `# approval: SETTINGS` has a person approve
+/// calls, `# built in: lamp` adds a lamp, and `# pinned: PATTERN` lists the tools that match, and a
+/// search for the others.
 fn start(session: &str) -> Server {
     let setting = |name: &str| {
         let mut remarks = session.lines().map_while(|line| line.strip_prefix("# "));
@@ -121,7 +123,10 @@ fn start(session: &str) -> Server {
                 .join(scripts),
         )
         .page_size(page_size.unwrap_or(DEFAULT_PAGE_SIZE))
-        .policy(Policy::default().limits(limits))
+        .policy(with_approval(
+            Policy::default().limits(limits),
+            setting("approval").unwrap_or_default(),
+        ))
         // One scan of each directory serves all conversations.
         .database(Database::new(concat!(
             env!("CARGO_TARGET_TMPDIR"),
@@ -130,6 +135,28 @@ fn start(session: &str) -> Server {
         .watch(false)
         .start()
         .expect("the scripts are there")
+}
+
+/// Sets the approval of calls, such as `destructive, remember 900, never files/*`.
+fn with_approval(policy: Policy, settings: &str) -> Policy {
+    let seconds = |text: &str| Duration::from_secs_f64(text.parse().expect("a number"));
+    let (mut approval, mut policy) = (Approval::default(), policy);
+    for setting in settings.split(", ").filter(|setting| !setting.is_empty()) {
+        match setting.split_once(' ').unwrap_or((setting, "")) {
+            ("destructive", _) => approval.ask = AskFor::Destructive,
+            ("always", _) => approval.ask = AskFor::Always,
+            ("without", _) => approval.without = WithoutPerson::Allow,
+            ("remember", "session") => approval.remember = Remember::Session,
+            ("remember", time) => approval.remember = Remember::For(seconds(time)),
+            ("timeout", time) => approval.timeout = seconds(time),
+            ("never", pattern) => {
+                let rule = Rule::new(pattern).expect("a pattern").ask_first(false);
+                policy = policy.rule(rule);
+            }
+            _ => panic!("unknown setting `{setting}`"),
+        }
+    }
+    policy.approval(approval)
 }
 
 /// Substitution of values that differ from run to run.

@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 
 use crate::catalog::call::{CallContext, CallHost};
 use crate::catalog::source::RemoteTool;
+use crate::execution::approval::ApprovalGate;
 use crate::execution::call;
 use crate::execution::input_rounds::Resumption;
+use crate::message::arguments::invalid_arguments;
 use crate::message::call::{CallStart, InnerCall};
 use crate::message::param_headers::{self, HeaderParameter, ParameterHeaders};
 use crate::message::raw::raw;
@@ -25,6 +27,7 @@ use crate::policy::selection::ToolTraits;
 use crate::request::context::Context;
 use crate::script::Script;
 
+mod approval;
 pub(crate) mod definition;
 mod entry;
 pub(crate) mod listed;
@@ -83,6 +86,16 @@ pub(crate) trait ToolBody: fmt::Debug + Send + Sync {
 
     /// Returns the call that a call of this tool stands for, if it calls any tool by its name.
     fn read_inner_call(&self, _arguments: Option<&RawValue>) -> Option<InnerCall> {
+        None
+    }
+
+    /// Returns whether its calls may destroy something, whatever its annotations say.
+    fn runs_anything(&self) -> bool {
+        false
+    }
+
+    /// Name of another tool that a call starts, with the arguments of that.
+    fn started_call(&self, _arguments: Option<&RawValue>) -> Option<(String, Box<RawValue>)> {
         None
     }
 }
@@ -280,8 +293,8 @@ impl Tool {
         param_headers::check(&self.header_parameters, headers, arguments)
     }
 
-    /// Starts a call. Invalid arguments give a result, so that the model that wrote them can read
-    /// it.
+    /// Starts a call, which waits for approval if it needs that. Invalid arguments give a result,
+    /// so that the model that wrote them can read it.
     pub(crate) fn call(
         &self,
         host: &CallHost,
@@ -295,6 +308,33 @@ impl Tool {
         {
             return CallStart::reject(Ok(CallToolResult::error(reason).into()));
         }
+        let Some(need) = self.approval_need(host, arguments, context) else {
+            return self.start(host, arguments, resumption, context);
+        };
+        // A person judges arguments that all readers read alike.
+        if let Err(fault) = mcpd_scriptspec::members(need.call.arguments.as_deref()) {
+            return CallStart::reject(Ok(invalid_arguments(&fault.to_string()).into()));
+        }
+        let mut context = context.clone();
+        context.approved = need.started;
+        let request = (&self.path, arguments);
+        match ApprovalGate::new(&host.engine, &context, need.call, request, resumption) {
+            Ok((gate, rest)) => match self.start(host, arguments, rest, &context) {
+                CallStart::Started(run) => CallStart::Started(Box::pin(gate.run(run))),
+                refused @ CallStart::Refused(_) => refused,
+            },
+            Err(error) => CallStart::reject(Err(error)),
+        }
+    }
+
+    /// Starts a call that may run.
+    fn start(
+        &self,
+        host: &CallHost,
+        arguments: Option<&RawValue>,
+        resumption: Resumption,
+        context: &Context,
+    ) -> CallStart {
         match &self.body {
             Body::Script(script) => {
                 call::start_tool_call(&host.engine, script, arguments, resumption, context)

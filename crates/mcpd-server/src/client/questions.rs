@@ -24,8 +24,10 @@ type ClientAnswer = Result<Box<RawValue>, ErrorObject>;
 /// Reason why a question has no answer.
 #[derive(Debug)]
 pub(crate) enum Unanswered {
-    /// The client refused, or did not answer in time.
+    /// The client refused.
     Declined(ErrorObject),
+    /// The client did not answer within this time.
+    TimedOut(Duration),
     /// The question never reached the client.
     NotAsked(&'static str),
 }
@@ -72,11 +74,29 @@ impl Questions {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the question; a late answer is ignored.
+    /// See [`Self::ask_within`].
     pub(crate) async fn ask(
         &self,
         outbox: &Outbox,
         request: &InputRequest,
+    ) -> Result<Box<RawValue>, Unanswered> {
+        self.ask_within(outbox, request, ANSWER_TIMEOUT).await
+    }
+
+    /// Asks the client, and waits for its answer for at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// See [`Unanswered`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the question; a late answer is ignored.
+    pub(crate) async fn ask_within(
+        &self,
+        outbox: &Outbox,
+        request: &InputRequest,
+        limit: Duration,
     ) -> Result<Box<RawValue>, Unanswered> {
         let (answered, answer) = oneshot::channel();
         let id = {
@@ -105,11 +125,9 @@ impl Questions {
         jsonrpc::replace_nul(&mut message);
         let gone = || Unanswered::NotAsked("the client is disconnected");
         outbox.send(message.into()).await.map_err(|_| gone())?;
-        match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
+        match tokio::time::timeout(limit, answer).await {
             Ok(answer) => answer.map_err(|_| gone())?.map_err(Unanswered::Declined),
-            Err(_) => Err(Unanswered::Declined(ErrorObject::internal_error(format!(
-                "the client did not answer within {ANSWER_TIMEOUT:?}"
-            )))),
+            Err(_) => Err(Unanswered::TimedOut(limit)),
         }
     }
 

@@ -11,6 +11,7 @@ use mcpd_protocol::{ClientCapabilities, Implementation, ProtocolVersion};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::client::approvals::RememberedApprovals;
 use crate::client::questions::Questions;
 use crate::client::subscribers::{Filter, Subscribers, Subscription};
 use crate::policy::principal::Principal;
@@ -45,6 +46,8 @@ pub(crate) struct Session {
     pub(crate) id: Option<String>,
     /// Open questions to the client.
     pub(crate) questions: Questions,
+    /// Approvals of calls that count until the session ends.
+    pub(crate) approvals: RememberedApprovals,
     /// Events for this client, fetched by the task that can send to it.
     pub(crate) subscription: Arc<Subscription>,
     /// First root of the client, and the number of changes before it was asked.
@@ -88,6 +91,7 @@ impl Session {
             #[cfg(feature = "http")]
             id: None,
             questions: Questions::default(),
+            approvals: RememberedApprovals::default(),
             subscription: Arc::new(subscribers.subscribe(owner.shared_name(), lists)),
             roots: AsyncMutex::default(),
             root_changes: AtomicU64::new(0),

@@ -9,6 +9,7 @@ use mcpd_protocol::{Stamp, Wire};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::client::subscribers::Subscribers;
+use crate::execution::approval::Approvals;
 use crate::execution::archive::Archive;
 use crate::execution::seal::Seal;
 use crate::limits::admission::Admission;
@@ -39,6 +40,8 @@ pub(crate) struct Engine {
     pub(crate) subscribers: Arc<Subscribers>,
     /// Seal of script state that clients carry.
     pub(crate) seal: Seal,
+    /// Approvals of calls.
+    pub(crate) approvals: Approvals,
     /// Identity towards clients.
     pub(crate) identity: ArcSwap<Identity>,
     /// Headers that some script gets, in lower case.
@@ -70,6 +73,7 @@ impl Engine {
             inputs: Arc::new(LazyDirectory::new("mcpd-inputs-")),
             subscribers,
             seal,
+            approvals: Approvals::default(),
             identity: ArcSwap::from_pointee(identity),
             secret_headers: ArcSwap::default(),
             selections: ArcSwap::default(),
@@ -79,8 +83,9 @@ impl Engine {
         }
     }
 
-    /// Sets what requests may bring and choose.
+    /// Sets what requests may bring and choose, and which calls need approval.
     pub(crate) fn set_choices(&self, policy: &Policy, selections: Selections) {
+        self.approvals.reload(policy);
         self.secret_headers.store(Arc::new(policy.secret_headers()));
         self.selections.store(Arc::new(selections));
     }

@@ -317,17 +317,17 @@ async fn ask_client(
                 "the client does not support `{method}`"
             )));
         }
-        let request = request.with_elicitation_id(random_id::new());
-        let request = match session.version.has_rich_forms() {
-            true => request,
-            false => request.with_plain_form().ok_or_else(|| {
-                let reason = "the client does not support multiple-choice questions";
-                CallFailure::NoResult(reason.to_owned())
-            })?,
-        };
+        let request = adapt_to_session(session, request).ok_or_else(|| {
+            let reason = "the client does not support multiple-choice questions";
+            CallFailure::NoResult(reason.to_owned())
+        })?;
         let response = match session.questions.ask(&context.peer.outbox, &request).await {
             Ok(response) => response,
             Err(Unanswered::Declined(error)) => declined_response(&request, &error)?,
+            Err(Unanswered::TimedOut(limit)) => {
+                let reason = format!("the client did not answer within {limit:?}");
+                declined_response(&request, &ErrorObject::internal_error(reason))?
+            }
             Err(Unanswered::NotAsked(reason)) => {
                 return Err(unanswered_failure(request.method, &reason));
             }
@@ -340,6 +340,16 @@ async fn ask_client(
         responses: Some(responses),
         state: questions.state,
     })
+}
+
+/// Converts a question to the revision of a session; `None` for one that the revision cannot
+/// express.
+pub(crate) fn adapt_to_session(session: &Session, request: InputRequest) -> Option<InputRequest> {
+    let request = request.with_elicitation_id(random_id::new());
+    match session.version.has_rich_forms() {
+        true => Some(request),
+        false => request.with_plain_form(),
+    }
 }
 
 /// Treats a person's refusal as an answer; a client's inability is a failure.

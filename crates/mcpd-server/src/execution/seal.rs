@@ -142,7 +142,7 @@ impl Seal {
 }
 
 /// Seconds since the epoch.
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()

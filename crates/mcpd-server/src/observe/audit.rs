@@ -30,6 +30,7 @@ const OTHER_OUTCOMES: [&str; 22] = [
     "unknown-tool",
     "unknown-prompt",
     "denied",
+    "not-approved",
     "invalid-arguments",
     "missing-capability",
     "busy",

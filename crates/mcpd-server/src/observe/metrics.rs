@@ -17,6 +17,7 @@ use prometheus::{
 
 use crate::limits::admission::Rejection;
 use crate::message::reply::{MethodResult, OTHER_METHOD};
+use crate::observe::approval::ApprovalStep;
 use crate::observe::ending::Exit;
 use crate::observe::ending::RunError;
 use crate::support::sync::lock;
@@ -53,6 +54,7 @@ pub(crate) struct Metrics {
     connections: IntGauge,
     outcomes: IntCounterVec,
     refusals: IntCounterVec,
+    approvals: IntCounterVec,
     names: Mutex<BTreeSet<Arc<str>>>,
     scraped: Scraped,
 }
@@ -126,6 +128,11 @@ impl Metrics {
                 "Requests and calls refused before any work, by reason.",
                 "reason",
             ),
+            approvals: counters(
+                "mcpd_approvals_total",
+                "Calls that need the approval of a person, by its step.",
+                "step",
+            ),
             names: Mutex::default(),
             scraped: Scraped {
                 runs: gauge("mcpd_runs_in_flight", "Running processes."),
@@ -160,14 +167,18 @@ impl Metrics {
         ] {
             self.refusals.with_label_values(&[reason.label()]);
         }
+        for step in ApprovalStep::ALL {
+            self.approvals.with_label_values(&[step.name()]);
+        }
         let scraped = &self.scraped;
-        let collectors: [Box<dyn Collector>; 12] = [
+        let collectors: [Box<dyn Collector>; 13] = [
             Box::new(self.operations.clone()),
             Box::new(self.sessions.clone()),
             Box::new(self.session_durations.clone()),
             Box::new(self.connections.clone()),
             Box::new(self.outcomes.clone()),
             Box::new(self.refusals.clone()),
+            Box::new(self.approvals.clone()),
             Box::new(scraped.runs.clone()),
             Box::new(scraped.queued.clone()),
             Box::new(scraped.tools.clone()),
@@ -209,6 +220,11 @@ impl Metrics {
     /// Counts a refusal.
     pub(crate) fn count_refusal(&self, reason: Rejection) {
         self.refusals.with_label_values(&[reason.label()]).inc();
+    }
+
+    /// Counts a step of an approval.
+    pub(crate) fn count_approval(&self, step: ApprovalStep) {
+        self.approvals.with_label_values(&[step.name()]).inc();
     }
 
     /// Starts the counter of a run.

@@ -32,7 +32,7 @@ impl fmt::Debug for Secret {
 /// Settings of the scripts whose paths match a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    pattern: Pattern,
+    pub(super) pattern: Pattern,
     pub(super) settings: RuleSettings,
 }
 
@@ -45,6 +45,7 @@ pub(super) struct RuleSettings {
     pub(super) redact: Option<bool>,
     pub(super) keeps_escapes: Option<bool>,
     pub(super) task: Option<TaskSupport>,
+    pub(super) asks_first: Option<bool>,
     pub(super) probing: Probing,
     pub(super) variables: Vec<(String, Secret)>,
     pub(super) runs_in_client_directory: Option<bool>,
@@ -203,6 +204,7 @@ impl RuleSettings {
         self.redact = later.redact.or(self.redact);
         self.keeps_escapes = later.keeps_escapes.or(self.keeps_escapes);
         self.task = later.task.or(self.task);
+        self.asks_first = later.asks_first.or(self.asks_first);
         self.runs_in_client_directory = later
             .runs_in_client_directory
             .or(self.runs_in_client_directory);

@@ -76,6 +76,8 @@ pub(crate) struct Context {
     pub(crate) stamp: Arc<Stamp>,
     /// Record of the request for the audit log, the metrics and the spans.
     pub(crate) record: RequestRecord,
+    /// Tool that a call with this context starts, once the call itself is approved.
+    pub(crate) approved: Option<ScriptPath>,
 }
 
 impl Context {

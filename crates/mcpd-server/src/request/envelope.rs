@@ -71,6 +71,7 @@ impl<'a> StatelessEnvelope<'a> {
             side,
             stamp,
             record: RequestRecord::default(),
+            approved: None,
         })
     }
 }
@@ -120,5 +121,6 @@ pub(crate) fn stateful_context(
         side,
         stamp,
         record: RequestRecord::default(),
+        approved: None,
     })
 }

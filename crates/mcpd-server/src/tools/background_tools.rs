@@ -35,7 +35,8 @@ pub(crate) fn describe(tasks: Option<&Arc<Tasks>>) -> [NativeToolDescription; 5]
             START_TOOL,
             "Starts a tool in the background and returns at once with the id of the run. For tools that take longer than a request may: follow the run with runs_status, and fetch its result with runs_output.",
             start,
-        ),
+        )
+        .starting(started_call),
         tool(
             tasks,
             "runs_list",
@@ -96,6 +97,12 @@ struct StartArguments {
     #[serde(default = "empty_arguments")]
     #[schemars(with = "JsonObject")]
     arguments: Box<RawValue>,
+}
+
+/// Reads the call that `runs_start` starts.
+fn started_call(arguments: &RawValue) -> Option<(String, Box<RawValue>)> {
+    let start: StartArguments = serde_json::from_str(arguments.get()).ok()?;
+    Some((start.tool, start.arguments))
 }
 
 fn empty_arguments() -> Box<RawValue> {

@@ -108,6 +108,14 @@ impl NativeToolDescription {
         }
     }
 
+    /// Marks the tool as one whose calls start another tool.
+    pub(crate) fn starting(mut self, started_call: ReadStartedCall) -> Self {
+        if let Ok((tool, _)) = &mut self.tool {
+            tool.started_call = Some(started_call);
+        }
+        self
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -129,11 +137,15 @@ impl NativeToolDescription {
     }
 }
 
+/// Reads the name and the arguments of another tool that a call starts.
+type ReadStartedCall = fn(&RawValue) -> Option<(String, Box<RawValue>)>;
+
 /// Function of the program, and the schema of its arguments.
 pub(crate) struct NativeTool {
     schema: Schema,
     queue: Arc<ScriptQueue>,
     start: Box<Start>,
+    started_call: Option<ReadStartedCall>,
 }
 
 impl NativeTool {
@@ -180,6 +192,7 @@ impl NativeTool {
                 schema: compiled,
                 queue: Arc::default(),
                 start,
+                started_call: None,
             },
             schema,
         ))
@@ -190,13 +203,19 @@ impl ToolBody for NativeTool {
     /// Checks the arguments and, if they are valid, calls the function.
     fn start(self: Arc<Self>, arguments: Option<&RawValue>, context: CallContext) -> CallStart {
         let permit = context.request_permit(&self.queue, ("tool", context.path().as_str()));
-        let run = match self.schema.check_arguments(arguments) {
+        match self.schema.check_arguments(arguments) {
             Ok(repaired) => {
-                (self.start)(arguments_text(repaired.as_deref().or(arguments)), context)
+                let arguments = repaired.as_deref().or(arguments);
+                let run = (self.start)(arguments_text(arguments), context);
+                CallStart::Started(Box::pin(permit.run(run)))
             }
-            Err(faults) => reject_arguments(&faults),
-        };
-        CallStart::Started(Box::pin(permit.run(run)))
+            Err(faults) => CallStart::reject(Ok(invalid_arguments(&faults).into())),
+        }
+    }
+
+    fn started_call(&self, arguments: Option<&RawValue>) -> Option<(String, Box<RawValue>)> {
+        let repaired = self.schema.check_arguments(arguments).ok()?;
+        (self.started_call?)(repaired.as_deref().or(arguments)?)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Tool of a source: a function that is called, and the name of the source.
 
 use std::fmt;
-use std::future::ready;
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
@@ -44,17 +43,16 @@ impl ToolBody for RemoteTool {
     /// value, and the source would read the other.
     fn start(self: Arc<Self>, arguments: Option<&RawValue>, context: CallContext) -> CallStart {
         let permit = context.request_permit(&self.queue, ("tool", context.path().as_str()));
-        let run: CallFuture = match mcpd_scriptspec::members(arguments) {
-            Ok(_) => {
-                let arguments = RawValue::from_string(arguments_text(arguments).to_owned());
-                (self.start)(arguments.expect("what has members is JSON"), context)
-            }
-            Err(fault) => {
-                let refused = invalid_arguments(&fault.to_string());
-                Box::pin(ready(Ok(refused.into())))
-            }
-        };
-        CallStart::Started(Box::pin(permit.run(run)))
+        if let Err(fault) = mcpd_scriptspec::members(arguments) {
+            let refused = invalid_arguments(&fault.to_string());
+            return CallStart::reject(Ok(refused.into()));
+        }
+        let arguments = RawValue::from_string(arguments_text(arguments).to_owned());
+        let arguments = arguments.expect("what has members is JSON");
+        // The function may begin its work when it is called, before its future is polled.
+        CallStart::Started(Box::pin(
+            permit.run(async move { (self.start)(arguments, context).await }),
+        ))
     }
 
     fn source(&self) -> Option<&str> {

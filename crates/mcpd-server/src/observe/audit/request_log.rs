@@ -31,6 +31,7 @@ use crate::message::arguments::INVALID_ARGUMENTS;
 use crate::message::method::KnownMethod;
 use crate::message::reply::{MethodResult, OTHER_METHOD};
 use crate::message::transport::Transport;
+use crate::observe::approval::ApprovalStep;
 use crate::observe::ending::Exit;
 use crate::observe::ending::RunError;
 use crate::observe::metrics::Operation;
@@ -99,6 +100,7 @@ struct Notes {
     is_uri_made: bool,
     params: Box<RawValue>,
     call_id: Option<String>,
+    approval: Option<&'static str>,
     run: Option<RunDetails>,
     connections: Vec<ConnectionDetails>,
     connections_omitted: u64,
@@ -213,6 +215,16 @@ impl RequestRecord {
     /// Sets the call id that scripts receive.
     pub(crate) fn set_call_id(&self, call_id: &str) {
         self.note(|notes| notes.call_id = Some(call_id.to_owned()));
+    }
+
+    /// Sets the last step of the approval of the call; a refusal is its outcome.
+    pub(crate) fn set_approval(&self, step: ApprovalStep) {
+        self.note(|notes| {
+            notes.approval = Some(step.name());
+            if step.is_refusal() {
+                notes.outcome = Some("not-approved");
+            }
+        });
     }
 
     /// Sets the outcome, of a request without a run or in place of its run's.
@@ -372,6 +384,7 @@ impl AuditedRequest {
         let mut details = Details::default();
         details.tool = notes.tool.as_deref();
         details.call_id = notes.call_id.as_deref();
+        details.approval = notes.approval;
         details.outcome = is_over.then_some(outcome);
         details.result_bytes = notes.result_bytes;
         details.run = notes.run.as_ref();

@@ -6,6 +6,7 @@ use mcpd_exec::Outcome;
 
 use crate::limits::admission::Rejection;
 use crate::message::reply::MethodResult;
+use crate::observe::approval::ApprovalStep;
 use crate::observe::ending::RunError;
 
 #[derive(Debug)]
@@ -31,6 +32,8 @@ impl Metrics {
     }
 
     pub(crate) fn count_refusal(&self, _reason: Rejection) {}
+
+    pub(crate) fn count_approval(&self, _step: ApprovalStep) {}
 
     pub(crate) fn start_run(&self) -> RunCounter {
         RunCounter

@@ -259,6 +259,10 @@ impl ToolBody for CommandTool {
     fn max_run_time(&self) -> Option<Duration> {
         Some(self.max_timeout)
     }
+
+    fn runs_anything(&self) -> bool {
+        true
+    }
 }
 
 /// Checks that there is a shell, and that the rules can parse its syntax.
