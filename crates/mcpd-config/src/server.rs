@@ -18,6 +18,7 @@ use crate::lock_file;
 use crate::options::{BuiltIn, Confinement, Enabling, RunLimits, Scanning, Serve, Serving};
 use crate::{directories, token};
 
+mod approval;
 pub(crate) mod audit;
 pub(crate) mod clients;
 pub(crate) mod environment;
@@ -88,7 +89,7 @@ pub async fn server_for_test(
     let server = Server::builder()
         .scripts(root)
         .only(tool)
-        .policy(running.policy.environment(environment))
+        .policy(running.policy.environment(environment).without_approval())
         .interpreters(running.interpreters);
     Ok(server
         .watch(false)

@@ -8,9 +8,11 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub(crate) mod approval;
 mod callers;
 mod scripts;
 
+pub(crate) use approval::ApprovalTable;
 pub(crate) use callers::{
     CallerTable, ClientTable, ExchangeTable, IssuerTable, LimitsTable, OAuthTable, ProfileTable,
     RuleTable, ScopeTable,
@@ -143,6 +145,10 @@ pub(crate) struct Tables {
     #[serde(default)]
     #[schemars(extend("x-reload" = true))]
     pub(crate) tool: Vec<ToolTable>,
+    /// Approval of calls by a person.
+    #[serde(default)]
+    #[schemars(extend("x-reload" = true))]
+    pub(crate) approval: ApprovalTable,
     /// Clients over HTTP with tokens of their own.
     #[serde(default)]
     #[schemars(extend("x-reload" = true))]

@@ -10,6 +10,7 @@ use mcpd_scriptspec::TaskSupport;
 use mcpd_server::policy::Rule;
 use mcpd_server::{Policy, Profile};
 
+use super::approval;
 use super::audit;
 use super::clients;
 use super::environment::{self, callers_variables, check_name, with_variables};
@@ -19,6 +20,7 @@ use super::user;
 use crate::directories;
 use crate::file::{File, suggestion};
 use crate::options::Confinement;
+use crate::tables::approval::ToolApproval;
 use crate::tables::{self, NetworkAccess, SandboxTable, Terminal, ToolTable};
 use crate::value::{Source, Spanned};
 
@@ -43,6 +45,7 @@ pub(crate) async fn policy(
     policy = hidden_files(file).into_iter().fold(policy, Policy::hide);
     let ignored = file.tables.arguments.ignore.iter();
     policy = ignored.fold(policy, Policy::ignore_argument);
+    policy = policy.approval(approval::approval(file)?);
     policy = policy.probing(probe::probe_settings(&file.tables.probe));
     policy = probe::roots(file)?.into_iter().fold(policy, Policy::root);
     if let Some(directories) = &file.tables.client_directories {
@@ -280,6 +283,9 @@ fn rule(
             tables::Task::Auto => TaskSupport::Auto,
             tables::Task::Required => TaskSupport::Required,
         });
+    }
+    if let Some(approval) = table.approval {
+        rule = rule.ask_first(approval == ToolApproval::Ask);
     }
     if let Some(names) = &table.caller_env {
         for name in names {

@@ -9,6 +9,7 @@ use mcpd_exec::egress::Destination;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
+use super::approval::ToolApproval;
 use super::{ProbeTable, Variables};
 use crate::value::{Amount, Seconds, Spanned};
 
@@ -217,6 +218,8 @@ pub(crate) struct ToolTable {
     pub(crate) terminal: Option<Terminal>,
     /// Calls in the background; overrides the script's own setting.
     pub(crate) task: Option<Task>,
+    /// Approval of calls by a person; overrides `[approval]`.
+    pub(crate) approval: Option<ToolApproval>,
     /// Confinement while mcpd asks for their descriptions; overrides `[probe]`.
     #[serde(default)]
     pub(crate) probe: ProbeTable,

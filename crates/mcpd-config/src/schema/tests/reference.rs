@@ -61,6 +61,7 @@ fn explanation(table: &str) -> &'static str {
         "search" => "search.md#configuration",
         "kit" => "kit.md#the-window",
         "run_command" => "run-command.md#configuration",
+        "approval" => "approval.md",
         "audit" => "audit.md#configuration",
         "limits" => "configuration.md#limits",
         other => panic!("no page explains `{other}`"),
@@ -144,6 +145,7 @@ impl Page<'_> {
             .and_then(|name| name.rsplit('/').next());
         match target {
             Some("Seconds") => return "seconds".to_owned(),
+            Some("Remember") => return "seconds, `never` or `session`".to_owned(),
             Some("Bytes" | "Size") => return "bytes".to_owned(),
             Some("Secret") => return "secret".to_owned(),
             Some("ProbeTable") => return "table, see [`[probe]`](#probe)".to_owned(),
