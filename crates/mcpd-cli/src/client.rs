@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_protocol::method::LoggingLevel;
 use mcpd_server::transport::local;
-pub(crate) use mcpd_server::transport::local::request;
+pub(crate) use mcpd_server::transport::local::{call, request};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -26,4 +26,9 @@ pub(crate) fn error_text(error: ErrorObject) -> Cow<'static, str> {
 /// The `_meta` of a request for progress and log messages from `level` on.
 pub(crate) fn envelope(level: LoggingLevel) -> Box<RawValue> {
     local::envelope("mcpd", env!("CARGO_PKG_VERSION"), level)
+}
+
+/// The `_meta` of [`envelope`] for a call that a person can approve.
+pub(crate) fn envelope_with_approval(level: LoggingLevel) -> Box<RawValue> {
+    local::envelope_with_approval("mcpd", env!("CARGO_PKG_VERSION"), level)
 }

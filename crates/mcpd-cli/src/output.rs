@@ -126,20 +126,30 @@ pub(crate) fn clear_screen() -> anyhow::Result<()> {
 ///
 /// There is none: the `attempt` fails, and `--yes` is the way to `act` all the same.
 pub(crate) fn confirm(question: &str, attempt: &str, act: &str) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
+    if !can_ask() {
         bail!("{attempt}: there is no terminal to ask at; add `--yes` to {act}");
     }
-    note(question);
+    let is_agreed = ask(question)?;
+    if !is_agreed {
+        note("nothing changed\n");
+    }
+    Ok(is_agreed)
+}
+
+/// Returns whether there is a terminal to ask at.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// Asks a question at the terminal, and returns whether the answer is yes.
+pub(crate) fn ask(question: &str) -> anyhow::Result<bool> {
+    note_foreign(question);
     let mut answer = String::new();
     io::stdin()
         .lock()
         .read_line(&mut answer)
         .context("read the answer")?;
-    let is_agreed = matches!(answer.trim(), "y" | "Y" | "yes");
-    if !is_agreed {
-        note("nothing changed\n");
-    }
-    Ok(is_agreed)
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Writes a remark to standard error.

@@ -46,6 +46,9 @@ pub(crate) struct Call {
     /// with --json as one object.
     #[arg(long)]
     pub(crate) show: bool,
+    /// Approve the call without a question, if a person must approve it.
+    #[arg(long, short = 'y')]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
     #[command(flatten)]

@@ -11,9 +11,8 @@ use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::jsonrpc::Notification;
 use mcpd_protocol::meta::Meta;
 use mcpd_protocol::method::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, LoggingLevel,
-    LoggingMessageNotification, LoggingMessageNotificationParams, ProgressNotification,
-    ProgressNotificationParams,
+    CallToolRequestParams, CallToolResult, LoggingLevel, LoggingMessageNotification,
+    LoggingMessageNotificationParams, ProgressNotification, ProgressNotificationParams,
 };
 use mcpd_scriptspec::text_arguments::TextArguments;
 use mcpd_server::Principal;
@@ -52,9 +51,15 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
             return show::run(&tool, &given, args.json);
         }
         let mut params = CallToolRequestParams::new(name).with_arguments(given.clone());
-        params.meta = Some(client::envelope(level));
-        let principal = Principal::local();
-        match client::request::<CallToolRequest, _>(server, principal, &params, relay).await? {
+        let needs_approval = server.needs_approval(&tool);
+        params.meta = Some(match needs_approval && (args.yes || output::can_ask()) {
+            true => client::envelope_with_approval(level),
+            false => client::envelope(level),
+        });
+        let approve = |question: &str| {
+            args.yes || output::ask(&format!("{question} [y/N] ")).unwrap_or_default()
+        };
+        match client::call(server, Principal::local(), &params, relay, approve).await? {
             Ok(result) => {
                 print(&result, args.json, args.raw)?;
                 if !args.json {
@@ -64,7 +69,9 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
                 if let Some(case) = &args.record {
                     record::record(case, &tool, &server.catalog(), &given, &result)?;
                 }
-                if is_refused(&result) {
+                if is_refused(&result) && needs_approval && !args.yes && !output::can_ask() {
+                    output::note("there is no terminal to ask at; `--yes` approves the call\n");
+                } else if is_refused(&result) {
                     output::note(&arguments.hints(&schema));
                 }
                 Ok(report_outcome(name, &result))

@@ -45,6 +45,9 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
                 text += &in_force(server.executor(), policy).await;
                 text += &describe::allowance(policy);
             }
+            if server.needs_approval(&tool) {
+                text += "\nApproval: a person is asked before each call\n";
+            }
             if let Some(source) = tool.source() {
                 text += &format!("\nSource: {source}\n");
             }

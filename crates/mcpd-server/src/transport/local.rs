@@ -2,13 +2,17 @@
 //! other client, so that the program sees what a model will see.
 
 use mcpd_protocol::jsonrpc::{self, ErrorObject, Message, Notification, RequestId};
-use mcpd_protocol::method::{Interactive, LoggingLevel, TASKS_EXTENSION};
+use mcpd_protocol::method::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, Interactive, LoggingLevel,
+    TASKS_EXTENSION,
+};
 use mcpd_protocol::{ClientCapabilities, Method, ProtocolVersion, meta};
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::message::tool_names::ToolNames;
+use crate::policy::Approval;
 use crate::policy::principal::Principal;
 use crate::server::Server;
 use crate::transport::connection::{Connection, Reply};
@@ -29,6 +33,9 @@ pub enum RequestError {
     /// The result has another type.
     #[error("read the response")]
     Result(#[source] serde_json::Error),
+    /// The answer of a person can't be encoded.
+    #[error("encode the answer of a person")]
+    Approval(#[source] serde_json::Error),
     /// The answer is a question.
     #[error("run the script: it asks for input, which this command cannot give")]
     AsksForInput,
@@ -54,6 +61,67 @@ where
     M: Method<Result = Interactive<R>>,
     R: DeserializeOwned,
 {
+    complete(exchange::<M, R>(server, principal, params, notified).await?)
+}
+
+/// Calls a tool as [`request`] does. If a person must [approve](Approval) the call, and `_meta`
+/// says that one can, `approve` gets the question and returns whether the call may run.
+///
+/// # Errors
+///
+/// As [`request`].
+///
+/// # Cancel safety
+///
+/// As [`request`].
+pub async fn call(
+    server: &Server,
+    principal: Principal,
+    params: &CallToolRequestParams,
+    notified: impl Fn(&Notification<'_>) + Clone + Send + Sync + 'static,
+    approve: impl FnOnce(&str) -> bool,
+) -> Result<Result<CallToolResult, ErrorObject>, RequestError> {
+    let send = exchange::<CallToolRequest, CallToolResult>;
+    let first = send(server, principal.clone(), params, notified.clone()).await?;
+    let Ok(Interactive::InputRequired(asked)) = &first else {
+        return complete(first);
+    };
+    let questions = asked.input_requests.as_ref();
+    let Some(question) = questions.and_then(|all| all.get(Approval::QUESTION_KEY)) else {
+        return complete(first);
+    };
+    let form = question.params.as_deref().map_or("{}", RawValue::get);
+    let form: Value = serde_json::from_str(form).map_err(RequestError::Result)?;
+    let is_approved = approve(form["message"].as_str().unwrap_or_default());
+    let answer = json!({"action": if is_approved { "accept" } else { "decline" }});
+    let answer = to_raw_value(&answer).map_err(RequestError::Approval)?;
+    let mut params = params.clone();
+    params.input_responses = Some([(Approval::QUESTION_KEY.to_owned(), answer)].into());
+    params.request_state.clone_from(&asked.request_state);
+    complete(exchange::<CallToolRequest, _>(server, principal, &params, notified).await?)
+}
+
+fn complete<R>(
+    result: Result<Interactive<R>, ErrorObject>,
+) -> Result<Result<R, ErrorObject>, RequestError> {
+    match result {
+        Ok(Interactive::Complete(result)) => Ok(Ok(result)),
+        Ok(_) => Err(RequestError::AsksForInput),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+/// Sends one request, and returns its result or the questions in its place.
+async fn exchange<M, R>(
+    server: &Server,
+    principal: Principal,
+    params: &M::Params,
+    notified: impl Fn(&Notification<'_>) + Send + Sync + 'static,
+) -> Result<Result<Interactive<R>, ErrorObject>, RequestError>
+where
+    M: Method<Result = Interactive<R>>,
+    R: DeserializeOwned,
+{
     let heard = move |message: &[u8]| {
         if let Ok(Message::Notification(notification)) = Message::decode(message) {
             notified(&notification);
@@ -70,7 +138,7 @@ where
     read::<M, R>(&answer.ok_or(RequestError::NoResponse)?)
 }
 
-fn read<M, R>(answer: &[u8]) -> Result<Result<R, ErrorObject>, RequestError>
+fn read<M, R>(answer: &[u8]) -> Result<Result<Interactive<R>, ErrorObject>, RequestError>
 where
     M: Method<Result = Interactive<R>>,
     R: DeserializeOwned,
@@ -82,19 +150,36 @@ where
         Ok(result) => result,
         Err(error) => return Ok(Err(error)),
     };
-    match serde_json::from_str::<M::Result>(result.get()).map_err(RequestError::Result)? {
-        Interactive::Complete(result) => Ok(Ok(result)),
-        _ => Err(RequestError::AsksForInput),
-    }
+    let result = serde_json::from_str::<M::Result>(result.get());
+    result.map(Ok).map_err(RequestError::Result)
 }
 
 /// The `_meta` of a request of the program `name`, for progress and log messages from `level` on.
 #[must_use]
 pub fn envelope(name: &str, version: &str, level: LoggingLevel) -> Box<RawValue> {
+    // A one-shot client waits for its calls, and its server has no tasks.
+    let capabilities = ClientCapabilities::of_extension(TASKS_EXTENSION);
+    envelope_with(name, version, level, &capabilities)
+}
+
+/// The `_meta` of [`envelope`] for a [`call`] that a person can approve.
+#[must_use]
+pub fn envelope_with_approval(name: &str, version: &str, level: LoggingLevel) -> Box<RawValue> {
+    let mut capabilities = ClientCapabilities::of_extension(TASKS_EXTENSION);
+    let elicitation = capabilities.elicitation.get_or_insert_default();
+    elicitation.form.get_or_insert_default();
+    envelope_with(name, version, level, &capabilities)
+}
+
+fn envelope_with(
+    name: &str,
+    version: &str,
+    level: LoggingLevel,
+    capabilities: &ClientCapabilities,
+) -> Box<RawValue> {
     let meta = json!({
         meta::PROTOCOL_VERSION: ProtocolVersion::LATEST.as_str(),
-        // A one-shot client waits for its calls, and its server has no tasks.
-        meta::CLIENT_CAPABILITIES: ClientCapabilities::of_extension(TASKS_EXTENSION),
+        meta::CLIENT_CAPABILITIES: capabilities,
         meta::CLIENT_INFO: {"name": name, "version": version},
         meta::LOG_LEVEL: level,
         meta::PROGRESS_TOKEN: 1,
@@ -111,9 +196,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use mcpd_protocol::NotificationMethod as _;
-    use mcpd_protocol::method::{
-        CallToolRequest, CallToolRequestParams, CallToolResult, LoggingMessageNotification,
-    };
+    use mcpd_protocol::method::LoggingMessageNotification;
 
     use super::*;
 
