@@ -461,9 +461,9 @@ async fn audit_log_records_each_step() {
     assert_eq!(
         steps[..5],
         [
-            r#""refused" "not-approved""#,
+            r#""refused" "no-approval""#,
             r#""asked" "input-required""#,
-            r#""declined" "not-approved""#,
+            r#""declined" "no-approval""#,
             r#""asked" "input-required""#,
             r#""granted" "success""#,
         ]

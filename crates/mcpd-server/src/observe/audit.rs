@@ -13,7 +13,7 @@ pub(crate) mod arguments;
 pub(crate) mod request_log;
 
 /// Values of `outcome` in addition to the outcomes of the script contract.
-const OTHER_OUTCOMES: [&str; 22] = [
+const OTHER_OUTCOMES: [&str; 23] = [
     "failed",
     "command-not-executable",
     "command-not-found",
@@ -30,7 +30,7 @@ const OTHER_OUTCOMES: [&str; 22] = [
     "unknown-tool",
     "unknown-prompt",
     "denied",
-    "not-approved",
+    "no-approval",
     "invalid-arguments",
     "missing-capability",
     "busy",

@@ -222,7 +222,7 @@ impl RequestRecord {
         self.note(|notes| {
             notes.approval = Some(step.name());
             if step.is_refusal() {
-                notes.outcome = Some("not-approved");
+                notes.outcome = Some("no-approval");
             }
         });
     }
