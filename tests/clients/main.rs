@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod applications;
+mod approval;
 mod login;
 mod programs;
 mod rmcp;

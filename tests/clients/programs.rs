@@ -22,12 +22,12 @@ pub(crate) struct Family {
     pub(crate) size: usize,
 }
 
-const PYTHON: Family = Family {
+pub(crate) const PYTHON: Family = Family {
     name: "Python",
     size: 3,
 };
 
-const TYPESCRIPT: Family = Family {
+pub(crate) const TYPESCRIPT: Family = Family {
     name: "TypeScript",
     size: 3,
 };
@@ -40,7 +40,7 @@ const INSPECTOR: Family = Family {
 /// Client as listed by `setup`.
 pub(crate) struct Program {
     family: String,
-    revision: String,
+    pub(crate) revision: String,
     pub(crate) interpreter: String,
     pub(crate) file: String,
 }

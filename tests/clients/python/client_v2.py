@@ -50,4 +50,5 @@ async def session(revision, transport, target):
             return await see(client, client.protocol_version, logs, updated)
 
 
-main(session)
+if __name__ == "__main__":
+    main(session)
