@@ -203,7 +203,11 @@ impl Session {
     async fn call_again(&self, server: &Server, call: LastCall) {
         let mut params = call.params;
         let version = env!("CARGO_PKG_VERSION");
-        params.meta = Some(local::envelope_with_approval("mcpd", version, LoggingLevel::Debug));
+        params.meta = Some(local::envelope_with_approval(
+            "mcpd",
+            version,
+            LoggingLevel::Debug,
+        ));
         // The author at the keyboard wants the call.
         let approve = |_: &str| true;
         let call = local::call(server, Principal::local(), &params, |_| {}, approve);

@@ -171,7 +171,11 @@ mod tests {
 
     #[test]
     fn other_languages_are_within_two_fifths() {
-        check("Löscht eine Rechnung endgültig; das lässt sich nicht rückgängig machen.", 16, 40);
+        check(
+            "Löscht eine Rechnung endgültig; das lässt sich nicht rückgängig machen.",
+            16,
+            40,
+        );
         check("在所有合同中搜索特定的词语并返回最佳结果。", 15, 40);
     }
 

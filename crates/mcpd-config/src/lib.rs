@@ -39,8 +39,8 @@
 
 #![forbid(unsafe_code)]
 
-mod basic_script;
 mod approval;
+mod basic_script;
 pub mod directories;
 pub mod discovery;
 mod effective;
@@ -64,8 +64,8 @@ pub mod token;
 mod value;
 mod variables;
 
-pub use basic_script::BasicScript;
 pub use approval::{ApprovedCopies, Review, review};
+pub use basic_script::BasicScript;
 pub use effective::{Effective, Origin, effective, shown_url};
 pub use faults::{Fault, LocatedFault, faults};
 pub use file::{File, Search};

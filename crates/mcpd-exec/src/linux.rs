@@ -32,7 +32,7 @@ mod writable;
 
 use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -224,11 +224,7 @@ impl System {
         let pipes = pipe::Pipes::new(command).map_err(exhausted)?;
         let gate = confinement.gateway.as_ref().map(Gateway::gate);
         let image = image(command, program, confinement.temporary(), gate).map_err(failed)?;
-        let isolation = confinement.isolation.as_ref();
-        let namespaces = isolation.map(Isolation::namespaces).transpose();
-        let namespaces = namespaces
-            .map_err(|error| lacks_first_process(error, program))?
-            .flatten();
+        let namespaces = namespaces(&confinement, program)?;
         let filter = confinement.late_sockets;
         let filter = filter.and_then(|sockets| self.late_filter(sockets).ok());
         let directory = confinement.directory(command);
@@ -270,6 +266,17 @@ impl System {
             stderr,
         })
     }
+}
+
+/// Returns the namespaces that a run enters, if there are any.
+fn namespaces<'a>(
+    confinement: &'a Confinement,
+    program: &Path,
+) -> Result<Option<raw::Namespaces<'a>>, StartFailure> {
+    let isolation = confinement.isolation.as_ref();
+    let namespaces = isolation.map(Isolation::namespaces).transpose();
+    let namespaces = namespaces.map_err(|error| lacks_first_process(error, program))?;
+    Ok(namespaces.flatten())
 }
 
 /// Waits until the first process of a namespace has started the program. Without a namespace, it

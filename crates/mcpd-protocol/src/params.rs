@@ -61,7 +61,7 @@ impl<'a> Params<'a> {
         let kept = self.members.iter().filter(|(name, _)| is_kept(name));
         let new = new.map(|(name, value)| (Cow::Borrowed(name), value));
         Self {
-            meta: self.meta.clone(),
+            meta: self.meta,
             members: kept.cloned().chain(new).collect(),
         }
     }

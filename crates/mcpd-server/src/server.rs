@@ -10,6 +10,7 @@ use mcpd_exec::Executor;
 use crate::catalog::Catalog;
 use crate::catalog::call::CallHost;
 use crate::catalog::live::LiveCatalog;
+use crate::catalog::tool::Tool;
 use crate::client::subscribers::Event;
 use crate::execution::engine::Engine;
 use crate::observe::audit::Audit;
@@ -85,7 +86,7 @@ impl Server {
 
     /// Returns whether a person must [approve](crate::policy::Approval) calls of `tool`.
     #[must_use]
-    pub fn needs_approval(&self, tool: &crate::Tool) -> bool {
+    pub fn needs_approval(&self, tool: &Tool) -> bool {
         tool.needs_approval(&self.engine().approvals.rules())
     }
 

@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -16,15 +15,16 @@ use mcpd_scriptspec::spec::{NetworkRequest, SandboxLevel, SandboxRequest};
 use mcpd_scriptspec::{OutputFormat, Role, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::request_secrets::{self, RequestSecret, SecretHeaders};
+use super::request_secrets::RequestSecret;
 use super::{ClientDirectories, Policy, Probing, Profile, Redactor, RuleSettings, Secret, tighten};
 use crate::policy::caller_variables::CallerVariables;
 use crate::policy::concurrency::ConcurrencyLimit;
-use crate::policy::environment::{self, Inherited};
-use crate::policy::principal::Principal;
+use crate::policy::environment::Inherited;
 use crate::support::own_files::OwnFiles;
 use crate::support::regular_file;
 use crate::support::sync::lock;
+
+mod of_call;
 
 /// Captured bytes of an output that is useful only as a whole.
 const MAX_STRUCTURED_OUTPUT: usize = 16 << 20;
@@ -145,72 +145,6 @@ impl EffectivePolicy {
     /// Names of the variables that only this script receives, in order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.variables.iter().map(|(name, _)| name.as_str())
-    }
-
-    /// Returns whether `caller` brings variables.
-    pub(crate) fn knows_caller(&self, caller: &str) -> bool {
-        self.callers.of(caller).is_some()
-    }
-
-    /// Returns the policy of the runs that `caller` causes, if it brings variables that the
-    /// script accepts.
-    pub(crate) fn for_caller(&self, caller: &str) -> Option<Self> {
-        let accepted = self.accepted_from_callers.as_ref();
-        let is_accepted = |name: &str| {
-            accepted.is_none_or(|names| environment::matches_any(names, OsStr::new(name)))
-        };
-        let brought = self.callers.of(caller)?.iter();
-        let brought: Vec<_> = brought
-            .filter(|(name, _)| is_accepted(name))
-            .cloned()
-            .collect();
-        (!brought.is_empty()).then(|| self.with_variables(brought))
-    }
-
-    /// Returns whether each request brings variables of its own.
-    pub(crate) fn depends_on_request(&self) -> bool {
-        !self.request_variables.is_empty()
-    }
-
-    /// Returns the policy of the run that one request causes.
-    ///
-    /// # Errors
-    ///
-    /// The variable that has no value, and why.
-    pub(crate) async fn for_request(
-        &self,
-        caller: &Principal,
-        headers: &SecretHeaders,
-    ) -> Result<Self, String> {
-        let brought = request_secrets::resolve(&self.request_variables, caller, headers).await?;
-        Ok(self.with_variables(brought))
-    }
-
-    /// Directories that its clients may work in, if it runs there.
-    pub(crate) fn client_directories(&self) -> Option<&ClientDirectories> {
-        self.client_directories.as_ref()
-    }
-
-    /// Returns the policy of a run in the directory of a client.
-    pub(crate) fn in_client_directory(&self, directory: &Path) -> Self {
-        let mut policy = self.clone();
-        if policy.writes_client_directory && policy.sandbox.level > Level::None {
-            let sandbox = Sandbox::clone(&policy.sandbox).write(directory);
-            policy.sandbox = Arc::new(sandbox);
-        }
-        policy
-    }
-
-    fn with_variables(&self, variables: Vec<(String, Secret)>) -> Self {
-        let mut policy = self.clone();
-        for (name, secret) in variables {
-            policy.variables.retain(|(known, _)| *known != name);
-            policy.variables.push((name, secret));
-        }
-        if self.redacts {
-            policy.redactor = Redactor::of(&policy.variables);
-        }
-        policy
     }
 
     /// Support of calls in the background.

@@ -6,10 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use mcpd_exec::{Config, Executor};
-use mcpd_protocol as protocol;
 use mcpd_protocol::Implementation;
-use mcpd_scriptspec::ScriptPath;
-use mcpd_scriptspec::uri::normalize_uri;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -17,13 +14,12 @@ use tokio_util::sync::CancellationToken;
 use super::identity::BuiltWith;
 use super::settings::{AppliedSettings, Settings};
 use super::{Inner, Server};
+use crate::catalog::DEFAULT_PAGE_SIZE;
 use crate::catalog::call::{CallContext, CallHost};
 use crate::catalog::live::LiveCatalog;
 use crate::catalog::scan::Scanner;
 use crate::catalog::search::Search;
 use crate::catalog::source::{Host, Source, Sources};
-use crate::catalog::tool::Tool;
-use crate::catalog::{BuiltIn, DEFAULT_PAGE_SIZE, Resource};
 use crate::client::subscribers::Subscribers;
 #[cfg(feature = "database")]
 use crate::database::Database;
@@ -42,11 +38,16 @@ use crate::tools::background_tools;
 use crate::tools::native::{
     IntoResourceBody, IntoToolResult, NativeResource, NativeToolDescription,
 };
-use crate::tools::run_command::{self, CommandTool, RunCommand};
+use crate::tools::run_command::{CommandTool, RunCommand};
 use crate::tools::search;
 #[cfg(feature = "database")]
 use crate::tools::tasks::TaskStore;
 use crate::tools::tasks::Tasks;
+
+mod entries;
+
+pub(super) use entries::command_tool;
+use entries::{add_command_tool, add_search, built_in};
 
 /// Configuration of a server before its start. See [`Server::builder`].
 #[derive(Debug)]
@@ -445,76 +446,4 @@ fn seal(secret: Option<&[u8]>) -> Result<Seal, Error> {
 fn executor_or_default(executor: Option<Executor>, config: Config) -> Result<Executor, Error> {
     let new = || Executor::new(config);
     executor.map_or_else(new, Ok).map_err(Error::Executor)
-}
-
-fn built_in(
-    tools: Vec<NativeToolDescription>,
-    resources: Vec<ResourceDescription>,
-) -> Result<BuiltIn, Error> {
-    let tools = tools.into_iter().map(native_tool);
-    let resources = resources.into_iter().map(native_resource);
-    Ok(BuiltIn {
-        tools: tools.collect::<Result<_, _>>()?,
-        resources: resources.collect::<Result<_, _>>()?,
-        search: None,
-    })
-}
-
-/// Adds the search for tools. Its names take precedence, because clients are told of them.
-fn add_search(built_in: &mut BuiltIn, search: Search) {
-    let tools = search::tools(&search).map(Arc::new);
-    built_in.tools.splice(0..0, tools);
-    built_in.search = Some(search);
-}
-
-fn native_tool(described: NativeToolDescription) -> Result<Arc<Tool>, Error> {
-    let name = described.name().to_owned();
-    let tool = described.into_tool();
-    tool.map(Arc::new)
-        .map_err(|reason| Error::Tool { name, reason })
-}
-
-fn add_command_tool(
-    tools: &mut Vec<Arc<Tool>>,
-    options: RunCommand,
-    policy: &Policy,
-) -> Result<(), Error> {
-    let has_background_tools = tools
-        .iter()
-        .any(|tool| tool.path().as_str() == background_tools::START_TOOL);
-    tools.push(command_tool(options, policy, has_background_tools)?);
-    Ok(())
-}
-
-pub(super) fn command_tool(
-    options: RunCommand,
-    policy: &Policy,
-    has_background_tools: bool,
-) -> Result<Arc<Tool>, Error> {
-    let tool =
-        CommandTool::new(options, policy, has_background_tools).map_err(|reason| Error::Tool {
-            name: run_command::NAME.to_owned(),
-            reason,
-        })?;
-    Ok(Arc::new(tool.into_tool()))
-}
-
-fn native_resource(described: ResourceDescription) -> Result<Arc<Resource>, Error> {
-    let refused = |reason: String| Error::Resource {
-        uri: described.uri.clone(),
-        reason,
-    };
-    if !described.uri.contains(':') {
-        return Err(refused("a URI must begin with a scheme".to_owned()));
-    }
-    let path: ScriptPath = described
-        .name
-        .parse()
-        .map_err(|error: mcpd_scriptspec::PathError| refused(format!("its name: {error}")))?;
-    let mut definition =
-        protocol::method::Resource::new(normalize_uri(&described.uri), described.name);
-    definition.description = Some(described.description);
-    definition.mime_type = Some(described.resource.mime_type().to_owned());
-    let handler = described.resource.into_handler(path);
-    Ok(Arc::new(Resource::function(definition, Arc::new(handler))))
 }

@@ -8,8 +8,8 @@ use mcpd_protocol::method::{
 };
 use mcpd_protocol::{ClientCapabilities, Method, ProtocolVersion, meta};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 use crate::message::tool_names::ToolNames;
 use crate::policy::Approval;

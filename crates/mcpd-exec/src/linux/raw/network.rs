@@ -111,7 +111,7 @@ pub(crate) fn receive_descriptor(channel: BorrowedFd<'_>) -> io::Result<OwnedFd>
     let header = &control.header;
     let has_one = header.cmsg_level == libc::SOL_SOCKET
         && header.cmsg_type == libc::SCM_RIGHTS
-        && header.cmsg_len as usize == DESCRIPTOR_LENGTH;
+        && header.cmsg_len == DESCRIPTOR_LENGTH as _;
     if !has_one {
         return Err(io::Error::other("the child has sent no socket"));
     }
