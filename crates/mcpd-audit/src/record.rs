@@ -113,7 +113,8 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// Connection of a run, or its attempt to make one.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
 pub struct ConnectionDetails {
     /// Host and port as the run has named them.
     pub destination: String,

@@ -250,10 +250,9 @@ impl System {
         confinement.ruleset = None;
         wait_for_start(&mut confinement, &spawned)
             .map_err(|error| not_executed(error, command, program))?;
-        let proxy = confinement.gateway.take().map(Gateway::open);
         let (stdin, stdout, stderr) = pipes.ours();
         Ok(SpawnedChild {
-            proxy,
+            proxy: confinement.gateway.take().map(Gateway::open),
             child: Child {
                 pid: spawned.pid,
                 pidfd: Arc::new(spawned.pidfd),

@@ -183,8 +183,10 @@ mod tests {
     /// destructive one, and `run_command`.
     #[track_caller]
     fn check(ask: AskFor, expected: [bool; 4]) {
-        let mut approval = Approval::default();
-        approval.ask = ask;
+        let approval = Approval {
+            ask,
+            ..Approval::default()
+        };
         let rules = ApprovalRules::new(&Policy::default().approval(approval));
         let path = "files/delete".parse().unwrap();
         let found = [
@@ -207,8 +209,10 @@ mod tests {
     #[test]
     fn last_rule_with_approval_wins() {
         let rule = |pattern: &str| Rule::new(pattern).unwrap();
-        let mut approval = Approval::default();
-        approval.ask = AskFor::Destructive;
+        let approval = Approval {
+            ask: AskFor::Destructive,
+            ..Approval::default()
+        };
         let policy = Policy::default()
             .approval(approval)
             .rule(rule("files/*").ask_first(true))

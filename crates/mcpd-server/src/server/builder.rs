@@ -39,7 +39,6 @@ use crate::tools::native::{
     IntoResourceBody, IntoToolResult, NativeResource, NativeToolDescription,
 };
 use crate::tools::run_command::{CommandTool, RunCommand};
-use crate::tools::search;
 #[cfg(feature = "database")]
 use crate::tools::tasks::TaskStore;
 use crate::tools::tasks::Tasks;
@@ -343,10 +342,7 @@ impl ServerBuilder {
             add_command_tool(&mut built_in.tools, options, &current.policy)?;
             instructions.push(CommandTool::instructions());
         }
-        if let Some(search) = self.search {
-            instructions.push(search::INSTRUCTIONS.to_owned());
-            add_search(&mut built_in, search);
-        }
+        instructions.extend(self.search.map(|search| add_search(&mut built_in, search)));
         let executor = executor_or_default(self.executor, Config::default())?;
         let probes = executor_or_default(self.probes, Config::default())?;
         let seal = seal(self.state_secret.as_deref())?;
@@ -356,10 +352,7 @@ impl ServerBuilder {
         let host = Host::new(&probes, &settings.policy, self.watch);
         let (policy, interpreters) = (settings.policy, settings.interpreters);
         let scanner = Scanner::new(probes.clone(), policy, interpreters, roots.clone());
-        let scanner = match settings.locked {
-            Some(locked) => scanner.locked(locked),
-            None => scanner,
-        };
+        let scanner = settings.locked.into_iter().fold(scanner, Scanner::locked);
         #[cfg(feature = "database")]
         let scanner = with_database(scanner, self.database);
         let mut sources = Sources::new(stop.clone());
@@ -395,8 +388,9 @@ impl ServerBuilder {
             applied: Mutex::new(current),
             tasks: self.tasks,
         };
-        let inner = Arc::new(inner);
-        Ok(Server { inner })
+        Ok(Server {
+            inner: Arc::new(inner),
+        })
     }
 }
 

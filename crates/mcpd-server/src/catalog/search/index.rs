@@ -2,7 +2,7 @@
 //! more than descriptions; a synonym of a verb counts in names only, and less than the word itself.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ impl TextIndex {
     }
 
     /// Returns the score of every text with one of the words, by its place.
-    fn scores<'a>(&self, stems: impl IntoIterator<Item = &'a str>) -> HashMap<usize, f32> {
+    fn scores<'a>(&self, stems: impl IntoIterator<Item = &'a str>) -> BTreeMap<usize, f32> {
         let stems: BTreeSet<_> = stems.into_iter().collect();
         let tokens = stems.into_iter().map(|stem| TokenEmbedding {
             index: u64::embed(stem),

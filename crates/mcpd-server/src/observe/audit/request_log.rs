@@ -262,14 +262,14 @@ impl RequestRecord {
             notes.connections_omitted += 1;
             return;
         }
-        notes.connections.push(ConnectionDetails {
-            // The run has chosen this text, and may have put a secret into it.
-            destination: request.recorder().message(&connection.destination),
-            address: connection.address.map(|address| address.to_string()),
-            verdict: connection.verdict.as_str(),
-            sent_bytes: connection.sent,
-            received_bytes: connection.received,
-        });
+        let mut details = ConnectionDetails::default();
+        // The run has chosen this text, and may have put a secret into it.
+        details.destination = request.recorder().message(&connection.destination);
+        details.address = connection.address.map(|address| address.to_string());
+        details.verdict = connection.verdict.as_str();
+        details.sent_bytes = connection.sent;
+        details.received_bytes = connection.received;
+        notes.connections.push(details);
     }
 
     /// Sets the result of a tool.

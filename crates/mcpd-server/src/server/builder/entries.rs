@@ -30,11 +30,13 @@ pub(super) fn built_in(
     })
 }
 
-/// Adds the search for tools. Its names take precedence, because clients are told of them.
-pub(super) fn add_search(built_in: &mut BuiltIn, search: Search) {
+/// Adds the search for tools, and returns its instructions. Its names take precedence, because
+/// clients are told of them.
+pub(super) fn add_search(built_in: &mut BuiltIn, search: Search) -> String {
     let tools = search::tools(&search).map(Arc::new);
     built_in.tools.splice(0..0, tools);
     built_in.search = Some(search);
+    search::INSTRUCTIONS.to_owned()
 }
 
 fn native_tool(described: NativeToolDescription) -> Result<Arc<Tool>, Error> {

@@ -177,7 +177,7 @@ impl Router {
                 self.endpoint(parts, body, ToolNames::Portable, &client)
                     .await
             }
-            path if path.starts_with(SELECTION_PREFIX) => {
+            path if path.len() > SELECTION_PREFIX.len() && path.starts_with(SELECTION_PREFIX) => {
                 self.selection_endpoint(parts, body, &path[SELECTION_PREFIX.len()..], client)
                     .await
             }
