@@ -87,7 +87,7 @@ fn misplaced_text_is_not_repeated() {
 #[test]
 fn invalid_value_is_located() {
     assert_snapshot!(mistake("[sandbox.strict]\nwrite = [\"x\"]\n"), @"apply the configuration: mcpd.toml:1:10: in [sandbox.strict]: `strict` is built in; choose another name");
-    assert_snapshot!(mistake("[sandbox.x]\nlevel = \"none\"\nnetwork = \"off\"\n"), @"apply the configuration: mcpd.toml:1:10: in [sandbox.x]: `write`, `read`, `hide`, `network` and `missing` have no effect at the level `none`");
+    assert_snapshot!(mistake("[sandbox.x]\nlevel = \"none\"\nnetwork = \"off\"\n"), @"apply the configuration: mcpd.toml:1:10: in [sandbox.x]: `write`, `read`, `hide`, `network`, `write_client_directory` and `missing` have no effect at the level `none`");
     assert_snapshot!(mistake("[sandbox.x]\nrun_as = \"no-such-user\"\n"), @"apply the configuration: mcpd.toml:2:10: in [sandbox.x]: `run_as`: unknown user `no-such-user`");
     assert_snapshot!(mistake("[sandbox.reports]\n[[tool]]\nmatch = \"*\"\nsandbox = \"report\"\n"), @r#"apply the configuration: mcpd.toml:4:11: in [[tool]]: `sandbox = "report"`: no such sandbox; did you mean `reports`?"#);
     let two = "floor = \"x\"\n[sandbox.x]\nrun_as = \"1:1\"\n[sandbox.y]\nrun_as = \"2:2\"\n[[tool]]\nmatch = \"*\"\nsandbox = \"y\"\n";
@@ -108,8 +108,8 @@ fn missing_secret_is_located() {
     assert_snapshot!(mistake(&secret("{ file = \"missing\" }")), @"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: failed to read the file `@@ROOT@@/missing`: No such file or directory (os error 2)");
     assert_snapshot!(mistake(&secret("{ command = [\"sh\", \"-c\", \"echo hidden; exit 3\"] }")), @"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: `sh` failed with the exit code 3");
     assert_snapshot!(mistake(&secret("{ command = [\"no-such-program\"] }")), @"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: failed to start `no-such-program`: no such file or command");
-    assert_snapshot!(mistake(&secret("{ command = [] }")), @r#"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }` or `{ command = ["…"] }`"#);
-    assert_snapshot!(mistake(&secret("{ file = \"a\", pass = true }")), @r#"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }` or `{ command = ["…"] }`"#);
+    assert_snapshot!(mistake(&secret("{ command = [] }")), @r#"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }` or `{ command = ["…"] }`, or for a `[[tool]]` also `{ header = "…" }` or `{ exchange = "…" }`"#);
+    assert_snapshot!(mistake(&secret("{ file = \"a\", pass = true }")), @r#"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }` or `{ command = ["…"] }`, or for a `[[tool]]` also `{ header = "…" }` or `{ exchange = "…" }`"#);
 }
 
 #[test]

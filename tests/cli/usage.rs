@@ -117,6 +117,7 @@ fn a_command_explains_itself() {
           --raw                 Print control characters of the result to a terminal too
           --show                Print the command that the call would run, as a line for a shell, and
                                 run nothing; with --json as one object
+      -y, --yes                 Approve the call without a question, if a person must approve it
           --timeout <SECONDS>   Time limit of a script [default: 60] [env: MCPD_TIMEOUT]
       -h, --help                Print help (see more with '--help')
 
