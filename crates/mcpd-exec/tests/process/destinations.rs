@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use mcpd_exec::egress::{Connection, Destination, Verdict};
-use mcpd_exec::{Level, Missing, Outcome, Sandbox, StartError};
+use mcpd_exec::{Level, Outcome, Sandbox, StartError};
 
 use crate::host::{again, is_again};
 use crate::network::{Host, name};
