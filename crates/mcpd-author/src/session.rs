@@ -128,7 +128,6 @@ impl Session {
     }
 
     /// Shows all requests of the server.
-    #[must_use]
     pub fn observe(&self, server: ServerBuilder) -> ServerBuilder {
         let timeline = Arc::clone(&self.timeline);
         server.observe_requests(move |number, event| timeline.add(number, &event))

@@ -15,7 +15,7 @@ use mcpd_service::signals::Termination;
 use mcpd_telemetry::Telemetry;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::args::{Command, CommandLine, Enabling, OneDirectory, OneTool, ServerCommand};
+use crate::args::{Command, CommandLine, Enabling, Logging, OneDirectory, OneTool, ServerCommand};
 use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
@@ -84,47 +84,55 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
         filter: &filter,
     };
     let runtime = runtime(&args.command).context("start the runtime")?;
-    let code = runtime.block_on(async {
-        match args.command {
-            Command::New(new) => new::run(&new).await,
-            Command::Adopt(adopt) => adopt::run(&adopt).await,
-            Command::Install(install) => install::run(*install).await,
-            Command::Serve(serve) => serve::run(&serve, &args.logging, reloading, None).await,
-            Command::Dev(dev) => {
-                let session = dev::session();
-                serve::run(&dev.serve, &args.logging, reloading, Some(&session)).await
-            }
-            Command::Stdio(stdio) => stdio::run(stdio, &file).await,
-            Command::Connect(connect) => connect::run(&connect).await,
-            Command::List(list) => list::run(list, &file).await,
-            Command::Discover(discover) => discover::run(&discover),
-            Command::Describe(describe) => describe::run(describe, &file).await,
-            Command::Call(call) => call::run(call, &args.logging, &file).await,
-            Command::Prompt(prompt) => prompt::run(prompt, &args.logging, &file).await,
-            Command::Read(read) => read::run(read, &args.logging, &file).await,
-            Command::State(state) => state::run(state, &file).await,
-            Command::Endpoint(endpoint) => endpoint::run(endpoint, &args.logging, &file).await,
-            Command::Check(check) => check::run(check, &file).await,
-            Command::Test(test) => test::run(test, &file).await,
-            Command::Update(update) => update::run(&update, &file).await,
-            Command::Lock(lock) => lock::run(lock, &file).await,
-            Command::Approve(approve) => approve::run(approve, &file).await,
-            Command::Bundle(bundle) => bundle::run(*bundle, &file).await,
-            Command::Lsp(lsp) => lsp::run(lsp).await,
-            Command::Compile(compile) => compile::run(compile, &file).await,
-            Command::Catalog(catalog) => catalog::run(&catalog),
-            Command::Token(token) => token::run(&token, &file),
-            Command::Audit(audit) => audit::run(audit, &file),
-            Command::Config(config) => config::run(config, line, &file).await,
-            Command::Doctor(doctor) => doctor::run(doctor, &file).await,
-            Command::Basic(basic) => basic::run(&basic),
-            Command::Library(library) => library::run(&library),
-            Command::Completions(shell) => completions::run(&shell),
-            Command::Man(man) => completions::write_pages(&man),
-        }
-    });
+    let code = runtime.block_on(execute(args.command, &args.logging, reloading));
     runtime.shutdown_timeout(RUNTIME_DROP_TIMEOUT);
     code
+}
+
+/// Executes a command on the runtime.
+async fn execute(
+    command: Command,
+    logging: &Logging,
+    reloading: Reloading<'_>,
+) -> anyhow::Result<ExitCode> {
+    let Reloading { line, file, .. } = reloading;
+    match command {
+        Command::New(new) => new::run(&new).await,
+        Command::Adopt(adopt) => adopt::run(&adopt).await,
+        Command::Install(install) => install::run(*install).await,
+        Command::Serve(serve) => serve::run(&serve, logging, reloading, None).await,
+        Command::Dev(dev) => {
+            let session = dev::session();
+            serve::run(&dev.serve, logging, reloading, Some(&session)).await
+        }
+        Command::Stdio(stdio) => stdio::run(stdio, file).await,
+        Command::Connect(connect) => connect::run(&connect).await,
+        Command::List(list) => list::run(list, file).await,
+        Command::Discover(discover) => discover::run(&discover),
+        Command::Describe(describe) => describe::run(describe, file).await,
+        Command::Call(call) => call::run(call, logging, file).await,
+        Command::Prompt(prompt) => prompt::run(prompt, logging, file).await,
+        Command::Read(read) => read::run(read, logging, file).await,
+        Command::State(state) => state::run(state, file).await,
+        Command::Endpoint(endpoint) => endpoint::run(endpoint, logging, file).await,
+        Command::Check(check) => check::run(check, file).await,
+        Command::Test(test) => test::run(test, file).await,
+        Command::Update(update) => update::run(&update, file).await,
+        Command::Lock(lock) => lock::run(lock, file).await,
+        Command::Approve(approve) => approve::run(approve, file).await,
+        Command::Bundle(bundle) => bundle::run(*bundle, file).await,
+        Command::Lsp(lsp) => lsp::run(lsp).await,
+        Command::Compile(compile) => compile::run(compile, file).await,
+        Command::Catalog(catalog) => catalog::run(&catalog),
+        Command::Token(token) => token::run(&token, file),
+        Command::Audit(audit) => audit::run(audit, file),
+        Command::Config(config) => config::run(config, line, file).await,
+        Command::Doctor(doctor) => doctor::run(doctor, file).await,
+        Command::Basic(basic) => basic::run(&basic),
+        Command::Library(library) => library::run(&library),
+        Command::Completions(shell) => completions::run(&shell),
+        Command::Man(man) => completions::write_pages(&man),
+    }
 }
 
 /// Opens the reviewed contents of the sources that a command serves, and returns why others are

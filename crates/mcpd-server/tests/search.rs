@@ -1,5 +1,7 @@
 //! Search for tools: its list, its ranking over 2,000 tools, and calls of what it finds.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
 use bytes::Bytes;
 use mcpd_server::catalog::Search;
 use mcpd_server::{CallContext, Connection, Reply, Server, ServerBuilder, ToolNames};

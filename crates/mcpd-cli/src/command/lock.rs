@@ -17,8 +17,8 @@ pub(crate) async fn run(args: Lock, file: &File) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Interrupted);
     };
     let place = review.lock.path().display().to_string();
-    if !review.is_first && !(review.entries.is_empty() && review.files.is_empty()) {
-        let differing = review.entries.len() + review.files.len();
+    let differing = review.entries.len() + review.files.len();
+    if !review.is_first && differing > 0 {
         output::error(&format!(
             "`{place}` notes these directories already, and {differing} of their entries differ; \
              see them and approve them with `mcpd approve`"

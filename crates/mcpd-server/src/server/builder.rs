@@ -38,7 +38,7 @@ use crate::tools::background_tools;
 use crate::tools::native::{
     IntoResourceBody, IntoToolResult, NativeResource, NativeToolDescription,
 };
-use crate::tools::run_command::{CommandTool, RunCommand};
+use crate::tools::run_command::RunCommand;
 #[cfg(feature = "database")]
 use crate::tools::tasks::TaskStore;
 use crate::tools::tasks::Tasks;
@@ -339,12 +339,11 @@ impl ServerBuilder {
         let mut built_in = built_in(tools, self.resources)?;
         let mut instructions: Vec<_> = self.instructions.into_iter().collect();
         if let Some(options) = settings.run_command {
-            add_command_tool(&mut built_in.tools, options, &current.policy)?;
-            instructions.push(CommandTool::instructions());
+            instructions.push(add_command_tool(&mut built_in, options, &current.policy)?);
         }
         instructions.extend(self.search.map(|search| add_search(&mut built_in, search)));
-        let executor = executor_or_default(self.executor, Config::default())?;
-        let probes = executor_or_default(self.probes, Config::default())?;
+        let executor = executor_or_default(self.executor)?;
+        let probes = executor_or_default(self.probes)?;
         let seal = seal(self.state_secret.as_deref())?;
         settings.policy.warn_of_short_secrets();
         let stop = CancellationToken::new();
@@ -377,7 +376,7 @@ impl ServerBuilder {
         };
         let engine = Engine::new(executor, observers, subscribers, seal, identity, stop);
         engine.set_choices(&current.policy, settings.selections);
-        let inner = Inner {
+        let inner = Arc::new(Inner {
             built_with,
             watching: self.watch,
             call_host: CallHost {
@@ -387,10 +386,8 @@ impl ServerBuilder {
             probes,
             applied: Mutex::new(current),
             tasks: self.tasks,
-        };
-        Ok(Server {
-            inner: Arc::new(inner),
-        })
+        });
+        Ok(Server { inner })
     }
 }
 
@@ -437,7 +434,7 @@ fn seal(secret: Option<&[u8]>) -> Result<Seal, Error> {
     }
 }
 
-fn executor_or_default(executor: Option<Executor>, config: Config) -> Result<Executor, Error> {
-    let new = || Executor::new(config);
+fn executor_or_default(executor: Option<Executor>) -> Result<Executor, Error> {
+    let new = || Executor::new(Config::default());
     executor.map_or_else(new, Ok).map_err(Error::Executor)
 }

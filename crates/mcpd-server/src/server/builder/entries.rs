@@ -46,16 +46,18 @@ fn native_tool(described: NativeToolDescription) -> Result<Arc<Tool>, Error> {
         .map_err(|reason| Error::Tool { name, reason })
 }
 
+/// Adds the tool for commands of a shell. Returns its part of the instructions.
 pub(super) fn add_command_tool(
-    tools: &mut Vec<Arc<Tool>>,
+    built_in: &mut BuiltIn,
     options: RunCommand,
     policy: &Policy,
-) -> Result<(), Error> {
+) -> Result<String, Error> {
+    let tools = &mut built_in.tools;
     let has_background_tools = tools
         .iter()
         .any(|tool| tool.path().as_str() == background_tools::START_TOOL);
     tools.push(command_tool(options, policy, has_background_tools)?);
-    Ok(())
+    Ok(CommandTool::instructions())
 }
 
 pub(in crate::server) fn command_tool(
