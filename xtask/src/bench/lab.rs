@@ -168,6 +168,17 @@ impl Lab {
         start(command, Way::Http).await
     }
 
+    /// Starts the least server of the script that greets.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it doesn't start.
+    pub(crate) async fn floor(&self, way: Way) -> anyhow::Result<Subject> {
+        let mut command = Command::new(self.programs.join("floor-peer"));
+        self.name_transport(&mut command, way);
+        start(command, way).await
+    }
+
     /// Adds the installed peers in other languages.
     ///
     /// # Errors

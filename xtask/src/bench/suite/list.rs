@@ -9,7 +9,7 @@ use crate::request::Request;
 
 /// Required ratios to a peer.
 const MIN_HTTP_RATIO_TO_RMCP: f64 = 2.2;
-const MIN_HTTP_RATIO_TO_HYPER: f64 = 0.8;
+const MIN_HTTP_RATIO_TO_HYPER: f64 = 0.88;
 const MIN_STDIO_RATIO_TO_RMCP: f64 = 2.0;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
