@@ -2,13 +2,13 @@
 //! the child opens and hands to this process. Its functions that take a plan are for a child made
 //! by [`spawn`](super::spawn()) alone.
 
-use std::io;
-use std::mem::{offset_of, zeroed};
-use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::io::{self, IoSliceMut};
+use std::mem::{MaybeUninit, offset_of, zeroed};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 
 use libc::{c_int, c_long, c_void};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
-use super::check_call;
 use super::child::{FailedStep, try_step};
 use super::mount::perform_steps;
 use super::plan::{NetworkPlan, SetupStage};
@@ -91,30 +91,19 @@ unsafe fn send_descriptor(channel: BorrowedFd<'_>, descriptor: c_int) -> Result<
 ///
 /// None has arrived, or this process can't have another descriptor.
 pub(crate) fn receive_descriptor(channel: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let mut byte = 0_u8;
-    let mut part = libc::iovec {
-        iov_base: (&raw mut byte).cast::<c_void>(),
-        iov_len: 1,
-    };
-    // SAFETY: both consist of numbers and pointers, which may be null.
-    let (mut message, mut control) =
-        unsafe { (zeroed::<libc::msghdr>(), zeroed::<DescriptorMessage>()) };
-    message.msg_iov = &raw mut part;
-    message.msg_iovlen = 1;
-    message.msg_control = (&raw mut control).cast();
-    message.msg_controllen = size_of_val(&control) as _;
-    let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
-    // SAFETY: the message points to live values.
-    check_call(|| unsafe {
-        libc::recvmsg(channel.as_raw_fd(), &raw mut message, flags) as c_long
-    })?;
-    let header = &control.header;
-    let has_one = header.cmsg_level == libc::SOL_SOCKET
-        && header.cmsg_type == libc::SCM_RIGHTS
-        && header.cmsg_len == DESCRIPTOR_LENGTH as _;
-    if !has_one {
-        return Err(io::Error::other("the child has sent no socket"));
-    }
-    // SAFETY: the kernel has made it for this call.
-    Ok(unsafe { OwnedFd::from_raw_fd(control.descriptor) })
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    recvmsg(
+        channel,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut control,
+        flags,
+    )?;
+    let descriptor = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    descriptor.ok_or_else(|| io::Error::other("the child has sent no socket"))
 }
