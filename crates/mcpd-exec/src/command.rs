@@ -37,6 +37,7 @@ pub struct Command {
     /// `None` removes the name.
     pub(crate) changes: BTreeMap<OsString, Option<OsString>>,
     pub(crate) current_dir: Option<PathBuf>,
+    pub(crate) has_fixed_directory: bool,
     pub(crate) starts_in_temporary: bool,
     pub(crate) stdin: Option<Bytes>,
     pub(crate) limits: Limits,
@@ -60,6 +61,7 @@ impl Command {
             inherited: None,
             changes: BTreeMap::new(),
             current_dir: None,
+            has_fixed_directory: false,
             starts_in_temporary: false,
             stdin: None,
             limits: Limits::default(),
@@ -150,6 +152,14 @@ impl Command {
     #[must_use]
     pub fn current_dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.current_dir = Some(dir.as_ref().to_owned());
+        self
+    }
+
+    /// Refuses to run if the directory that the process starts in is a link, or lies behind one:
+    /// when it was chosen it was none, and another process has replaced it.
+    #[must_use]
+    pub fn fixed_directory(mut self) -> Self {
+        self.has_fixed_directory = true;
         self
     }
 

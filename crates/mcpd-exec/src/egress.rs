@@ -24,7 +24,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use destination::meet;
+pub(crate) use destination::intersect;
 pub use destination::{Destination, InvalidDestination};
 pub(crate) use proxy::{Gate, Password, Proxy};
 

@@ -7,6 +7,7 @@ mod confinement;
 mod file_version;
 mod filter;
 mod first_wait;
+mod fixed_directory;
 mod gateway;
 mod home;
 mod image;
@@ -244,6 +245,7 @@ impl System {
             filter: filter.map(Filter::program),
             image: &image,
         };
+        confinement.verify_directory().map_err(unprepared)?;
         let spawned = raw::spawn(&plan)
             .map_err(|failure| StartFailure::at(failure, command, program, directory))?;
         // The child has entered the ruleset. Its descriptor goes now, unless the pool caches it.

@@ -317,7 +317,7 @@ impl Sandbox {
         match (self.network, other.network) {
             (Network::Host, _) => self.destinations.clone_from(&other.destinations),
             (Network::Listed, Network::Listed) => {
-                self.destinations = egress::meet(&self.destinations, &other.destinations);
+                self.destinations = egress::intersect(&self.destinations, &other.destinations);
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! Addresses by the network they belong to: public ones, private ones, and those that serve the
 //! machine itself or its cloud.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 /// Range of addresses: its first address and the number of leading bits that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +33,7 @@ impl Range {
     }
 
     /// Returns the part that both ranges share: one of them, or nothing.
-    pub(crate) fn meet(self, other: Self) -> Option<Self> {
+    pub(crate) fn intersect(self, other: Self) -> Option<Self> {
         let (wide, narrow) = if self.bits <= other.bits {
             (self, other)
         } else {
@@ -119,6 +119,21 @@ const METADATA: &[Ipv6Addr] = &[
     Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
 ];
 
+/// Returns whether an address is one of this machine: the system would answer it from itself. No
+/// packet is sent.
+pub(crate) fn is_own(address: IpAddr) -> bool {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let source = UdpSocket::bind((any, 0)).and_then(|socket| {
+        // The port does not matter.
+        socket.connect((address, 9))?;
+        socket.local_addr()
+    });
+    source.is_ok_and(|source| source.ip() == address)
+}
+
 /// Returns whether the address belongs to the public network.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     let is_in = |ranges: &[Range]| ranges.iter().any(|range| range.contains(address));
@@ -157,6 +172,16 @@ mod tests {
              2002:7f00:1::1 3fff::1 5f00::1";
         for text in special.split_whitespace() {
             assert!(!is_public(address(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn own_addresses_are_told_from_others() {
+        for text in ["127.0.0.1", "127.1.2.3"] {
+            assert!(is_own(address(text)), "{text}");
+        }
+        for text in ["93.184.216.34", "2606:4700::1111"] {
+            assert!(!is_own(address(text)), "{text}");
         }
     }
 

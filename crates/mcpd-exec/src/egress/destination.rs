@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use super::Verdict;
-use super::address::{Range, is_private, is_public};
+use super::address::{Range, is_own, is_private, is_public};
 use super::target::{Host, Target};
 
 /// Suffixes of names that exist in private networks only, by RFC 6762, RFC 8375, and a decision of
@@ -147,7 +147,7 @@ impl fmt::Display for Destination {
 
 impl Destination {
     /// Returns what both destinations allow: always one of their hosts with one of their ports.
-    fn meet(&self, other: &Self) -> Option<Self> {
+    fn intersect(&self, other: &Self) -> Option<Self> {
         let hosts = match (&self.hosts, &other.hosts) {
             (one, two) if one == two => one.clone(),
             // `*` is the public network alone, and only a public address is within it.
@@ -165,7 +165,9 @@ impl Destination {
             (Hosts::Below(one), Hosts::Below(two)) if is_below(two, one) => {
                 Hosts::Below(two.clone())
             }
-            (Hosts::Addresses(one), Hosts::Addresses(two)) => Hosts::Addresses(one.meet(*two)?),
+            (Hosts::Addresses(one), Hosts::Addresses(two)) => {
+                Hosts::Addresses(one.intersect(*two)?)
+            }
             _ => return None,
         };
         let port = match (self.port, other.port) {
@@ -193,12 +195,12 @@ impl Destination {
     }
 
     /// Returns whether it lists the address itself.
-    fn covers(&self, address: IpAddr) -> bool {
+    fn lists_address(&self, address: IpAddr) -> bool {
         matches!(&self.hosts, Hosts::Addresses(range) if range.contains(address))
     }
 
     /// Returns whether it means such an address, though that is not public, by a name.
-    fn means(&self, address: IpAddr) -> bool {
+    fn permits_private(&self, address: IpAddr) -> bool {
         let is_localhost =
             matches!(&self.hosts, Hosts::Name(name) | Hosts::Below(name) if is_in(name, LOCALHOST));
         is_localhost && address.is_loopback() || is_private_name(&self.hosts) && is_private(address)
@@ -225,10 +227,10 @@ fn is_in(name: &str, suffix: &str) -> bool {
 }
 
 /// Returns the destinations that both lists allow.
-pub(crate) fn meet(one: &[Destination], two: &[Destination]) -> Vec<Destination> {
+pub(crate) fn intersect(one: &[Destination], two: &[Destination]) -> Vec<Destination> {
     let pairs = one
         .iter()
-        .flat_map(|one| two.iter().map(move |two| one.meet(two)));
+        .flat_map(|one| two.iter().map(move |two| one.intersect(two)));
     let mut both: Vec<_> = pairs.flatten().collect();
     both.sort();
     both.dedup();
@@ -251,8 +253,10 @@ pub(super) fn check_target(list: &[Destination], target: &Target) -> Result<(), 
 /// Returns whether the run may connect to this address of a listed target.
 pub(super) fn permits(list: &[Destination], target: &Target, address: IpAddr) -> bool {
     let mut with_port = list.iter().filter(|own| own.has_port(target.port));
-    is_public(address)
-        || with_port.any(|own| own.covers(address) || own.lists(&target.host) && own.means(address))
+    is_public(address) && !is_own(address)
+        || with_port.any(|own| {
+            own.lists_address(address) || own.lists(&target.host) && own.permits_private(address)
+        })
 }
 
 #[cfg(test)]
@@ -378,8 +382,8 @@ mod tests {
     #[test]
     fn wish_and_floor_allow_what_both_list() {
         let both = |one: &[&str], two: &[&str]| {
-            let met = meet(&list(one), &list(two));
-            assert_eq!(met, meet(&list(two), &list(one)), "{one:?} {two:?}");
+            let met = intersect(&list(one), &list(two));
+            assert_eq!(met, intersect(&list(two), &list(one)), "{one:?} {two:?}");
             met.iter().map(Destination::to_string).collect::<Vec<_>>()
         };
         assert_eq!(

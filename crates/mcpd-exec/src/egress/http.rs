@@ -31,7 +31,7 @@ pub(super) struct HttpRequest {
     /// The connection becomes a tunnel, and the proxy says so first.
     pub(super) is_tunnel: bool,
     /// Bytes for the destination: the request, and what has followed it.
-    pub(super) ahead: Vec<u8>,
+    pub(super) early_bytes: Vec<u8>,
 }
 
 /// Reason that a request can't be served.
@@ -88,7 +88,7 @@ pub(super) fn parse(
         return Ok(Some(HttpRequest {
             target,
             is_tunnel: true,
-            ahead: rest.to_vec(),
+            early_bytes: rest.to_vec(),
         }));
     }
     let (authority, path) = split_address(address)
@@ -99,20 +99,20 @@ pub(super) fn parse(
     };
     let target = target.ok_or_else(|| malformed("its address has no valid host", address))?;
     let version = request.version.unwrap_or(1);
-    let mut ahead = format!("{method} {path} HTTP/1.{version}\r\nHost: {authority}\r\n");
-    ahead.push_str("Connection: close\r\n");
-    let mut ahead = ahead.into_bytes();
+    let mut early_bytes = format!("{method} {path} HTTP/1.{version}\r\nHost: {authority}\r\n");
+    early_bytes.push_str("Connection: close\r\n");
+    let mut early_bytes = early_bytes.into_bytes();
     for header in request.headers.iter() {
         if !HOP_BY_HOP.contains(&header.name.to_ascii_lowercase().as_str()) {
-            ahead.extend([header.name.as_bytes(), b": ", header.value, b"\r\n"].concat());
+            early_bytes.extend([header.name.as_bytes(), b": ", header.value, b"\r\n"].concat());
         }
     }
-    ahead.extend(b"\r\n");
-    ahead.extend(rest);
+    early_bytes.extend(b"\r\n");
+    early_bytes.extend(rest);
     Ok(Some(HttpRequest {
         target,
         is_tunnel: false,
-        ahead,
+        early_bytes,
     }))
 }
 
@@ -182,7 +182,7 @@ mod tests {
         let request = parse_open(text).unwrap().unwrap();
         assert_eq!(request.target.to_string(), "api.example.com:443");
         assert!(request.is_tunnel);
-        assert_eq!(request.ahead, b"hello");
+        assert_eq!(request.early_bytes, b"hello");
         for end in 0..text.len() - "hello\n".len() {
             assert_eq!(parse_open(&text[..end]).unwrap(), None, "{end}");
         }
@@ -196,7 +196,7 @@ mod tests {
         let request = parse_open(text).unwrap().unwrap();
         assert_eq!(request.target.to_string(), "example.com:8080");
         assert!(!request.is_tunnel);
-        let sent = String::from_utf8(request.ahead).unwrap();
+        let sent = String::from_utf8(request.early_bytes).unwrap();
         assert_eq!(
             sent,
             "POST /a?b=c HTTP/1.1\r\nHost: Example.com:8080\r\nConnection: close\r\n\
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(short.target.to_string(), "[::1]:80");
         assert!(
             short
-                .ahead
+                .early_bytes
                 .starts_with(b"GET /?x HTTP/1.0\r\nHost: [::1]\r\n")
         );
     }

@@ -190,9 +190,9 @@ async fn accept_all(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// Form in which a client is answered.
+/// Kind of a request, which decides how the client is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum RequestKind {
     /// A tunnel of HTTP: success is announced.
     Tunnel,
     /// A plain request: the destination answers.
@@ -203,9 +203,9 @@ enum Form {
 /// Request of a client that was understood.
 struct Request {
     target: Target,
-    form: Form,
+    kind: RequestKind,
     /// Bytes for the destination that were already read.
-    ahead: Vec<u8>,
+    early_bytes: Vec<u8>,
 }
 
 async fn serve_client(mut client: TcpStream, shared: Arc<Shared>, _slot: OwnedSemaphorePermit) {
@@ -219,7 +219,7 @@ async fn serve_client(mut client: TcpStream, shared: Arc<Shared>, _slot: OwnedSe
         Ok((mut server, address)) => {
             record.connection.address = Some(address);
             record.connection.verdict = Verdict::Allowed;
-            let began = begin(&mut client, &mut server, &request, &record.traffic).await;
+            let began = start_traffic(&mut client, &mut server, &request, &record.traffic).await;
             if began.is_ok() {
                 tunnel(&mut client, &mut server, &record.traffic, shared.idle).await;
             }
@@ -245,8 +245,8 @@ async fn receive(client: &mut TcpStream, shared: &Arc<Shared>) -> io::Result<Opt
         return match socks::receive(client, is_right).await? {
             SocksRequest::Connect(target) => Ok(Some(Request {
                 target,
-                form: Form::Socks,
-                ahead: Vec::new(),
+                kind: RequestKind::Socks,
+                early_bytes: Vec::new(),
             })),
             SocksRequest::Refused { target } => {
                 report_malformed(shared, target);
@@ -270,17 +270,17 @@ async fn receive_http(client: &mut TcpStream, shared: &Arc<Shared>) -> io::Resul
             Ok(Some(HttpRequest {
                 target,
                 is_tunnel,
-                ahead,
+                early_bytes,
             })) => {
-                let form = if is_tunnel {
-                    Form::Tunnel
+                let kind = if is_tunnel {
+                    RequestKind::Tunnel
                 } else {
-                    Form::Forward
+                    RequestKind::Forward
                 };
                 return Ok(Some(Request {
                     target,
-                    form,
-                    ahead,
+                    kind,
+                    early_bytes,
                 }));
             }
             Err(BadRequest::Unauthorized) => http::authentication_required(),
@@ -338,25 +338,27 @@ async fn resolve(target: &Target) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// Tells the client that it is connected, and sends what it has sent ahead.
-async fn begin(
+/// Tells the client that it is connected, and sends what it has sent early.
+async fn start_traffic(
     client: &mut TcpStream,
     server: &mut TcpStream,
     request: &Request,
     traffic: &Traffic,
 ) -> io::Result<()> {
-    match request.form {
-        Form::Tunnel => client.write_all(http::ESTABLISHED).await?,
-        Form::Socks => client.write_all(&socks::reply(Verdict::Allowed)).await?,
-        Form::Forward => {}
+    match request.kind {
+        RequestKind::Tunnel => client.write_all(http::ESTABLISHED).await?,
+        RequestKind::Socks => client.write_all(&socks::reply(Verdict::Allowed)).await?,
+        RequestKind::Forward => {}
     }
-    server.write_all(&request.ahead).await?;
-    traffic.sent.fetch_add(request.ahead.len() as u64, Relaxed);
+    server.write_all(&request.early_bytes).await?;
+    traffic
+        .sent
+        .fetch_add(request.early_bytes.len() as u64, Relaxed);
     Ok(())
 }
 
 async fn refuse(client: &mut TcpStream, request: &Request, verdict: Verdict) -> io::Result<()> {
-    if request.form == Form::Socks {
+    if request.kind == RequestKind::Socks {
         return client.write_all(&socks::reply(verdict)).await;
     }
     let target = &request.target;

@@ -48,8 +48,8 @@ pub(super) async fn receive<S: AsyncRead + AsyncWrite + Unpin>(
     is_authorized: Option<impl Fn(&[u8], &[u8]) -> bool>,
 ) -> io::Result<SocksRequest> {
     let refused = |target: String| Ok(SocksRequest::Refused { target });
-    expect(stream, VERSION).await?;
-    let methods = counted(stream).await?;
+    expect_byte(stream, VERSION).await?;
+    let methods = read_prefixed(stream).await?;
     let method = match is_authorized {
         Some(_) => WITH_PASSWORD,
         None => WITHOUT_PASSWORD,
@@ -60,8 +60,8 @@ pub(super) async fn receive<S: AsyncRead + AsyncWrite + Unpin>(
     }
     stream.write_all(&[VERSION, method]).await?;
     if let Some(is_authorized) = is_authorized {
-        expect(stream, PASSWORD_VERSION).await?;
-        let (user, password) = (counted(stream).await?, counted(stream).await?);
+        expect_byte(stream, PASSWORD_VERSION).await?;
+        let (user, password) = (read_prefixed(stream).await?, read_prefixed(stream).await?);
         let is_right = is_authorized(&user, &password);
         let status = u8::from(!is_right);
         stream.write_all(&[PASSWORD_VERSION, status]).await?;
@@ -69,7 +69,7 @@ pub(super) async fn receive<S: AsyncRead + AsyncWrite + Unpin>(
             return refused(String::new());
         }
     }
-    expect(stream, VERSION).await?;
+    expect_byte(stream, VERSION).await?;
     let (command, _reserved, kind) = (
         stream.read_u8().await?,
         stream.read_u8().await?,
@@ -102,7 +102,7 @@ pub(super) async fn receive<S: AsyncRead + AsyncWrite + Unpin>(
 
 /// Reads a host; as an error the text that is none. Some clients send an address as a name.
 async fn read_name<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Result<Host, String>> {
-    let bytes = counted(stream).await?;
+    let bytes = read_prefixed(stream).await?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let host = match text.parse() {
         Ok(address) => Some(Host::address(address)),
@@ -127,7 +127,7 @@ fn message(code: u8) -> [u8; 10] {
     [VERSION, code, 0, IPV4, 0, 0, 0, 0, 0, 0]
 }
 
-async fn expect<S: AsyncRead + Unpin>(stream: &mut S, byte: u8) -> io::Result<()> {
+async fn expect_byte<S: AsyncRead + Unpin>(stream: &mut S, byte: u8) -> io::Result<()> {
     match stream.read_u8().await? {
         found if found == byte => Ok(()),
         _ => Err(io::ErrorKind::InvalidData.into()),
@@ -135,7 +135,7 @@ async fn expect<S: AsyncRead + Unpin>(stream: &mut S, byte: u8) -> io::Result<()
 }
 
 /// Reads bytes behind a byte with their number.
-async fn counted<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Vec<u8>> {
+async fn read_prefixed<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; stream.read_u8().await?.into()];
     stream.read_exact(&mut bytes).await?;
     Ok(bytes)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::cgroup::Group;
 use super::filter::Sockets;
+use super::fixed_directory::FixedDirectory;
 use super::gateway::{Gateway, Way};
 use super::isolation::Isolation;
 use super::landlock::{Refusal, Ruleset};
@@ -25,6 +26,7 @@ use crate::sandbox::{Level, Network};
 #[derive(Debug, Default)]
 pub(crate) struct Confinement {
     pub(crate) mark: Option<Mark>,
+    pub(crate) fixed_directory: Option<FixedDirectory>,
     pub(crate) temporary: Option<Lease>,
     pub(crate) ruleset: Option<Arc<Ruleset>>,
     pub(crate) group: Option<Group>,
@@ -58,6 +60,7 @@ impl Confinement {
         let sandbox = &command.sandbox;
         let mut confinement = Self {
             mark: system.capabilities.marks.then(Mark::next),
+            fixed_directory: FixedDirectory::of(command)?,
             ..Self::default()
         };
         confinement.enforced.level = sandbox.level;
@@ -143,7 +146,19 @@ impl Confinement {
             return Some(temporary);
         }
         let isolated = self.isolation.as_ref().map(Isolation::directory);
-        isolated.or(command.current_dir.as_deref())
+        let fixed = self.fixed_directory.as_ref().map(FixedDirectory::entrance);
+        isolated.or(fixed).or(command.current_dir.as_deref())
+    }
+
+    /// Checks, immediately before the start, that the starting directory was not replaced.
+    ///
+    /// # Errors
+    ///
+    /// It was.
+    pub(crate) fn verify_directory(&self) -> io::Result<()> {
+        self.fixed_directory
+            .as_ref()
+            .map_or(Ok(()), FixedDirectory::verify)
     }
 
     /// Returns the directory for temporary files of the program.

@@ -49,6 +49,14 @@ impl Confinement {
         if sandbox.missing == Missing::Refuse {
             refused.append(&mut confinement.enforced.missing);
         }
+        if let Some(directory) = command.current_dir.as_deref()
+            && command.has_fixed_directory
+            && directory.canonicalize().ok().as_deref() != Some(directory)
+        {
+            return Err(StartError::CwdMissing {
+                directory: directory.to_owned(),
+            });
+        }
         if !refused.is_empty() {
             return Err(StartError::Unenforceable {
                 program: program.to_owned(),
