@@ -21,7 +21,8 @@
 //! - [`session`] shows what happens on a server while its scripts are written, and makes the last
 //!   call again when its script is saved.
 //!
-//! The crate prints nothing and asks nothing. It changes no file that is there.
+//! The crate prints nothing and asks nothing. It overwrites no script; a finished bundle replaces an
+//! older one only on request.
 //!
 //! # Features
 //!
@@ -34,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adopt;
+mod new_file;
 pub mod package;
 pub mod script;
 pub mod session;

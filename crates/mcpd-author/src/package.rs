@@ -24,10 +24,10 @@ mod trial;
 /// Minimum length of a secret that files are searched for, in bytes: shorter ones occur by chance.
 const MIN_SECRET_LEN: usize = 6;
 
-/// Wishes of the author.
+/// Options of a bundle.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Order {
+pub struct BundleOptions {
     /// Name of the bundle; by default that of the configuration, or of the first directory.
     pub name: Option<String>,
     /// Version; by default that of the configuration, or 0.1.0.
@@ -102,22 +102,22 @@ pub fn roots(directories: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 ///
 /// # Errors
 ///
-/// A file can't be packed, or contains a secret; a wish can't be fulfilled.
+/// A file can't be packed, or contains a secret; an option can't be applied.
 pub async fn gather(
-    order: &Order,
+    options: &BundleOptions,
     file: &File,
     catalog: &Catalog,
     roots: &[PathBuf],
 ) -> anyhow::Result<Content> {
-    let selection = selection(order, file, roots)?;
+    let selection = selection(options, file, roots)?;
     let names = file.tool_names().map_or(ToolNames::Portable, Into::into);
     let contents = Contents::of_catalog(catalog, roots, selection, names)?;
     let executor = mcpd_config::executor(None, None)?;
     let mut portable = file.portable(&executor).await?;
-    let settings = settings(order, &contents, &mut portable)?;
-    let mut manifest = manifest(order, &contents, &settings, &mut portable, roots)?;
+    let settings = settings(options, &contents, &mut portable)?;
+    let mut manifest = manifest(options, &contents, &settings, &mut portable, roots)?;
     let mut content = Content {
-        archive: archive(order, &contents, &mut manifest, &portable)?,
+        archive: archive(options, &contents, &mut manifest, &portable)?,
         left_out_keys: portable.left_out.clone(),
         values: BTreeMap::new(),
         unset: Vec::new(),
@@ -131,13 +131,13 @@ pub async fn gather(
 }
 
 /// Leaves out what is mcpd's own, and takes what the flags name.
-fn selection(order: &Order, file: &File, roots: &[PathBuf]) -> anyhow::Result<Selection> {
+fn selection(options: &BundleOptions, file: &File, roots: &[PathBuf]) -> anyhow::Result<Selection> {
     let mut selection = Selection::default();
     for path in file.private_files() {
         let path = path.canonicalize().unwrap_or(path);
         selection.leave_out(path, "configuration, secret or state of mcpd");
     }
-    for path in &order.include {
+    for path in &options.include {
         let named = || format!("include `{}`", path.display());
         let path = path.canonicalize().with_context(named)?;
         if !roots.iter().any(|root| path.starts_with(root)) {
@@ -150,7 +150,7 @@ fn selection(order: &Order, file: &File, roots: &[PathBuf]) -> anyhow::Result<Se
 
 /// Settings of options, secrets of tools, and variables that scripts inherit.
 fn settings(
-    order: &Order,
+    options: &BundleOptions,
     contents: &Contents,
     portable: &mut Portable,
 ) -> anyhow::Result<Vec<Setting>> {
@@ -161,7 +161,7 @@ fn settings(
         setting
     });
     let mut inherited: Vec<_> = contents.settings.iter().cloned().chain(passed).collect();
-    for name in &order.pass_env {
+    for name in &options.pass_env {
         if !entry::is_variable_name(name) {
             // It may be the secret itself, which no message repeats.
             bail!("use the value of `--pass-env`: expected the name of a variable");
@@ -183,7 +183,7 @@ fn settings(
 
 /// The manifest, and the same description of the server in its configuration.
 fn manifest(
-    order: &Order,
+    options: &BundleOptions,
     contents: &Contents,
     settings: &[Setting],
     portable: &mut Portable,
@@ -191,7 +191,7 @@ fn manifest(
 ) -> anyhow::Result<Manifest> {
     let of_file = |key| portable.server(key).map(str::to_owned);
     let directory = roots[0].file_name().unwrap_or_default().to_string_lossy();
-    let name = order.name.clone().or_else(|| of_file("name"));
+    let name = options.name.clone().or_else(|| of_file("name"));
     let name = name.unwrap_or_else(|| directory.into_owned());
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
@@ -200,18 +200,18 @@ fn manifest(
             name.escape_debug()
         );
     }
-    let version = order.version.clone().or_else(|| of_file("version"));
+    let version = options.version.clone().or_else(|| of_file("version"));
     let version = version.unwrap_or_else(|| "0.1.0".to_owned());
     let tools: Vec<_> = contents.tools.iter().map(|tool| &*tool.name).collect();
-    let description = order
+    let description = options
         .description
         .clone()
         .unwrap_or_else(|| match &tools[..] {
             [] => format!("Prompts and resources of {name}."),
             tools => format!("Tools: {}.", tools.join(", ")),
         });
-    let mut manifest = Manifest::new(&name, &version, description, &order.author);
-    manifest.display_name = order.title.clone().or_else(|| of_file("title"));
+    let mut manifest = Manifest::new(&name, &version, description, &options.author);
+    manifest.display_name = options.title.clone().or_else(|| of_file("title"));
     manifest.homepage = of_file("website_url");
     manifest.tools.clone_from(&contents.tools);
     manifest.prompts_generated = contents.has_prompts;
@@ -226,14 +226,14 @@ fn manifest(
 
 /// Entries of the archive; the manifest learns of its programs and its picture.
 fn archive(
-    order: &Order,
+    options: &BundleOptions,
     contents: &Contents,
     manifest: &mut Manifest,
     portable: &Portable,
 ) -> anyhow::Result<Archive> {
     let mut archive = Archive::default();
     let own = env::current_exe().context("find the path of mcpd")?;
-    let programs = Platform::of_files(&order.programs, own)?;
+    let programs = Platform::of_files(&options.programs, own)?;
     let mut platforms: Vec<_> = programs.keys().copied().collect();
     platforms.sort_by_key(|platform| *platform != Platform::current());
     for (platform, program) in &programs {
@@ -248,7 +248,7 @@ fn archive(
     words.extend(["--config".to_owned(), at("mcpd.toml")]);
     manifest.set_programs(&platforms, words);
     archive.add_bytes("mcpd.toml", portable.text())?;
-    if let Some(icon) = &order.icon {
+    if let Some(icon) = &options.icon {
         let picture = fs::read(icon).with_context(|| format!("read `{}`", icon.display()))?;
         if !picture.starts_with(b"\x89PNG\r\n\x1a\n") {
             bail!("use the icon `{}`: it is no PNG", icon.display());

@@ -1,8 +1,7 @@
 //! New scripts: one that works, to begin from, with its test cases.
 
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -10,6 +9,7 @@ use mcpd_scriptspec::ScriptPath;
 use mcpd_scriptspec::template::{self, Kind, Language};
 use mcpd_server::catalog::scan::TEST_CASES;
 
+use crate::new_file;
 use crate::shell::quoted;
 
 /// Test cases of a tool in any language.
@@ -57,7 +57,8 @@ impl NewScript {
                 file.display()
             );
         };
-        create(&file, &text).with_context(|| format!("create `{}`", file.display()))?;
+        new_file::create(&file, &text, true)
+            .with_context(|| format!("create `{}`", file.display()))?;
         let cases = match kind {
             Kind::Tool => create_cases(&file)?,
             _ => None,
@@ -119,46 +120,22 @@ fn name(path: &Path) -> anyhow::Result<String> {
     Ok(name.to_string())
 }
 
-/// Creates an executable file; one that is there is never overwritten.
-fn create(path: &Path, text: &str) -> anyhow::Result<()> {
-    if let Some(directory) = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-    {
-        fs::create_dir_all(directory)?;
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o777);
-    let mut file = match options.open(path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            bail!("the file exists; remove it first, or choose another name")
-        }
-        file => file?,
-    };
-    file.write_all(text.as_bytes()).inspect_err(|_| {
-        // Nothing is left of a script that could not be written whole.
-        fs::remove_file(path).ok();
-    })?;
-    Ok(())
-}
-
 /// Creates the test cases of a tool, unless it has some.
 fn create_cases(script: &Path) -> anyhow::Result<Option<PathBuf>> {
     let mut path = script.as_os_str().to_owned();
     path.push(TEST_CASES);
     let path = PathBuf::from(path);
-    match OpenOptions::new().write(true).create_new(true).open(&path) {
+    match new_file::create(&path, CASES, false) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
-        file => file.and_then(|mut file| file.write_all(CASES.as_bytes())),
+        created => created.with_context(|| format!("create `{}`", path.display()))?,
     }
-    .with_context(|| format!("create `{}`", path.display()))?;
     Ok(Some(path))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

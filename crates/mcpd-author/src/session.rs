@@ -82,7 +82,7 @@ pub enum Key {
     End,
 }
 
-/// Where a session is shown.
+/// Receiver of what a session shows.
 #[derive(Clone)]
 struct Display(Arc<dyn Fn(Shown<'_>) + Send + Sync>);
 
@@ -143,7 +143,7 @@ impl Session {
         server.catalog_ready().await;
         tokio::select! {
             never = self.follow_changes(server) => match never {},
-            () = self.obey_keys(server, keys, &inspector) => {}
+            () = self.handle_keys(server, keys, &inspector) => {}
         }
     }
 
@@ -169,7 +169,7 @@ impl Session {
         }
     }
 
-    async fn obey_keys(
+    async fn handle_keys(
         &self,
         server: &Server,
         mut keys: mpsc::Receiver<Key>,

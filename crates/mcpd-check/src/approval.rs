@@ -20,7 +20,8 @@ pub fn entry_text(change: &PinChange, code: &Versions) -> String {
     };
     let name = format!("{} {}", entry.kind.word(), entry.path);
     let place = match &entry.file {
-        Some(file) => place(&entry.root, &file.path),
+        Some(file) if (&*entry.root, &file.path) == (".", &entry.path) => String::new(),
+        Some(file) => format!(" ({})", place(&entry.root, &file.path)),
         None => format!(" ({})", entry.root),
     };
     match (&change.before, &change.after) {
@@ -56,13 +57,13 @@ pub fn file_text([before, after]: &[Option<PinnedFile>; 2], code: &Versions) -> 
         None => String::new(),
     };
     let place = place(&file.root, &file.path);
-    format!("{sign} file{place}: {what}\n{shown}")
+    format!("{sign} file {place}: {what}\n{shown}")
 }
 
 fn place(root: &str, path: &str) -> String {
     match root {
-        "." => format!(" ({path})"),
-        root => format!(" ({root}/{path})"),
+        "." => path.to_owned(),
+        root => format!("{root}/{path}"),
     }
 }
 

@@ -19,7 +19,7 @@ pub struct EntryChange {
 }
 
 impl EntryChange {
-    /// How the tools, prompts and resources of `after` differ from those of `before`.
+    /// Differences of the tools, prompts and resources of `after` from those of `before`.
     #[must_use]
     pub fn between(before: &Catalog, after: &Catalog) -> Vec<Self> {
         differences(entries(before), entries(after))

@@ -14,7 +14,7 @@ use serde::Serialize;
 pub struct ListedFile {
     /// Path, as the scan found it.
     pub file: PathBuf,
-    /// What becomes of it.
+    /// Its status.
     pub status: FileStatus,
     /// Name in the catalog, if the file is served.
     #[serde(skip_serializing_if = "Option::is_none")]

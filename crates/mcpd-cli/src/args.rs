@@ -159,7 +159,7 @@ pub(crate) enum Command {
     Compile(Compile),
     /// Show or clear the script cache.
     Catalog(Catalog),
-    /// Create tokens for HTTP clients.
+    /// Create, list and revoke tokens of HTTP clients.
     Token(TokenCommand),
     /// Read and verify the audit log.
     Audit(Audit),

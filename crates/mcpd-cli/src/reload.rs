@@ -92,7 +92,7 @@ impl Reloading<'_> {
         if let (Some(audit), Some((path, options))) = (server.audit(), changes.audit) {
             audit.continue_in(path, options);
         }
-        mcpd_config::warn_of_unmatched(&file, &server.catalog());
+        mcpd_config::warn_of_unmatched(&file, &serve.serving.selecting, &server.catalog());
         if !fixed.is_empty() {
             let keys = fixed.join("`, `");
             tracing::warn!("changed settings need a restart of mcpd to take effect: `{keys}`");

@@ -73,7 +73,7 @@ pub enum PlanError {
         name: String,
         /// The client.
         client: &'static Client,
-        /// Where the other server is.
+        /// Target of the other server.
         connection: Box<Connection>,
     },
 }

@@ -58,14 +58,14 @@ async fn observe(
     Ok(Observed { pins, faulty })
 }
 
-/// What there is to approve.
+/// Entries that can be approved.
 struct Observed {
     pins: Pins,
     /// Roots and paths of scripts that cannot be served.
     faulty: BTreeSet<(String, String)>,
 }
 
-/// What differs from a lock file, to be shown and approved.
+/// Differences from a lock file, for review.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Review {
@@ -81,6 +81,8 @@ pub struct Review {
     pub roots: Roots,
     /// Number of entries that could be approved.
     pub total: usize,
+    /// Number of other files that could be approved.
+    pub total_files: usize,
     /// Tells whether nothing of these roots was approved before.
     pub is_first: bool,
     unlocked: Vec<String>,
@@ -125,6 +127,7 @@ pub async fn review(
         faulty,
         files: lock.pins.changed_files(&now, &labels),
         total: now.entries.len(),
+        total_files: now.files.len(),
         lock,
         roots: names,
         is_first,
@@ -176,7 +179,7 @@ impl Review {
     /// # Errors
     ///
     /// The lock file can't be written.
-    pub fn take(mut self) -> anyhow::Result<LockFile> {
+    pub fn approve_all(mut self) -> anyhow::Result<LockFile> {
         let pins = &mut self.lock.pins;
         for change in self.entries {
             pins.approve(change);

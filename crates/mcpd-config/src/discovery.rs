@@ -36,7 +36,7 @@ pub struct Discovery {
     pub pid: u32,
     /// Version of mcpd.
     pub version: String,
-    /// What the server offers.
+    /// Capabilities of the server.
     pub capabilities: ServerCapabilities,
 }
 

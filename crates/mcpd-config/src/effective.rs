@@ -30,7 +30,7 @@ pub struct Effective {
     pub key: String,
     /// Effective value, without secrets.
     pub value: Value,
-    /// Where the value comes from.
+    /// Origin of the value.
     pub origin: Origin,
     /// A reload can change the value.
     #[serde(skip)]

@@ -21,7 +21,7 @@ use crate::{directories, suggest};
 /// File name in every directory of the search path.
 const NAME: &str = "mcpd.toml";
 
-/// Where to look for the configuration file.
+/// Places of the configuration file, in order.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "callers say all of it")]
 pub struct Search<'a> {

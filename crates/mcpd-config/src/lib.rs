@@ -77,6 +77,7 @@ pub use schema::schema;
 pub use server::audit::{audit, audit_log};
 pub use server::clients::name_fault;
 pub use server::interpreters::{interpreters, tolerate_faults};
+pub use server::profiles::selected;
 pub use server::unmatched::{unmatched_patterns, warn_of_unmatched};
 pub use server::{
     Changes, ExecutionSettings, Started, execution_settings, executor, limits, local_client,

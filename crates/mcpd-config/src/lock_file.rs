@@ -1,5 +1,5 @@
 //! Lock file: the reviewed contents of sources, and what is approved of each tool. `mcpd update`
-//! writes one part, `mcpd lock` and `mcpd approve` write the other, and each keeps its fellow.
+//! writes one part, `mcpd lock` and `mcpd approve` write the other, and each keeps the part of the other.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,7 @@ pub struct LockFile {
     path: PathBuf,
     /// Reviewed contents of sources.
     pub sources: Lock,
-    /// What is approved of tools, prompts, resources and other files.
+    /// Approved tools, prompts, resources and other files.
     pub pins: Pins,
 }
 
@@ -100,7 +100,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     let directory = directory.unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
-    // Others review it, too; the mask of the process applies.
+    // Other users review it; the mask of the process applies.
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut complete = builder.tempfile_in(directory)?;
     complete.write_all(text.as_bytes())?;
@@ -136,7 +136,7 @@ impl File {
     }
 }
 
-/// What alone is to be served below `roots`; none if everything is.
+/// Approved entries below `roots`, if only these are served.
 ///
 /// # Errors
 ///

@@ -446,8 +446,8 @@ pub fn limits(options: &RunLimits) -> Limits {
 pub(crate) fn authentication(file: &File, args: &Serve) -> anyhow::Result<(Auth, Option<PathBuf>)> {
     let selected = &profiles::requested(file, &args.serving.selecting)?;
     if args.no_auth {
-        let anybody = clients::principal(file, selected, clients::ANONYMOUS, None)?;
-        return Ok((Auth::without_credentials(anybody), None));
+        let anonymous = clients::principal(file, selected, clients::ANONYMOUS, None)?;
+        return Ok((Auth::without_credentials(anonymous), None));
     }
     let mut tokens = clients::tokens(file, selected)?;
     let certificates = clients::certificates(file, selected, args.tls_client_ca.is_some())?;

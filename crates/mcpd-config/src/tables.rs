@@ -322,7 +322,7 @@ pub(crate) struct SearchTable {
     pub(crate) enabled: Option<bool>,
     /// Patterns of the paths of tools that stay in the list, such as `git/*`.
     #[serde(default)]
-    pub(crate) pinned: Vec<Spanned<String>>,
+    pub(crate) always_listed: Vec<Spanned<String>>,
     /// Number of tools that a search returns by default, 20 at most.
     #[schemars(extend("default" = 5, "minimum" = 1, "maximum" = 20))]
     pub(crate) results: Option<Spanned<NonZeroUsize>>,

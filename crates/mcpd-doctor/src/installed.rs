@@ -45,12 +45,12 @@ pub enum State {
     NotInstalled,
     /// It is there.
     Installed {
-        /// Where its entry leads, without secrets.
+        /// Target of the entry, without secrets.
         server: String,
     },
     /// It is there, and can't be started.
     Broken {
-        /// Where its entry leads, without secrets.
+        /// Target of the entry, without secrets.
         server: String,
         /// The fault.
         reason: String,

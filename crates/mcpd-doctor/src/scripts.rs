@@ -28,7 +28,7 @@ pub struct Scripts {
     pub configuration: Option<PathBuf>,
 }
 
-/// How a client starts the scripts.
+/// Start of the scripts by a client.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Surroundings {

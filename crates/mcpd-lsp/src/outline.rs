@@ -54,7 +54,7 @@ pub(crate) struct KeyPlace {
     pub(crate) span: Range<usize>,
 }
 
-/// What a scan of a document found.
+/// Findings of a scan of a document.
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
     pub(crate) keys: Vec<KeyPlace>,

@@ -42,11 +42,14 @@ pub fn is_hidden(char: char) -> bool {
         // Fast path for nearly all characters.
         ' '..='~' => false,
         '\n' | '\t' | '\r' => false,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => {
-            true
-        }
+        '\u{ad}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => true,
         '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
         '\u{e0000}'..='\u{e0fff}' => true,
+        // Letters and marks without a shape.
+        '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}' => {
+            true
+        }
+        '\u{180b}'..='\u{180f}' | '\u{ffa0}' | '\u{1d173}'..='\u{1d17a}' => true,
         _ => char.is_control(),
     }
 }

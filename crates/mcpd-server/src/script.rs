@@ -113,6 +113,10 @@ impl Script {
             .start_command
             .command_with(file)
             .current_dir(&self.directory);
+        let command = match self.is_in_client_directory {
+            true => command.fixed_directory(),
+            false => command,
+        };
         self.policy
             .apply(command)
             .env("MCPD_TOOL", self.path.as_str())

@@ -73,7 +73,6 @@ impl Source for Far {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Lamp {
-    /// Which one.
     name: String,
 }
 

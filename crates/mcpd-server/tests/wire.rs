@@ -113,7 +113,7 @@ fn start(session: &str) -> Server {
         None => Server::builder(),
     };
     let server = match setting("pinned") {
-        Some(pinned) => server.search(Search::default().pin(pinned).expect("a pattern")),
+        Some(pinned) => server.search(Search::default().always_list(pinned).expect("a pattern")),
         None => server,
     };
     server

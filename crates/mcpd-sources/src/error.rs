@@ -130,9 +130,9 @@ pub enum FetchError {
     /// `git` failed.
     #[error("git {command}: {reason}")]
     Git {
-        /// What it was to do.
+        /// Its task.
         command: String,
-        /// What it said.
+        /// Its message.
         reason: String,
     },
     /// The commit has no such directory.
@@ -146,13 +146,13 @@ pub enum FetchError {
     /// An archive can't be had.
     #[error("download the archive: {reason}")]
     Download {
-        /// What went wrong.
+        /// The cause.
         reason: String,
     },
     /// An archive can't be read.
     #[error("unpack the archive: {reason}")]
     Archive {
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// The content is not what was pinned or written in the address.
@@ -168,7 +168,7 @@ pub enum FetchError {
     Entry {
         /// Path inside the source.
         path: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
     /// There is too much.

@@ -100,7 +100,7 @@ impl Telemetry {
 ///
 /// # Errors
 ///
-/// What failed, and why.
+/// Failed step, and its cause.
 fn provider(environment: &Environment, resource: Resource) -> Result<SdkTracerProvider, String> {
     environment.check()?;
     let client = CollectorClient::new(environment.timeout(), environment.is_encrypted());

@@ -57,7 +57,7 @@ impl fmt::Display for Ending {
     }
 }
 
-/// What one call returned.
+/// Result of one call.
 #[derive(Debug, Clone)]
 pub(crate) struct Observed {
     pub(crate) ending: Ending,

@@ -1,13 +1,13 @@
 //! Places of drafts: beside a script, or in a directory of tools beside a small script that runs
 //! the program. No file that is there is changed.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
 use super::Draft;
+use crate::new_file;
 use crate::shell::quoted;
 
 impl Draft {
@@ -37,8 +37,9 @@ impl Draft {
         let program = directory.join(&self.name);
         let sidecar = self.write_sidecar(&program)?;
         // A sidecar without its program would be a fault, and in the way of another try.
-        create(&program, &wrapper_text(self), true)
-            .inspect_err(|_| drop(fs::remove_file(&sidecar)))?;
+        new_file::create(&program, &wrapper_text(self), true)
+            .inspect_err(|_| drop(fs::remove_file(&sidecar)))
+            .with_context(|| format!("create `{}`", program.display()))?;
         Ok(sidecar)
     }
 
@@ -46,7 +47,8 @@ impl Draft {
         let mut path = program.as_os_str().to_owned();
         path.push(".mcpd.toml");
         let path = PathBuf::from(path);
-        create(&path, &self.sidecar.text, false)?;
+        new_file::create(&path, &self.sidecar.text, false)
+            .with_context(|| format!("create `{}`", path.display()))?;
         Ok(path)
     }
 }
@@ -77,25 +79,6 @@ fn wrapper_text(draft: &Draft) -> String {
             format!("{} || exit\n", quoted(["cd", "--", &directory]))
         });
     format!("#!/bin/sh\n{directory}exec {command} \"$@\" </dev/null\n")
-}
-
-/// Creates a file; one that is there is never overwritten.
-fn create(path: &Path, text: &str, is_executable: bool) -> anyhow::Result<()> {
-    let action = || format!("create `{}`", path.display());
-    if let Some(parent) = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-    {
-        fs::create_dir_all(parent).with_context(action)?;
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    if is_executable {
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o777);
-    }
-    let mut file = options.open(path).with_context(action)?;
-    file.write_all(text.as_bytes()).with_context(action)
 }
 
 #[cfg(test)]

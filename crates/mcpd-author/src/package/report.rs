@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Calls, Content};
 
 impl Content {
-    /// What goes in, what does not, and the settings, in lines. It has names of files.
+    /// Packed files, left-out files and settings, in lines, with the names of files.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut text = "files:\n".to_owned();

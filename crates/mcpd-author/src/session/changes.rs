@@ -42,7 +42,7 @@ pub(super) fn show_faults(before: Option<&Catalog>, after: &Catalog, display: &D
     }
 }
 
-/// What makes two findings the same, wherever they stand in a file.
+/// Identity of a finding, wherever it stands in a file.
 fn identity(finding: &Finding<'_>) -> String {
     format!(
         "{:?} {:?} {} {}",

@@ -24,7 +24,7 @@ pub(super) struct LastCall {
     pub(super) params: CallToolRequestParams,
 }
 
-/// What was shown of requests so far.
+/// Requests as shown so far.
 #[derive(Debug)]
 pub(super) struct Timeline {
     display: Display,

@@ -19,7 +19,6 @@ pub fn confinement(policy: &EffectivePolicy) -> String {
     if sandbox.level > Level::None {
         text += match sandbox.network {
             Network::Off => ", without a network",
-            Network::Listed => ", with these destinations only",
             _ => "",
         };
     }
@@ -47,9 +46,22 @@ pub fn confinement(policy: &EffectivePolicy) -> String {
 #[must_use]
 pub fn allowance(policy: &EffectivePolicy) -> String {
     let mut text = format!("Limits: {}\n", limits(policy.limits()).join(", "));
-    let names: Vec<_> = policy.variables().collect();
+    if policy.runs_in_client_directory() {
+        text += "Directory: of the client\n";
+    }
+    let own = policy.variables().map(str::to_owned);
+    let brought = policy.request_variables();
+    let brought = brought.map(|name| format!("{name} (from each request)"));
+    let names: Vec<_> = own.chain(brought).collect();
     if !names.is_empty() {
         writeln!(text, "Variables: {}", names.join(", ")).expect(STRING);
+    }
+    if let Some(accepted) = policy.caller_variables() {
+        let accepted = match accepted {
+            [] => "none".to_owned(),
+            names => names.join(", "),
+        };
+        writeln!(text, "Variables of callers: {accepted}").expect(STRING);
     }
     text
 }

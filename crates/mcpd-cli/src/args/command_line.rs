@@ -60,7 +60,7 @@ impl CommandLine {
         self.matches.try_contains_id("config").is_ok()
     }
 
-    /// Where to look for the configuration file.
+    /// Places of the configuration file, in order.
     pub(crate) fn search(&self) -> Search<'_> {
         let named = self.matches.try_get_one::<PathBuf>("config");
         Search {

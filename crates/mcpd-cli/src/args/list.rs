@@ -1,6 +1,7 @@
 //! Arguments of `mcpd list`.
 
 use clap::Args as ClapArgs;
+use mcpd_config::options::Selecting;
 use mcpd_config::{Combine, Layers};
 
 use super::{Confinement, Enabling, Remote, Roots, Scanning, ServerCommand};
@@ -13,6 +14,8 @@ pub(crate) struct List {
     pub(crate) remote: Remote,
     #[command(flatten)]
     pub(crate) enabling: Enabling,
+    #[command(flatten)]
+    pub(crate) selecting: Selecting,
     #[command(flatten)]
     pub(crate) scanning: Scanning,
     #[command(flatten)]

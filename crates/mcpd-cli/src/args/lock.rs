@@ -49,7 +49,7 @@ Examples:
   mcpd approve --yes           approve everything, shown or not
 
 A script that only its --help describes is run with --help, in the sandbox of probes.
-A running server takes the lock file over when it reloads.",
+A running server uses the lock file after a reload (SIGHUP).",
     mut_arg("locked", |locked| locked.hide(true))
 )]
 pub(crate) struct Approve {

@@ -1,4 +1,4 @@
-//! Where commands find the scripts of one directory.
+//! Directory whose scripts a command uses.
 
 use std::path::PathBuf;
 

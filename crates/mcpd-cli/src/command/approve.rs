@@ -18,8 +18,11 @@ use crate::output;
 pub(crate) async fn run(args: Approve, file: &File) -> anyhow::Result<ExitCode> {
     let roots = &args.roots.root_directories;
     if roots.is_empty() {
+        let directory = args.tools.iter().find(|name| Path::new(name).is_dir());
+        let directory = directory.map_or("DIR", String::as_str);
+        let example = output::shell_command(["mcpd", "approve", "--root-directory", directory]);
         bail!(
-            "approve tools: name their directory by `--root-directory`, or in `roots` of mcpd.toml"
+            "approve tools: their directory is unknown; use `{example}`, or name it in `roots` of mcpd.toml"
         );
     }
     let review = review(file, &args.locking, roots, &args.except, &args.confinement);
@@ -39,9 +42,9 @@ pub(crate) async fn run(args: Approve, file: &File) -> anyhow::Result<ExitCode> 
     if !args.yes && !output::confirm(question, "approve the changes", "approve them")? {
         return Ok(ExitCode::Failure);
     }
-    let lock = review.take()?;
+    let lock = review.approve_all()?;
     output::note(&format!(
-        "approved in `{}`; a running server takes it over when it reloads\n",
+        "approved in `{}`; a running server uses it after a reload (SIGHUP)\n",
         lock.path().display()
     ));
     Ok(ExitCode::Success)

@@ -6,7 +6,7 @@ use std::mem;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use mcpd_author::package::{self, Content, Order, Staged, Trial};
+use mcpd_author::package::{self, BundleOptions, Content, Staged, Trial};
 use mcpd_bundle::digest;
 use mcpd_check::{Finding, render, shortfall};
 use mcpd_config::File;
@@ -31,7 +31,7 @@ pub(crate) async fn run(args: Bundle, file: &File) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Interrupted);
     };
     refuse_faults(&catalog, &roots)?;
-    let mut content = package::gather(&order(&args), file, &catalog, &roots).await?;
+    let mut content = package::gather(&options(&args), file, &catalog, &roots).await?;
     let target = target(&args, &content)?;
     // Faults of the flags are found before the work is done.
     server_json(&args, &content, "")?;
@@ -76,18 +76,18 @@ pub(crate) async fn run(args: Bundle, file: &File) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Success)
 }
 
-fn order(args: &Bundle) -> Order {
-    let mut order = Order::default();
-    order.name.clone_from(&args.name);
-    order.version.clone_from(&args.version);
-    order.title.clone_from(&args.title);
-    order.description.clone_from(&args.description);
-    order.author.clone_from(&args.author);
-    order.icon.clone_from(&args.icon);
-    order.include.clone_from(&args.include);
-    order.pass_env.clone_from(&args.pass_env);
-    order.programs.clone_from(&args.program);
-    order
+fn options(args: &Bundle) -> BundleOptions {
+    let mut options = BundleOptions::default();
+    options.name.clone_from(&args.name);
+    options.version.clone_from(&args.version);
+    options.title.clone_from(&args.title);
+    options.description.clone_from(&args.description);
+    options.author.clone_from(&args.author);
+    options.icon.clone_from(&args.icon);
+    options.include.clone_from(&args.include);
+    options.pass_env.clone_from(&args.pass_env);
+    options.programs.clone_from(&args.program);
+    options
 }
 
 /// Fails if something should be served and can't be.

@@ -57,7 +57,8 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
             false => client::envelope(level),
         });
         let approve = |question: &str| {
-            args.yes || output::ask(&format!("{question} [y/N] ")).unwrap_or_default()
+            args.yes
+                || output::ask(&format!("{question}\nApprove the call? [y/N] ")).unwrap_or_default()
         };
         match client::call(server, Principal::local(), &params, relay, approve).await? {
             Ok(result) => {

@@ -37,12 +37,13 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
     if args.all {
         server = server.thorough();
     }
+    let selected = mcpd_config::selected(file, &args.selecting)?;
     with_server(server, async |server| {
         let catalog = server.catalog();
         if args.all {
             return files::list(&catalog, args.json);
         }
-        list(&args, &catalog)?;
+        list(&args, &server.catalog_for(&selected))?;
         let check = check_command(args.roots.all(), file.path_to_show());
         if let Some(remark) = describe_faults(&catalog, "the catalog is incomplete", &check) {
             output::note(&format!("{remark}\n"));
@@ -53,7 +54,7 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
                 "{kind} `{path}` is held back: {held_back}; see `mcpd approve`\n"
             )));
         }
-        for fault in mcpd_config::unmatched_patterns(file, &catalog)? {
+        for fault in mcpd_config::unmatched_patterns(file, &args.selecting, &catalog)? {
             output::note(&format!("{fault}\n"));
         }
         Ok(ExitCode::Success)

@@ -19,9 +19,19 @@ pub(crate) async fn run(args: Lock, file: &File) -> anyhow::Result<ExitCode> {
     let place = review.lock.path().display().to_string();
     let differing = review.entries.len() + review.files.len();
     if !review.is_first && differing > 0 {
+        let differ = match differing {
+            1 => "1 entry differs".to_owned(),
+            _ => format!("{differing} entries differ"),
+        };
+        let roots = roots.iter().map(|root| root.to_string_lossy());
+        let flags = roots.flat_map(|root| ["--root-directory".into(), root]);
+        let words: Vec<_> = ["mcpd".into(), "approve".into()]
+            .into_iter()
+            .chain(flags)
+            .collect();
+        let approve = output::shell_command(words.iter().map(|word| &**word));
         output::error(&format!(
-            "`{place}` notes these directories already, and {differing} of their entries differ; \
-             see them and approve them with `mcpd approve`"
+            "`{place}` covers these directories already, and {differ} from it; review it with `{approve}`"
         ));
         return Ok(ExitCode::Failure);
     }
@@ -30,13 +40,11 @@ pub(crate) async fn run(args: Lock, file: &File) -> anyhow::Result<ExitCode> {
         1 => format!("1 {one}"),
         _ => format!("{number} {many}"),
     };
-    let entries = count(
-        review.total,
-        "tool, prompt or resource",
-        "tools, prompts and resources",
-    );
-    let files = count(review.files.len(), "other file", "other files");
-    review.take()?;
-    output::write_text(&format!("locked {entries} and {files} in `{place}`\n"))?;
+    let entries = count(review.total, "entry", "entries");
+    let files = count(review.total_files, "other file", "other files");
+    review.approve_all()?;
+    output::write_text(&format!(
+        "locked {entries} (tools, prompts, resources) and {files} in `{place}`\n"
+    ))?;
     Ok(ExitCode::Success)
 }

@@ -10,7 +10,7 @@ use mcpd_config::discovery::{Discovery, Published};
 use mcpd_config::listening::{Address, Metrics, Shortage, TlsCertificates};
 use mcpd_config::{File, Started, token};
 use mcpd_server::transport::http::{self, Listener, Options};
-use mcpd_server::{Server, ServerBuilder};
+use mcpd_server::{Principal, Server, ServerBuilder};
 use mcpd_service::manager::{self, ServiceState};
 use mcpd_service::signals::{Reload, Termination};
 use mcpd_telemetry::{FLUSH_TIMEOUT, Telemetry};
@@ -50,6 +50,7 @@ async fn run_observed(
         None => None,
     };
     let metrics_url = metrics.as_ref().map(Metrics::url);
+    let selected = mcpd_config::selected(reloading.file, &args.serving.selecting)?;
     let server = observe(server, session, telemetry).start()?;
     let auth = config.options.auth.clone();
     let mut served = pin!(serve(&server, listener, config.options, metrics));
@@ -58,13 +59,14 @@ async fn run_observed(
         let published = publish(&server, &addresses[0], config.token_file.as_deref());
         announce(
             &server,
+            &selected,
             &addresses,
             (config.token_file.as_ref(), config.is_open),
             metrics_url,
             reloading.file,
             logging,
         );
-        mcpd_config::warn_of_unmatched(reloading.file, &server.catalog());
+        mcpd_config::warn_of_unmatched(reloading.file, &args.serving.selecting, &server.catalog());
         log_shortage(config.shortage.as_ref());
         manager::report_state(ServiceState::Ready).await;
         let started = Started {
@@ -154,21 +156,23 @@ async fn serve(
     Ok(())
 }
 
-/// Announces the addresses of the server and the contents of its catalog. Faults are in the log.
+/// Announces the addresses of the server and the part of its catalog that is selected. Faults are
+/// in the log.
 fn announce(
     server: &Server,
+    selected: &Principal,
     addresses: &[Address],
     (token_file, is_open): (Option<&PathBuf>, bool),
     metrics: Option<String>,
     file: &File,
     logging: &Logging,
 ) {
-    let catalog = server.catalog();
+    let (all, catalog) = (server.catalog(), server.catalog_for(selected));
     let tools = catalog.tools().len();
     let prompts = catalog.prompts().len();
     let resources = catalog.resources().len();
     let templates = catalog.templates().len();
-    let shortfall = mcpd_check::shortfall(&catalog);
+    let shortfall = mcpd_check::shortfall(&all);
     let token_file = token_file.map(|file| file.display().to_string());
     let mut text = String::new();
     for address in addresses {
@@ -202,6 +206,9 @@ fn announce(
     let metrics = metrics.map(|url| format!("  metrics: {url}\n"));
     let metrics = metrics.unwrap_or_default();
     text += &format!("  token: {token}\n{metrics}  tools: {tools}");
+    if tools < all.tools().len() {
+        text += &format!(" of {}", all.tools().len());
+    }
     for (what, number) in [
         ("prompts", prompts),
         ("resources", resources),

@@ -43,7 +43,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
         if let Some(remark) = describe_served_faults(&server, file) {
             tracing::warn!("{remark}");
         }
-        mcpd_config::warn_of_unmatched(file, &server.catalog());
+        mcpd_config::warn_of_unmatched(file, &args.serving.selecting, &server.catalog());
         std::future::pending().await
     };
     let forward_signal = async {

@@ -176,7 +176,7 @@ async fn reviewed(
     }
 }
 
-/// What a directory describes without a run of any of its scripts.
+/// Descriptions in a directory that need no run of a script.
 async fn catalog(directory: &Path, file: &File) -> anyhow::Result<Catalog> {
     let paths = [directory.to_owned()];
     let confinement = Confinement::default();

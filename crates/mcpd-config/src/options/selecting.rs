@@ -2,8 +2,9 @@
 
 use std::num::NonZeroUsize;
 
+use anyhow::Context as _;
 use clap::Args as ClapArgs;
-use mcpd_server::policy::{PatternError, Selection};
+use mcpd_server::policy::Selection;
 
 use super::whole_number;
 
@@ -68,13 +69,13 @@ impl Selecting {
     /// # Errors
     ///
     /// Fails if a pattern is invalid.
-    pub(crate) fn selection(&self) -> Result<Selection, PatternError> {
+    pub(crate) fn selection(&self) -> anyhow::Result<Selection> {
         let mut selection = Selection::default().read_only(self.read_only);
         for pattern in &self.tools {
-            selection = selection.only(pattern)?;
+            selection = selection.only(pattern).context("use `--tools`")?;
         }
         for pattern in &self.exclude {
-            selection = selection.except(pattern)?;
+            selection = selection.except(pattern).context("use `--exclude`")?;
         }
         selection = self.tags.iter().fold(selection, Selection::tag);
         Ok(match self.max_tools {

@@ -34,12 +34,12 @@ const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(40).expect("it is not zero");
 ///
 /// A faulty table, with its place.
 pub(crate) fn tokens(file: &File, selected: &[Selection]) -> anyhow::Result<Vec<Token>> {
-    let printer = "mcpd token new";
+    let hash_command = "mcpd token new";
     read_credentials(
         file,
         selected,
         &file.tables.token,
-        printer,
+        hash_command,
         Token::from_hash,
     )
 }
@@ -52,23 +52,23 @@ pub(crate) fn tokens(file: &File, selected: &[Selection]) -> anyhow::Result<Vec<
 pub(crate) fn certificates(
     file: &File,
     selected: &[Selection],
-    are_asked: bool,
+    requests_certificates: bool,
 ) -> anyhow::Result<Vec<Certificate>> {
-    let printer = "openssl x509 -noout -fingerprint -sha256";
+    let hash_command = "openssl x509 -noout -fingerprint -sha256";
     let tables = &file.tables.certificate;
-    if let (Some(first), false) = (tables.first(), are_asked) {
+    if let (Some(first), false) = (tables.first(), requests_certificates) {
         let what = "no client is asked for a certificate; set the certificate authorities with `--tls-client-ca` or `client_ca` in `[tls]`";
         return Err(file.error(first.name.span(), what));
     }
-    read_credentials(file, selected, tables, printer, Certificate::from_hash)
+    read_credentials(file, selected, tables, hash_command, Certificate::from_hash)
 }
 
-/// Credentials of the clients in `tables`, by hashes as `printer` prints them.
+/// Credentials of the clients in `tables`, by hashes as `hash_command` prints them.
 fn read_credentials<T>(
     file: &File,
     selected: &[Selection],
     tables: &[ClientTable],
-    printer: &str,
+    hash_command: &str,
     from_hash: impl Fn(&str, Principal) -> Option<T>,
 ) -> anyhow::Result<Vec<T>> {
     let known = tables.iter().map(|table| {
@@ -76,8 +76,9 @@ fn read_credentials<T>(
         check_hash(file, table, tables)?;
         let owner = principal(file, selected, table.name.get_ref(), Some(table))?;
         from_hash(table.sha256.get_ref(), owner).ok_or_else(|| {
-            let what =
-                format!("`sha256`: expected 64 hexadecimal digits, as `{printer}` prints them");
+            let what = format!(
+                "`sha256`: expected 64 hexadecimal digits, as `{hash_command}` prints them"
+            );
             file.error(table.sha256.span(), &what)
         })
     });
@@ -90,6 +91,8 @@ pub fn name_fault(name: &str) -> Option<&'static str> {
         Some("it is empty")
     } else if RESERVED.contains(&name) {
         Some("this name is reserved; choose another name")
+    } else if name.chars().any(char::is_control) {
+        Some("it has a control character")
     } else {
         None
     }

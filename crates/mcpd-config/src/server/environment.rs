@@ -115,6 +115,7 @@ pub(super) async fn with_variables(
         rule = match source.get_ref() {
             Source::Header(header) => {
                 check_name(file, key, false)?;
+                check_header_variable(name).map_err(|what| wrong(what.to_owned()))?;
                 check_header(header).map_err(|what| wrong(format!("`{header}`: {what}")))?;
                 rule.header_variable(name, header)
             }
@@ -133,6 +134,32 @@ pub(super) async fn with_variables(
         };
     }
     Ok(rule)
+}
+
+/// Checks the name of a variable that has the value of a header.
+///
+/// # Errors
+///
+/// A client would decide which code the script runs.
+fn check_header_variable(name: &str) -> Result<(), &'static str> {
+    const NAMES: [&str; 9] = [
+        "PATH",
+        "ENV",
+        "BASH_ENV",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "PERL5LIB",
+        "PERL5OPT",
+        "RUBYLIB",
+        "RUBYOPT",
+    ];
+    let is_of_loader = ["LD_", "DYLD_", "PYTHON"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix));
+    match is_of_loader || NAMES.contains(&name) {
+        true => Err("a client would decide with it which code the script runs; use another name"),
+        false => Ok(()),
+    }
 }
 
 /// Checks the name of a header whose value a script gets.

@@ -1,8 +1,8 @@
 //! Selections of tools: those of the flags, and the named ones of `[profile.NAME]`.
 
-use anyhow::{Context as _, anyhow};
-use mcpd_server::Settings;
-use mcpd_server::policy::{PatternError, Selection};
+use anyhow::anyhow;
+use mcpd_server::policy::{Access, PatternError, Selection};
+use mcpd_server::{Principal, Settings};
 
 use crate::file::{File, suggestion};
 use crate::options::Selecting;
@@ -40,13 +40,22 @@ pub(crate) fn requested(file: &File, flags: &Selecting) -> anyhow::Result<Vec<Se
         let profile = find(file, name).map_err(|what| anyhow!("use `--profile {name}`: {what}"))?;
         selections.push(profile?);
     }
-    let own = flags
-        .selection()
-        .context("use the patterns of `--tools` and `--exclude`")?;
+    let own = flags.selection()?;
     if !own.is_everything() {
         selections.push(own);
     }
     Ok(selections)
+}
+
+/// The client that started this process, with what the flags select and nothing else.
+///
+/// # Errors
+///
+/// There is no such profile, or a pattern is invalid.
+pub fn selected(file: &File, flags: &Selecting) -> anyhow::Result<Principal> {
+    let selections = requested(file, flags)?.into_iter();
+    let access = selections.fold(Access::default(), Access::select);
+    Ok(Principal::local().with_access(access))
 }
 
 /// Selection of the profile that a client has.

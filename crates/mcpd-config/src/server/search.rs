@@ -4,9 +4,6 @@ use mcpd_server::catalog::Search;
 
 use crate::file::File;
 
-/// Maximum number of tools that a search returns.
-const MAX_RESULTS: usize = 20;
-
 /// Reads the settings of the search.
 ///
 /// # Errors
@@ -15,13 +12,16 @@ const MAX_RESULTS: usize = 20;
 pub(crate) fn search(file: &File) -> anyhow::Result<Search> {
     let table = &file.tables.search;
     let mut search = Search::default();
-    for pattern in &table.pinned {
-        let wrong = |error| file.failure("pinned", pattern.span(), &error);
-        search = search.pin(pattern.get_ref()).map_err(wrong)?;
+    for pattern in &table.always_listed {
+        let wrong = |error| file.failure("always_listed", pattern.span(), &error);
+        search = search.always_list(pattern.get_ref()).map_err(wrong)?;
     }
     if let Some(results) = &table.results {
-        if results.get_ref().get() > MAX_RESULTS {
-            let what = format!("`results`: a search returns at most {MAX_RESULTS} tools");
+        if results.get_ref().get() > Search::MAX_RESULTS {
+            let what = format!(
+                "`results`: a search returns at most {} tools",
+                Search::MAX_RESULTS
+            );
             return Err(file.error(results.span(), &what));
         }
         search = search.results(*results.get_ref());

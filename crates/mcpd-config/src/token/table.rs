@@ -1,9 +1,12 @@
 //! Tables `[[token]]` in the text of `mcpd.toml`: added and removed, with everything else as it is.
 
+use std::path::Path;
+
 use anyhow::{Context as _, bail};
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, Value, value};
 
 use crate::file::File;
+use crate::server::clients;
 
 const KEY: &str = "token";
 
@@ -44,7 +47,8 @@ impl TokenTable {
     ///
     /// # Errors
     ///
-    /// The text is no TOML, or a client has this name already.
+    /// The text is no TOML, a client has this name already, or the file would be faulty: a profile
+    /// that does not exist, or a pattern that is none.
     pub fn add_to(&self, text: &str) -> anyhow::Result<String> {
         let document = parse(text)?;
         if places_of(&document, &self.name).next().is_some() {
@@ -57,7 +61,7 @@ impl TokenTable {
             _ => "\n\n",
         };
         let text = format!("{text}{separator}{}", self.text());
-        parse(&text)?;
+        check(&text)?;
         Ok(text)
     }
 
@@ -79,7 +83,8 @@ impl TokenTable {
     ///
     /// # Errors
     ///
-    /// The text is no TOML, or has no such client.
+    /// The text is no TOML, or has no such client, or something else refers to that client: a server
+    /// would refuse the new text, and go on with the token.
     pub fn remove_from(text: &str, name: &str) -> anyhow::Result<String> {
         let mut document = parse(text)?;
         let place = places_of(&document, name).next();
@@ -91,12 +96,27 @@ impl TokenTable {
         if tables.is_empty() {
             document.remove(KEY);
         }
-        Ok(document.to_string())
+        let text = document.to_string();
+        check(&text)?;
+        Ok(text)
     }
 }
 
 fn parse(text: &str) -> anyhow::Result<DocumentMut> {
-    text.parse().context("parse the configuration file")
+    let document: DocumentMut = text.parse().context("parse the configuration file")?;
+    if document.get(KEY).is_some_and(Item::is_value) {
+        bail!("`token` is an array in one line; write it as `[[token]]` tables first");
+    }
+    Ok(document)
+}
+
+/// Checks the clients and rules of a text, as a server does when it reads them.
+fn check(text: &str) -> anyhow::Result<()> {
+    let file = File::of_text(Path::new("mcpd.toml"), text.to_owned())?;
+    clients::tokens(&file, &[])?;
+    // It reads all rules.
+    clients::principal(&file, &[], clients::AGENT, None)?;
+    Ok(())
 }
 
 fn places_of<'a>(document: &'a DocumentMut, name: &'a str) -> impl Iterator<Item = usize> + 'a {
@@ -128,20 +148,45 @@ impl File {
 mod tests {
     use super::*;
 
-    const BEFORE: &str = "# Ours.\nroots = [ 'a' ]\n\n[[token]] # the first\nname = \"a\"\nsha256 = \"00\"\n\n[token.env]\nKEY = \"x\"\n\n[[tool]]\nmatch = \"*\"";
+    const BEFORE: &str = "# Ours.\nroots = [ 'a' ]\n\n[profile.small]\n\n[[token]] # the first\nname = \"a\"\nsha256 = \"0000000000000000000000000000000000000000000000000000000000000000\"\n\n[token.env]\nKEY = \"x\"\n\n[[tool]]\nmatch = \"*\"";
 
     #[test]
     fn table_is_added_at_the_end_and_removed_without_a_trace() {
-        let mut table = TokenTable::new("b", "11");
+        let hash = "1".repeat(64);
+        let mut table = TokenTable::new("b", &hash);
         table.tools = vec!["git/*".to_owned()];
         table.profile = Some("small".to_owned());
         let after = table.add_to(BEFORE).unwrap();
-        let added = "\n\n[[token]]\nname = \"b\"\nsha256 = \"11\"\ntools = [\"git/*\"]\nprofile = \"small\"\n";
+        let added = format!(
+            "\n\n[[token]]\nname = \"b\"\nsha256 = \"{hash}\"\ntools = [\"git/*\"]\nprofile = \"small\"\n"
+        );
         assert_eq!(after, format!("{BEFORE}{added}"));
         assert!(table.add_to(&after).is_err());
         let removed = TokenTable::remove_from(&after, "b").unwrap();
         assert_eq!(removed.trim_end(), BEFORE);
-        assert_eq!(table.add_to("").unwrap(), added.trim_start());
+        assert!(table.add_to("").is_err(), "it has no such profile");
+        table.profile = None;
+        let alone = table.add_to("").unwrap();
+        assert!(added.trim_start().starts_with(alone.trim_end()), "{alone}");
+    }
+
+    #[test]
+    fn faulty_text_is_not_made() {
+        let mut table = TokenTable::new("b", "1".repeat(64));
+        table.tools = vec!["[".to_owned()];
+        assert!(table.add_to(BEFORE).is_err());
+        let ruled = format!("{BEFORE}\n\n[[rule]]\nclients = [\"a\"]\nallow = [\"**\"]\n");
+        let refused = TokenTable::remove_from(&ruled, "a").unwrap_err();
+        assert!(
+            format!("{refused:#}").contains("there is no client"),
+            "{refused:#}"
+        );
+        let inline = format!(
+            "token = [{{ name = \"a\", sha256 = \"{}\" }}]",
+            "0".repeat(64)
+        );
+        let refused = TokenTable::remove_from(&inline, "a").unwrap_err();
+        assert!(refused.to_string().contains("[[token]]"), "{refused}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ static WORDS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"(?:\bopts=|-W\s+)(?:'([^']*)'|"((?:[^"\\]|\\.)*)")"#));
 static LETTERS: LazyLock<Regex> = LazyLock::new(|| pattern(r"^-!\(-\*\)(?:\[(\w+)\]|(\w))$"));
 
-/// What a `case` around a line decides on.
+/// Subject of the `case` around a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     /// The word before: each arm has flags that take a value.

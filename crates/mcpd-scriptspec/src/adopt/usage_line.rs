@@ -126,7 +126,7 @@ fn first_form(lines: &[(usize, &str)]) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
-/// What the usage line and the list of arguments say together: the order of the line, with the
+/// Usage line and list of arguments together: the order of the line, with the
 /// descriptions of the list.
 fn merge(found: Vec<Operand>, listed: Vec<Operand>, has_commands: bool) -> Vec<Operand> {
     if found.is_empty() || found.len() < listed.len() {

@@ -3,7 +3,7 @@
 use super::{Code, RULES, Rule};
 use crate::{HelpOutput, Severity, parse};
 
-/// What the lines of an example print; `None` if it is no mere series of `echo`.
+/// Output of the lines of an example; `None` if it is no mere series of `echo`.
 fn output(example: &str) -> Option<(String, String)> {
     let (mut stdout, mut stderr) = (String::new(), String::new());
     for line in example.lines().filter(|line| *line != "exit 0") {
@@ -18,7 +18,7 @@ fn output(example: &str) -> Option<(String, String)> {
     Some((stdout, stderr))
 }
 
-/// What is found in an example; `None` if only running it could tell.
+/// Findings of an example; `None` if only running it could tell.
 fn codes(rule: &Rule, example: &str) -> Option<Vec<Code>> {
     let diagnostics = match rule.dialect {
         Some(dialect) => {

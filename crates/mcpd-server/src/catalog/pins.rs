@@ -185,11 +185,11 @@ fn slashed(path: &Path) -> String {
     path.to_string_lossy().replace('\\', "/")
 }
 
-/// What is approved, and how the lock file names the roots: for a server that serves nothing else.
+/// Approved entries and the names of roots in the lock file, for a server of nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Locked {
-    /// What is approved.
+    /// Approved entries.
     pub pins: Pins,
     /// Names of the roots.
     pub roots: Roots,
@@ -203,7 +203,7 @@ impl Locked {
     }
 }
 
-/// What identifies an entry.
+/// Identity of an entry.
 type Key<'a> = (&'a str, &'a str, PinKind);
 
 impl PinnedEntry {

@@ -123,7 +123,7 @@ pub struct Scanner {
     instructions: Vec<(PathBuf, String)>,
     /// Findings other than scripts and static files.
     rest: Scan,
-    /// What is approved of all that.
+    /// Approved state of all that.
     judged: Judged,
     approved_offers: ApprovedOffers,
 }

@@ -19,9 +19,6 @@ mod words;
 
 use index::ToolIndex;
 
-/// Maximum number of tools in a result.
-pub(crate) const MAX_RESULTS: usize = 20;
-
 /// Settings of the search for tools. See
 /// [`ServerBuilder::search`](crate::ServerBuilder::search).
 ///
@@ -36,7 +33,7 @@ pub(crate) const MAX_RESULTS: usize = 20;
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Search {
-    pinned: Vec<Pattern>,
+    always_listed: Vec<Pattern>,
     results: usize,
 }
 
@@ -44,27 +41,30 @@ impl Default for Search {
     /// Lists no other tool, and finds five unless the caller wants another number.
     fn default() -> Self {
         Self {
-            pinned: Vec::new(),
+            always_listed: Vec::new(),
             results: 5,
         }
     }
 }
 
 impl Search {
+    /// Maximum number of tools in a result.
+    pub const MAX_RESULTS: usize = 20;
+
     /// Lists the tools whose paths match `pattern` as well: `*` matches a part of a name, `**`
     /// any number of names, `?` a character, `[ab]` and `{a,b}` either.
     ///
     /// # Errors
     ///
     /// Fails if the pattern is invalid.
-    pub fn pin(mut self, pattern: &str) -> Result<Self, PatternError> {
-        self.pinned.push(Pattern::of_paths(pattern)?);
+    pub fn always_list(mut self, pattern: &str) -> Result<Self, PatternError> {
+        self.always_listed.push(Pattern::of_paths(pattern)?);
         Ok(self)
     }
 
     /// Sets the number of tools that a search finds by default, 20 at most.
     pub fn results(mut self, number: NonZeroUsize) -> Self {
-        self.results = number.get().min(MAX_RESULTS);
+        self.results = number.get().min(Self::MAX_RESULTS);
         self
     }
 
@@ -76,7 +76,11 @@ impl Search {
     /// Returns whether clients see the tool in their list.
     fn lists(&self, tool: &Tool) -> bool {
         let path = tool.path().as_str();
-        tool.is_part_of_search() || self.pinned.iter().any(|pattern| pattern.is_match(path))
+        tool.is_part_of_search()
+            || self
+                .always_listed
+                .iter()
+                .any(|pattern| pattern.is_match(path))
     }
 }
 

@@ -194,40 +194,40 @@ impl ApprovalGate {
         let step = self.decide().await;
         self.record(&step);
         match step {
-            Step::Run(_) => match run.await? {
+            Decision::Run(_) => match run.await? {
                 Interactive::InputRequired(asked) => {
                     let state = ApprovalState::new(None, asked.request_state.clone());
                     self.with_state(asked, &state)
                 }
                 ended => Ok(ended),
             },
-            Step::Ask(question) => {
+            Decision::Ask(question) => {
                 let deadline = now().saturating_add(self.settings.timeout.as_secs().max(1));
                 let requests = InputRequests::from([(Approval::QUESTION_KEY.to_owned(), question)]);
                 let state = ApprovalState::new(Some(deadline), None);
                 self.with_state(InputRequiredResult::new(requests), &state)
             }
-            Step::Refuse(step, reason) => Ok(self.refusal(step, &reason).into()),
+            Decision::Refuse(step, reason) => Ok(self.refusal(step, &reason).into()),
         }
     }
 
-    async fn decide(&self) -> Step {
+    async fn decide(&self) -> Decision {
         let used = &self.engine.approvals.used;
         match &self.presented {
             Presented::Approval { id } if used.mark_used(id) => {
-                return Step::Run(ApprovalStep::Granted);
+                return Decision::Run(ApprovalStep::Granted);
             }
             Presented::Answer { deadline, .. } if *deadline < now() => {
-                return Step::timed_out(self.settings.timeout);
+                return Decision::timed_out(self.settings.timeout);
             }
             Presented::Answer { id, answer, .. } if used.mark_used(id) => {
-                return self.judge(answer);
+                return self.apply_answer(answer);
             }
             // An answer that was used before counts no more.
             _ => {}
         }
         if self.is_remembered() {
-            return Step::Run(ApprovalStep::Remembered);
+            return Decision::Run(ApprovalStep::Remembered);
         }
         let question = self.question();
         let required = question.required_capabilities();
@@ -236,34 +236,34 @@ impl ApprovalGate {
         }
         match (&self.context.session, self.context.version.wire()) {
             (Some(session), _) => self.ask_now(session, question).await,
-            (None, Wire::Stateless) => Step::Ask(question),
+            (None, Wire::Stateless) => Decision::Ask(question),
             (None, Wire::Stateful) => self.step_without_person(),
         }
     }
 
-    fn step_without_person(&self) -> Step {
+    fn step_without_person(&self) -> Decision {
         match self.settings.without {
-            WithoutPerson::Refuse => Step::Refuse(ApprovalStep::Refused, String::new()),
-            WithoutPerson::Allow => Step::Run(ApprovalStep::Unasked),
+            WithoutPerson::Refuse => Decision::Refuse(ApprovalStep::Refused, String::new()),
+            WithoutPerson::Allow => Decision::Run(ApprovalStep::Unasked),
         }
     }
 
     /// Asks the client of a session, and waits for the answer.
-    async fn ask_now(&self, session: &Session, question: InputRequest) -> Step {
+    async fn ask_now(&self, session: &Session, question: InputRequest) -> Decision {
         let Some(question) = input_rounds::adapt_to_session(session, question) else {
             return self.step_without_person();
         };
         let limit = self.settings.timeout;
         let outbox = &self.context.peer.outbox;
         let asked = session.questions.ask_within(outbox, &question, limit);
-        let failed = |reason: String| Step::Refuse(ApprovalStep::Failed, reason);
+        let failed = |reason: String| Decision::Refuse(ApprovalStep::Failed, reason);
         // A client that has closed its channel sends no answer.
         match unless_cancelled(&self.context.peer.closing, asked).await {
             Some(Ok(answer)) => match check_answer(&answer) {
-                Ok(()) => self.judge(&answer),
+                Ok(()) => self.apply_answer(&answer),
                 Err(error) => failed(error.message.into_owned()),
             },
-            Some(Err(Unanswered::TimedOut(limit))) => Step::timed_out(limit),
+            Some(Err(Unanswered::TimedOut(limit))) => Decision::timed_out(limit),
             Some(Err(Unanswered::Declined(error))) => failed(error.message.into_owned()),
             Some(Err(Unanswered::NotAsked(reason))) => failed(reason.to_owned()),
             None => failed("the client is disconnected".to_owned()),
@@ -271,20 +271,20 @@ impl ApprovalGate {
     }
 
     /// Interprets an answer, and remembers it if the person says so.
-    fn judge(&self, answer: &RawValue) -> Step {
+    fn apply_answer(&self, answer: &RawValue) -> Decision {
         let answer = Answer::read(answer);
         let arguments = match answer {
-            Answer::Declined => return Step::Refuse(ApprovalStep::Declined, String::new()),
-            Answer::Cancelled => return Step::Refuse(ApprovalStep::Cancelled, String::new()),
-            Answer::Once => return Step::Run(ApprovalStep::Granted),
+            Answer::Declined => return Decision::Refuse(ApprovalStep::Declined, String::new()),
+            Answer::Cancelled => return Decision::Refuse(ApprovalStep::Cancelled, String::new()),
+            Answer::Once => return Decision::Run(ApprovalStep::Granted),
             Answer::ForArguments => Some(self.digest()),
             Answer::ForTool => None,
         };
         let Some((approvals, _)) = self.memory() else {
-            return Step::Run(ApprovalStep::Granted);
+            return Decision::Run(ApprovalStep::Granted);
         };
         approvals.remember(self.calls(arguments));
-        Step::Run(match answer {
+        Decision::Run(match answer {
             Answer::ForTool => ApprovalStep::GrantedForTool,
             _ => ApprovalStep::GrantedForArguments,
         })
@@ -351,10 +351,10 @@ impl ApprovalGate {
         Ok(Interactive::InputRequired(asked))
     }
 
-    fn record(&self, step: &Step) {
+    fn record(&self, step: &Decision) {
         let step = match step {
-            Step::Run(step) | Step::Refuse(step, _) => *step,
-            Step::Ask(_) => ApprovalStep::Asked,
+            Decision::Run(step) | Decision::Refuse(step, _) => *step,
+            Decision::Ask(_) => ApprovalStep::Asked,
         };
         self.context.record.set_approval(step);
         self.engine.observers.metrics.count_approval(step);
@@ -382,9 +382,9 @@ impl ApprovalGate {
     }
 }
 
-/// What follows from the state of a call's approval.
+/// Decision about a call.
 #[derive(Debug)]
-enum Step {
+enum Decision {
     Run(ApprovalStep),
     /// Question for a client of the stateless wire.
     Ask(InputRequest),
@@ -392,7 +392,7 @@ enum Step {
     Refuse(ApprovalStep, String),
 }
 
-impl Step {
+impl Decision {
     fn timed_out(limit: Duration) -> Self {
         let reason = format!("there was no answer within {limit:?}");
         Self::Refuse(ApprovalStep::TimedOut, reason)

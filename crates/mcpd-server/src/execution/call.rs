@@ -267,8 +267,8 @@ impl Script {
         };
         let with_secrets = script.with_secrets_of(&peer.principal, &peer.headers).await;
         with_secrets.map_err(|why| {
-            tracing::error!(tool = %self.path, principal = %peer.principal, "failed to set {why}");
-            format!("The script `{}` was not run: there is no {why}.", self.path)
+            tracing::error!(tool = %self.path, principal = %peer.principal, "not run: {why}");
+            format!("The script `{}` was not run: {why}.", self.path)
         })
     }
 

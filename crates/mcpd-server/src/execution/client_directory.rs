@@ -13,7 +13,6 @@ use tokio::time::timeout;
 
 use crate::client::session::Session;
 use crate::message::raw::raw;
-use crate::message::transport::Transport;
 use crate::policy::ClientDirectories;
 use crate::request::context::Context;
 
@@ -38,7 +37,7 @@ pub(crate) async fn of_client(
     let Some(named) = named else {
         return Err("the client names no directory that it works in".to_owned());
     };
-    let is_local = context.peer.transport == Transport::Stdio;
+    let is_local = context.peer.transport.shares_directory();
     let allowed = allowed.clone();
     let checked = spawn_blocking(move || allowed.check(&named, is_local));
     checked

@@ -6,6 +6,7 @@ mod hidden_files;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -250,7 +251,15 @@ fn report_connections(
         return command;
     }
     let (path, record) = (path.clone(), context.record.clone());
+    let has_warned = AtomicBool::new(false);
     command.on_connection(Arc::new(move |connection: Connection| {
+        let (destination, verdict) = (&connection.destination, connection.verdict);
+        if verdict.is_refusal() && !has_warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                script = %path,
+                "`{path}` may not connect to `{destination}` ({verdict}): see `network` of its sandbox"
+            );
+        }
         let address = connection.address.map(tracing::field::display);
         tracing::debug!(
             script = %path,
@@ -259,7 +268,7 @@ fn report_connections(
             verdict = %connection.verdict,
             sent_bytes = connection.sent,
             received_bytes = connection.received,
-            "a run has connected, or tried to"
+            "connection of a script"
         );
         record.add_connection(&connection);
     }))

@@ -5,8 +5,10 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 /// Transport that carries the messages of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
-    /// Channel of the embedding program.
+    /// Channel of the embedding program, for clients of its own.
     Channel,
+    /// Channel of the embedding program, for its own requests.
+    Local,
     Stdio,
     #[cfg(feature = "http")]
     Http,
@@ -19,11 +21,16 @@ impl Transport {
     /// Name of the transport in records.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Channel => "channel",
+            Self::Channel | Self::Local => "channel",
             Self::Stdio => "stdio",
             #[cfg(feature = "http")]
             Self::Http | Self::HttpSse => "http",
         }
+    }
+
+    /// Returns whether the directory of this process is that of its client.
+    pub(crate) fn shares_directory(self) -> bool {
+        matches!(self, Self::Local | Self::Stdio)
     }
 
     /// Checks that the transport carries requests of the stateless wire. HTTP+SSE is of
@@ -34,7 +41,7 @@ impl Transport {
     /// `-32600`, naming the path to post to instead.
     pub(crate) fn check_stateless(self) -> Result<(), ErrorObject> {
         match self {
-            Self::Channel | Self::Stdio => Ok(()),
+            Self::Channel | Self::Local | Self::Stdio => Ok(()),
             #[cfg(feature = "http")]
             Self::Http => Ok(()),
             #[cfg(feature = "http")]

@@ -21,15 +21,11 @@ impl ClientDirectories {
     pub(crate) fn check(&self, named: &Path, is_local: bool) -> Result<PathBuf, String> {
         let shown = named.display().to_string();
         let shown = shown.escape_debug();
-        let allowed = match &self.0 {
-            Some(allowed) => allowed,
-            None if is_local => &[] as &[PathBuf],
-            None => {
-                return Err(format!(
-                    "the client works in `{shown}`, and the operator allows directories of this machine to no client over HTTP (`client_directories` in mcpd.toml)"
-                ));
-            }
-        };
+        if self.0.is_none() && !is_local {
+            return Err(format!(
+                "the client works in `{shown}`, and the operator allows directories of this machine to no client over HTTP (`client_directories` in mcpd.toml)"
+            ));
+        }
         let resolved = named.canonicalize().ok().filter(|path| path.is_dir());
         let Some(resolved) = resolved else {
             return Err(format!(
@@ -40,7 +36,9 @@ impl ClientDirectories {
             let directory = directory.canonicalize();
             directory.is_ok_and(|directory| resolved.starts_with(directory))
         };
-        if self.0.is_some() && !allowed.iter().any(is_below) {
+        if let Some(allowed) = &self.0
+            && !allowed.iter().any(is_below)
+        {
             return Err(format!(
                 "the client works in `{shown}`, which lies in no directory that the operator allows (`client_directories` in mcpd.toml)"
             ));

@@ -147,6 +147,23 @@ impl EffectivePolicy {
         self.variables.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Names of the variables that it takes from each request, in order.
+    pub fn request_variables(&self) -> impl Iterator<Item = &str> {
+        self.request_variables.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Names of the variables of callers that it accepts: `None` stands for all.
+    #[must_use]
+    pub fn caller_variables(&self) -> Option<&[String]> {
+        self.accepted_from_callers.as_deref()
+    }
+
+    /// Returns whether it runs in the directory of its client.
+    #[must_use]
+    pub fn runs_in_client_directory(&self) -> bool {
+        self.client_directories.is_some()
+    }
+
     /// Support of calls in the background.
     #[must_use]
     pub fn task(&self) -> TaskSupport {

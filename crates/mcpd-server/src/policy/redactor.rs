@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use bytes::Bytes;
 use mcpd_exec::Captured;
 use serde_json::Value;
@@ -53,7 +53,11 @@ impl Redactor {
         }
         let automaton = |kind| {
             let spellings = patterns.iter().map(|(spelling, _)| spelling);
-            let automaton = AhoCorasick::builder().match_kind(kind).build(spellings);
+            // A DFA takes time in the square of a repetitive secret, and callers bring secrets.
+            let automaton = AhoCorasick::builder()
+                .kind(Some(AhoCorasickKind::ContiguousNFA))
+                .match_kind(kind)
+                .build(spellings);
             automaton.expect("secrets are shorter than an automaton can be large")
         };
         Some(Self {

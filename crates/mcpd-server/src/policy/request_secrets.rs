@@ -9,6 +9,9 @@ use futures_util::future::BoxFuture;
 use super::Secret;
 use crate::policy::principal::Principal;
 
+/// Maximum size of a header that scripts get, in bytes: a longer one is left out.
+const MAX_HEADER: usize = 16 << 10;
+
 /// Origin of the value of a variable that differs from request to request.
 #[derive(Debug, Clone)]
 pub(crate) enum RequestSecret {
@@ -55,7 +58,10 @@ impl SecretHeaders {
             return Self::default();
         }
         let given = names.iter();
-        let given = given.filter_map(|name| Some((name.clone(), Secret(value(name)?))));
+        let given = given.filter_map(|name| {
+            let value = value(name).filter(|value| value.len() <= MAX_HEADER)?;
+            Some((name.clone(), Secret(value)))
+        });
         Self(Some(given.collect()))
     }
 
@@ -84,7 +90,8 @@ pub(super) async fn resolve(
             RequestSecret::Header(header) => headers.get(header).cloned(),
             RequestSecret::Credential(source) => {
                 let credential = source.credential(caller).await;
-                let credential = credential.map_err(|why| format!("`{name}`: {why}"))?;
+                let credential =
+                    credential.map_err(|why| format!("`{name}` could not be set: {why}"))?;
                 Some(Secret(credential))
             }
         };

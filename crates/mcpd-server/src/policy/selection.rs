@@ -2,6 +2,7 @@
 //! number of tools.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
@@ -130,7 +131,7 @@ impl Selection {
 /// Named selections, which requests choose by their path or the name of their client.
 #[derive(Debug, Default)]
 pub(crate) struct Selections {
-    named: Vec<(String, Narrowing)>,
+    named: Vec<(String, CachedSelection)>,
     /// Patterns of names of clients, and the place of the selection for these.
     clients: Vec<(Pattern, usize)>,
 }
@@ -138,7 +139,7 @@ pub(crate) struct Selections {
 impl Selections {
     pub(crate) fn add(&mut self, name: String, selection: Selection) {
         self.named.retain(|(known, _)| *known != name);
-        self.named.push((name, Narrowing::new(selection)));
+        self.named.push((name, CachedSelection::new(selection)));
     }
 
     /// Narrows the clients whose names match `pattern` to the last added selection.
@@ -155,20 +156,24 @@ impl Selections {
     /// Returns `principal` narrowed to the selection called `name`, if there is one.
     #[cfg(feature = "http")]
     pub(crate) fn narrow_by_name(&self, name: &str, principal: &Principal) -> Option<Principal> {
-        let (_, narrowing) = self.named.iter().find(|(known, _)| known == name)?;
-        Some(narrowing.narrow(principal))
+        let (_, selection) = self.named.iter().find(|(known, _)| known == name)?;
+        Some(selection.narrow(principal))
     }
 
-    /// Returns `principal` narrowed to the first selection for a client that calls itself
-    /// `client`, if there is one.
+    /// Returns `principal` narrowed to all selections for a client that calls itself `client`, if
+    /// there are any.
     pub(crate) fn narrow_by_client(
         &self,
         client: Option<&Implementation>,
         principal: &Principal,
     ) -> Option<Principal> {
         let name = &client.filter(|_| !self.clients.is_empty())?.name;
-        let (_, place) = self.clients.iter().find(|(one, _)| one.is_match(name))?;
-        Some(self.named.get(*place)?.1.narrow(principal))
+        let matching = self.clients.iter().filter(|(one, _)| one.is_match(name));
+        let places: BTreeSet<_> = matching.map(|(_, place)| *place).collect();
+        let selections = places.into_iter().filter_map(|place| self.named.get(place));
+        selections.fold(None, |narrowed, (_, selection)| {
+            Some(selection.narrow(narrowed.as_ref().unwrap_or(principal)))
+        })
     }
 }
 
@@ -177,13 +182,13 @@ type Combined = (Option<Arc<Access>>, Arc<Access>);
 
 /// Selection that narrows callers.
 #[derive(Debug)]
-struct Narrowing {
+struct CachedSelection {
     selection: Selection,
     /// Callers with one access share a view of the catalog.
     combined: Mutex<Vec<Combined>>,
 }
 
-impl Narrowing {
+impl CachedSelection {
     fn new(selection: Selection) -> Self {
         Self {
             selection,
@@ -271,9 +276,27 @@ mod tests {
     }
 
     #[test]
+    fn client_is_narrowed_by_every_selection_for_its_name() {
+        let mut selections = Selections::default();
+        for (name, pattern) in [("git", "git/*"), ("logs", "*/log")] {
+            let selection = Selection::default().only(pattern).unwrap();
+            selections.add(name.to_owned(), selection);
+            selections.add_client("cursor*").unwrap();
+        }
+        let narrow = |client: &str| {
+            let client = Implementation::new(client, "1");
+            selections.narrow_by_client(Some(&client), &Principal::new("ada"))
+        };
+        let narrowed = narrow("cursor-vscode").unwrap();
+        let allows = |path: &str| narrowed.access().unwrap().allows(&path.parse().unwrap());
+        assert!(allows("git/log") && !allows("git/push") && !allows("svn/log"));
+        assert!(narrow("other").is_none());
+    }
+
+    #[test]
     fn callers_with_one_access_share_a_narrowed_one() {
-        let narrowing = Narrowing::new(Selection::default().only("git/*").unwrap());
-        let narrowed = |name: &str| narrowing.narrow(&Principal::new(name));
+        let selection = CachedSelection::new(Selection::default().only("git/*").unwrap());
+        let narrowed = |name: &str| selection.narrow(&Principal::new(name));
         let (alice, bob) = (narrowed("alice"), narrowed("bob"));
         assert!(ptr::eq(
             &**alice.access().unwrap(),
@@ -282,7 +305,7 @@ mod tests {
         let allows = |path: &str| alice.access().unwrap().allows(&path.parse().unwrap());
         assert!(allows("git/log") && !allows("greet"));
         let restricted = Principal::new("carol").with_access(Access::default().allow_only([]));
-        let carol = narrowing.narrow(&restricted);
+        let carol = selection.narrow(&restricted);
         assert!(!carol.access().unwrap().allows(&"git/log".parse().unwrap()));
     }
 }

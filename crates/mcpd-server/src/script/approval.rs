@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// What the operator approved of a script, and the way to compare the script with it.
+/// Comparison of a script with its approved state.
 pub(crate) trait Approval: fmt::Debug + Send + Sync {
     /// Returns what differs from what was approved, such as `content`; empty if nothing does.
     /// Blocks.

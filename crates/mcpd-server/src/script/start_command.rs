@@ -46,7 +46,9 @@ impl StartCommand {
             args: Vec::new(),
             file: None,
             variants: Vec::new(),
-            temporary: temporary_variables(&interpreter_in_first_line(file)),
+            temporary: interpreter_in_first_line(file)
+                .map(|(program, _)| temporary_variables(&program))
+                .unwrap_or_default(),
             _excerpts: None,
         }
     }
@@ -87,13 +89,11 @@ impl StartCommand {
         directory: &Path,
     ) -> Option<PathBuf> {
         let is_program = self.file.is_none() && self.variants.is_empty();
-        let name = match is_program {
-            true => interpreter_in_first_line(&self.program),
-            false => self.program.clone(),
+        let (name, own_path) = match is_program {
+            true => interpreter_in_first_line(&self.program)?,
+            false => (self.program.clone(), None),
         };
-        if is_program && name == self.program {
-            return None;
-        }
+        let search_path = own_path.as_deref().or(search_path);
         let found = match name.components().count() {
             1 => which::which_in(&name, search_path, directory).unwrap_or(name),
             _ => name,
@@ -140,8 +140,9 @@ pub(crate) fn temporary_variables(program: &Path) -> &'static [&'static str] {
     }
 }
 
-/// Returns the program in the first line of a script, or the file itself.
-fn interpreter_in_first_line(file: &Path) -> PathBuf {
+/// Returns the program in the first line of a script, if it has one, and the `PATH` in which that
+/// line has it searched, if it says so.
+fn interpreter_in_first_line(file: &Path) -> Option<(PathBuf, Option<String>)> {
     /// Maximum length that the kernel reads.
     const MAX_LINE: u64 = 256;
     let mut start = Vec::new();
@@ -149,21 +150,44 @@ fn interpreter_in_first_line(file: &Path) -> PathBuf {
         // An unreadable file may still be executable.
         script.take(MAX_LINE).read_to_end(&mut start).ok();
     }
-    let line = start
-        .split(|byte| *byte == b'\n')
-        .next()
-        .unwrap_or_default();
+    let line = start.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);
-    let words = line
-        .strip_prefix("#!")
-        .unwrap_or_default()
-        .split_whitespace();
-    let mut words = words.filter(|word| !word.starts_with('-'));
-    match words.next() {
-        Some(env) if env.ends_with("/env") => words.next().unwrap_or(env).into(),
-        Some(program) => program.into(),
-        None => file.to_owned(),
+    let mut words = line.strip_prefix("#!")?.split_whitespace();
+    let program = words.next()?;
+    let named = program
+        .ends_with("/env")
+        .then(|| program_of_env(words))
+        .flatten();
+    let (program, path) = named.unwrap_or((program, None));
+    Some((program.into(), path.map(str::to_owned)))
+}
+
+/// Returns the program that `env` starts with these arguments, and the `PATH` in which it searches
+/// it, unless that is the inherited one.
+fn program_of_env<'a>(words: impl Iterator<Item = &'a str>) -> Option<(&'a str, Option<&'a str>)> {
+    /// Path in which programs are searched without a `PATH`.
+    const NO_PATH: &str = "/usr/bin:/bin";
+    let split = |word: &'a str| {
+        let joined = ["--split-string=", "-vS", "-S"];
+        let rest = joined.iter().find_map(|flag| word.strip_prefix(flag));
+        rest.unwrap_or(word)
+    };
+    let mut words = words.map(split).filter(|word| !word.is_empty());
+    let mut path = None;
+    while let Some(word) = words.next() {
+        match word {
+            "-i" | "-" | "--ignore-environment" => path = Some(NO_PATH),
+            "-u" | "--unset" if words.next() == Some("PATH") => path = Some(NO_PATH),
+            "-C" | "--chdir" => drop(words.next()),
+            _ if word.starts_with('-') => {}
+            _ => match word.split_once('=') {
+                Some(("PATH", own)) => path = Some(own),
+                Some(_) => {}
+                None => return Some((word, path)),
+            },
+        }
     }
+    None
 }
 
 /// Files of scripts that are parts of other files, each written once. Other users cannot list

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::catalog::Catalog;
 use crate::catalog::call::CallContext;
-use crate::catalog::search::{MAX_RESULTS, Search};
+use crate::catalog::search::Search;
 use crate::catalog::tool::{Tool, ToolBody};
 use crate::message::arguments::{arguments_text, invalid_arguments};
 use crate::message::call::{CallStart, InnerCall};
@@ -38,7 +38,7 @@ pub(crate) fn tools(search: &Search) -> [Tool; 2] {
         "type": "object",
         "properties": {
             "query": {"type": "string", "minLength": 1, "maxLength": MAX_QUERY_CHARS, "description": "What the tool should do, in a few words"},
-            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "default": default, "description": "How many tools to return"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": Search::MAX_RESULTS, "default": default, "description": "How many tools to return"},
         },
         "required": ["query"],
         "additionalProperties": false,
@@ -140,7 +140,10 @@ impl ToolBody for SearchBody {
             Ok(arguments) => arguments,
             Err(faults) => return CallStart::reject(Ok(invalid_arguments(&faults).into())),
         };
-        let limit = arguments.limit.unwrap_or(self.default).min(MAX_RESULTS);
+        let limit = arguments
+            .limit
+            .unwrap_or(self.default)
+            .min(Search::MAX_RESULTS);
         let catalog = context.catalog();
         let request = context.request();
         let form = (request.version, request.peer.names);

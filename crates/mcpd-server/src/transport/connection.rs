@@ -94,8 +94,9 @@ impl Connection {
         Self::open_over(Transport::Channel, principal, server, names)
     }
 
-    /// Opens a connection that passes each message to `listener` as it is made, so that none is
-    /// ever dropped. The sender of a message continues when `listener` returns.
+    /// Opens a connection for requests of this program itself, whose directory is that of the
+    /// client. It passes each message to `listener` as it is made, so that none is ever dropped.
+    /// The sender of a message continues when `listener` returns.
     ///
     /// Must be called on a tokio runtime, which then carries this connection's notifications.
     #[must_use]
@@ -106,7 +107,7 @@ impl Connection {
         listener: impl Fn(&[u8]) + Send + Sync + 'static,
     ) -> Self {
         let outbox = Outbox::to(listener);
-        Self::new(Transport::Channel, principal, server, names, outbox)
+        Self::new(Transport::Local, principal, server, names, outbox)
     }
 
     /// Opens a connection that messages reach over `transport`.
@@ -386,15 +387,14 @@ impl Connection {
     }
 }
 
-/// Channel without an envelope of its own: a message says everything.
-/// Returns the directory of this process, in which a program that speaks to it over its pipes has
-/// started it.
+/// Returns the directory of this process, if its client has started it there.
 fn own_directory(transport: Transport) -> Option<Arc<Path>> {
-    let is_started_by_client = transport == Transport::Stdio;
-    let directory = is_started_by_client.then(std::env::current_dir)?.ok()?;
+    let directory = transport.shares_directory();
+    let directory = directory.then(std::env::current_dir)?.ok()?;
     Some(directory.into())
 }
 
+/// Channel without an envelope of its own: a message says everything.
 impl Channel for PeerContext {
     fn is_stateless(&self, meta: &RequestMeta<'_>) -> Result<bool, ErrorObject> {
         if !meta.is_stateless() {

@@ -18,7 +18,7 @@ pub(super) fn list(catalog: &Catalog, is_json: bool) -> anyhow::Result<ExitCode>
     }
     output::write_text(&table(&cost))?;
     if cost.total > DEAR_LIST {
-        output::note("with `--search` the list has only two tools, and those that are pinned\n");
+        output::note("with `--search` the list has only two tools, and those of `always_listed`\n");
     }
     Ok(ExitCode::Success)
 }

@@ -13,15 +13,24 @@ use super::digests::FileDigests;
 use super::slashed;
 use crate::catalog::file::RESOURCE_DIRECTORY;
 use crate::catalog::scan::{INSTRUCTIONS, TEST_CASES};
-use crate::catalog::walk::{self, MAX_DEPTH};
+use crate::catalog::walk;
 use crate::script::fingerprint::Fingerprint;
 use crate::support::sync::lock;
 
-/// Names of files that no script reads as code, or that an approval itself changes.
-const LEFT_OUT: [&str; 4] = ["mcpd.toml", "mcpd.lock", ".DS_Store", "Thumbs.db"];
+/// Names of files of mcpd itself at the top of a root.
+const LEFT_OUT_AT_TOP: [&str; 3] = ["mcpd.toml", "mcpd.lock", INSTRUCTIONS];
 
-/// Names of directories whose content changes by itself, besides those of installed packages.
+/// Maximum depth of a file that is noticed: deeper than any program needs.
+const MAX_DEPTH: usize = 64;
+
+/// Name in the lock file of what a directory of packages holds, which is not compared.
+const PACKAGES: &str = "packages";
+
+/// Names of directories whose content changes by itself.
 const LEFT_OUT_DIRECTORIES: [&str; 3] = [".git", ".hg", ".svn"];
+
+/// Names of directories that programs make while they run.
+const CACHES: [&str; 2] = ["__pycache__", "node_modules"];
 
 /// Other files of one root.
 #[derive(Debug)]
@@ -32,6 +41,15 @@ pub(super) struct Companions {
     /// Files of scripts, and their sidecars.
     scripts: Mutex<BTreeSet<PathBuf>>,
     listing: Mutex<Option<Arc<Listing>>>,
+}
+
+/// Place of an entry in the listing.
+enum Place {
+    /// It is listed, with what is below it.
+    Listed,
+    /// It is listed alone: a directory that another program maintains.
+    Packages,
+    LeftOut,
 }
 
 /// Files below a root, valid until one of the directories changes.
@@ -76,7 +94,7 @@ impl Companions {
         let listing = self.current_listing();
         let scripts = lock(&self.scripts).clone();
         let files = listing.files.iter();
-        let files = files.filter(|(_, companion)| !scripts.contains(&companion.file));
+        let files = files.filter(|(_, companion)| !is_of_script(&scripts, &companion.file));
         files
             .map(|(name, companion)| (name.clone(), self.content(&companion.file)))
             .collect()
@@ -98,7 +116,7 @@ impl Companions {
         }
         for (name, companion) in &listing.files {
             // A new program is a tool to approve, and no part of another one.
-            let is_script = companion.is_executable || scripts.contains(&companion.file);
+            let is_script = companion.is_executable || is_of_script(&scripts, &companion.file);
             if !is_script && !approved.contains_key(name) {
                 changes.push(format!("new file `{name}`"));
             }
@@ -108,6 +126,9 @@ impl Companions {
 
     fn content(&self, file: &Path) -> String {
         let link = file.read_link().ok();
+        if link.is_none() && file.is_dir() {
+            return PACKAGES.to_owned();
+        }
         match (self.digests.digest(file), link) {
             (Ok(digest), None) => digest.to_string(),
             (Ok(digest), Some(target)) => format!("{digest} at {}", slashed(&target)),
@@ -137,17 +158,22 @@ impl Companions {
             files: BTreeMap::new(),
             is_settled: true,
         };
-        let entries = WalkDir::new(&self.root)
-            .max_depth(MAX_DEPTH)
-            .into_iter()
-            .filter_entry(|entry| entry.depth() == 0 || self.is_relevant(entry));
+        let mut entries = WalkDir::new(&self.root).max_depth(MAX_DEPTH).into_iter();
         // What cannot be read cannot be read by scripts either, or is noticed with its directory.
-        for entry in entries.flatten() {
+        while let Some(entry) = entries.next() {
+            let Ok(entry) = entry else { continue };
+            let place = self.place(&entry);
+            if entry.file_type().is_dir() && !matches!(place, Place::Listed) {
+                entries.skip_current_dir();
+            }
+            if matches!(place, Place::LeftOut) {
+                continue;
+            }
             let Ok(metadata) = entry.metadata() else {
                 listing.is_settled = false;
                 continue;
             };
-            if metadata.is_dir() {
+            if metadata.is_dir() && matches!(place, Place::Listed) {
                 let fingerprint = Fingerprint::of(&metadata);
                 listing.is_settled &= fingerprint.is_settled(now);
                 listing.directories.push((entry.into_path(), fingerprint));
@@ -168,33 +194,45 @@ impl Companions {
         listing
     }
 
-    fn is_relevant(&self, entry: &DirEntry) -> bool {
-        let is_directory = entry.file_type().is_dir();
+    fn place(&self, entry: &DirEntry) -> Place {
+        if entry.depth() == 0 {
+            return Place::Listed;
+        }
+        let (path, is_directory) = (entry.path(), entry.file_type().is_dir());
         let name = entry.file_name().to_string_lossy();
         let is_at_top = entry.depth() == 1;
         let is_left_out = match is_directory {
             true => {
-                LEFT_OUT_DIRECTORIES.contains(&&*name)
-                    || is_at_top && name == RESOURCE_DIRECTORY
-                    || walk::belongs_to_others(entry.path()).is_some()
+                LEFT_OUT_DIRECTORIES.contains(&&*name) || is_at_top && name == RESOURCE_DIRECTORY
             }
             false => {
-                LEFT_OUT.contains(&&*name)
-                    || is_at_top && name == INSTRUCTIONS
-                    || name.ends_with(TEST_CASES)
-                    || walk::is_backup(entry.path())
-                    // It counts for the script that it describes.
-                    || walk::subject_of_sidecar(entry.path()).is_some()
+                is_at_top && LEFT_OUT_AT_TOP.contains(&&*name)
+                    // Nothing reads all files of a directory and hidden ones with them.
+                    || name.starts_with('.') && (name == ".DS_Store" || walk::is_backup(path))
                     // Sockets and pipes have no content.
                     || !entry.file_type().is_file() && !entry.file_type().is_symlink()
             }
         };
-        !is_left_out
-            && !self
-                .unlocked
-                .matched_path_or_any_parents(entry.path(), is_directory)
-                .is_ignore()
+        let unlocked = self
+            .unlocked
+            .matched_path_or_any_parents(path, is_directory);
+        match is_directory
+            .then(|| walk::belongs_to_others(path))
+            .flatten()
+        {
+            _ if is_left_out || unlocked.is_ignore() => Place::LeftOut,
+            Some(_) if CACHES.contains(&&*name) => Place::LeftOut,
+            Some(_) => Place::Packages,
+            None => Place::Listed,
+        }
     }
+}
+
+/// Returns whether a file is a script, or belongs to one: its sidecar, or its test cases.
+fn is_of_script(scripts: &BTreeSet<PathBuf>, file: &Path) -> bool {
+    let text = file.as_os_str().to_string_lossy();
+    let subject = text.strip_suffix(TEST_CASES).map(Path::new);
+    scripts.contains(file) || subject.is_some_and(|subject| scripts.contains(subject))
 }
 
 impl Listing {

@@ -15,11 +15,11 @@ pub struct HeldBack {
     pub path: String,
     /// Its file.
     pub file: PathBuf,
-    /// What differs from what was approved, such as `description`; nothing if it is new.
+    /// Differing members, such as `description`; none if the entry is new.
     pub changes: Vec<String>,
 }
 
-/// What happened, as a sentence fragment: `changed since it was approved: description, content`.
+/// Reason, as a sentence fragment: `changed since it was approved: description, content`.
 impl fmt::Display for HeldBack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         describe(&self.changes, f)

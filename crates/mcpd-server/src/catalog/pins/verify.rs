@@ -19,7 +19,7 @@ use crate::script::approval::Approval;
 use crate::script::start_command::StartCommand;
 use crate::support::sync::lock;
 
-/// What is approved, with what is known of the files.
+/// Check against the lock file, with cached digests.
 #[derive(Debug)]
 pub(crate) struct LockCheck {
     locked: Arc<Locked>,
@@ -29,7 +29,7 @@ pub(crate) struct LockCheck {
     is_static: bool,
 }
 
-/// What is approved of one root.
+/// Check of one root.
 #[derive(Debug)]
 struct RootCheck {
     label: String,

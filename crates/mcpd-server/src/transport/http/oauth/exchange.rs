@@ -131,7 +131,15 @@ impl TokenExchange {
         let client = self.client.as_ref();
         let client = client.map(|(id, secret)| (id.as_str(), secret.as_str()));
         let asked = Instant::now();
-        let (status, body) = self.fetcher.post(&self.endpoint, client, &form).await?;
+        let (status, body) = self
+            .fetcher
+            .post(&self.endpoint, client, &form)
+            .await
+            .map_err(|error| {
+                // It names the endpoint, which is the operator's business.
+                tracing::warn!("exchange of a token failed: {error}");
+                "the issuer could not be asked to exchange the token".to_owned()
+            })?;
         if status != StatusCode::OK {
             return Err(refusal(status, &body));
         }
@@ -142,6 +150,9 @@ impl TokenExchange {
         let token = response.access_token;
         if !is_usable || token.is_empty() || token.len() > MAX_TOKEN_BYTES || token.contains('\0') {
             return Err("the issuer answered the exchange with a token of another kind".to_owned());
+        }
+        if token == subject {
+            return Err("the issuer answered the exchange with the caller's own token".to_owned());
         }
         let lifetime = response
             .expires_in
