@@ -410,11 +410,11 @@ fn approval_shows_the_difference_and_takes_it() {
     let transcript = approved.sandbox.transcript(&shown);
     assert_eq!(shown.status.code(), Some(1), "{transcript}");
     for part in [
-        "~ tool greet (greet): description, default of `name`, content",
+        "~ tool greet: description, default of `name`, content",
         "    -Says hello\n    +Says hello and more",
         "    -\"you\"\n    +\"me\"",
         "    +  echo '{\"description\": \"Says hello and more\"",
-        "~ file (lib/words.sh): content",
+        "~ file lib/words.sh: content",
         "    -greeting=hello\n    +greeting=\\u{1b}[2J\\u{202e}",
         "add `--yes` to approve them",
     ] {

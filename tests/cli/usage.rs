@@ -38,7 +38,7 @@ fn help_shows_commands_and_examples() {
       lsp          Help an editor with descriptions of scripts and mcpd.toml: a language server
       compile      Print tool definitions for the APIs of models
       catalog      Show or clear the script cache
-      token        Create tokens for HTTP clients
+      token        Create, list and revoke tokens of HTTP clients
       audit        Read and verify the audit log
       config       Check, show and document the configuration, mcpd.toml
       doctor       Show what this machine can enforce, and which interpreters clients miss

@@ -21,8 +21,8 @@
 //! - [`session`] shows what happens on a server while its scripts are written, and makes the last
 //!   call again when its script is saved.
 //!
-//! The crate prints nothing and asks nothing. It overwrites no script; a finished bundle replaces an
-//! older one only on request.
+//! The crate prints nothing and asks nothing. It overwrites no script; a finished bundle replaces
+//! an older one only on request.
 //!
 //! # Features
 //!

@@ -1,5 +1,6 @@
 //! Lock file: the reviewed contents of sources, and what is approved of each tool. `mcpd update`
-//! writes one part, `mcpd lock` and `mcpd approve` write the other, and each keeps the part of the other.
+//! writes one part, `mcpd lock` and `mcpd approve` write the other, and each keeps the part of the
+//! other.
 
 use std::collections::BTreeSet;
 use std::fs;

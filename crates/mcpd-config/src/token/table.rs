@@ -83,7 +83,7 @@ impl TokenTable {
     ///
     /// # Errors
     ///
-    /// The text is no TOML, or has no such client, or something else refers to that client: a server
+    /// The text is no TOML, has no such client, or something else refers to that client: a server
     /// would refuse the new text, and go on with the token.
     pub fn remove_from(text: &str, name: &str) -> anyhow::Result<String> {
         let mut document = parse(text)?;
