@@ -28,6 +28,7 @@ mod temporary;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod view;
 mod watchdog;
 mod writable;
 
@@ -49,12 +50,12 @@ use self::image::{image, resources, text};
 use self::isolation::Isolation;
 use self::landlock::{Refusal, Ruleset};
 use self::mount_plan_cache::MountPlanCache;
-use self::namespaces::Proc;
 use self::raw::SpawnPlan;
 pub(crate) use self::raw::lease::is_open_for_writing;
 use self::start_failure::{StartFailure, lacks_first_process, not_executed};
 use self::temporary::DirectoryPool;
 use self::tree::{ForeignZombies, Orphans};
+use self::view::Proc;
 use self::watchdog::Watchdog;
 use crate::command::Command;
 use crate::error::StartError;

@@ -8,9 +8,10 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 
 use super::mount_plan_cache::{CachedPlan, MountPlanCache};
-use super::namespaces::{self, Proc};
+use super::namespaces;
 use super::raw::Namespaces;
 use super::raw::init::{self, StatusPipe};
+use super::view::Proc;
 use crate::command::Command;
 use crate::outcome::Usage;
 

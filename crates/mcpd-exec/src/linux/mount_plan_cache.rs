@@ -6,8 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::namespaces::{MountPlan, Proc, View};
+use super::namespaces::MountPlan;
 use super::raw::Step;
+use super::view::{Proc, View};
 use crate::sandbox::Sandbox;
 
 /// Mount plan, with the view that it was made for.

@@ -6,7 +6,8 @@ use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
 
-use super::{HIDDEN, MAX_TREES, MountPlan, PRIVATE, Proc, Step, View, flags};
+use super::{MAX_TREES, MountPlan, Step, flags};
+use crate::linux::view::{HIDDEN, PRIVATE, Proc, View};
 use crate::sandbox::{Network, RunAs, Sandbox};
 
 /// Directories below `/tmp`, which is covered.
