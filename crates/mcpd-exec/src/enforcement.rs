@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::backend::Backend;
 use crate::sandbox::Level;
 
 /// Confinement that was in force during a run.
@@ -10,6 +11,8 @@ use crate::sandbox::Level;
 pub struct Enforcement {
     /// The level that was asked for.
     pub level: Level,
+    /// Program that made the namespaces in place of this one.
+    pub backend: Option<Backend>,
     /// The version of the Landlock ABI in use. It denied reading and writing elsewhere, and from
     /// 6 on signals to other processes.
     pub landlock: Option<u32>,

@@ -111,6 +111,7 @@
 //! ```
 
 mod account;
+pub mod backend;
 mod capture;
 mod command;
 pub mod egress;

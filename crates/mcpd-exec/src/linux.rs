@@ -13,9 +13,11 @@ mod home;
 mod image;
 mod isolation;
 mod landlock;
+mod launcher;
 mod mount_plan_cache;
 mod mounts;
 mod namespaces;
+mod outside;
 mod path_watch;
 mod pipe;
 mod raw;
@@ -52,7 +54,7 @@ use self::landlock::{Refusal, Ruleset};
 use self::mount_plan_cache::MountPlanCache;
 use self::raw::SpawnPlan;
 pub(crate) use self::raw::lease::is_open_for_writing;
-use self::start_failure::{StartFailure, lacks_first_process, not_executed};
+use self::start_failure::{StartFailure, lacks_first_process, not_executed, refused_by};
 use self::temporary::DirectoryPool;
 use self::tree::{ForeignZombies, Orphans};
 use self::view::Proc;
@@ -61,7 +63,7 @@ use crate::command::Command;
 use crate::error::StartError;
 use crate::executor::Config;
 use crate::os::SpawnedChild;
-use crate::sandbox::{Level, Missing, Network};
+use crate::sandbox::{Missing, Network};
 
 pub(crate) use self::cgroup::delegated_group as control_group;
 pub(crate) use self::child::{Child, ExitWatch};
@@ -220,13 +222,17 @@ impl System {
         };
         let confinement = Confinement::prepare(command, program, self, class, proc, way);
         let mut confinement = confinement.map_err(unprepared)?;
+        outside::inspect(command, program)?;
         // Refuse before anything is started. What is merely reported is added afterwards.
         refuse_missing(&confinement, command, program, class)?;
         confinement.report(command, proc);
         let pipes = pipe::Pipes::new(command).map_err(exhausted)?;
         let gate = confinement.gateway.as_ref().map(Gateway::gate);
-        let image = image(command, program, confinement.temporary(), gate).map_err(failed)?;
+        let words = confinement.words(command, program);
+        let image = image(command, words, confinement.temporary(), gate).map_err(failed)?;
         let namespaces = namespaces(&confinement, program)?;
+        let handed = confinement.handed();
+        let handed = handed.map_err(|error| lacks_first_process(error, program))?;
         let filter = confinement.late_sockets;
         let filter = filter.and_then(|sockets| self.late_filter(sockets).ok());
         let directory = confinement.directory(command);
@@ -235,13 +241,14 @@ impl System {
             namespaces: namespaces.as_ref(),
             network: confinement.gateway.as_ref().and_then(Gateway::network),
             stdio: pipes.ends(self.null.as_fd()),
+            handed: &handed,
             limits: &resources(&confinement.limits(command), level),
             cgroup: confinement.group.as_ref().map(Group::members),
             mark: confinement.mark.map(|mark| (mark.value(), self.secret)),
             run_as: command.sandbox.run_as,
             directory: directory_text.as_deref(),
             session: self.capabilities.has_terminal,
-            unprivileged: level >= Level::Guarded,
+            privileges: confinement.privileges(command),
             rulesets: confinement.rulesets(),
             filter: filter.map(Filter::program),
             image: &image,
@@ -251,9 +258,16 @@ impl System {
             .map_err(|failure| StartFailure::at(failure, command, program, directory))?;
         // The child has entered the ruleset. Its descriptor goes now, unless the pool caches it.
         confinement.ruleset = None;
-        wait_for_start(&mut confinement, &spawned)
-            .map_err(|error| not_executed(error, command, program))?;
+        let started = wait_for_start(&mut confinement, &spawned);
         let (stdin, stdout, stderr) = pipes.ours();
+        if let Err(error) = started {
+            let is_early = error.kind() == io::ErrorKind::UnexpectedEof;
+            return Err(match command.sandbox.backend.filter(|_| is_early) {
+                Some(backend) => refused_by(backend, outside::last_words(stderr), program),
+                None => not_executed(error, command, program),
+            }
+            .into());
+        }
         Ok(SpawnedChild {
             proxy: confinement.gateway.take().map(Gateway::open),
             child: Child {
@@ -284,14 +298,12 @@ fn namespaces<'a>(
 /// Waits until the first process of a namespace has started the program. Without a namespace, it
 /// has started already.
 fn wait_for_start(confinement: &mut Confinement, spawned: &raw::Spawned) -> io::Result<()> {
-    let Some(isolation) = &mut confinement.isolation else {
-        return Ok(());
+    let started = match (&mut confinement.isolation, &mut confinement.outside) {
+        (Some(isolation), _) => isolation.wait_for_start(),
+        (None, Some(outside)) => outside.wait_for_start(),
+        (None, None) => return Ok(()),
     };
-    if let Err(error) = isolation.wait_for_start() {
-        raw::reap(spawned.pid, true).ok();
-        return Err(error);
-    }
-    Ok(())
+    started.inspect_err(|_| drop(raw::reap(spawned.pid, true)))
 }
 
 /// Refuses a run if a mechanism is missing that it insists on, or that nothing else can replace.
@@ -304,7 +316,8 @@ fn refuse_missing(
     let enforced = &confinement.enforced;
     let refuses = command.sandbox.missing == Missing::Refuse
         || class.lacks_required_filter()
-        || confinement.lacks_gateway(command);
+        || confinement.lacks_gateway(command)
+        || confinement.lacks_backend(command);
     if enforced.missing.is_empty() || !refuses {
         return Ok(());
     }

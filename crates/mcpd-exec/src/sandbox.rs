@@ -4,6 +4,8 @@ mod hidden_files;
 pub(crate) mod homes;
 mod read_access;
 mod secrets;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,6 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 use std::sync::LazyLock;
 
+use crate::backend::Backend;
 use crate::egress::{self, Destination};
 
 /// Level of confinement. Each level includes all restrictions of the one before.
@@ -120,6 +123,9 @@ impl RunAs {
 pub struct Sandbox {
     /// Level of confinement. At `none` the other fields have no effect, except `run_as`.
     pub level: Level,
+    /// Program that makes the namespaces in place of this one. With it, nothing runs at a level
+    /// other than `strict`.
+    pub backend: Option<Backend>,
     /// Files and directories that it may write, with everything below, besides its temporary
     /// directory. One that is missing at the start does not prevent the run; the outcome reports
     /// it. A relative path is relative to the caller's directory.
@@ -174,6 +180,7 @@ impl Sandbox {
     pub fn none() -> Self {
         Self {
             level: Level::None,
+            backend: None,
             write: Vec::new(),
             resolved: false,
             read: Vec::new(),
@@ -218,6 +225,13 @@ impl Sandbox {
             Level::Guarded => Self::guarded(),
             Level::Strict => Self::strict(),
         }
+    }
+
+    /// Leaves the namespaces of [`Level::Strict`] to a program of the system.
+    #[must_use]
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.backend = Some(backend);
+        self
     }
 
     /// Lets the process write a file or directory, and everything below.
@@ -282,8 +296,9 @@ impl Sandbox {
     /// Returns this sandbox with the restrictions that `wish` adds. A wish can forbid, never
     /// allow.
     ///
-    /// A path may be written if both allow it by name. Paths with `..` never match, and callers
-    /// that have links to fear must resolve them first.
+    /// A backend stays: two sandboxes with different ones have no common confinement, so the
+    /// wish's is ignored. A path may be written if both allow it by name. Paths with `..` never
+    /// match, and callers that have links to fear must resolve them first.
     #[must_use]
     pub fn tighten(mut self, wish: &Self) -> Self {
         let base = Self::at(wish.level);
@@ -307,6 +322,7 @@ impl Sandbox {
             base.homes.iter().chain(&wish.homes).cloned(),
         );
         self.level = self.level.max(wish.level);
+        self.backend = self.backend.or(wish.backend);
         self.tighten_network(wish);
         self.missing = self.missing.max(wish.missing);
         self
@@ -375,126 +391,5 @@ fn add_new(paths: &mut Vec<PathBuf>, new: impl IntoIterator<Item = PathBuf>) {
         if known.insert(path.clone()) {
             paths.push(path);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn levels_are_ordered_and_named() {
-        assert!(Level::None < Level::Guarded && Level::Guarded < Level::Strict);
-        for level in [Level::None, Level::Guarded, Level::Strict] {
-            assert_eq!(level.to_string().parse(), Ok(level));
-        }
-        let error = "paranoid".parse::<Level>().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "`paranoid` is not a sandbox level; use none, guarded or strict"
-        );
-    }
-
-    #[test]
-    fn wish_confines_an_unconfined_sandbox() {
-        let wish = Sandbox::guarded().write("/srv/data");
-        assert_eq!(Sandbox::none().tighten(&wish), wish);
-    }
-
-    #[test]
-    fn wish_loosens_nothing() {
-        let floor = Sandbox::strict().write("/srv").hide("/opt/key");
-        assert_eq!(
-            floor.clone().tighten(&Sandbox::none()),
-            floor,
-            "no wish changes nothing"
-        );
-        let wish = Sandbox::guarded()
-            .write("/srv/data")
-            .write("/srv/../opt")
-            .write("/etc");
-        let both = floor.clone().tighten(&wish);
-        assert_eq!(both.level, Level::Strict);
-        assert_eq!(both.write, [PathBuf::from("/srv/data")]);
-        assert_eq!(both.hidden, floor.hidden);
-        assert_eq!(both.network, Network::Off);
-        assert_eq!(both.missing, Missing::Refuse);
-    }
-
-    #[test]
-    fn wish_leaves_the_destinations_that_both_allow() {
-        let only = |texts: &[&str]| {
-            Sandbox::guarded().destinations(texts.iter().map(|text| text.parse().unwrap()))
-        };
-        let (floor, wish) = (only(&["*.a.com:443", "b.com:80"]), only(&["x.a.com:*"]));
-        assert_eq!(floor.clone().tighten(&wish), only(&["x.a.com:443"]));
-        assert_eq!(wish.clone().tighten(&Sandbox::guarded()), wish);
-        assert_eq!(Sandbox::guarded().tighten(&wish), wish);
-        assert_eq!(Sandbox::strict().tighten(&floor).network, Network::Off);
-    }
-
-    #[test]
-    fn wider_wish_leaves_the_allowed_paths() {
-        let floor = Sandbox::guarded()
-            .write("/srv/data/mine")
-            .write("/srv/other")
-            .write("/srv/data/key")
-            .write("/srv/data/../up");
-        let wish = Sandbox::guarded().write("/srv/data").hide("/srv/data/key");
-        let both = floor.clone().tighten(&wish);
-        assert_eq!(both.write, [PathBuf::from("/srv/data/mine")]);
-        let wish = Sandbox::guarded().write("/");
-        let allowed = ["/srv/data/key", "/srv/data/mine", "/srv/other"];
-        assert_eq!(floor.tighten(&wish).write, allowed.map(PathBuf::from));
-    }
-
-    #[test]
-    fn wish_opens_no_hidden_path() {
-        let floor = Sandbox::guarded()
-            .write("/home")
-            .hide("/home/keys")
-            .write("/home/keys/mine");
-        let wish = Sandbox::guarded()
-            .write("/home/keys")
-            .write("/home/keys/other")
-            .write("/home/keys/mine")
-            .write("/home/keyring");
-        let both = floor.tighten(&wish);
-        let allowed = ["/home/keyring", "/home/keys/mine"];
-        assert_eq!(both.write, allowed.map(PathBuf::from));
-    }
-
-    #[test]
-    fn wish_adds_hidden_paths() {
-        let both = Sandbox::guarded().tighten(&Sandbox::guarded().hide("/opt/key"));
-        assert!(both.hidden.contains(&PathBuf::from("/opt/key")));
-        assert!(both.hidden.starts_with(&Sandbox::guarded().hidden));
-    }
-
-    #[test]
-    fn wish_reads_only_paths_readable_at_its_base() {
-        let mut floor = Sandbox::guarded()
-            .read("/home/a/.tool")
-            .read("/home/a/.other");
-        floor.homes = vec!["/home/a".into()];
-        let wish = Sandbox::strict()
-            .hide("/home/a/.other")
-            .read("/home/a/notes")
-            .read("/home/a/notes/../.mail")
-            .read("/home/a/.mail");
-        let both = floor.tighten(&wish);
-        assert_eq!(
-            both.read,
-            ["/home/a/.tool", "/home/a/notes"].map(PathBuf::from)
-        );
-        assert_eq!(Sandbox::none().tighten(&wish).read, wish.read);
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn home_of_the_run_as_user_is_a_home() {
-        let sandbox = Sandbox::none().run_as(RunAs::new(0, 0));
-        assert!(sandbox.homes.contains(&PathBuf::from("/root")));
-        assert!(sandbox.hidden.contains(&PathBuf::from("/root/.ssh")));
     }
 }

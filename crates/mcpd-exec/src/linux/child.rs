@@ -17,6 +17,7 @@ use tokio::io::unix::AsyncFd;
 use super::cgroup::Group;
 use super::confinement::Confinement;
 use super::isolation::Isolation;
+use super::outside::Outside;
 use super::raw;
 use super::tree::{self, Orphans};
 use crate::enforcement::Enforcement;
@@ -38,7 +39,21 @@ pub(crate) struct Child {
 impl Child {
     /// Sends TERM to the group, and CONT so that stopped members can receive it.
     pub(crate) fn terminate(&mut self) {
+        let outside = self.confinement.outside.as_ref();
         for signal in [Signal::TERM, Signal::CONT] {
+            match outside.map(Outside::is_transparent) {
+                None => {}
+                // The backend would die of it, and the run with it, without its grace.
+                Some(true) => {
+                    tree::signal_followers(self.pid, signal);
+                    continue;
+                }
+                // It passes the signal on.
+                Some(false) => {
+                    self.signal_leader(signal);
+                    continue;
+                }
+            }
             self.signal_group(signal);
             // Without its own session it may have joined another group. It must not get the
             // signals twice.
@@ -84,7 +99,7 @@ impl Child {
     /// Returns the exit status of the leader, which stays a zombie. `None` if only the first
     /// process of its namespace knows it.
     pub(crate) fn status(&self) -> Option<ExitStatus> {
-        if self.confinement.isolation.is_some() {
+        if self.confinement.has_first_process() {
             return None;
         }
         let status = self.peek_status().ok()??;
@@ -123,13 +138,13 @@ impl Child {
     /// Returns whether the number of processes that are left can be known.
     pub(crate) fn counts_leftovers(&self) -> bool {
         let can_tell = self.orphans.is_some() && self.confinement.mark.is_some();
-        can_tell && self.confinement.isolation.is_none()
+        can_tell && !self.confinement.has_first_process()
     }
 
     /// Returns the number of processes of the run that are left beside its leader, which has
     /// ended, if it can be known. May wait.
     pub(crate) fn leftover_count(&self) -> Option<u32> {
-        if self.confinement.isolation.is_some() {
+        if self.confinement.has_first_process() {
             return None;
         }
         let (orphans, mark) = (self.orphans?, self.confinement.mark?);
@@ -167,7 +182,10 @@ impl Child {
         // The first process of a namespace reports the status of its program, unless it was
         // killed.
         let isolation = remains.and_then(|_| self.confinement.isolation.take());
-        Ok(isolation.and_then(Isolation::read_ending).or(remains))
+        let outside = remains.and_then(|_| self.confinement.outside.take());
+        let ending = isolation.and_then(Isolation::read_ending);
+        let ending = ending.or_else(|| outside.and_then(Outside::read_ending));
+        Ok(ending.or(remains))
     }
 
     /// Returns whether the kernel has killed it for lack of memory.

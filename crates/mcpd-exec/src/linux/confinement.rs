@@ -1,5 +1,6 @@
 //! Confinement of one run: the mechanisms that are asked for, as far as the system has them.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -11,12 +12,16 @@ use super::fixed_directory::FixedDirectory;
 use super::gateway::{Gateway, Way};
 use super::isolation::Isolation;
 use super::landlock::{Refusal, Ruleset};
+use super::launcher;
+use super::outside::Outside;
+use super::raw::Privileges;
 use super::spawner_class::InstalledClass;
 use super::temporary::Lease;
 use super::tree::Mark;
 use super::view::Proc;
 use super::watchdog::Watchdog;
 use super::{System, tree};
+use crate::backend::Backend;
 use crate::command::Command;
 use crate::enforcement::{Containment, Enforcement, MissingMechanism};
 use crate::limits::Limits;
@@ -30,8 +35,10 @@ pub(crate) struct Confinement {
     pub(crate) temporary: Option<Lease>,
     pub(crate) ruleset: Option<Arc<Ruleset>>,
     pub(crate) group: Option<Group>,
-    /// Present at level `strict`.
+    /// Present at level `strict` without a backend.
     pub(crate) isolation: Option<Isolation>,
+    /// Present with a backend.
+    pub(crate) outside: Option<Outside>,
     /// Present if the network is limited to destinations.
     pub(crate) gateway: Option<Gateway>,
     /// Sockets that a filter permits which the process installs on its way to the program.
@@ -68,9 +75,10 @@ impl Confinement {
             let reason = "before Linux 5.11, descriptors not marked close-on-exec are inherited";
             confinement.misses("close_range", reason);
         }
-        match sandbox.level {
-            Level::None => {}
-            Level::Guarded => {
+        match (sandbox.backend, sandbox.level) {
+            (Some(backend), _) => confinement.confine_outside(backend, command, program, system)?,
+            (None, Level::None) => {}
+            (None, Level::Guarded) => {
                 match sandbox.network {
                     Network::Listed => confinement.limit_network(command, system, way)?,
                     _ => confinement.filter(class.fault.as_deref()),
@@ -78,28 +86,112 @@ impl Confinement {
                 confinement.contain(system);
                 confinement.rule(command, program, system)?;
             }
-            Level::Strict => {
+            (None, Level::Strict) => {
                 let isolation = Isolation::plan(command, program, &system.mount_plans, proc)?;
                 confinement.skipped = isolation.skipped_paths().to_vec();
                 confinement.isolation = Some(isolation);
                 confinement.enforced.namespaces = true;
                 confinement.enforced.containment = Containment::Proven;
-                match sandbox.network {
-                    Network::Host => confinement.filter_late(Sockets::All, system),
-                    Network::Listed => confinement.limit_network(command, system, way)?,
-                    Network::Off => confinement.filter_late(Sockets::None, system),
-                }
-                match system.strict_scopes(sandbox.network) {
-                    Ok(ruleset) => confinement.enter(ruleset),
-                    Err(Refusal::Fault(error)) => return Err(error),
-                    // Without other processes and sockets to them, Landlock has nothing to refuse.
-                    Err(Refusal::Missing(_)) if sandbox.network != Network::Host => {}
-                    Err(Refusal::Missing(missing)) => confinement.enforced.missing.push(missing),
-                }
+                confinement.limit_sockets(command, system)?;
             }
         }
         confinement.group(&held_to(command), system)?;
         Ok(confinement)
+    }
+
+    /// Limits the sockets of a run that has its own files and processes.
+    fn limit_sockets(&mut self, command: &Command, system: &System) -> io::Result<()> {
+        let network = command.sandbox.network;
+        match network {
+            Network::Host => self.filter_late(Sockets::All, system),
+            Network::Listed => self.limit_network(command, system, Way::Namespace)?,
+            Network::Off => self.filter_late(Sockets::None, system),
+        }
+        match system.strict_scopes(network) {
+            Ok(ruleset) => self.enter(ruleset),
+            Err(Refusal::Fault(error)) => return Err(error),
+            // Without other processes and sockets to them, Landlock has nothing to refuse.
+            Err(Refusal::Missing(_)) if network != Network::Host => {}
+            Err(Refusal::Missing(missing)) => self.enforced.missing.push(missing),
+        }
+        Ok(())
+    }
+
+    /// Leaves the view of the system and the namespaces to a backend.
+    fn confine_outside(
+        &mut self,
+        backend: Backend,
+        command: &Command,
+        program: &Path,
+        system: &System,
+    ) -> io::Result<()> {
+        self.enforced.backend = Some(backend);
+        if let Err(reason) = backend.check(&command.sandbox) {
+            self.misses(backend.as_str(), reason);
+            return Ok(());
+        }
+        let Some(found) = backend.find() else {
+            let (name, package) = (backend.program(), backend.package());
+            let reason = format!(
+                "`{name}` is not in the PATH of this process; install the package `{package}`"
+            );
+            self.misses(backend.as_str(), reason);
+            return Ok(());
+        };
+        let is_transparent = launcher::of(backend).is_transparent();
+        if is_transparent {
+            self.limit_sockets(command, system)?;
+            self.enforced.namespaces = true;
+        }
+        // Without its filter the run is refused.
+        let filter = self.late_sockets.take();
+        let filter = filter.and_then(|sockets| system.late_filter(sockets).ok());
+        match Outside::plan(backend, found, command, program, filter)? {
+            Ok(outside) => {
+                self.skipped = outside.skipped_paths().to_vec();
+                self.outside = Some(outside);
+            }
+            Err(reason) => self.misses(backend.as_str(), reason),
+        }
+        if !is_transparent {
+            self.contain(system);
+        } else if self.enforced.seccomp && self.mark.and(system.orphans).is_some() {
+            self.enforced.containment = Containment::Proven;
+        } else {
+            // The backend and its namespaces end with the thread that starts it.
+            self.enforced.containment = Containment::Search;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the run can't be left to its backend, without which it must not run.
+    pub(crate) fn lacks_backend(&self, command: &Command) -> bool {
+        let is_ready = |outside: &Outside| !outside.needs_filter() || self.enforced.seccomp;
+        command.sandbox.backend.is_some() && !self.outside.as_ref().is_some_and(is_ready)
+    }
+
+    /// Returns whether our first process runs in namespaces, and reports how the program ended.
+    pub(crate) fn has_first_process(&self) -> bool {
+        let outside = self.outside.as_ref();
+        self.isolation.is_some() || outside.is_some_and(Outside::is_transparent)
+    }
+
+    /// Privileges that the run is started with. Backends drop those of the run themselves.
+    pub(crate) fn privileges(&self, command: &Command) -> Privileges {
+        let sandbox = &command.sandbox;
+        let is_root = match sandbox.run_as {
+            Some(run_as) => run_as.user == 0,
+            None => rustix::process::geteuid().is_root(),
+        };
+        match &self.outside {
+            None if sandbox.level == Level::None => Privileges::Kept,
+            None => Privileges::Dropped,
+            // Root can only map itself into a namespace with its rights.
+            Some(outside) if outside.is_transparent() && is_root => Privileges::NotGained,
+            Some(outside) if outside.is_transparent() => Privileges::Dropped,
+            // It may need a program that gains rights.
+            Some(_) => Privileges::Kept,
+        }
     }
 
     /// Reports what is missing without being a reason to refuse the run.
@@ -118,6 +210,10 @@ impl Confinement {
             None => return,
             // The user belongs to the namespace of the run alone.
             Some(_) if is_own && self.isolation.is_some() => return,
+            Some(_) if self.outside.is_some() && self.group.is_some() => return,
+            Some(_) if self.outside.is_some() => {
+                "the kernel would count other processes of this user with those of the backend; counting only the run needs a control group"
+            }
             Some(_) if is_own => {
                 "the kernel counts all processes and threads of this user, including those of this process; counting only the run needs a control group"
             }
@@ -132,10 +228,35 @@ impl Confinement {
     pub(crate) fn limits(&self, command: &Command) -> Limits {
         let mut limits = held_to(command);
         // The kernel would count processes of other runs too.
-        if matches!(&self.group, Some(group) if group.counts_processes) {
+        let is_counted = matches!(&self.group, Some(group) if group.counts_processes);
+        if is_counted || self.outside.is_some() {
             limits.processes = None;
         }
         limits
+    }
+
+    /// Arguments of the process that is started: the program, our first process, or a backend.
+    pub(crate) fn words<'a>(&'a self, command: &'a Command, program: &'a Path) -> Vec<&'a OsStr> {
+        if let Some(outside) = &self.outside {
+            return outside.words().iter().map(OsString::as_os_str).collect();
+        }
+        let first = self.isolation.as_ref().map(|_| OsStr::new("init"));
+        let arguments = command.args.iter().map(OsString::as_os_str);
+        let words = first.into_iter().chain([program.as_os_str()]);
+        words.chain(arguments).collect()
+    }
+
+    /// Returns the descriptors of that process besides standard streams.
+    ///
+    /// # Errors
+    ///
+    /// The first process can't be created on this system.
+    pub(crate) fn handed(&self) -> io::Result<Vec<BorrowedFd<'_>>> {
+        match (&self.isolation, &self.outside) {
+            (Some(isolation), _) => Ok(isolation.status_end().into_iter().collect()),
+            (None, Some(outside)) => outside.handed(),
+            (None, None) => Ok(Vec::new()),
+        }
     }
 
     /// Returns the directory that the program starts in, unless it is that of this process.
@@ -147,7 +268,9 @@ impl Confinement {
         }
         let isolated = self.isolation.as_ref().map(Isolation::directory);
         let fixed = self.fixed_directory.as_ref().map(FixedDirectory::entrance);
-        isolated.or(fixed).or(command.current_dir.as_deref())
+        let outside = self.outside.as_ref().map(Outside::directory);
+        let own = isolated.or(outside).or(fixed);
+        own.or(command.current_dir.as_deref())
     }
 
     /// Checks, immediately before the start, that the starting directory was not replaced.
@@ -166,7 +289,7 @@ impl Confinement {
         match (&self.temporary, &self.isolation) {
             (Some(lease), _) => Some(lease.path()),
             (None, Some(_)) => Some(Path::new("/tmp")),
-            (None, None) => None,
+            (None, None) => self.outside.as_ref().map(|_| Path::new("/tmp")),
         }
     }
 
@@ -323,18 +446,22 @@ impl Confinement {
 
     /// Returns the search for processes, for a run of which nothing may be left.
     pub(crate) fn killer(&self) -> Option<tree::RunKiller> {
-        let is_guarded = self.enforced.level == Level::Guarded;
-        self.mark.filter(|_| is_guarded).map(tree::RunKiller::new)
+        let is_searched = self.enforced.level == Level::Guarded || self.outside.is_some();
+        self.mark.filter(|_| is_searched).map(tree::RunKiller::new)
     }
 }
 
-/// Returns the limits of a command, plus one process for the first one of its namespaces.
+/// Returns the limits of a command, plus the processes of its namespaces that are not its own.
 fn held_to(command: &Command) -> Limits {
     let mut limits = command.limits.at(command.sandbox.level);
     if command.sandbox.level == Level::Strict {
+        let own = match command.sandbox.backend {
+            None => 1,
+            Some(_) => 2,
+        };
         limits.processes = limits
             .processes
-            .map(|processes| processes.saturating_add(1));
+            .map(|processes| processes.saturating_add(own));
     }
     limits
 }

@@ -185,6 +185,15 @@ impl Filter {
         &self.program
     }
 
+    /// The same instructions as bytes, for a program that installs them.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let instruction = |one: &sock_filter| {
+            let [code, rest] = [one.code.to_ne_bytes(), [one.jt, one.jf]];
+            [&code[..], &rest, &one.k.to_ne_bytes()].concat()
+        };
+        self.program.iter().flat_map(instruction).collect()
+    }
+
     /// Puts the calling thread, and everything it starts, under the filter. It also sets
     /// `no_new_privs`.
     ///

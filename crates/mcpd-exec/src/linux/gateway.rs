@@ -68,8 +68,9 @@ impl Gateway {
         let (ours, theirs) = UnixStream::pair()?;
         let mut flags = libc::CLONE_NEWNET;
         let mut steps = Vec::new();
-        // At `strict` the run has a user namespace anyway.
-        if sandbox.level == Level::Guarded && has_own_users(sandbox.run_as) {
+        // At `strict` the run has a user namespace anyway, unless it is left to a backend.
+        let has_none = sandbox.level == Level::Guarded || sandbox.backend.is_some();
+        if has_none && has_own_users(sandbox.run_as) {
             flags |= libc::CLONE_NEWUSER;
             steps.extend(user_map_steps()?);
         }

@@ -33,15 +33,13 @@ pub(crate) fn entry(name: &OsStr, value: &OsStr) -> io::Result<CString> {
     )?)
 }
 
-/// Returns the image of the program at `program` with the arguments and environment of `command`.
-pub(crate) fn image(
+/// Returns the image of a process with these arguments and the environment of `command`.
+pub(crate) fn image<'a>(
     command: &Command,
-    program: &Path,
+    arguments: impl IntoIterator<Item = &'a OsStr>,
     temporary: Option<&Path>,
     gate: Option<&Gate>,
 ) -> io::Result<Image> {
-    let arguments = command.args.iter().map(OsString::as_os_str);
-    let arguments = [program.as_os_str()].into_iter().chain(arguments);
     let mut own_variables: Vec<(&OsStr, OsString)> = Vec::new();
     if let Some(directory) = temporary {
         let names = command.temporary_variables().chain(["TMPDIR"]);
@@ -58,7 +56,7 @@ pub(crate) fn image(
             .map(|(name, value)| (*name, value.as_os_str())),
     );
     Ok(Image::new(
-        arguments.map(text).collect::<io::Result<_>>()?,
+        arguments.into_iter().map(text).collect::<io::Result<_>>()?,
         command.base_variables(),
         |name| !command.changes.contains_key(name) && !is_own(name),
         set.map(|(name, value)| entry(name, value))

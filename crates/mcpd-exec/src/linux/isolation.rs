@@ -2,7 +2,7 @@
 //! reports how the program ended.
 
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -71,15 +71,19 @@ impl Isolation {
     ///
     /// The first process can't be created on this system.
     pub(crate) fn namespaces(&self) -> io::Result<Option<Namespaces<'_>>> {
-        let Some(theirs) = &self.theirs else {
+        if self.theirs.is_none() {
             return Ok(None);
-        };
+        }
         Ok(Some(Namespaces {
             flags: self.flags,
             steps: self.plan.steps(),
             init: init::image()?,
-            status: theirs.as_fd(),
         }))
+    }
+
+    /// Pipe to which the first process reports, until the program has started.
+    pub(crate) fn status_end(&self) -> Option<BorrowedFd<'_>> {
+        self.theirs.as_ref().map(OwnedFd::as_fd)
     }
 
     /// Waits until the program has started.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::raw::{self, SetupStage};
 use super::{NAMESPACES, tree};
+use crate::backend::Backend;
 use crate::command::Command;
 use crate::enforcement::MissingMechanism;
 use crate::error::{StartError, diagnosis};
@@ -119,6 +120,14 @@ pub(super) fn lacks_first_process(error: io::Error, program: &Path) -> StartErro
     StartError::Unenforceable {
         program,
         missing: vec![MissingMechanism::new(NAMESPACES, reason)],
+    }
+}
+
+/// Explains that a backend has ended before the program started.
+pub(super) fn refused_by(backend: Backend, reason: String, program: &Path) -> StartError {
+    StartError::Unenforceable {
+        program: program.to_owned(),
+        missing: vec![MissingMechanism::new(backend.as_str(), reason)],
     }
 }
 

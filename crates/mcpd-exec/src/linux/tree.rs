@@ -377,6 +377,20 @@ impl RunKiller {
     }
 }
 
+/// Sends a signal to the members of a process group, except its leader.
+pub(crate) fn signal_followers(leader: Pid, signal: Signal) {
+    let others = processes().into_iter().flatten();
+    for pid in others.filter(|pid| *pid != leader) {
+        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
+            continue;
+        };
+        // The number may have been reused until the descriptor was opened, not since.
+        if group(pid) == Some(leader) {
+            pidfd_send_signal(pidfd.as_fd(), signal).ok();
+        }
+    }
+}
+
 /// Returns whether `/proc` lists processes.
 pub(crate) fn sees_processes() -> bool {
     Path::new("/proc/self/limits").exists()
@@ -393,19 +407,34 @@ fn processes() -> io::Result<impl Iterator<Item = Pid>> {
 
 /// Returns whether a process is alive. A zombie counts only if other threads of it go on.
 fn is_alive(pid: Pid) -> bool {
-    let stat = fs::read(format!("/proc/{pid}/stat", pid = pid.as_raw_nonzero()));
-    stat.is_ok_and(|stat| is_alive_in_stat(&stat))
+    stat(pid).is_ok_and(|stat| is_alive_in_stat(&stat))
 }
 
-/// Parses `/proc/PID/stat`: the number, the name in parentheses, which may contain anything, the
-/// state, and further fields.
+/// Returns the leader of the group of a process. Threads of the kernel have none.
+fn group(pid: Pid) -> Option<Pid> {
+    /// Index of the group, counted from the state.
+    const GROUP_FIELD: usize = 2;
+    let stat = stat(pid).ok()?;
+    let group = fields_of_stat(&stat).nth(GROUP_FIELD)?;
+    Pid::from_raw(str::from_utf8(group).ok()?.parse().ok()?)
+}
+
+fn stat(pid: Pid) -> io::Result<Vec<u8>> {
+    fs::read(format!("/proc/{pid}/stat", pid = pid.as_raw_nonzero()))
+}
+
+/// Parses `/proc/PID/stat`: the number, the name in parentheses, which may contain anything, and
+/// the fields that are returned, the first of which is the state.
+fn fields_of_stat(stat: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let end = memchr::memrchr(b')', stat);
+    let fields = end.map(|end| stat[end + 1..].trim_ascii().split(|byte| *byte == b' '));
+    fields.into_iter().flatten()
+}
+
 fn is_alive_in_stat(stat: &[u8]) -> bool {
     /// Index of the number of threads, counted from the state.
     const THREAD_COUNT_FIELD: usize = 17;
-    let Some(end) = memchr::memrchr(b')', stat) else {
-        return false;
-    };
-    let mut fields = stat[end + 1..].trim_ascii().split(|byte| *byte == b' ');
+    let mut fields = fields_of_stat(stat);
     match fields.next() {
         Some(b"Z") => !matches!(fields.nth(THREAD_COUNT_FIELD - 1), None | Some(b"0" | b"1")),
         state => !matches!(state, None | Some(b"" | b"X")),

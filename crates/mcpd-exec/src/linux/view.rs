@@ -35,6 +35,9 @@ pub(crate) enum Proc {
     Empty,
 }
 
+/// Size limit of a private directory.
+pub(crate) const PRIVATE_BYTES: u64 = 64 << 20;
+
 /// Private writable directories in memory.
 pub(crate) const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
 /// Sockets and queues of the host's services.

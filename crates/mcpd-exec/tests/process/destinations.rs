@@ -18,7 +18,7 @@ use crate::support::{World, exit_code, is_root, landlock_is_older_than, levels, 
 const UNKNOWN: i32 = 77;
 
 /// Perl that every script begins with.
-const PRELUDE: &str = r#"
+pub(crate) const PRELUDE: &str = r#"
     use Socket qw(:all); use MIME::Base64;
     my ($allowed, $tcp, $udp, $name) = @ARGV;
     sub any { my $s; socket($s, $_[0], $_[1], $_[2]) or ($!{EAFNOSUPPORT} ? exit 77 : die "socket: $!"); $s }
@@ -39,7 +39,7 @@ const PRELUDE: &str = r#"
 "#;
 
 /// Server that answers one line on each connection with itself.
-fn echo() -> SocketAddr {
+pub(crate) fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -53,7 +53,7 @@ fn echo() -> SocketAddr {
     address
 }
 
-fn only(list: &[String]) -> Vec<Destination> {
+pub(crate) fn only(list: &[String]) -> Vec<Destination> {
     list.iter().map(|text| text.parse().unwrap()).collect()
 }
 

@@ -7,6 +7,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod alone;
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
+mod backends;
 mod cancel;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod confined;

@@ -11,7 +11,7 @@ use libc::{c_int, c_long, c_void};
 use super::errno;
 use super::mount::perform_steps;
 use super::network::open_network;
-use super::plan::{SetupStage, SpawnPlan};
+use super::plan::{Privileges, SetupStage, SpawnPlan};
 use super::signals::reset_signals;
 use super::spawn::ChildContext;
 use crate::sandbox::RunAs;
@@ -70,7 +70,10 @@ unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, FailedStep>
                 c_long::from(libc::chdir(directory.as_ptr()))
             })?;
         }
-        if plan.unprivileged {
+        if plan.privileges != Privileges::Kept {
+            forbid_new_privileges()?;
+        }
+        if plan.privileges == Privileges::Dropped {
             drop_privileges()?;
         }
         if plan.namespaces.is_some() {
@@ -164,7 +167,7 @@ unsafe fn execute(plan: &SpawnPlan<'_>) -> Result<Infallible, FailedStep> {
     Err(failed.err().unwrap_or((SetupStage::Exec, libc::EINVAL)))
 }
 
-/// Connects the pipes to 0, 1 and 2 and the report of the first process to 3. All other
+/// Connects the pipes to 0, 1 and 2, and what is handed to the next numbers. All other
 /// descriptors are marked close-on-exec.
 unsafe fn connect_pipes(plan: &SpawnPlan<'_>) -> Result<(), FailedStep> {
     for (target, source) in plan.stdio.iter().enumerate() {
@@ -173,11 +176,11 @@ unsafe fn connect_pipes(plan: &SpawnPlan<'_>) -> Result<(), FailedStep> {
             c_long::from(libc::dup2(source.as_raw_fd(), target as c_int))
         })?;
     }
-    let mut first = SpawnPlan::LAST_RESERVED_FD;
-    if let Some(namespaces) = plan.namespaces {
-        // SAFETY: `status` is the caller's.
+    let mut first = SpawnPlan::STATUS_FD;
+    for source in plan.handed {
+        // SAFETY: the descriptors are the caller's.
         try_step(SetupStage::Stdio, || unsafe {
-            c_long::from(libc::dup2(namespaces.status.as_raw_fd(), first))
+            c_long::from(libc::dup2(source.as_raw_fd(), first))
         })?;
         first += 1;
     }
@@ -216,6 +219,15 @@ unsafe fn change_user(run_as: RunAs) -> Result<(), FailedStep> {
     Ok(())
 }
 
+/// Keeps programs from gaining privileges.
+unsafe fn forbid_new_privileges() -> Result<(), FailedStep> {
+    // SAFETY: no pointers.
+    let forbidden = try_step(SetupStage::Privileges, || unsafe {
+        c_long::from(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    });
+    forbidden.map(drop)
+}
+
 /// Drops all privileges, and keeps root from regaining its capabilities with the next program.
 unsafe fn drop_privileges() -> Result<(), FailedStep> {
     /// SECBIT_NOROOT and SECBIT_NO_SETUID_FIXUP, both locked: root has no special rights, for
@@ -226,9 +238,6 @@ unsafe fn drop_privileges() -> Result<(), FailedStep> {
     let none = [0_u32; 6];
     // SAFETY: the two arrays have the layout of the kernel's structures.
     unsafe {
-        try_step(SetupStage::Privileges, || {
-            c_long::from(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-        })?;
         // Without CAP_SETPCAP this is refused, and not needed.
         let special = try_step(SetupStage::Privileges, || {
             c_long::from(libc::prctl(

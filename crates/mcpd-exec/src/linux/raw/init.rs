@@ -75,7 +75,8 @@ macro_rules! program {
             frame = const FRAME,
             usage = const offset_of!(FinalReport, usage),
             size = const size_of::<FinalReport>(),
-            report = const SpawnPlan::LAST_RESERVED_FD,
+            report = const SpawnPlan::STATUS_FD,
+            image = const SpawnPlan::INIT_FD,
             vfork = const libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
             set_dumpable = const libc::PR_SET_DUMPABLE,
             setfd = const libc::F_SETFD,
@@ -96,10 +97,10 @@ macro_rules! program {
 #[cfg(target_arch = "x86_64")]
 program!(
     machine 62,
-    // r13: argv; r14: envp, which follows it. A `FinalReport` on the stack.
+    // r13: argv without our own name; r14: envp, which follows it. A `FinalReport` on the stack.
     "mov rax, [rsp]",
-    "lea r13, [rsp + 8]",
-    "lea r14, [r13 + rax * 8 + 8]",
+    "lea r13, [rsp + 16]",
+    "lea r14, [r13 + rax * 8]",
     "sub rsp, {frame}",
     "mov dword ptr [rsp], 0",
     // Not dumpable: no process of the run may open our memory or our descriptors.
@@ -153,12 +154,15 @@ program!(
     "syscall",
     "xor edi, edi",
     "jmp .Lmcpd_exit",
-    // Child: keeps the report from the program, and executes it.
+    // Child: keeps the report and our image from the program, and executes it.
     ".Lmcpd_child:",
     "mov eax, {fcntl}",
     "mov edi, {report}",
     "mov esi, {setfd}",
     "mov edx, {cloexec}",
+    "syscall",
+    "mov eax, {fcntl}",
+    "mov edi, {image}",
     "syscall",
     "mov eax, {execve}",
     "mov rdi, [r13]",
@@ -178,9 +182,8 @@ program!(
 program!(
     machine 183,
     "ldr x19, [sp]",
-    "add x20, sp, #8",
+    "add x20, sp, #16",
     "add x21, x20, x19, lsl #3",
-    "add x21, x21, #8",
     "sub sp, sp, #{frame}",
     "str wzr, [sp]",
     "mov x8, #{prctl}",
@@ -234,6 +237,9 @@ program!(
     "mov x0, #{report}",
     "mov x1, #{setfd}",
     "mov x2, #{cloexec}",
+    "svc #0",
+    "mov x8, #{fcntl}",
+    "mov x0, #{image}",
     "svc #0",
     "mov x8, #{execve}",
     "ldr x0, [x20]",

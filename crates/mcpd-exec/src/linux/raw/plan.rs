@@ -51,6 +51,8 @@ pub(crate) struct SpawnPlan<'a> {
     pub(crate) network: Option<NetworkPlan<'a>>,
     /// Standard input, output and error. Their numbers are above [`SpawnPlan::LAST_RESERVED_FD`].
     pub(crate) stdio: [BorrowedFd<'a>; 3],
+    /// Descriptors from [`SpawnPlan::STATUS_FD`] on.
+    pub(crate) handed: &'a [BorrowedFd<'a>],
     /// `RLIMIT_*`, soft and hard.
     pub(crate) limits: &'a [(c_int, u64, u64)],
     /// The `cgroup.procs` of the group to join, open for writing.
@@ -63,8 +65,7 @@ pub(crate) struct SpawnPlan<'a> {
     /// Starts a session, which detaches it from the terminal of this process. Otherwise it only
     /// starts a group.
     pub(crate) session: bool,
-    /// Neither the process nor any program it executes gains privileges, not even root's.
-    pub(crate) unprivileged: bool,
+    pub(crate) privileges: Privileges,
     /// Landlock rulesets to enter.
     pub(crate) rulesets: [Option<BorrowedFd<'a>>; 2],
     /// Filter to add to that of the calling thread.
@@ -73,8 +74,25 @@ pub(crate) struct SpawnPlan<'a> {
 }
 
 impl SpawnPlan<'_> {
+    /// Pipe to which the first process of a run reports.
+    pub(crate) const STATUS_FD: RawFd = 3;
+    /// Program of the first process, for a backend that starts it.
+    pub(crate) const INIT_FD: RawFd = 4;
+    /// Filter of the run, for a backend that installs it.
+    pub(crate) const FILTER_FD: RawFd = 5;
     /// Last descriptor that the child gives a new meaning on the way.
-    pub(crate) const LAST_RESERVED_FD: RawFd = 3;
+    pub(crate) const LAST_RESERVED_FD: RawFd = Self::FILTER_FD;
+}
+
+/// Privileges of a process and all programs it executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Privileges {
+    /// Those of this process, and what programs gain.
+    Kept,
+    /// Those of this process. Programs gain none, but root has its own.
+    NotGained,
+    /// None, not even root's.
+    Dropped,
 }
 
 /// Namespaces for one process, and the steps of their mount plan.
@@ -85,8 +103,6 @@ pub(crate) struct Namespaces<'a> {
     pub(crate) steps: &'a [Step],
     /// The program that runs as the first process of the namespace, and starts the real one.
     pub(crate) init: BorrowedFd<'a>,
-    /// Pipe to which that program reports, as its descriptor 3.
-    pub(crate) status: BorrowedFd<'a>,
 }
 
 /// Network namespace for one process, in which nothing but a proxy can be reached.

@@ -1,0 +1,100 @@
+//! Backends of confinement: programs that make the namespaces of a run in place of the executor,
+//! or have a kernel of their own for it.
+//!
+//! [`Level::Strict`] says what holds, and the backend by whom. The executor keeps what surrounds
+//! a run: limits, pipes, time-out, and the end of all processes.
+
+use std::env;
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::os;
+use crate::sandbox::{Level, Network, Sandbox};
+
+/// Program that confines runs at [`Level::Strict`]. Linux only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Backend {
+    /// Bubblewrap, `bwrap`.
+    Bwrap,
+    /// gVisor, `runsc`: a kernel of its own. Not tested.
+    Gvisor,
+    /// Podman with the files of the host. Not tested.
+    Podman,
+    /// Firejail. Not tested.
+    Firejail,
+}
+
+impl Backend {
+    /// All backends.
+    pub const ALL: [Self; 4] = [Self::Bwrap, Self::Gvisor, Self::Podman, Self::Firejail];
+
+    /// Name in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bwrap => "bwrap",
+            Self::Gvisor => "gvisor",
+            Self::Podman => "podman",
+            Self::Firejail => "firejail",
+        }
+    }
+
+    /// Name of the program.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Gvisor => "runsc",
+            other => other.as_str(),
+        }
+    }
+
+    /// Package of Debian and its kin that has the program.
+    pub fn package(self) -> &'static str {
+        match self {
+            Self::Bwrap => "bubblewrap",
+            other => other.program(),
+        }
+    }
+
+    /// Looks the program up in the `PATH` of this process, not in that of a run.
+    #[must_use]
+    pub fn find(self) -> Option<PathBuf> {
+        let path = env::var_os("PATH")?;
+        let candidates = env::split_paths(&path).map(|directory| directory.join(self.program()));
+        let mut absolute = candidates.filter(|candidate| candidate.is_absolute());
+        absolute.find(|candidate| {
+            let metadata = candidate.metadata();
+            metadata.is_ok_and(|metadata| os::is_executable(&metadata))
+        })
+    }
+
+    /// Checks that the backend can do what a sandbox asks for, wherever it is installed.
+    ///
+    /// # Errors
+    ///
+    /// What it can't do, and what to do about it, as a clause.
+    pub fn check(self, sandbox: &Sandbox) -> Result<(), String> {
+        let only_bwrap = |what| {
+            let which = Self::Bwrap;
+            format!("`{self}` cannot {what}; use the backend `{which}`, or none")
+        };
+        if sandbox.level != Level::Strict {
+            return Err(format!("`{self}` confines at the level `strict` alone"));
+        }
+        if self == Self::Bwrap {
+            return Ok(());
+        }
+        if sandbox.network == Network::Listed {
+            return Err(only_bwrap("limit the network to destinations"));
+        }
+        if sandbox.run_as.is_some() {
+            return Err(only_bwrap("run a script as another user"));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
