@@ -17,7 +17,7 @@ use crate::sandbox::{Level, Network, Sandbox};
 pub enum Backend {
     /// Bubblewrap, `bwrap`.
     Bwrap,
-    /// gVisor, `runsc`: a kernel of its own. Not tested.
+    /// gVisor, `runsc`: a kernel of its own, in the namespaces of `bwrap`. Not tested.
     Gvisor,
     /// Podman with the files of the host. Not tested.
     Podman,
@@ -39,32 +39,32 @@ impl Backend {
         }
     }
 
-    /// Name of the program.
-    pub fn program(self) -> &'static str {
+    /// Names of the programs that it needs; the first one starts the others.
+    pub fn programs(self) -> &'static [&'static str] {
         match self {
-            Self::Gvisor => "runsc",
-            other => other.as_str(),
+            Self::Bwrap => &["bwrap"],
+            Self::Gvisor => &["bwrap", "runsc"],
+            Self::Podman => &["podman"],
+            Self::Firejail => &["firejail"],
         }
     }
 
-    /// Package of Debian and its kin that has the program.
-    pub fn package(self) -> &'static str {
-        match self {
-            Self::Bwrap => "bubblewrap",
-            other => other.program(),
-        }
-    }
-
-    /// Looks the program up in the `PATH` of this process, not in that of a run.
-    #[must_use]
-    pub fn find(self) -> Option<PathBuf> {
-        let path = env::var_os("PATH")?;
-        let candidates = env::split_paths(&path).map(|directory| directory.join(self.program()));
-        let mut absolute = candidates.filter(|candidate| candidate.is_absolute());
-        absolute.find(|candidate| {
-            let metadata = candidate.metadata();
-            metadata.is_ok_and(|metadata| os::is_executable(&metadata))
-        })
+    /// Looks its programs up in the `PATH` of this process, not in that of a run.
+    ///
+    /// # Errors
+    ///
+    /// A program is missing, and what to do about it, as a clause.
+    pub fn find(self) -> Result<Vec<PathBuf>, String> {
+        let found = self.programs().iter().map(|name| {
+            look_up(name).ok_or_else(|| {
+                let package = match *name {
+                    "bwrap" => "bubblewrap",
+                    name => name,
+                };
+                format!("`{name}` is not in the PATH of this process; install the package `{package}`, or leave out `backend`")
+            })
+        });
+        found.collect()
     }
 
     /// Checks that the backend can do what a sandbox asks for, wherever it is installed.
@@ -91,6 +91,17 @@ impl Backend {
         }
         Ok(())
     }
+}
+
+fn look_up(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    let candidates = env::split_paths(&path).map(|directory| directory.join(program));
+    // A relative entry would mean another program in each directory.
+    let mut absolute = candidates.filter(|candidate| candidate.is_absolute());
+    absolute.find(|candidate| {
+        let metadata = candidate.metadata();
+        metadata.is_ok_and(|metadata| os::is_executable(&metadata))
+    })
 }
 
 impl fmt::Display for Backend {

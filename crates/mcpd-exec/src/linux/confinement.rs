@@ -130,13 +130,12 @@ impl Confinement {
             self.misses(backend.as_str(), reason);
             return Ok(());
         }
-        let Some(found) = backend.find() else {
-            let (name, package) = (backend.program(), backend.package());
-            let reason = format!(
-                "`{name}` is not in the PATH of this process; install the package `{package}`"
-            );
-            self.misses(backend.as_str(), reason);
-            return Ok(());
+        let programs = match backend.find() {
+            Ok(programs) => programs,
+            Err(reason) => {
+                self.misses(backend.as_str(), reason);
+                return Ok(());
+            }
         };
         let is_transparent = launcher::of(backend).is_transparent();
         if is_transparent {
@@ -146,7 +145,7 @@ impl Confinement {
         // Without its filter the run is refused.
         let filter = self.late_sockets.take();
         let filter = filter.and_then(|sockets| system.late_filter(sockets).ok());
-        match Outside::plan(backend, found, command, program, filter)? {
+        match Outside::plan(backend, &programs, command, program, filter)? {
             Ok(outside) => {
                 self.skipped = outside.skipped_paths().to_vec();
                 self.outside = Some(outside);

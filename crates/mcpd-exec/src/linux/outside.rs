@@ -1,6 +1,7 @@
 //! Run whose namespaces a program outside of this one makes: its command line, and the report of
 //! our first process if that runs inside.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -46,7 +47,7 @@ struct Inside {
 }
 
 impl Outside {
-    /// Plans a run of `command`, whose program is at `program`, with the backend at `launcher`.
+    /// Plans a run of `command`, whose program is at `program`, with the programs of a backend.
     /// The filter is for a backend that is transparent.
     ///
     /// # Errors
@@ -55,7 +56,7 @@ impl Outside {
     /// backend can't do.
     pub(crate) fn plan(
         backend: Backend,
-        launcher: PathBuf,
+        programs: &[PathBuf],
         command: &Command,
         program: &Path,
         filter: Option<&Filter>,
@@ -79,9 +80,11 @@ impl Outside {
         let (mounts, skipped) = Mounts::of(&view, Proc::Own, &mut PathWatch::new())?;
         let own = [program.as_os_str().to_owned()];
         let launch = Launch {
+            programs,
             words: &[&own, &command.args[..]].concat(),
             directory: &directory,
             network: command.sandbox.network,
+            variables: &variables(command),
             layers: &mounts.layers()?,
         };
         let arguments = match launcher::of(backend).arguments(&launch) {
@@ -90,7 +93,9 @@ impl Outside {
         };
         Ok(Ok(Self {
             backend,
-            words: [vec![launcher.into()], arguments].concat(),
+            words: (programs.iter().take(1).map(OsString::from))
+                .chain(arguments)
+                .collect(),
             directory,
             skipped,
             inside: filter.map(Inside::new).transpose()?,
@@ -169,6 +174,17 @@ impl Inside {
             filter: read,
         })
     }
+}
+
+/// Names of the variables of a run.
+fn variables(command: &Command) -> Vec<OsString> {
+    let changes = command.changed_variables();
+    let set = changes.filter_map(|(name, value)| value.map(|_| name.to_owned()));
+    let temporary = command.temporary_variables().chain(["TMPDIR"]);
+    let inherited = command.inherited_variables().into_iter();
+    let all = inherited.chain(set).chain(temporary.map(OsString::from));
+    let all: BTreeSet<_> = all.collect();
+    all.into_iter().collect()
 }
 
 /// Looks for reasons that would keep the program from starting, if the backend could not report

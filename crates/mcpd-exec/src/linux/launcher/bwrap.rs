@@ -19,32 +19,40 @@ impl Launcher for Bwrap {
     }
 
     fn arguments(&self, launch: &Launch<'_>) -> Result<Vec<OsString>, String> {
-        let mut arguments = Arguments::default();
-        arguments.add(["--unshare-user", "--unshare-pid", "--unshare-ipc"]);
-        arguments.add(["--unshare-uts", "--die-with-parent", "--as-pid-1"]);
-        arguments.add(["--cap-drop", "ALL"]);
-        // With destinations, the run is in the namespace of its proxy already.
-        if launch.network == Network::Off {
-            arguments.add(["--unshare-net"]);
-        }
-        arguments.add(["--ro-bind", "/", "/", "--dev", "/dev"]);
-        for layer in launch.layers {
-            lay(&mut arguments, layer.path, layer.mount);
-        }
-        // What was private memory until now, and must not be written.
-        for layer in launch.layers.iter().rev() {
-            if matches!(layer.mount, Mount::Empty | Mount::Processes) && is_laid(layer.path) {
-                arguments.option("--remount-ro", layer.path);
-            }
-        }
-        arguments.add(["--remount-ro", "/dev"]);
-        arguments.option("--chdir", launch.directory);
+        let mut arguments = namespaces(launch);
+        // Writable, it would let root change settings of the system.
+        arguments.add(["--remount-ro", "/proc"]);
+        arguments.add(["--cap-drop", "ALL", "--as-pid-1"]);
         let filter = SpawnPlan::FILTER_FD.to_string();
         arguments.add(["--seccomp", &filter, "--"]);
         arguments.add([format!("/proc/self/fd/{}", SpawnPlan::INIT_FD)]);
         arguments.add(launch.words);
         Ok(arguments.0)
     }
+}
+
+/// Returns the arguments for the namespaces of a run, and what it sees in them.
+pub(super) fn namespaces(launch: &Launch<'_>) -> Arguments {
+    let mut arguments = Arguments::default();
+    arguments.add(["--unshare-user", "--unshare-pid", "--unshare-ipc"]);
+    arguments.add(["--unshare-uts", "--die-with-parent"]);
+    // With destinations, the run is in the namespace of its proxy already.
+    if launch.network == Network::Off {
+        arguments.add(["--unshare-net"]);
+    }
+    arguments.add(["--ro-bind", "/", "/", "--dev", "/dev"]);
+    for layer in launch.layers {
+        lay(&mut arguments, layer.path, layer.mount);
+    }
+    // What was memory for mount points until now, and must not be written.
+    for layer in launch.layers.iter().rev() {
+        if *layer.mount == Mount::Empty && is_laid(layer.path) {
+            arguments.option("--remount-ro", layer.path);
+        }
+    }
+    arguments.add(["--remount-ro", "/dev"]);
+    arguments.option("--chdir", launch.directory);
+    arguments
 }
 
 /// Returns whether anything is laid at a path. Of the devices of the system, `--dev` leaves
