@@ -18,7 +18,7 @@ pub(crate) use callers::{
     RuleTable, ScopeTable,
 };
 pub(crate) use scripts::{
-    Level, Missing, Network, NetworkAccess, RunIn, SandboxTable, Task, Terminal, ToolTable,
+    Backend, Level, Missing, Network, NetworkAccess, RunIn, SandboxTable, Task, Terminal, ToolTable,
 };
 
 use crate::options::{BuiltIn, Certificates, Host, LogFormat, ToolNames, WebOrigin};

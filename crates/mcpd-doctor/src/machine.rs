@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use mcpd_config::File;
+use mcpd_exec::backend::Backend;
 use mcpd_exec::{
     Command, Containment, Enforcement, Executor, Level, Limits, Missing, MissingMechanism, Sandbox,
     StartError,
@@ -64,6 +65,18 @@ pub struct LevelReport {
     pub missing: Vec<Gap>,
 }
 
+/// Backend of confinement on this machine.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct BackendReport {
+    /// Name of the backend.
+    pub backend: &'static str,
+    /// A script runs with it.
+    pub available: bool,
+    /// Reason that none does.
+    pub missing: Option<String>,
+}
+
 /// Mechanism that is missing.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
@@ -103,6 +116,37 @@ pub(crate) async fn examine(
             Ok(finding)
         }
         Err(error) => Err(error).with_context(|| format!("test the sandbox level {level}")),
+    }
+}
+
+/// Runs this program with a backend, if that is installed.
+pub(crate) async fn examine_backend(
+    executor: &Executor,
+    program: &Path,
+    backend: Backend,
+) -> BackendReport {
+    let sandbox = Sandbox::strict().backend(backend).missing(Missing::Report);
+    let command = Command::new(program).arg("--version").sandbox(sandbox);
+    let missing = match executor.run(command).await {
+        Ok(outcome) if outcome.success() => None,
+        Ok(outcome) => {
+            let said = outcome.stderr.to_text_lossy();
+            let said = said.trim();
+            Some(match said.lines().next() {
+                Some(first) => first.escape_debug().to_string(),
+                None => format!("a program that it starts fails: {:?}", outcome.ending),
+            })
+        }
+        Err(StartError::Unenforceable { missing, .. }) => {
+            let reasons: Vec<_> = missing.into_iter().map(|missing| missing.reason).collect();
+            Some(reasons.join("; "))
+        }
+        Err(error) => Some(format!("failed to {error}")),
+    };
+    BackendReport {
+        backend: backend.as_str(),
+        available: missing.is_none(),
+        missing,
     }
 }
 

@@ -9,13 +9,14 @@ use anyhow::Context as _;
 use mcpd_clients::Client;
 use mcpd_config::File;
 use mcpd_config::listening::Shortage;
+use mcpd_exec::backend::Backend;
 use mcpd_exec::{Executor, Level};
 use mcpd_server::transport::http::DEFAULT_MAX_CONNECTIONS;
 use serde::Serialize;
 
 use crate::correction::{self, Correction};
 use crate::homes::{self, Home};
-use crate::machine::{self, Language, LevelReport, Memory};
+use crate::machine::{self, BackendReport, Language, LevelReport, Memory};
 use crate::scripts::{self, Scripts, Surroundings};
 
 /// Examination of this machine, for the program that runs it.
@@ -37,6 +38,8 @@ pub struct Report {
     pub system: String,
     /// Sandbox levels, as they can be enforced.
     pub levels: Vec<LevelReport>,
+    /// Backends of confinement.
+    pub backends: Vec<BackendReport>,
     /// Limits of whole runs.
     pub memory: Memory,
     /// Reason for fewer connections of `mcpd serve` than the default, if the system limits them.
@@ -100,9 +103,14 @@ impl Examination {
         for level in machine::LEVELS {
             levels.push(machine::examine(executor, program, level).await?);
         }
+        let mut backends = Vec::new();
+        for backend in Backend::ALL {
+            backends.push(machine::examine_backend(executor, program, backend).await);
+        }
         Ok(Report {
             system: system(),
             levels,
+            backends,
             memory: machine::memory(executor, program, self.delegated.clone()).await?,
             connections: Shortage::of(DEFAULT_MAX_CONNECTIONS),
             interpreters: machine::interpreters(file, executor).await?,
@@ -141,6 +149,14 @@ impl Report {
             for gap in &finding.missing {
                 writeln!(text, "  without {}: {}", gap.mechanism, gap.reason)?;
             }
+        }
+        writeln!(text, "\nbackends of the level strict")?;
+        for BackendReport {
+            backend, missing, ..
+        } in &self.backends
+        {
+            let verdict = missing.as_deref().unwrap_or("works");
+            writeln!(text, "  {backend:8} {verdict}")?;
         }
         if let Some(group) = &self.memory.control_group {
             let group = group.display();

@@ -61,7 +61,9 @@ impl Backend {
                     "bwrap" => "bubblewrap",
                     name => name,
                 };
-                format!("`{name}` is not in the PATH of this process; install the package `{package}`, or leave out `backend`")
+                format!(
+                    "`{name}` is not in the PATH of this process; install the package `{package}`"
+                )
             })
         });
         found.collect()
@@ -78,7 +80,9 @@ impl Backend {
             format!("`{self}` cannot {what}; use the backend `{which}`, or none")
         };
         if sandbox.level != Level::Strict {
-            return Err(format!("`{self}` confines at the level `strict` alone"));
+            return Err(format!(
+                "`{self}` confines at the level `strict` alone; leave out `level`"
+            ));
         }
         if self == Self::Bwrap {
             return Ok(());

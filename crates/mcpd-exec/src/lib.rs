@@ -73,6 +73,8 @@
 //! | only listed destinations ([`Sandbox::destinations`]) | | namespace, or Landlock | namespace |
 //! | no descendant outlives the run | | killed, proven with [`Config::reaper`] | by its namespace |
 //!
+//! A [backend](backend::Backend) has a program of the system make the namespaces of `strict`.
+//!
 //! The table is for Linux. On macOS, `guarded` denies files, signals and the network by Seatbelt.
 //! On Windows, a job object ends everything the process has started. Both systems refuse
 //! `strict`, and neither is tested. The README of the crate has the rest.

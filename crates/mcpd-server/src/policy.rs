@@ -102,6 +102,7 @@ impl Profile {
         ours.tighten_network(theirs);
         ours.missing = ours.missing.max(theirs.missing);
         ours.run_as = ours.run_as.or(theirs.run_as);
+        ours.backend = ours.backend.or(theirs.backend);
         for (ours, theirs) in [
             (&mut ours.write, &theirs.write),
             (&mut ours.read, &theirs.read),

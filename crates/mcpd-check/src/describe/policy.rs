@@ -16,6 +16,9 @@ const UNITS: [(&str, u32); 4] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 
 pub fn confinement(policy: &EffectivePolicy) -> String {
     let sandbox = policy.sandbox();
     let mut text = format!("\nSandbox: {}", sandbox.level);
+    if let Some(backend) = sandbox.backend {
+        write!(text, ", by {backend}").expect(STRING);
+    }
     if sandbox.level > Level::None {
         text += match sandbox.network {
             Network::Off => ", without a network",
@@ -102,6 +105,7 @@ fn mechanisms(enforced: &Enforcement) -> Vec<String> {
     let has = |name: &str, is_there: bool| is_there.then(|| name.to_owned());
     let ends_all = enforced.containment == Containment::Proven;
     let all = [
+        enforced.backend.map(|backend| backend.to_string()),
         landlock.map(|version| format!("Landlock {version}")),
         has("system call filter", enforced.seccomp),
         has("namespaces", enforced.namespaces),

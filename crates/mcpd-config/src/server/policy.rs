@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{self, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
+use mcpd_exec::backend::Backend;
 use mcpd_exec::{Executor, Level, Limits, Network, Sandbox};
 use mcpd_scriptspec::TaskSupport;
 use mcpd_server::policy::Rule;
@@ -129,11 +130,12 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
         || table.network.is_some()
         || table.write_client_directory
         || table.missing.is_some();
-    if table.level == tables::Level::None && has_no_effect {
+    let level = level_of(table);
+    if level == tables::Level::None && has_no_effect {
         let what = "`write`, `read`, `hide`, `network`, `write_client_directory` and `missing` have no effect at the level `none`";
         return Err(file.error(name.span(), what));
     }
-    let mut sandbox = match table.level {
+    let mut sandbox = match level {
         tables::Level::None => Sandbox::none(),
         tables::Level::Guarded => Sandbox::guarded(),
         tables::Level::Strict => Sandbox::strict(),
@@ -163,6 +165,10 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
         let wrong = |what: String| file.error(run_as.span(), &format!("`run_as`: {what}"));
         sandbox = sandbox.run_as(user::parse(run_as.get_ref()).map_err(wrong)?);
     }
+    if let Some(backend) = &table.backend {
+        sandbox.backend = Some(backend_of(*backend.get_ref()));
+        check_backend(&sandbox).map_err(|what| file.error(backend.span(), &what))?;
+    }
     let mut profile = Profile::new(sandbox);
     profile.writes_client_directory = table.write_client_directory;
     let limits = &mut profile.limits;
@@ -173,6 +179,30 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
     limits.open_files = table.open_files;
     limits.processes = table.processes;
     Ok(profile)
+}
+
+/// Level of a sandbox, which its backend may imply.
+fn level_of(table: &SandboxTable) -> tables::Level {
+    table.level.unwrap_or(match table.backend {
+        Some(_) => tables::Level::Strict,
+        None => tables::Level::Guarded,
+    })
+}
+
+fn backend_of(backend: tables::Backend) -> Backend {
+    match backend {
+        tables::Backend::Bwrap => Backend::Bwrap,
+        tables::Backend::Gvisor => Backend::Gvisor,
+        tables::Backend::Podman => Backend::Podman,
+        tables::Backend::Firejail => Backend::Firejail,
+    }
+}
+
+/// Checks that the backend of a sandbox can do what the sandbox asks for.
+fn check_backend(sandbox: &Sandbox) -> Result<(), String> {
+    let check = |backend: Backend| backend.check(sandbox);
+    let checked = sandbox.backend.map_or(Ok(()), check);
+    checked.map_err(|what| format!("`backend`: {what}"))
 }
 
 /// Minimum sandbox of every script, as the flags set it.
@@ -240,6 +270,23 @@ fn unknown(name: &str, profiles: &Profiles) -> String {
     format!("no such sandbox; {}", suggestion(name, &known))
 }
 
+/// Checks that a backend can confine a script as both its sandbox and the minimum sandbox say.
+fn check_with_floor(sandbox: &Sandbox, floor: &Sandbox) -> Result<(), String> {
+    if let (Some(own), Some(least)) = (sandbox.backend, floor.backend)
+        && own != least
+    {
+        return Err(format!(
+            "its backend `{own}` differs from `{least}`, that of the minimum sandbox"
+        ));
+    }
+    let mut both = sandbox.clone();
+    both.backend = both.backend.or(floor.backend);
+    both.run_as = both.run_as.or(floor.run_as);
+    both.level = both.level.max(floor.level);
+    both.tighten_network(floor);
+    check_backend(&both)
+}
+
 fn rule(
     file: &File,
     table: &ToolTable,
@@ -260,6 +307,10 @@ fn rule(
             );
             return Err(file.error(name.span(), &what));
         }
+        check_with_floor(&profile.sandbox, &floor.sandbox).map_err(|what| {
+            let what = format!("`sandbox = \"{}\"`: {what}", name.get_ref());
+            file.error(name.span(), &what)
+        })?;
         rule = rule.profile(profile);
     }
     if let Some(timeout) = table.timeout {

@@ -19,10 +19,10 @@ use crate::value::{Amount, Seconds, Spanned};
     expecting = "a table with a name, `[sandbox.NAME]`"
 )]
 pub(crate) struct SandboxTable {
-    /// Level that the sandbox starts from.
-    #[serde(default)]
-    #[schemars(extend("default" = "guarded"))]
-    pub(crate) level: Level,
+    /// Level that the sandbox starts from; `strict` with a `backend` and `guarded` without it.
+    pub(crate) level: Option<Level>,
+    /// Program that isolates the script in place of mcpd, which must be installed.
+    pub(crate) backend: Option<Spanned<Backend>>,
     /// Paths that may be written, with everything below. They must exist when the script is run;
     /// links are followed, except those that lie where the script may write.
     pub(crate) write: Option<Vec<PathBuf>>,
@@ -58,18 +58,30 @@ pub(crate) struct SandboxTable {
     pub(crate) processes: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
     /// No confinement: the script may do what mcpd may do.
     None,
     /// The script writes only what is allowed, reads no secrets, gains no rights, and leaves no
     /// process behind.
-    #[default]
     Guarded,
     /// The script is also isolated in namespaces of its own, without a network; if the kernel
     /// can't do that, it is not run.
     Strict,
+}
+
+#[derive(Debug, Clone, Copy, serde::Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Backend {
+    /// Bubblewrap.
+    Bwrap,
+    /// gVisor, `runsc` in namespaces of Bubblewrap; not tested.
+    Gvisor,
+    /// Podman; not tested.
+    Podman,
+    /// Firejail; not tested.
+    Firejail,
 }
 
 #[derive(Debug, Clone, Copy, serde::Deserialize, JsonSchema)]

@@ -64,43 +64,52 @@ fn command_line(backend: Backend, layers: &[Layer<'_>]) -> Result<String, String
     Ok(words.collect::<Vec<_>>().join("\n"))
 }
 
-#[test]
-fn command_line_of_bwrap() {
-    let link = Mount::Link {
-        target: "/srv/tools".into(),
-    };
-    insta::assert_snapshot!(command_line(Backend::Bwrap, &layers(&link)).unwrap());
-}
-
-#[test]
-fn command_line_of_gvisor() {
-    let link = Mount::Link {
-        target: "/srv/tools".into(),
-    };
-    insta::assert_snapshot!(command_line(Backend::Gvisor, &layers(&link)).unwrap());
-}
-
-#[test]
-fn command_line_of_podman() {
-    let link = Mount::Link {
-        target: "/srv/tools".into(),
-    };
-    insta::assert_snapshot!(command_line(Backend::Podman, &layers(&link)).unwrap());
-}
-
-#[test]
-fn command_line_of_firejail() {
+/// Returns the command line that is documented. Firejail can show no link in a hidden directory,
+/// and lists what this machine has in `/run`.
+fn documented(backend: Backend) -> String {
     let link = Mount::Link {
         target: "/srv/tools".into(),
     };
     let mut layers = layers(&link);
-    let error = command_line(Backend::Firejail, &layers).unwrap_err();
-    assert!(error.contains("the link `/home/ann/link`"), "{error}");
-    // Of that, it lists what this machine has.
-    layers.retain(|layer| {
-        !matches!(layer.mount, Mount::Link { .. }) && layer.path != Path::new("/run")
-    });
-    insta::assert_snapshot!(command_line(Backend::Firejail, &layers).unwrap());
+    if backend == Backend::Firejail {
+        let error = command_line(backend, &layers).unwrap_err();
+        assert!(error.contains("the link `/home/ann/link`"), "{error}");
+        layers.retain(|layer| *layer.mount != link && layer.path != Path::new("/run"));
+    }
+    command_line(backend, &layers).unwrap()
+}
+
+#[test]
+fn command_line_of_bwrap() {
+    insta::assert_snapshot!(documented(Backend::Bwrap));
+}
+
+#[test]
+fn command_line_of_gvisor() {
+    insta::assert_snapshot!(documented(Backend::Gvisor));
+}
+
+#[test]
+fn command_line_of_podman() {
+    insta::assert_snapshot!(documented(Backend::Podman));
+}
+
+#[test]
+fn command_line_of_firejail() {
+    insta::assert_snapshot!(documented(Backend::Firejail));
+}
+
+#[test]
+fn options_of_the_command_lines_are_in_the_documentation() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/backends.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for backend in Backend::ALL {
+        let line = documented(backend);
+        let (options, _) = line.split_once("/home/ann/my tools/script\n").unwrap();
+        for word in options.lines().filter(|word| word.starts_with('-')) {
+            assert!(page.contains(word), "{backend}: {word}");
+        }
+    }
 }
 
 /// Such a path would be another one, or several, or an option more.
