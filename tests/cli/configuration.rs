@@ -92,6 +92,11 @@ fn invalid_value_is_located() {
     assert_snapshot!(mistake("[sandbox.reports]\n[[tool]]\nmatch = \"*\"\nsandbox = \"report\"\n"), @r#"apply the configuration: mcpd.toml:4:11: in [[tool]]: `sandbox = "report"`: no such sandbox; did you mean `reports`?"#);
     let two = "floor = \"x\"\n[sandbox.x]\nrun_as = \"1:1\"\n[sandbox.y]\nrun_as = \"2:2\"\n[[tool]]\nmatch = \"*\"\nsandbox = \"y\"\n";
     assert_snapshot!(mistake(two), @r#"apply the configuration: mcpd.toml:8:11: in [[tool]]: `sandbox = "y"`: its `run_as` differs from that of the minimum sandbox"#);
+    assert_snapshot!(mistake("[sandbox.x]\nlevel = \"guarded\"\nbackend = \"bwrap\"\n"), @"apply the configuration: mcpd.toml:3:11: in [sandbox.x]: `backend`: `bwrap` confines at the level `strict` alone; leave out `level`");
+    assert_snapshot!(mistake("[sandbox.x]\nbackend = \"podman\"\nnetwork = [\"example.com:443\"]\n"), @"apply the configuration: mcpd.toml:2:11: in [sandbox.x]: `backend`: `podman` cannot limit the network to destinations; use the backend `bwrap`, or none");
+    assert_snapshot!(mistake("[sandbox.x]\nbackend = \"gvisor\"\nrun_as = \"1:1\"\n"), @"apply the configuration: mcpd.toml:2:11: in [sandbox.x]: `backend`: `gvisor` cannot run a script as another user; use the backend `bwrap`, or none");
+    let two = "floor = \"x\"\n[sandbox.x]\nbackend = \"bwrap\"\n[sandbox.y]\nbackend = \"podman\"\n[[tool]]\nmatch = \"*\"\nsandbox = \"y\"\n";
+    assert_snapshot!(mistake(two), @r#"apply the configuration: mcpd.toml:8:11: in [[tool]]: `sandbox = "y"`: its backend `podman` differs from `bwrap`, that of the minimum sandbox"#);
     assert_snapshot!(mistake("[[tool]]\nmatch = \"a[\"\n"), @"apply the configuration: mcpd.toml:2:9: in [[tool]]: `match`: failed to parse the pattern `a[`: unclosed character class; missing ']'");
     assert_snapshot!(mistake("[env]\npass = [\"A-B\"]\n"), @"apply the configuration: mcpd.toml:2:9: in [env]: `A-B` is not a valid variable name");
     assert_snapshot!(mistake("[env.set]\nMCPD_TOOL = \"x\"\n"), @"apply the configuration: mcpd.toml:2:1: in [env.set]: `MCPD_TOOL`: names that begin with `MCPD_` are reserved for mcpd");

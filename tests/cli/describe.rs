@@ -226,3 +226,21 @@ fn description_shows_the_confinement_in_force() {
         "guarded, without a network\n  may write @@ROOT@@/scripts\n  enforced on this machine: ";
     assert!(confinement.starts_with(expected), "{transcript}");
 }
+
+#[test]
+fn backend_of_a_tool_is_named_with_what_it_enforces() {
+    let sandbox = sandbox();
+    let configuration =
+        "[sandbox.boxed]\nbackend = \"bwrap\"\n[[tool]]\nmatch = \"hello\"\nsandbox = \"boxed\"\n";
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    let described = sandbox.run(&["describe", "scripts", "hello"]);
+    let (_, rest) = described
+        .split_once("\nSandbox: strict, by bwrap, without a network\n  ")
+        .unwrap();
+    let works = "enforced on this machine: bwrap, ";
+    let fails = "calls will fail on this machine: failed to enforce the sandbox of ";
+    assert!(
+        rest.starts_with(works) || rest.starts_with(fails),
+        "{described}"
+    );
+}

@@ -23,6 +23,27 @@ fn levels_are_tried_and_their_gaps_are_named() {
 }
 
 #[test]
+fn backends_are_tried_and_missing_programs_are_named() {
+    let report = Sandbox::new().stdout(&["doctor", "--json"]);
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let backends = report["backends"].as_array().unwrap();
+    let names: Vec<_> = backends.iter().map(|backend| &backend["backend"]).collect();
+    assert_eq!(names, ["bwrap", "gvisor", "podman", "firejail"]);
+    for backend in backends {
+        let missing = backend["missing"].as_str().unwrap_or_default();
+        assert_eq!(
+            backend["available"] == true,
+            missing.is_empty(),
+            "{backend}"
+        );
+    }
+    let nowhere = Sandbox::new().with_variable("PATH", "/no/such/directory");
+    let report = String::from_utf8(nowhere.stdout(&["doctor"])).unwrap();
+    let expected = "\n  bwrap    `bwrap` is not in the PATH of this process; install the package `bubblewrap`\n";
+    assert!(report.contains(expected), "{report}");
+}
+
+#[test]
 fn report_is_text_for_people() {
     let report = String::from_utf8(Sandbox::new().stdout(&["doctor"])).unwrap();
     for expected in ["\nnone ", "\nguarded ", "\nstrict ", "limits per run"] {

@@ -198,6 +198,24 @@ impl System {
         Ok(Arc::clone(place.get_or_init(|| made)))
     }
 
+    /// Prepares the confinement of a run, unless that lacks something it insists on.
+    fn confine(
+        &self,
+        command: &Command,
+        program: &Path,
+        class: &InstalledClass,
+        proc: Proc,
+        way: Way,
+    ) -> Result<Confinement, StartError> {
+        let confinement = Confinement::prepare(command, program, self, class, proc, way);
+        let mut confinement = confinement.map_err(|error| unprepared(error, program))?;
+        // Refuse before anything is started. What is merely reported is added afterwards.
+        refuse_missing(&confinement, command, program, class)?;
+        outside::inspect(command, program)?;
+        confinement.report(command, proc);
+        Ok(confinement)
+    }
+
     fn try_start(
         &self,
         command: &Command,
@@ -215,24 +233,14 @@ impl System {
             source,
         };
         let level = command.sandbox.level;
-        let unprepared = |source| StartError::Setup {
-            program: program.to_owned(),
-            step: "prepare its sandbox",
-            source,
-        };
-        let confinement = Confinement::prepare(command, program, self, class, proc, way);
-        let mut confinement = confinement.map_err(unprepared)?;
-        outside::inspect(command, program)?;
-        // Refuse before anything is started. What is merely reported is added afterwards.
-        refuse_missing(&confinement, command, program, class)?;
-        confinement.report(command, proc);
+        let mut confinement = self.confine(command, program, class, proc, way)?;
         let pipes = pipe::Pipes::new(command).map_err(exhausted)?;
         let gate = confinement.gateway.as_ref().map(Gateway::gate);
         let words = confinement.words(command, program);
         let image = image(command, words, confinement.temporary(), gate).map_err(failed)?;
         let namespaces = namespaces(&confinement, program)?;
-        let handed = confinement.handed();
-        let handed = handed.map_err(|error| lacks_first_process(error, program))?;
+        let no_first = |error| lacks_first_process(error, program);
+        let handed = confinement.handed().map_err(no_first)?;
         let filter = confinement.late_sockets;
         let filter = filter.and_then(|sockets| self.late_filter(sockets).ok());
         let directory = confinement.directory(command);
@@ -253,7 +261,8 @@ impl System {
             filter: filter.map(Filter::program),
             image: &image,
         };
-        confinement.verify_directory().map_err(unprepared)?;
+        let verified = confinement.verify_directory();
+        verified.map_err(|error| unprepared(error, program))?;
         let spawned = raw::spawn(&plan)
             .map_err(|failure| StartFailure::at(failure, command, program, directory))?;
         // The child has entered the ruleset. Its descriptor goes now, unless the pool caches it.
@@ -261,12 +270,7 @@ impl System {
         let started = wait_for_start(&mut confinement, &spawned);
         let (stdin, stdout, stderr) = pipes.ours();
         if let Err(error) = started {
-            let is_early = error.kind() == io::ErrorKind::UnexpectedEof;
-            return Err(match command.sandbox.backend.filter(|_| is_early) {
-                Some(backend) => refused_by(backend, outside::last_words(stderr), program),
-                None => not_executed(error, command, program),
-            }
-            .into());
+            return Err(not_started(error, stderr, command, program).into());
         }
         Ok(SpawnedChild {
             proxy: confinement.gateway.take().map(Gateway::open),
@@ -281,6 +285,14 @@ impl System {
             stdout,
             stderr,
         })
+    }
+}
+
+fn unprepared(source: io::Error, program: &Path) -> StartError {
+    StartError::Setup {
+        program: program.to_owned(),
+        step: "prepare its sandbox",
+        source,
     }
 }
 
@@ -304,6 +316,15 @@ fn wait_for_start(confinement: &mut Confinement, spawned: &raw::Spawned) -> io::
         (None, None) => return Ok(()),
     };
     started.inspect_err(|_| drop(raw::reap(spawned.pid, true)))
+}
+
+/// Explains that the program was not started: by the kernel, or by a backend that has ended before.
+fn not_started(error: io::Error, stderr: OwnedFd, command: &Command, program: &Path) -> StartError {
+    let is_early = error.kind() == io::ErrorKind::UnexpectedEof;
+    match command.sandbox.backend.filter(|_| is_early) {
+        Some(backend) => refused_by(backend, outside::last_words(stderr), program),
+        None => not_executed(error, command, program),
+    }
 }
 
 /// Refuses a run if a mechanism is missing that it insists on, or that nothing else can replace.
