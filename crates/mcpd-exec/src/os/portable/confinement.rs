@@ -152,6 +152,10 @@ fn missing_features(sandbox: &Sandbox) -> Vec<MissingMechanism> {
         let reason = "this system has neither these nor an equivalent";
         missing.push(MissingMechanism::new("namespaces", reason));
     }
+    if let Some(backend) = sandbox.backend {
+        let reason = "this system has no namespaces to leave to it";
+        missing.push(MissingMechanism::new(backend.as_str(), reason));
+    }
     if sandbox.level >= Level::Guarded && sandbox.network == Network::Listed {
         let reason = "this system cannot limit the network to destinations";
         missing.push(MissingMechanism::new("network", reason));
