@@ -21,7 +21,7 @@ use crate::support::sync::lock;
 
 /// Event in the life of a request: one `Started`, any number of lines, and one end. A request that
 /// fails before its start has no events. No lock is held while the callback runs.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum RequestEvent<'a> {
     /// The request is understood, and its script may start.
@@ -36,6 +36,8 @@ pub enum RequestEvent<'a> {
         params: &'a RawValue,
         /// The parameters as they came, with all secrets.
         sent: &'a Params<'a>,
+        /// Name of the caller.
+        caller: &'a str,
         /// Name and version that the client claims.
         client: Option<&'a Implementation>,
     },
@@ -57,20 +59,27 @@ pub enum RequestEvent<'a> {
 /// Callback for the events of all requests: the number of the request, and the event.
 type Callback = dyn Fn(u64, RequestEvent<'_>) + Send + Sync;
 
-/// Observer of requests, if the program has one.
+/// Observers of requests, if the program has any.
 #[derive(Clone, Default)]
 pub(crate) struct RequestObserver(Option<Arc<Numbered>>);
 
 struct Numbered {
     next: AtomicU64,
-    callback: Box<Callback>,
+    callbacks: Vec<Arc<Callback>>,
 }
 
 impl RequestObserver {
-    pub(crate) fn new(callback: impl Fn(u64, RequestEvent<'_>) + Send + Sync + 'static) -> Self {
+    /// Adds an observer to the others.
+    pub(crate) fn with(
+        self,
+        callback: impl Fn(u64, RequestEvent<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        let others = self.0.iter().flat_map(|numbered| &numbered.callbacks);
+        let mut callbacks: Vec<Arc<Callback>> = others.cloned().collect();
+        callbacks.push(Arc::new(callback));
         Self(Some(Arc::new(Numbered {
             next: AtomicU64::new(1),
-            callback: Box::new(callback),
+            callbacks,
         })))
     }
 
@@ -86,6 +95,7 @@ impl RequestObserver {
             observer: Arc::clone(observer),
             number: observer.next.fetch_add(1, Ordering::Relaxed),
             method,
+            caller: origin.principal.shared_name().clone(),
             client: origin.client.cloned(),
             began: Instant::now(),
             progress: Mutex::default(),
@@ -98,6 +108,7 @@ pub(crate) struct ObservedRequest {
     observer: Arc<Numbered>,
     number: u64,
     method: &'static str,
+    caller: Arc<str>,
     client: Option<Arc<Implementation>>,
     began: Instant,
     progress: Mutex<Progress>,
@@ -113,7 +124,9 @@ struct Progress {
 
 impl ObservedRequest {
     fn send_event(&self, event: RequestEvent<'_>) {
-        (self.observer.callback)(self.number, event);
+        for callback in &self.observer.callbacks {
+            callback(self.number, event);
+        }
     }
 
     pub(crate) fn set_tool(&self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
@@ -146,6 +159,7 @@ impl ObservedRequest {
             path: path.as_deref(),
             params: &params,
             sent,
+            caller: &self.caller,
             client: self.client.as_deref(),
         });
     }

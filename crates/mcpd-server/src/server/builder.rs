@@ -308,7 +308,7 @@ impl ServerBuilder {
         mut self,
         callback: impl Fn(u64, RequestEvent<'_>) + Send + Sync + 'static,
     ) -> Self {
-        self.requests = RequestObserver::new(callback);
+        self.requests = self.requests.with(callback);
         self
     }
 
