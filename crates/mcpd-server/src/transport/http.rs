@@ -46,6 +46,7 @@ mod auth;
 mod background;
 mod body_reader;
 mod connection_peak;
+pub mod console;
 mod cors;
 mod event_log;
 mod events;
@@ -77,6 +78,7 @@ use activity::Activity;
 pub use auth::{Auth, Certificate, Token};
 pub use background::Background;
 use connection_peak::ConnectionPeak;
+use console::Console;
 use listener::Accepted;
 pub use listener::Listener;
 #[cfg(feature = "metrics")]
@@ -129,6 +131,8 @@ pub struct Options {
     pub names: Option<ToolNames>,
     /// Serve revision 2024-11-05 on its own paths, `/sse` and `/messages`. False.
     pub http_sse: bool,
+    /// Console for browsers, at `/console`. None.
+    pub console: Option<Console>,
     /// Serve the metrics to clients, at `/metrics`. False.
     #[cfg(feature = "metrics")]
     pub metrics: bool,
@@ -155,6 +159,7 @@ impl Options {
             allowed_origins: Vec::new(),
             names: None,
             http_sse: false,
+            console: None,
             #[cfg(feature = "metrics")]
             metrics: false,
             max_message: DEFAULT_MAX_MESSAGE,

@@ -124,6 +124,8 @@ pub(super) enum Credentials<'a> {
     Token(&'a [u8]),
     /// Hash of the certificate of the connection.
     Certificate(&'a Hash),
+    /// Hash of the token that a session of the console stands for.
+    Session(&'a Hash),
 }
 
 /// Reason why the sender of a request is not identified.
@@ -246,6 +248,9 @@ impl Auth {
                 let certificate = certificate.ok_or(Unidentified::NoToken)?;
                 Ok(certificate.owner.clone())
             }
+            Credentials::Session(hash) => {
+                owner_of(&known.tokens, hash).ok_or(Unidentified::UnknownToken)
+            }
             Credentials::Token(token) => match (owner(&known.tokens, token), &known.oauth) {
                 (Some(owner), _) => Ok(owner),
                 (None, Some(oauth)) => oauth.principal(token, url).await,
@@ -293,10 +298,14 @@ impl AcceptedCredentials {
 /// Finds the owner of a token. The comparison takes constant time: its duration reveals only the
 /// number of tokens.
 fn owner(tokens: &[Token], token: &[u8]) -> Option<Principal> {
-    let hash: Hash = Sha256::digest(token).into();
+    owner_of(tokens, &Sha256::digest(token).into())
+}
+
+/// Finds the owner of the token with this hash, likewise.
+fn owner_of(tokens: &[Token], hash: &Hash) -> Option<Principal> {
     let mut owner = None;
     for known in tokens {
-        if bool::from(known.hash.ct_eq(&hash)) {
+        if bool::from(known.hash.ct_eq(hash)) {
             owner = Some(known.owner.clone());
         }
     }

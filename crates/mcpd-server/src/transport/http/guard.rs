@@ -8,6 +8,7 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN, WWW_AUT
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::auth::{Auth, Credentials, Failures, Hash, Problem, Unidentified};
 use super::peer::LocalSide;
@@ -166,6 +167,11 @@ impl Guard {
         })
     }
 
+    /// Counts a wrong secret from `address`.
+    pub(super) fn count_failure(&self, address: IpAddr) {
+        self.failures.count(address);
+    }
+
     /// Returns the public metadata at `path`.
     pub(super) fn metadata(&self, path: &str) -> Option<Value> {
         self.auth.metadata(path, &self.url)
@@ -228,8 +234,16 @@ pub(super) fn credentials<'a>(
     }
 }
 
+/// Returns the hash of the bearer token of a request, if it has exactly one.
+pub(super) fn bearer_hash(headers: &HeaderMap) -> Option<Hash> {
+    match credentials(headers, None) {
+        Credentials::Token(token) => Some(Sha256::digest(token).into()),
+        _ => None,
+    }
+}
+
 /// Returns the host of the request, in lower case: the authority in HTTP/2, else the header.
-fn authority(parts: &Parts) -> Option<String> {
+pub(super) fn authority(parts: &Parts) -> Option<String> {
     if let Some(authority) = parts.uri.authority() {
         return Some(authority.as_str().to_ascii_lowercase());
     }

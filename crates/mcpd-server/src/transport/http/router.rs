@@ -11,16 +11,18 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use serde_json::json;
 
 use super::Options;
+use super::auth::Credentials;
 use super::body_reader::BodyReader;
+use super::console::Console;
 use super::guard::{self, Guard, GuardRefusal};
 use super::listener::Listener;
 #[cfg(feature = "metrics")]
 use super::metrics;
 use super::peer::Peer;
-use super::reply::{self, ResponseBody};
+use super::reply::{self, RefusedResponse, ResponseBody};
 use super::sessions::Sessions;
 use super::sse::{self, Streams};
-use super::{cors, events_endpoint};
+use super::{console, cors, events_endpoint};
 use crate::client::outbox::Outbox;
 use crate::limits::admission::Rejection;
 use crate::message::tool_names::ToolNames;
@@ -55,6 +57,7 @@ pub(super) struct Router {
     /// Paths of 2024-11-05, if they are served.
     streams: Option<Streams>,
     pub(super) guard: Guard,
+    console: Option<Console>,
     names: Option<ToolNames>,
     #[cfg(feature = "metrics")]
     metrics: bool,
@@ -75,6 +78,7 @@ impl Router {
             nowhere: Outbox::nowhere(),
             streams: options.http_sse.then(Streams::default),
             guard: Guard::new(options, &local, listener.url()),
+            console: options.console.clone(),
             names: options.names,
             #[cfg(feature = "metrics")]
             metrics: options.metrics,
@@ -164,14 +168,20 @@ impl Router {
             path if path.starts_with("/.well-known/") => {
                 return self.metadata(&parts.method, path);
             }
+            path if console::is_below(path)
+                && let Some(console) = &self.console =>
+            {
+                return match console.asset(parts, path) {
+                    Some(response) => response,
+                    None => self.console(console, parts, body, path, peer).await,
+                };
+            }
             _ => {}
         }
-        let credentials = guard::credentials(&parts.headers, peer.certificate());
-        let principal = match self.guard.identify(credentials, peer.address()).await {
-            Ok(principal) => principal,
-            Err(refusal) => return self.refuse(Rejection::Token, refusal, peer),
+        let client = match self.identify(parts, peer).await {
+            Ok(client) => client,
+            Err(response) => return *response,
         };
-        let client = Client { principal, peer };
         match path {
             "/mcp" => {
                 self.endpoint(parts, body, ToolNames::Portable, &client)
@@ -199,6 +209,28 @@ impl Router {
                 }
                 _ => reply::text(StatusCode::NOT_FOUND, "the MCP endpoint is /mcp"),
             },
+        }
+    }
+
+    /// Identifies the sender of a request.
+    ///
+    /// # Errors
+    ///
+    /// The refusal of a sender without valid credentials.
+    pub(super) async fn identify<'a>(
+        &self,
+        parts: &Parts,
+        peer: &'a Peer,
+    ) -> Result<Client<'a>, RefusedResponse> {
+        let credentials = guard::credentials(&parts.headers, peer.certificate());
+        let session = match (credentials, &self.console) {
+            (Credentials::Token(_), _) | (_, None) => None,
+            (_, Some(console)) => console.token_of(parts),
+        };
+        let credentials = session.as_ref().map_or(credentials, Credentials::Session);
+        match self.guard.identify(credentials, peer.address()).await {
+            Ok(principal) => Ok(Client { principal, peer }),
+            Err(refusal) => Err(Box::new(self.refuse(Rejection::Token, refusal, peer))),
         }
     }
 
