@@ -1,0 +1,283 @@
+/** Runs: what runs now, what ended lately with its output, and the whole audit log. */
+
+import { cancelOf } from "./call.js";
+import { add, block, clock, duration, facts, failure, fill, h, say } from "./dom.js";
+import { again } from "./tools.js";
+import { showResult } from "./result.js";
+import { api } from "./session.js";
+
+/** Interval between two looks at what runs, in milliseconds. */
+const POLL = 1000;
+
+const filter = { tool: "", caller: "", outcome: "", since: "", skip: 0 };
+
+/**
+ * @param {any} about
+ * @param {string} chosen id of a record, or number of a live run after `live-`
+ */
+export async function runsView(about, chosen) {
+  const live = h("div");
+  const past = h("div");
+  const element = h("div", { className: "page" },
+    h("h1", { tabIndex: -1 }, "Runs"),
+    about.operator ? null : h("p", { className: "hint" }, `These are the runs of ${about.caller}.`),
+    live, past);
+  let timer = 0;
+  let isOver = false;
+  const open = new Set(chosen.startsWith("live-") ? [Number(chosen.slice(5))] : []);
+  async function poll() {
+    try {
+      const { runs } = await api("live");
+      if (!isOver) drawLive(live, runs, open);
+    } catch (error) {
+      if (!isOver) fill(live, failure(error));
+    }
+    if (!isOver) timer = window.setTimeout(poll, document.hidden ? POLL * 5 : POLL);
+  }
+  await poll();
+  await drawPast(about, past, chosen);
+  return { element, title: "Runs", leave: () => { isOver = true; clearTimeout(timer); } };
+}
+
+/** @type {Map<number, {element: HTMLElement, state: string, update: (run: any) => void}>} */
+let cards = new Map();
+
+/**
+ * @param {HTMLElement} element
+ * @param {any[]} runs
+ * @param {Set<number>} open
+ */
+function drawLive(element, runs, open) {
+  if (!element.firstChild) {
+    cards = new Map();
+    add(element, h("h2", {}, "Now and lately"), h("div", { className: "cards" }), h("p", { className: "hint", hidden: true }, "Nothing has run since the start. Calls appear here while they run, with their output."));
+  }
+  const [, box, empty] = /** @type {HTMLElement[]} */ ([...element.children]);
+  empty.hidden = runs.length > 0;
+  const shown = runs.slice(0, 30);
+  const numbers = new Set(shown.map((run) => run.number));
+  for (const [number, card] of cards) {
+    if (!numbers.has(number)) {
+      card.element.remove();
+      cards.delete(number);
+    }
+  }
+  shown.forEach((run, at) => {
+    let card = cards.get(run.number);
+    if (!card) {
+      card = liveCard(run, open.has(run.number));
+      cards.set(run.number, card);
+    }
+    card.update(run);
+    if (box.children[at] !== card.element) box.insertBefore(card.element, box.children[at] ?? null);
+  });
+}
+
+/**
+ * @param {any} first
+ * @param {boolean} isOpen
+ */
+function liveCard(first, isOpen) {
+  const state = h("span", { className: "badge" });
+  const time = h("span", { className: "hint" });
+  const body = h("div");
+  const name = first.tool ?? first.params?.name ?? first.method;
+  const details = h("details", { open: isOpen }, h("summary", {}, h("span", { className: "name" }, name), " ", state, " ", time), body);
+  const cancelButton = h("button", { type: "button", hidden: true, "aria-label": `Cancel ${name}`, onclick: () => cancelOf(first.tool)?.() }, "Cancel");
+  const element = h("div", { className: "card" }, details, cancelButton);
+  let drawn = "";
+  let latest = first;
+  /** @param {any} run */
+  function update(run) {
+    latest = run;
+    const isRunning = run.state === "running";
+    const isOurs = isRunning && run.client?.startsWith("mcpd-console") && cancelOf(run.tool) !== undefined;
+    cancelButton.hidden = !isOurs;
+    state.textContent = run.state;
+    state.className = `badge ${run.state}`;
+    time.textContent = `${clock(run.time)}, ${duration(run.milliseconds)}, ${run.caller}`;
+    const mark = `${run.state} ${run.linesTotal} ${details.open}`;
+    if (!details.open || mark === drawn) return;
+    drawn = mark;
+    fill(body,
+      facts([["Method", run.method], ["Client", run.client]]),
+      h("h3", {}, "Arguments"), block(JSON.stringify(run.params?.arguments ?? run.params, null, 2), "Arguments", "arguments.json"),
+      run.lines.length ? h("h3", {}, `Log${run.linesTotal > run.lines.length ? `, the last ${run.lines.length} of ${run.linesTotal} lines` : ""}`) : null,
+      run.lines.length ? block(run.lines.join("\n"), "Log of the run", "log.txt") : null,
+      run.result?.content ? [h("h3", {}, "Result"), showResult(run.result)] : null,
+      run.result?.error ? failure(run.result.error) : null,
+      run.result?.bytes ? h("p", { className: "hint" }, `The result has ${run.result.bytes.toLocaleString()} bytes, and was not kept.`) : null,
+      isRunning && !isOurs ? h("p", { className: "hint" }, "A run ends with its client: cancel it there.") : null,
+      run.method === "tools/call" && run.tool ? againButton(run.tool, run.params?.arguments) : null);
+  }
+  details.addEventListener("toggle", () => { drawn = ""; update(latest); });
+  return { element, state: first.state, update };
+}
+
+/**
+ * @param {string} path
+ * @param {any} values
+ */
+function againButton(path, values) {
+  return h("p", {}, h("button", { type: "button", onclick: () => {
+    again.set(path, values ?? {});
+    location.hash = `#/tools/${encodeURIComponent(path)}`;
+  } }, "Again, with changes"));
+}
+
+/**
+ * @param {any} about
+ * @param {HTMLElement} element
+ * @param {string} chosen
+ */
+async function drawPast(about, element, chosen) {
+  const heading = h("h2", { id: "past" }, "Log");
+  if (!about.audit) {
+    fill(element, heading, h("p", { className: "hint" }, "This server keeps no audit log, so earlier runs are unknown."));
+    return;
+  }
+  const results = h("div");
+  const tool = h("input", { id: "run-tool", autocomplete: "off", value: filter.tool, onchange: search });
+  tool.setAttribute("list", "run-tools");
+  const tools = h("datalist", { id: "run-tools" });
+  const callers = h("select", { id: "run-caller", onchange: search });
+  const outcomes = h("select", { id: "run-outcome", onchange: search });
+  const times = h("select", { id: "run-time", onchange: search },
+    [["", "any time"], ["15m", "last 15 minutes"], ["1h", "last hour"], ["24h", "last 24 hours"], ["48h", "last 2 days"], ["168h", "last 7 days"]].map(([value, text]) => h("option", { value }, text)));
+  times.value = filter.since;
+  fill(element, heading,
+    h("form", { className: "filters wide", role: "search", "aria-label": "Filter of the log", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); search(); } },
+      h("div", {}, h("label", { for: "run-tool" }, "Tool"), tool, tools),
+      h("div", {}, h("label", { for: "run-outcome" }, "Outcome"), outcomes),
+      h("div", { hidden: !about.operator }, h("label", { for: "run-caller" }, "Caller"), callers),
+      h("div", {}, h("label", { for: "run-time" }, "Time"), times)),
+    results);
+  async function search() {
+    Object.assign(filter, { tool: tool.value, caller: callers.value, outcome: outcomes.value, since: times.value, skip: 0 });
+    await show();
+  }
+  let asked = 0;
+  async function show() {
+    const mine = ++asked;
+    const query = { tool: filter.tool, caller: filter.caller, outcome: filter.outcome, since: filter.since, skip: String(filter.skip) };
+    try {
+      const found = await api("runs", query);
+      // An earlier answer may come late.
+      if (mine !== asked) return;
+      options(callers, [["", "all callers"], ...found.callers.map((/** @type {string} */ name) => [name, name])], filter.caller);
+      options(outcomes, [["", "all outcomes"], ["failed", "not successful"], ...found.outcomes.map((/** @type {string} */ name) => [name, name])], filter.outcome);
+      if (tools.childElementCount !== found.tools.length) fill(tools, found.tools.map((/** @type {string} */ name) => h("option", { value: name })));
+      draw(found);
+    } catch (error) {
+      fill(results, failure(error));
+    }
+  }
+  /** @param {any} found */
+  function draw(found) {
+    const last = filter.skip + found.runs.length;
+    const position = found.total === 0 ? "No runs match." : `${(filter.skip + 1).toLocaleString()} to ${last.toLocaleString()} of ${found.total.toLocaleString()}`;
+    const pager = h("div", { className: "bar" },
+      h("span", { className: "hint" }, position),
+      h("button", { type: "button", disabled: filter.skip === 0, onclick: () => page(-found.runs.length || -100) }, "Newer"),
+      h("button", { type: "button", disabled: last >= found.total, onclick: () => page(found.runs.length) }, "Older"),
+      h("button", { type: "button", className: "quiet", onclick: show }, "Refresh"));
+    const head = ["Time", "Tool", "Outcome", "Duration", "Caller", "Client"];
+    const body = h("tbody", {}, found.runs.map(row));
+    const list = found.runs.length === 0 ? null : h("div", { className: "scroll" }, h("table", { className: "runs" },
+      h("caption", { className: "visually-hidden" }, "Runs in the log, the newest first"),
+      h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col", className: text === "Duration" ? "number" : "" }, text)))), body));
+    fill(results, pager, list);
+    say(position);
+  }
+  /** @param {number} step */
+  function page(step) {
+    filter.skip = Math.max(0, filter.skip + (step < 0 ? -100 : step));
+    show();
+  }
+  /** @param {any} run */
+  function row(run) {
+    const cells = h("tr", {},
+      h("td", {}, clock(run.time)),
+      h("td", {}, h("button", { type: "button", className: "link", "aria-expanded": "false", onclick: toggle }, run.tool || run.method)),
+      h("td", {}, h("span", { className: `badge ${run.success ? "succeeded" : "failed"}` }, run.outcome || (run.success ? "success" : "failed"))),
+      h("td", { className: "number" }, duration(run.milliseconds)),
+      h("td", {}, run.caller),
+      h("td", {}, run.client));
+    /** @type {HTMLElement | undefined} */
+    let detail;
+    async function toggle() {
+      const button = cells.querySelector("button");
+      if (detail) {
+        detail.remove();
+        detail = undefined;
+        button?.setAttribute("aria-expanded", "false");
+        return;
+      }
+      button?.setAttribute("aria-expanded", "true");
+      const cell = h("td", { colSpan: 6 }, "…");
+      detail = h("tr", { className: "record" }, cell);
+      cells.after(detail);
+      try {
+        fill(cell, record(await api(`runs/${run.id}`)));
+      } catch (error) {
+        fill(cell, failure(error));
+      }
+    }
+    if (run.id === chosen) toggle();
+    return cells;
+  }
+  await show();
+}
+
+/**
+ * @param {HTMLSelectElement} select
+ * @param {string[][]} choices
+ * @param {string} value
+ */
+function options(select, choices, value) {
+  if (!choices.some(([one]) => one === value)) choices.push([value, value]);
+  fill(select, choices.map(([one, text]) => h("option", { value: one }, text)));
+  select.value = value;
+}
+
+/** Fields of a record that have a place of their own. */
+const SHOWN = ["timestamp", "method", "params", "duration_ms", "success", "error", "event", "principal", "transport", "client", "revision", "tool", "outcome", "queued_ms", "run_ms", "sandbox", "prev", "hash", "seq", "pid"];
+
+/** @param {any} record */
+function record(record) {
+  const values = record.params?.arguments ?? record.params;
+  const rest = Object.entries(record).filter(([name]) => !SHOWN.includes(name));
+  return h("div", { className: "detail" },
+    record.error ? h("div", {}, h("h3", {}, "Error"), block(String(record.error), "Error of the run")) : null,
+    stages(record),
+    facts([
+      ["Method", record.method],
+      ["Caller", record.principal],
+      ["Client", [record.client, record.transport, record.revision].filter(Boolean).join(", ")],
+      ["Sandbox", record.sandbox],
+      ...rest.map(([name, value]) => /** @type {[string, any]} */ ([name.replaceAll("_", " "), typeof value === "string" ? value : JSON.stringify(value)])),
+      ["Record", `${record.seq}, ${record.timestamp}`],
+    ]),
+    h("h3", {}, "Arguments"),
+    block(JSON.stringify(values, null, 2) ?? "", "Arguments of the run", "arguments.json"),
+    record.method === "tools/call" && record.tool ? againButton(record.tool, record.params?.arguments) : null);
+}
+
+/**
+ * The stages of the time of a run: in the queue, running, and the rest.
+ * @param {any} record
+ */
+function stages(record) {
+  const total = record.duration_ms ?? 0;
+  if (record.run_ms === undefined || total === 0) return null;
+  const queued = record.queued_ms ?? 0;
+  const running = Math.min(record.run_ms, total);
+  const parts = /** @type {[string, number][]} */ ([["queued", queued], ["run", running], ["other", Math.max(0, total - queued - running)]]);
+  const bar = h("div", { className: "stages", role: "img", "aria-label": parts.map(([name, time]) => `${name} ${duration(time)}`).join(", ") });
+  for (const [name, time] of parts) {
+    const part = h("span", { className: name });
+    part.style.flexGrow = String(time);
+    add(bar, part);
+  }
+  return h("div", {}, bar, h("p", { className: "hint" }, parts.map(([name, time]) => `${name} ${duration(time)}`).join(" · ")));
+}

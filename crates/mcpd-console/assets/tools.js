@@ -1,0 +1,379 @@
+/** Tools: a list with a search, what is not served and why, and a form that calls a tool. */
+
+import { block, counted, facts, fill, h, prose, quote } from "./dom.js";
+import { caller, short } from "./call.js";
+import { form } from "./form.js";
+import { command } from "./result.js";
+import { api, headersOf, list, message, parameterHeaders } from "./session.js";
+
+/** Arguments of a run that is to be made again, by the path of its tool. */
+/** @type {Map<string, any>} */
+export const again = new Map();
+
+/**
+ * @param {any} tool
+ * @returns {string}
+ */
+const pathOf = (tool) => tool._meta?.["mcpd/path"] ?? tool.name;
+/**
+ * @param {any} tool
+ * @returns {string[]}
+ */
+const tagsOf = (tool) => (Array.isArray(tool._meta?.["mcpd/tags"]) ? tool._meta["mcpd/tags"].map(String) : []);
+
+/**
+ * @param {any} about
+ * @param {string} chosen path of a tool, or of a file after `!`
+ */
+export async function toolsView(about, chosen) {
+  const { tools, catalog, files } = await read(about);
+  /** @type {Map<string, any>} */
+  const extra = new Map(catalog.tools.map((/** @type {any} */ tool) => [tool.path, tool]));
+  const paths = new Set(tools.map(pathOf));
+  const isOfTool = (/** @type {any} */ fault) => fault.severity !== "error" && paths.has(fault.path);
+  const faults = catalog.faults ?? [];
+  const remarks = groupByPath(faults.filter(isOfTool));
+  const missing = notServed(faults.filter((/** @type {any} */ fault) => !isOfTool(fault)), files.files, about.roots ?? []);
+  const detail = h("div", { className: "detail" });
+  const side = sidebar(tools, missing, remarks, chosen);
+  const element = h("div", { className: chosen ? "split has-choice" : "split" }, side, detail);
+  /** @type {(() => void) | undefined} */
+  let leave;
+  if (chosen.startsWith("!")) {
+    const one = missing.find((entry) => entry.key === chosen.slice(1));
+    fill(detail, one ? missingDetail(one) : gone("This file is served now, or is gone."));
+  } else if (chosen) {
+    const tool = tools.find((entry) => pathOf(entry) === chosen || entry.name === chosen);
+    if (tool) {
+      const view = toolDetail(about, tool, extra.get(pathOf(tool)) ?? {}, remarks.get(pathOf(tool)) ?? []);
+      fill(detail, view.element);
+      leave = view.leave;
+    } else fill(detail, gone("There is no such tool now."));
+  } else fill(detail, welcome(about, tools, catalog, missing));
+  return { element, title: chosen ? chosen.replace(/^!/, "") : "Tools", leave };
+}
+
+/**
+ * @param {any[]} faults
+ * @returns {Map<string, any[]>}
+ */
+function groupByPath(faults) {
+  const groups = new Map();
+  for (const fault of faults) groups.set(fault.path, [...(groups.get(fault.path) ?? []), fault]);
+  return groups;
+}
+
+/** Rows of a list that are shown at once. */
+const ROWS = 300;
+
+/** Time for which what was read is shown again, in milliseconds. */
+const LIFETIME = 5000;
+/** @type {{caller: string, time: number, read: Promise<{tools: any[], catalog: any, files: any}>} | undefined} */
+let last;
+
+/**
+ * Reads the tools, or takes those of a moment ago.
+ * @param {any} about
+ */
+function read(about) {
+  if (!last || last.caller !== about.caller || Date.now() - last.time > LIFETIME) {
+    const all = Promise.all([list("tools/list", "tools"), api("catalog"), about.operator ? api("files") : { files: [] }]);
+    const mine = { caller: about.caller, time: Date.now(), read: all.then(([tools, catalog, files]) => ({ tools, catalog, files })) };
+    mine.read.catch(() => (last = last === mine ? undefined : last));
+    last = mine;
+  }
+  return last.read;
+}
+
+/** @param {string} text */
+function gone(text) {
+  return h("div", {}, h("h1", { tabIndex: -1 }, "Not found"), h("p", {}, text), h("p", {}, h("a", { href: "#/tools" }, "All tools")));
+}
+
+/**
+ * @typedef {object} Missing
+ * @property {string} key
+ * @property {string} name
+ * @property {string} status
+ * @property {string} [reason]
+ * @property {any[]} faults
+ */
+
+/**
+ * What is not served, and served things with faults: those that are wrong first.
+ * @param {any[]} faults
+ * @param {any[]} files
+ * @param {string[]} roots
+ * @returns {Missing[]}
+ */
+function notServed(faults, files, roots) {
+  const below = (/** @type {string} */ file) => {
+    const root = roots.find((one) => file.startsWith(`${one}/`));
+    return root ? file.slice(root.length + 1) : file;
+  };
+  /** @type {Map<string, Missing>} */
+  const entries = new Map();
+  for (const fault of faults) {
+    const key = fault.file ?? fault.path ?? "server";
+    /** @type {Missing} */
+    const entry = entries.get(key) ?? { key, name: fault.path ?? below(key), status: "warning", faults: [] };
+    entry.faults.push(fault);
+    if (fault.severity === "error") entry.status = "faulty";
+    entries.set(key, entry);
+  }
+  for (const { file, status, reason } of files) {
+    /** @type {Missing} */
+    const entry = entries.get(file) ?? { key: file, name: below(file), status, faults: [] };
+    if (entry.status === "warning") entry.status = status;
+    entry.reason = reason;
+    entries.set(file, entry);
+  }
+  const order = ["faulty", "held-back", "warning", "passed-over", "ignored"];
+  const rank = (/** @type {Missing} */ entry) => order.indexOf(entry.status);
+  return [...entries.values()].sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name));
+}
+
+/**
+ * @param {any[]} tools
+ * @param {Missing[]} missing
+ * @param {Map<string, any[]>} remarks
+ * @param {string} chosen
+ */
+function sidebar(tools, missing, remarks, chosen) {
+  const search = h("input", { type: "search", id: "search", placeholder: "Search (press /)", autocomplete: "off", spellcheck: false, value: kept.text, oninput: filter });
+  const counts = new Map();
+  for (const tag of tools.flatMap(tagsOf)) counts.set(tag, (counts.get(tag) ?? 0) + 1);
+  const tags = [...counts.keys()].sort();
+  const select = h("select", { id: "tag", onchange: filter }, h("option", { value: "" }, "All tags"),
+    tags.map((tag) => h("option", { value: tag }, `${tag} (${counts.get(tag)})`)));
+  select.value = counts.has(kept.tag) ? kept.tag : "";
+  const rows = tools.map((tool) => {
+    const path = pathOf(tool);
+    const row = () => h("li", {}, h("a", { href: `#/tools/${encodeURIComponent(path)}`, "aria-current": path === chosen ? "page" : undefined },
+      h("span", { className: "name" }, path),
+      remarks.has(path) ? h("span", { className: "badge warning" }, counted(remarks.get(path)?.length ?? 0, "remark")) : null,
+      h("span", { className: "hint" }, short(tool.description ?? tool.title ?? ""))));
+    return { row, tags: tagsOf(tool), text: `${path} ${tool.title ?? ""} ${tool.description ?? ""} ${tagsOf(tool).join(" ")}`.toLowerCase() };
+  });
+  const others = missing.map((entry) => {
+    const row = () => h("li", {}, h("a", { href: `#/tools/${encodeURIComponent(`!${entry.key}`)}`, "aria-current": `!${entry.key}` === chosen ? "page" : undefined },
+      h("span", { className: "name" }, entry.name),
+      h("span", { className: `badge ${entry.status}` }, entry.status.replace("-", " ")),
+      h("span", { className: "hint" }, short(entry.reason ?? entry.faults[0]?.message ?? ""))));
+    return { row, tags: /** @type {string[]} */ ([]), text: `${entry.key} ${entry.reason ?? ""} ${entry.faults.map((fault) => fault.message).join(" ")}`.toLowerCase() };
+  });
+  const count = h("p", { className: "hint", id: "count" });
+  const toolList = h("ul", { className: "list" });
+  const otherList = h("ul", { className: "list" });
+  const more = h("button", { type: "button", className: "quiet", onclick: () => { limit += ROWS; filter(); } });
+  let limit = Math.max(ROWS, tools.findIndex((tool) => pathOf(tool) === chosen) + 20);
+  const otherHead = h("h2", {}, "Not served");
+  function filter() {
+    kept.text = search.value;
+    kept.tag = select.value;
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const isShown = (/** @type {typeof rows[0]} */ entry) =>
+      words.every((word) => entry.text.includes(word)) && (select.value === "" || entry.tags.includes(select.value));
+    const shown = rows.filter(isShown);
+    const shownOthers = others.filter(isShown);
+    // A page of thousands of rows would make every key press slow.
+    toolList.replaceChildren(...shown.slice(0, limit).map((entry) => entry.row()));
+    otherList.replaceChildren(...shownOthers.slice(0, ROWS).map((entry) => entry.row()));
+    more.hidden = shown.length <= limit;
+    more.textContent = `${(shown.length - limit).toLocaleString()} more`;
+    count.textContent = shown.length === rows.length ? counted(rows.length, "tool") : `${shown.length} of ${rows.length} tools`;
+    otherHead.hidden = shownOthers.length === 0;
+  }
+  filter();
+  return h("nav", { className: "side", "aria-label": "Tools" },
+    h("div", { className: "filters" },
+      h("label", { for: "search", className: "visually-hidden" }, "Search tools"), search,
+      h("label", { for: "tag", className: "visually-hidden", hidden: tags.length === 0 }, "Tag"), tags.length ? select : null),
+    count, toolList, more, otherHead, otherList);
+}
+
+const kept = { text: "", tag: "" };
+
+/**
+ * @param {any} about
+ * @param {any[]} tools
+ * @param {any} catalog
+ * @param {Missing[]} missing
+ */
+function welcome(about, tools, catalog, missing) {
+  const faulty = missing.filter((entry) => entry.status === "faulty").length;
+  return h("div", { className: "welcome" },
+    h("h1", { tabIndex: -1 }, "Tools"),
+    h("p", {}, "This server turns executable scripts into tools that AI clients can call. Choose one on the left to try it: the call takes the way of every client, with the same checks and limits."),
+    facts([
+      ["Tools", `${tools.length}, about ${catalog.tokens.toLocaleString()} tokens in a list`],
+      ["Not served", faulty ? `${faulty} with faults` : null],
+      ["Directories", about.roots?.length ? about.roots.join(", ") : null],
+      ["Endpoint", about.url ? h("code", {}, about.url) : null],
+      ["You are", about.caller],
+    ]),
+    h("p", {}, h("a", { href: "#/connect" }, "Connect a client"), ", or see ", h("a", { href: "#/runs" }, "what has run"), "."));
+}
+
+/** @param {Missing} entry */
+function missingDetail(entry) {
+  return h("article", {},
+    h("h1", { tabIndex: -1 }, entry.name),
+    h("p", {}, h("span", { className: `badge ${entry.status}` }, entry.status.replace("-", " ")), " ", entry.reason && entry.reason !== entry.faults[0]?.message ? prose(entry.reason) : ""),
+    facts([["File", entry.key === entry.name ? null : h("code", {}, entry.key)]]),
+    entry.faults.map(showFault));
+}
+
+/** @param {any} fault */
+function showFault(fault) {
+  return h("section", { className: `fault ${fault.severity === "error" ? "error" : "warning"}`, "aria-label": fault.code },
+      h("h2", {}, h("span", { className: `badge ${fault.severity}` }, fault.severity), " ", prose(fault.message)),
+      fault.line ? h("pre", { className: "line", tabIndex: 0, role: "group", "aria-label": "Faulty line" }, fault.line) : null,
+      facts([
+        ["Place", fault.span ? `line ${fault.span.line}, column ${fault.span.column} of ${fault.stream}` : null],
+        ["Help", fault.help ? h("span", {}, prose(fault.help)) : null],
+        ["Last words", fault.lastWords ? h("code", {}, fault.lastWords) : null],
+        ["Rule", h("code", {}, fault.code)],
+      ]));
+}
+
+/**
+ * @param {any} about
+ * @param {any} tool
+ * @param {any} extra
+ * @param {any[]} remarks
+ */
+function toolDetail(about, tool, extra, remarks) {
+  const path = pathOf(tool);
+  const fields = form(tool.inputSchema, () => fromForm());
+  /** @type {any} */
+  let values = {};
+  const editor = h("textarea", { id: "json", className: "code", rows: Object.keys(tool.inputSchema?.properties ?? {}).length ? 8 : 3, spellcheck: false, oninput: fromText, "aria-describedby": "json-fault" });
+  const fault = h("p", { className: "hint bad", id: "json-fault", role: "status" });
+  const call = caller(path, tool);
+  const runButton = h("button", { type: "submit", className: "primary" }, "Run");
+  const cancelButton = h("button", { type: "button", hidden: true, onclick: call.cancel }, "Cancel");
+  const curl = command(() => curlLine(about, tool, values), "Command with curl");
+  const line = command(() => callLine(about, path, values), "Command with mcpd");
+
+  /** @param {boolean} isRunning */
+  function toggle(isRunning) {
+    runButton.hidden = isRunning;
+    cancelButton.hidden = !isRunning;
+    (isRunning ? cancelButton : runButton).focus();
+  }
+  function fromForm() {
+    values = fields.value();
+    editor.value = JSON.stringify(values, null, 2);
+    settle("");
+  }
+  function fromText() {
+    try {
+      const parsed = JSON.parse(editor.value);
+      if (parsed === null || typeof parsed !== "object" || Array.isArray(parsed)) throw new Error("expected an object");
+      values = parsed;
+      fields.set(values);
+      settle("");
+    } catch (error) {
+      settle(`Not read: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  /** @param {string} text */
+  function settle(text) {
+    fault.textContent = text;
+    runButton.disabled = text !== "";
+    curl.update();
+    line.update();
+  }
+  if (again.has(path)) {
+    fields.set(again.get(path));
+    again.delete(path);
+  }
+  fromForm();
+  call.attach({ values: () => values, onStart: () => toggle(true), onEnd: () => toggle(false) });
+  runButton.hidden = call.isRunning();
+  cancelButton.hidden = !call.isRunning();
+
+  const hasFields = Object.keys(tool.inputSchema?.properties ?? {}).length > 0;
+  const work = h("form", { className: "work", "aria-label": `Call ${path}`, onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); call.run(); }, onkeydown: shortcut },
+    h("div", { className: "columns" },
+      h("div", { className: "inputs" }, hasFields ? fields.element : h("p", { className: "hint" }, "This tool takes no arguments.")),
+      h("div", { className: "json" }, h("label", { for: "json" }, "Arguments as JSON"), editor, fault)),
+    h("div", { className: "bar" }, runButton, cancelButton, h("span", { className: "hint" }, "Ctrl+Enter runs, Escape cancels")));
+  /** @param {KeyboardEvent} event */
+  function shortcut(event) {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      if (!runButton.disabled) call.run();
+    } else if (event.key === "Escape" && call.isRunning()) call.cancel();
+  }
+  const element = h("article", {},
+    h("p", { className: "back" }, h("a", { href: "#/tools" }, "All tools")),
+    h("h1", { tabIndex: -1 }, path),
+    tool.title && tool.title !== path.split("/").pop() ? h("p", { className: "subtitle" }, tool.title) : null,
+    tool.description ? h("p", { className: "message" }, tool.description) : null,
+    h("p", { className: "badges" }, badges(tool, extra)),
+    work, call.element,
+    remarks.length ? h("details", {}, h("summary", {}, `${counted(remarks.length, "remark")} for the author`), remarks.map(showFault)) : null,
+    h("details", {}, h("summary", {}, "Call it from a shell"), h("h3", {}, "mcpd"), line.element, h("h3", {}, "curl"), curl.element),
+    h("details", {}, h("summary", {}, "Definition, confinement and limits"),
+      facts([
+        ["Name in lists", h("code", {}, tool.name)],
+        ["File", extra.file ? h("code", {}, extra.file) : null],
+        ["Source", extra.source],
+        ["Cost in a list", extra.tokens ? `about ${extra.tokens.toLocaleString()} tokens` : null],
+        ["Run", extra.policy?.length ? h("ul", { className: "plain" }, extra.policy.map((/** @type {string} */ text) => h("li", {}, text))) : null],
+      ]),
+      block(JSON.stringify(tool, null, 2), "Definition of the tool", "tool.json")));
+  return { element, leave: () => call.attach(undefined) };
+}
+
+/**
+ * @param {any} tool
+ * @param {any} extra
+ */
+function badges(tool, extra) {
+  const notes = tool.annotations ?? {};
+  const shown = [
+    notes.readOnlyHint ? ["ok", "read-only"] : null,
+    notes.destructiveHint ? ["faulty", "destructive"] : null,
+    notes.idempotentHint ? ["", "idempotent"] : null,
+    notes.openWorldHint ? ["", "open world"] : null,
+    extra.approval ? ["warning", "asks for approval"] : null,
+    ...tagsOf(tool).map((tag) => ["", `#${tag}`]),
+  ];
+  return shown.flatMap((one) => (one ? [h("span", { className: `badge ${one[0]}` }, one[1])] : []));
+}
+
+/**
+ * @param {any} about
+ * @param {any} tool
+ * @param {any} values
+ */
+function curlLine(about, tool, values) {
+  const url = about.url ?? `${location.origin}/mcp`;
+  const body = message("tools/call", { name: tool.name, arguments: values }, true);
+  body.id = 1;
+  const headers = { ...headersOf("tools/call", tool.name), ...parameterHeaders(tool.inputSchema, values) };
+  const lines = Object.entries(headers).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`);
+  if (about.tokenFile) lines.unshift(`-H "Authorization: Bearer $(cat ${quote(about.tokenFile)})"`);
+  else if (about.caller !== "anonymous") lines.unshift("-H \"Authorization: Bearer $MCPD_TOKEN\"");
+  return [`curl -N ${quote(url)}`, ...lines, `-d ${quote(JSON.stringify(body))}`].join(" \\\n  ");
+}
+
+/**
+ * @param {any} about
+ * @param {string} path
+ * @param {any} values
+ */
+function callLine(about, path, values) {
+  const url = about.url ?? `${location.origin}/mcp`;
+  const words = Object.entries(values).map(([name, value]) =>
+    typeof value === "string" && /^[A-Za-z_][\w.-]*$/.test(name) ? `${name}=${value}` : `${name}:=${JSON.stringify(value)}`);
+  const isSimple = Object.keys(values).every((name) => /^[A-Za-z_][\w.-]*$/.test(name));
+  const rest = isSimple ? words.map(quote) : ["--arguments", quote(JSON.stringify(values))];
+  const isOpen = about.caller === "anonymous";
+  const token = isOpen ? [] : ["--token-env", "MCPD_TOKEN"];
+  const set = about.tokenFile && !isOpen ? `MCPD_TOKEN=$(cat ${quote(about.tokenFile)}) ` : "";
+  return set + ["mcpd", "call", ...token, quote(url), quote(path), ...rest].join(" ");
+}
