@@ -2,17 +2,19 @@
 //! `docs/configuration-reference.md`; the meaning of a value is decided beside its user.
 
 use std::collections::BTreeMap;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) mod approval;
+mod audit;
 mod callers;
 mod scripts;
 
 pub(crate) use approval::ApprovalTable;
+pub(crate) use audit::{AuditArguments, AuditMode, AuditTable};
 pub(crate) use callers::{
     CallerTable, ClientTable, ExchangeTable, IssuerTable, LimitsTable, OAuthTable, ProfileTable,
     RuleTable, ScopeTable,
@@ -108,6 +110,9 @@ pub(crate) struct Tables {
     /// Serve revision 2024-11-05 too, on the paths `/sse` and `/messages`.
     #[schemars(extend("default" = false))]
     pub(crate) http_sse: Option<bool>,
+    /// Serve the web console at `/console`.
+    #[schemars(extend("default" = false))]
+    pub(crate) console: Option<bool>,
     /// Events that each session over HTTP keeps, in bytes, so that a client whose connection
     /// broke resumes its stream by `Last-Event-ID`; 0 keeps none.
     #[schemars(extend("default" = "1 MiB"))]
@@ -450,50 +455,4 @@ pub(crate) struct RunCommandTable {
     pub(crate) allow: Option<Spanned<Vec<Spanned<String>>>>,
     /// Patterns of commands that may not run, whatever else is allowed.
     pub(crate) deny: Option<Vec<Spanned<String>>>,
-}
-
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "the table `[audit]`", default)]
-pub(crate) struct AuditTable {
-    /// Reaction if a call can't be recorded.
-    #[schemars(extend("default" = "best-effort"))]
-    pub(crate) mode: AuditMode,
-    /// Recorded part of arguments.
-    #[schemars(extend("x-reload" = true, "default" = "full"))]
-    pub(crate) args: AuditArguments,
-    /// File of the log; `logs/mcp-audit.jsonl` in the state directory without it.
-    #[schemars(extend("x-reload" = true))]
-    pub(crate) path: Option<PathBuf>,
-    /// Size at which a new file is begun.
-    #[schemars(extend("x-reload" = true, "default" = "16 MiB"))]
-    pub(crate) max_size: Option<Amount>,
-    /// Number of full files that are kept.
-    #[schemars(extend("x-reload" = true, "default" = 8))]
-    pub(crate) keep: Option<NonZeroU32>,
-}
-
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum AuditMode {
-    /// The call is refused.
-    Require,
-    /// The call is made, and the loss is counted.
-    #[default]
-    BestEffort,
-    /// Nothing is recorded.
-    Off,
-}
-
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum AuditArguments {
-    /// Nothing.
-    None,
-    /// Names.
-    Names,
-    /// Names, and hashes of values.
-    Hash,
-    /// Names and values, without secrets.
-    #[default]
-    Full,
 }

@@ -93,6 +93,10 @@ pub struct Serve {
     /// Also serve protocol revision 2024-11-05, at /sse and /messages.
     #[arg(long, env = "MCPD_HTTP_SSE", help_heading = HTTP)]
     pub http_sse: bool,
+    /// Serve the web console at /console: tools to try, runs, and the state of the server; a link
+    /// for the browser is printed at the start.
+    #[arg(long, env = "MCPD_CONSOLE", help_heading = HTTP)]
+    pub console: bool,
     /// Size of the event buffer of each session, from which clients resume a broken stream with
     /// Last-Event-ID; 0 disables it [default: 1048576]
     #[arg(
@@ -142,6 +146,7 @@ impl Combine for Serve {
             origins,
         );
         layers.switch("http_sse", "http_sse", &mut self.http_sse, tables.http_sse);
+        layers.switch("console", "console", &mut self.console, tables.console);
         let resume_buffer = tables.resume_buffer.map(Amount::to_usize);
         layers.value(
             "resume_buffer",
