@@ -16,6 +16,7 @@ Examples:
   mcpd dev ~/tools
   mcpd dev ~/tools --port 0
 
-Every change of a tool, its faults, and every call with its output are shown. When a script is
+Every change of a tool, its faults, and every call with its output are shown, and the console at
+/console has a form for each tool. When a script is
 saved, its last call is made again. At a terminal, a letter and Enter is a command: r makes the
 last call again, i opens the MCP Inspector, q ends.";

@@ -1,7 +1,7 @@
 //! `mcpd serve`: many clients over HTTP; and `mcpd dev`, which shows its author what they do.
 
 use std::future::pending;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::pin;
 
 use anyhow::Context as _;
@@ -15,11 +15,14 @@ use mcpd_service::manager::{self, ServiceState};
 use mcpd_service::signals::{Reload, Termination};
 use mcpd_telemetry::{FLUSH_TIMEOUT, Telemetry};
 
+use self::console::ServedConsole;
 use super::{describe_served_faults, dev, with_spans};
 use crate::args::{Logging, Serve};
 use crate::exit_code::ExitCode;
 use crate::output;
 use crate::reload::Reloading;
+
+mod console;
 
 /// Serves until the system asks mcpd to end, or the author whose session it is.
 pub(crate) async fn run(
@@ -41,44 +44,44 @@ async fn run_observed(
     session: Option<&Session>,
     telemetry: &Telemetry,
 ) -> anyhow::Result<ExitCode> {
-    let (server, config) = mcpd_config::server_for_http(args, reloading.file).await?;
+    let (server, mut config) = mcpd_config::server_for_http(args, reloading.file).await?;
     let mut termination = Termination::listen().context("listen for signals")?;
     let reload = Reload::listen().context("listen for signals")?;
     let (listener, addresses) = config.open().await?;
-    let metrics = match &args.metrics_listen {
-        Some(address) => Some(Metrics::listen(address).await?),
-        None => None,
-    };
+    let metrics = listen_for_metrics(args).await?;
     let metrics_url = metrics.as_ref().map(Metrics::url);
     let selected = mcpd_config::selected(reloading.file, &args.serving.selecting)?;
-    let server = observe(server, session, telemetry).start()?;
+    let token_file = config.token_file.take();
+    let token_file = token_file.as_deref();
+    let place = (&addresses[0], token_file);
+    let console = ServedConsole::prepare(args, session.is_some(), place, &reloading)?;
+    let console = console.as_ref();
+    config.options.console = console.map(ServedConsole::console);
+    let server = console::observe(console, observe(server, session, telemetry)).start()?;
     let auth = config.options.auth.clone();
     let mut served = pin!(serve(&server, listener, config.options, metrics));
     let announced = async {
         server.catalog_ready().await;
-        let published = publish(&server, &addresses[0], config.token_file.as_deref());
+        let published = publish(&server, &addresses[0], token_file);
         announce(
             &server,
             &selected,
             &addresses,
-            (config.token_file.as_ref(), config.is_open),
-            metrics_url,
+            (token_file, config.is_open),
+            [metrics_url, console.map(|console| console.link(token_file))],
             reloading.file,
             logging,
         );
         mcpd_config::warn_of_unmatched(reloading.file, &args.serving.selecting, &server.catalog());
         log_shortage(config.shortage.as_ref());
         manager::report_state(ServiceState::Ready).await;
-        let started = Started {
-            args,
-            places: &config.places,
-        };
+        let places = &config.places;
+        let started = Started { args, places };
         tokio::select! {
             never = reloading.follow(reload, &server, &auth, started) => never,
             never = if_any(published.as_ref().map(Published::restore_when_lost)) => never,
         }
     };
-    let token_file = config.token_file.as_deref();
     let rotated = if_any(token_file.map(|file| token::follow(file, &auth)));
     let encrypted = if_any(config.certificates.map(TlsCertificates::follow));
     let developed =
@@ -87,6 +90,7 @@ async fn run_observed(
         served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
         never = announced => match never {},
         never = rotated => match never {},
+        never = console::follow(console, &server) => match never {},
         never = encrypted => match never.context("watch the TLS certificate")? {},
         () = developed => {}
         () = manager::ping_watchdog() => {}
@@ -98,6 +102,14 @@ async fn run_observed(
         () = termination.wait() => {}
     }
     Ok(ExitCode::Success)
+}
+
+/// Opens the address of the metrics, if they have one of their own.
+async fn listen_for_metrics(args: &Serve) -> anyhow::Result<Option<Metrics>> {
+    Ok(match &args.metrics_listen {
+        Some(address) => Some(Metrics::listen(address).await?),
+        None => None,
+    })
 }
 
 /// Adds the observers that this program has: spans, and the session of an author.
@@ -162,8 +174,8 @@ fn announce(
     server: &Server,
     selected: &Principal,
     addresses: &[Address],
-    (token_file, is_open): (Option<&PathBuf>, bool),
-    metrics: Option<String>,
+    (token_file, is_open): (Option<&Path>, bool),
+    [metrics, console]: [Option<String>; 2],
     file: &File,
     logging: &Logging,
 ) {
@@ -205,7 +217,9 @@ fn announce(
     };
     let metrics = metrics.map(|url| format!("  metrics: {url}\n"));
     let metrics = metrics.unwrap_or_default();
-    text += &format!("  token: {token}\n{metrics}  tools: {tools}");
+    let console = console.map(|link| format!("  console: {link}\n"));
+    let console = console.unwrap_or_default();
+    text += &format!("  token: {token}\n{console}{metrics}  tools: {tools}");
     if tools < all.tools().len() {
         text += &format!(" of {}", all.tools().len());
     }
