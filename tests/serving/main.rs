@@ -10,6 +10,7 @@ mod client_directory;
 mod commands;
 mod connect;
 mod connections;
+mod console;
 mod destinations;
 mod development;
 mod encryption;

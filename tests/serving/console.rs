@@ -1,0 +1,237 @@
+//! Console of a server, without a browser: its files, its one-time link, its sessions, and what
+//! each caller gets.
+
+use std::fs;
+
+use mcpd_tests::{Daemon, Sandbox, eventually};
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+
+const TOKEN: &str = "a-token-of-team-a-that-is-long";
+
+/// Headers of a request.
+type Headers<'a> = Vec<(&'a str, &'a str)>;
+
+/// Session of a page.
+struct Page {
+    cookie: String,
+    key: String,
+}
+
+impl Page {
+    /// Signs in with a token or a code, and returns the session or the answer.
+    fn sign_in(daemon: &Daemon, token: Option<&str>, code: Option<&str>) -> Result<Self, String> {
+        let client = daemon.client().with_token(token);
+        let client = client.with_header("Mcpd-Console", "none");
+        let body = json!({"code": code}).to_string();
+        let (head, answer) = client.exchange("POST /console/session", &body).unwrap();
+        let cookie = head
+            .lines()
+            .find_map(|line| line.strip_prefix("set-cookie: "));
+        let Some(cookie) = cookie else {
+            return Err(format!("{} {answer}", status(&head)));
+        };
+        assert!(cookie.contains("; HttpOnly; SameSite=Strict"), "{cookie}");
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        Ok(Self {
+            cookie: cookie.split(';').next().unwrap().to_owned(),
+            key: answer["key"].as_str().unwrap().to_owned(),
+        })
+    }
+
+    /// Signs in with the code of the printed link.
+    #[track_caller]
+    fn of_link(daemon: &Daemon) -> Self {
+        let page = Self::sign_in(daemon, None, Some(code(daemon)));
+        page.unwrap_or_else(|answer| panic!("{answer}"))
+    }
+
+    fn headers(&self) -> Headers<'_> {
+        vec![("Cookie", &self.cookie), ("Mcpd-Console", &self.key)]
+    }
+
+    /// Returns the status and the body of data.
+    fn get(&self, daemon: &Daemon, path: &str) -> (u16, Value) {
+        let path = format!("GET /console/api/{path}");
+        let (head, body) = exchange(daemon, &path, &self.headers());
+        let policy = "content-security-policy: default-src 'none'";
+        assert!(head.contains(policy), "{head}");
+        (
+            status(&head),
+            serde_json::from_str(&body).unwrap_or_default(),
+        )
+    }
+}
+
+/// Sends a request such as `GET /console` with these headers, and no token.
+fn exchange(daemon: &Daemon, request: &str, headers: &[(&str, &str)]) -> (String, String) {
+    let mut client = daemon.client().with_token(None);
+    for (name, value) in headers {
+        client = client.with_header(name, value);
+    }
+    let body = if request.starts_with("POST") {
+        "{}"
+    } else {
+        ""
+    };
+    client.exchange(request, body).unwrap()
+}
+
+fn status(head: &str) -> u16 {
+    head.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// Code of the printed link.
+fn code(daemon: &Daemon) -> &str {
+    let (_, rest) = daemon.announcement().split_once("/console#code=").unwrap();
+    rest.lines().next().unwrap()
+}
+
+fn start() -> (Sandbox, Daemon) {
+    let sandbox = Sandbox::new()
+        .with_counter("count")
+        .with_counter("secret/count");
+    let hash = digest(&SHA256, TOKEN.as_bytes());
+    let hash: String = hash
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let file = format!(
+        "console = true\n[[token]]\nname = \"team-a\"\nsha256 = \"{hash}\"\ntools = [\"count\"]\n"
+    );
+    fs::write(sandbox.path().join("mcpd.toml"), file).unwrap();
+    let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
+    (sandbox, daemon)
+}
+
+#[test]
+fn console_link_works_once_and_needs_cookie_and_key() {
+    let (_sandbox, daemon) = start();
+    let page = Page::of_link(&daemon);
+    let again = Page::sign_in(&daemon, None, Some(code(&daemon)))
+        .err()
+        .unwrap();
+    assert!(
+        again.starts_with("401 this link was used already"),
+        "{again}"
+    );
+    let (status_code, about) = page.get(&daemon, "about");
+    assert_eq!((status_code, &about["caller"]), (200, &json!("agent")));
+    assert_eq!(about["operator"], true);
+    let with = |name, value| {
+        let mut headers = page.headers();
+        headers.push((name, value));
+        headers
+    };
+    for headers in [
+        vec![("Cookie", &*page.cookie), ("Mcpd-Console", "none")],
+        vec![("Mcpd-Console", &*page.key)],
+        vec![("Cookie", &*page.cookie)],
+        with("Sec-Fetch-Site", "same-site"),
+        with("Sec-Fetch-Site", "none"),
+        with("Origin", "http://127.0.0.1:1"),
+        with("Host", "evil.example"),
+    ] {
+        for request in ["GET /console/api/about", "POST /mcp"] {
+            let (head, answer) = exchange(&daemon, request, &headers);
+            let refused = [400, 401, 403].contains(&status(&head));
+            assert!(
+                refused && !answer.contains("agent\""),
+                "{request} {headers:?}: {head}"
+            );
+        }
+    }
+    let (head, _) = exchange(&daemon, "DELETE /console/session", &page.headers());
+    assert_eq!(status(&head), 204);
+    assert_eq!(page.get(&daemon, "about").0, 401);
+}
+
+#[test]
+fn console_shows_callers_only_what_is_theirs() {
+    let (_sandbox, daemon) = start();
+    let operator = Page::of_link(&daemon);
+    let team = Page::sign_in(&daemon, Some(TOKEN), None).ok().unwrap();
+    let call = crate::call("secret/count", json!({})).to_string();
+    daemon.client().post(&call).unwrap();
+    let mine = crate::call("count", json!({})).to_string();
+    daemon.client().with_token(Some(TOKEN)).post(&mine).unwrap();
+    let total = |page: &Page| {
+        let (_, found) = page.get(&daemon, "runs");
+        found["total"].as_u64().unwrap()
+    };
+    eventually("the records", || (total(&operator) == 2).then_some(()));
+    assert_eq!(total(&team), 1);
+    let (_, live) = team.get(&daemon, "live");
+    assert_eq!(live["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(live["runs"][0]["caller"], "team-a");
+    let (_, runs) = operator.get(&daemon, "runs?caller=agent");
+    let id = runs["runs"][0]["id"].as_str().unwrap();
+    assert_eq!(
+        operator.get(&daemon, &format!("runs/{id}")).1["tool"],
+        "secret/count"
+    );
+    assert_eq!(team.get(&daemon, &format!("runs/{id}")).0, 404);
+    let (_, catalog) = team.get(&daemon, "catalog");
+    assert_eq!(catalog["tools"].as_array().unwrap().len(), 1);
+    assert!(!catalog.to_string().contains("scripts"), "{catalog}");
+    for path in ["server", "history", "configuration", "verify", "files"] {
+        assert_eq!(team.get(&daemon, path).0, 403, "{path}");
+        assert_eq!(operator.get(&daemon, path).0, 200, "{path}");
+    }
+    assert_eq!(operator.get(&daemon, "nothing").0, 404);
+    assert_eq!(operator.get(&daemon, "runs?since=soon").0, 400);
+}
+
+#[test]
+fn console_session_ends_with_its_token() {
+    let (sandbox, daemon) = start();
+    let page = Page::of_link(&daemon);
+    assert_eq!(page.get(&daemon, "about").0, 200);
+    sandbox.stdout(&["token", "rotate"]);
+    eventually("the new token", || {
+        (page.get(&daemon, "about").0 == 401).then_some(())
+    });
+}
+
+#[test]
+fn console_is_off_by_default() {
+    let sandbox = Sandbox::new().with_counter("count");
+    let daemon = Daemon::start(&sandbox, &[]);
+    assert!(!daemon.announcement().contains("console"));
+    for path in [
+        "GET /console",
+        "GET /console/app.js",
+        "POST /console/session",
+    ] {
+        let (head, _) = exchange(&daemon, path, &[]);
+        assert_eq!(status(&head), 401, "{path}");
+    }
+}
+
+#[test]
+fn console_files_need_no_credentials_and_have_no_data() {
+    let sandbox = Sandbox::new().with_counter("count");
+    let daemon = Daemon::developing(&sandbox);
+    for path in [
+        "/console",
+        "/console/",
+        "/console/app.js",
+        "/console/app.css",
+    ] {
+        let (head, body) = exchange(&daemon, &format!("GET {path}"), &[]);
+        assert_eq!(status(&head), 200, "{path}");
+        assert!(head.contains("frame-ancestors 'none'"), "{head}");
+        assert!(!body.contains("count\""), "{path}");
+    }
+    for (request, expected) in [
+        ("GET /console/../mcpd.toml", 404),
+        ("GET /console/nothing", 404),
+        ("POST /console/app.js", 405),
+        ("GET /console/session", 405),
+        ("GET /console/api/about", 403),
+    ] {
+        let (head, _) = exchange(&daemon, request, &[]);
+        assert_eq!(status(&head), expected, "{request}");
+    }
+}
