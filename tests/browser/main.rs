@@ -1,8 +1,11 @@
-//! DNS rebinding in a real browser: a page of a foreign origin, at a name that later resolves to
-//! the address of mcpd.
+//! A real browser: the web console, and DNS rebinding by a page of a foreign origin, at a name
+//! that later resolves to the address of mcpd.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+#[path = "console.rs"]
+mod console;
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -215,14 +218,16 @@ impl Drop for Browser {
 /// tests.
 fn browser() -> Option<&'static Path> {
     static BROWSER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    BROWSER.get_or_init(set_up).as_deref()
+    BROWSER.get_or_init(|| set_up("setup")).as_deref()
 }
 
+/// Runs a script beside this file, and returns the path that it prints; `None` if it reports that
+/// something is missing.
 #[expect(clippy::disallowed_methods, reason = "the setup is no script of mcpd")]
-fn set_up() -> Option<PathBuf> {
+fn set_up(script: &str) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("browser");
     let target = binary().ancestors().nth(2);
-    let output = Command::new(here.join("setup"))
+    let output = Command::new(here.join(script))
         .arg(target.expect("target/<profile>/mcpd").join("browser"))
         .stderr(Stdio::inherit())
         .output()
@@ -236,6 +241,6 @@ fn set_up() -> Option<PathBuf> {
             );
             None
         }
-        _ => panic!("setup: {}", output.status),
+        _ => panic!("{script}: {}", output.status),
     }
 }

@@ -1,0 +1,289 @@
+//! Web console in a real browser: each view and action, the keyboard, accessibility, and attacks
+//! by scripts and by other sites. The steps are in `console/*.mjs`; screenshots are kept below
+//! `target`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use mcpd_tests::{Daemon, Sandbox, binary, output_within, repository};
+use ring::digest::{SHA256, digest};
+
+use crate::{browser, set_up};
+
+/// Time limit of a scenario, on a busy machine.
+const SCENARIO_TIMEOUT: Duration = Duration::from_secs(300);
+
+const ADD: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"title": "Add numbers", "description": "Adds the numbers of a list.", "tags": ["math"], "output": "json", "annotations": {"read_only": true}}'
+  echo '{
+    "numbers": {"value_type": "array", "items": {"value_type": "integer"}, "required": true, "description": "Numbers to add."},
+    "scale": {"value_type": "float", "default_value": 2, "size": {"min": 0, "max": 10}, "description": "Factor of the sum."},
+    "mode": {"value_type": {"enum": ["plain", "loud"]}, "default_value": "plain", "description": "Form of the answer."}
+  }' >&2
+  exit
+fi
+tr -d ' \n' | sed 's/.*"numbers":\[\([0-9,]*\)\].*/\1/' | awk -F, '{
+  for (i = 1; i <= NF; i++) { sum += $i; rows = rows (i > 1 ? "," : "") "{\"index\":" i - 1 ",\"number\":" $i "}" }
+  printf "{\"sum\": %d, \"items\": [%s]}\n", sum, rows
+}'
+"#;
+
+const BUILD: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Builds a report.", "tags": ["report"]}'; exit; }
+for page in 1 2 3 4 5 6 7 8; do
+  echo "PROGRESS $page/8 page $page" >&2
+  echo "WARNING page $page has no title" >&2
+  sleep 0.4
+done
+"#;
+
+const FAIL: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Fails, always.", "tags": ["report"]}'; exit; }
+echo 'the disk is full' >&2
+exit 3
+"#;
+
+const SLOW: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Waits for a minute."}'; exit; }
+echo 'INFO waiting' >&2
+sleep 60
+"#;
+
+/// A picture of one pixel, and a page that says that it is one.
+const PICTURE: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Draws.", "output": "mcp"}'; exit; }
+echo '{"content": [
+  {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="},
+  {"type": "image", "mimeType": "image/png", "data": "PHNjcmlwdD53aW5kb3cuaGFja2VkPTE8L3NjcmlwdD4="}
+]}'
+"#;
+
+/// Asks for a name before it greets.
+const ASK: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Asks for a name.", "output": "mcp"}'; exit; }
+if [ -n "$MCPD_INPUT_RESPONSES" ]; then
+  name=$(sed 's/.*"name" *: *"\([^"]*\)".*/\1/' "$MCPD_INPUT_RESPONSES")
+  echo "{\"content\": [{\"type\": \"text\", \"text\": \"Hello, $name.\"}]}"
+  exit
+fi
+echo '{"inputRequests": {"who": {"method": "elicitation/create", "params": {
+  "message": "Who is there?",
+  "requestedSchema": {"type": "object", "properties": {"name": {"type": "string", "title": "Name"}}, "required": ["name"]}
+}}}}'
+"#;
+
+const HOSTILE: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"title": "<img src=x onerror=window.hacked=1>", "description": "<script>window.hacked=1</script> [x](javascript:window.hacked=1)", "tags": ["<b>bold</b>"]}'
+  echo '{"<b>bold</b>": {"description": "<b>bold</b>", "default_value": "\"><img src=x onerror=window.hacked=1>"}}' >&2
+  exit
+fi
+printf '<script>window.hacked=1</script>\n<img src=x onerror="window.hacked=1">\n[a](javascript:window.hacked=1)\n'
+printf '<svg onload="window.hacked=1"><b>bold</b>\n\033[31mred\033[0m \033]8;;javascript:window.hacked=1\033\\link\033]8;;\033\\\n'
+printf '\342\200\256turned around\342\200\254 zero\342\200\213width\n'
+printf 'ERROR <img src=x onerror=window.hacked=1>\nPROGRESS 1/2 <script>window.hacked=1</script>\n' >&2
+sleep 1
+"#;
+
+const PICTURES: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Sends what is no picture.", "output": "mcp"}'; exit; }
+echo '{"content": [
+  {"type": "image", "mimeType": "image/svg+xml", "data": "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIG9ubG9hZD0id2luZG93LmhhY2tlZD0xIi8+"},
+  {"type": "image", "mimeType": "text/html", "data": "PHNjcmlwdD53aW5kb3cuaGFja2VkPTE8L3NjcmlwdD4="},
+  {"type": "resource_link", "name": "<b>bold</b>", "uri": "javascript:window.hacked=1"},
+  {"type": "resource", "resource": {"uri": "javascript:window.hacked=1", "mimeType": "text/html", "text": "<script>window.hacked=1</script>"}}
+], "structuredContent": {"<b>bold</b>": "<img src=x onerror=window.hacked=1>", "__proto__": {"hacked": 1}}}'
+"#;
+
+const HUGE: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Prints a line of 10 MB."}'; exit; }
+head -c 10000000 /dev/zero | tr '\0' x
+"#;
+
+const FLOOD: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Prints a thousand lines a second."}'; exit; }
+exec awk 'BEGIN {
+  for (second = 0; second < 10; second++) {
+    for (line = 0; line < 1000; line++) print "INFO line " second * 1000 + line > "/dev/stderr"
+    fflush("/dev/stderr")
+    system("sleep 1")
+  }
+}'
+"#;
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new()
+        .with_script("math/add", ADD)
+        .with_script("report/build", BUILD)
+        .with_script("report/fail", FAIL)
+        .with_script("slow", SLOW)
+        .with_script("picture", PICTURE)
+        .with_script("ask", ASK)
+        .with_script("broken", "#!/bin/sh\necho '{\"description\": 5,}'\n")
+        .with_counter("count");
+    let forgotten = sandbox.path().join("scripts/forgotten.sh");
+    fs::write(forgotten, "#!/bin/sh\necho hello\n").unwrap();
+    sandbox
+}
+
+/// Runs a scenario in a browser, and returns what it prints. Does nothing without a browser.
+#[track_caller]
+fn run(sandbox: &Sandbox, daemon: &Daemon, scenario: &str) -> Option<String> {
+    let (browser, packages) = (browser()?, packages()?);
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("browser/console");
+    let shots = target().join("console").join(scenario);
+    fs::create_dir_all(&shots).unwrap();
+    let mut command = sandbox.program("node");
+    command
+        .arg(here.join(format!("{scenario}.mjs")))
+        .env("BROWSER", browser)
+        .env("PACKAGES", packages)
+        .env("SHOTS", shots)
+        .env("LINK", link(daemon))
+        .env("TOKEN", daemon.token().unwrap_or_default());
+    let output = output_within(SCENARIO_TIMEOUT, command, b"");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{scenario}: {error}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// Link that the server has printed.
+fn link(daemon: &Daemon) -> &str {
+    let mut lines = daemon.announcement().lines();
+    let link = lines.find_map(|line| line.trim().strip_prefix("console: "));
+    link.expect("the link is announced")
+}
+
+fn target() -> PathBuf {
+    let target = binary().ancestors().nth(2);
+    target.expect("target/<profile>/mcpd").to_owned()
+}
+
+/// Directory of the npm packages, or `None` if they are not available.
+fn packages() -> Option<&'static Path> {
+    static PACKAGES: OnceLock<Option<PathBuf>> = OnceLock::new();
+    PACKAGES.get_or_init(|| set_up("packages")).as_deref()
+}
+
+#[test]
+fn console_shows_tools_runs_and_server() {
+    let sandbox = sandbox();
+    let daemon = Daemon::start(&sandbox, &["--console"]);
+    run(&sandbox, &daemon, "tour");
+}
+
+#[test]
+fn console_is_usable_by_keyboard() {
+    let sandbox = sandbox();
+    let daemon = Daemon::start(&sandbox, &["--console"]);
+    run(&sandbox, &daemon, "keyboard");
+}
+
+#[test]
+fn console_shows_hostile_texts_as_text() {
+    let sandbox = sandbox()
+        .with_script("hostile", HOSTILE)
+        .with_script("pictures", PICTURES)
+        .with_script("huge", HUGE);
+    let daemon = Daemon::start(&sandbox, &["--console"]);
+    run(&sandbox, &daemon, "hostile");
+}
+
+#[test]
+fn console_stays_responsive_in_a_flood() {
+    let sandbox = sandbox().with_script("flood", FLOOD);
+    let daemon = Daemon::start(&sandbox, &["--console"]);
+    run(&sandbox, &daemon, "stream");
+}
+
+#[test]
+fn console_takes_thousands_of_tools_and_runs() {
+    const RUNS: usize = 20_000;
+    let sandbox = Sandbox::new().with_counter("count");
+    let many = sandbox.path().join("scripts/many");
+    fs::create_dir_all(&many).unwrap();
+    for number in 0..2000 {
+        let sidecar = format!("description = \"Number {number}.\"\n");
+        sandbox.write_script(&format!("many/tool{number}"), "#!/bin/sh\n");
+        fs::write(many.join(format!("tool{number}.mcpd.toml")), sidecar).unwrap();
+    }
+    let log = sandbox.path().join("state/mcpd/logs");
+    fs::create_dir_all(&log).unwrap();
+    let records = (0..RUNS).map(|number| {
+        format!(
+            "{{\"timestamp\":\"2026-11-01T00:00:00.000Z\",\"method\":\"tools/call\",\
+             \"params\":{{\"name\":\"count\"}},\"duration_ms\":5,\"success\":true,\
+             \"event\":\"end\",\"principal\":\"ada\",\"tool\":\"many/tool{}\",\
+             \"outcome\":\"success\",\"hash\":\"{number:064x}\"}}\n",
+            number % 2000
+        )
+    });
+    fs::write(log.join("mcp-audit.jsonl"), records.collect::<String>()).unwrap();
+    let daemon = Daemon::start(&sandbox, &["--console"]);
+    run(&sandbox, &daemon, "many");
+}
+
+#[test]
+fn console_takes_few_clicks() {
+    let sandbox = sandbox();
+    let token = "a-token-of-team-a-that-is-long";
+    let hash = digest(&SHA256, token.as_bytes());
+    let hash: String = hash
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let file = format!("[[token]]\nname = \"team-a\"\nsha256 = \"{hash}\"\n");
+    fs::write(sandbox.path().join("mcpd.toml"), file).unwrap();
+    let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml", "--console"]);
+    let arguments = ["call", "--token-env", "TOKEN", &daemon.url(), "report/fail"];
+    let mut command = sandbox.command(&arguments);
+    command.env("TOKEN", token);
+    let output = output_within(SCENARIO_TIMEOUT, command, b"");
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    run(&sandbox, &daemon, "tasks");
+}
+
+#[test]
+fn other_site_reaches_nothing_of_the_console() {
+    let sandbox = sandbox();
+    let daemon = Daemon::start(&sandbox, &["--console"]);
+    let Some(outcomes) = run(&sandbox, &daemon, "sites") else {
+        return;
+    };
+    insta::assert_snapshot!(outcomes, @r#"
+    {
+      "call": "blocked",
+      "simple call": "unreadable",
+      "data": "blocked",
+      "simple data": "blocked",
+      "sign-in": "unreadable",
+      "script": "blocked",
+      "socket": "blocked",
+      "frame": "chrome-error://chromewebdata/",
+      "form": "this Origin is not allowed; see --allow-origin"
+    }
+    "#);
+    assert_eq!(sandbox.runs(), 0);
+}
+
+#[test]
+fn console_scripts_pass_the_type_check() {
+    let Some(packages) = packages() else { return };
+    let assets = repository().join("crates/mcpd-console/assets");
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.program("node");
+    command
+        .arg(packages.join("node_modules/typescript/bin/tsc"))
+        .arg("--project")
+        .arg(assets);
+    let output = output_within(SCENARIO_TIMEOUT, command, b"");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+}

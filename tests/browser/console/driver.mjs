@@ -1,0 +1,116 @@
+// A browser with one page of the console, and the steps that the scenarios share.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+
+const { BROWSER, PACKAGES, SHOTS } = process.env;
+const require = createRequire(`${PACKAGES}/`);
+const puppeteer = require("puppeteer-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+export const WAIT = { timeout: 30_000 };
+
+export async function launch() {
+  return puppeteer.launch({
+    executablePath: BROWSER,
+    headless: "shell",
+    // Chromium's own sandbox needs a user other than root.
+    args: ["--no-sandbox", "--disable-gpu", "--no-proxy-server"],
+    protocolTimeout: 120_000,
+  });
+}
+
+/** A page that records what must never happen: faults, dialogs, and requests to elsewhere. */
+export async function open(browser, link) {
+  const page = await browser.newPage();
+  const faults = [];
+  await page.setViewport({ width: 1280, height: 860 });
+  page.on("pageerror", (error) => faults.push(`fault: ${error.message}`));
+  page.on("dialog", (dialog) => {
+    faults.push(`dialog: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  page.on("console", (message) => {
+    if (/Content Security Policy/i.test(message.text())) faults.push(message.text());
+  });
+  const { origin } = new URL(link);
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(`${origin}/`) && !url.startsWith("blob:") && !url.startsWith("data:")) faults.push(`request: ${url}`);
+  });
+  page.faults = faults;
+  await page.goto(link);
+  await page.waitForSelector("h1", WAIT);
+  return page;
+}
+
+export async function visit(page, hash) {
+  await page.evaluate((to) => (location.hash = to), hash);
+  await settle(page);
+}
+
+/** Waits until the view of the address is drawn. */
+export async function settle(page) {
+  await page.waitForNetworkIdle({ idleTime: 150, timeout: 30_000, concurrency: 1 });
+}
+
+export async function shot(page, name) {
+  if (!SHOTS) return;
+  await page.evaluate(() => window.scrollTo(0, 0));
+  await page.screenshot({ path: `${SHOTS}/${name}.png`, fullPage: true });
+}
+
+/** Asserts that axe-core finds nothing. The page's policy lets no script in but its own, so axe is
+ * put into a world of its own. */
+export async function accessible(page, name) {
+  await shot(page, name);
+  const session = await page.createCDPSession();
+  const { frameTree } = await session.send("Page.getFrameTree");
+  const { executionContextId } = await session.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id, worldName: "axe" });
+  const evaluate = async (expression) => {
+    const { result, exceptionDetails } = await session.send("Runtime.evaluate", { expression, contextId: executionContextId, awaitPromise: true, returnByValue: true });
+    assert.equal(exceptionDetails, undefined, exceptionDetails?.exception?.description);
+    return result.value;
+  };
+  await evaluate(axe);
+  const violations = await evaluate(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html, failureSummary }) => html + " " + failureSummary).join(" | ")))`);
+  assert.deepEqual(violations, [], name);
+  await session.detach();
+}
+
+export async function text(page, selector = "main") {
+  return page.$eval(selector, (element) => element.innerText);
+}
+
+/** Clicks the first element of a selector with this text. */
+export async function click(page, selector, label) {
+  for (let attempt = 1; ; attempt += 1) {
+    const found = await page.waitForFunction((css, wanted) => [...document.querySelectorAll(css)].find((element) => element.innerText.trim() === wanted && element.checkVisibility()), WAIT, selector, label);
+    try {
+      await found.evaluate((element) => element.scrollIntoView({ block: "center" }));
+      await found.click();
+      return;
+    } catch (error) {
+      // The view was drawn anew in between.
+      if (attempt === 3 || !/detached|not clickable/.test(error.message)) throw error;
+    }
+  }
+}
+
+export async function waitForText(page, wanted, selector = "main") {
+  await page.waitForFunction((css, words) => document.querySelector(css)?.innerText.includes(words), WAIT, selector, wanted).catch(async () => {
+    assert.fail(`no ${JSON.stringify(wanted)} in:\n${await text(page, selector)}`);
+  });
+}
+
+/** Writes into the editor of the arguments. */
+export async function argumentsOf(page, values) {
+  await page.$eval("#json", (editor, json) => {
+    editor.value = json;
+    editor.dispatchEvent(new Event("input"));
+  }, JSON.stringify(values));
+}
+
+export function nothingHappened(page) {
+  assert.deepEqual(page.faults, []);
+}
