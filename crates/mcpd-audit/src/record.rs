@@ -1,6 +1,7 @@
 //! One record of an audit log, as a JSON object: the fields of Script Kit's server first, then
 //! those that mcpd adds.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
@@ -153,7 +154,7 @@ pub struct RunDetails {
     pub sandbox: String,
     /// Mechanisms of the sandbox that the system lacks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<&'static str>,
+    pub missing: Vec<Cow<'static, str>>,
 }
 
 impl<'a> Record<'a> {

@@ -1,5 +1,6 @@
 //! Restrictions that this machine can enforce, found by experiment, and its interpreters.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -82,7 +83,7 @@ pub struct BackendReport {
 #[non_exhaustive]
 pub struct Gap {
     /// Its name.
-    pub mechanism: &'static str,
+    pub mechanism: Cow<'static, str>,
     /// The reason, as a clause.
     pub reason: String,
 }
@@ -110,7 +111,7 @@ pub(crate) async fn examine(
         Err(StartError::Setup { step, source, .. }) => {
             let mut finding = LevelReport::new(level, false, &Enforcement::default());
             finding.missing.push(Gap {
-                mechanism: "confinement",
+                mechanism: "confinement".into(),
                 reason: format!("failed to {step}: {source}"),
             });
             Ok(finding)

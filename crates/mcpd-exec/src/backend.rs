@@ -13,6 +13,11 @@ use crate::sandbox::{Level, Network, Sandbox};
 
 /// Program that confines runs at [`Level::Strict`]. Linux only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "lowercase")
+)]
 #[non_exhaustive]
 pub enum Backend {
     /// Bubblewrap, `bwrap`.

@@ -9,19 +9,25 @@ use crate::spill::SpillFile;
 
 /// One output stream of a finished run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Captured {
     /// The first bytes, up to [`Limits::capture_head`].
+    #[cfg_attr(feature = "serde", serde(with = "crate::encoding::base64_bytes"))]
     pub head: Bytes,
     /// The last bytes after the head, up to [`Limits::capture_tail`].
+    #[cfg_attr(feature = "serde", serde(with = "crate::encoding::base64_bytes"))]
     pub tail: Bytes,
     /// Number of bytes the process wrote, kept or not.
     pub total_bytes: u64,
     /// Number of them, between head and tail, that were not kept.
     pub omitted_bytes: u64,
     /// The first bytes, up to [`Limits::keep`], if the stream is longer than head and tail.
-    /// `None` as well if the disk did not take them.
+    /// `None` as well if the disk did not take them. It is not serialized.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub file: Option<SpillFile>,
+    /// Size of [`file`](Self::file) in bytes; also of one that is on another machine.
+    pub kept_bytes: u64,
     /// The text that a terminal would show, if it differs. See
     /// [`terminal_view`](Self::terminal_view).
     pub terminal: Option<Box<Self>>,
@@ -170,6 +176,7 @@ impl Capture {
             tail: Vec::from(self.tail).into(),
             total_bytes: self.total_bytes,
             file: None,
+            kept_bytes: 0,
             terminal: None,
         }
     }

@@ -1,5 +1,6 @@
 //! Record of the confinement that was applied, as opposed to what was asked for.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::backend::Backend;
@@ -7,6 +8,7 @@ use crate::sandbox::Level;
 
 /// Confinement that was in force during a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Enforcement {
     /// The level that was asked for.
@@ -34,6 +36,7 @@ pub struct Enforcement {
 
 /// Certainty that no descendant of a process outlives its run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Containment {
     /// The process group is killed when the run is cut short. A process that leaves the group is
@@ -48,10 +51,11 @@ pub enum Containment {
 
 /// Mechanism that was asked for and was not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct MissingMechanism {
     /// Name of the mechanism.
-    pub mechanism: &'static str,
+    pub mechanism: Cow<'static, str>,
     /// The cause, and what follows from it.
     pub reason: String,
 }
@@ -59,7 +63,7 @@ pub struct MissingMechanism {
 impl MissingMechanism {
     pub(crate) fn new(mechanism: &'static str, reason: impl Into<String>) -> Self {
         Self {
-            mechanism,
+            mechanism: Cow::Borrowed(mechanism),
             reason: reason.into(),
         }
     }

@@ -117,6 +117,8 @@ pub mod backend;
 mod capture;
 mod command;
 pub mod egress;
+#[cfg(feature = "serde")]
+mod encoding;
 mod enforcement;
 mod error;
 mod executor;

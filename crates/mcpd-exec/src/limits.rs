@@ -18,6 +18,11 @@ use crate::sandbox::Level;
 /// The kernel's own limits are optional. At [`Level::None`], `None` leaves the limits of the
 /// caller in force; at the other levels it means the second number given below.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
 #[non_exhaustive]
 pub struct Limits {
     /// Time the process may run, without its time in the queue. 60 s.

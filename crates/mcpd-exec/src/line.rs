@@ -3,6 +3,11 @@
 
 /// One of the two output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "lowercase")
+)]
 #[expect(clippy::exhaustive_enums, reason = "a process has two output streams")]
 pub enum Stream {
     /// File descriptor 1.
@@ -21,6 +26,18 @@ pub struct Line<'a> {
     pub bytes: &'a [u8],
     /// The line was longer than the limit, and the next one of this stream continues it.
     pub continues: bool,
+}
+
+impl<'a> Line<'a> {
+    /// Creates a line that a process elsewhere has written.
+    #[must_use]
+    pub fn new(stream: Stream, bytes: &'a [u8], continues: bool) -> Self {
+        Self {
+            stream,
+            bytes,
+            continues,
+        }
+    }
 }
 
 /// Callback that receives every line.

@@ -9,6 +9,7 @@ use crate::enforcement::Enforcement;
 
 /// Result of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Outcome {
     /// The reason that it is over.
@@ -16,6 +17,7 @@ pub struct Outcome {
     /// Exit status of the process itself, also after a time-out or a cancellation.
     ///
     /// `None` if the run was cancelled before the start, or the process could not even be killed.
+    #[cfg_attr(feature = "serde", serde(with = "crate::encoding::exit_status"))]
     pub status: Option<ExitStatus>,
     /// The bytes written to standard output.
     pub stdout: Captured,
@@ -38,6 +40,7 @@ pub struct Outcome {
     pub enforced: Enforcement,
     /// Hidden files that the process complains of. Empty at first: a caller that
     /// [searches](crate::Sandbox::find_hidden) the output stores them here.
+    #[cfg_attr(feature = "serde", serde(with = "crate::encoding::lossy_paths"))]
     pub hidden: Vec<PathBuf>,
     /// Durations of the parts of the run.
     pub timing: Timing,
@@ -52,6 +55,7 @@ impl Outcome {
 
 /// Reason that a run is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Ending {
     /// The process ended on its own with this exit code.
@@ -102,6 +106,7 @@ pub fn signal_name(_: i32) -> Option<&'static str> {
 
 /// Report on the standard input of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct StdinReport {
     /// Bytes the pipe took; the process need not have read them.
@@ -112,6 +117,7 @@ pub struct StdinReport {
 
 /// Resources used by a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Usage {
     /// Processor time in user mode.
@@ -127,6 +133,7 @@ pub struct Usage {
 
 /// Durations of the parts of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Timing {
     /// Time in the queue: from the call to the start.

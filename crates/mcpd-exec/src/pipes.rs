@@ -12,7 +12,7 @@ use crate::line::{Lines, OnLine, Stream};
 use crate::os::{self, Output, Reader, Writer};
 use crate::outcome::StdinReport;
 use crate::spawner::Input;
-use crate::spill::SpillWriter;
+use crate::spill::{SpillFile, SpillWriter};
 use crate::terminal::TerminalCapture;
 
 /// Writer of the standard input.
@@ -208,8 +208,10 @@ impl OutputReader {
             self.lines.finish(on_line);
         }
         let total_bytes = self.total_bytes();
+        let file = self.spill.and_then(|spill| spill.finish(total_bytes));
         Captured {
-            file: self.spill.and_then(|spill| spill.finish(total_bytes)),
+            kept_bytes: file.as_ref().map_or(0, SpillFile::size),
+            file,
             terminal: self.terminal.finish(&self.capture),
             ..self.capture.finish()
         }

@@ -326,7 +326,7 @@ async fn ports_are_limited_without_a_network_namespace() {
     assert_eq!(outcome.stdout.to_text_lossy(), "hello\n", "{said}");
     assert_eq!(reports[0].verdict, Verdict::Allowed);
     let missing = outcome.enforced.missing.iter();
-    let missing: Vec<_> = missing.map(|missing| missing.mechanism).collect();
+    let missing: Vec<_> = missing.map(|missing| &*missing.mechanism).collect();
     assert!(missing.contains(&"network namespace"), "{missing:?}");
     let listening = "listen(any(AF_INET, SOCK_STREAM, 0), 1) or die $!";
     for body in PAST_THE_PROXY.iter().chain([&listening]) {

@@ -52,7 +52,7 @@ async fn run(world: &World, level: Level, body: &str, limits: Limits) -> Outcome
 fn is_held(outcome: &Outcome) -> bool {
     let mut missing = outcome.enforced.missing.iter();
     let limits = ["cgroup", "process limit"];
-    outcome.enforced.cgroup && !missing.any(|missing| limits.contains(&missing.mechanism))
+    outcome.enforced.cgroup && !missing.any(|missing| limits.contains(&&*missing.mechanism))
 }
 
 fn megabytes(count: u64) -> Limits {

@@ -12,7 +12,7 @@ async fn missing_required(command: Command) -> String {
     world.nothing_left();
     match error {
         StartError::Unenforceable { missing, .. } => {
-            let missing: Vec<_> = missing.iter().map(|missing| missing.mechanism).collect();
+            let missing: Vec<_> = missing.iter().map(|missing| &*missing.mechanism).collect();
             missing.join(" ")
         }
         other => panic!("{other:?}"),

@@ -321,7 +321,7 @@ async fn memory_limit_without_a_control_group_is_reported() {
         match within(world.executor.run(command.sandbox(Sandbox::at(level)))).await {
             Ok(outcome) => {
                 let missing = outcome.enforced.missing.iter();
-                let mut mechanisms = missing.map(|missing| missing.mechanism);
+                let mut mechanisms = missing.map(|missing| &*missing.mechanism);
                 assert!(level == Level::Guarded && mechanisms.any(|name| name == "cgroup"));
             }
             Err(StartError::Unenforceable { .. }) => assert_eq!(level, Level::Strict),

@@ -101,7 +101,7 @@ fn missing_for_probe(enforced: &Enforcement, policy: &ProbePolicy) -> Vec<Missin
         true => enforced.missing.clone(),
         false => Vec::new(),
     };
-    missing.retain(|missing| !LIMITS.contains(&missing.mechanism));
+    missing.retain(|missing| !LIMITS.contains(&&*missing.mechanism));
     missing
 }
 

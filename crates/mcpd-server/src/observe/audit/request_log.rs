@@ -457,7 +457,7 @@ fn add_run(details: &mut RunDetails, outcome: &Outcome, exit_code: i32) {
     details.run_ms += milliseconds(outcome.timing.wall);
     details.sandbox = outcome.enforced.level.to_string();
     let missing = outcome.enforced.missing.iter();
-    details.missing = missing.map(|missing| missing.mechanism).collect();
+    details.missing = missing.map(|missing| missing.mechanism.clone()).collect();
 }
 
 /// Returns the first text of a result.
