@@ -111,6 +111,25 @@ impl Condition {
 }
 
 impl Dialect {
+    /// All dialects.
+    const ALL: [Self; 8] = [
+        Self::Sidecar,
+        Self::Header,
+        Self::ScriptKit,
+        Self::Scriptlets,
+        Self::Basic,
+        Self::Usage,
+        Self::Argc,
+        Self::Raycast,
+    ];
+
+    /// Returns the dialect that is displayed as `name`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|dialect| dialect.to_string() == name)
+    }
+
     /// Suffixes of sidecars, after the name of the described file.
     pub const SIDECARS: &[&str] = sidecar::SUFFIXES;
 

@@ -109,6 +109,7 @@ mod message;
 mod methods;
 mod observe;
 pub mod policy;
+pub mod remote;
 mod request;
 mod script;
 mod server;

@@ -3,6 +3,7 @@
 //! client.
 
 use mcpd_protocol::meta::RequestMeta;
+use serde::{Deserialize, Serialize};
 
 /// Length of `tracestate` that every participant must pass on -- W3C Trace Context, 3.3.
 const MAX_STATE_LENGTH: usize = 512;
@@ -10,7 +11,8 @@ const MAX_STATE_LENGTH: usize = 512;
 const MAX_BAGGAGE_LENGTH: usize = 8192;
 
 /// Trace that a request is part of, if its caller or this server keeps one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct TraceContext {
     /// `traceparent`: the trace, and the parent span in it.
