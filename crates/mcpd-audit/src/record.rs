@@ -89,6 +89,15 @@ pub struct Details<'a> {
     /// Identifier of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_id: Option<&'a str>,
+    /// Machine that was asked to run the script, if that is not this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<&'a str>,
+    /// Identifier of the run, which both machines record.
+    #[serde(rename = "run", skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<&'a str>,
+    /// Digest of the version of the script, where two machines have to mean the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<&'a str>,
     /// Last step of the approval by a person, in one word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<&'a str>,

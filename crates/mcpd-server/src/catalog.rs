@@ -15,6 +15,7 @@ use crate::client::subscribers::Event;
 use crate::message::reply::MethodResult;
 use crate::policy::access::Access;
 
+pub(crate) mod announced;
 mod assembly;
 pub(crate) mod call;
 pub(crate) mod cursor;

@@ -141,6 +141,21 @@ fn tighten(limits: &mut Limits, other: &Limits) {
     lower(&mut limits.memory, other.memory);
 }
 
+/// Returns the stricter of two limits each.
+pub(crate) fn stricter(own: &Limits, other: &Limits) -> Limits {
+    let mut limits = own.clone();
+    tighten(&mut limits, other);
+    limits.wall = limits.wall.min(other.wall);
+    limits.grace = limits.grace.min(other.grace);
+    limits.drain = limits.drain.min(other.drain);
+    limits.capture_head = limits.capture_head.min(other.capture_head);
+    limits.capture_tail = limits.capture_tail.min(other.capture_tail);
+    limits.keep = limits.keep.min(other.keep);
+    limits.output_hard = limits.output_hard.min(other.output_hard);
+    limits.line = limits.line.min(other.line);
+    limits
+}
+
 /// Settings for all scripts, and rules for some.
 ///
 /// ```

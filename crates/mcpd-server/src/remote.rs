@@ -325,6 +325,14 @@ impl NotRun {
         Self::Lost { why: why.into() }
     }
 
+    /// Returns whether it is a part of ordinary operation, which no log needs.
+    pub(crate) fn is_usual(&self) -> bool {
+        matches!(
+            self,
+            Self::Busy { .. } | Self::Draining | Self::Arguments { .. }
+        )
+    }
+
     /// Returns whether another worker may be asked: nothing was run, and the reason lies with this
     /// one.
     #[must_use]

@@ -1,5 +1,5 @@
-//! Runnable script: its file, its spec, its schemas, and how a call starts it. Knows neither how
-//! scripts are found nor what becomes of their output.
+//! Runnable script: its file, its spec, its schemas, and how a call starts it, here or elsewhere.
+//! Knows neither how scripts are found nor what becomes of their output.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,10 +11,12 @@ use mcpd_protocol::ClientCapabilities;
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::json;
 
+use crate::limits::run_queue::ScriptQueue;
 use crate::message::raw::raw;
 use crate::policy::access::{self, Defaults};
 use crate::policy::principal::Principal;
 use crate::policy::{EffectivePolicy, SecretHeaders};
+use crate::remote::{Place, Traits};
 use crate::support::sync::lock;
 
 pub(crate) mod approval;
@@ -42,12 +44,33 @@ pub(crate) struct Script {
     pub(crate) policy: Arc<EffectivePolicy>,
     /// Capabilities that a client must declare, if the script requires any.
     pub(crate) required: Option<Box<ClientCapabilities>>,
-    pub(crate) start_command: StartCommand,
+    pub(crate) launch: Launch,
     /// Approval that each run checks, where only approved scripts are served.
     pub(crate) approval: OnceLock<Arc<dyn Approval>>,
     pub(crate) for_callers: ForCallers,
     /// It runs in the directory of the client, and not in its root.
     pub(crate) is_in_client_directory: bool,
+}
+
+/// How a script is started.
+#[derive(Debug, Clone)]
+pub(crate) enum Launch {
+    /// By a command on this machine.
+    Here(StartCommand),
+    /// By a worker. Its file and its directory are there, and empty here.
+    There(Arc<Elsewhere>),
+}
+
+/// Where a script runs that is not here.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    pub(crate) place: Arc<dyn Place>,
+    /// Version that said the spec.
+    pub(crate) digest: Arc<str>,
+    /// Source that offers it, for people.
+    pub(crate) source: Arc<str>,
+    /// Its calls here, which wait for the turn of their caller only.
+    pub(crate) queue: Arc<ScriptQueue>,
 }
 
 /// Script as it runs for each caller, made at its first call; `None` if that makes no difference.
@@ -107,10 +130,39 @@ impl Script {
         })
     }
 
+    /// Returns its start command, if it runs here.
+    pub(crate) fn start_command(&self) -> Option<&StartCommand> {
+        match &self.launch {
+            Launch::Here(start_command) => Some(start_command),
+            Launch::There(_) => None,
+        }
+    }
+
+    /// Returns where it runs, if that is not here.
+    pub(crate) fn elsewhere(&self) -> Option<&Arc<Elsewhere>> {
+        match &self.launch {
+            Launch::Here(_) => None,
+            Launch::There(elsewhere) => Some(elsewhere),
+        }
+    }
+
+    /// Returns what it says of its runs.
+    pub(crate) fn traits(&self) -> Traits {
+        let hints = self.spec.annotations;
+        let mut traits = Traits::default();
+        traits.is_read_only = hints.read_only == Some(true);
+        traits.is_idempotent = hints.idempotent == Some(true);
+        traits.needs_home = self.spec.state || self.policy.has_own_concurrency();
+        traits
+    }
+
     /// Returns the command of a call in which its interpreter reads `file`, under its policy.
-    pub(crate) fn command_with(&self, file: Option<&Path>) -> Command {
-        let command = self
-            .start_command
+    pub(crate) fn command_with(
+        &self,
+        start_command: &StartCommand,
+        file: Option<&Path>,
+    ) -> Command {
+        let command = start_command
             .command_with(file)
             .current_dir(&self.directory);
         let command = match self.is_in_client_directory {
@@ -124,8 +176,8 @@ impl Script {
 
     /// Returns the command that prints its state, under the policy of its calls, because these
     /// write it.
-    pub(crate) fn state_command(&self) -> Command {
-        let command = self.start_command.command().current_dir(&self.directory);
+    pub(crate) fn state_command(&self, start_command: &StartCommand) -> Command {
+        let command = start_command.command().current_dir(&self.directory);
         let command = self.policy.apply(command);
         command.env("MCPD_TOOL", self.path.as_str()).arg("--state")
     }
@@ -138,7 +190,10 @@ impl Script {
 
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` ({})", self.path, self.file.display())
+        match &self.launch {
+            Launch::Here(_) => write!(f, "`{}` ({})", self.path, self.file.display()),
+            Launch::There(elsewhere) => write!(f, "`{}` ({})", self.path, elsewhere.source),
+        }
     }
 }
 

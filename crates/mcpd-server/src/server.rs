@@ -21,6 +21,7 @@ use crate::tools::tasks::Tasks;
 
 mod builder;
 pub(crate) mod error;
+mod for_front;
 mod identity;
 mod settings;
 

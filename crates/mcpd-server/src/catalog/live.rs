@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use super::scan::{Scan, Scanner};
 use super::watch::Watch;
 use super::{BuiltIn, Catalog};
+use crate::catalog::announced::Announcer;
 use crate::catalog::pins::Locked;
 use crate::catalog::source::{Host, Offer, SourceDescription, Sources};
 use crate::catalog::tool::Tool;
@@ -64,6 +65,10 @@ pub(crate) struct LiveCatalog {
     current: ArcSwap<Catalog>,
     roots: Vec<PathBuf>,
     scanned: watch::Receiver<bool>,
+    /// Announcements of its scripts to other servers.
+    pub(crate) announcer: Announcer,
+    /// Told of each publication.
+    published: watch::Sender<()>,
     reconfiguration: ReconfigurationSlot,
 }
 
@@ -112,6 +117,8 @@ impl LiveCatalog {
             current,
             roots: scanner.roots().to_vec(),
             scanned,
+            announcer: Announcer::default(),
+            published: watch::Sender::default(),
             reconfiguration,
         });
         let follower = Follower {
@@ -171,6 +178,11 @@ impl LiveCatalog {
             ..reconfiguration
         });
         self.reconfiguration.requested.notify_one();
+    }
+
+    /// Returns a receiver that is told of each catalog from now on.
+    pub(crate) fn publications(&self) -> watch::Receiver<()> {
+        self.published.subscribe()
     }
 
     /// Waits for the first scan; afterwards it returns at once.
@@ -343,6 +355,7 @@ impl Follower {
         faults::log_changes(&self.live.current(), &after);
         let after = Arc::new(after);
         self.live.current.store(Arc::clone(&after));
+        self.live.published.send_replace(());
         after
     }
 }

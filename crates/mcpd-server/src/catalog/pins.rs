@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 mod companions;
 mod difference;
-mod digests;
+pub(in crate::catalog) mod digests;
 mod held_back;
 mod observe;
 mod offers;

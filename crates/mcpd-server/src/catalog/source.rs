@@ -49,6 +49,7 @@ use tokio_util::sync::CancellationToken;
 use crate::policy::Policy;
 
 mod offer;
+mod remote_script;
 mod secrets;
 mod tool;
 
@@ -115,7 +116,7 @@ type Offers = BTreeMap<usize, Arc<Offer>>;
 pub(crate) struct Host {
     /// Executor of probes, apart from waiting calls.
     pub(crate) probes: Executor,
-    pub(crate) policy: Policy,
+    pub(crate) policy: Arc<Policy>,
     /// Tells whether changes are followed.
     pub(crate) watch: bool,
 }
@@ -124,7 +125,7 @@ impl Host {
     pub(crate) fn new(probes: &Executor, policy: &Policy, watch: bool) -> Self {
         Self {
             probes: probes.clone(),
-            policy: policy.clone(),
+            policy: Arc::new(policy.clone()),
             watch,
         }
     }
@@ -134,7 +135,7 @@ impl Publisher {
     /// Returns an empty offer to fill.
     #[must_use]
     pub fn offer(&self) -> Offer {
-        Offer::empty_like(&self.first)
+        Offer::empty_like(&self.first, &self.host.policy)
     }
 
     /// Publishes an offer in place of the previous one.

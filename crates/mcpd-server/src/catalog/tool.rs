@@ -213,10 +213,11 @@ impl Tool {
         self.listed.restore(arguments)
     }
 
-    /// File of its script, unless it is built in.
+    /// File of its script, unless it is built in or elsewhere.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
-        self.script().map(|script| script.file.as_path())
+        let script = self.script().filter(|script| script.elsewhere().is_none());
+        script.map(|script| script.file.as_path())
     }
 
     /// Spec of its script, unless it is built in.
@@ -238,7 +239,7 @@ impl Tool {
     #[must_use]
     pub fn source(&self) -> Option<&str> {
         match &self.body {
-            Body::Script(_) => None,
+            Body::Script(script) => script.elsewhere().map(|elsewhere| &*elsewhere.source),
             Body::Other(body) => body.source(),
         }
     }

@@ -4,19 +4,26 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, Weak};
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use std::{io, mem};
 
 use bytes::Bytes;
-use mcpd_exec::{Captured, SpillFile};
+use mcpd_exec::{Captured, Outcome, SpillFile, Stream};
 use tokio::time::{Instant, sleep_until};
 
 use crate::client::session::Session;
+use crate::execution::elsewhere::KeptAt;
 use crate::execution::output::is_text;
+use crate::execution::relay::stream_name;
 use crate::policy::principal::Principal;
 use crate::policy::{EffectivePolicy, Redactor};
+use crate::remote::{KeptOutput, Place};
 use crate::request::context::Context;
+use crate::script::Script;
 use crate::support::sync::lock;
 
 /// Time for which an output can be read.
@@ -25,6 +32,8 @@ pub(crate) const OUTPUT_LIFETIME: Duration = Duration::from_secs(15 * 60);
 const MAX_OUTPUTS: usize = 64;
 /// Maximum size of all outputs together, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
+/// Number of bytes that are requested of an output on another machine at a time.
+const READ_BYTES: u64 = 4 << 20;
 
 /// Outputs of all calls.
 #[derive(Debug, Default)]
@@ -145,12 +154,21 @@ pub(crate) struct ArchivedOutput {
     /// Removes the secrets.
     redactor: Option<Arc<Redactor>>,
     keeps_escapes: bool,
+    /// Copy of the bytes that readers see, made at the first read of a part.
+    shown: Arc<OnceLock<Mutex<File>>>,
 }
 
 #[derive(Debug, Clone)]
 enum OutputBody {
     Memory(Bytes),
     Disk(SpillFile),
+    /// On the machine that ran the script, which removes the secrets.
+    Elsewhere {
+        place: Arc<dyn Place>,
+        output: KeptOutput,
+        kept_bytes: u64,
+        omitted_bytes: u64,
+    },
 }
 
 impl ArchivedOutput {
@@ -159,11 +177,35 @@ impl ArchivedOutput {
             Some(whole) => OutputBody::Memory(whole),
             None => OutputBody::Disk(captured.file.clone()?),
         };
-        Some(Self {
+        Some(Self::with_body(body, policy))
+    }
+
+    fn with_body(body: OutputBody, policy: &EffectivePolicy) -> Self {
+        Self {
             body,
             redactor: policy.redactor().cloned(),
             keeps_escapes: policy.keeps_escapes(),
-        })
+            shown: Arc::default(),
+        }
+    }
+
+    /// Creates the output of a run elsewhere, if it is kept there.
+    fn elsewhere(
+        stream: Stream,
+        captured: &Captured,
+        kept_at: &KeptAt,
+        policy: &EffectivePolicy,
+    ) -> Option<Self> {
+        if captured.omitted_bytes == 0 {
+            return Self::new(captured, policy);
+        }
+        let body = OutputBody::Elsewhere {
+            place: Arc::clone(&kept_at.place),
+            output: kept_at.output(stream),
+            kept_bytes: captured.kept_bytes,
+            omitted_bytes: captured.total_bytes.saturating_sub(captured.kept_bytes),
+        };
+        (captured.kept_bytes > 0).then(|| Self::with_body(body, policy))
     }
 
     /// Number of kept bytes.
@@ -171,6 +213,7 @@ impl ArchivedOutput {
         match &self.body {
             OutputBody::Memory(bytes) => bytes.len() as u64,
             OutputBody::Disk(spill) => spill.size(),
+            OutputBody::Elsewhere { kept_bytes, .. } => *kept_bytes,
         }
     }
 
@@ -179,17 +222,48 @@ impl ArchivedOutput {
         match &self.body {
             OutputBody::Memory(_) => 0,
             OutputBody::Disk(spill) => spill.omitted_bytes(),
+            OutputBody::Elsewhere { omitted_bytes, .. } => *omitted_bytes,
         }
     }
 
-    /// Reads the bytes, without secrets; of a text the characters that a terminal would show. May
-    /// read from disk, so it must not be called on an async worker.
+    /// Reads the bytes, without secrets; of a text the characters that a terminal would show.
+    ///
+    /// # Errors
+    ///
+    /// The file, or the machine that has it, cannot be read.
+    pub(crate) async fn read(self) -> io::Result<Vec<u8>> {
+        if let OutputBody::Elsewhere { place, output, .. } = &self.body {
+            return read_elsewhere(&**place, output, MAX_BYTES).await;
+        }
+        let read = tokio::task::spawn_blocking(move || self.read_here());
+        read.await.map_err(io::Error::other).flatten()
+    }
+
+    /// Reads a part of these bytes; one that is shorter than `range` is the last. Blocks.
     ///
     /// # Errors
     ///
     /// The file cannot be read.
-    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
+    pub(crate) fn read_part(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let shown = match self.shown.get() {
+            Some(shown) => shown,
+            None => {
+                let mut file = tempfile::tempfile()?;
+                file.write_all(&self.read_here()?)?;
+                self.shown.get_or_init(|| Mutex::new(file))
+            }
+        };
+        let mut file = lock(shown);
+        file.seek(SeekFrom::Start(range.start))?;
+        let mut part = Vec::new();
+        let length = range.end.saturating_sub(range.start).min(MAX_BYTES);
+        (&mut *file).take(length).read_to_end(&mut part)?;
+        Ok(part)
+    }
+
+    fn read_here(&self) -> io::Result<Vec<u8>> {
         let (bytes, is_redacted) = match &self.body {
+            OutputBody::Elsewhere { .. } => return Err(io::Error::other("it is elsewhere")),
             OutputBody::Memory(bytes) => (bytes.to_vec(), true),
             OutputBody::Disk(spill) => (spill.read()?, false),
         };
@@ -207,6 +281,44 @@ impl ArchivedOutput {
     }
 }
 
+/// Reads an output on another machine, up to `limit` bytes.
+async fn read_elsewhere(place: &dyn Place, output: &KeptOutput, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    loop {
+        let start = bytes.len() as u64;
+        let end = limit.min(start + READ_BYTES);
+        let part = place.read(output, start..end).await;
+        let part = part.map_err(io::Error::other)?;
+        bytes.extend_from_slice(&part);
+        if part.is_empty() || bytes.len() as u64 != end || end == limit {
+            return Ok(bytes);
+        }
+    }
+}
+
+/// Returns the URI of an output.
+pub(crate) fn uri(id: &str, stream: &str) -> String {
+    format!("mcpd://runs/{id}/{stream}")
+}
+
+/// Keeps the outputs of a run for a front that are longer than its outcome. Must be called on a
+/// tokio runtime.
+pub(crate) fn keep_for_front(
+    archive: &Arc<Archive>,
+    run: &str,
+    principal: &Principal,
+    script: &Script,
+    outcome: &Outcome,
+) {
+    for (stream, captured) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
+        if captured.file.is_some()
+            && let Some(output) = ArchivedOutput::new(captured, &script.policy)
+        {
+            archive.put(uri(run, stream), OutputReader::new(principal, None), output);
+        }
+    }
+}
+
 /// Place in the archive for the outputs of one call whose result shows only a part of them.
 #[derive(Debug, Clone)]
 pub(crate) struct CallArchive {
@@ -216,6 +328,8 @@ pub(crate) struct CallArchive {
     policy: Arc<EffectivePolicy>,
     /// Part of the URIs that cannot be guessed.
     call_id: String,
+    /// Where the outputs are, if that is not here.
+    kept_at: Option<KeptAt>,
     /// The result can contain links.
     pub(crate) links: bool,
 }
@@ -233,8 +347,15 @@ impl CallArchive {
             reader: OutputReader::new(&context.peer.principal, context.introduced_session()),
             policy: Arc::clone(policy),
             call_id,
+            kept_at: None,
             links: context.version.has_resource_links(),
         }
+    }
+
+    /// Sets where the outputs are, if that is not here.
+    pub(crate) fn kept_at(mut self, kept_at: Option<KeptAt>) -> Self {
+        self.kept_at = kept_at;
+        self
     }
 
     /// Keeps an output, and returns its URI. `None` if outputs are not kept, or this one could
@@ -243,13 +364,19 @@ impl CallArchive {
     /// Must be called on a tokio runtime.
     pub(crate) fn keep(
         &self,
-        stream: &str,
+        stream: Stream,
         captured: &Captured,
     ) -> Option<(String, ArchivedOutput)> {
         if self.policy.limits().keep == 0 {
             return None;
         }
-        let Some(output) = ArchivedOutput::new(captured, &self.policy) else {
+        let policy = &self.policy;
+        let output = match &self.kept_at {
+            Some(kept_at) => ArchivedOutput::elsewhere(stream, captured, kept_at, policy),
+            None => ArchivedOutput::new(captured, policy),
+        };
+        let stream = stream_name(stream);
+        let Some(output) = output else {
             tracing::warn!(
                 call = self.call_id,
                 stream,
@@ -257,7 +384,7 @@ impl CallArchive {
             );
             return None;
         };
-        let uri = format!("mcpd://runs/{}/{stream}", self.call_id);
+        let uri = uri(&self.call_id, stream);
         let reader = self.reader.clone();
         self.archive.put(uri.clone(), reader, output.clone());
         Some((uri, output))
@@ -286,6 +413,7 @@ mod tests {
             body: OutputBody::Memory(bytes.clone()),
             redactor: None,
             keeps_escapes: false,
+            shown: Arc::default(),
         };
         let reader = OutputReader::new(&Principal::new("ada"), session);
         archive.put(uri.to_owned(), reader, output);

@@ -2,7 +2,7 @@
 //! to the result. Contains the error messages of calls that did not run.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpd_exec::{Outcome, StartError};
@@ -14,18 +14,22 @@ use serde_json::value::RawValue;
 
 use crate::execution::archive::CallArchive;
 use crate::execution::client_directory;
+use crate::execution::elsewhere::KeptAt;
 use crate::execution::engine::Engine;
 use crate::execution::input_rounds::{self, Binding, CallFailure, Resumption, RunResult};
 use crate::execution::output;
 use crate::execution::run::{self, Input, Purpose};
+use crate::limits::rate_limit::retry_later_error;
 use crate::limits::run_queue::{Busy, busy_error};
 use crate::message::arguments::{INVALID_ARGUMENTS, describe_faults, invalid_arguments};
 use crate::message::call::CallStart;
 use crate::observe::ending::RunError;
+use crate::remote::NotRun;
 use crate::request::context::Context;
 use crate::script::Script;
 use crate::support::error_chain::chain;
 use crate::support::random_id;
+use crate::support::sync::lock;
 
 /// Valid call: the client has the required capabilities, and the arguments are valid.
 #[derive(Debug)]
@@ -39,6 +43,8 @@ pub(crate) struct ScriptCall {
     id: String,
     input: Input,
     context: Context,
+    /// Where the outputs of the last run are, if that is not here.
+    kept_at: Mutex<Option<KeptAt>>,
 }
 
 /// Reason for rejecting a call.
@@ -99,8 +105,9 @@ impl ScriptCall {
             method,
             name: name.to_owned(),
             id,
-            input: Input::new(script, invocation),
+            input: Input::new(script, arguments.as_deref(), invocation),
             context: context.clone(),
+            kept_at: Mutex::default(),
         })
     }
 
@@ -108,6 +115,7 @@ impl ScriptCall {
     fn archive(&self, script: &Script) -> CallArchive {
         let policy = &script.policy;
         CallArchive::new(&self.engine.archive, &self.context, policy, self.id.clone())
+            .kept_at(lock(&self.kept_at).clone())
     }
 
     /// Runs the script until there is a result, which `interpret` extracts from its output.
@@ -140,7 +148,7 @@ impl ScriptCall {
             arguments: &self.input.stdin,
         };
         let run = async |round_input| {
-            let outcome = run::run_script(
+            let (outcome, kept_at) = run::run_script(
                 &self.engine,
                 script,
                 purpose,
@@ -150,6 +158,7 @@ impl ScriptCall {
             )
             .await
             .map_err(|error| script.log_not_run(&error))?;
+            *lock(&self.kept_at) = kept_at;
             Ok(interpret(Arc::clone(script), outcome).await)
         };
         input_rounds::run_rounds(&self.engine.seal, &self.context, binding, resumption, run).await
@@ -212,7 +221,12 @@ pub(crate) fn start_tool_call(
 /// caller, which says whether a retry makes sense. `subject` names it to the caller, such as "The
 /// command".
 pub(crate) fn log_not_run(name: &ScriptPath, subject: &str, error: &RunError) -> CallFailure {
-    if !matches!(error, RunError::Busy(_)) {
+    let is_usual = match error {
+        RunError::Busy(_) => true,
+        RunError::Elsewhere(not_run) => not_run.is_usual(),
+        _ => false,
+    };
+    if !is_usual {
         tracing::error!(tool = %name, "failed to {}", chain(error));
     }
     describe_not_run(subject, error)
@@ -220,7 +234,7 @@ pub(crate) fn log_not_run(name: &ScriptPath, subject: &str, error: &RunError) ->
 
 /// Suggested retry delay for an executor that is shared with other users, and whose load is
 /// unknown.
-const SHARED_EXECUTOR_RETRY_DELAY: Duration = Duration::from_secs(1);
+pub(crate) const SHARED_EXECUTOR_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Returns the part of the failure that the caller may know.
 pub(crate) fn describe_not_run(subject: &str, error: &RunError) -> CallFailure {
@@ -236,9 +250,43 @@ pub(crate) fn describe_not_run(subject: &str, error: &RunError) -> CallFailure {
         RunError::Start(StartError::Unenforceable { .. }) => format!(
             "{subject} was not run: this system cannot enforce its sandbox. The server's log has the details."
         ),
+        RunError::Elsewhere(not_run) => return describe_not_run_elsewhere(subject, not_run),
         // As though it did not exist, which the next list will say.
         RunError::NotApproved(_) => format!("{subject} is not available any more."),
         RunError::Start(StartError::ShuttingDown) => "The server is shutting down.".to_owned(),
+        _ => format!("{subject} could not be started. The reason is in the server's log."),
+    })
+}
+
+/// Returns the part of a failure elsewhere that the caller may know.
+fn describe_not_run_elsewhere(subject: &str, not_run: &NotRun) -> CallFailure {
+    let retry_later = |reason: &str, milliseconds: u64| {
+        let wait = Duration::from_millis(milliseconds);
+        CallFailure::Error(retry_later_error(reason, wait))
+    };
+    CallFailure::NoResult(match not_run {
+        NotRun::Busy { retry_after_ms } => {
+            return retry_later("The servers for it are busy", *retry_after_ms);
+        }
+        NotRun::Unreachable { retry_after_ms } => {
+            return retry_later("No server for it can be reached", *retry_after_ms);
+        }
+        NotRun::Draining => {
+            let wait = SHARED_EXECUTOR_RETRY_DELAY;
+            let reason = "The server for it is shutting down";
+            return CallFailure::Error(retry_later_error(reason, wait));
+        }
+        NotRun::Lost { why } => {
+            return CallFailure::Unknown(format!(
+                "{subject} may have run: its end is not known, because {why}. Find out what it has done before you call it again."
+            ));
+        }
+        NotRun::Arguments { faults } => format!("{INVALID_ARGUMENTS}{faults}"),
+        NotRun::Denied { why } => format!("{subject} was not run: {why}."),
+        NotRun::Level => format!(
+            "{subject} was not run: no server can enforce its sandbox. The server's log has the details."
+        ),
+        NotRun::Digest | NotRun::Unknown => format!("{subject} is not available any more."),
         _ => format!("{subject} could not be started. The reason is in the server's log."),
     })
 }

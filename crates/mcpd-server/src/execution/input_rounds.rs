@@ -76,7 +76,12 @@ pub(crate) enum CallFailure {
     /// The script did not run, or its questions were not answered; a tool reports this in a
     /// result.
     NoResult(String),
+    /// The script may have run, and its end is not known; a tool reports this in a result.
+    Unknown(String),
 }
+
+/// Member of a result's `_meta` for a call that may have run, or not.
+const UNKNOWN: &str = "mcpd/unknown";
 
 impl CallFailure {
     /// Converts the failure to the result of a tool, or to an error in its place.
@@ -84,6 +89,11 @@ impl CallFailure {
         match self {
             Self::Error(error) => Err(error),
             Self::NoResult(reason) => Ok(CallToolResult::error(reason)),
+            Self::Unknown(reason) => {
+                let mut result = CallToolResult::error(reason);
+                result.meta.other.insert(UNKNOWN.to_owned(), true.into());
+                Ok(result)
+            }
         }
     }
 }
@@ -94,6 +104,9 @@ impl From<CallFailure> for ErrorObject {
         match failure {
             CallFailure::Error(error) => error,
             CallFailure::NoResult(reason) => Self::internal_error(reason),
+            CallFailure::Unknown(reason) => {
+                Self::internal_error(reason).with_data(&serde_json::json!({ UNKNOWN: true }))
+            }
         }
     }
 }

@@ -180,12 +180,45 @@ fn parse_mcp<R>(
     result: impl FnOnce(&OutputObject<'_>, &mut EmbeddedFiles<'_>) -> Result<R, OutputError>,
 ) -> Result<RunResult<R>, OutputError> {
     let whole = json_output::require_output(outcome)?;
-    let mut files = EmbeddedFiles::new(&script.directory).with_terms(&script.policy);
+    let files = match script.elsewhere() {
+        Some(_) => EmbeddedFiles::elsewhere(),
+        None => EmbeddedFiles::new(&script.directory),
+    };
+    let mut files = files.with_terms(&script.policy);
     let read = mcp::read(&whole, |object| result(object, &mut files));
     for remark in files.remarks() {
         tracing::warn!(script = %script.path, "{remark}");
     }
     read
+}
+
+/// Embeds the files that an output names, for a server on another machine that makes the result.
+pub(crate) async fn embed_files(script: &Arc<Script>, outcome: Outcome) -> Outcome {
+    let script = Arc::clone(script);
+    let unchanged = outcome.clone();
+    let embed = move || {
+        let mut outcome = outcome;
+        let mut files = EmbeddedFiles::new(&script.directory).with_terms(&script.policy);
+        if let Ok(whole) = json_output::whole(&outcome.stdout)
+            && let Some(text) = mcp::embed_files(&whole, &mut files)
+        {
+            let stdout = &mut outcome.stdout;
+            stdout.total_bytes = text.len() as u64;
+            stdout.head = text.into();
+            stdout.tail.clear();
+            stdout.terminal = None;
+        }
+        for remark in files.remarks() {
+            tracing::warn!(script = %script.path, "{remark}");
+        }
+        outcome
+    };
+    tokio::task::spawn_blocking(embed)
+        .await
+        .unwrap_or_else(|error| {
+            tracing::error!(%error, "failed to embed the files of an output");
+            unchanged
+        })
 }
 
 fn parse_json<R>(

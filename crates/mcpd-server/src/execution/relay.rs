@@ -18,15 +18,17 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use mcpd_exec::{Line, Stream};
+use mcpd_protocol::Method as _;
 use mcpd_protocol::meta::Meta;
-use mcpd_protocol::method::LoggingLevel;
-use mcpd_scriptspec::ScriptPath;
+use mcpd_protocol::method::{CallToolRequest, LoggingLevel};
 use mcpd_scriptspec::log_line::{LogLevel, log_line, progress_line};
+use mcpd_scriptspec::{OutputFormat, ScriptPath};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::policy::{EffectivePolicy, Redactor};
 use crate::request::side_stream::SideStream;
+use crate::script::Script;
 use crate::support::sync::lock;
 
 /// Delay after the first printed line before any is sent: a run that ends within it sends only
@@ -53,6 +55,21 @@ pub(crate) enum ProgramKind {
     TextScript,
     /// Any program: a line is a line.
     Command,
+}
+
+impl ProgramKind {
+    /// Returns the kind of a script that runs for `method`.
+    pub(crate) fn of_script(script: &Script, method: &str) -> Self {
+        match script.spec.output {
+            OutputFormat::Text if method == CallToolRequest::NAME => Self::TextScript,
+            _ => Self::Script,
+        }
+    }
+
+    /// Returns whether the lines of a stream are relayed.
+    pub(crate) fn relays(self, stream: Stream) -> bool {
+        self != Self::Script || stream == Stream::Stderr
+    }
 }
 
 /// Relay from one run to its caller.
@@ -255,7 +272,7 @@ impl<'a> Relay<'a> {
         }
         for line in mem::take(&mut state.queue) {
             let text = line.text(self.redactor, mem::take(&mut state.dropped_lines));
-            let meta = meta_with("mcpd/stream", stream_name(line.stream));
+            let meta = meta_with("mcpd/stream", stream_name(line.stream).into());
             state
                 .side
                 .log_with(LoggingLevel::Info, self.logger, &text, Some(&meta));
@@ -359,10 +376,11 @@ fn meta_with(key: &str, value: Value) -> Meta {
     meta
 }
 
-fn stream_name(stream: Stream) -> Value {
+/// Returns the name of an output in messages and in URIs.
+pub(crate) fn stream_name(stream: Stream) -> &'static str {
     match stream {
-        Stream::Stdout => json!("stdout"),
-        Stream::Stderr => json!("stderr"),
+        Stream::Stdout => "stdout",
+        Stream::Stderr => "stderr",
     }
 }
 

@@ -2,6 +2,7 @@
 //! redaction of its output, and the checks after its end.
 
 mod hidden_files;
+pub(crate) mod input_files;
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -11,31 +12,29 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use mcpd_exec::egress::Connection;
-use mcpd_exec::{Command, Executor, Level, Line, Network, Outcome, RunAs};
-use mcpd_protocol::Method as _;
-use mcpd_protocol::method::CallToolRequest;
+use mcpd_exec::{Command, Executor, Level, Line, Network, Outcome};
 use mcpd_scriptspec::{Invocation, OutputFormat, ScriptPath};
-use scopeguard::ScopeGuard;
-use serde::Serialize;
-use serde_json::json;
-use tempfile::TempDir;
-use tokio::runtime::Handle;
+use serde_json::value::RawValue;
 
 use self::hidden_files::HiddenFileSearch;
+pub(crate) use self::input_files::change_owner;
 use crate::client::subscribers::{Event, Subscribers};
+use crate::execution::elsewhere::{self, KeptAt};
 use crate::execution::engine::Engine;
 use crate::execution::input_rounds::RoundInput;
+use crate::execution::line_tap::LineTap;
 use crate::execution::relay::ProgramKind;
 use crate::execution::run_observer::RunObserver;
 use crate::limits::admission::Rejection;
+use crate::message::arguments::arguments_text;
 use crate::message::trace::TraceContext;
 use crate::observe::ending::Exit;
 use crate::observe::ending::RunError;
 use crate::policy::EffectivePolicy;
 use crate::request::context::Context;
-use crate::script::Script;
 use crate::script::approval::Approval;
-use crate::support::private_dir;
+use crate::script::start_command::StartCommand;
+use crate::script::{Launch, Script};
 
 /// Maximum size of stdin that is also passed as a variable, in bytes.
 const MAX_ARGUMENTS_VARIABLE: usize = 32 * 1024;
@@ -57,15 +56,23 @@ pub(crate) struct Input {
     args: Vec<String>,
     /// File that the interpreter of the script reads.
     file: Option<PathBuf>,
+    /// Arguments that all that was made of, for a script that runs elsewhere.
+    pub(crate) arguments: Bytes,
 }
 
 impl Input {
-    pub(crate) fn new(script: &Script, invocation: Invocation) -> Self {
+    pub(crate) fn new(
+        script: &Script,
+        arguments: Option<&RawValue>,
+        invocation: Invocation,
+    ) -> Self {
+        let (file, arguments) = match &script.launch {
+            Launch::Here(start_command) => (start_command.file_for(&invocation), None),
+            Launch::There(_) => (None, Some(arguments_text(arguments))),
+        };
         Self {
-            file: script
-                .start_command
-                .file_for(&invocation)
-                .map(Path::to_owned),
+            file: file.map(Path::to_owned),
+            arguments: arguments.unwrap_or_default().to_owned().into(),
             stdin: invocation.stdin.into(),
             env: invocation.env,
             args: invocation.args,
@@ -78,16 +85,19 @@ impl Input {
             stdin: invocation.stdin.into(),
             env: invocation.env,
             args: invocation.args,
-            file: self.file,
+            ..self
         }
     }
 }
+
+/// End of a run, and the place where its outputs are, if that is not here.
+pub(crate) type Ended = (Outcome, Option<KeptAt>);
 
 /// Runs `script` once, with its input files.
 ///
 /// # Errors
 ///
-/// Fails if nothing was run.
+/// Fails if nothing was run, or the end of a run elsewhere is not known.
 ///
 /// # Cancel safety
 ///
@@ -99,27 +109,35 @@ pub(crate) async fn run_script(
     input: &Input,
     round: &RoundInput,
     context: &Context,
-) -> Result<Outcome, RunError> {
-    let files = write_input_files(engine, script, purpose, round, context)
-        .await
-        .map_err(RunError::Files)?;
-    let mut command = with_call(command(script, input), purpose.call_id, context);
+) -> Result<Ended, RunError> {
+    let files = input_files::contents(script, purpose, round, context).map_err(RunError::Files)?;
+    // A failed or cancelled run may have changed the state before.
+    let _publish_on_drop = script.spec.state.then(|| {
+        let uri = script.path.state_uri();
+        PublishOnDrop(Arc::clone(&engine.subscribers), Event::ResourceUpdated(uri))
+    });
+    let job = Job::of(script, Some(ProgramKind::of_script(script, purpose.method)));
+    let start_command = match &script.launch {
+        Launch::Here(start_command) => start_command,
+        Launch::There(elsewhere) => {
+            let mut request = elsewhere::request(script, elsewhere, purpose, context);
+            request.arguments = input.arguments.clone();
+            request.files = files;
+            return elsewhere::run(engine, context, job, elsewhere, request).await;
+        }
+    };
+    let run_as = script.policy.sandbox().run_as;
+    let files = input_files::write_input_files(engine, run_as, files).await;
+    let files = files.map_err(RunError::Files)?;
+    let command = command(script, start_command, input);
+    let mut command = with_call(command, purpose.call_id, context);
     if let Some(directory) = client_directory(script, context) {
         command = command.env("MCPD_CLIENT_DIR", directory);
     }
     if let Some(files) = &files {
         command = files.add_to(command);
     }
-    // A failed or cancelled run may have changed the state before.
-    let _publish_on_drop = script.spec.state.then(|| {
-        let uri = script.path.state_uri();
-        PublishOnDrop(Arc::clone(&engine.subscribers), Event::ResourceUpdated(uri))
-    });
-    let kind = match script.spec.output {
-        OutputFormat::Text if purpose.method == CallToolRequest::NAME => ProgramKind::TextScript,
-        _ => ProgramKind::Script,
-    };
-    run(engine, context, Job::of(script, Some(kind)), command).await
+    Ok((run(engine, context, job, command).await?, None))
 }
 
 /// Returns the directory that the client works in, if the script may know it.
@@ -185,7 +203,26 @@ pub(crate) async fn run(
     job: Job<'_>,
     command: Command,
 ) -> Result<Outcome, RunError> {
-    let observer = RunObserver::new(engine, context, job);
+    run_with_tap(engine, context, job, command, None).await
+}
+
+/// Runs `command` as [`run`] does, and passes its lines to `tap` as well.
+///
+/// # Errors
+///
+/// Fails if nothing was run.
+///
+/// # Cancel safety
+///
+/// Dropping the future ends the process and its group.
+pub(super) async fn run_with_tap<'a>(
+    engine: &'a Arc<Engine>,
+    context: &'a Context,
+    job: Job<'a>,
+    command: Command,
+    tap: Option<&'a LineTap<'a>>,
+) -> Result<Outcome, RunError> {
+    let observer = RunObserver::new(engine, context, job).with_tap(tap);
     let command = with_trace(command, &observer.trace());
     let ended = {
         let run = pin!(run_when_permitted(engine, context, job, command, &observer));
@@ -362,9 +399,9 @@ async fn redact_outcome(
 }
 
 /// Returns the command of a call, without the attributes that differ for each.
-pub(crate) fn command(script: &Script, input: &Input) -> Command {
+pub(crate) fn command(script: &Script, start_command: &StartCommand, input: &Input) -> Command {
     let command = script
-        .command_with(input.file.as_deref())
+        .command_with(start_command, input.file.as_deref())
         .args(&input.args)
         .stdin(input.stdin.clone());
     let variables = input.env.iter();
@@ -390,149 +427,4 @@ fn with_trace(command: Command, trace: &TraceContext) -> Command {
     trace.members().fold(command, |command, (name, value)| {
         command.env(name.to_ascii_uppercase(), value)
     })
-}
-
-/// Files that live as long as the run, and the variables that name them.
-struct InputFiles {
-    variables: Vec<(&'static str, PathBuf)>,
-    directory: ScopeGuard<TempDir, fn(TempDir)>,
-}
-
-/// Removes the files on the thread pool, because removal blocks.
-fn remove_in_background(directory: TempDir) {
-    if let Ok(runtime) = Handle::try_current() {
-        drop(runtime.spawn_blocking(move || drop(directory)));
-    }
-}
-
-impl InputFiles {
-    /// Adds the variables, and makes the directory visible in the sandbox.
-    fn add_to(&self, command: Command) -> Command {
-        let command = command.visible(self.directory.path());
-        let variables = self.variables.iter();
-        variables.fold(command, |command, (name, path)| command.env(name, path))
-    }
-}
-
-/// Writes the values that are too large or too private for a variable; `None` for most runs.
-async fn write_input_files(
-    engine: &Arc<Engine>,
-    script: &Script,
-    purpose: Purpose<'_>,
-    round: &RoundInput,
-    context: &Context,
-) -> std::io::Result<Option<InputFiles>> {
-    let mut contents = Vec::new();
-    if let Some(responses) = &round.responses {
-        contents.push(("MCPD_INPUT_RESPONSES", encode(responses)?));
-    }
-    if let Some(state) = &round.state {
-        contents.push(("MCPD_REQUEST_STATE", state.get().as_bytes().to_vec()));
-    }
-    if script.spec.context {
-        contents.push(("MCPD_CONTEXT", encode(&caller_context(purpose, context))?));
-    }
-    if contents.is_empty() {
-        return Ok(None);
-    }
-    let run_as = script.policy.sandbox().run_as;
-    let inputs = Arc::clone(&engine.inputs);
-    let write = move || write(inputs.path()?, contents, run_as).map(Some);
-    tokio::task::spawn_blocking(write).await?
-}
-
-fn write(
-    inputs: &Path,
-    contents: Vec<(&'static str, Vec<u8>)>,
-    run_as: Option<RunAs>,
-) -> std::io::Result<InputFiles> {
-    if run_as.is_some() {
-        // Scripts of any user enter this directory.
-        private_dir::set_mode(inputs, 0o711)?;
-    }
-    // Created for this user alone, so that no other user can read or plant anything in it.
-    let directory = private_dir::create_in(inputs, "")?;
-    let mut variables = Vec::with_capacity(contents.len());
-    for (name, bytes) in contents {
-        let path = directory
-            .path()
-            .join(format!("{}.json", name.to_ascii_lowercase()));
-        std::fs::write(&path, bytes)?;
-        change_owner(&path, run_as)?;
-        variables.push((name, path));
-    }
-    change_owner(directory.path(), run_as)?;
-    Ok(InputFiles {
-        variables,
-        directory: scopeguard::guard(directory, remove_in_background),
-    })
-}
-
-/// Changes the owner of a file to the user that the script runs as, if that is another one.
-#[cfg(unix)]
-pub(crate) fn change_owner(path: &Path, run_as: Option<RunAs>) -> std::io::Result<()> {
-    match run_as {
-        Some(run_as) => std::os::unix::fs::chown(path, Some(run_as.user), Some(run_as.group)),
-        None => Ok(()),
-    }
-}
-
-/// Does nothing: on this system scripts run as the same user.
-#[cfg(not(unix))]
-pub(crate) fn change_owner(_: &Path, _: Option<RunAs>) -> std::io::Result<()> {
-    Ok(())
-}
-
-fn encode(value: &impl Serialize) -> std::io::Result<Vec<u8>> {
-    serde_json::to_vec(value).map_err(std::io::Error::other)
-}
-
-/// Context of the caller for scripts that declare `context`.
-fn caller_context(purpose: Purpose<'_>, context: &Context) -> serde_json::Value {
-    let principal = &context.peer.principal;
-    let grant = principal.grant();
-    json!({
-        "method": purpose.method,
-        "name": purpose.name,
-        "principal": principal.name(),
-        "scopes": grant.map(|grant| &grant.scopes),
-        "claims": grant.map(|grant| &grant.claims),
-        "protocolVersion": context.version,
-        "clientCapabilities": context.capabilities,
-        "clientInfo": context.client,
-        "logLevel": context.side.log_level(),
-        "progress": context.side.wants_progress(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::mpsc;
-
-    use tokio::runtime::Builder;
-    use tokio::task::spawn_blocking;
-
-    use super::*;
-
-    #[test]
-    fn input_files_are_removed_in_the_background() {
-        let inputs = tempfile::tempdir().unwrap();
-        let files = write(inputs.path(), vec![("A", b"{}".to_vec())], None).unwrap();
-        let file = files.variables[0].1.clone();
-        let runtime = Builder::new_current_thread()
-            .max_blocking_threads(1)
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let (release, released) = mpsc::channel::<()>();
-            let busy = spawn_blocking(move || released.recv());
-            drop(files);
-            assert!(file.exists());
-            drop(release);
-            busy.await.unwrap().unwrap_err();
-            // Queued behind the removal.
-            spawn_blocking(|| {}).await.unwrap();
-            assert!(!file.exists());
-        });
-    }
 }

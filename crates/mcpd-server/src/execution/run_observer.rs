@@ -6,6 +6,7 @@ use std::pin::Pin;
 use mcpd_exec::{Line, Outcome};
 
 use crate::execution::engine::Engine;
+use crate::execution::line_tap::LineTap;
 use crate::execution::relay::Relay;
 use crate::execution::run::Job;
 use crate::message::trace::TraceContext;
@@ -22,6 +23,8 @@ pub(super) struct RunObserver<'a> {
     span: ChildSpan,
     /// Messages to the caller, if the run has any.
     relay: Option<Relay<'a>>,
+    /// Receiver of its lines on another machine, if it runs for one.
+    tap: Option<&'a LineTap<'a>>,
 }
 
 impl<'a> RunObserver<'a> {
@@ -33,8 +36,15 @@ impl<'a> RunObserver<'a> {
             context,
             span: context.record.span().start_run(job.path),
             relay: job.kind.map(relay),
+            tap: None,
             job,
         }
+    }
+
+    /// Also passes its lines to `tap`.
+    pub(super) fn with_tap(mut self, tap: Option<&'a LineTap<'a>>) -> Self {
+        self.tap = tap;
+        self
     }
 
     /// Trace that the process continues.
@@ -60,6 +70,9 @@ impl<'a> RunObserver<'a> {
         self.context.record.pass_line(&line);
         if let Some(relay) = &self.relay {
             relay.accept_line(line);
+        }
+        if let Some(tap) = self.tap {
+            tap.accept_line(line);
         }
     }
 

@@ -86,6 +86,13 @@ pub(crate) enum Busy {
 }
 
 impl Busy {
+    /// Time after which another attempt makes sense.
+    pub(crate) fn wait(self) -> Duration {
+        match self {
+            Self::Script { wait, .. } | Self::Server { wait, .. } => wait,
+        }
+    }
+
     /// Name of this ending in metrics and in the audit log.
     pub(crate) const NAME: &'static str = "busy";
 }
@@ -223,7 +230,6 @@ impl RunQueue {
     }
 
     /// Returns the number of queued calls.
-    #[cfg(feature = "metrics")]
     pub(crate) fn waiting(&self) -> usize {
         lock(&self.0).all.waiting.load(Relaxed)
     }

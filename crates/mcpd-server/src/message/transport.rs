@@ -10,6 +10,8 @@ pub(crate) enum Transport {
     /// Channel of the embedding program, for its own requests.
     Local,
     Stdio,
+    /// Run of a script for another server.
+    Front,
     #[cfg(feature = "http")]
     Http,
     /// Two paths of revision 2024-11-05.
@@ -23,6 +25,7 @@ impl Transport {
         match self {
             Self::Channel | Self::Local => "channel",
             Self::Stdio => "stdio",
+            Self::Front => "cluster",
             #[cfg(feature = "http")]
             Self::Http | Self::HttpSse => "http",
         }
@@ -41,7 +44,7 @@ impl Transport {
     /// `-32600`, naming the path to post to instead.
     pub(crate) fn check_stateless(self) -> Result<(), ErrorObject> {
         match self {
-            Self::Channel | Self::Local | Self::Stdio => Ok(()),
+            Self::Channel | Self::Local | Self::Stdio | Self::Front => Ok(()),
             #[cfg(feature = "http")]
             Self::Http => Ok(()),
             #[cfg(feature = "http")]

@@ -1,13 +1,16 @@
 //! Handler of `resources/read`: the state of a script, the output of a script or of an earlier run,
 //! a file, a built-in resource, or one of a source.
 
-use std::io;
 use std::sync::Arc;
 
+use mcpd_exec::Outcome;
+use mcpd_protocol::Method as _;
 use mcpd_protocol::Params;
 use mcpd_protocol::Wire;
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
-use mcpd_protocol::method::{Interactive, ReadResourceRequestParams, ReadResourceResult};
+use mcpd_protocol::method::{
+    Interactive, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult,
+};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
 
@@ -15,22 +18,23 @@ use crate::catalog::handler::{EntryBody, ResourceHandler, convert_error};
 use crate::catalog::{Catalog, ContentSource, ReadError, StaticFile};
 use crate::execution::archive::ArchivedOutput;
 use crate::execution::call::ScriptCall;
+use crate::execution::elsewhere;
+use crate::execution::engine::Engine;
+use crate::execution::for_front::MAX_STATE_BYTES;
 use crate::execution::input_rounds::Resumption;
 use crate::execution::output;
 use crate::execution::permit;
-use crate::execution::run::{self, Job};
+use crate::execution::run::{self, Job, Purpose};
 use crate::limits::memory_budget;
 use crate::message::arguments::text_arguments;
 use crate::message::raw::raw;
 use crate::message::reply::Handled;
-use crate::observe::ending::Exit;
+use crate::observe::ending::{Exit, RunError};
 use crate::policy::access::Defaults;
+use crate::remote::Question;
 use crate::request::context::Context;
-use crate::script::Script;
+use crate::script::{Launch, Script};
 use crate::server::Server;
-
-/// Maximum size of a state, in bytes: a truncated state would be a different one.
-const MAX_STATE_BYTES: usize = 16 << 20;
 
 /// Reads a resource, listed or made from a template.
 pub(crate) fn read(
@@ -175,7 +179,7 @@ fn read_state(server: &Server, script: &Arc<Script>, uri: String, context: Conte
     Handled::later(async move {
         let script = script.for_request(&context).await;
         let script = script.map_err(ErrorObject::internal_error)?;
-        let text = ask_state(&server, &script, &context).await?;
+        let text = ask_state(&server, &script, &uri, &context).await?;
         let contents = output::contents(&uri, None, text.as_bytes());
         context.encode_content(ReadResourceResult::new(vec![contents]))
     })
@@ -184,12 +188,10 @@ fn read_state(server: &Server, script: &Arc<Script>, uri: String, context: Conte
 async fn ask_state(
     server: &Server,
     script: &Script,
+    uri: &str,
     context: &Context,
 ) -> Result<String, ErrorObject> {
-    let mut limits = script.policy.limits().clone();
-    limits.capture_head = limits.capture_head.max(MAX_STATE_BYTES);
-    let command = script.state_command().limits(limits);
-    let ended = run::run(server.engine(), context, Job::of(script, None), command).await;
+    let ended = run_for_state(server.engine(), script, uri, context).await;
     let outcome = ended.map_err(|error| script.log_not_run(&error))?;
     if !outcome.success() {
         let exit = Exit::of(&outcome);
@@ -204,6 +206,35 @@ async fn ask_state(
         .whole()
         .ok_or_else(|| state_error(script, "too large"))?;
     Ok(String::from_utf8_lossy(&whole).into_owned())
+}
+
+/// Runs a script with `--state`, here or elsewhere.
+async fn run_for_state(
+    engine: &Arc<Engine>,
+    script: &Script,
+    uri: &str,
+    context: &Context,
+) -> Result<Outcome, RunError> {
+    let job = Job::of(script, None);
+    match &script.launch {
+        Launch::Here(start_command) => {
+            let mut limits = script.policy.limits().clone();
+            limits.capture_head = limits.capture_head.max(MAX_STATE_BYTES);
+            let command = script.state_command(start_command).limits(limits);
+            run::run(engine, context, job, command).await
+        }
+        Launch::There(elsewhere) => {
+            let purpose = Purpose {
+                method: ReadResourceRequest::NAME,
+                name: uri,
+                call_id: "",
+            };
+            let mut request = elsewhere::request(script, elsewhere, purpose, context);
+            request.question = Question::State;
+            let ended = elsewhere::run(engine, context, job, elsewhere, request).await;
+            ended.map(|(outcome, _)| outcome)
+        }
+    }
 }
 
 /// Returns the error for a state that cannot be read.
@@ -221,14 +252,10 @@ fn read_output(server: &Server, output: ArchivedOutput, uri: String, context: Co
         let reservation =
             permit::reserve_memory(server.engine(), &context.peer.principal, output.size()).await?;
         let (size, omitted) = (output.size(), output.omitted_bytes());
-        let bytes = tokio::task::spawn_blocking(move || output.read())
-            .await
-            .map_err(io::Error::other)
-            .flatten()
-            .map_err(|error| {
-                tracing::error!(%uri, "failed to read an output: {error}");
-                ErrorObject::internal_error("the output could not be read")
-            })?;
+        let bytes = output.read().await.map_err(|error| {
+            tracing::error!(%uri, "failed to read an output: {error}");
+            ErrorObject::internal_error("the output could not be read")
+        })?;
         let mut result = ReadResourceResult::new(vec![output::media_contents(&uri, None, bytes)]);
         output::note_totals(&mut result.meta, size + omitted, omitted);
         let result = context.encode_content(result)?;

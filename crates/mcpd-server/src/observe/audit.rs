@@ -13,7 +13,7 @@ pub(crate) mod arguments;
 pub(crate) mod request_log;
 
 /// Values of `outcome` in addition to the outcomes of the script contract.
-const OTHER_OUTCOMES: [&str; 23] = [
+const OTHER_OUTCOMES: [&str; 25] = [
     "failed",
     "command-not-executable",
     "command-not-found",
@@ -37,6 +37,8 @@ const OTHER_OUTCOMES: [&str; 23] = [
     "not-started",
     "shutting-down",
     "not-recorded",
+    "unreachable",
+    "lost",
 ];
 
 /// All values of `outcome` in a record of a server.

@@ -7,6 +7,7 @@ use mcpd_exec::{Ending, Outcome, StartError, signal_name};
 use tokio::task::JoinError;
 
 use crate::limits::run_queue::Busy;
+use crate::remote::NotRun;
 
 /// Names of the exit codes 0 to 9 in the script contract.
 pub(crate) const CONTRACT: [&str; 10] = [
@@ -128,6 +129,9 @@ pub(crate) enum RunError {
     /// The script differs from what its operator approved.
     #[error("run it: it has changed since it was approved: {0}; see `mcpd approve`")]
     NotApproved(String),
+    /// It was to run on another machine.
+    #[error(transparent)]
+    Elsewhere(NotRun),
 }
 
 impl RunError {
@@ -138,6 +142,11 @@ impl RunError {
             Self::Start(StartError::ShuttingDown) => "shutting-down",
             Self::Redaction(_) => "not-redacted",
             Self::NotApproved(_) => "not-approved",
+            Self::Elsewhere(NotRun::Busy { .. }) => Busy::NAME,
+            Self::Elsewhere(NotRun::Unreachable { .. }) => "unreachable",
+            Self::Elsewhere(NotRun::Lost { .. }) => "lost",
+            Self::Elsewhere(NotRun::Denied { .. }) => "denied",
+            Self::Elsewhere(NotRun::Arguments { .. }) => "invalid-arguments",
             _ => "not-started",
         }
     }

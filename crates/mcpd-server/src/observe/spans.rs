@@ -215,7 +215,7 @@ fn attributes(method: &'static str, id: &RequestId, origin: RequestOrigin<'_>) -
         attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
     }
     match origin.transport {
-        Transport::Channel | Transport::Local => {}
+        Transport::Channel | Transport::Local | Transport::Front => {}
         Transport::Stdio => attributes.push(KeyValue::new("network.transport", "pipe")),
         #[cfg(feature = "http")]
         Transport::Http | Transport::HttpSse => {

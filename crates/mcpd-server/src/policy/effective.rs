@@ -50,6 +50,8 @@ pub struct EffectivePolicy {
     redactor: Option<Arc<Redactor>>,
     keeps_escapes: bool,
     concurrency_limit: ConcurrencyLimit,
+    /// Tells whether that limit was chosen for this script.
+    has_own_concurrency: bool,
     task: TaskSupport,
     own_files: Arc<OwnFiles>,
     ignored_arguments: Arc<BTreeSet<String>>,
@@ -83,10 +85,8 @@ impl EffectivePolicy {
             limits.capture_head = limits.capture_head.max(MAX_STRUCTURED_OUTPUT);
         }
         let declared = spec.and_then(|spec| spec.concurrency?.try_into().ok());
-        let concurrency = settings
-            .concurrency
-            .or(declared)
-            .unwrap_or(DEFAULT_CONCURRENCY);
+        let own_concurrency = settings.concurrency.or(declared);
+        let concurrency = own_concurrency.unwrap_or(DEFAULT_CONCURRENCY);
         let declared_task = spec.map(|spec| spec.task);
         let variables = match spec {
             Some(_) => settings.variables,
@@ -112,6 +112,7 @@ impl EffectivePolicy {
                 None => Vec::new(),
             },
             concurrency_limit: ConcurrencyLimit::new(concurrency),
+            has_own_concurrency: own_concurrency.is_some(),
             task: settings.task.or(declared_task).unwrap_or_default(),
             ignored_arguments: Arc::clone(&policy.ignored_arguments),
         }
@@ -240,6 +241,11 @@ impl EffectivePolicy {
             None => shown,
         };
         String::from_utf8_lossy(&shown).into_owned()
+    }
+
+    /// Returns whether the operator or the script itself limits its concurrent runs.
+    pub(crate) fn has_own_concurrency(&self) -> bool {
+        self.has_own_concurrency
     }
 
     /// Concurrency limit of the script.

@@ -89,7 +89,7 @@ impl PartialEq for Environment {
 }
 
 /// Initial environment of one script.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Inherited {
     variables: Variables,
     set: BTreeMap<String, String>,

@@ -1,6 +1,7 @@
 //! Principals: authenticated callers.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use mcpd_protocol::JsonObject;
@@ -57,6 +58,13 @@ impl Principal {
             quota: Quota::default(),
             grant: None,
         }
+    }
+
+    /// Creates a principal whose calls another server has admitted.
+    pub(crate) fn unlimited(name: &str) -> Self {
+        let mut quota = Quota::default();
+        quota.concurrency = NonZeroUsize::MAX;
+        Self::new(name).with_quota(quota)
     }
 
     /// Restricts the principal to `access`.

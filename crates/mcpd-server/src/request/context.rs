@@ -81,6 +81,42 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Creates the context of a run for another server, whose caller is `principal`. Its messages
+    /// have no receiver here.
+    pub(crate) fn for_front(
+        stamp: Arc<Stamp>,
+        principal: Principal,
+        version: ProtocolVersion,
+        trace: TraceContext,
+        closing: CancellationToken,
+    ) -> Self {
+        let outbox = Outbox::to(|_| {});
+        Self {
+            version,
+            side: SideStream::new(outbox.clone(), version, None, None),
+            peer: Arc::new(PeerContext {
+                transport: Transport::Front,
+                principal,
+                reservation: None,
+                needed_scope: NeededScope::default(),
+                names: ToolNames::Path,
+                outbox,
+                trace: TraceContext::default(),
+                parameters: None,
+                headers: SecretHeaders::default(),
+                directory: None,
+                closing,
+            }),
+            trace,
+            session: None,
+            capabilities: Arc::default(),
+            client: None,
+            stamp,
+            record: RequestRecord::default(),
+            approved: None,
+        }
+    }
+
     /// Narrows its sender to the selection for its client, if there is one.
     pub(crate) fn narrow_by_client(mut self, selections: &Selections) -> Self {
         let narrowed = selections.narrow_by_client(self.client.as_deref(), &self.peer.principal);

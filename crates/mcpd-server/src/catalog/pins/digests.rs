@@ -61,6 +61,24 @@ impl FileDigests {
     }
 }
 
+impl FileDigests {
+    /// Returns the digest of several files together, which for one file is its own.
+    ///
+    /// # Errors
+    ///
+    /// See [`digest`](Self::digest).
+    pub(crate) fn digest_together<'a>(
+        &self,
+        files: impl IntoIterator<Item = &'a Path>,
+    ) -> io::Result<String> {
+        let digests: io::Result<Vec<_>> = files.into_iter().map(|file| self.digest(file)).collect();
+        Ok(match &digests?[..] {
+            [digest] => digest.to_string(),
+            digests => hex(&Sha256::digest(digests.join("\n"))),
+        })
+    }
+}
+
 fn hash(file: &mut File) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut part = vec![0; 64 << 10];

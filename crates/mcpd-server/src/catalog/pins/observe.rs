@@ -40,7 +40,10 @@ impl InterpreterSearch {
     pub(super) fn of(served: &ServedScript) -> Self {
         let script = &served.script;
         Self {
-            start_command: script.start_command.clone(),
+            start_command: script
+                .start_command()
+                .expect("a script of a scan runs here")
+                .clone(),
             path: script.policy.variable("PATH"),
             directory: script.directory.clone(),
         }

@@ -12,10 +12,11 @@ use crate::catalog::served::ServedScript;
 use crate::catalog::tool::listed::of_default;
 use crate::catalog::walk::Candidate;
 use crate::policy::Policy;
+use crate::script::fingerprint::Fingerprint;
 use crate::script::schema::formats::remove_forbidden_defaults;
 use crate::script::schema::{Schemas, Unusable};
 use crate::script::start_command::StartCommand;
-use crate::script::{ForCallers, Script, required_capabilities};
+use crate::script::{ForCallers, Launch, Script, required_capabilities};
 
 /// Script as it was found: described, or faulty, or both.
 #[derive(Debug, Clone)]
@@ -39,8 +40,23 @@ pub struct ScannedScript {
     pub help: HelpText,
     /// Reason for which it is held back, if only approved scripts are served.
     pub held_back: Option<HeldBack>,
+    /// Files of this version, as they were when it was scanned.
+    pub(crate) version: ScannedVersion,
     /// Catalog entry; absent if a fault prevents it.
     pub(crate) served: Option<ServedScript>,
+}
+
+/// Files that a script consists of: its own, and the sidecar that describes it.
+#[derive(Debug, Clone)]
+pub(crate) struct ScannedVersion(pub(crate) Vec<(PathBuf, Fingerprint)>);
+
+impl ScannedVersion {
+    fn of(candidate: &Candidate) -> Self {
+        let sidecar = candidate.sidecar.as_ref();
+        let sidecar = sidecar.map(|sidecar| (sidecar.file.clone(), sidecar.fingerprint));
+        let file = (candidate.file.clone(), candidate.fingerprint);
+        Self([file].into_iter().chain(sidecar).collect())
+    }
 }
 
 /// Description of a script before it is validated.
@@ -89,7 +105,7 @@ impl ScannedScript {
                 policy: Arc::new(policy.effective_policy(&path, candidate.directory(), Some(spec))),
                 required: required_capabilities(&spec.requires),
                 spec: Arc::clone(spec),
-                start_command,
+                launch: Launch::Here(start_command),
                 for_callers: ForCallers::default(),
                 is_in_client_directory: false,
                 approval: OnceLock::new(),
@@ -106,6 +122,7 @@ impl ScannedScript {
             diagnostics,
             help: said.help,
             held_back: None,
+            version: ScannedVersion::of(candidate),
             served,
         }
     }

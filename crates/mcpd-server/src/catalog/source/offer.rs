@@ -11,12 +11,15 @@ use mcpd_scriptspec::uri::normalize_uri;
 use mcpd_scriptspec::{PathError, ScriptPath, excerpt, header_fault};
 use serde_json::value::RawValue;
 
-use super::RemoteTool;
+use super::{RemoteTool, remote_script};
 use crate::catalog::call::CallContext;
 use crate::catalog::handler::{PromptHandler, ResourceHandler};
 use crate::catalog::pins::PinKind;
+use crate::catalog::served::{CatalogEntry, ServedScript};
 use crate::catalog::tool::Tool;
 use crate::catalog::{Prompt, Resource, Template};
+use crate::policy::Policy;
+use crate::remote::{Announcement, Place};
 use crate::script::schema;
 
 /// Maximum number of tools of one source, and of each other kind of entry.
@@ -32,6 +35,8 @@ const NOTHING_PUBLISHED: &str = "has not listed its tools within 5 s";
 #[derive(Debug, Clone)]
 pub struct Offer {
     source: Arc<str>,
+    /// Policy of the server, for scripts that run elsewhere.
+    policy: Option<Arc<Policy>>,
     tools: Vec<Arc<Tool>>,
     resources: Vec<Arc<Resource>>,
     templates: Vec<Arc<Template>>,
@@ -52,13 +57,17 @@ impl Offer {
     }
 
     /// Creates an empty offer of the same source.
-    pub(super) fn empty_like(before: &Self) -> Self {
-        Self::empty(Arc::clone(&before.source))
+    pub(super) fn empty_like(before: &Self, policy: &Arc<Policy>) -> Self {
+        Self {
+            policy: Some(Arc::clone(policy)),
+            ..Self::empty(Arc::clone(&before.source))
+        }
     }
 
     fn empty(source: Arc<str>) -> Self {
         Self {
             source,
+            policy: None,
             tools: Vec::new(),
             resources: Vec::new(),
             templates: Vec::new(),
@@ -194,6 +203,34 @@ impl Offer {
             ));
             self.prompts
                 .push(Arc::new(Prompt::function(definition, handler)));
+        }
+    }
+
+    /// Adds the script that another server has [announced](Announcement), and that runs at `place`.
+    /// It is served as if it had been found here: as a tool, a prompt or a resource, by its role,
+    /// and with its state. Any number of scripts is served.
+    ///
+    /// The policy of this server applies; a source that offers scripts must
+    /// [follow it](super::Source::follows_policy).
+    pub fn script(&mut self, announced: &Announcement, place: Arc<dyn Place>) {
+        let Some(path) = self.path("script", &announced.path) else {
+            return;
+        };
+        let policy = self.policy.as_deref().cloned().unwrap_or_default();
+        let made = remote_script::make(&policy, &self.source, path, announced, place);
+        let served = match made {
+            Ok(script) => ServedScript::new(script),
+            Err(reason) => return self.unservable("script", &announced.path, &reason),
+        };
+        if served.script.spec.state {
+            self.resources
+                .push(Arc::new(Resource::state(&served.script)));
+        }
+        match served.entry {
+            CatalogEntry::Tool(tool) => self.tools.push(tool),
+            CatalogEntry::Prompt(prompt) => self.prompts.push(prompt),
+            CatalogEntry::Resource(resource) => self.resources.push(resource),
+            CatalogEntry::Template(template) => self.templates.push(template),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::execution::run::{Input, command};
 use crate::message::arguments::{INVALID_ARGUMENTS, describe_faults};
 use crate::policy::EffectivePolicy;
 use crate::script::Script;
+use crate::script::start_command::StartCommand;
 
 /// Text in place of a secret.
 const MASK: &str = "[redacted]";
@@ -39,16 +40,22 @@ pub struct RunPlan {
 
 impl Tool {
     /// Returns the run that a call with these arguments would start, or the faults in the
-    /// arguments; `None` if the tool is no script.
+    /// arguments; `None` if the tool is no script that runs here.
     #[must_use]
     pub fn plan_run(&self, arguments: Option<&RawValue>) -> Option<Result<RunPlan, String>> {
         let script = self.script()?;
+        let start_command = script.start_command()?;
         let restored = arguments.and_then(|arguments| self.restore_names(arguments));
-        Some(plan(script, restored.as_deref().or(arguments)))
+        let arguments = restored.as_deref().or(arguments);
+        Some(plan(script, start_command, arguments))
     }
 }
 
-fn plan(script: &Script, arguments: Option<&RawValue>) -> Result<RunPlan, String> {
+fn plan(
+    script: &Script,
+    start_command: &StartCommand,
+    arguments: Option<&RawValue>,
+) -> Result<RunPlan, String> {
     let arguments = accepted_arguments(script, arguments)
         .map_err(|faults| format!("{INVALID_ARGUMENTS}{faults}"))?;
     let variable = |name: &str| script.policy.variable(name);
@@ -59,8 +66,11 @@ fn plan(script: &Script, arguments: Option<&RawValue>) -> Result<RunPlan, String
     let actual = actual.map_err(faults)?;
     let masked = spec.masked_invocation(&variable, arguments.as_deref());
     let masked = masked.map_err(faults)?;
-    let input = Input::new(script, actual).with_values_of(masked);
-    Ok(describe(&command(script, &input), &script.policy))
+    let input = Input::new(script, arguments.as_deref(), actual).with_values_of(masked);
+    Ok(describe(
+        &command(script, start_command, &input),
+        &script.policy,
+    ))
 }
 
 /// Describes a command of masked values, and masks the secrets of the policy in it.

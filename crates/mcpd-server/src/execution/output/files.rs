@@ -19,9 +19,13 @@ use crate::support::regular_file::real_path;
 /// Maximum size of all files of one result, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
+/// Member of an item whose file could not be embedded where the script has run.
+const FAULT: &str = "mcpd/fault";
+
 /// Files of one result.
 pub(super) struct EmbeddedFiles<'a> {
-    directory: &'a Path,
+    /// Directory of relative paths; `None` if the script has run on another machine.
+    directory: Option<&'a Path>,
     /// Permissions of the script that names the files; unrestricted without them.
     policy: Option<&'a EffectivePolicy>,
     remaining: u64,
@@ -34,11 +38,36 @@ impl<'a> EmbeddedFiles<'a> {
     /// Creates an unrestricted reader; relative paths are below `directory`.
     pub(super) fn new(directory: &'a Path) -> Self {
         Self {
-            directory,
+            directory: Some(directory),
             policy: None,
             remaining: MAX_BYTES,
             resources: 0,
             remarks: Vec::new(),
+        }
+    }
+
+    /// Creates a reader for the output of a script that has run on another machine, which has
+    /// embedded its files.
+    pub(super) fn elsewhere() -> Self {
+        Self {
+            directory: None,
+            ..Self::new(Path::new(""))
+        }
+    }
+
+    /// Returns whether an item names a file.
+    pub(super) fn is_named_in(item: &mut Value) -> bool {
+        holder(item).get("path").is_some_and(Value::is_string)
+    }
+
+    /// Embeds the file that an item names, for the reader on another machine. A fault goes there
+    /// as well.
+    pub(super) fn embed_for_front(&mut self, item: &mut Value) {
+        if Self::is_named_in(item)
+            && let Err(fault) = self.embed(item)
+            && let Some(object) = holder(item).as_object_mut()
+        {
+            object.insert(FAULT.to_owned(), fault.into());
         }
     }
 
@@ -58,6 +87,11 @@ impl<'a> EmbeddedFiles<'a> {
         let Some(object) = holder(item).as_object_mut() else {
             return Ok(());
         };
+        if self.directory.is_none()
+            && let Some(fault) = object.get(FAULT).and_then(Value::as_str)
+        {
+            return Err(fault.to_owned());
+        }
         let path = object
             .get("path")
             .and_then(Value::as_str)
@@ -181,10 +215,13 @@ impl<'a> EmbeddedFiles<'a> {
     }
 
     fn read(&mut self, path: &str) -> Result<Vec<u8>, String> {
-        let file = self.directory.join(path);
+        let Some(directory) = self.directory else {
+            return Err(format!("the file `{path}` is on another machine"));
+        };
+        let file = directory.join(path);
         let may_read = |file: &File, real: &Path| {
             self.policy
-                .is_none_or(|policy| policy.may_read_for_script(file, real, self.directory))
+                .is_none_or(|policy| policy.may_read_for_script(file, real, directory))
         };
         let bytes = read_at_most(&file, self.remaining, may_read)
             .map_err(|error| format!("failed to read the file `{path}`: {error}"))?;

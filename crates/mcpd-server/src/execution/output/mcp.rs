@@ -1,6 +1,9 @@
 //! Output format `"output": "mcp"`: a script prints one object in the shape of its method's
 //! result, or an error of the protocol, or questions.
 
+use std::borrow::Cow;
+
+use indexmap::IndexMap;
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_protocol::method::{
     CallToolResult, GetPromptResult, InputRequests, PromptMessage, ReadResourceResult,
@@ -11,6 +14,7 @@ use serde_json::value::RawValue;
 use super::files::EmbeddedFiles;
 use super::json_output::{OutputError, OutputObject, json_terms};
 use crate::execution::input_rounds::{InputQuestions, RunResult};
+use crate::message::raw::raw;
 
 pub(super) mod check;
 
@@ -130,6 +134,32 @@ pub(super) fn resource(
     result.cache_scope = object.member("cacheScope")?;
     result.meta = object.member("_meta")?.unwrap_or_default();
     Ok(result)
+}
+
+/// Returns the output with the files that it names; `None` if it names none.
+pub(super) fn embed_files(output: &[u8], files: &mut EmbeddedFiles<'_>) -> Option<Vec<u8>> {
+    /// Members with items that may name a file.
+    const MEMBERS: [&str; 3] = ["content", "messages", "contents"];
+    let text = mcpd_scriptspec::output::json_output(output).ok()?;
+    let mut members: IndexMap<Cow<'_, str>, Cow<'_, RawValue>> = serde_json::from_str(text).ok()?;
+    let mut is_changed = false;
+    for name in MEMBERS {
+        let Some(member) = members.get_mut(name) else {
+            continue;
+        };
+        let Ok(mut items) = serde_json::from_str::<Vec<Value>>(member.get()) else {
+            continue;
+        };
+        if items.iter_mut().any(EmbeddedFiles::is_named_in) {
+            is_changed = true;
+            for item in &mut items {
+                files.embed_for_front(item);
+            }
+            *member = Cow::Owned(raw(&items));
+        }
+    }
+    let output = is_changed.then(|| serde_json::to_vec(&members));
+    output?.ok()
 }
 
 #[cfg(test)]

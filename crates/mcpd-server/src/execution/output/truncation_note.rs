@@ -5,6 +5,7 @@ use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::method::Resource;
 
 use crate::execution::archive::{CallArchive, OUTPUT_LIFETIME};
+use crate::execution::relay::stream_name;
 
 /// Returns the note and the link to the whole of `output`; empty if it is not kept.
 pub(super) fn content(
@@ -12,13 +13,10 @@ pub(super) fn content(
     output: &Captured,
     archive: &CallArchive,
 ) -> Vec<ContentBlock> {
-    let stream = match stream {
-        Stream::Stdout => "stdout",
-        Stream::Stderr => "stderr",
-    };
     let Some((uri, kept)) = archive.keep(stream, output) else {
         return Vec::new();
     };
+    let stream = stream_name(stream);
     let total = output.total_bytes;
     let readable = match kept.omitted_bytes() {
         0 => "All of it".to_owned(),

@@ -100,6 +100,10 @@ struct Notes {
     is_uri_made: bool,
     params: Box<RawValue>,
     call_id: Option<String>,
+    /// Worker that was asked, id of the run there, and version of the script.
+    worker: Option<String>,
+    run_id: Option<String>,
+    digest: Option<String>,
     approval: Option<&'static str>,
     run: Option<RunDetails>,
     connections: Vec<ConnectionDetails>,
@@ -215,6 +219,40 @@ impl RequestRecord {
     /// Sets the call id that scripts receive.
     pub(crate) fn set_call_id(&self, call_id: &str) {
         self.note(|notes| notes.call_id = Some(call_id.to_owned()));
+    }
+
+    /// Sets the worker that is asked to run the script, and the id of the run there.
+    pub(crate) fn set_worker(&self, worker: &str, run: &str, digest: &str) {
+        self.note(|notes| notes.worker = Some(worker.to_owned()));
+        self.set_run(run, digest);
+    }
+
+    /// Sets the id of the run that a front and a worker know, and the version of the script.
+    pub(crate) fn set_run(&self, run: &str, digest: &str) {
+        self.note(|notes| {
+            notes.run_id = Some(run.to_owned());
+            notes.digest = Some(digest.to_owned());
+        });
+    }
+
+    /// Returns whether lines of a run are passed on.
+    pub(crate) fn passes_lines(&self) -> bool {
+        self.observed.is_some()
+    }
+
+    /// Sets the end of the only run of the request, whose result is made elsewhere; `None` if there
+    /// is none.
+    pub(crate) fn finish_run(&self, exit: Option<Exit>) {
+        if exit.as_ref().is_none_or(|exit| exit.code != 0) {
+            self.operation.mark_failed();
+            self.span.mark_failed();
+        }
+        self.note(|notes| {
+            notes.answer = Some(match exit {
+                Some(exit) if exit.code == 0 => Ok(()),
+                _ => Err(notes.outcome.unwrap_or_default().to_owned()),
+            });
+        });
     }
 
     /// Sets the last step of the approval of the call; a refusal is its outcome.
@@ -384,6 +422,9 @@ impl AuditedRequest {
         let mut details = Details::default();
         details.tool = notes.tool.as_deref();
         details.call_id = notes.call_id.as_deref();
+        details.worker = notes.worker.as_deref();
+        details.run_id = notes.run_id.as_deref();
+        details.digest = notes.digest.as_deref();
         details.approval = notes.approval;
         details.outcome = is_over.then_some(outcome);
         details.result_bytes = notes.result_bytes;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mcpd_exec::{Level, Sandbox};
 
 use super::EffectivePolicy;
+use crate::policy::environment::Inherited;
 use crate::policy::principal::Principal;
 use crate::policy::request_secrets::{self, SecretHeaders};
 use crate::policy::{ClientDirectories, Redactor, Secret, environment};
@@ -64,6 +65,18 @@ impl EffectivePolicy {
             policy.sandbox = Arc::new(sandbox);
         }
         policy
+    }
+
+    /// Returns the policy of a script that runs on another machine, for the machine that its
+    /// callers speak to: environment, secrets and directories are those of the other machine.
+    pub(crate) fn for_elsewhere(mut self) -> Self {
+        self.environment = Inherited::default();
+        self.variables.clear();
+        self.callers = Arc::default();
+        self.request_variables.clear();
+        self.client_directories = None;
+        self.redactor = None;
+        self
     }
 
     fn with_variables(&self, variables: Vec<(String, Secret)>) -> Self {

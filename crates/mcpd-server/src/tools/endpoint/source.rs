@@ -135,7 +135,7 @@ impl Source for Endpoint {
             name: self.to_string(),
             command: self.command.clone(),
             directory: self.directory.clone(),
-            policy: host.policy.clone().default_rule(self.rule.clone()),
+            policy: (*host.policy).clone().default_rule(self.rule.clone()),
         });
         let mut known: Option<Box<RawValue>> = None;
         let mut retry_delay = FIRST_RETRY_DELAY;

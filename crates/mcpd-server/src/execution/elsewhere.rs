@@ -1,0 +1,131 @@
+//! Run of a script on another machine, for a request of a client here: the request that crosses,
+//! the messages meanwhile, and the outcome as if it had run here.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+
+use mcpd_exec::{Outcome, Stream};
+
+use crate::execution::engine::Engine;
+use crate::execution::run::{Ended, Job, Purpose};
+use crate::execution::run_observer::RunObserver;
+use crate::limits::admission::Rejection;
+use crate::observe::ending::RunError;
+use crate::remote::{self, KeptOutput, NotRun, Place, Request, RunEvent};
+use crate::request::context::Context;
+use crate::script::{Elsewhere, Script};
+use crate::support::random_id;
+use crate::support::sync::lock;
+
+/// Where the outputs of a run are that are longer than its outcome.
+#[derive(Debug, Clone)]
+pub(crate) struct KeptAt {
+    pub(crate) place: Arc<dyn Place>,
+    worker: String,
+    run: String,
+    principal: String,
+}
+
+impl KeptAt {
+    /// Returns the name of an output there.
+    pub(crate) fn output(&self, stream: Stream) -> KeptOutput {
+        KeptOutput::new(&*self.worker, &*self.run, stream, &*self.principal)
+    }
+}
+
+/// Returns the request for a run of `script`, without its input.
+pub(crate) fn request(
+    script: &Script,
+    elsewhere: &Elsewhere,
+    purpose: Purpose<'_>,
+    context: &Context,
+) -> Request {
+    Request {
+        run: random_id::new(),
+        path: script.path.to_string(),
+        digest: elsewhere.digest.to_string(),
+        purpose: remote::Purpose {
+            method: purpose.method.to_owned(),
+            name: purpose.name.to_owned(),
+            call: purpose.call_id.to_owned(),
+            principal: context.peer.principal.name().to_owned(),
+        },
+        question: remote::Question::Result,
+        level: script.policy.sandbox().level,
+        limits: script.policy.limits().clone(),
+        lines: context.side.is_wanted() || context.record.passes_lines(),
+        trace: context.trace.clone(),
+        arguments: Default::default(),
+        files: Vec::new(),
+        traits: script.traits(),
+    }
+}
+
+/// Runs a script elsewhere when its caller may have another call, and relays its messages to the
+/// caller meanwhile.
+///
+/// # Errors
+///
+/// Fails if nothing was run, or its end is not known.
+///
+/// # Cancel safety
+///
+/// Dropping the future cancels the run.
+pub(crate) async fn run(
+    engine: &Engine,
+    context: &Context,
+    job: Job<'_>,
+    elsewhere: &Elsewhere,
+    mut request: Request,
+) -> Result<Ended, RunError> {
+    let observer = RunObserver::new(engine, context, job);
+    request.trace = observer.trace();
+    let attempt = Mutex::new(None);
+    let ended = {
+        let run = run_when_permitted(engine, context, elsewhere, request, &observer, &attempt);
+        let run = pin!(run);
+        observer.relay_while(run).await
+    };
+    observer.ended(&ended);
+    let (worker, run) = lock(&attempt).take().unwrap_or_default();
+    let kept_at = KeptAt {
+        place: Arc::clone(&elsewhere.place),
+        worker,
+        run,
+        principal: context.peer.principal.name().to_owned(),
+    };
+    Ok((ended?, Some(kept_at)))
+}
+
+async fn run_when_permitted(
+    engine: &Engine,
+    context: &Context,
+    elsewhere: &Elsewhere,
+    request: Request,
+    observer: &RunObserver<'_>,
+    attempt: &Mutex<Option<(String, String)>>,
+) -> Result<Outcome, RunError> {
+    // The number of processes is the concern of the machine that has them.
+    let calls = &engine.admission.calls;
+    let permit = calls.acquire(&context.peer.principal, &elsewhere.queue);
+    let _permit = permit.await.map_err(|busy| {
+        engine.observers.metrics.count_refusal(Rejection::Busy);
+        RunError::Busy(busy)
+    })?;
+    let digest = request.digest.clone();
+    let mut on_event = |event: RunEvent<'_>| match event {
+        RunEvent::Sent { worker, run } => {
+            context.record.set_worker(worker, run, &digest);
+            *lock(attempt) = Some((worker.to_owned(), run.to_owned()));
+        }
+        RunEvent::Line(line) => observer.line(line),
+    };
+    let counter = observer.started();
+    let ended = elsewhere.place.run(request, &mut on_event).await;
+    let ended = ended.map_err(RunError::Elsewhere);
+    if let Err(RunError::Elsewhere(NotRun::Busy { .. })) = &ended {
+        engine.observers.metrics.count_refusal(Rejection::Busy);
+    }
+    counter.finish(&ended);
+    ended
+}
