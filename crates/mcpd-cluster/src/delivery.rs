@@ -1,0 +1,546 @@
+//! Delivery of runs by a front: from a call to the one answer that it gets, whatever happens to
+//! workers and connections meanwhile. A pure state machine: messages and the time go in, actions
+//! come out.
+//!
+//! ```text
+//!          no worker            refused, or nobody subscribes
+//!   ┌──► waiting ───► sent ──────────────────┐
+//!   │                  │ accepted            ▼
+//!   │                  ▼               another worker
+//! call              running ── lost ──► may be run again? ── no ──► lost
+//!                      │ end                         └ yes ──► another worker
+//!                      ▼
+//!                    ended
+//! ```
+//!
+//! A run that was sent is sent again (retransmission) under the same identifier until it is
+//! accepted; another attempt has another identifier. What is done when contact is lost is the
+//! table in [`verdict`].
+
+mod attempt;
+mod cancels;
+mod verdict;
+
+use std::collections::BTreeMap;
+
+use self::attempt::{Attempt, Step};
+use self::cancels::Cancels;
+pub(crate) use self::verdict::Rerun;
+use self::verdict::{Judgement, MAX_RERUNS};
+use crate::placement::{Chance, Choice, InFlight, Requirements, choose};
+use crate::presence::{Moment, Presence};
+use crate::wire::{Cut, Event, Here, Refusal, RunId, Word};
+
+use std::time::Duration;
+
+/// Time for which a call waits for a worker that can take it.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+/// Interval at which a waiting call looks for a worker.
+const RETRY: Duration = Duration::from_millis(250);
+/// Interval of requests to workers at which this front has runs.
+const PING: Duration = Duration::from_millis(250);
+/// Number of workers that may refuse a call for lack of slots before its caller is told.
+const MAX_BUSY: u32 = 3;
+
+/// Number of a call within this front.
+pub(crate) type CallId = u64;
+
+/// A call to deliver.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    pub(crate) requirements: Requirements,
+    /// Version of the script whose description the caller has seen.
+    pub(crate) digest: String,
+    pub(crate) rerun: Rerun,
+}
+
+/// Answer to a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The end that was passed in last is that of this call.
+    Ended,
+    /// It may have been done, completely, in part, or not at all.
+    Lost { node: String },
+    /// Nothing was run: every worker that was asked is busy.
+    Busy,
+    /// Nothing was run: no worker could be asked.
+    Unavailable,
+    /// Nothing was run, for this reason, and no other worker can.
+    Refused { reason: Refusal, text: String },
+}
+
+/// Something that the caller of the state machine has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Sends the run to the worker. `send` counts how often it was sent before.
+    Run {
+        call: CallId,
+        run: RunId,
+        node: String,
+        epoch: u64,
+        send: u8,
+    },
+    Ack {
+        run: RunId,
+        node: String,
+    },
+    Cancel {
+        run: RunId,
+        node: String,
+    },
+    Status {
+        run: RunId,
+        node: String,
+    },
+    Ping {
+        node: String,
+    },
+    /// Answers the call; it is the last action for it.
+    Finish {
+        call: CallId,
+        run: Option<RunId>,
+        answer: Answer,
+    },
+    /// Records that the run is made a second time, because its first worker `lost` was lost.
+    Rerun {
+        call: CallId,
+        lost: String,
+    },
+}
+
+/// Call that has no answer yet.
+#[derive(Debug)]
+struct Call {
+    order: Order,
+    next_run: RunId,
+    current: Option<Attempt>,
+    /// Workers that are not asked again.
+    excluded: Vec<String>,
+    since: Moment,
+    retry_at: Moment,
+    busy: u32,
+    reruns: u32,
+    /// Last refusal that another worker may answer differently.
+    refusal: Option<(Refusal, String)>,
+    /// Worker at which an earlier attempt was lost.
+    lost: Option<String>,
+}
+
+/// Catalogue of a worker, asked for a version of a script.
+pub(crate) trait Catalogues {
+    /// Returns whether the worker has the script in this version.
+    fn has(&self, here: &Here, path: &str, digest: &str) -> bool;
+}
+
+/// State machine of all calls of a front.
+#[derive(Debug)]
+pub(crate) struct Delivery<C> {
+    pub(crate) presence: Presence,
+    pub(crate) catalogues: C,
+    lease: Duration,
+    calls: BTreeMap<CallId, Call>,
+    by_run: BTreeMap<u128, CallId>,
+    in_flight: InFlight,
+    pings: BTreeMap<String, Moment>,
+    cancels: Cancels,
+    chance: Chance,
+    actions: Vec<Action>,
+}
+
+impl<C: Catalogues> Delivery<C> {
+    pub(crate) fn new(now: Moment, lease: Duration, seed: u64, catalogues: C) -> Self {
+        Self {
+            presence: Presence::new(now),
+            catalogues,
+            lease,
+            calls: BTreeMap::new(),
+            by_run: BTreeMap::new(),
+            in_flight: InFlight::new(),
+            pings: BTreeMap::new(),
+            cancels: Cancels::default(),
+            chance: Chance::new(seed),
+            actions: Vec::new(),
+        }
+    }
+
+    /// Takes what is to be done, in this order.
+    pub(crate) fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Returns whether nothing is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.calls.is_empty() && self.cancels.is_empty()
+    }
+
+    /// Returns the number of calls without an answer that no worker has been found for.
+    pub(crate) fn waiting(&self) -> usize {
+        let calls = self.calls.values();
+        calls.filter(|call| call.current.is_none()).count()
+    }
+
+    /// Begins the delivery of a call. `id` are random bits.
+    pub(crate) fn call(&mut self, now: Moment, call: CallId, id: u128, order: Order) {
+        let run = RunId { id, attempt: 0 };
+        self.by_run.insert(id, call);
+        let state = Call {
+            order,
+            next_run: run,
+            current: None,
+            excluded: Vec::new(),
+            since: now,
+            retry_at: now,
+            busy: 0,
+            reruns: 0,
+            refusal: None,
+            lost: None,
+        };
+        self.calls.insert(call, state);
+        self.place(now, call);
+    }
+
+    /// Ends the delivery of a call whose caller does not want it any more.
+    pub(crate) fn hang_up(&mut self, now: Moment, call: CallId) {
+        self.give_up_attempt(now, call);
+        self.remove(call);
+    }
+
+    /// Records a heartbeat of any node. Returns whether a catalogue may be new.
+    pub(crate) fn hear_here(&mut self, now: Moment, here: Here) -> bool {
+        self.presence.hear(now, here)
+    }
+
+    /// Records that a worker has answered a ping.
+    pub(crate) fn hear_pong(&mut self, now: Moment, node: &str, epoch: u64) {
+        self.presence.hear_from(now, node, epoch);
+    }
+
+    /// Records that the server has no subscriber for a ping.
+    pub(crate) fn miss_ping(&mut self, now: Moment, node: &str) {
+        self.presence.miss(now, node);
+    }
+
+    /// Records that the server had no subscriber for the run that was sent as number `send`.
+    pub(crate) fn miss_run(&mut self, now: Moment, run: RunId, send: u8) {
+        let Some((call, attempt)) = self.current(run) else {
+            return;
+        };
+        let node = attempt.node.clone();
+        // An earlier message of this run may have arrived, and its answer may be lost.
+        let is_certain = send == 0 && attempt.sends == 1 && !attempt.is_accepted;
+        self.presence.miss(now, &node);
+        if is_certain {
+            self.exclude_and_place(now, call, node);
+        }
+    }
+
+    fn current(&mut self, run: RunId) -> Option<(CallId, &mut Attempt)> {
+        let call = *self.by_run.get(&run.id)?;
+        let attempt = self.calls.get_mut(&call)?.current.as_mut()?;
+        (attempt.run == run).then_some((call, attempt))
+    }
+
+    /// Records an event of a run. An [`Answer::Ended`] among the actions that follow is that of
+    /// this event.
+    pub(crate) fn hear_event(&mut self, now: Moment, event: &Event) {
+        let (run, node) = (event.run, &event.node);
+        if matches!(event.word, Word::End { .. }) {
+            // Also for a run that no caller waits for: the worker repeats it until then.
+            let node = node.clone();
+            self.actions.push(Action::Ack { run, node });
+        }
+        if matches!(event.word, Word::End { .. } | Word::Unknown | Word::Refused { .. }) {
+            self.cancels.finish(run, node);
+        }
+        let Some((call, attempt)) = self.current(run) else {
+            return;
+        };
+        if attempt.node != *node {
+            tracing::warn!(%node, "an event of a run that is not there was ignored");
+            return;
+        }
+        // Another start of the worker can't know whether the meant one has run it.
+        let is_meant = attempt.epoch == event.epoch;
+        if is_meant {
+            attempt.heard = now;
+        }
+        self.presence.hear_from(now, node, event.epoch);
+        if is_meant {
+            self.apply(now, call, &event.word);
+        }
+    }
+
+    fn apply(&mut self, now: Moment, call: CallId, word: &Word) {
+        match word {
+            Word::Accepted => {
+                let state = self.calls.get_mut(&call);
+                if let Some(attempt) = state.and_then(|state| state.current.as_mut()) {
+                    attempt.is_accepted = true;
+                }
+            }
+            Word::Lines { .. } | Word::Other => {}
+            Word::Unknown => self.hear_unknown(now, call),
+            Word::Refused { reason, text } => self.refuse(now, call, *reason, text),
+            Word::End { cut } => self.end(now, call, *cut),
+        }
+    }
+
+    fn end(&mut self, now: Moment, call: CallId, cut: Option<Cut>) {
+        let Some(state) = self.calls.get(&call) else {
+            return;
+        };
+        let Some(attempt) = &state.current else {
+            return;
+        };
+        let (run, node) = (attempt.run, attempt.node.clone());
+        if matches!(cut, Some(Cut::Lease | Cut::Front)) {
+            // Ended by the worker, so another run does not overlap with it.
+            let may_rerun = state.order.rerun != Rerun::Never && state.reruns < MAX_RERUNS;
+            if may_rerun {
+                return self.rerun(now, call);
+            }
+            return self.finish(call, Some(run), Answer::Lost { node });
+        }
+        self.finish(call, Some(run), Answer::Ended);
+    }
+
+    /// The worker does not know the run, and will not start it any more.
+    fn hear_unknown(&mut self, now: Moment, call: CallId) {
+        let Some(attempt) = self.calls.get(&call).and_then(|call| call.current.as_ref()) else {
+            return;
+        };
+        let node = attempt.node.clone();
+        if attempt.is_accepted {
+            self.lose(now, call);
+        } else {
+            self.exclude_and_place(now, call, node);
+        }
+    }
+
+    fn refuse(&mut self, now: Moment, call: CallId, reason: Refusal, text: &str) {
+        let Some(state) = self.calls.get_mut(&call) else {
+            return;
+        };
+        let Some(node) = state.current.as_ref().map(|attempt| attempt.node.clone()) else {
+            return;
+        };
+        match reason {
+            // That is no promise: the judgement of its presence follows.
+            Refusal::Epoch => return,
+            Refusal::Invalid | Refusal::Denied => {
+                let (run, text) = (state.current.as_ref().map(|one| one.run), text.to_owned());
+                return self.finish(call, run, Answer::Refused { reason, text });
+            }
+            Refusal::Busy => {
+                state.busy += 1;
+                if state.busy >= MAX_BUSY || state.order.requirements.home {
+                    return self.finish(call, None, Answer::Busy);
+                }
+            }
+            _ => state.refusal = Some((reason, text.to_owned())),
+        }
+        self.exclude_and_place(now, call, node);
+    }
+
+    fn exclude_and_place(&mut self, now: Moment, call: CallId, node: String) {
+        self.drop_attempt(call);
+        if let Some(state) = self.calls.get_mut(&call) {
+            state.excluded.push(node);
+        }
+        self.place(now, call);
+    }
+
+    /// Sends the call to a worker, if there is one.
+    fn place(&mut self, now: Moment, call: CallId) {
+        let Some(state) = self.calls.get_mut(&call) else {
+            return;
+        };
+        state.retry_at = now + RETRY;
+        let (order, catalogues) = (&state.order, &self.catalogues);
+        let has = |here: &Here| catalogues.has(here, &order.requirements.path, &order.digest);
+        let workers = self.presence.placeable(now);
+        let (excluded, in_flight) = (&state.excluded, &self.in_flight);
+        let chance = &mut self.chance;
+        match choose(workers, &order.requirements, has, excluded, in_flight, chance) {
+            Choice::Worker { node, epoch } => {
+                let run = state.next_run;
+                state.next_run = run.next();
+                state.current = Some(Attempt::new(now, run, node.clone(), epoch));
+                *self.in_flight.entry(node.clone()).or_default() += 1;
+                let send = 0;
+                self.actions.push(Action::Run {
+                    call,
+                    run,
+                    node,
+                    epoch,
+                    send,
+                });
+            }
+            Choice::Busy => self.finish(call, None, Answer::Busy),
+            Choice::Nowhere => self.wait(now, call),
+        }
+    }
+
+    /// Waits for a worker, unless it has for long enough.
+    fn wait(&mut self, now: Moment, call: CallId) {
+        let Some(state) = self.calls.get_mut(&call) else {
+            return;
+        };
+        // A worker may have come back, and one that was busy is not asked again so soon.
+        state.excluded.clear();
+        let answer = match (&state.lost, &state.refusal) {
+            _ if state.busy > 0 => Answer::Busy,
+            _ if now.saturating_sub(state.since) < MAX_WAIT => return,
+            (Some(node), _) => Answer::Lost { node: node.clone() },
+            (None, Some((reason @ (Refusal::Digest | Refusal::Level | Refusal::Version), text))) => {
+                let (reason, text) = (*reason, text.clone());
+                Answer::Refused { reason, text }
+            }
+            (None, _) => Answer::Unavailable,
+        };
+        self.finish(call, None, answer);
+    }
+
+    /// Advances by time alone: sends again, gives up, asks.
+    pub(crate) fn tick(&mut self, now: Moment) {
+        self.presence.forget_old(now);
+        for call in self.calls.keys().copied().collect::<Vec<_>>() {
+            self.advance(now, call);
+        }
+        self.cancels.tick(now, &mut self.actions);
+        self.ping(now);
+    }
+
+    fn advance(&mut self, now: Moment, call: CallId) {
+        let Some(state) = self.calls.get_mut(&call) else {
+            return;
+        };
+        let Some(attempt) = &mut state.current else {
+            if now >= state.retry_at {
+                self.place(now, call);
+            }
+            return;
+        };
+        let is_away = self.presence.echo.is_away(now);
+        let away_for = self.presence.echo.away_for(now);
+        let contact = attempt.contact(now, &self.presence);
+        let judgement = verdict::judge(state.order.rerun, contact, now, self.lease);
+        match judgement {
+            _ if is_away && away_for > self.lease + RETURN_MARGIN => return self.lose(now, call),
+            _ if is_away => return,
+            Judgement::Lost | Judgement::Rerun => return self.lose(now, call),
+            Judgement::Wait => {}
+        }
+        let may_rerun = state.order.rerun == Rerun::ReadOnly;
+        let step = attempt.step(now);
+        let (run, node, epoch) = (attempt.run, attempt.node.clone(), attempt.epoch);
+        let send = attempt.sends.saturating_sub(1);
+        match step {
+            Step::Nothing => {}
+            Step::Resend => self.actions.push(Action::Run {
+                call,
+                run,
+                node,
+                epoch,
+                send,
+            }),
+            Step::Withdraw if may_rerun => self.lose(now, call),
+            // A worker that does not know it promises not to start it any more.
+            Step::Withdraw | Step::AskStatus => self.actions.push(Action::Status { run, node }),
+        }
+    }
+
+    /// Gives an attempt up: the run is made elsewhere, or its caller learns that it is lost.
+    fn lose(&mut self, now: Moment, call: CallId) {
+        let Some(state) = self.calls.get(&call) else {
+            return;
+        };
+        let Some(attempt) = &state.current else {
+            return;
+        };
+        let (run, node) = (attempt.run, attempt.node.clone());
+        let is_away = self.presence.echo.is_away(now);
+        if state.order.rerun == Rerun::Never || state.reruns >= MAX_RERUNS || is_away {
+            self.give_up_attempt(now, call);
+            return self.finish(call, Some(run), Answer::Lost { node });
+        }
+        self.rerun(now, call);
+    }
+
+    /// Makes the run again, on another worker if there is one.
+    fn rerun(&mut self, now: Moment, call: CallId) {
+        let Some(node) = self.give_up_attempt(now, call) else {
+            return;
+        };
+        if let Some(state) = self.calls.get_mut(&call) {
+            state.reruns += 1;
+            state.lost = Some(node.clone());
+            state.since = now;
+            state.excluded = vec![node.clone()];
+            let lost = node;
+            self.actions.push(Action::Rerun { call, lost });
+        }
+        self.place(now, call);
+    }
+
+    /// Cancels the attempt of a call, whether or not its worker hears that. Returns the worker.
+    fn give_up_attempt(&mut self, now: Moment, call: CallId) -> Option<String> {
+        let attempt = self.drop_attempt(call)?;
+        let node = attempt.node;
+        self.cancels.add(now, attempt.run, node.clone());
+        let run = attempt.run;
+        self.actions.push(Action::Cancel {
+            run,
+            node: node.clone(),
+        });
+        Some(node)
+    }
+
+    fn drop_attempt(&mut self, call: CallId) -> Option<Attempt> {
+        let attempt = self.calls.get_mut(&call)?.current.take()?;
+        if let Some(count) = self.in_flight.get_mut(&attempt.node) {
+            *count -= 1;
+            if *count == 0 {
+                self.in_flight.remove(&attempt.node);
+            }
+        }
+        Some(attempt)
+    }
+
+    fn finish(&mut self, call: CallId, run: Option<RunId>, answer: Answer) {
+        let lost = self.calls.get(&call).and_then(|call| call.lost.clone());
+        let answer = match (answer, lost) {
+            // An earlier attempt may have been run, so "nothing was run" would be a lie.
+            (Answer::Busy | Answer::Unavailable | Answer::Refused { .. }, Some(node)) => {
+                Answer::Lost { node }
+            }
+            (answer, _) => answer,
+        };
+        self.remove(call);
+        self.actions.push(Action::Finish { call, run, answer });
+    }
+
+    fn remove(&mut self, call: CallId) {
+        self.drop_attempt(call);
+        if let Some(state) = self.calls.remove(&call) {
+            self.by_run.remove(&state.next_run.id);
+        }
+    }
+
+    fn ping(&mut self, now: Moment) {
+        let in_flight = &self.in_flight;
+        self.pings.retain(|node, _| in_flight.contains_key(node));
+        for node in in_flight.keys() {
+            let last = self.pings.entry(node.clone()).or_insert(now);
+            if now.saturating_sub(*last) >= PING {
+                *last = now;
+                let node = node.clone();
+                self.actions.push(Action::Ping { node });
+            }
+        }
+    }
+}
+
+/// Time above the lease after which a front that is away gives up: the workers that it can't
+/// reach have ended what they ran for it, or soon will.
+const RETURN_MARGIN: Duration = Duration::from_secs(5);
