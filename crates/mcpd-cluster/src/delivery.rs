@@ -234,6 +234,13 @@ impl<C: Catalogues> Delivery<C> {
         }
     }
 
+    /// Returns the call that the run is the current attempt of, if that is at this worker.
+    pub(crate) fn call_of(&self, run: RunId, node: &str) -> Option<CallId> {
+        let call = *self.by_run.get(&run.id)?;
+        let attempt = self.calls.get(&call)?.current.as_ref()?;
+        (attempt.run == run && attempt.node == node).then_some(call)
+    }
+
     fn current(&mut self, run: RunId) -> Option<(CallId, &mut Attempt)> {
         let call = *self.by_run.get(&run.id)?;
         let attempt = self.calls.get_mut(&call)?.current.as_mut()?;
@@ -281,7 +288,7 @@ impl<C: Catalogues> Delivery<C> {
             Word::Lines { .. } | Word::Other => {}
             Word::Unknown => self.hear_unknown(now, call),
             Word::Refused { reason, text } => self.refuse(now, call, *reason, text),
-            Word::End { cut } => self.end(now, call, *cut),
+            Word::End { cut, .. } => self.end(now, call, *cut),
         }
     }
 

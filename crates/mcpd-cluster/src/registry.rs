@@ -216,7 +216,10 @@ impl Registry {
     pub(crate) fn status(&mut self, now: Moment, run: RunId) {
         let word = match self.runs.get(&run).map(|entry| &entry.state) {
             Some(State::Running { .. }) => Word::Accepted,
-            Some(State::Ended { cut, .. }) => Word::End { cut: *cut },
+            Some(State::Ended { cut, .. }) => Word::End {
+                cut: *cut,
+                size: None,
+            },
             Some(State::Tombstone { .. }) => Word::Unknown,
             None => {
                 self.bury(now, run);
@@ -286,7 +289,7 @@ impl Registry {
             at: now,
             resend: Some((now + END_PAUSES[0], 0)),
         };
-        self.say(run, Word::End { cut });
+        self.say(run, Word::End { cut, size: None });
     }
 
     /// Advances by time alone.
@@ -307,7 +310,7 @@ impl Registry {
             }
         }
         for (run, cut) in resent {
-            self.say(run, Word::End { cut });
+            self.say(run, Word::End { cut, size: None });
         }
         self.forget_old(now);
     }

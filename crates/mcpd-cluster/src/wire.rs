@@ -4,11 +4,14 @@
 //! Unknown members and events are ignored; a version that is too new is refused as such.
 
 mod frame;
+mod lines;
 mod message;
 mod run_id;
 
-pub(crate) use frame::{Frame, FrameError, MAX_FRAME};
+pub(crate) use frame::{Frame, FrameError, read_run};
+pub(crate) use lines::{push_line, read_lines};
 pub(crate) use message::{
-    Control, Cut, Event, Here, Kind, PROTOCOL_VERSION, PartRequest, Refusal, Request, Stream, Word,
+    Control, Cut, Event, Here, Kind, PROTOCOL_VERSION, Part, PartRequest, Pong, Refusal, Request,
+    Stream, Word,
 };
 pub(crate) use run_id::{RunId, random_bits};

@@ -571,7 +571,7 @@ impl Simulation {
         let call = (run.id & u128::from(u64::MAX)) as u64;
         let front = self.calls[&call].front;
         let front = self.node_of(asker).unwrap_or(front);
-        if word == (Word::End { cut: Some(Cut::Drain) }) {
+        if matches!(word, Word::End { cut: Some(Cut::Drain), .. }) {
             self.fault = Some("no worker drains here".to_owned());
         }
         let event = Event::new(run, &self.name(node), self.epochs[node], word);

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::message::PROTOCOL_VERSION;
+use super::run_id::RunId;
 
 /// Maximum size of a frame in bytes. A server closes the connection of a client that sends more
 /// than its `max_payload`, which is 1 MiB unless the operator says otherwise.
@@ -87,6 +88,17 @@ impl<H: DeserializeOwned> Frame<H> {
             body: bytes.slice(4 + length..),
         })
     }
+}
+
+/// Reads the id of a run from a head that can't be read otherwise.
+pub(crate) fn read_run(bytes: &Bytes) -> Option<RunId> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        run: RunId,
+    }
+    let (length, rest) = bytes.split_first_chunk()?;
+    let head = rest.get(..usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
+    serde_json::from_slice::<Head>(head).ok().map(|head| head.run)
 }
 
 #[cfg(test)]

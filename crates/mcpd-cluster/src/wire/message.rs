@@ -135,6 +135,9 @@ pub(crate) enum Word {
     End {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cut: Option<Cut>,
+        /// Size of the outcome, if it must be fetched.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        size: Option<u64>,
     },
     /// No such run is known here, and it will not be started any more.
     Unknown,
@@ -166,18 +169,21 @@ impl Event {
     }
 }
 
-/// Output of a run.
+/// Something that is fetched in parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stream {
+    /// Kept output of a run.
     Stdout,
     Stderr,
     /// Input that did not fit into the request.
     Input,
+    /// Outcome that did not fit into the event.
+    Outcome,
 }
 
 /// Request for a part of something that does not fit into one message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PartRequest {
     pub(crate) run: RunId,
     pub(crate) stream: Stream,
@@ -185,6 +191,26 @@ pub(crate) struct PartRequest {
     pub(crate) offset: u64,
     /// Maximum length in bytes.
     pub(crate) length: u64,
+    /// Name of the caller whose output it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) principal: String,
+}
+
+/// Answer to a [`PartRequest`]; the body is the part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) v: u32,
+    /// Reason for which there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) missing: Option<String>,
+}
+
+/// Answer to a ping.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pong {
+    pub(crate) v: u32,
+    pub(crate) node: String,
+    pub(crate) epoch: u64,
 }
 
 /// Request to a node about runs.

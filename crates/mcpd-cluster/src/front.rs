@@ -1,0 +1,165 @@
+//! The front's side: a source of a server that offers the scripts of all workers, and sends their
+//! runs there.
+//!
+//! One task owns the [delivery](crate::delivery) of all runs. A call hands its request over and
+//! receives events until its answer.
+
+mod duty;
+mod inventory;
+mod place;
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use mcpd_server::source::{Publisher, Source};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use self::duty::Duty;
+use self::place::ClusterPlace;
+use crate::error::Error;
+use crate::node::Node;
+use crate::settings::Settings;
+
+/// Interval at which time alone is acted on.
+const TICK: Duration = Duration::from_millis(50);
+/// Pause after a failure that can only be mended elsewhere.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Runs that the operator allows to be made again on another worker, when theirs is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum RerunPolicy {
+    /// None.
+    Never,
+    /// Those of scripts that only read.
+    #[default]
+    ReadOnly,
+    /// Those of idempotent scripts as well.
+    Idempotent,
+}
+
+/// Placement of the runs of a script.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Placement {
+    /// Labels that the worker must have, all of them.
+    pub labels: Vec<String>,
+    /// Always on the same worker, beside the scripts that demand this themselves.
+    pub home: bool,
+    /// Runs that may be made again.
+    pub rerun: RerunPolicy,
+}
+
+impl Placement {
+    /// Returns the placement on workers with these labels.
+    #[must_use]
+    pub fn on(labels: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            labels: labels.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Returns the placement of the script at a path.
+type Place = Arc<dyn Fn(&str) -> Placement + Send + Sync>;
+
+/// Source of the scripts of a cluster.
+#[derive(Clone)]
+pub struct Cluster {
+    settings: Settings,
+    place: Place,
+    /// Identifies `place`.
+    fingerprint: Option<u64>,
+}
+
+impl Cluster {
+    /// Creates the source of all scripts of the cluster, on any worker.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            place: Arc::new(|_| Placement::default()),
+            fingerprint: Some(0),
+        }
+    }
+
+    /// Sets where the runs of each script go. `fingerprint` identifies the choice: when the server
+    /// is reloaded and both are the same, the source keeps running.
+    #[must_use]
+    pub fn placed(
+        self,
+        place: impl Fn(&str) -> Placement + Send + Sync + 'static,
+        fingerprint: Option<u64>,
+    ) -> Self {
+        Self {
+            place: Arc::new(place),
+            fingerprint,
+            ..self
+        }
+    }
+
+    /// Serves until the connection is closed for good.
+    async fn serve(&self, publisher: &Publisher) -> Result<(), Error> {
+        let node = Node::connect(&self.settings).await?;
+        let mut here = node.subscribe(node.subject("here", "*")).await?;
+        let mut inbox = node.subscribe(node.inbox(">")).await?;
+        let mut own = node.subscribe(node.subject("in", &node.name)).await?;
+        let (commands, mut commanded) = mpsc::unbounded_channel();
+        let (news, mut heard) = mpsc::unbounded_channel();
+        let place = Arc::new(ClusterPlace::new(node.clone(), commands));
+        let mut duty = Duty::new(&self.settings, Arc::clone(&self.place), node, place, news);
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        duty.begin();
+        loop {
+            tokio::select! {
+                message = here.next() => duty.hear_here(&message.ok_or(Error::Closed)?.into()),
+                message = inbox.next() => duty.hear(message.ok_or(Error::Closed)?.into()),
+                message = own.next() => duty.send_input(&message.ok_or(Error::Closed)?.into()),
+                Some(command) = commanded.recv() => duty.take(command),
+                Some(news) = heard.recv() => duty.learn(news),
+                _ = tick.tick() => duty.tick(),
+            }
+            if let Some(offer) = duty.take_offer(publisher) {
+                publisher.publish(offer);
+            }
+        }
+    }
+}
+
+impl fmt::Display for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the cluster `{}`", self.settings.cluster)
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Source for Cluster {
+    async fn run(self, publisher: Publisher) {
+        loop {
+            if let Err(error) = self.serve(&publisher).await {
+                publisher.fail(format!("failed to {error}"));
+            }
+            sleep(RETRY).await;
+        }
+    }
+
+    fn fingerprint(&self) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        format!("{:?}", self.settings).hash(&mut hasher);
+        self.fingerprint?.hash(&mut hasher);
+        Some(hasher.finish())
+    }
+}

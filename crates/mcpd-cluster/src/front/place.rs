@@ -1,0 +1,131 @@
+//! The place where the scripts of a cluster run, for the server: hands requests to the front's
+//! task, and returns what comes back.
+
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+use mcpd_exec::Stream;
+use mcpd_server::remote::{KeptOutput, NotRun, OnEvent, Pending, Place, Request, RunEvent};
+use tokio::sync::mpsc;
+
+use crate::delivery::CallId;
+use crate::node::Node;
+use crate::transfer::{Ended, fetch_range};
+use crate::wire::{self, PartRequest, read_lines};
+
+/// Request to the front's task.
+pub(super) enum Command {
+    Call {
+        request: Box<Request>,
+        events: mpsc::UnboundedSender<CallEvent>,
+    },
+    HangUp(CallId),
+}
+
+/// Event of a call.
+pub(super) enum CallEvent {
+    /// It is under way, with this number.
+    Begun(CallId),
+    Sent {
+        worker: String,
+        run: String,
+    },
+    Lines(Bytes),
+    Finished(Box<Ended>),
+}
+
+/// Place of all scripts of a cluster.
+pub(super) struct ClusterPlace {
+    node: Node,
+    commands: mpsc::UnboundedSender<Command>,
+}
+
+impl ClusterPlace {
+    pub(super) fn new(node: Node, commands: mpsc::UnboundedSender<Command>) -> Self {
+        Self { node, commands }
+    }
+
+    async fn run_anywhere(
+        &self,
+        request: Request,
+        on_event: OnEvent<'_>,
+    ) -> Result<mcpd_exec::Outcome, NotRun> {
+        let (events, mut received) = mpsc::unbounded_channel();
+        let request = Box::new(request);
+        let call = Command::Call { request, events };
+        // Without the task, the channel of events is closed as well.
+        self.commands.send(call).ok();
+        let mut hang_up = HangUp {
+            call: None,
+            commands: &self.commands,
+        };
+        while let Some(event) = received.recv().await {
+            match event {
+                CallEvent::Begun(call) => hang_up.call = Some(call),
+                CallEvent::Sent { worker, run } => on_event(RunEvent::sent(&worker, &run)),
+                CallEvent::Lines(lines) => {
+                    read_lines(&lines, |line| on_event(RunEvent::Line(line)));
+                }
+                CallEvent::Finished(ended) => {
+                    hang_up.call = None;
+                    return *ended;
+                }
+            }
+        }
+        Err(NotRun::lost("the connection with the cluster was given up"))
+    }
+}
+
+/// Cancels a call when its future is dropped.
+struct HangUp<'a> {
+    call: Option<CallId>,
+    commands: &'a mpsc::UnboundedSender<Command>,
+}
+
+impl Drop for HangUp<'_> {
+    fn drop(&mut self) {
+        if let Some(call) = self.call {
+            // Without the task no call is left.
+            self.commands.send(Command::HangUp(call)).ok();
+        }
+    }
+}
+
+impl fmt::Debug for ClusterPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterPlace").finish_non_exhaustive()
+    }
+}
+
+impl Place for ClusterPlace {
+    fn run<'a>(
+        &'a self,
+        request: Request,
+        on_event: OnEvent<'a>,
+    ) -> Pending<'a, mcpd_exec::Outcome> {
+        Box::pin(self.run_anywhere(request, on_event))
+    }
+
+    fn read<'a>(&'a self, output: &'a KeptOutput, range: Range<u64>) -> Pending<'a, Bytes> {
+        Box::pin(async move {
+            let run = output.run.parse().map_err(|_| NotRun::Unknown)?;
+            let stream = match output.stream {
+                Stream::Stdout => wire::Stream::Stdout,
+                Stream::Stderr => wire::Stream::Stderr,
+            };
+            let part = PartRequest {
+                run,
+                stream,
+                offset: 0,
+                length: 0,
+                principal: output.principal.clone(),
+            };
+            let subject = self.node.subject("ctl", &output.worker);
+            let fetched = fetch_range(&self.node, &subject, &part, range).await;
+            fetched.map_err(|why| NotRun::NotStarted {
+                why: format!("read an output at the worker `{}`: {why}", output.worker),
+            })
+        })
+    }
+}

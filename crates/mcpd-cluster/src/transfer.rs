@@ -1,0 +1,236 @@
+//! Transfer of what a run needs and gives: its input with the request or in parts, its outcome
+//! with the event or in parts, parts of its kept outputs.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use mcpd_exec::Outcome;
+use mcpd_server::remote::{InputFile, NotRun, Request};
+use serde::{Deserialize, Serialize};
+
+use crate::node::Node;
+use crate::wire::{self, Control, Frame, PROTOCOL_VERSION, Part, PartRequest, RunId, Stream};
+
+/// Size of a part, and of what is sent without being asked for, in bytes.
+pub(crate) const PART: u64 = 512 * 1024;
+/// Number of parts that are fetched at the same time.
+const PARALLEL: usize = 4;
+/// Maximum size of an input or an outcome.
+const MAX_TRANSFER: u64 = 256 << 20;
+
+/// Result of a run at its worker.
+pub(crate) type Ended = Result<Outcome, NotRun>;
+
+/// Request for a run, as it crosses.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RunHead {
+    v: u32,
+    /// Start of the worker that is meant.
+    pub(crate) epoch: u64,
+    /// Start of the front.
+    pub(crate) front: String,
+    /// Time for which the worker keeps what it knows of the run after its end, in seconds.
+    pub(crate) hold_s: u64,
+    #[serde(flatten)]
+    pub(crate) request: Request,
+    /// Length of the arguments in the input.
+    arguments: u64,
+    /// Files after the arguments in the input: variable and length.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    files: Vec<(String, u64)>,
+    /// The input is not in the body, and has to be fetched from the front.
+    #[serde(default)]
+    pub(crate) fetch: bool,
+}
+
+fn length(bytes: &Bytes) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+impl RunHead {
+    /// Returns the head for a request, and its input.
+    pub(crate) fn new(
+        request: &Request,
+        run: RunId,
+        epoch: u64,
+        front: String,
+        hold_s: u64,
+    ) -> (Self, Bytes) {
+        let mut input = BytesMut::from(&request.arguments[..]);
+        let mut files = Vec::new();
+        for file in &request.files {
+            input.extend_from_slice(&file.content);
+            files.push((file.variable.clone(), length(&file.content)));
+        }
+        let input = input.freeze();
+        let mut request = request.clone();
+        let arguments = length(&request.arguments);
+        request.run = run.to_string();
+        (request.arguments, request.files) = (Bytes::new(), Vec::new());
+        let head = Self {
+            v: PROTOCOL_VERSION,
+            epoch,
+            front,
+            hold_s,
+            request,
+            arguments,
+            files,
+            fetch: length(&input) > PART,
+        };
+        (head, input)
+    }
+
+    /// Returns the size of the input; `None` if that is too large.
+    pub(crate) fn input_size(&self) -> Option<u64> {
+        let lengths = self.files.iter().map(|(_, length)| *length);
+        let sum = lengths.fold(self.arguments, u64::saturating_add);
+        (sum <= MAX_TRANSFER).then_some(sum)
+    }
+
+    /// Returns the request with its input.
+    ///
+    /// # Errors
+    ///
+    /// The input is shorter than the request says.
+    pub(crate) fn into_request(self, mut input: Bytes) -> Result<Request, NotRun> {
+        let mut take = |length: u64| {
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            let has = length <= input.len();
+            has.then(|| input.split_to(length)).ok_or(NotRun::Version)
+        };
+        let mut request = self.request;
+        request.arguments = take(self.arguments)?;
+        for (variable, length) in self.files {
+            request.files.push(InputFile::new(variable, take(length)?));
+        }
+        Ok(request)
+    }
+}
+
+/// Encodes the result of a run.
+pub(crate) fn encode_ended(ended: &Ended) -> Bytes {
+    serde_json::to_vec(ended).unwrap_or_default().into()
+}
+
+/// Decodes the result of a run.
+pub(crate) fn decode_ended(bytes: &[u8]) -> Ended {
+    serde_json::from_slice(bytes).unwrap_or_else(|error| {
+        Err(NotRun::lost(format!("its outcome can't be read: {error}")))
+    })
+}
+
+/// Returns the answer to a request for a part of `whole`.
+pub(crate) fn part_of(whole: Option<&Bytes>, offset: u64, length: u64) -> Frame<Part> {
+    let Some(whole) = whole else {
+        return missing("it is not there any more");
+    };
+    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(whole.len());
+    let length = usize::try_from(length.min(PART)).unwrap_or(usize::MAX);
+    let end = start.saturating_add(length).min(whole.len());
+    part(whole.slice(start..end))
+}
+
+/// Returns the answer with a part.
+pub(crate) fn part(bytes: Bytes) -> Frame<Part> {
+    let head = Part {
+        v: PROTOCOL_VERSION,
+        missing: None,
+    };
+    Frame::new(head, bytes)
+}
+
+/// Returns the answer that there is no part.
+pub(crate) fn missing(reason: &str) -> Frame<Part> {
+    let head = Part {
+        v: PROTOCOL_VERSION,
+        missing: Some(reason.to_owned()),
+    };
+    Frame::new(head, Bytes::new())
+}
+
+/// Fetches one part.
+///
+/// # Errors
+///
+/// Says why it can't be had.
+pub(crate) async fn fetch_part(
+    node: &Node,
+    subject: &str,
+    part: PartRequest,
+) -> Result<Bytes, String> {
+    let control = Control::new(&node.identity(), wire::Request::Part(part));
+    let question = Frame::new(control, Bytes::new());
+    let answer: Frame<Part> = node.request(subject.to_owned(), &question).await?;
+    match answer.head.missing {
+        Some(reason) => Err(reason),
+        None => Ok(answer.body),
+    }
+}
+
+/// Fetches everything of this size, some parts at the same time.
+///
+/// # Errors
+///
+/// Says why it can't be had.
+pub(crate) async fn fetch(
+    node: &Node,
+    subject: &str,
+    (run, stream): (RunId, Stream),
+    size: u64,
+) -> Result<Bytes, String> {
+    if size > MAX_TRANSFER {
+        return Err(format!("{size} bytes are too many"));
+    }
+    let parts = split(0..size).map(|range| PartRequest {
+        run,
+        stream,
+        offset: range.start,
+        length: range.end - range.start,
+        principal: String::new(),
+    });
+    let fetches = parts.map(|part| fetch_part(node, subject, part));
+    let mut parts = stream::iter(fetches).buffered(PARALLEL);
+    let mut whole = BytesMut::new();
+    while let Some(part) = parts.try_next().await? {
+        whole.extend_from_slice(&part);
+    }
+    match u64::try_from(whole.len()) {
+        Ok(length) if length == size => Ok(whole.freeze()),
+        _ => Err("it has another size than announced".to_owned()),
+    }
+}
+
+/// Splits a range into parts.
+fn split(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let count = (range.end.saturating_sub(range.start)).div_ceil(PART);
+    (0..count).map(move |number| {
+        let start = range.start + number * PART;
+        start..range.end.min(start + PART)
+    })
+}
+
+/// Fetches a range of a kept output. The result is shorter if the output is.
+///
+/// # Errors
+///
+/// Says why it can't be had.
+pub(crate) async fn fetch_range(
+    node: &Node,
+    subject: &str,
+    template: &PartRequest,
+    range: Range<u64>,
+) -> Result<Bytes, String> {
+    let parts = split(range).map(|range| PartRequest {
+        offset: range.start,
+        length: range.end - range.start,
+        ..template.clone()
+    });
+    let fetches = parts.map(|part| fetch_part(node, subject, part));
+    let mut parts = stream::iter(fetches).buffered(PARALLEL);
+    let mut whole = BytesMut::new();
+    while let Some(part) = parts.try_next().await? {
+        whole.extend_from_slice(&part);
+    }
+    Ok(whole.freeze())
+}

@@ -1,0 +1,17 @@
+//! Fronts and workers with a real NATS server, real processes, and faults in between. The journal
+//! that the scripts write is the judge.
+
+#![cfg(target_os = "linux")]
+
+#[path = "cluster/faults.rs"]
+mod faults;
+#[path = "cluster/fixture.rs"]
+mod fixture;
+#[path = "cluster/hostile.rs"]
+mod hostile;
+#[path = "cluster/nats.rs"]
+mod nats;
+#[path = "cluster/proxy.rs"]
+mod proxy;
+#[path = "cluster/runs.rs"]
+mod runs;

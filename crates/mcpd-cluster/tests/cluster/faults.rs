@@ -1,0 +1,177 @@
+//! Faults: workers killed and stopped, connections stalled and cut, a server that restarts. What
+//! callers are told is compared with the journal.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::fixture::{Front, LocalWorker, NAMES, ProcessWorker, Scripts, Told, wait_until};
+use crate::nats::Nats;
+use crate::proxy::{Conduct, Proxy};
+
+/// Call with its result.
+pub(crate) struct Call {
+    pub(crate) name: &'static str,
+    pub(crate) id: String,
+    pub(crate) told: Told,
+    pub(crate) took: Duration,
+}
+
+/// Calls `count` scripts, `at_once` at a time.
+pub(crate) async fn call_many(front: &Front, prefix: &str, count: usize, seconds: &'static str) -> Vec<Call> {
+    let mut calls = JoinSet::new();
+    let mut done = Vec::new();
+    for number in 0..count {
+        let name = NAMES[number % NAMES.len()];
+        let (front, id) = (front.clone(), format!("{prefix}{number}"));
+        calls.spawn(async move {
+            let begun = Instant::now();
+            let told = front.run(name, &id, seconds).await;
+            let took = begun.elapsed();
+            Call {
+                name,
+                id,
+                told,
+                took,
+            }
+        });
+        sleep(Duration::from_millis(40)).await;
+    }
+    while let Some(call) = calls.join_next().await {
+        done.push(call.expect("no panic"));
+    }
+    done
+}
+
+/// Checks what callers were told. Returns how many were told that it is done.
+#[track_caller]
+pub(crate) fn judge(scripts: &Scripts, calls: &[Call]) -> usize {
+    let journal = scripts.journal();
+    for call in calls {
+        let (begun, ended) = journal.get(&call.id).copied().unwrap_or_default();
+        let limit = if call.name == "change" { 1 } else { 3 };
+        assert!(begun <= limit, "{} was run {begun} times", call.id);
+        match &call.told {
+            Ok((true, text)) => {
+                assert!(ended > 0, "{} was told `{text}`, and is not done", call.id);
+            }
+            Ok((false, text)) => assert!(text.contains("lost"), "{}: {text}", call.id),
+            Err(error) => assert!(begun == 0 || call.name != "change", "{}: {error}", call.id),
+        }
+    }
+    let is_ok = |call: &&Call| matches!(call.told, Ok((true, _)));
+    calls.iter().filter(is_ok).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_worker_loses_only_what_it_ran() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let _first = ProcessWorker::start(&scripts, &nats.url(), "w1");
+    let mut second = ProcessWorker::start(&scripts, &nats.url(), "w2");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let calls = {
+        let front = front.clone();
+        tokio::spawn(async move { call_many(&front, "k", 60, "0.5").await })
+    };
+    for _ in 0..2 {
+        sleep(Duration::from_millis(900)).await;
+        second.kill();
+        second = ProcessWorker::start(&scripts, &nats.url(), "w2");
+    }
+    let calls = calls.await.expect("no panic");
+    let ok = judge(&scripts, &calls);
+    assert!(ok >= 30, "only {ok} of 60 were done");
+    for call in &calls {
+        // Half a second of its own, three until it is given up.
+        let limit = if call.name == "again" { 8 } else { 5 };
+        assert!(call.took < Duration::from_secs(limit), "{} took {:?}", call.id, call.took);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopped_worker_goes_on() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let worker = ProcessWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let call = tokio::spawn({
+        let front = front.clone();
+        async move { front.run("change", "one", "1").await }
+    });
+    wait_until("the script runs", || scripts.counts("one").0 == 1).await;
+    worker.signal(Signal::STOP);
+    sleep(Duration::from_millis(2500)).await;
+    worker.signal(Signal::CONT);
+    assert_eq!(call.await.expect("no panic"), Ok((true, "did one".to_owned())));
+    assert_eq!(scripts.counts("one"), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stall_shorter_than_the_lease_changes_nothing() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let proxy = Proxy::start(nats.port).await;
+    let _worker = LocalWorker::start(&scripts, &proxy.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let calls = tokio::spawn({
+        let front = front.clone();
+        async move { call_many(&front, "s", 9, "1").await }
+    });
+    sleep(Duration::from_millis(600)).await;
+    proxy.misbehave(Conduct::Stall, Duration::from_secs(2)).await;
+    let calls = calls.await.expect("no panic");
+    assert_eq!(judge(&scripts, &calls), 9);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn worker_that_is_cut_off_ends_its_runs() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let proxy = Proxy::start(nats.port).await;
+    let _worker = LocalWorker::start(&scripts, &proxy.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let call = tokio::spawn({
+        let front = front.clone();
+        async move { front.run("change", "one", "12").await }
+    });
+    wait_until("the script runs", || scripts.counts("one").0 == 1).await;
+    proxy.set(Conduct::Stall);
+    let (is_ok, text) = call.await.expect("no panic").expect("a result");
+    assert!(!is_ok && text.contains("not known"), "{text}");
+    // Longer than the lease and the script.
+    sleep(Duration::from_secs(5)).await;
+    proxy.set(Conduct::Pass);
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(scripts.counts("one"), (1, 0));
+    wait_until("the worker is back", || !front.server.catalog().tools().is_empty()).await;
+    let told = front.run("change", "two", "0").await;
+    assert_eq!(told, Ok((true, "did two".to_owned())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn restart_of_the_server_loses_nothing() {
+    let Some(mut nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let _first = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let _second = LocalWorker::start(&scripts, &nats.url(), "w2");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let calls = tokio::spawn({
+        let front = front.clone();
+        async move { call_many(&front, "r", 30, "1").await }
+    });
+    sleep(Duration::from_millis(700)).await;
+    nats.kill();
+    sleep(Duration::from_secs(2)).await;
+    nats.resume();
+    let calls = calls.await.expect("no panic");
+    assert_eq!(judge(&scripts, &calls), 30, "{:?}", calls.iter().map(|call| &call.told).collect::<Vec<_>>());
+    assert!(scripts.journal().values().all(|counts| *counts == (1, 1)));
+}

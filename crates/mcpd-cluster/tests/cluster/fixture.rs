@@ -1,0 +1,253 @@
+//! Fronts in this process, workers in this process or as processes of their own, scripts with a
+//! journal.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use mcpd_cluster::{Cluster, Placement, RerunPolicy, Settings, Worker};
+use mcpd_protocol::method::CallToolRequestParams;
+use mcpd_server::transport::local;
+use mcpd_server::{Principal, Server};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Upper bound for anything that a test waits for, on a busy machine.
+pub(crate) const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Directory with scripts that write a journal.
+pub(crate) struct Scripts {
+    directory: tempfile::TempDir,
+}
+
+impl Scripts {
+    /// Makes `change`, which must not be run twice, `look`, which only reads, and `again`, which
+    /// is idempotent. Each takes `id` and `seconds`.
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::create_dir(directory.path().join("scripts")).expect("a directory");
+        let scripts = Self { directory };
+        scripts.add("change", "{}", "");
+        scripts.add("look", r#"{"read_only": true}"#, "");
+        scripts.add("again", r#"{"idempotent": true}"#, "");
+        scripts
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.directory.path().join("scripts")
+    }
+
+    /// Writes a script with these annotations, which runs `body` before its end.
+    pub(crate) fn add(&self, name: &str, annotations: &str, body: &str) {
+        let journal = self.directory.path().join("journal");
+        let journal = journal.display();
+        let text = format!(
+            r#"#!/bin/sh
+if [ "${{1-}}" = --help ]; then
+  echo '{{"description": "Writes a journal", "annotations": {annotations}}}'
+  echo '{{"id": {{"description": "Its name", "required": true, "value_type": "string"}}, "seconds": {{"description": "Its duration", "required": true, "value_type": "string"}}}}' >&2
+  exit
+fi
+echo "start $MCPD_OPT_id" >>{journal}
+sleep "$MCPD_OPT_seconds"
+{body}
+echo "end $MCPD_OPT_id" >>{journal}
+echo "did $MCPD_OPT_id"
+"#
+        );
+        self.write(name, &text);
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.root().join(name);
+        // Replaced as a whole: a file that is written can't be started.
+        let new = self.directory.path().join("new");
+        fs::write(&new, text).expect("a file");
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).expect("a mode");
+        fs::rename(&new, path).expect("a file");
+    }
+
+    /// Returns how often each run has begun and ended.
+    pub(crate) fn journal(&self) -> BTreeMap<String, (usize, usize)> {
+        let text = fs::read_to_string(self.directory.path().join("journal")).unwrap_or_default();
+        let mut journal: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+        for line in text.lines() {
+            if let Some(id) = line.strip_prefix("start ") {
+                journal.entry(id.to_owned()).or_default().0 += 1;
+            } else if let Some(id) = line.strip_prefix("end ") {
+                journal.entry(id.to_owned()).or_default().1 += 1;
+            }
+        }
+        journal
+    }
+
+    pub(crate) fn counts(&self, id: &str) -> (usize, usize) {
+        self.journal().get(id).copied().unwrap_or_default()
+    }
+}
+
+pub(crate) fn settings(url: &str, node: &str) -> Settings {
+    let mut settings = Settings::new(vec![url.to_owned()], node.parse().expect("a name"));
+    settings.lease = Duration::from_secs(4);
+    settings
+}
+
+/// Worker in this process.
+pub(crate) struct LocalWorker {
+    pub(crate) server: Server,
+    stop: Option<oneshot::Sender<()>>,
+    task: tokio::task::JoinHandle<Result<(), mcpd_cluster::Error>>,
+}
+
+impl LocalWorker {
+    pub(crate) fn start(scripts: &Scripts, url: &str, node: &str) -> Self {
+        Self::with(Worker::new(settings(url, node)), scripts)
+    }
+
+    pub(crate) fn with(worker: Worker, scripts: &Scripts) -> Self {
+        let server = Server::builder().scripts(scripts.root()).start();
+        let server = server.expect("a server");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = async {
+            stopped.await.ok();
+        };
+        let task = tokio::spawn(worker.serve(server.clone(), stopped));
+        Self {
+            server,
+            stop: Some(stop),
+            task,
+        }
+    }
+
+    /// Drains it, and waits for its end.
+    pub(crate) async fn drain(mut self) {
+        drop(self.stop.take());
+        let ended = timeout(EVENT_TIMEOUT, &mut self.task).await;
+        ended.expect("in time").expect("no panic").expect("a drained worker");
+    }
+}
+
+impl Drop for LocalWorker {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Worker in a process of its own, which can be killed and stopped.
+pub(crate) struct ProcessWorker {
+    process: Child,
+}
+
+impl ProcessWorker {
+    pub(crate) fn start(scripts: &Scripts, url: &str, node: &str) -> Self {
+        let test = std::env::current_exe().expect("a path");
+        let profile = test.ancestors().nth(2).expect("target/debug/deps/test");
+        #[expect(clippy::disallowed_methods, reason = "the worker is no script of a tool")]
+        let process = Command::new(profile.join("examples/worker"))
+            .arg(scripts.root())
+            .args([url, node, "4"])
+            .spawn()
+            .expect("`cargo build -p mcpd-cluster --example worker`, as `cargo test` does");
+        Self { process }
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let id = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(id, signal).expect("a process of this test");
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+impl Drop for ProcessWorker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Front in this process.
+#[derive(Clone)]
+pub(crate) struct Front {
+    pub(crate) server: Server,
+}
+
+/// Result of a call: its text, and whether it is a success; or the error that is its answer.
+pub(crate) type Told = Result<(bool, String), String>;
+
+impl Front {
+    pub(crate) fn start(url: &str, node: &str) -> Self {
+        Self::with(settings(url, node))
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
+        let place = |path: &str| {
+            let mut placement = Placement::default();
+            if path == "again" {
+                placement.rerun = RerunPolicy::Idempotent;
+            }
+            placement
+        };
+        let cluster = Cluster::new(settings).placed(place, None);
+        let server = Server::builder().source(cluster).start();
+        Self {
+            server: server.expect("a server"),
+        }
+    }
+
+    /// Waits until tools are listed.
+    pub(crate) async fn wait_for(&self, names: &[&str]) {
+        let start = Instant::now();
+        loop {
+            let catalog = self.server.catalog();
+            let listed: Vec<_> = catalog.tools().iter().map(|tool| tool.path().to_string()).collect();
+            if listed == names {
+                return;
+            }
+            let faults: Vec<_> = catalog.offers().iter().map(|one| one.faults().to_vec()).collect();
+            assert!(start.elapsed() < EVENT_TIMEOUT, "{listed:?} {faults:?}");
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Calls a script.
+    pub(crate) async fn call(&self, name: &str, arguments: Value) -> Told {
+        let params = json!({"name": name, "arguments": arguments});
+        let params: CallToolRequestParams = serde_json::from_value(params).expect("parameters");
+        let caller = Principal::new("ada");
+        let called = local::call(&self.server, caller, &params, |_| (), |_| true);
+        let result = timeout(EVENT_TIMEOUT, called).await;
+        match result.expect("an answer").expect("a result") {
+            Ok(result) => {
+                let result = serde_json::to_value(&result).expect("JSON");
+                let text = result["content"][0]["text"].as_str().unwrap_or_default();
+                Ok((result["isError"] != true, text.to_owned()))
+            }
+            Err(error) => Err(error.message.to_string()),
+        }
+    }
+
+    /// Runs a script with the journal. Returns whether the caller was told that it is done.
+    pub(crate) async fn run(&self, name: &str, id: &str, seconds: &str) -> Told {
+        self.call(name, json!({"id": id, "seconds": seconds})).await
+    }
+}
+
+/// Waits until a condition holds.
+pub(crate) async fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < EVENT_TIMEOUT, "still waiting: {what}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Names of the scripts with a journal.
+pub(crate) const NAMES: [&str; 3] = ["again", "change", "look"];
+

@@ -1,0 +1,129 @@
+//! Hostile peers on the same NATS server: forged ends, replayed runs, frames that are none.
+
+use std::time::Duration;
+
+use async_nats::Client;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+
+use crate::fixture::{Front, LocalWorker, NAMES, Scripts, wait_until};
+use crate::nats::Nats;
+
+async fn client(nats: &Nats) -> Client {
+    async_nats::connect(nats.url()).await.expect("a connection")
+}
+
+fn frame(head: &Value, body: &[u8]) -> Bytes {
+    let head = head.to_string();
+    let length = u32::try_from(head.len()).expect("a short head");
+    [&length.to_le_bytes()[..], head.as_bytes(), body].concat().into()
+}
+
+fn head(payload: &[u8]) -> Value {
+    let (length, rest) = payload.split_first_chunk().expect("a frame");
+    let length = usize::try_from(u32::from_le_bytes(*length)).expect("a length");
+    serde_json::from_slice(&rest[..length]).expect("a head")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replayed_run_starts_nothing() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let spy = client(&nats).await;
+    let mut runs = spy.subscribe("mcpd.1.default.run.w1").await.expect("a subscription");
+    spy.flush().await.expect("a flush");
+    let told = front.run("change", "one", "0").await;
+    assert_eq!(told, Ok((true, "did one".to_owned())));
+    let run = runs.next().await.expect("the request");
+    let mut answers = spy.subscribe("_INBOX.spy").await.expect("a subscription");
+    for _ in 0..3 {
+        let sent = spy.publish_with_reply(run.subject.clone(), "_INBOX.spy", run.payload.clone());
+        sent.await.expect("a replay");
+        let answer = answers.next().await.expect("an answer");
+        assert_eq!(head(&answer.payload)["event"], "end");
+    }
+    assert_eq!(scripts.counts("one"), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_end_is_ignored() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let spy = client(&nats).await;
+    let mut runs = spy.subscribe("mcpd.1.default.run.w1").await.expect("a subscription");
+    spy.flush().await.expect("a flush");
+    let call = tokio::spawn({
+        let front = front.clone();
+        async move { front.run("change", "one", "1").await }
+    });
+    let run = runs.next().await.expect("the request");
+    let (inbox, request) = (run.reply.expect("an inbox"), head(&run.payload));
+    // It knows the inbox, but is another node, or does not know the run.
+    for (node, id) in [
+        ("w2", request["run"].clone()),
+        ("w1", json!("00000000000000000000000000000000.0")),
+    ] {
+        let forged = json!({"v": 1, "run": id, "node": node, "epoch": request["epoch"], "event": "end"});
+        let body = br#"{"Err": {"reason": "busy", "retry_after_ms": 1}}"#;
+        spy.publish(inbox.clone(), frame(&forged, body)).await.expect("a forgery");
+    }
+    assert_eq!(call.await.expect("no panic"), Ok((true, "did one".to_owned())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_messages_are_refused_or_ignored() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let spy = client(&nats).await;
+    let newer = json!({"v": 2, "run": "000000000000000000000000000000aa.0", "what": "ever"});
+    let answer = spy.request("mcpd.1.default.run.w1", frame(&newer, b"")).await.expect("an answer");
+    assert_eq!(head(&answer.payload)["reason"], "version");
+    let garbage: [&[u8]; 5] = [b"", b"\xff\xff\xff\xff", b"\x02\0\0\0{}", &[0; 900_000], b"\x05\0\0\0[1]"];
+    for kind in ["run.w1", "ctl.w1", "catalog.w1", "here.w1", "here.zz", "in.f1", "who"] {
+        for bytes in garbage {
+            let subject = format!("mcpd.1.default.{kind}");
+            spy.publish_with_reply(subject, "_INBOX.spy", bytes.to_vec().into())
+                .await
+                .expect("a message");
+        }
+    }
+    spy.flush().await.expect("a flush");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let told = front.run("change", "one", "0").await;
+    assert_eq!(told, Ok((true, "did one".to_owned())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn worker_that_lies_about_its_scripts_is_not_listed() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let liar = client(&nats).await;
+    let mut asked = liar.subscribe("mcpd.1.default.catalog.liar").await.expect("a subscription");
+    let here = json!({"v": 1, "node": "liar", "epoch": 1, "kind": "worker", "at_ms": 0, "slots": 9000, "catalog": "00"});
+    liar.publish("mcpd.1.default.here.liar", frame(&here, b"")).await.expect("a message");
+    let question = asked.next().await.expect("a question");
+    let part = json!({"v": 1, "catalog": "00", "total": 1, "scripts": [{
+        "path": "change", "digest": "sha256:0", "role": "tool", "level": "none",
+        "description": {}, "lengths": [4, 0, 0],
+    }]});
+    let reply = question.reply.expect("a reply");
+    liar.publish(reply, frame(&part, b"evil")).await.expect("an answer");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    front.wait_for(&NAMES).await;
+    let told = front.run("change", "one", "0").await;
+    assert_eq!(told, Ok((true, "did one".to_owned())));
+    wait_until("the journal", || scripts.counts("one") == (1, 1)).await;
+}

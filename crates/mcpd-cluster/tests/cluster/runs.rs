@@ -1,0 +1,149 @@
+//! Runs without faults: results, errors, lines, large inputs and outputs, draining, versions.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::fixture::{Front, LocalWorker, NAMES, Scripts, wait_until};
+use crate::nats::Nats;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn call_runs_on_a_worker() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let told = front.run("change", "one", "0").await;
+    assert_eq!(told, Ok((true, "did one".to_owned())));
+    assert_eq!(scripts.counts("one"), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_workers_a_call_is_refused_in_time() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    worker.drain().await;
+    let begun = Instant::now();
+    let told = front.run("change", "one", "0").await;
+    assert!(told.as_ref().is_err_and(|error| error.contains("No server")), "{told:?}");
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    // A path that no worker has is gone.
+    front.wait_for(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn draining_worker_ends_what_it_runs() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let call = tokio::spawn({
+        let front = front.clone();
+        async move { front.run("change", "one", "1").await }
+    });
+    wait_until("the script runs", || scripts.counts("one").0 == 1).await;
+    let other = LocalWorker::start(&scripts, &nats.url(), "w2");
+    worker.drain().await;
+    assert_eq!(call.await.expect("no panic"), Ok((true, "did one".to_owned())));
+    let told = front.run("change", "two", "0").await;
+    assert_eq!(told, Ok((true, "did two".to_owned())));
+    drop(other);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn caller_that_leaves_cancels_the_run() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let call = tokio::spawn({
+        let front = front.clone();
+        async move { front.run("change", "one", "30").await }
+    });
+    wait_until("the script runs", || scripts.counts("one").0 == 1).await;
+    call.abort();
+    wait_until("the script ends", || worker.server.load().running == 0).await;
+    assert_eq!(scripts.counts("one"), (1, 0));
+}
+
+/// Script that returns what it gets, with its number of bytes.
+const MIRROR: &str = r#"#!/bin/sh
+if [ "${1-}" = --help ]; then
+  echo '{"description": "Counts bytes"}'
+  echo '{"text": {"description": "Anything", "required": true, "value_type": "string"}}' >&2
+  exit
+fi
+wc -c
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_input_arrives_whole() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    scripts.write("mirror", MIRROR);
+    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&["again", "change", "look", "mirror"]).await;
+    for size in [10, 512 * 1024, 900 * 1024, 16 << 20] {
+        let text = "x".repeat(size);
+        let told = front.call("mirror", json!({ "text": text })).await;
+        // The braces, the name and the quotes.
+        let expected = (size + r#"{"text":""}"#.len()).to_string();
+        let (is_ok, text) = told.expect("a result");
+        assert!(is_ok, "{text}");
+        assert_eq!(text.trim(), expected);
+    }
+}
+
+/// Script whose description and behaviour are those of one version.
+fn versioned(version: &str) -> String {
+    format!(
+        r#"#!/bin/sh
+if [ "${{1-}}" = --help ]; then
+  echo '{{"description": "Version {version}"}}'
+  echo '{{"{version}": {{"description": "Its version", "required": false, "value_type": "string", "default_value": "{version}"}}}}' >&2
+  exit
+fi
+[ "$MCPD_OPT_{version}" = {version} ] && echo {version} || echo "mixed up"
+"#
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schema_of_one_version_never_meets_the_code_of_another() {
+    let Some(nats) = Nats::start("") else { return };
+    let (first, second) = (Scripts::new(), Scripts::new());
+    first.write("pinned", &versioned("va"));
+    second.write("pinned", &versioned("va"));
+    let _one = LocalWorker::start(&first, &nats.url(), "w1");
+    let _two = LocalWorker::start(&second, &nats.url(), "w2");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&["again", "change", "look", "pinned"]).await;
+    let flapping = tokio::spawn(async move {
+        for number in 0..12 {
+            let version = if number % 2 == 0 { "vb" } else { "va" };
+            second.write("pinned", &versioned(version));
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        second
+    });
+    let mut done = 0;
+    while !flapping.is_finished() {
+        match front.call("pinned", json!({})).await {
+            Ok((is_ok, text)) => {
+                assert!(is_ok && ["va", "vb"].contains(&text.trim()), "{text}");
+                done += 1;
+            }
+            Err(error) => panic!("one of both has the version that is served: {error}"),
+        }
+    }
+    assert!(done > 10, "{done}");
+    drop(flapping.await);
+}
