@@ -35,6 +35,8 @@ use std::time::Duration;
 
 /// Time for which a call waits for a worker that can take it.
 const MAX_WAIT: Duration = Duration::from_secs(5);
+/// Time for which one waits whose version of the script is replaced everywhere.
+const MAX_WAIT_FOR_VERSION: Duration = Duration::from_secs(1);
 /// Interval at which a waiting call looks for a worker.
 const RETRY: Duration = Duration::from_millis(250);
 /// Interval of requests to workers at which this front has runs.
@@ -130,6 +132,22 @@ struct Call {
 pub(crate) trait Catalogues {
     /// Returns whether the worker has the script in this version.
     fn has(&self, here: &Here, path: &str, digest: &str) -> bool;
+
+    /// Returns whether the worker has the script in any version.
+    fn has_any(&self, here: &Here, path: &str) -> bool;
+}
+
+/// Returns whether the script is there, but in other versions only.
+fn is_replaced(
+    catalogues: &impl Catalogues,
+    presence: &Presence,
+    now: Moment,
+    order: &Order,
+) -> bool {
+    let path = &order.requirements.path;
+    let has = |here: &Here| catalogues.has(here, path, &order.digest);
+    let has_any = |here: &Here| catalogues.has_any(here, path);
+    presence.placeable(now).any(has_any) && !presence.placeable(now).any(has)
 }
 
 /// State machine of all calls of a front.
@@ -168,9 +186,9 @@ impl<C: Catalogues> Delivery<C> {
         std::mem::take(&mut self.actions)
     }
 
-    /// Returns whether nothing is under way.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.calls.is_empty() && self.cancels.is_empty()
+    /// Returns whether every call has its answer.
+    pub(crate) fn has_answered_all(&self) -> bool {
+        self.calls.is_empty()
     }
 
     /// Returns the number of calls without an answer that no worker has been found for.
@@ -256,7 +274,10 @@ impl<C: Catalogues> Delivery<C> {
             let node = node.clone();
             self.actions.push(Action::Ack { run, node });
         }
-        if matches!(event.word, Word::End { .. } | Word::Unknown | Word::Refused { .. }) {
+        if matches!(
+            event.word,
+            Word::End { .. } | Word::Unknown | Word::Refused { .. }
+        ) {
             self.cancels.finish(run, node);
         }
         let Some((call, attempt)) = self.current(run) else {
@@ -368,7 +389,14 @@ impl<C: Catalogues> Delivery<C> {
         let workers = self.presence.placeable(now);
         let (excluded, in_flight) = (&state.excluded, &self.in_flight);
         let chance = &mut self.chance;
-        match choose(workers, &order.requirements, has, excluded, in_flight, chance) {
+        match choose(
+            workers,
+            &order.requirements,
+            has,
+            excluded,
+            in_flight,
+            chance,
+        ) {
             Choice::Worker { node, epoch } => {
                 let run = state.next_run;
                 state.next_run = run.next();
@@ -395,11 +423,20 @@ impl<C: Catalogues> Delivery<C> {
         };
         // A worker may have come back, and one that was busy is not asked again so soon.
         state.excluded.clear();
+        let is_replaced = is_replaced(&self.catalogues, &self.presence, now, &state.order);
+        let waited = now.saturating_sub(state.since);
         let answer = match (&state.lost, &state.refusal) {
             _ if state.busy > 0 => Answer::Busy,
-            _ if now.saturating_sub(state.since) < MAX_WAIT => return,
+            _ if is_replaced && state.lost.is_none() && waited >= MAX_WAIT_FOR_VERSION => {
+                let (reason, text) = (Refusal::Digest, String::new());
+                Answer::Refused { reason, text }
+            }
+            _ if waited < MAX_WAIT => return,
             (Some(node), _) => Answer::Lost { node: node.clone() },
-            (None, Some((reason @ (Refusal::Digest | Refusal::Level | Refusal::Version), text))) => {
+            (
+                None,
+                Some((reason @ (Refusal::Digest | Refusal::Level | Refusal::Version), text)),
+            ) => {
                 let (reason, text) = (*reason, text.clone());
                 Answer::Refused { reason, text }
             }

@@ -210,6 +210,8 @@ impl Node {
     /// Waits until everything that was sent has left this process, for a moment at most.
     pub(crate) async fn flush(&self) {
         let flush = self.client.flush();
-        tokio::time::timeout(Duration::from_secs(1), flush).await.ok();
+        tokio::time::timeout(Duration::from_secs(1), flush)
+            .await
+            .ok();
     }
 }

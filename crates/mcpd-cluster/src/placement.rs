@@ -56,7 +56,9 @@ pub(crate) fn choose<'a>(
     let mut candidates: Vec<_> = fit.filter(|here| !excluded.contains(&here.node)).collect();
     if requirements.home {
         let path = &requirements.path;
-        let home = candidates.into_iter().max_by_key(|here| affinity(path, &here.node));
+        let home = candidates
+            .into_iter()
+            .max_by_key(|here| affinity(path, &here.node));
         candidates = home.into_iter().collect();
     }
     if candidates.is_empty() {
@@ -133,7 +135,14 @@ mod tests {
 
     fn choose_of(workers: &[Here], requirements: &Requirements, in_flight: &InFlight) -> Choice {
         let mut chance = Chance::new(7);
-        choose(workers.iter(), requirements, |_| true, &[], in_flight, &mut chance)
+        choose(
+            workers.iter(),
+            requirements,
+            |_| true,
+            &[],
+            in_flight,
+            &mut chance,
+        )
     }
 
     fn node(choice: Choice) -> String {

@@ -119,7 +119,7 @@ impl Presence {
         }
     }
 
-    /// Records a heartbeat. Returns whether the worker is new, or its catalogue is.
+    /// Records a heartbeat. Returns whether other scripts may be served from now on.
     pub(crate) fn hear(&mut self, now: Moment, here: Here) -> bool {
         if here.kind != Kind::Worker {
             return false;
@@ -129,7 +129,8 @@ impl Presence {
             // A late message of an earlier start, or a second worker of the same name.
             Some(seen) if here.epoch < seen.here.epoch => return false,
             Some(seen) if here.epoch == seen.here.epoch => {
-                (seen.since, seen.here.catalog != here.catalog)
+                let has_other = seen.here.catalog != here.catalog;
+                (seen.since, has_other || seen.here.draining != here.draining)
             }
             _ => (now, true),
         };
@@ -304,7 +305,10 @@ mod tests {
         let mut presence = presence(5);
         presence.hear(secs(1.0), worker("a", 1));
         presence.hear(secs(4.0), worker("b", 1));
-        let placeable: Vec<_> = presence.placeable(secs(5.0)).map(|here| &here.node).collect();
+        let placeable: Vec<_> = presence
+            .placeable(secs(5.0))
+            .map(|here| &here.node)
+            .collect();
         assert_eq!(placeable, ["b"]);
         let contact = presence.contact(secs(5.0), "a", 1, None);
         assert_eq!(contact, Contact::Silent { since: secs(1.0) });

@@ -201,11 +201,14 @@ impl Registry {
         if self.runs.len() < MAX_REMEMBERED {
             return;
         }
-        let ended = self.runs.iter().filter_map(|(run, entry)| match entry.state {
-            State::Ended { at, .. } => Some((at, *run)),
-            State::Tombstone { until } => Some((until.saturating_sub(TOMBSTONE), *run)),
-            State::Running { .. } => None,
-        });
+        let ended = self
+            .runs
+            .iter()
+            .filter_map(|(run, entry)| match entry.state {
+                State::Ended { at, .. } => Some((at, *run)),
+                State::Tombstone { until } => Some((until.saturating_sub(TOMBSTONE), *run)),
+                State::Running { .. } => None,
+            });
         if let Some((_, oldest)) = ended.min() {
             self.runs.remove(&oldest);
             self.actions.push(Action::Forget { run: oldest });

@@ -115,9 +115,8 @@ pub(crate) fn encode_ended(ended: &Ended) -> Bytes {
 
 /// Decodes the result of a run.
 pub(crate) fn decode_ended(bytes: &[u8]) -> Ended {
-    serde_json::from_slice(bytes).unwrap_or_else(|error| {
-        Err(NotRun::lost(format!("its outcome can't be read: {error}")))
-    })
+    serde_json::from_slice(bytes)
+        .unwrap_or_else(|error| Err(NotRun::lost(format!("its outcome can't be read: {error}"))))
 }
 
 /// Returns the answer to a request for a part of `whole`.
@@ -125,7 +124,9 @@ pub(crate) fn part_of(whole: Option<&Bytes>, offset: u64, length: u64) -> Frame<
     let Some(whole) = whole else {
         return missing("it is not there any more");
     };
-    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(whole.len());
+    let start = usize::try_from(offset)
+        .unwrap_or(usize::MAX)
+        .min(whole.len());
     let length = usize::try_from(length.min(PART)).unwrap_or(usize::MAX);
     let end = start.saturating_add(length).min(whole.len());
     part(whole.slice(start..end))

@@ -11,12 +11,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::Subscriber;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use mcpd_server::Server;
 use mcpd_server::remote::{Announcement, KeptOutput};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use self::run::{Report, Running};
 use crate::catalogue::{Catalogue, PartQuestion};
@@ -37,8 +38,13 @@ const TICK: Duration = Duration::from_millis(100);
 const MAX_HOLD: Duration = Duration::from_secs(3600);
 /// Time for draining, unless the operator says otherwise.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time for which a draining worker still refuses runs, before it leaves: fronts may have sent some
+/// that did not know of it yet.
+const LINGER: Duration = Duration::from_secs(1);
 /// Time for which a worker that stops waits for the acknowledgement of the last ends.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+/// Time limit for the messages that had arrived before it left.
+const LAST_MESSAGES: Duration = Duration::from_millis(200);
 
 /// Worker to be run.
 #[derive(Debug)]
@@ -127,7 +133,8 @@ impl Worker {
             tokio::select! {
                 biased;
                 () = &mut stop, if drain_until.is_none() => {
-                    drain_until = Some(Instant::now() + self.drain_timeout);
+                    let now = Instant::now();
+                    drain_until = Some((now, now + self.drain_timeout));
                     duty.drain();
                 }
                 message = own.next() => duty.hear(message.ok_or(Error::Closed)?.into()),
@@ -139,16 +146,10 @@ impl Worker {
                 }
                 _ = tick.tick() => duty.tick(),
             }
-            if let Some(until) = drain_until {
-                if Instant::now() >= until {
-                    duty.registry.cut_all(Cut::Drain);
-                    duty.act();
-                }
-                let is_late = Instant::now() >= until + LAST_WORDS;
-                if duty.registry.is_idle() || (is_late && duty.registry.active() == 0) {
-                    duty.node.flush().await;
-                    return Ok(());
-                }
+            if let Some((since, until)) = drain_until
+                && duty.is_drained(since, until)
+            {
+                return duty.leave(own).await;
             }
         }
     }
@@ -221,8 +222,39 @@ impl Duty {
 
     fn drain(&mut self) {
         self.registry.is_draining = true;
-        tracing::info!(runs = self.registry.active(), "draining: no new runs are taken");
+        tracing::info!(
+            runs = self.registry.active(),
+            "draining: no new runs are taken"
+        );
         self.announce();
+    }
+
+    /// Returns whether nothing is left to do. Cancels what is left at the time limit.
+    fn is_drained(&mut self, since: Instant, until: Instant) -> bool {
+        let now = Instant::now();
+        if now >= until {
+            self.registry.cut_all(Cut::Drain);
+            self.act();
+        }
+        let is_late = now >= until + LAST_WORDS;
+        let is_done = self.registry.is_idle() || (is_late && self.registry.active() == 0);
+        is_done && now >= since + LINGER
+    }
+
+    /// Leaves: from now on the server tells fronts that no worker is here.
+    async fn leave(mut self, mut own: Subscriber) -> Result<(), Error> {
+        // Without a connection there is nothing to end.
+        own.unsubscribe().await.ok();
+        self.node.flush().await;
+        let rest = async {
+            while let Some(message) = own.next().await {
+                self.hear(message.into());
+            }
+        };
+        // What has arrived before is refused as well.
+        timeout(LAST_MESSAGES, rest).await.ok();
+        self.node.flush().await;
+        Ok(())
     }
 
     fn tick(&mut self) {
@@ -256,7 +288,10 @@ impl Duty {
             let sent = Duration::from_millis(here.at_ms);
             self.registry.echo.hear(self.node.now(), sent);
         } else if here.epoch > self.node.epoch {
-            tracing::warn!(node = here.node, "another worker has the same name; change one of them");
+            tracing::warn!(
+                node = here.node,
+                "another worker has the same name; change one of them"
+            );
         }
         Ok(())
     }
@@ -300,7 +335,11 @@ impl Duty {
         }
         self.act();
         // A run that was refused has no entry to be forgotten later.
-        if self.runs.get(&run).is_some_and(|running| !running.is_accepted()) {
+        if self
+            .runs
+            .get(&run)
+            .is_some_and(|running| !running.is_accepted())
+        {
             self.runs.remove(&run);
         }
         Ok(())
@@ -446,7 +485,13 @@ impl Duty {
                 Action::Say { run, word } => self.say(run, word),
                 Action::Start { run } => {
                     if let Some(running) = self.runs.get_mut(&run) {
-                        running.start(run, &self.node, &self.server, &self.catalogue, &self.reports);
+                        running.start(
+                            run,
+                            &self.node,
+                            &self.server,
+                            &self.catalogue,
+                            &self.reports,
+                        );
                     }
                 }
                 Action::End { run } => {

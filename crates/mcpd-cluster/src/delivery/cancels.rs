@@ -46,10 +46,6 @@ impl Cancels {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub(super) fn tick(&mut self, now: Moment, actions: &mut Vec<Action>) {
         self.0.retain(|_, cancel| cancel.resends < MAX_RESENDS);
         for (run, cancel) in &mut self.0 {

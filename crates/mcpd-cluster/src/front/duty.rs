@@ -198,7 +198,8 @@ impl Duty {
             }
             Some(("r", rest)) if message.is_no_subscriber => {
                 let sent = rest.rsplit_once('.');
-                let sent = sent.and_then(|(run, send)| Some((run.parse().ok()?, send.parse().ok()?)));
+                let sent =
+                    sent.and_then(|(run, send)| Some((run.parse().ok()?, send.parse().ok()?)));
                 if let Some((run, send)) = sent {
                     self.delivery.miss_run(now, run, send);
                 }
@@ -216,7 +217,9 @@ impl Duty {
     fn hear_event(&mut self, payload: &Bytes) -> Result<(), FrameError> {
         let Frame { head: event, body } = Frame::<Event>::decode(payload)?;
         match event.word {
-            Word::End { size: Some(size), .. } => self.fetch_outcome(event, size),
+            Word::End {
+                size: Some(size), ..
+            } => self.fetch_outcome(event, size),
             Word::End { .. } => self.end(&event, decode_ended(&body)),
             Word::Lines { dropped } => self.pass_lines(&event, dropped, body),
             _ => self.delivery.hear_event(self.node.now(), &event),
@@ -484,7 +487,9 @@ async fn fetch_catalogue(node: &Node, worker: &str, digest: &str) -> Result<Cata
     let mut collection = Collection::new(digest.to_owned());
     let subject = node.subject("catalog", worker);
     loop {
-        let part = node.request(subject.clone(), &collection.question()).await?;
+        let part = node
+            .request(subject.clone(), &collection.question())
+            .await?;
         if let Some(catalogue) = collection.add(part)? {
             return Ok(catalogue);
         }

@@ -30,18 +30,30 @@ impl Catalogues for Inventory {
         let script = catalogue.and_then(|catalogue| catalogue.scripts.get(path));
         script.is_some_and(|script| *script.version == *digest)
     }
+
+    fn has_any(&self, here: &Here, path: &str) -> bool {
+        let catalogue = self.catalogues.get(&here.catalog);
+        catalogue.is_some_and(|catalogue| catalogue.scripts.contains_key(path))
+    }
 }
 
 impl Inventory {
     /// Returns workers whose catalogues have to be fetched, each digest once, and marks them.
-    pub(super) fn begin_fetches(&mut self, now: Moment, presence: &Presence) -> Vec<(String, String)> {
+    pub(super) fn begin_fetches(
+        &mut self,
+        now: Moment,
+        presence: &Presence,
+    ) -> Vec<(String, String)> {
         let mut wanted = Vec::new();
         for (here, silence) in presence.workers(now) {
             let digest = &here.catalog;
             let has_failed = self.failed.get(digest);
             let is_early = has_failed.is_some_and(|at| now.saturating_sub(*at) < RETRY);
             let is_known = self.catalogues.contains_key(digest) || digest.is_empty();
-            if silence < MAX_SILENCE && !is_known && !is_early && self.fetching.insert(digest.clone())
+            if silence < MAX_SILENCE
+                && !is_known
+                && !is_early
+                && self.fetching.insert(digest.clone())
             {
                 wanted.push((here.node.clone(), digest.clone()));
             }
@@ -55,7 +67,8 @@ impl Inventory {
         match fetched {
             Some(catalogue) => {
                 self.failed.remove(digest);
-                self.catalogues.insert(digest.to_owned(), Arc::new(catalogue));
+                self.catalogues
+                    .insert(digest.to_owned(), Arc::new(catalogue));
             }
             None => {
                 self.failed.insert(digest.to_owned(), now);
@@ -76,7 +89,9 @@ impl Inventory {
         let digests: BTreeSet<_> = workers.iter().map(|(here, _)| &here.catalog).collect();
         self.catalogues.retain(|digest, _| digests.contains(digest));
         self.failed.retain(|digest, _| digests.contains(digest));
-        let there = workers.iter().filter(|(_, silence)| *silence < MAX_SILENCE);
+        let there = workers
+            .iter()
+            .filter(|(here, silence)| *silence < MAX_SILENCE && !here.draining);
         let catalogues = &self.catalogues;
         let scripts = there
             .filter_map(|(here, _)| catalogues.get(&here.catalog))
@@ -88,10 +103,18 @@ impl Inventory {
     /// Returns the served scripts.
     pub(super) fn served(&self) -> Vec<Script> {
         let find = |path: &str, version: &Arc<str>| {
-            let scripts = self.catalogues.values().filter_map(|one| one.scripts.get(path));
-            scripts.into_iter().find(|script| script.version == *version).cloned()
+            let scripts = self
+                .catalogues
+                .values()
+                .filter_map(|one| one.scripts.get(path));
+            scripts
+                .into_iter()
+                .find(|script| script.version == *version)
+                .cloned()
         };
         let served = self.selection.served();
-        served.filter_map(|(path, version)| find(path, version)).collect()
+        served
+            .filter_map(|(path, version)| find(path, version))
+            .collect()
     }
 }

@@ -22,7 +22,11 @@ pub(super) async fn connect(settings: &Settings) -> Result<Client, Error> {
             reason: error.to_string(),
         })
     };
-    let servers = settings.urls.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+    let servers = settings
+        .urls
+        .iter()
+        .map(parse)
+        .collect::<Result<Vec<_>, _>>()?;
     let options = options(settings).await?;
     options
         .connect(servers)

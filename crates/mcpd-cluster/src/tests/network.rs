@@ -1,5 +1,6 @@
 //! Network of the simulation: one server in between, links that stall and break, processes that
-//! stop. Messages between two nodes keep their order.
+//! stop. Messages between two
+//! nodes keep their order, unless delays are long.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,15 +17,34 @@ pub(super) type Node = usize;
 #[derive(Debug, Clone)]
 pub(super) enum Message {
     Here(Here),
-    Run { request: RunRequest, call: u64, send: u8 },
+    Run {
+        request: RunRequest,
+        call: u64,
+        send: u8,
+    },
     Event(Event),
-    Control { from: String, node: Node, request: Request },
-    Pong { node: String, epoch: u64 },
+    Control {
+        from: String,
+        node: Node,
+        request: Request,
+    },
+    Pong {
+        node: String,
+        epoch: u64,
+    },
     /// The server had no subscriber for a run.
-    NoRun { run: RunId, send: u8 },
-    NoPing { node: String },
+    NoRun {
+        run: RunId,
+        send: u8,
+    },
+    NoPing {
+        node: String,
+    },
     /// A script of this worker has ended.
-    ScriptEnd { run: RunId, is_cut: bool },
+    ScriptEnd {
+        run: RunId,
+        is_cut: bool,
+    },
 }
 
 /// Link between a node and the server.
@@ -34,7 +54,9 @@ pub(super) enum Link {
     /// Bytes wait until it is up again.
     Stalled,
     /// Closed, as both sides know. What the node sends waits, or is lost.
-    Cut { keeps: bool },
+    Cut {
+        keeps: bool,
+    },
 }
 
 /// State of a node.
@@ -59,6 +81,7 @@ pub(super) struct Network {
     pub(super) loss: usize,
     /// Largest delay in milliseconds.
     pub(super) delay: usize,
+    keeps_order: bool,
     arrival: BTreeMap<(Node, Node), Moment>,
 }
 
@@ -87,6 +110,7 @@ impl Network {
             is_server_up: true,
             loss,
             delay,
+            keeps_order: delay < 1000,
             arrival: BTreeMap::new(),
         }
     }
@@ -116,7 +140,13 @@ impl Network {
         let most = if chance.below(8) == 0 { self.delay } else { 4 };
         let delay = 1 + chance.below(most);
         let earliest = self.arrival.entry((from, to)).or_default();
-        let at = (now + Duration::from_millis(delay as u64)).max(*earliest);
+        let at = now + Duration::from_millis(delay as u64);
+        // A client that changes the server of a cluster may overtake its own messages.
+        let at = if self.keeps_order {
+            at.max(*earliest)
+        } else {
+            at
+        };
         *earliest = at;
         Fate::Arrives(at)
     }
@@ -145,7 +175,12 @@ impl Network {
     }
 
     /// Changes a link. Returns what it lets pass: messages of the node, and those to it.
-    pub(super) fn set_link(&mut self, now: Moment, node: Node, link: Link) -> (Vec<(Node, Message)>, Vec<Message>) {
+    pub(super) fn set_link(
+        &mut self,
+        now: Moment,
+        node: Node,
+        link: Link,
+    ) -> (Vec<(Node, Message)>, Vec<Message>) {
         let is_up = link == Link::Up && self.is_server_up;
         let port = &mut self.ports[node];
         port.link = link;
@@ -156,7 +191,8 @@ impl Network {
             }
             if matches!(link, Link::Cut { .. }) {
                 // What the server had for it is gone with the connection.
-                port.incoming.retain(|one| matches!(one, Message::ScriptEnd { .. }));
+                port.incoming
+                    .retain(|one| matches!(one, Message::ScriptEnd { .. }));
             }
             return (Vec::new(), Vec::new());
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::network::{Fate, Link, Message, Network, Node};
-use super::world::{Agenda, Entry, Everything, Fault, Happening, Told, judge};
+use super::world::{Agenda, Entry, Everything, Fault, Happening, Told, Weather, judge};
 use crate::delivery::{self, Answer, Delivery, Order, Rerun};
 use crate::placement::{Chance, Requirements};
 use crate::presence::Moment;
@@ -12,9 +12,9 @@ use crate::registry::{self, Limits, Registry, RunRequest};
 use crate::wire::{Cut, Event, Here, Kind, Request, RunId, Word};
 
 const TICK: Duration = Duration::from_millis(250);
-const LEASE: Duration = Duration::from_secs(10);
+const LEASE: Duration = Duration::from_secs(4);
 /// Time in which calls and faults begin.
-const BUSY_TIME: usize = 9_000;
+const BUSY_TIME: usize = 6_000;
 /// Time after which nothing may be left to happen.
 const HORIZON: Duration = Duration::from_secs(150);
 
@@ -38,7 +38,8 @@ struct Simulation {
     journal: Vec<Entry>,
     /// Outcomes that workers hold, and whether each is a success.
     outcomes: BTreeMap<RunId, bool>,
-    faults: usize,
+    /// Planned happenings that have not happened yet.
+    pending: usize,
     fault: Option<String>,
     is_traced: bool,
 }
@@ -53,7 +54,7 @@ pub(super) fn simulate(seed: u64) -> Result<(), String> {
     for _ in 0..4 {
         chance.next();
     }
-    let fronts = 1 + usize::from(chance.below(4) == 0);
+    let fronts = 1 + usize::from(chance.below(6) == 0);
     let workers = 1 + chance.below(3);
     let loss = [0, 0, 0, 20, 100][chance.below(5)];
     let delay = [5, 5, 300, 1500][chance.below(4)];
@@ -68,14 +69,16 @@ pub(super) fn simulate(seed: u64) -> Result<(), String> {
         calls: BTreeMap::new(),
         journal: Vec::new(),
         outcomes: BTreeMap::new(),
-        faults: 0,
+        pending: 0,
         fault: None,
         is_traced: std::env::var_os("MCPD_SIMULATION_SEED").is_some(),
         chance,
     };
-    let only_kills = simulation.plan() && loss == 0 && delay == 5;
+    let weather = simulation.plan();
+    let is_calm = loss == 0 && delay == 5;
     simulation.play()?;
-    judge(&simulation.calls, &simulation.journal, only_kills)
+    let weather = if is_calm { weather } else { Weather::Any };
+    judge(&simulation.calls, &simulation.journal, weather)
 }
 
 impl Simulation {
@@ -95,18 +98,23 @@ impl Simulation {
         (self.name(number) == name).then_some(number)
     }
 
-    /// Draws calls and faults. Returns whether no fault is other than a kill of a worker.
-    fn plan(&mut self) -> bool {
+    /// Draws calls and faults. Returns what kind of faults they are.
+    fn plan(&mut self) -> Weather {
         let nodes = self.processes.len();
         for node in 0..nodes {
             self.start(node);
             let first = millis(self.chance.below(250));
             self.agenda.add(first, Happening::Tick(node));
         }
-        for number in 0..(3 + self.chance.below(6)) as u64 {
+        for number in 0..(2 + self.chance.below(5)) as u64 {
             let at = millis(self.chance.below(BUSY_TIME));
-            let reruns = [Rerun::Never, Rerun::Never, Rerun::ReadOnly, Rerun::Idempotent];
-            let lasts = [50, 400, 3000, 9000][self.chance.below(4)];
+            let reruns = [
+                Rerun::Never,
+                Rerun::Never,
+                Rerun::ReadOnly,
+                Rerun::Idempotent,
+            ];
+            let lasts = [50, 400, 2000, 400, 50, 12_000][self.chance.below(6)];
             let told = Told {
                 front: self.chance.below(self.fronts),
                 rerun: reruns[self.chance.below(4)],
@@ -117,22 +125,60 @@ impl Simulation {
             };
             self.calls.insert(number, told);
             self.agenda.add(at, Happening::Call(number));
+            self.pending += 1;
             if self.chance.below(10) == 0 {
                 let at = at + millis(self.chance.below(2000));
                 self.agenda.add(at, Happening::HangUp(number));
+                self.pending += 1;
             }
         }
-        let kind = self.chance.below(7);
+        let kind = self.chance.below(8);
+        if kind == 7 {
+            return self.plan_mild_fault();
+        }
         for _ in 0..self.chance.below(5) {
-            let kind = if kind == 6 { self.chance.below(6) } else { kind };
+            let kind = if kind == 6 {
+                self.chance.below(6)
+            } else {
+                kind
+            };
             self.plan_fault(kind);
         }
-        kind == 0
+        if kind == 0 {
+            Weather::Kills
+        } else {
+            Weather::Any
+        }
+    }
+
+    /// Draws one fault that must not be noticed: the server restarts, or a node stops for a
+    /// moment.
+    fn plan_mild_fault(&mut self) -> Weather {
+        let at = millis(500 + self.chance.below(BUSY_TIME));
+        let any = self.chance.below(self.processes.len());
+        let (lasts, begin, finish) = match self.chance.below(3) {
+            0 => (
+                2500,
+                Fault::Server { is_up: false },
+                Fault::Server { is_up: true },
+            ),
+            1 => (2500, Fault::Stop(any), Fault::Continue(any)),
+            _ => (
+                2000,
+                Fault::Link(any, Link::Stalled),
+                Fault::Link(any, Link::Up),
+            ),
+        };
+        let end = at + millis(100 + self.chance.below(lasts));
+        self.pending += 1;
+        self.agenda.add(at, Happening::Fault(begin));
+        self.agenda.add(end, Happening::Fault(finish));
+        Weather::Mild
     }
 
     fn plan_fault(&mut self, kind: usize) {
         let at = millis(500 + self.chance.below(BUSY_TIME));
-        let lasts = [300, 3000, 20_000][self.chance.below(3)];
+        let lasts = [300, 2000, 2000, 12_000][self.chance.below(4)];
         let end = at + millis(100 + self.chance.below(lasts));
         let any = self.chance.below(self.processes.len());
         let worker = self.fronts + self.chance.below(self.processes.len() - self.fronts);
@@ -141,11 +187,17 @@ impl Simulation {
             0 => (Fault::Kill(worker), Fault::Start(worker)),
             1 => (Fault::Stop(any), Fault::Continue(any)),
             2 => (Fault::Link(any, Link::Stalled), Fault::Link(any, Link::Up)),
-            3 => (Fault::Link(any, Link::Cut { keeps }), Fault::Link(any, Link::Up)),
-            4 => (Fault::Server { is_up: false }, Fault::Server { is_up: true }),
+            3 => (
+                Fault::Link(any, Link::Cut { keeps }),
+                Fault::Link(any, Link::Up),
+            ),
+            4 => (
+                Fault::Server { is_up: false },
+                Fault::Server { is_up: true },
+            ),
             _ => (Fault::Kill(any), Fault::Start(any)),
         };
-        self.faults += 1;
+        self.pending += 1;
         self.agenda.add(at, Happening::Fault(begin));
         self.agenda.add(end, Happening::Fault(finish));
     }
@@ -153,14 +205,20 @@ impl Simulation {
     fn play(&mut self) -> Result<(), String> {
         while let Some((at, happening)) = self.agenda.next() {
             self.now = at;
-            if self.is_traced && !matches!(happening, Happening::Tick(_) | Happening::Arrival(_, Message::Here(_) | Message::Pong { .. })) {
+            if self.is_traced
+                && !matches!(
+                    happening,
+                    Happening::Tick(_)
+                        | Happening::Arrival(_, Message::Here(_) | Message::Pong { .. })
+                )
+            {
                 println!("{at:?} {happening:?}");
             }
             self.happen(happening);
             if let Some(fault) = self.fault.take() {
                 return Err(format!("after {at:?}: {fault}"));
             }
-            if at > HORIZON || (at > millis(BUSY_TIME + 500) && self.is_over()) {
+            if at > HORIZON || self.is_over() {
                 break;
             }
         }
@@ -169,12 +227,16 @@ impl Simulation {
 
     /// Returns whether nothing is left to happen.
     fn is_over(&self) -> bool {
-        self.faults == 0
+        self.pending == 0
             && self.journal.iter().all(|entry| entry.end.is_some())
-            && self.processes.iter().flatten().all(|process| match process {
-                Process::Front(front) => front.is_idle(),
-                Process::Worker(worker) => worker.active() == 0,
-            })
+            && self
+                .processes
+                .iter()
+                .flatten()
+                .all(|process| match process {
+                    Process::Front(front) => front.has_answered_all(),
+                    Process::Worker(worker) => worker.active() == 0,
+                })
     }
 
     fn happen(&mut self, happening: Happening) {
@@ -190,8 +252,12 @@ impl Simulation {
                     self.handle(node, message);
                 }
             }
-            Happening::Call(number) => self.call(number),
+            Happening::Call(number) => {
+                self.pending -= 1;
+                self.call(number);
+            }
             Happening::HangUp(number) => {
+                self.pending -= 1;
                 let call = self.calls.get_mut(&number).expect("a call");
                 if call.begun && call.answer.is_none() && !call.is_gone {
                     call.is_gone = true;
@@ -228,10 +294,12 @@ impl Simulation {
 
     fn inject(&mut self, fault: Fault) {
         let now = self.now;
-        if !matches!(fault, Fault::Kill(_) | Fault::Stop(_) | Fault::Server { is_up: false })
-            && !matches!(fault, Fault::Link(_, Link::Stalled | Link::Cut { .. }))
+        if !matches!(
+            fault,
+            Fault::Kill(_) | Fault::Stop(_) | Fault::Server { is_up: false }
+        ) && !matches!(fault, Fault::Link(_, Link::Stalled | Link::Cut { .. }))
         {
-            self.faults -= 1;
+            self.pending -= 1;
         }
         match fault {
             Fault::Kill(node) => self.kill(node),
@@ -306,7 +374,8 @@ impl Simulation {
         for (entry, run) in self.journal.iter().enumerate() {
             if run.worker == node && run.end.is_none() {
                 let is_killed = true;
-                self.agenda.add(soon, Happening::ScriptEnd { entry, is_killed });
+                self.agenda
+                    .add(soon, Happening::ScriptEnd { entry, is_killed });
             }
         }
     }
@@ -347,7 +416,10 @@ impl Simulation {
     }
 
     fn send(&mut self, from: Node, to: Node, message: Message) {
-        match self.network.send(self.now, &mut self.chance, (from, to), &message) {
+        match self
+            .network
+            .send(self.now, &mut self.chance, (from, to), &message)
+        {
             Fate::Arrives(at) => self.agenda.add(at, Happening::Arrival(to, message)),
             Fate::Waits | Fate::Lost => {}
             Fate::NoSubscriber => {
@@ -396,7 +468,10 @@ impl Simulation {
         match (&mut self.processes[node], message) {
             (Some(Process::Front(front)), Message::Here(here)) if here.kind == Kind::Front => {
                 if here.epoch == self.epochs[node] {
-                    front.presence.echo.hear(now, Duration::from_millis(here.at_ms));
+                    front
+                        .presence
+                        .echo
+                        .hear(now, Duration::from_millis(here.at_ms));
                 }
             }
             (Some(Process::Front(front)), Message::Here(here)) => {
@@ -500,7 +575,15 @@ impl Simulation {
         let mut control = |simulation: &mut Self, to: &str, request| {
             if let Some(to) = simulation.node_of(to) {
                 let from = from.clone();
-                simulation.send(node, to, Message::Control { from, node, request });
+                simulation.send(
+                    node,
+                    to,
+                    Message::Control {
+                        from,
+                        node,
+                        request,
+                    },
+                );
             }
         };
         match action {
@@ -518,7 +601,15 @@ impl Simulation {
                     hold: Duration::from_secs(60),
                 };
                 if let Some(to) = self.node_of(&to) {
-                    self.send(node, to, Message::Run { request, call, send });
+                    self.send(
+                        node,
+                        to,
+                        Message::Run {
+                            request,
+                            call,
+                            send,
+                        },
+                    );
                 }
             }
             delivery::Action::Ack { run, node: to } => control(self, &to, Request::Ack { run }),
@@ -558,7 +649,8 @@ impl Simulation {
                     let is_it = |entry: &Entry| entry.run == run && entry.worker == node;
                     if let Some(entry) = entries.position(is_it) {
                         let is_killed = true;
-                        self.agenda.add(at, Happening::ScriptEnd { entry, is_killed });
+                        self.agenda
+                            .add(at, Happening::ScriptEnd { entry, is_killed });
                     }
                 }
                 registry::Action::Start { .. } | registry::Action::Forget { .. } => {}
@@ -571,7 +663,13 @@ impl Simulation {
         let call = (run.id & u128::from(u64::MAX)) as u64;
         let front = self.calls[&call].front;
         let front = self.node_of(asker).unwrap_or(front);
-        if matches!(word, Word::End { cut: Some(Cut::Drain), .. }) {
+        if matches!(
+            word,
+            Word::End {
+                cut: Some(Cut::Drain),
+                ..
+            }
+        ) {
             self.fault = Some("no worker drains here".to_owned());
         }
         let event = Event::new(run, &self.name(node), self.epochs[node], word);

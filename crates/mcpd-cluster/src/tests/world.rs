@@ -17,6 +17,10 @@ impl Catalogues for Everything {
     fn has(&self, _: &Here, _: &str, _: &str) -> bool {
         true
     }
+
+    fn has_any(&self, _: &Here, _: &str) -> bool {
+        true
+    }
 }
 
 /// Something that happens.
@@ -28,7 +32,10 @@ pub(super) enum Happening {
     HangUp(u64),
     Fault(Fault),
     /// The script of an entry of the journal ends by itself, or because it was killed.
-    ScriptEnd { entry: usize, is_killed: bool },
+    ScriptEnd {
+        entry: usize,
+        is_killed: bool,
+    },
 }
 
 /// Fault, or its end.
@@ -87,17 +94,34 @@ pub(super) struct Told {
     pub(super) answer: Option<(Moment, Answer, Option<RunId>, bool)>,
 }
 
+/// Faults of a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weather {
+    Any,
+    /// Workers are killed, and nothing else happens.
+    Kills,
+    /// One fault that no caller may notice.
+    Mild,
+}
+
 /// Checks what callers were told against the journal.
 pub(super) fn judge(
     calls: &BTreeMap<u64, Told>,
     journal: &[Entry],
-    only_kills: bool,
+    weather: Weather,
 ) -> Result<(), String> {
     for (number, call) in calls {
-        let runs: Vec<_> = journal.iter().filter(|entry| entry.call == *number).collect();
+        let runs: Vec<_> = journal
+            .iter()
+            .filter(|entry| entry.call == *number)
+            .collect();
         let limit = if call.rerun == Rerun::Never { 1 } else { 3 };
         if runs.len() > limit {
-            return Err(format!("call {number} ({:?}) was run {} times", call.rerun, runs.len()));
+            return Err(format!(
+                "call {number} ({:?}) was run {} times",
+                call.rerun,
+                runs.len()
+            ));
         }
         for entry in &runs {
             if entry.end.is_none() {
@@ -120,7 +144,12 @@ pub(super) fn judge(
             Answer::Busy | Answer::Unavailable | Answer::Refused { .. } if !runs.is_empty() => {
                 return Err(format!("call {number} was told {answer:?}, but was run"));
             }
-            Answer::Lost { .. } if only_kills && call.rerun == Rerun::Never => {
+            Answer::Lost { .. } | Answer::Refused { .. } | Answer::Unavailable
+                if weather == Weather::Mild =>
+            {
+                return Err(format!("call {number} was told {answer:?} without need"));
+            }
+            Answer::Lost { .. } if weather == Weather::Kills && call.rerun == Rerun::Never => {
                 let ended = runs.iter().filter_map(|entry| entry.end).max();
                 if ended.is_some_and(|ended| *at > ended + Duration::from_secs(4)) {
                     return Err(format!("call {number} waited longer than 4 s for its loss"));

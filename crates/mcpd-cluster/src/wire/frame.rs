@@ -98,7 +98,9 @@ pub(crate) fn read_run(bytes: &Bytes) -> Option<RunId> {
     }
     let (length, rest) = bytes.split_first_chunk()?;
     let head = rest.get(..usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
-    serde_json::from_slice::<Head>(head).ok().map(|head| head.run)
+    serde_json::from_slice::<Head>(head)
+        .ok()
+        .map(|head| head.run)
 }
 
 #[cfg(test)]
@@ -156,7 +158,13 @@ mod tests {
         bytes.extend_from_slice(head);
         let event = Frame::<Event>::decode(&bytes.into()).unwrap().head;
         assert_eq!(event.word, Word::Other);
-        assert_eq!(event.run, RunId { id: 255, attempt: 1 });
+        assert_eq!(
+            event.run,
+            RunId {
+                id: 255,
+                attempt: 1
+            }
+        );
     }
 
     #[test]

@@ -8,7 +8,11 @@ const CONTINUES: u8 = 2;
 
 /// Appends a line to a body.
 pub(crate) fn push_line(body: &mut BytesMut, line: &Line<'_>) {
-    let stream = if line.stream == Stream::Stderr { STDERR } else { 0 };
+    let stream = if line.stream == Stream::Stderr {
+        STDERR
+    } else {
+        0
+    };
     let continues = if line.continues { CONTINUES } else { 0 };
     body.put_u8(stream | continues);
     // The splitter of the executor bounds a line far below this.

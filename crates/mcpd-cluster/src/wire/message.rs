@@ -218,11 +218,20 @@ pub(crate) struct Pong {
 #[serde(tag = "ask", rename_all = "kebab-case")]
 pub(crate) enum Request {
     /// The end of the run has arrived.
-    Ack { run: RunId },
+    Ack {
+        run: RunId,
+    },
     /// Lines of this many bytes have arrived in all.
-    Lines { run: RunId, bytes: u64 },
-    Cancel { run: RunId },
-    Status { run: RunId },
+    Lines {
+        run: RunId,
+        bytes: u64,
+    },
+    Cancel {
+        run: RunId,
+    },
+    Status {
+        run: RunId,
+    },
     Part(PartRequest),
     Ping,
     /// The operator wants the worker to take nothing new.

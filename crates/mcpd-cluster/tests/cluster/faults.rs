@@ -20,7 +20,12 @@ pub(crate) struct Call {
 }
 
 /// Calls `count` scripts, `at_once` at a time.
-pub(crate) async fn call_many(front: &Front, prefix: &str, count: usize, seconds: &'static str) -> Vec<Call> {
+pub(crate) async fn call_many(
+    front: &Front,
+    prefix: &str,
+    count: usize,
+    seconds: &'static str,
+) -> Vec<Call> {
     let mut calls = JoinSet::new();
     let mut done = Vec::new();
     for number in 0..count {
@@ -88,7 +93,12 @@ async fn killed_worker_loses_only_what_it_ran() {
     for call in &calls {
         // Half a second of its own, three until it is given up.
         let limit = if call.name == "again" { 8 } else { 5 };
-        assert!(call.took < Duration::from_secs(limit), "{} took {:?}", call.id, call.took);
+        assert!(
+            call.took < Duration::from_secs(limit),
+            "{} took {:?}",
+            call.id,
+            call.took
+        );
     }
 }
 
@@ -107,7 +117,10 @@ async fn stopped_worker_goes_on() {
     worker.signal(Signal::STOP);
     sleep(Duration::from_millis(2500)).await;
     worker.signal(Signal::CONT);
-    assert_eq!(call.await.expect("no panic"), Ok((true, "did one".to_owned())));
+    assert_eq!(
+        call.await.expect("no panic"),
+        Ok((true, "did one".to_owned()))
+    );
     assert_eq!(scripts.counts("one"), (1, 1));
 }
 
@@ -124,7 +137,9 @@ async fn stall_shorter_than_the_lease_changes_nothing() {
         async move { call_many(&front, "s", 9, "1").await }
     });
     sleep(Duration::from_millis(600)).await;
-    proxy.misbehave(Conduct::Stall, Duration::from_secs(2)).await;
+    proxy
+        .misbehave(Conduct::Stall, Duration::from_secs(2))
+        .await;
     let calls = calls.await.expect("no panic");
     assert_eq!(judge(&scripts, &calls), 9);
 }
@@ -150,14 +165,19 @@ async fn worker_that_is_cut_off_ends_its_runs() {
     proxy.set(Conduct::Pass);
     sleep(Duration::from_secs(2)).await;
     assert_eq!(scripts.counts("one"), (1, 0));
-    wait_until("the worker is back", || !front.server.catalog().tools().is_empty()).await;
+    wait_until("the worker is back", || {
+        !front.server.catalog().tools().is_empty()
+    })
+    .await;
     let told = front.run("change", "two", "0").await;
     assert_eq!(told, Ok((true, "did two".to_owned())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn restart_of_the_server_loses_nothing() {
-    let Some(mut nats) = Nats::start("") else { return };
+    let Some(mut nats) = Nats::start("") else {
+        return;
+    };
     let scripts = Scripts::new();
     let _first = LocalWorker::start(&scripts, &nats.url(), "w1");
     let _second = LocalWorker::start(&scripts, &nats.url(), "w2");
@@ -172,6 +192,11 @@ async fn restart_of_the_server_loses_nothing() {
     sleep(Duration::from_secs(2)).await;
     nats.resume();
     let calls = calls.await.expect("no panic");
-    assert_eq!(judge(&scripts, &calls), 30, "{:?}", calls.iter().map(|call| &call.told).collect::<Vec<_>>());
+    assert_eq!(
+        judge(&scripts, &calls),
+        30,
+        "{:?}",
+        calls.iter().map(|call| &call.told).collect::<Vec<_>>()
+    );
     assert!(scripts.journal().values().all(|counts| *counts == (1, 1)));
 }

@@ -127,7 +127,10 @@ impl LocalWorker {
     pub(crate) async fn drain(mut self) {
         drop(self.stop.take());
         let ended = timeout(EVENT_TIMEOUT, &mut self.task).await;
-        ended.expect("in time").expect("no panic").expect("a drained worker");
+        ended
+            .expect("in time")
+            .expect("no panic")
+            .expect("a drained worker");
     }
 }
 
@@ -146,7 +149,10 @@ impl ProcessWorker {
     pub(crate) fn start(scripts: &Scripts, url: &str, node: &str) -> Self {
         let test = std::env::current_exe().expect("a path");
         let profile = test.ancestors().nth(2).expect("target/debug/deps/test");
-        #[expect(clippy::disallowed_methods, reason = "the worker is no script of a tool")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the worker is no script of a tool"
+        )]
         let process = Command::new(profile.join("examples/worker"))
             .arg(scripts.root())
             .args([url, node, "4"])
@@ -206,11 +212,19 @@ impl Front {
         let start = Instant::now();
         loop {
             let catalog = self.server.catalog();
-            let listed: Vec<_> = catalog.tools().iter().map(|tool| tool.path().to_string()).collect();
+            let listed: Vec<_> = catalog
+                .tools()
+                .iter()
+                .map(|tool| tool.path().to_string())
+                .collect();
             if listed == names {
                 return;
             }
-            let faults: Vec<_> = catalog.offers().iter().map(|one| one.faults().to_vec()).collect();
+            let faults: Vec<_> = catalog
+                .offers()
+                .iter()
+                .map(|one| one.faults().to_vec())
+                .collect();
             assert!(start.elapsed() < EVENT_TIMEOUT, "{listed:?} {faults:?}");
             sleep(Duration::from_millis(10)).await;
         }
@@ -250,4 +264,3 @@ pub(crate) async fn wait_until(what: &str, condition: impl Fn() -> bool) {
 
 /// Names of the scripts with a journal.
 pub(crate) const NAMES: [&str; 3] = ["again", "change", "look"];
-

@@ -17,7 +17,9 @@ async fn client(nats: &Nats) -> Client {
 fn frame(head: &Value, body: &[u8]) -> Bytes {
     let head = head.to_string();
     let length = u32::try_from(head.len()).expect("a short head");
-    [&length.to_le_bytes()[..], head.as_bytes(), body].concat().into()
+    [&length.to_le_bytes()[..], head.as_bytes(), body]
+        .concat()
+        .into()
 }
 
 fn head(payload: &[u8]) -> Value {
@@ -34,7 +36,10 @@ async fn replayed_run_starts_nothing() {
     let front = Front::start(&nats.url(), "f1");
     front.wait_for(&NAMES).await;
     let spy = client(&nats).await;
-    let mut runs = spy.subscribe("mcpd.1.default.run.w1").await.expect("a subscription");
+    let mut runs = spy
+        .subscribe("mcpd.1.default.run.w1")
+        .await
+        .expect("a subscription");
     spy.flush().await.expect("a flush");
     let told = front.run("change", "one", "0").await;
     assert_eq!(told, Ok((true, "did one".to_owned())));
@@ -57,7 +62,10 @@ async fn forged_end_is_ignored() {
     let front = Front::start(&nats.url(), "f1");
     front.wait_for(&NAMES).await;
     let spy = client(&nats).await;
-    let mut runs = spy.subscribe("mcpd.1.default.run.w1").await.expect("a subscription");
+    let mut runs = spy
+        .subscribe("mcpd.1.default.run.w1")
+        .await
+        .expect("a subscription");
     spy.flush().await.expect("a flush");
     let call = tokio::spawn({
         let front = front.clone();
@@ -70,11 +78,17 @@ async fn forged_end_is_ignored() {
         ("w2", request["run"].clone()),
         ("w1", json!("00000000000000000000000000000000.0")),
     ] {
-        let forged = json!({"v": 1, "run": id, "node": node, "epoch": request["epoch"], "event": "end"});
+        let forged =
+            json!({"v": 1, "run": id, "node": node, "epoch": request["epoch"], "event": "end"});
         let body = br#"{"Err": {"reason": "busy", "retry_after_ms": 1}}"#;
-        spy.publish(inbox.clone(), frame(&forged, body)).await.expect("a forgery");
+        spy.publish(inbox.clone(), frame(&forged, body))
+            .await
+            .expect("a forgery");
     }
-    assert_eq!(call.await.expect("no panic"), Ok((true, "did one".to_owned())));
+    assert_eq!(
+        call.await.expect("no panic"),
+        Ok((true, "did one".to_owned()))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,10 +100,27 @@ async fn hostile_messages_are_refused_or_ignored() {
     front.wait_for(&NAMES).await;
     let spy = client(&nats).await;
     let newer = json!({"v": 2, "run": "000000000000000000000000000000aa.0", "what": "ever"});
-    let answer = spy.request("mcpd.1.default.run.w1", frame(&newer, b"")).await.expect("an answer");
+    let answer = spy
+        .request("mcpd.1.default.run.w1", frame(&newer, b""))
+        .await
+        .expect("an answer");
     assert_eq!(head(&answer.payload)["reason"], "version");
-    let garbage: [&[u8]; 5] = [b"", b"\xff\xff\xff\xff", b"\x02\0\0\0{}", &[0; 900_000], b"\x05\0\0\0[1]"];
-    for kind in ["run.w1", "ctl.w1", "catalog.w1", "here.w1", "here.zz", "in.f1", "who"] {
+    let garbage: [&[u8]; 5] = [
+        b"",
+        b"\xff\xff\xff\xff",
+        b"\x02\0\0\0{}",
+        &[0; 900_000],
+        b"\x05\0\0\0[1]",
+    ];
+    for kind in [
+        "run.w1",
+        "ctl.w1",
+        "catalog.w1",
+        "here.w1",
+        "here.zz",
+        "in.f1",
+        "who",
+    ] {
         for bytes in garbage {
             let subject = format!("mcpd.1.default.{kind}");
             spy.publish_with_reply(subject, "_INBOX.spy", bytes.to_vec().into())
@@ -111,16 +142,23 @@ async fn worker_that_lies_about_its_scripts_is_not_listed() {
     let front = Front::start(&nats.url(), "f1");
     front.wait_for(&NAMES).await;
     let liar = client(&nats).await;
-    let mut asked = liar.subscribe("mcpd.1.default.catalog.liar").await.expect("a subscription");
+    let mut asked = liar
+        .subscribe("mcpd.1.default.catalog.liar")
+        .await
+        .expect("a subscription");
     let here = json!({"v": 1, "node": "liar", "epoch": 1, "kind": "worker", "at_ms": 0, "slots": 9000, "catalog": "00"});
-    liar.publish("mcpd.1.default.here.liar", frame(&here, b"")).await.expect("a message");
+    liar.publish("mcpd.1.default.here.liar", frame(&here, b""))
+        .await
+        .expect("a message");
     let question = asked.next().await.expect("a question");
     let part = json!({"v": 1, "catalog": "00", "total": 1, "scripts": [{
         "path": "change", "digest": "sha256:0", "role": "tool", "level": "none",
         "description": {}, "lengths": [4, 0, 0],
     }]});
     let reply = question.reply.expect("a reply");
-    liar.publish(reply, frame(&part, b"evil")).await.expect("an answer");
+    liar.publish(reply, frame(&part, b"evil"))
+        .await
+        .expect("an answer");
     tokio::time::sleep(Duration::from_millis(300)).await;
     front.wait_for(&NAMES).await;
     let told = front.run("change", "one", "0").await;

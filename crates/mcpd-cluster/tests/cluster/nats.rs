@@ -20,7 +20,9 @@ pub(crate) struct Nats {
 
 fn repository() -> &'static Path {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-    crates.and_then(Path::parent).expect("a package of the workspace")
+    crates
+        .and_then(Path::parent)
+        .expect("a package of the workspace")
 }
 
 /// Program of the server, installed once; without it tests say so, and are skipped.
@@ -28,7 +30,10 @@ fn program() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| {
         let setup = repository().join("crates/mcpd-cluster/tests/nats/setup");
-        #[expect(clippy::disallowed_methods, reason = "the setup is no script of a tool")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the setup is no script of a tool"
+        )]
         let output = Command::new("sh")
             .arg(setup)
             .arg(repository().join("target"))
@@ -81,7 +86,10 @@ impl Nats {
 
     /// Starts it at the same port.
     pub(crate) fn resume(&mut self) {
-        #[expect(clippy::disallowed_methods, reason = "the server is no script of a tool")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the server is no script of a tool"
+        )]
         let process = Command::new(program().expect("a program"))
             .args(["--addr", "127.0.0.1", "--port", &self.port.to_string()])
             .arg("--config")

@@ -85,7 +85,11 @@ async fn pump(
         let Ok(count @ 1..) = from.read(&mut buffer).await else {
             return;
         };
-        if conduct.wait_for(|conduct| *conduct == Conduct::Pass).await.is_err() {
+        if conduct
+            .wait_for(|conduct| *conduct == Conduct::Pass)
+            .await
+            .is_err()
+        {
             return;
         }
         if to.write_all(&buffer[..count]).await.is_err() {
