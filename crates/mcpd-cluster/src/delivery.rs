@@ -187,6 +187,7 @@ impl<C: Catalogues> Delivery<C> {
     }
 
     /// Returns whether every call has its answer.
+    #[cfg(test)]
     pub(crate) fn has_answered_all(&self) -> bool {
         self.calls.is_empty()
     }

@@ -23,6 +23,7 @@ use self::place::ClusterPlace;
 use crate::error::Error;
 use crate::node::Node;
 use crate::settings::Settings;
+use crate::thread::run_apart;
 
 /// Interval at which time alone is acted on.
 const TICK: Duration = Duration::from_millis(50);
@@ -149,7 +150,11 @@ impl fmt::Debug for Cluster {
 impl Source for Cluster {
     async fn run(self, publisher: Publisher) {
         loop {
-            if let Err(error) = self.serve(&publisher).await {
+            let (cluster, to) = (self.clone(), publisher.clone());
+            let serving = run_apart(move || async move { cluster.serve(&to).await }).await;
+            let ended = serving.map_err(Error::Thread);
+            let ended = ended.and_then(|ended| ended.unwrap_or(Err(Error::Closed)));
+            if let Err(error) = ended {
                 publisher.fail(format!("failed to {error}"));
             }
             sleep(RETRY).await;

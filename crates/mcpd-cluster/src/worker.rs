@@ -16,16 +16,18 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use mcpd_server::Server;
 use mcpd_server::remote::{Announcement, KeptOutput};
-use tokio::sync::mpsc;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use self::run::{Report, Running};
+use self::run::{Report, Running, Task};
 use crate::catalogue::{Catalogue, PartQuestion};
 use crate::error::Error;
 use crate::node::{Incoming, Node};
 use crate::presence::HEARTBEAT;
 use crate::registry::{Action, Limits, Registry, RunRequest};
 use crate::settings::Settings;
+use crate::thread::run_apart;
 use crate::transfer::{self, PART, RunHead};
 use crate::wire::{
     Control, Cut, Event, Frame, FrameError, Here, Kind, PROTOCOL_VERSION, PartRequest, Pong,
@@ -118,6 +120,27 @@ impl Worker {
         server: Server,
         stop: impl Future<Output = ()> + Send,
     ) -> Result<(), Error> {
+        let (stopped, stopping) = oneshot::channel::<()>();
+        let runtime = Handle::current();
+        let serving = run_apart(move || self.serve_apart(server, stopping, runtime));
+        let mut serving = pin!(serving);
+        let ended = tokio::select! {
+            ended = &mut serving => ended,
+            () = stop => {
+                drop(stopped);
+                serving.await
+            }
+        };
+        ended.map_err(Error::Thread)?.unwrap_or(Err(Error::Closed))
+    }
+
+    /// Serves on the thread of the cluster. Scripts run on `runtime`.
+    async fn serve_apart(
+        self,
+        server: Server,
+        mut stop: oneshot::Receiver<()>,
+        runtime: Handle,
+    ) -> Result<(), Error> {
         let node = Node::connect(&self.settings).await?;
         let mut own = node.subscribe(node.subject("*", &node.name)).await?;
         let mut who = node.subscribe(node.subject_of_all("who")).await?;
@@ -125,16 +148,16 @@ impl Worker {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut known: Arc<[Announcement]> = Arc::new([]);
-        let mut duty = Duty::new(&self, node, server.clone(), reports);
-        let mut stop = pin!(stop);
-        let mut drain_until = None;
+        let mut duty = Duty::new(&self, node, server.clone(), reports, runtime);
+        let (mut is_stopped, mut drain_until) = (false, None);
         loop {
             let changed = server.announcements_changed(&known);
             tokio::select! {
                 biased;
-                () = &mut stop, if drain_until.is_none() => {
+                _ = &mut stop, if !is_stopped => {
+                    is_stopped = true;
                     let now = Instant::now();
-                    drain_until = Some((now, now + self.drain_timeout));
+                    drain_until = Some((now, Some(now + self.drain_timeout)));
                     duty.drain();
                 }
                 message = own.next() => duty.hear(message.ok_or(Error::Closed)?.into()),
@@ -145,6 +168,10 @@ impl Worker {
                     duty.set_announcements(&known);
                 }
                 _ = tick.tick() => duty.tick(),
+            }
+            if duty.registry.is_draining && drain_until.is_none() {
+                // The operator wants it, without a time limit.
+                drain_until = Some((Instant::now(), None));
             }
             if let Some((since, until)) = drain_until
                 && duty.is_drained(since, until)
@@ -168,6 +195,8 @@ struct Duty {
     reports: mpsc::UnboundedSender<Report>,
     last_here: Instant,
     slots: usize,
+    /// Runtime of the server, on which scripts run.
+    runtime: Handle,
 }
 
 impl Duty {
@@ -176,6 +205,7 @@ impl Duty {
         node: Node,
         server: Server,
         reports: mpsc::UnboundedSender<Report>,
+        runtime: Handle,
     ) -> Self {
         let slots = server.load().slots;
         let limits = Limits {
@@ -193,6 +223,7 @@ impl Duty {
             reports,
             last_here: Instant::now(),
             slots,
+            runtime,
         }
     }
 
@@ -230,13 +261,13 @@ impl Duty {
     }
 
     /// Returns whether nothing is left to do. Cancels what is left at the time limit.
-    fn is_drained(&mut self, since: Instant, until: Instant) -> bool {
+    fn is_drained(&mut self, since: Instant, until: Option<Instant>) -> bool {
         let now = Instant::now();
-        if now >= until {
+        if until.is_some_and(|until| now >= until) {
             self.registry.cut_all(Cut::Drain);
             self.act();
         }
-        let is_late = now >= until + LAST_WORDS;
+        let is_late = until.is_some_and(|until| now >= until + LAST_WORDS);
         let is_done = self.registry.is_idle() || (is_late && self.registry.active() == 0);
         is_done && now >= since + LINGER
     }
@@ -386,21 +417,26 @@ impl Duty {
                 self.answer_unknown(run, message);
             }
             Request::Part(part) => self.send_part(part, reply),
-            Request::Ping => {
-                let pong = Pong {
-                    v: PROTOCOL_VERSION,
-                    node: self.node.name.clone(),
-                    epoch: self.node.epoch,
-                };
-                if let Some(reply) = reply {
-                    self.node
-                        .send_frame(&reply, None, &Frame::new(pong, Bytes::new()));
-                }
+            Request::Ping => self.send_pong(reply),
+            Request::Drain => {
+                self.drain();
+                self.send_pong(reply);
             }
-            Request::Drain => self.drain(),
             Request::Other => {}
         }
         Ok(())
+    }
+
+    fn send_pong(&self, reply: Option<String>) {
+        let pong = Pong {
+            v: PROTOCOL_VERSION,
+            node: self.node.name.clone(),
+            epoch: self.node.epoch,
+        };
+        if let Some(reply) = reply {
+            let frame = Frame::new(pong, Bytes::new());
+            self.node.send_frame(&reply, None, &frame);
+        }
     }
 
     fn set_reply(&mut self, run: RunId, reply: Option<String>) {
@@ -439,7 +475,7 @@ impl Duty {
             }
         };
         let (node, server) = (self.node.clone(), self.server.clone());
-        tokio::spawn(async move {
+        self.runtime.spawn(async move {
             let name = node.name.clone();
             let output = KeptOutput::new(name, part.run.to_string(), stream, part.principal);
             let end = part.offset.saturating_add(part.length.min(PART));
@@ -485,13 +521,8 @@ impl Duty {
                 Action::Say { run, word } => self.say(run, word),
                 Action::Start { run } => {
                     if let Some(running) = self.runs.get_mut(&run) {
-                        running.start(
-                            run,
-                            &self.node,
-                            &self.server,
-                            &self.catalogue,
-                            &self.reports,
-                        );
+                        let task = Task::new(run, &self.node, &self.server, &self.reports);
+                        running.start(task, &self.catalogue, &self.runtime);
                     }
                 }
                 Action::End { run } => {

@@ -7,6 +7,8 @@
 mod faults;
 #[path = "cluster/fixture.rs"]
 mod fixture;
+#[path = "cluster/grants.rs"]
+mod grants;
 #[path = "cluster/hostile.rs"]
 mod hostile;
 #[path = "cluster/nats.rs"]

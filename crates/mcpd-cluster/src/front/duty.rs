@@ -12,9 +12,10 @@ use tokio::time::Instant;
 use super::inventory::Inventory;
 use super::place::{CallEvent, ClusterPlace, Command};
 use super::{Place, RerunPolicy};
-use crate::catalogue::{Catalogue, Collection};
+use crate::catalogue::Catalogue;
 use crate::delivery::{Action, Answer, CallId, Delivery, Order, Rerun};
 use crate::node::{Incoming, Node};
+use crate::operator::fetch_catalogue;
 use crate::placement::Requirements;
 use crate::presence::HEARTBEAT;
 use crate::settings::Settings;
@@ -105,7 +106,12 @@ impl Duty {
 
     fn announce(&mut self) {
         self.last_here = Instant::now();
-        self.node.announce(self.node.here(Kind::Front));
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        self.node.announce(Here {
+            running: count(self.calls.len()),
+            waiting: count(self.delivery.waiting()),
+            ..self.node.here(Kind::Front)
+        });
     }
 
     pub(super) fn tick(&mut self) {
@@ -480,18 +486,5 @@ fn rerun(policy: RerunPolicy, traits: Traits) -> Rerun {
         _ if traits.is_read_only => Rerun::ReadOnly,
         RerunPolicy::Idempotent if traits.is_idempotent => Rerun::Idempotent,
         RerunPolicy::ReadOnly | RerunPolicy::Idempotent => Rerun::Never,
-    }
-}
-
-async fn fetch_catalogue(node: &Node, worker: &str, digest: &str) -> Result<Catalogue, String> {
-    let mut collection = Collection::new(digest.to_owned());
-    let subject = node.subject("catalog", worker);
-    loop {
-        let part = node
-            .request(subject.clone(), &collection.question())
-            .await?;
-        if let Some(catalogue) = collection.add(part)? {
-            return Ok(catalogue);
-        }
     }
 }

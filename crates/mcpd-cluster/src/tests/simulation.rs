@@ -572,7 +572,7 @@ impl Simulation {
 
     fn act_one(&mut self, node: Node, action: delivery::Action) {
         let from = self.name(node);
-        let mut control = |simulation: &mut Self, to: &str, request| {
+        let control = |simulation: &mut Self, to: &str, request| {
             if let Some(to) = simulation.node_of(to) {
                 let from = from.clone();
                 simulation.send(

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use mcpd_exec::Line;
 use mcpd_server::Server;
 use mcpd_server::remote::NotRun;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::lines::LineWindow;
@@ -82,14 +83,7 @@ impl Running {
     }
 
     /// Starts the run, once.
-    pub(super) fn start(
-        &mut self,
-        run: RunId,
-        node: &Node,
-        server: &Server,
-        catalogue: &Catalogue,
-        reports: &mpsc::UnboundedSender<Report>,
-    ) {
+    pub(super) fn start(&mut self, mut task: Task, catalogue: &Catalogue, runtime: &Handle) {
         let Some((mut head, body)) = self.request.take() else {
             return;
         };
@@ -100,14 +94,8 @@ impl Running {
         }
         let (cancel, cancelled) = oneshot::channel();
         self.cancel = Some(cancel);
-        let task = Task {
-            run,
-            node: node.clone(),
-            server: server.clone(),
-            lines: Arc::clone(&self.lines),
-            reports: reports.clone(),
-        };
-        tokio::spawn(task.run(head, body, cancelled));
+        task.lines = Arc::clone(&self.lines);
+        runtime.spawn(task.run(head, body, cancelled));
     }
 
     /// Ends the run; its task reports that.
@@ -120,7 +108,7 @@ impl Running {
 }
 
 /// Task of a run.
-struct Task {
+pub(super) struct Task {
     run: RunId,
     node: Node,
     server: Server,
@@ -150,6 +138,21 @@ impl Drop for EndReport {
 }
 
 impl Task {
+    pub(super) fn new(
+        run: RunId,
+        node: &Node,
+        server: &Server,
+        reports: &mpsc::UnboundedSender<Report>,
+    ) -> Self {
+        Self {
+            run,
+            node: node.clone(),
+            server: server.clone(),
+            lines: Arc::default(),
+            reports: reports.clone(),
+        }
+    }
+
     async fn run(self, head: RunHead, body: Bytes, cancelled: oneshot::Receiver<()>) {
         let mut report = EndReport {
             run: self.run,

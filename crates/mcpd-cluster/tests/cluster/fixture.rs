@@ -126,6 +126,11 @@ impl LocalWorker {
     /// Drains it, and waits for its end.
     pub(crate) async fn drain(mut self) {
         drop(self.stop.take());
+        self.wait().await;
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn wait(mut self) {
         let ended = timeout(EVENT_TIMEOUT, &mut self.task).await;
         ended
             .expect("in time")

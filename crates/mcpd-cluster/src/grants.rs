@@ -1,0 +1,110 @@
+//! Rights of nodes at the NATS server, as text for `nats.conf`: each role gets the subjects that
+//! it needs, and no node can speak as another or hear what is for another.
+
+use std::fmt::Write as _;
+
+use crate::settings::Name;
+use crate::wire::PROTOCOL_VERSION;
+
+/// Role of a node, which decides on its rights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Role {
+    /// Runs scripts. It hears what is for it alone, and answers.
+    Worker,
+    /// Sends runs to any worker.
+    Front,
+    /// Asks for the state of all nodes, and lets workers drain.
+    Operator,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Worker => "worker",
+            Self::Front => "front",
+            Self::Operator => "operator",
+        }
+    }
+
+    /// Returns the subjects that it publishes to, below the prefix of the cluster.
+    fn publish(self, node: &Name) -> Vec<String> {
+        let here = format!("here.{node}");
+        let own = |subjects: &[&str]| subjects.iter().map(ToString::to_string).collect();
+        let mut subjects: Vec<String> = match self {
+            Self::Worker => own(&["in.*"]),
+            Self::Front => own(&["run.*", "ctl.*", "catalog.*", "who"]),
+            Self::Operator => own(&["ctl.*", "catalog.*", "who"]),
+        };
+        if self != Self::Operator {
+            subjects.push(here);
+        }
+        subjects
+    }
+
+    /// Returns the subjects that it subscribes to, below the prefix of the cluster.
+    fn subscribe(self, node: &Name) -> Vec<String> {
+        match self {
+            Self::Worker => vec![format!("*.{node}"), "who".to_owned()],
+            Self::Front => vec!["here.*".to_owned(), format!("in.{node}")],
+            Self::Operator => vec!["here.*".to_owned()],
+        }
+    }
+}
+
+/// Returns the entry of a node in `authorization.users` of `nats.conf`. `key` is the public NKey of
+/// the node.
+#[must_use]
+pub fn grants(role: Role, cluster: &Name, node: &Name, key: &str) -> String {
+    let prefix = format!("mcpd.{PROTOCOL_VERSION}.{cluster}");
+    let list = |subjects: Vec<String>| {
+        let quoted = subjects
+            .iter()
+            .map(|subject| format!("\"{prefix}.{subject}\""));
+        quoted.collect::<Vec<_>>().join(", ")
+    };
+    let inbox = format!("\"_INBOX.{node}.>\"");
+    let mut text = format!("# {} {node} of the cluster {cluster}\n{{\n", role.name());
+    // Writing to a string can't fail, here and below.
+    writeln!(text, "  nkey: {key}").ok();
+    writeln!(text, "  permissions: {{").ok();
+    writeln!(text, "    publish: [{}]", list(role.publish(node))).ok();
+    writeln!(
+        text,
+        "    subscribe: [{}, {inbox}]",
+        list(role.subscribe(node))
+    )
+    .ok();
+    if role != Role::Operator {
+        // Events of a run go to its front for as long as it lasts.
+        writeln!(
+            text,
+            "    allow_responses: {{max: 1000000000, expires: \"24h\"}}"
+        )
+        .ok();
+    }
+    text.push_str("  }\n}\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worker_can_speak_as_itself_alone() {
+        let name = |text: &str| text.parse::<Name>().unwrap();
+        let text = grants(Role::Worker, &name("prod"), &name("gpu-7"), "UABC");
+        let expected = r#"# worker gpu-7 of the cluster prod
+{
+  nkey: UABC
+  permissions: {
+    publish: ["mcpd.1.prod.in.*", "mcpd.1.prod.here.gpu-7"]
+    subscribe: ["mcpd.1.prod.*.gpu-7", "mcpd.1.prod.who", "_INBOX.gpu-7.>"]
+    allow_responses: {max: 1000000000, expires: "24h"}
+  }
+}
+"#;
+        assert_eq!(text, expected);
+    }
+}

@@ -1,0 +1,143 @@
+//! Rights of nodes: with those of [`grants`], everything works, and nothing beyond it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions};
+use futures_util::StreamExt as _;
+use mcpd_cluster::{Credentials, Role, Settings, Worker, drain, grants, status};
+use nkeys::KeyPair;
+use tokio::time::timeout;
+
+use crate::fixture::{Front, LocalWorker, NAMES, Scripts, settings};
+use crate::nats::Nats;
+
+/// Nodes with keys and rights.
+struct Nodes {
+    directory: tempfile::TempDir,
+    users: String,
+}
+
+impl Nodes {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let users = String::new();
+        Self { directory, users }
+    }
+
+    fn key(&self, node: &str) -> PathBuf {
+        self.directory.path().join(node)
+    }
+
+    fn add(mut self, role: Role, node: &str) -> Self {
+        let pair = KeyPair::new_user();
+        std::fs::write(self.key(node), pair.seed().expect("a seed")).expect("a file");
+        let name = |name: &str| name.parse().expect("a name");
+        self.users += &grants(role, &name("default"), &name(node), &pair.public_key());
+        self
+    }
+
+    fn settings(&self, nats: &Nats, node: &str) -> Settings {
+        let mut settings = settings(&nats.url(), node);
+        settings.credentials = vec![Credentials::KeyFile(self.key(node))];
+        settings
+    }
+
+    fn server(&self) -> Option<Nats> {
+        Nats::start(&format!("authorization {{\nusers: [\n{}]\n}}", self.users))
+    }
+}
+
+async fn client(nats: &Nats, key: &Path) -> Client {
+    let seed = std::fs::read_to_string(key).expect("a seed");
+    let options = ConnectOptions::new().nkey(seed);
+    options.connect(nats.url()).await.expect("a connection")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rights_suffice_for_every_role() {
+    let nodes = Nodes::new()
+        .add(Role::Worker, "w1")
+        .add(Role::Front, "f1")
+        .add(Role::Operator, "ops");
+    let Some(nats) = nodes.server() else { return };
+    let scripts = Scripts::new();
+    let worker = LocalWorker::with(Worker::new(nodes.settings(&nats, "w1")), &scripts);
+    let front = Front::with(nodes.settings(&nats, "f1"));
+    front.wait_for(&NAMES).await;
+    let told = front.run("change", "one", "1").await;
+    assert_eq!(told, Ok((true, "did one".to_owned())));
+    // Fetched by the worker, in parts.
+    let large = "x".repeat(900 * 1024);
+    let told = front
+        .call(
+            "look",
+            serde_json::json!({"id": "big", "seconds": "0", "more": large}),
+        )
+        .await;
+    assert!(told.is_ok(), "{told:?}");
+    let operator = nodes.settings(&nats, "ops");
+    let all = status(&operator).await.expect("a list");
+    let names: Vec<_> = all
+        .iter()
+        .map(|node| (&*node.name, node.scripts.len()))
+        .collect();
+    assert_eq!(names, [("f1", 0), ("w1", 3)]);
+    drain(&operator, &"w1".parse().expect("a name"))
+        .await
+        .expect("a confirmation");
+    worker.wait().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn worker_can_neither_hear_nor_speak_as_another() {
+    let nodes = Nodes::new()
+        .add(Role::Worker, "w1")
+        .add(Role::Worker, "w2")
+        .add(Role::Front, "f1");
+    let Some(nats) = nodes.server() else { return };
+    let scripts = Scripts::new();
+    let _worker = LocalWorker::with(Worker::new(nodes.settings(&nats, "w1")), &scripts);
+    let front = Front::with(nodes.settings(&nats, "f1"));
+    front.wait_for(&NAMES).await;
+    let thief = client(&nats, &nodes.key("w2")).await;
+    let mut heard = Vec::new();
+    for subject in [
+        "mcpd.1.default.run.w1",
+        "mcpd.1.default.>",
+        "_INBOX.>",
+        "_INBOX.f1.>",
+    ] {
+        heard.push(thief.subscribe(subject).await.expect("refused later"));
+    }
+    for subject in [
+        "mcpd.1.default.here.w1",
+        "mcpd.1.default.run.w1",
+        "_INBOX.f1.1.r.x",
+    ] {
+        thief
+            .publish(subject, "forged".into())
+            .await
+            .expect("refused later");
+    }
+    thief.flush().await.expect("a flush");
+    let told = front.run("change", "one", "0").await;
+    assert_eq!(told, Ok((true, "did one".to_owned())));
+    for mut subscription in heard {
+        let message = timeout(Duration::from_millis(100), subscription.next()).await;
+        assert!(message.is_err(), "{message:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_without_a_key_is_refused() {
+    let nodes = Nodes::new().add(Role::Operator, "ops");
+    let Some(nats) = nodes.server() else { return };
+    let error = status(&settings(&nats.url(), "ops"))
+        .await
+        .expect_err("no rights");
+    assert!(
+        error.to_string().contains("connect to the cluster"),
+        "{error}"
+    );
+}
