@@ -200,3 +200,81 @@ async fn restart_of_the_server_loses_nothing() {
     );
     assert!(scripts.journal().values().all(|counts| *counts == (1, 1)));
 }
+
+/// Faults at random, for `MCPD_CLUSTER_SECONDS` (60 without it), from the seed in
+/// `MCPD_CLUSTER_SEED`.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes: MCPD_CLUSTER_SECONDS=600 cargo test -p mcpd-cluster --test cluster -- --ignored random_faults"]
+async fn random_faults_keep_every_promise() {
+    let number = |name: &str, otherwise: u64| {
+        let value = std::env::var(name).ok();
+        value
+            .and_then(|value| value.parse().ok())
+            .unwrap_or(otherwise)
+    };
+    let Some(mut nats) = Nats::start("") else {
+        return;
+    };
+    let scripts = Scripts::new();
+    let mut seed = number("MCPD_CLUSTER_SEED", 1) | 1;
+    println!("MCPD_CLUSTER_SEED={seed}");
+    let mut draw = move |bound: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed >> 11) % bound
+    };
+    let proxy = Proxy::start(nats.port).await;
+    let names = ["w0", "w1", "w2"];
+    let url = |number: usize, nats: &Nats| if number == 2 { proxy.url() } else { nats.url() };
+    let start = |number: usize, nats: &Nats| {
+        ProcessWorker::start(&scripts, &url(number, nats), names[number])
+    };
+    let mut workers: Vec<_> = (0..3).map(|number| start(number, &nats)).collect();
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let end = Instant::now() + Duration::from_secs(number("MCPD_CLUSTER_SECONDS", 60));
+    let (mut round, mut kills, mut ok, mut total) = (0, 0, 0, 0);
+    while Instant::now() < end {
+        round += 1;
+        let calls = tokio::spawn({
+            let (front, prefix) = (front.clone(), format!("m{round}-"));
+            async move { call_many(&front, &prefix, 24, "0.3").await }
+        });
+        sleep(Duration::from_millis(draw(500))).await;
+        let number = usize::try_from(draw(3)).expect("small");
+        match draw(6) {
+            0..=2 => {
+                kills += 1;
+                workers[number].kill();
+                sleep(Duration::from_millis(draw(1000))).await;
+                workers[number] = start(number, &nats);
+            }
+            3 => {
+                workers[number].signal(Signal::STOP);
+                sleep(Duration::from_millis(draw(8000))).await;
+                workers[number].signal(Signal::CONT);
+            }
+            4 => {
+                proxy
+                    .misbehave(Conduct::Stall, Duration::from_millis(draw(8000)))
+                    .await
+            }
+            _ => {
+                nats.kill();
+                sleep(Duration::from_millis(draw(3000))).await;
+                nats.resume();
+            }
+        }
+        let calls = calls.await.expect("no panic");
+        ok += judge(&scripts, &calls);
+        total += calls.len();
+    }
+    println!("{total} calls, {ok} done, {kills} workers killed");
+    // No script outlives its lease.
+    sleep(Duration::from_secs(6)).await;
+    let before = scripts.journal();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(scripts.journal(), before);
+    assert!(ok * 2 > total, "{ok} of {total}");
+}

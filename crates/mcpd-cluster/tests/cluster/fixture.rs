@@ -6,10 +6,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpd_cluster::{Cluster, Placement, RerunPolicy, Settings, Worker};
-use mcpd_protocol::method::CallToolRequestParams;
+use mcpd_protocol::jsonrpc::Notification;
+use mcpd_protocol::method::{CallToolRequestParams, ReadResourceRequest};
 use mcpd_server::transport::local;
 use mcpd_server::{Principal, Server};
 use serde_json::{Value, json};
@@ -235,27 +237,77 @@ impl Front {
         }
     }
 
-    /// Calls a script.
-    pub(crate) async fn call(&self, name: &str, arguments: Value) -> Told {
-        let params = json!({"name": name, "arguments": arguments});
+    /// Calls a script. Returns the result as JSON, or the message of the error.
+    async fn ask(
+        &self,
+        params: Value,
+        notified: impl Fn(&Notification<'_>) + Clone + Send + Sync + 'static,
+    ) -> Result<Value, String> {
         let params: CallToolRequestParams = serde_json::from_value(params).expect("parameters");
         let caller = Principal::new("ada");
-        let called = local::call(&self.server, caller, &params, |_| (), |_| true);
+        let called = local::call(&self.server, caller, &params, notified, |_| true);
         let result = timeout(EVENT_TIMEOUT, called).await;
-        match result.expect("an answer").expect("a result") {
-            Ok(result) => {
-                let result = serde_json::to_value(&result).expect("JSON");
-                let text = result["content"][0]["text"].as_str().unwrap_or_default();
-                Ok((result["isError"] != true, text.to_owned()))
-            }
-            Err(error) => Err(error.message.to_string()),
-        }
+        let result = result.expect("an answer").expect("a result");
+        let result = result.map_err(|error| error.message.to_string())?;
+        Ok(serde_json::to_value(&result).expect("JSON"))
+    }
+
+    /// Calls a script. Returns the first text of its result.
+    pub(crate) async fn call(&self, name: &str, arguments: Value) -> Told {
+        let params = json!({"name": name, "arguments": arguments});
+        self.ask(params, |_| ())
+            .await
+            .map(|result| first_text(&result))
+    }
+
+    /// Calls a script that succeeds. Returns its result.
+    pub(crate) async fn call_in_full(&self, name: &str, arguments: Value) -> Value {
+        let params = json!({"name": name, "arguments": arguments});
+        self.ask(params, |_| ()).await.expect("a result")
+    }
+
+    /// Calls a script, and collects the notifications meanwhile.
+    pub(crate) async fn call_with_progress(&self, name: &str) -> (Told, Vec<String>) {
+        let messages = Arc::new(Mutex::new(Vec::new()));
+        let collected = Arc::clone(&messages);
+        let params = json!({"name": name, "arguments": {}, "_meta": {"progressToken": 1}});
+        let result = self.ask(params, move |notification| {
+            let text = format!("{notification:?}");
+            collected.lock().expect("no panic").push(text);
+        });
+        let told = result.await.map(|result| first_text(&result));
+        let messages = std::mem::take(&mut *messages.lock().expect("no panic"));
+        (told, messages)
+    }
+
+    /// Reads a resource of text.
+    pub(crate) async fn read(&self, uri: &str) -> String {
+        let params = serde_json::from_value(json!({ "uri": uri })).expect("parameters");
+        let read = local::request::<ReadResourceRequest, _>(
+            &self.server,
+            Principal::new("ada"),
+            &params,
+            |_| (),
+        );
+        let result = timeout(EVENT_TIMEOUT, read).await.expect("an answer");
+        let result = result.expect("a result").expect("no error");
+        let result = serde_json::to_value(&result).expect("JSON");
+        result["contents"][0]["text"]
+            .as_str()
+            .expect("text")
+            .to_owned()
     }
 
     /// Runs a script with the journal. Returns whether the caller was told that it is done.
     pub(crate) async fn run(&self, name: &str, id: &str, seconds: &str) -> Told {
         self.call(name, json!({"id": id, "seconds": seconds})).await
     }
+}
+
+/// Returns whether a result is a success, and its first text.
+fn first_text(result: &Value) -> (bool, String) {
+    let text = result["content"][0]["text"].as_str().unwrap_or_default();
+    (result["isError"] != true, text.to_owned())
 }
 
 /// Waits until a condition holds.

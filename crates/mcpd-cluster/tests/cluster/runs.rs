@@ -162,3 +162,71 @@ async fn schema_of_one_version_never_meets_the_code_of_another() {
     assert!(done.iter().all(|done| *done > 5), "{done:?}");
     drop(flapping.await);
 }
+
+/// Script that prints `count` numbers of seven digits, and a long line.
+const NUMBERS: &str = r#"#!/bin/sh
+if [ "${1-}" = --help ]; then
+  echo '{"description": "Prints numbers"}'
+  echo '{"count": {"description": "How many", "required": true, "value_type": "string"}}' >&2
+  exit
+fi
+seq -f %07.0f "$MCPD_OPT_count"
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_output_is_fetched_from_its_worker() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    scripts.write("numbers", NUMBERS);
+    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front
+        .wait_for(&["again", "change", "look", "numbers"])
+        .await;
+    let whole: String = (1..=1_000_000)
+        .map(|number| format!("{number:07}\n"))
+        .collect();
+    let result = front
+        .call_in_full("numbers", json!({"count": "1000000"}))
+        .await;
+    let content = result["content"].as_array().expect("content");
+    let uri = content.iter().find_map(|one| one["uri"].as_str()).expect("a link");
+    assert!(front.read(uri).await == whole, "the output differs");
+    // What is above the limit of kept bytes is counted.
+    let result = front
+        .call_in_full("numbers", json!({"count": "2500000"}))
+        .await;
+    let text = result["content"][0]["text"].as_str().expect("text");
+    assert!(
+        text.starts_with("0000001\n") && text.ends_with("2500000"),
+        "{}",
+        &text[..200]
+    );
+}
+
+/// Script that writes messages, the last of them long.
+const MESSAGES: &str = r#"#!/bin/sh
+if [ "${1-}" = --help ]; then
+  echo '{"description": "Writes messages"}'
+  exit
+fi
+for number in 1 2 3 4 5; do echo "PROGRESS $number/5 step" >&2; sleep 0.05; done
+head -c 1048576 /dev/zero | tr '\0' x >&2
+echo done
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_arrive_while_a_script_runs() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    scripts.write("messages", MESSAGES);
+    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front
+        .wait_for(&["again", "change", "look", "messages"])
+        .await;
+    let (told, messages) = front.call_with_progress("messages").await;
+    assert_eq!(told, Ok((true, "done".to_owned())));
+    let steps: Vec<_> = messages.iter().filter(|one| one.contains("step")).collect();
+    assert_eq!(steps.len(), 5, "{messages:?}");
+}
