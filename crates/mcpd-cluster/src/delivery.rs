@@ -27,7 +27,7 @@ use self::attempt::{Attempt, Step};
 use self::cancels::Cancels;
 pub(crate) use self::verdict::Rerun;
 use self::verdict::{Judgement, MAX_RERUNS};
-use crate::placement::{Chance, Choice, InFlight, Requirements, choose};
+use crate::placement::{Chance, Choice, InFlight, Pool as _, Requirements, Search};
 use crate::presence::{Moment, Presence};
 use crate::wire::{Cut, Event, Here, Refusal, RunId, Word};
 
@@ -147,7 +147,9 @@ fn is_replaced(
     let path = &order.requirements.path;
     let has = |here: &Here| catalogues.has(here, path, &order.digest);
     let has_any = |here: &Here| catalogues.has_any(here, path);
-    presence.placeable(now).any(has_any) && !presence.placeable(now).any(has)
+    let workers = presence.placeable(now);
+    let mut all = workers.iter().map(|(here, _)| here);
+    all.any(has_any) && !workers.iter().any(|(here, _)| has(here))
 }
 
 /// State machine of all calls of a front.
@@ -387,17 +389,13 @@ impl<C: Catalogues> Delivery<C> {
         state.retry_at = now + RETRY;
         let (order, catalogues) = (&state.order, &self.catalogues);
         let has = |here: &Here| catalogues.has(here, &order.requirements.path, &order.digest);
-        let workers = self.presence.placeable(now);
-        let (excluded, in_flight) = (&state.excluded, &self.in_flight);
-        let chance = &mut self.chance;
-        match choose(
-            workers,
-            &order.requirements,
+        let search = Search {
+            requirements: &order.requirements,
             has,
-            excluded,
-            in_flight,
-            chance,
-        ) {
+            excluded: &state.excluded,
+            in_flight: &self.in_flight,
+        };
+        match search.choose(&self.presence.placeable(now), &mut self.chance) {
             Choice::Worker { node, epoch } => {
                 let run = state.next_run;
                 state.next_run = run.next();

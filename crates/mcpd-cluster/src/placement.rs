@@ -7,9 +7,11 @@ use sha2::{Digest as _, Sha256};
 
 use crate::wire::Here;
 
+/// Number of draws until all workers are compared after all.
+const MAX_DRAWS: usize = 64;
 /// Number of runs above its slots that one front sends to one worker.
 const MAX_AHEAD: u32 = 64;
-/// Number of candidates above which two are drawn and the better is taken.
+/// Number of workers above which two candidates are drawn and the better is taken.
 const MAX_COMPARED: usize = 16;
 
 /// Requirements of a run.
@@ -38,48 +40,117 @@ pub(crate) enum Choice {
 /// Number of runs that this front has at each worker.
 pub(crate) type InFlight = BTreeMap<String, u32>;
 
-/// Chooses a worker among `workers`, which are there and take runs.
-/// `has` tells whether the catalogue of a worker has the script in the wanted version.
-pub(crate) fn choose<'a>(
-    workers: impl Iterator<Item = &'a Here>,
-    requirements: &Requirements,
-    has: impl Fn(&Here) -> bool,
-    excluded: &[String],
-    in_flight: &InFlight,
-    chance: &mut Chance,
-) -> Choice {
-    let is_fit = |here: &&Here| {
-        let mut wanted = requirements.labels.iter();
-        wanted.all(|label| here.labels.contains(label)) && has(here)
-    };
-    let fit = workers.filter(is_fit);
-    let mut candidates: Vec<_> = fit.filter(|here| !excluded.contains(&here.node)).collect();
-    if requirements.home {
-        let path = &requirements.path;
-        let home = candidates
-            .into_iter()
-            .max_by_key(|here| affinity(path, &here.node));
-        candidates = home.into_iter().collect();
+/// Workers to choose from.
+pub(crate) trait Pool {
+    /// Number of workers, also of those that can't be got.
+    fn count(&self) -> usize;
+
+    /// Returns a worker with the hash of its name; `None` if it takes no runs.
+    fn get(&self, index: usize) -> Option<(&Here, u64)>;
+
+    /// Returns all that take runs.
+    fn iter(&self) -> impl Iterator<Item = (&Here, u64)> {
+        (0..self.count()).filter_map(|index| self.get(index))
     }
-    if candidates.is_empty() {
-        return Choice::Nowhere;
+}
+
+/// Question for a worker.
+pub(crate) struct Search<'a, H> {
+    pub(crate) requirements: &'a Requirements,
+    /// Tells whether the catalogue of a worker has the script in the wanted version.
+    pub(crate) has: H,
+    /// Names of workers that are not asked.
+    pub(crate) excluded: &'a [String],
+    pub(crate) in_flight: &'a InFlight,
+}
+
+impl<H: Fn(&Here) -> bool> Search<'_, H> {
+    /// Chooses a worker.
+    pub(crate) fn choose(&self, workers: &impl Pool, chance: &mut Chance) -> Choice {
+        if self.requirements.home {
+            return self.choose_home(workers);
+        }
+        if workers.count() > MAX_COMPARED
+            && let Some(better) = self.draw_two(workers, chance)
+        {
+            return better;
+        }
+        self.compare_all(workers, chance)
     }
-    let mine = |here: &Here| in_flight.get(&here.node).copied().unwrap_or_default();
-    candidates.retain(|here| mine(here) < here.slots.saturating_add(MAX_AHEAD));
-    let best = if candidates.len() > MAX_COMPARED {
-        let drawn = [(); 2].map(|()| candidates[chance.below(candidates.len())]);
-        drawn.into_iter().min_by_key(|here| load(here, mine(here)))
-    } else {
+
+    fn is_candidate(&self, here: &Here) -> bool {
+        let mut wanted = self.requirements.labels.iter();
+        wanted.all(|label| here.labels.contains(label))
+            && !self.excluded.contains(&here.node)
+            && (self.has)(here)
+    }
+
+    fn mine(&self, here: &Here) -> u32 {
+        self.in_flight.get(&here.node).copied().unwrap_or_default()
+    }
+
+    /// Returns whether this front may send it another run.
+    fn has_room(&self, here: &Here) -> bool {
+        self.mine(here) < here.slots.saturating_add(MAX_AHEAD)
+    }
+
+    fn load(&self, here: &Here) -> u64 {
+        load(here, self.mine(here))
+    }
+
+    fn choose_home(&self, workers: &impl Pool) -> Choice {
+        let path = name_hash(&self.requirements.path);
+        let candidates = workers.iter().filter(|(here, _)| self.is_candidate(here));
+        let home = candidates.max_by_key(|(here, node)| (mix(path ^ node), &here.node));
+        match home {
+            None => Choice::Nowhere,
+            Some((here, _)) if self.has_room(here) => Choice::of(here),
+            Some(_) => Choice::Busy,
+        }
+    }
+
+    /// Draws two different candidates, and takes the better. Returns `None` if they are rare.
+    fn draw_two(&self, workers: &impl Pool, chance: &mut Chance) -> Option<Choice> {
+        let mut first: Option<&Here> = None;
+        for _ in 0..MAX_DRAWS {
+            let Some((here, _)) = workers.get(chance.below(workers.count())) else {
+                continue;
+            };
+            let is_same = first.is_some_and(|first| first.node == here.node);
+            if is_same || !self.is_candidate(here) || !self.has_room(here) {
+                continue;
+            }
+            let Some(first) = first.replace(here) else {
+                continue;
+            };
+            let is_better = self.load(first) <= self.load(here);
+            return Some(Choice::of(if is_better { first } else { here }));
+        }
+        None
+    }
+
+    fn compare_all(&self, workers: &impl Pool, chance: &mut Chance) -> Choice {
+        let candidates = workers.iter().map(|(here, _)| here);
+        let mut candidates: Vec<_> = candidates.filter(|here| self.is_candidate(here)).collect();
+        if candidates.is_empty() {
+            return Choice::Nowhere;
+        }
+        candidates.retain(|here| self.has_room(here));
         // Ties are frequent while little runs, and must not all go to the first.
         let first = chance.below(candidates.len().max(1));
-        let (before, from) = candidates.split_at(first.min(candidates.len()));
-        let turned = from.iter().chain(before).copied();
-        turned.min_by_key(|here| load(here, mine(here)))
-    };
-    best.map_or(Choice::Busy, |here| Choice::Worker {
-        node: here.node.clone(),
-        epoch: here.epoch,
-    })
+        candidates.rotate_left(first);
+        let best = candidates.into_iter().min_by_key(|here| self.load(here));
+        best.map_or(Choice::Busy, Choice::of)
+    }
+}
+
+impl Choice {
+    fn of(here: &Here) -> Self {
+        Self::Worker {
+            node: here.node.clone(),
+            epoch: here.epoch,
+        }
+    }
 }
 
 /// Load of a worker, in thousandths of its slots.
@@ -88,14 +159,18 @@ fn load(here: &Here, mine: u32) -> u64 {
     1000 * work / u64::from(here.slots.max(1))
 }
 
-/// Rendezvous hash of a script and a worker; its home is the candidate with the highest.
-fn affinity(path: &str, node: &str) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    hash.update(path.as_bytes());
-    // Neither a path nor a name has this byte.
-    hash.update([0]);
-    hash.update(node.as_bytes());
-    hash.finalize().into()
+/// Hash of a name. All fronts of a cluster must have the same, whatever their version.
+pub(crate) fn name_hash(name: &str) -> u64 {
+    let digest: [u8; 32] = Sha256::digest(name.as_bytes()).into();
+    digest.first_chunk().copied().map_or(0, u64::from_le_bytes)
+}
+
+/// Rendezvous hash of a script and a worker, from both hashes (the finalizer of SplitMix64). The
+/// home of a script is the candidate with the highest.
+fn mix(hashes: u64) -> u64 {
+    let first = (hashes ^ (hashes >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let second = (first ^ (first >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    second ^ (second >> 31)
 }
 
 /// Pseudorandom numbers (xorshift), from a seed: good enough to spread load, and reproducible.
@@ -133,16 +208,33 @@ mod tests {
         here
     }
 
+    struct Slice<'a>(&'a [Here]);
+
+    impl Pool for Slice<'_> {
+        fn count(&self) -> usize {
+            self.0.len()
+        }
+
+        fn get(&self, index: usize) -> Option<(&Here, u64)> {
+            self.0.get(index).map(|here| (here, name_hash(&here.node)))
+        }
+    }
+
     fn choose_of(workers: &[Here], requirements: &Requirements, in_flight: &InFlight) -> Choice {
         let mut chance = Chance::new(7);
-        choose(
-            workers.iter(),
+        search(requirements, in_flight).choose(&Slice(workers), &mut chance)
+    }
+
+    fn search<'a>(
+        requirements: &'a Requirements,
+        in_flight: &'a InFlight,
+    ) -> Search<'a, fn(&Here) -> bool> {
+        Search {
             requirements,
-            |_| true,
-            &[],
+            has: |_| true,
+            excluded: &[],
             in_flight,
-            &mut chance,
-        )
+        }
     }
 
     fn node(choice: Choice) -> String {
@@ -170,10 +262,14 @@ mod tests {
             ..Requirements::default()
         };
         assert_eq!(node(choose_of(&workers, &gpu, &InFlight::new())), "w00001");
-        let mut chance = Chance::new(7);
-        let none = |_: &Here| false;
         let in_flight = InFlight::new();
-        let choice = choose(workers.iter(), &gpu, none, &[], &in_flight, &mut chance);
+        let search = Search {
+            has: |_: &Here| false,
+            requirements: &gpu,
+            excluded: &[],
+            in_flight: &in_flight,
+        };
+        let choice = search.choose(&Slice(&workers), &mut Chance::new(7));
         assert_eq!(choice, Choice::Nowhere);
     }
 
@@ -215,7 +311,8 @@ mod tests {
         let mut chance = Chance::new(3);
         for _ in 0..1000 {
             let any = Requirements::default();
-            let choice = choose(workers.iter(), &any, |_| true, &[], &in_flight, &mut chance);
+            let search = search(&any, &in_flight);
+            let choice = search.choose(&Slice(&workers), &mut chance);
             *in_flight.entry(node(choice)).or_default() += 1;
         }
         let most = in_flight.values().max().copied().unwrap_or_default();

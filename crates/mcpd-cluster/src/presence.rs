@@ -12,9 +12,11 @@
 //! through; when it does not, the node itself may be cut off, frozen or starved, and concludes
 //! nothing about others.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use indexmap::IndexMap;
+
+use crate::placement::{Pool, name_hash};
 use crate::wire::{Here, Kind};
 
 /// Time on the clock of this process, since any fixed moment.
@@ -89,6 +91,8 @@ pub(crate) struct Seen {
     absent_since: Option<Moment>,
     /// First message of this start.
     since: Moment,
+    /// Hash of its name, for homes.
+    hash: u64,
 }
 
 /// What a front can tell of the start of a worker at which it has a run.
@@ -108,14 +112,16 @@ pub(crate) enum Contact {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Presence {
     pub(crate) echo: Echo,
-    workers: BTreeMap<String, Seen>,
+    workers: IndexMap<String, Seen>,
+    forgotten_at: Moment,
 }
 
 impl Presence {
     pub(crate) fn new(now: Moment) -> Self {
         Self {
             echo: Echo::new(now),
-            workers: BTreeMap::new(),
+            workers: IndexMap::new(),
+            forgotten_at: now,
         }
     }
 
@@ -134,13 +140,20 @@ impl Presence {
             }
             _ => (now, true),
         };
+        let known = self.workers.get(&here.node).map(|seen| seen.hash);
         let seen = Seen {
             last: now,
             absent_since: None,
             since,
+            hash: known.unwrap_or_else(|| name_hash(&here.node)),
             here,
         };
-        self.workers.insert(seen.here.node.clone(), seen);
+        match self.workers.get_mut(&seen.here.node) {
+            Some(known) => *known = seen,
+            None => {
+                self.workers.insert(seen.here.node.clone(), seen);
+            }
+        }
         is_news
     }
 
@@ -173,6 +186,10 @@ impl Presence {
 
     /// Forgets workers that have been silent for long.
     pub(crate) fn forget_old(&mut self, now: Moment) {
+        if now.saturating_sub(self.forgotten_at) < HEARTBEAT {
+            return;
+        }
+        self.forgotten_at = now;
         if self.echo.trusted_from(now).is_some() {
             self.workers
                 .retain(|_, seen| now.saturating_sub(seen.last) < FORGET_AFTER);
@@ -209,22 +226,44 @@ impl Presence {
         }
     }
 
-    /// Returns workers that new runs can be sent to.
-    pub(crate) fn placeable(&self, now: Moment) -> impl Iterator<Item = &Here> {
-        // While it is away or has just returned, a front goes by what it knew before.
-        let trusted = self.echo.trusted_from(now);
-        self.workers.values().filter_map(move |seen| {
-            let quiet = trusted.map(|from| now.saturating_sub(seen.last.max(from)));
-            let is_quiet = quiet.is_some_and(|quiet| quiet >= PLACEABLE_SILENCE);
-            let is_there = seen.absent_since.is_none() && !is_quiet;
-            (is_there && !seen.here.draining).then_some(&seen.here)
-        })
+    /// Returns the workers, of which new runs can be sent to those that can be got.
+    pub(crate) fn placeable(&self, now: Moment) -> Placeable<'_> {
+        Placeable {
+            presence: self,
+            now,
+            // While it is away or has just returned, a front goes by what it knew before.
+            trusted: self.echo.trusted_from(now),
+        }
     }
 
     /// Returns every worker that is known, and for how long it has been silent.
     pub(crate) fn workers(&self, now: Moment) -> impl Iterator<Item = (&Here, Duration)> {
         let all = self.workers.values();
         all.map(move |seen| (&seen.here, now.saturating_sub(seen.last)))
+    }
+}
+
+/// Workers that new runs can be sent to.
+#[derive(Debug)]
+pub(crate) struct Placeable<'a> {
+    presence: &'a Presence,
+    now: Moment,
+    trusted: Option<Moment>,
+}
+
+impl Pool for Placeable<'_> {
+    fn count(&self) -> usize {
+        self.presence.workers.len()
+    }
+
+    fn get(&self, index: usize) -> Option<(&Here, u64)> {
+        let (_, seen) = self.presence.workers.get_index(index)?;
+        let quiet = |from: Moment| self.now.saturating_sub(seen.last.max(from));
+        let is_quiet = self
+            .trusted
+            .is_some_and(|from| quiet(from) >= PLACEABLE_SILENCE);
+        let is_there = seen.absent_since.is_none() && !is_quiet;
+        (is_there && !seen.here.draining).then_some((&seen.here, seen.hash))
     }
 }
 
@@ -267,7 +306,7 @@ mod tests {
         presence.miss(secs(1.5), "a");
         let contact = presence.contact(secs(2.0), "a", 1, None);
         assert_eq!(contact, Contact::Absent { since: secs(1.5) });
-        assert_eq!(presence.placeable(secs(2.0)).count(), 0);
+        assert_eq!(presence.placeable(secs(2.0)).iter().count(), 0);
         presence.hear_from(secs(2.1), "a", 1);
         assert_eq!(presence.contact(secs(2.2), "a", 1, None), Contact::Fine);
     }
@@ -307,7 +346,8 @@ mod tests {
         presence.hear(secs(4.0), worker("b", 1));
         let placeable: Vec<_> = presence
             .placeable(secs(5.0))
-            .map(|here| &here.node)
+            .iter()
+            .map(|(here, _)| here.node.clone())
             .collect();
         assert_eq!(placeable, ["b"]);
         let contact = presence.contact(secs(5.0), "a", 1, None);

@@ -1,6 +1,7 @@
 //! Deterministic simulation of fronts and workers: virtual time, a network in memory, and faults
 //! drawn from a seed.
 
+mod figures;
 mod network;
 mod simulation;
 mod world;

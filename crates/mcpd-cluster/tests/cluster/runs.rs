@@ -190,7 +190,10 @@ async fn long_output_is_fetched_from_its_worker() {
         .call_in_full("numbers", json!({"count": "1000000"}))
         .await;
     let content = result["content"].as_array().expect("content");
-    let uri = content.iter().find_map(|one| one["uri"].as_str()).expect("a link");
+    let uri = content
+        .iter()
+        .find_map(|one| one["uri"].as_str())
+        .expect("a link");
     assert!(front.read(uri).await == whole, "the output differs");
     // What is above the limit of kept bytes is counted.
     let result = front
