@@ -1,6 +1,6 @@
 //! Scripted conversations: each file under `wire/` holds the messages of a client, each snapshot
 //! beside it the whole exchange. Both wires use one channel: first without a transport, then over
-//! two pipes, with the same expected result.
+//! two pipes, then with all scripts on another server, with the same expected result.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -21,6 +21,11 @@ use tokio::runtime;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+#[path = "remote/loopback.rs"]
+mod loopback;
+
+use loopback::Loopback;
+
 /// Far longer than any step here; only a hang reaches it.
 const HANG_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -32,13 +37,15 @@ fn conversations() {
             .enable_all()
             .build()
             .unwrap();
-        let transcript =
-            runtime.block_on(async { tokio::time::timeout(HANG_TIMEOUT, play(&session)).await });
+        let transcript = runtime.block_on(async {
+            tokio::time::timeout(HANG_TIMEOUT, play(start(&session), &session)).await
+        });
         let transcript = transcript.unwrap_or_else(|_| panic!("{} hangs", path.display()));
         insta::with_settings!({omit_expression => true, prepend_module_to_snapshot => false}, {
             insta::assert_snapshot!(transcript);
         });
         check_over_pipes(&session, &transcript);
+        check_elsewhere(&session, &transcript);
     });
 }
 
@@ -96,11 +103,18 @@ fn add_lamp(server: ServerBuilder) -> ServerBuilder {
 /// calls, `# built in: lamp` adds a lamp, and `# pinned: PATTERN` lists the tools that match, and a
 /// search for the others.
 fn start(session: &str) -> Server {
-    let setting = |name: &str| {
-        let mut remarks = session.lines().map_while(|line| line.strip_prefix("# "));
-        remarks.find_map(|remark| remark.strip_prefix(name)?.strip_prefix(": "))
-    };
-    let scripts = setting("scripts").unwrap_or("scripts");
+    with_scripts(configure(session), session)
+}
+
+/// Returns the settings of a conversation.
+fn setting<'a>(session: &'a str, name: &str) -> Option<&'a str> {
+    let mut remarks = session.lines().map_while(|line| line.strip_prefix("# "));
+    remarks.find_map(|remark| remark.strip_prefix(name)?.strip_prefix(": "))
+}
+
+/// Returns the server for a conversation, without scripts.
+fn configure(session: &str) -> ServerBuilder {
+    let setting = |name: &str| setting(session, name);
     let page_size = setting("page size").map(|size| size.parse().expect("a number"));
     let mut limits = Limits::default();
     if let Some(capture) = setting("capture") {
@@ -117,11 +131,6 @@ fn start(session: &str) -> Server {
         None => server,
     };
     server
-        .scripts(
-            Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("tests")
-                .join(scripts),
-        )
         .page_size(page_size.unwrap_or(DEFAULT_PAGE_SIZE))
         .policy(with_approval(
             Policy::default().limits(limits),
@@ -133,8 +142,44 @@ fn start(session: &str) -> Server {
             "/mcpd.db"
         )))
         .watch(false)
-        .start()
-        .expect("the scripts are there")
+}
+
+/// Starts a server with the scripts of a conversation.
+fn with_scripts(server: ServerBuilder, session: &str) -> Server {
+    let scripts = setting(session, "scripts").unwrap_or("scripts");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let server = server.scripts(tests.join(scripts));
+    server.start().expect("the scripts are there")
+}
+
+/// Words in messages about files that are no scripts, or faulty ones: these stay on the server that
+/// has them.
+const OF_FILES: [&str; 4] = [
+    "esources/",
+    "`mcpd check",
+    "lamp://scripts",
+    "\"text\":\"9\"",
+];
+
+/// Plays the same conversation with a server that has no scripts, and calls them on another one.
+fn check_elsewhere(session: &str, transcript: &str) {
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let came = runtime.block_on(async {
+        let worker = with_scripts(configure(session), session);
+        let front = configure(session).source(Loopback::to(&worker)).start();
+        let front = front.expect("it has no scripts");
+        tokio::time::timeout(HANG_TIMEOUT, play(front, session)).await
+    });
+    let came = came.unwrap_or_else(|_| panic!("hangs:\n{session}"));
+    let is_shared = |line: &&str| !OF_FILES.iter().any(|word| line.contains(word));
+    let expected: Vec<_> = transcript.lines().filter(is_shared).collect();
+    let pairs = came.lines().zip(transcript.lines());
+    let came: Vec<_> = pairs.filter(|(_, line)| is_shared(line)).collect();
+    let came: Vec<_> = came.into_iter().map(|(line, _)| line).collect();
+    assert_eq!(came, expected, "with scripts elsewhere");
 }
 
 /// Sets the approval of calls, such as `destructive, remember 900, never files/*`.
@@ -216,8 +261,7 @@ struct Client {
 /// Plays the client's part, and returns the transcript. A line that begins with `#` is kept as a
 /// remark; a request after `& ` continues beside the following lines, once the server has sent a
 /// message about it.
-async fn play(session: &str) -> String {
-    let server = start(session);
+async fn play(server: Server, session: &str) -> String {
     let (connection, messages) = Connection::open(&server, ToolNames::Portable);
     let mut client = Client {
         connection,

@@ -63,11 +63,15 @@ impl<'a> EmbeddedFiles<'a> {
     /// Embeds the file that an item names, for the reader on another machine. A fault goes there
     /// as well.
     pub(super) fn embed_for_front(&mut self, item: &mut Value) {
-        if Self::is_named_in(item)
-            && let Err(fault) = self.embed(item)
-            && let Some(object) = holder(item).as_object_mut()
-        {
-            object.insert(FAULT.to_owned(), fault.into());
+        if !Self::is_named_in(item) {
+            return;
+        }
+        let embedded = self.embed(item);
+        if let Some(object) = holder(item).as_object_mut() {
+            match embedded {
+                Ok(()) => object.remove("path"),
+                Err(fault) => object.insert(FAULT.to_owned(), fault.into()),
+            };
         }
     }
 
@@ -88,9 +92,9 @@ impl<'a> EmbeddedFiles<'a> {
             return Ok(());
         };
         if self.directory.is_none()
-            && let Some(fault) = object.get(FAULT).and_then(Value::as_str)
+            && let Some(Value::String(fault)) = object.remove(FAULT)
         {
-            return Err(fault.to_owned());
+            return Err(fault);
         }
         let path = object
             .get("path")
