@@ -154,7 +154,7 @@ fn leaf_crates_do_not_know_each_other() {
     for (name, forbidden) in [
         ("mcpd-protocol", ["tokio", "tracing", "hyper"].as_slice()),
         ("mcpd-scriptspec", &["tokio", "tracing"]),
-        ("mcpd-exec", &["serde", "serde_json", "tracing"]),
+        ("mcpd-exec", &["serde_json", "tracing"]),
         ("mcpd-basic", &["tokio", "tracing"]),
         (
             "mcpd-testcase",
@@ -175,6 +175,22 @@ fn leaf_crates_do_not_know_each_other() {
             );
         }
     }
+}
+
+/// Outcomes cross a network only where a program asks for that.
+#[test]
+fn executor_serializes_nothing_by_default() {
+    let packages = packages();
+    let executor = packages
+        .iter()
+        .find(|package| package["name"] == "mcpd-exec")
+        .expect("a package");
+    let dependencies = executor["dependencies"].as_array().expect("dependencies");
+    let serde = dependencies
+        .iter()
+        .find(|dependency| dependency["name"] == "serde");
+    assert_eq!(serde.expect("a feature")["optional"], true);
+    assert!(executor["features"]["default"].is_null());
 }
 
 /// The HTTP client that queries issuers comes with the feature `oauth` alone.

@@ -9,14 +9,14 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use mcpd_audit::{
     ConnectionDetails, Details, Record, RecordKind, RecordedCaller, RunDetails, Slot,
 };
+use mcpd_exec::Line;
 use mcpd_exec::egress::Connection;
-use mcpd_exec::{Line, Outcome};
 use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
 use mcpd_protocol::method::{CallToolResult, Interactive, ReadResourceRequest};
@@ -32,8 +32,6 @@ use crate::message::method::KnownMethod;
 use crate::message::reply::{MethodResult, OTHER_METHOD};
 use crate::message::transport::Transport;
 use crate::observe::approval::ApprovalStep;
-use crate::observe::ending::Exit;
-use crate::observe::ending::RunError;
 use crate::observe::metrics::Operation;
 use crate::observe::request_events::ObservedRequest;
 use crate::observe::spans::RequestSpan;
@@ -41,6 +39,8 @@ use crate::observe::{Observers, RequestOrigin};
 use crate::policy::principal::Principal;
 use crate::policy::{Policy, Redactor};
 use crate::support::sync::lock;
+
+mod run;
 
 /// An audit log, and the secrets that must stay out of it.
 #[derive(Debug)]
@@ -221,40 +221,6 @@ impl RequestRecord {
         self.note(|notes| notes.call_id = Some(call_id.to_owned()));
     }
 
-    /// Sets the worker that is asked to run the script, and the id of the run there.
-    pub(crate) fn set_worker(&self, worker: &str, run: &str, digest: &str) {
-        self.note(|notes| notes.worker = Some(worker.to_owned()));
-        self.set_run(run, digest);
-    }
-
-    /// Sets the id of the run that a front and a worker know, and the version of the script.
-    pub(crate) fn set_run(&self, run: &str, digest: &str) {
-        self.note(|notes| {
-            notes.run_id = Some(run.to_owned());
-            notes.digest = Some(digest.to_owned());
-        });
-    }
-
-    /// Returns whether lines of a run are passed on.
-    pub(crate) fn passes_lines(&self) -> bool {
-        self.observed.is_some()
-    }
-
-    /// Sets the end of the only run of the request, whose result is made elsewhere; `None` if there
-    /// is none.
-    pub(crate) fn finish_run(&self, exit: Option<Exit>) {
-        if exit.as_ref().is_none_or(|exit| exit.code != 0) {
-            self.operation.mark_failed();
-            self.span.mark_failed();
-        }
-        self.note(|notes| {
-            notes.answer = Some(match exit {
-                Some(exit) if exit.code == 0 => Ok(()),
-                _ => Err(notes.outcome.unwrap_or_default().to_owned()),
-            });
-        });
-    }
-
     /// Sets the last step of the approval of the call; a refusal is its outcome.
     pub(crate) fn set_approval(&self, step: ApprovalStep) {
         self.note(|notes| {
@@ -268,24 +234,6 @@ impl RequestRecord {
     /// Sets the outcome, of a request without a run or in place of its run's.
     pub(crate) fn set_outcome(&self, outcome: &'static str) {
         self.note(|notes| notes.outcome = Some(outcome));
-    }
-
-    /// Adds a run that has ended or could not start; `exit` names the endings of its kind.
-    pub(crate) fn add_run(&self, ended: &Result<Outcome, RunError>, exit: fn(&Outcome) -> Exit) {
-        self.note(|notes| match ended {
-            Ok(outcome) => {
-                let exit = exit(outcome);
-                notes.outcome = Some(exit.name);
-                let run = notes.run.get_or_insert_default();
-                add_run(run, outcome, exit.code);
-            }
-            Err(error) => {
-                notes.outcome = Some(error.name());
-                if let Some(run) = &mut notes.run {
-                    run.exit_code = None;
-                }
-            }
-        });
     }
 
     /// Adds a connection of a run, unless there are many already.
@@ -486,21 +434,6 @@ impl Notes {
     }
 }
 
-/// Adds a run that has ended to the details of a request.
-fn add_run(details: &mut RunDetails, outcome: &Outcome, exit_code: i32) {
-    details.runs += 1;
-    details.exit_code = Some(exit_code);
-    let leftovers = [details.leftovers, outcome.leftovers].into_iter().flatten();
-    details.leftovers = Some(leftovers.sum()).filter(|processes| *processes > 0);
-    details.stdout_bytes += outcome.stdout.total_bytes;
-    details.stderr_bytes += outcome.stderr.total_bytes;
-    details.queued_ms += milliseconds(outcome.timing.queued);
-    details.run_ms += milliseconds(outcome.timing.wall);
-    details.sandbox = outcome.enforced.level.to_string();
-    let missing = outcome.enforced.missing.iter();
-    details.missing = missing.map(|missing| missing.mechanism.clone()).collect();
-}
-
 /// Returns the first text of a result.
 fn text(result: &CallToolResult) -> String {
     let mut texts = result.content.iter().filter_map(|block| match block {
@@ -508,10 +441,6 @@ fn text(result: &CallToolResult) -> String {
         _ => None,
     });
     texts.next().unwrap_or_default()
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl fmt::Debug for AuditedRequest {
