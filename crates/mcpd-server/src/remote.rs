@@ -25,8 +25,11 @@ use serde::{Deserialize, Serialize};
 use crate::message::trace::TraceContext;
 
 mod announcement;
+mod event;
 
 pub use announcement::{Announcement, Description, Role};
+pub(crate) use event::Outlet;
+pub use event::{SharedEvent, SharedEvents};
 
 /// Future of a [`Place`].
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, NotRun>> + Send + 'a>>;

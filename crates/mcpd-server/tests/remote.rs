@@ -14,7 +14,7 @@ use bytes::Bytes;
 use mcpd_exec::{Level, Limits, Line, Sandbox, Stream};
 use mcpd_server::audit::Options;
 use mcpd_server::policy::Rule;
-use mcpd_server::remote::{InputFile, KeptOutput, NotRun, Request};
+use mcpd_server::remote::{InputFile, KeptOutput, NotRun, Request, SharedEvent};
 use mcpd_server::{
     Audit, Connection, Database, Policy, Principal, Profile, Reply, Server, ServerBuilder,
     ToolNames,
@@ -571,4 +571,48 @@ async fn stopped_worker_takes_nothing_new() {
         "{answer}"
     );
     fixture.front.shutdown().await;
+}
+
+#[tokio::test]
+async fn event_of_one_front_reaches_subscribers_of_another_and_goes_no_further() {
+    let resource = |uri: &str| SharedEvent::ResourceUpdated {
+        uri: uri.to_owned(),
+    };
+    let fixture = Fixture::new(Setup::default()).await;
+    let other = Fixture::new(Setup::default()).await;
+    let mut events = fixture.front.shared_events();
+    let mut echo = other.front.shared_events();
+    fixture.front.notify_resource_updated("notes://today");
+    let event = timeout(HANG_TIMEOUT, events.next()).await.unwrap().unwrap();
+    assert_eq!(event, resource("notes://today"));
+
+    let mut other = other;
+    let listen = json!({"jsonrpc": "2.0", "id": 9, "method": "subscriptions/listen", "params": {
+        "notifications": {"resourceSubscriptions": ["notes://today"]},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    }});
+    let Reply::Pending(listening) = other.connection.receive(listen.to_string().as_bytes()) else {
+        panic!("no subscription");
+    };
+    let listening = tokio::spawn(listening);
+    let mut message = async || {
+        let message = timeout(HANG_TIMEOUT, other.messages.recv()).await.unwrap();
+        serde_json::from_slice::<Value>(&message.unwrap()).unwrap()
+    };
+    let acknowledged = message().await;
+    assert_eq!(
+        acknowledged["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+    other.front.receive_event(event);
+    let updated = message().await;
+    assert_eq!(updated["params"]["uri"], "notes://today", "{updated}");
+    // Had it been passed on, it would come before this one.
+    other.front.notify_resource_updated("notes://next");
+    let event = timeout(HANG_TIMEOUT, echo.next()).await.unwrap().unwrap();
+    assert_eq!(event, resource("notes://next"));
+    listening.abort();
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use mcpd_scriptspec::uri::normalize_uri;
 use tokio::sync::Notify;
 
+use crate::remote::{Outlet, SharedEvent};
 use crate::support::sync::lock;
 
 /// Change that a client may subscribe to.
@@ -66,6 +67,8 @@ impl Filter {
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
     members: Mutex<Members>,
+    /// Outlet of what subscribers of other servers may want to know.
+    pub(crate) outlet: Outlet,
 }
 
 #[derive(Debug, Default)]
@@ -197,8 +200,24 @@ impl Subscribers {
         }
     }
 
-    /// Adds `event` to the mailbox of every subscriber that wants it.
+    /// Adds `event` to the mailbox of every subscriber that wants it, and passes it on to other
+    /// servers.
     pub(crate) fn publish(&self, event: &Event) {
+        match event {
+            Event::ResourceUpdated(uri) => self
+                .outlet
+                .pass(|| SharedEvent::ResourceUpdated { uri: uri.clone() }),
+            Event::TaskChanged(task) => self
+                .outlet
+                .pass(|| SharedEvent::TaskChanged { task: task.clone() }),
+            // Each server follows its own lists.
+            Event::ToolsChanged | Event::PromptsChanged | Event::ResourcesChanged => {}
+        }
+        self.publish_here(event);
+    }
+
+    /// Adds `event` to the mailbox of every subscriber here that wants it.
+    pub(crate) fn publish_here(&self, event: &Event) {
         let key = event.with_normalized_uri();
         for mailbox in lock(&self.members).by_number.values() {
             let mut state = lock(&mailbox.state);

@@ -1,4 +1,5 @@
-//! What a server does for another one that serves its scripts: see [`remote`](crate::remote).
+//! What servers do for each other, where one serves the scripts of another, or the same clients:
+//! see [`remote`](crate::remote).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,9 +9,12 @@ use mcpd_exec::Outcome;
 
 use super::Server;
 use crate::catalog::announced::{AnnouncedScript, AnnouncedScripts};
+use crate::client::subscribers::Event;
 use crate::execution::for_front;
 use crate::execution::relay::stream_name;
-use crate::remote::{Announcement, KeptOutput, Load, NotRun, OnLine, Request};
+use crate::remote::{
+    Announcement, KeptOutput, Load, NotRun, OnLine, Request, SharedEvent, SharedEvents,
+};
 
 impl Server {
     /// Returns the scripts of its directories, with what they said of themselves.
@@ -105,6 +109,21 @@ impl Server {
             executor.running(),
             self.engine().admission.runs.waiting(),
         )
+    }
+
+    /// Returns a receiver of the events that concern the subscribers of other fronts, from now on.
+    #[must_use]
+    pub fn shared_events(&self) -> SharedEvents {
+        self.engine().subscribers.outlet.events()
+    }
+
+    /// Notifies the subscribers here of an event of another front.
+    pub fn receive_event(&self, event: SharedEvent) {
+        let event = match event {
+            SharedEvent::ResourceUpdated { uri } => Event::ResourceUpdated(uri),
+            SharedEvent::TaskChanged { task } => Event::TaskChanged(task),
+        };
+        self.engine().subscribers.publish_here(&event);
     }
 
     async fn announced(&self) -> Arc<AnnouncedScripts> {

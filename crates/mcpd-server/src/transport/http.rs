@@ -144,6 +144,9 @@ pub struct Options {
     /// Size of the events that each session keeps, in bytes, so that a client whose connection
     /// broke can resume a stream by `Last-Event-ID`; with 0, streams have no ids. 1 MiB.
     pub resume_buffer: usize,
+    /// Beginning of the ids of sessions, by which a balancer can route requests to this server.
+    /// None.
+    pub session_prefix: Option<String>,
     /// Time for which a client may leave written data unread before its connection is closed. 60
     /// s.
     pub write_timeout: Duration,
@@ -165,6 +168,7 @@ impl Options {
             max_message: DEFAULT_MAX_MESSAGE,
             max_connections: DEFAULT_MAX_CONNECTIONS,
             resume_buffer: DEFAULT_RESUME_BUFFER,
+            session_prefix: None,
             write_timeout: DEFAULT_WRITE_TIMEOUT,
         }
     }

@@ -26,6 +26,8 @@ pub(super) struct Sessions {
     /// Size of the events that each session keeps for clients that reconnect, in bytes; 0 for
     /// none.
     resume_buffer: usize,
+    /// Beginning of each id, if there is one.
+    prefix: Option<String>,
 }
 
 /// Session with its owner and its usage.
@@ -56,11 +58,13 @@ pub(super) struct Visit {
 }
 
 impl Sessions {
-    /// Creates an empty store; each session will keep `resume_buffer` bytes of events.
-    pub(super) fn new(resume_buffer: usize) -> Self {
+    /// Creates an empty store; each session will keep `resume_buffer` bytes of events, and have
+    /// an id that begins with `prefix`.
+    pub(super) fn new(resume_buffer: usize, prefix: Option<String>) -> Self {
         Self {
             by_id: Mutex::default(),
             resume_buffer,
+            prefix,
         }
     }
 
@@ -72,7 +76,10 @@ impl Sessions {
         owner: Principal,
         metrics: &Metrics,
     ) -> Option<String> {
-        let id = random_id::new();
+        let id = match &self.prefix {
+            Some(prefix) => format!("{prefix}-{}", random_id::new()),
+            None => random_id::new(),
+        };
         session.id = Some(id.clone());
         let usage = Usage::new();
         let mut sessions = lock(&self.by_id);
@@ -258,6 +265,17 @@ mod tests {
         assert!(
             unused.session.end_token().is_cancelled() && !used.session.end_token().is_cancelled()
         );
+    }
+
+    #[test]
+    fn session_ids_begin_with_the_prefix() {
+        let sessions = Sessions::new(0, Some("front-1".to_owned()));
+        let (owner, subscribers) = (Principal::new("owner"), Arc::new(Subscribers::default()));
+        let session = Session::new(introduction(), &owner, &subscribers);
+        let id = sessions.insert(session, owner.clone(), &Metrics::new());
+        let id = id.expect("there is room");
+        assert!(id.starts_with("front-1-") && id.len() > 32, "{id}");
+        assert!(sessions.get(&id, &owner).is_some());
     }
 
     #[test]
