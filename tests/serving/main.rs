@@ -7,6 +7,7 @@ mod admission;
 mod audit;
 mod callers;
 mod client_directory;
+mod cluster;
 mod commands;
 mod connect;
 mod connections;

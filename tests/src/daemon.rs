@@ -47,6 +47,18 @@ impl Daemon {
         Self::of(sandbox, &["dev", "scripts", "--port", "0"])
     }
 
+    /// Starts `mcpd serve --port 0` with further arguments, and without scripts of its own, and
+    /// waits likewise.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not.
+    #[must_use]
+    #[track_caller]
+    pub fn front(sandbox: &Sandbox, arguments: &[&str]) -> Self {
+        Self::of(sandbox, &[&["serve", "--port", "0"], arguments].concat())
+    }
+
     /// Starts `mcpd serve scripts` with arguments that set its address, and waits likewise.
     ///
     /// # Panics

@@ -7,6 +7,7 @@ mod binary;
 mod client;
 mod daemon;
 mod issuer;
+mod nats;
 mod pipes;
 #[cfg(target_os = "linux")]
 mod processes;
@@ -18,6 +19,7 @@ pub use binary::{binary, repository};
 pub use client::Client;
 pub use daemon::Daemon;
 pub use issuer::{Algorithm, Conduct, Issuer, now};
+pub use nats::Nats;
 pub use pipes::Pipes;
 #[cfg(target_os = "linux")]
 pub use processes::{peak_memory, processes_of};

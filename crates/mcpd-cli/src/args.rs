@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use mcpd_config::options::BESIDE_SCRIPTS;
+#[cfg(feature = "cluster")]
+pub(crate) use mcpd_config::options::Worker;
 pub(crate) use mcpd_config::options::{
     Configuration, Confinement, Enabling, Logging, Roots, RunLimits, Scanning, Serve, Serving,
     ToolNames,
@@ -18,6 +20,8 @@ mod bundle;
 mod call;
 mod catalog;
 mod check;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod command_line;
 mod compile;
 mod completions;
@@ -50,6 +54,8 @@ pub(crate) use self::bundle::Bundle;
 pub(crate) use self::call::Call;
 pub(crate) use self::catalog::{Catalog, CatalogAction};
 pub(crate) use self::check::{Check, CheckFormat, Client};
+#[cfg(feature = "cluster")]
+pub(crate) use self::cluster::{Cluster, ClusterAction, NodeRole};
 pub(crate) use self::command_line::CommandLine;
 pub(crate) use self::compile::{Compile, CompileFormat};
 pub(crate) use self::completions::{CompletionShell, Completions, Man};
@@ -123,6 +129,12 @@ pub(crate) enum Command {
     Dev(Box<Dev>),
     /// Serve over stdin and stdout, for clients that start their servers.
     Stdio(Stdio),
+    /// Run scripts for the servers of a cluster.
+    #[cfg(feature = "cluster")]
+    Worker(Box<Worker>),
+    /// Show the nodes of a cluster, drain a worker, or print the rights of a node.
+    #[cfg(feature = "cluster")]
+    Cluster(Cluster),
     /// Connect a client that starts its servers to one over HTTP.
     Connect(Connect),
     /// List tools, prompts or resources.
@@ -192,6 +204,10 @@ impl Combine for Args {
             Command::Serve(serve) => serve.combine(layers),
             Command::Dev(dev) => dev.serve.combine(layers),
             Command::Stdio(stdio) => stdio.combine(layers),
+            #[cfg(feature = "cluster")]
+            Command::Worker(worker) => worker.combine(layers),
+            #[cfg(feature = "cluster")]
+            Command::Cluster(cluster) => cluster.combine(layers),
             Command::List(list) => list.combine(layers),
             Command::Describe(describe) => describe.combine(layers),
             Command::Call(call) => call.combine(layers),
@@ -247,6 +263,8 @@ impl Command {
             Self::Serve(serve) => Some(&serve.serving.roots),
             Self::Dev(dev) => Some(&dev.serve.serving.roots),
             Self::Stdio(stdio) => Some(&stdio.serving.roots),
+            #[cfg(feature = "cluster")]
+            Self::Worker(worker) => Some(&worker.roots),
             Self::List(list) => Some(&list.roots),
             Self::Endpoint(endpoint) => Some(&endpoint.roots),
             Self::Lock(lock) => Some(&lock.roots),
@@ -254,8 +272,15 @@ impl Command {
         }
     }
 
-    /// Returns whether a command that serves directories also serves built-in tools.
-    fn has_built_in_tools(&self) -> bool {
+    /// Returns whether a command that serves directories also serves built-in tools, or the
+    /// scripts of a cluster.
+    fn serves_more(&self) -> bool {
+        #[cfg(feature = "cluster")]
+        if let Self::Serve(serve) = self
+            && !serve.clustering.cluster.is_empty()
+        {
+            return true;
+        }
         let enabling = match self {
             Self::Serve(serve) => &serve.serving.enabling,
             Self::Dev(dev) => &dev.serve.serving.enabling,

@@ -29,6 +29,8 @@ mod bundle;
 mod call;
 mod catalog;
 mod check;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod compile;
 mod completions;
 mod config;
@@ -53,6 +55,8 @@ mod target;
 mod test;
 mod token;
 mod update;
+#[cfg(feature = "cluster")]
+mod worker;
 
 /// Timeout for the runtime to drop remaining tasks; dropping a run kills its processes.
 const RUNTIME_DROP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -106,6 +110,10 @@ async fn execute(
             serve::run(&dev.serve, logging, reloading, Some(&session)).await
         }
         Command::Stdio(stdio) => stdio::run(stdio, file).await,
+        #[cfg(feature = "cluster")]
+        Command::Worker(worker) => worker::run(&worker, file).await,
+        #[cfg(feature = "cluster")]
+        Command::Cluster(cluster) => cluster::run(&cluster, file).await,
         Command::Connect(connect) => connect::run(&connect).await,
         Command::List(list) => list::run(list, file).await,
         Command::Discover(discover) => discover::run(&discover),
@@ -158,6 +166,8 @@ fn audience(command: &Command) -> Audience {
         Command::Serve(_) | Command::Dev(_) | Command::Stdio(_) | Command::Connect(_) => {
             Audience::Operator
         }
+        #[cfg(feature = "cluster")]
+        Command::Worker(_) => Audience::Operator,
         Command::Test(_) => Audience::Tester,
         _ => Audience::Caller,
     }
@@ -167,6 +177,8 @@ fn audience(command: &Command) -> Audience {
 fn runtime(command: &Command) -> io::Result<Runtime> {
     match command {
         Command::Serve(_) | Command::Dev(_) => Builder::new_multi_thread(),
+        #[cfg(feature = "cluster")]
+        Command::Worker(_) => Builder::new_multi_thread(),
         _ => Builder::new_current_thread(),
     }
     .enable_all()

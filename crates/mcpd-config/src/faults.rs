@@ -15,7 +15,8 @@ use crate::file::File;
 use crate::options::{Confinement, Enabling};
 use crate::roots::is_address;
 use crate::server::{
-    self, clients, identity, interpreters, oauth, policy, profiles, run_command, search, sources,
+    self, clients, cluster, identity, interpreters, oauth, policy, profiles, run_command, search,
+    sources,
 };
 use crate::tables::TlsTable;
 use crate::{listening, log_filter};
@@ -134,6 +135,7 @@ pub async fn faults(file: &File) -> Vec<anyhow::Error> {
         clients::principal(file, &[], clients::AGENT, None).err(),
         oauth::oauth(file, &[]).err(),
         sources.err(),
+        cluster::check(file).err(),
         run_command::run_command(file, &Enabling::default()).err(),
         search::search(file).err(),
         file.kit().err(),

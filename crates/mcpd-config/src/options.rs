@@ -2,6 +2,7 @@
 //! flattens into its own commands. Each group takes what neither a flag nor a variable sets from
 //! the [`Layers`](crate::Layers) below.
 
+mod cluster;
 mod logging;
 mod scripts;
 mod selecting;
@@ -9,6 +10,7 @@ mod serve;
 mod value;
 mod web;
 
+pub use cluster::{Clustering, Worker};
 pub use logging::{LogFormat, Logging};
 pub use scripts::{
     BESIDE_SCRIPTS, BuiltIn, Configuration, Confinement, Enabling, Locking, RootFlags, Roots,

@@ -21,6 +21,11 @@ use crate::{directories, token};
 mod approval;
 pub(crate) mod audit;
 pub(crate) mod clients;
+#[cfg(feature = "cluster")]
+pub(crate) mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "server/cluster/absent.rs"]
+pub(crate) mod cluster;
 pub(crate) mod environment;
 pub(crate) mod identity;
 pub(crate) mod interpreters;
@@ -150,9 +155,14 @@ pub async fn server_for_stdio(
 /// A faulty value in the file, with its place; an address without authentication that others can
 /// reach; a system that runs no processes.
 pub async fn server_for_http(args: &Serve, file: &File) -> anyhow::Result<(ServerBuilder, Http)> {
-    let http = listening::read_http(file, args)?;
+    let mut http = listening::read_http(file, args)?;
+    http.options.session_prefix = cluster::session_prefix(file, args)?;
+    let server = server_for_clients(file, &args.serving, http_secret_files(file, args)).await?;
     Ok((
-        server_for_clients(file, &args.serving, http_secret_files(args)).await?,
+        match cluster::front(file, cluster::options(args))? {
+            Some(cluster) => server.source(cluster),
+            None => server,
+        },
         http,
     ))
 }
@@ -201,7 +211,7 @@ pub async fn read_changes(
     let audit = audit::target(file)?;
     let limits = limits_with_archive(limits(&serve.serving.limits));
     // Files in use stay hidden, even if the new configuration does not name them.
-    let mut hidden = http_secret_files(started.args);
+    let mut hidden = http_secret_files(file, started.args);
     if let Some(log) = server.audit()
         && audit.as_ref().is_none_or(|(path, _)| *path != log.file())
     {
@@ -217,6 +227,10 @@ pub async fn read_changes(
     let executor = server.executor();
     let settings =
         reloadable_settings(file, confinement, enabling, limits, hidden, executor).await?;
+    let settings = match cluster::front(file, cluster::options(&serve))? {
+        Some(cluster) => settings.source(cluster),
+        None => settings,
+    };
     Ok(Changes {
         settings: only_locked(settings, file, scanning, roots.all())?,
         auth,
@@ -404,9 +418,11 @@ fn secret_files(options: &Serving) -> Vec<PathBuf> {
 }
 
 /// Files with the secrets of a server over HTTP.
-fn http_secret_files(args: &Serve) -> Vec<PathBuf> {
+fn http_secret_files(file: &File, args: &Serve) -> Vec<PathBuf> {
     let own = absolute([&args.token_file, &args.tls_key]);
-    own.into_iter().chain(secret_files(&args.serving)).collect()
+    let nodes = cluster::secret_files(file);
+    let own = own.into_iter().chain(nodes);
+    own.chain(secret_files(&args.serving)).collect()
 }
 
 fn absolute<const N: usize>(files: [&Option<PathBuf>; N]) -> Vec<PathBuf> {

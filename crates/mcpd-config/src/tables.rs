@@ -11,6 +11,7 @@ use serde::Deserialize;
 pub(crate) mod approval;
 mod audit;
 mod callers;
+mod cluster;
 mod scripts;
 
 pub(crate) use approval::ApprovalTable;
@@ -19,6 +20,7 @@ pub(crate) use callers::{
     CallerTable, ClientTable, ExchangeTable, IssuerTable, LimitsTable, OAuthTable, ProfileTable,
     RuleTable, ScopeTable,
 };
+pub(crate) use cluster::{ClusterTable, Rerun};
 pub(crate) use scripts::{
     Backend, Level, Missing, Network, NetworkAccess, RunIn, SandboxTable, Task, Terminal, ToolTable,
 };
@@ -185,6 +187,9 @@ pub(crate) struct Tables {
     #[serde(default)]
     #[schemars(extend("x-reload" = true))]
     pub(crate) upstream: Vec<UpstreamTable>,
+    /// Scripts on other machines: `mcpd serve` is a front, and `mcpd worker` runs them.
+    #[serde(default)]
+    pub(crate) cluster: ClusterTable,
     /// Short list of tools, and a search for the others.
     #[serde(default)]
     pub(crate) search: SearchTable,

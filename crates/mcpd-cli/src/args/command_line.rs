@@ -104,7 +104,7 @@ impl CommandLine {
             return Err(definition.error(ErrorKind::InvalidValue, what));
         }
         let is_idle = args.command.roots().is_some_and(Roots::is_empty);
-        if is_idle && !args.command.has_built_in_tools() && !file.says_what_to_serve() {
+        if is_idle && !args.command.serves_more() && !file.says_what_to_serve() {
             let what = "a directory is required: name it as DIR, or in `roots` of mcpd.toml";
             let mut definition = self.definition.clone();
             return Err(definition.error(ErrorKind::MissingRequiredArgument, what));

@@ -30,6 +30,10 @@ pub struct Serve {
     /// Options of every server.
     #[command(flatten)]
     pub serving: Serving,
+    /// Cluster whose scripts are served as well.
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    pub clustering: super::Clustering,
     /// Address to listen on: HOST:PORT, or unix:PATH for a Unix socket; repeat for more [default:
     /// 127.0.0.1:43210]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "port", help_heading = HTTP)]
@@ -123,6 +127,8 @@ pub struct Serve {
 impl Combine for Serve {
     fn combine(&mut self, layers: &mut Layers<'_>) {
         self.serving.combine(layers);
+        #[cfg(feature = "cluster")]
+        self.clustering.combine(layers);
         let file = layers.file;
         let tables = &file.tables;
         layers.switch_off("auth", "no_auth", &mut self.no_auth, tables.auth);

@@ -10,7 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
 use super::approval::ToolApproval;
-use super::{ProbeTable, Variables};
+use super::{ProbeTable, Rerun, Variables};
 use crate::value::{Amount, Seconds, Spanned};
 
 #[derive(Debug, serde::Deserialize, JsonSchema)]
@@ -237,6 +237,14 @@ pub(crate) struct ToolTable {
     pub(crate) probe: ProbeTable,
     /// Directory that they start in; `root` without it.
     pub(crate) run_in: Option<RunIn>,
+    /// Labels that a worker of `[cluster]` must have to run them, all of these.
+    pub(crate) on: Option<Vec<Spanned<String>>>,
+    /// Runs that may be made again on another worker, when it is not known how theirs has ended.
+    #[schemars(extend("default" = "read-only"))]
+    pub(crate) rerun: Option<Rerun>,
+    /// Run each always on the same worker, as scripts with state or `concurrency` are.
+    #[schemars(extend("default" = false))]
+    pub(crate) home: Option<bool>,
     /// Variables for these tools alone. Their values are secrets.
     #[serde(default)]
     pub(crate) env: Variables,

@@ -58,6 +58,7 @@ fn explanation(table: &str) -> &'static str {
         "rule" => "configuration.md#rules",
         "endpoint" => "endpoints.md#endpoints-of-others",
         "upstream" => "upstreams.md",
+        "cluster" => "cluster.md",
         "search" => "search.md#configuration",
         "kit" => "kit.md#the-window",
         "run_command" => "run-command.md#configuration",

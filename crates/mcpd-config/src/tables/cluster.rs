@@ -1,0 +1,54 @@
+//! Table of the cluster: the servers of NATS, the names and credentials of this node.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::value::{Seconds, Spanned};
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "the table `[cluster]`")]
+pub(crate) struct ClusterTable {
+    /// Addresses of NATS servers, such as `tls://nats.internal:4222`; one of them is enough to
+    /// find the others. With it, `mcpd serve` also serves the scripts of the workers.
+    #[serde(default)]
+    pub(crate) url: Vec<Spanned<String>>,
+    /// Name of the cluster: nodes with another name on the same servers have nothing to do with
+    /// each other.
+    #[schemars(extend("default" = "default"))]
+    pub(crate) name: Option<Spanned<String>>,
+    /// Name of this node, of `a` to `z`, `0` to `9` and `-`; that of the host without it.
+    pub(crate) node: Option<Spanned<String>>,
+    /// File with the seed of the NKey of this node.
+    pub(crate) key_file: Option<Spanned<PathBuf>>,
+    /// File with the JWT of this node and its key, as `nsc` writes it.
+    pub(crate) credentials_file: Option<Spanned<PathBuf>>,
+    /// File of the certificate of this node, in PEM.
+    pub(crate) certificate: Option<Spanned<PathBuf>>,
+    /// File of the private key of that certificate, in PEM.
+    pub(crate) key: Option<Spanned<PathBuf>>,
+    /// File of the authorities that certify the servers, in PEM, beside those of the system.
+    pub(crate) ca: Option<Spanned<PathBuf>>,
+    /// Labels of a worker, such as `gpu`, for `on` in `[[tool]]` of its fronts.
+    #[serde(default)]
+    pub(crate) labels: Vec<Spanned<String>>,
+    /// Patterns of the scripts that a worker announces and runs; all without it.
+    pub(crate) tools: Option<Vec<Spanned<String>>>,
+    /// Time without a connection after which a worker ends what it runs, in seconds. All nodes
+    /// need the same.
+    #[schemars(extend("default" = 10))]
+    pub(crate) lease: Option<Seconds>,
+}
+
+/// Runs that may be made again on another worker, when it is not known how theirs has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Rerun {
+    /// None.
+    Never,
+    /// Those of scripts that only read.
+    ReadOnly,
+    /// Those of idempotent scripts as well.
+    Idempotent,
+}
