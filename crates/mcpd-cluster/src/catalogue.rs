@@ -11,7 +11,7 @@ use mcpd_server::remote::Announcement;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::wire::{Frame, PROTOCOL_VERSION};
+use crate::wire::{Frame, PROTOCOL_VERSION, heads};
 
 /// Maximum size of the descriptions in one part, in bytes.
 const MAX_PART: usize = 512 * 1024;
@@ -59,6 +59,8 @@ struct PartScript {
     /// Lengths of the parts of its description.
     lengths: [usize; 3],
 }
+
+heads!(PartQuestion, Part);
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

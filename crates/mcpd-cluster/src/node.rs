@@ -10,13 +10,12 @@ use async_nats::{Client, Message, StatusCode, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::error::Error;
 use crate::presence::Moment;
 use crate::settings::Settings;
-use crate::wire::{Control, Frame, Here, Kind, PROTOCOL_VERSION, Request};
+use crate::wire::{Control, Frame, Head, Here, Kind, PROTOCOL_VERSION, Request};
 
 /// Time limit of one request, and the number of times that it is sent.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -186,7 +185,7 @@ impl Node {
     /// # Errors
     ///
     /// Fails without an answer, or with one that can't be read.
-    pub(crate) async fn request<Q: Serialize, A: DeserializeOwned>(
+    pub(crate) async fn request<Q: Serialize, A: Head>(
         &self,
         subject: String,
         question: &Frame<Q>,

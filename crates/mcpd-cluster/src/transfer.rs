@@ -10,7 +10,9 @@ use mcpd_server::remote::{InputFile, NotRun, Request};
 use serde::{Deserialize, Serialize};
 
 use crate::node::Node;
-use crate::wire::{self, Control, Frame, PROTOCOL_VERSION, Part, PartRequest, RunId, Stream};
+use crate::wire::{
+    self, Control, Frame, PROTOCOL_VERSION, Part, PartRequest, RunId, Stream, heads,
+};
 
 /// Size of a part, and of what is sent without being asked for, in bytes.
 pub(crate) const PART: u64 = 512 * 1024;
@@ -43,6 +45,8 @@ pub(crate) struct RunHead {
     #[serde(default)]
     pub(crate) fetch: bool,
 }
+
+heads!(RunHead);
 
 fn length(bytes: &Bytes) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)

@@ -293,7 +293,6 @@ impl Simulation {
     }
 
     fn inject(&mut self, fault: Fault) {
-        let now = self.now;
         if !matches!(
             fault,
             Fault::Kill(_) | Fault::Stop(_) | Fault::Server { is_up: false }
@@ -326,7 +325,6 @@ impl Simulation {
                 }
             }
         }
-        let _ = now;
     }
 
     /// Changes a link, and passes on what has waited for it.
@@ -467,12 +465,12 @@ impl Simulation {
         let now = self.now;
         match (&mut self.processes[node], message) {
             (Some(Process::Front(front)), Message::Here(here)) if here.kind == Kind::Front => {
-                if here.epoch == self.epochs[node] {
-                    front
-                        .presence
-                        .echo
-                        .hear(now, Duration::from_millis(here.at_ms));
-                }
+                let is_own = here.epoch == self.epochs[node];
+                let sent = Duration::from_millis(here.at_ms);
+                front
+                    .presence
+                    .echo
+                    .hear(now, if is_own { sent } else { Moment::ZERO });
             }
             (Some(Process::Front(front)), Message::Here(here)) => {
                 front.hear_here(now, here);
@@ -527,7 +525,7 @@ impl Simulation {
                     self.journal.push(entry);
                     self.agenda.add(ends, happening);
                 }
-                self.answer_to(node, request.run, &request.front);
+                self.act_of_worker(node, &request.front);
             }
             Message::Control {
                 from,
@@ -549,19 +547,15 @@ impl Simulation {
         }
     }
 
-    fn answer_to(&mut self, node: Node, _: RunId, front: &str) {
-        self.act_of_worker(node, front);
-    }
-
     fn act(&mut self, node: Node) {
         if self.is_front(node) {
-            self.act_of_front(node, None);
+            self.act_of_front(node);
         } else {
             self.act_of_worker(node, "");
         }
     }
 
-    fn act_of_front(&mut self, node: Node, _: Option<&Event>) {
+    fn act_of_front(&mut self, node: Node) {
         let Some(Process::Front(front)) = &mut self.processes[node] else {
             return;
         };
@@ -621,19 +615,22 @@ impl Simulation {
             }
             delivery::Action::Ping { node: to } => control(self, &to, Request::Ping),
             delivery::Action::Rerun { .. } => {}
-            delivery::Action::Finish { call, run, answer } => {
-                let was_ok = answer == Answer::Ended
-                    && run.is_some_and(|run| self.outcomes.get(&run) == Some(&true));
-                if self.is_traced {
-                    println!("{:?} call {call} is told {answer:?}", self.now);
-                }
-                let told = self.calls.get_mut(&call).expect("a call");
-                if told.answer.is_some() || told.is_gone {
-                    self.fault = Some(format!("call {call} was told twice"));
-                }
-                told.answer = Some((self.now, answer, run, was_ok));
-            }
+            delivery::Action::Finish { call, run, answer } => self.tell(call, run, answer),
         }
+    }
+
+    /// Takes the answer to a call.
+    fn tell(&mut self, call: u64, run: Option<RunId>, answer: Answer) {
+        let is_ok = run.is_some_and(|run| self.outcomes.get(&run) == Some(&true));
+        let was_ok = answer == Answer::Ended && is_ok;
+        if self.is_traced {
+            println!("{:?} call {call} is told {answer:?}", self.now);
+        }
+        let told = self.calls.get_mut(&call).expect("a call");
+        if told.answer.is_some() || told.is_gone {
+            self.fault = Some(format!("call {call} was told twice"));
+        }
+        told.answer = Some((self.now, answer, run, was_ok));
     }
 
     fn act_of_worker(&mut self, node: Node, asker: &str) {

@@ -31,7 +31,7 @@ pub(crate) enum FrameError {
     Version(u32),
 }
 
-/// Part of every head that is read before the rest, which a newer version may have changed.
+/// Part of every head that is read when the rest can't be.
 #[derive(serde::Deserialize)]
 struct Version {
     v: u32,
@@ -66,7 +66,24 @@ impl<H: Serialize> Frame<H> {
     }
 }
 
-impl<H: DeserializeOwned> Frame<H> {
+/// Head of a message, which has the version of its protocol.
+pub(crate) trait Head: DeserializeOwned {
+    /// Version that the message says it has.
+    fn version(&self) -> u32;
+}
+
+macro_rules! heads {
+    ($($head:ty),*) => {
+        $(impl $crate::wire::Head for $head {
+            fn version(&self) -> u32 {
+                self.v
+            }
+        })*
+    };
+}
+pub(crate) use heads;
+
+impl<H: Head> Frame<H> {
     /// Decodes a frame; its body shares the memory of `bytes`.
     ///
     /// # Errors
@@ -79,12 +96,17 @@ impl<H: DeserializeOwned> Frame<H> {
         let (length, rest) = bytes.split_first_chunk().ok_or(FrameError::Truncated)?;
         let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
         let head = rest.get(..length).ok_or(FrameError::Truncated)?;
-        let Version { v } = serde_json::from_slice(head)?;
-        if v > PROTOCOL_VERSION {
-            return Err(FrameError::Version(v));
+        let parsed: Result<H, _> = serde_json::from_slice(head);
+        let version = match &parsed {
+            Ok(head) => head.version(),
+            // A newer version may have changed everything but this.
+            Err(_) => serde_json::from_slice(head).map_or(0, |Version { v }| v),
+        };
+        if version > PROTOCOL_VERSION {
+            return Err(FrameError::Version(version));
         }
         Ok(Self {
-            head: serde_json::from_slice(head)?,
+            head: parsed?,
             body: bytes.slice(4 + length..),
         })
     }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::frame::heads;
 use super::run_id::RunId;
 
 /// Version of the protocol, also a token of every subject.
@@ -258,3 +259,5 @@ impl Control {
         }
     }
 }
+
+heads!(Here, Event, Control, Part, Pong);

@@ -201,76 +201,114 @@ async fn restart_of_the_server_loses_nothing() {
     assert!(scripts.journal().values().all(|counts| *counts == (1, 1)));
 }
 
+/// Number from a variable.
+fn number(name: &str, otherwise: u64) -> u64 {
+    let value = std::env::var(name).ok();
+    value
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(otherwise)
+}
+
+/// Server, proxy, workers: all that faults are injected into.
+struct Victims<'a> {
+    scripts: &'a Scripts,
+    nats: Nats,
+    proxy: Proxy,
+    workers: Vec<ProcessWorker>,
+    seed: u64,
+    kills: usize,
+}
+
+impl<'a> Victims<'a> {
+    async fn new(scripts: &'a Scripts, nats: Nats) -> Self {
+        let mut victims = Self {
+            scripts,
+            proxy: Proxy::start(nats.port).await,
+            nats,
+            workers: Vec::new(),
+            seed: number("MCPD_CLUSTER_SEED", 1) | 1,
+            kills: 0,
+        };
+        println!("MCPD_CLUSTER_SEED={}", victims.seed);
+        victims.workers = (0..3).map(|number| victims.start(number)).collect();
+        victims
+    }
+
+    fn draw(&mut self, bound: u64) -> u64 {
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        (self.seed >> 11) % bound
+    }
+
+    /// Waits for a part of this time.
+    async fn pause(&mut self, millis: u64) {
+        let millis = self.draw(millis);
+        sleep(Duration::from_millis(millis)).await;
+    }
+
+    fn start(&self, number: usize) -> ProcessWorker {
+        let url = match number {
+            2 => self.proxy.url(),
+            _ => self.nats.url(),
+        };
+        ProcessWorker::start(self.scripts, &url, ["w0", "w1", "w2"][number])
+    }
+
+    /// Injects a fault, and ends it.
+    async fn suffer(&mut self) {
+        let number = usize::try_from(self.draw(3)).expect("small");
+        match self.draw(6) {
+            0..=2 => {
+                self.kills += 1;
+                self.workers[number].kill();
+                self.pause(1000).await;
+                self.workers[number] = self.start(number);
+            }
+            3 => {
+                self.workers[number].signal(Signal::STOP);
+                self.pause(8000).await;
+                self.workers[number].signal(Signal::CONT);
+            }
+            4 => {
+                self.proxy.set(Conduct::Stall);
+                self.pause(8000).await;
+                self.proxy.set(Conduct::Pass);
+            }
+            _ => {
+                self.nats.kill();
+                self.pause(3000).await;
+                self.nats.resume();
+            }
+        }
+    }
+}
+
 /// Faults at random, for `MCPD_CLUSTER_SECONDS` (60 without it), from the seed in
 /// `MCPD_CLUSTER_SEED`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes: MCPD_CLUSTER_SECONDS=600 cargo test -p mcpd-cluster --test cluster -- --ignored random_faults"]
 async fn random_faults_keep_every_promise() {
-    let number = |name: &str, otherwise: u64| {
-        let value = std::env::var(name).ok();
-        value
-            .and_then(|value| value.parse().ok())
-            .unwrap_or(otherwise)
-    };
-    let Some(mut nats) = Nats::start("") else {
-        return;
-    };
+    let Some(nats) = Nats::start("") else { return };
     let scripts = Scripts::new();
-    let mut seed = number("MCPD_CLUSTER_SEED", 1) | 1;
-    println!("MCPD_CLUSTER_SEED={seed}");
-    let mut draw = move |bound: u64| {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        (seed >> 11) % bound
-    };
-    let proxy = Proxy::start(nats.port).await;
-    let names = ["w0", "w1", "w2"];
-    let url = |number: usize, nats: &Nats| if number == 2 { proxy.url() } else { nats.url() };
-    let start = |number: usize, nats: &Nats| {
-        ProcessWorker::start(&scripts, &url(number, nats), names[number])
-    };
-    let mut workers: Vec<_> = (0..3).map(|number| start(number, &nats)).collect();
     let front = Front::start(&nats.url(), "f1");
+    let mut victims = Victims::new(&scripts, nats).await;
     front.wait_for(&NAMES).await;
     let end = Instant::now() + Duration::from_secs(number("MCPD_CLUSTER_SECONDS", 60));
-    let (mut round, mut kills, mut ok, mut total) = (0, 0, 0, 0);
+    let (mut round, mut ok, mut total) = (0, 0, 0);
     while Instant::now() < end {
         round += 1;
         let calls = tokio::spawn({
             let (front, prefix) = (front.clone(), format!("m{round}-"));
             async move { call_many(&front, &prefix, 24, "0.3").await }
         });
-        sleep(Duration::from_millis(draw(500))).await;
-        let number = usize::try_from(draw(3)).expect("small");
-        match draw(6) {
-            0..=2 => {
-                kills += 1;
-                workers[number].kill();
-                sleep(Duration::from_millis(draw(1000))).await;
-                workers[number] = start(number, &nats);
-            }
-            3 => {
-                workers[number].signal(Signal::STOP);
-                sleep(Duration::from_millis(draw(8000))).await;
-                workers[number].signal(Signal::CONT);
-            }
-            4 => {
-                proxy
-                    .misbehave(Conduct::Stall, Duration::from_millis(draw(8000)))
-                    .await
-            }
-            _ => {
-                nats.kill();
-                sleep(Duration::from_millis(draw(3000))).await;
-                nats.resume();
-            }
-        }
+        victims.pause(500).await;
+        victims.suffer().await;
         let calls = calls.await.expect("no panic");
         ok += judge(&scripts, &calls);
         total += calls.len();
     }
-    println!("{total} calls, {ok} done, {kills} workers killed");
+    println!("{total} calls, {ok} done, {} workers killed", victims.kills);
     // No script outlives its lease.
     sleep(Duration::from_secs(6)).await;
     let before = scripts.journal();
