@@ -229,7 +229,6 @@ impl<'a> Victims<'a> {
             seed: number("MCPD_CLUSTER_SEED", 1) | 1,
             kills: 0,
         };
-        println!("MCPD_CLUSTER_SEED={}", victims.seed);
         victims.workers = (0..3).map(|number| victims.start(number)).collect();
         victims
     }
@@ -293,6 +292,7 @@ async fn random_faults_keep_every_promise() {
     let scripts = Scripts::new();
     let front = Front::start(&nats.url(), "f1");
     let mut victims = Victims::new(&scripts, nats).await;
+    println!("MCPD_CLUSTER_SEED={}", victims.seed);
     front.wait_for(&NAMES).await;
     let end = Instant::now() + Duration::from_secs(number("MCPD_CLUSTER_SECONDS", 60));
     let (mut round, mut ok, mut total) = (0, 0, 0);

@@ -1,0 +1,413 @@
+//! Work of a worker: messages of fronts, reports of runs, and what follows from both.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::Subscriber;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use mcpd_server::Server;
+use mcpd_server::remote::{Announcement, KeptOutput};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use super::run::{self, Report, Running, Task};
+use super::{Selects, Worker};
+use crate::catalogue::{Catalogue, PartQuestion};
+use crate::error::Error;
+use crate::node::{Incoming, Node};
+use crate::presence::HEARTBEAT;
+use crate::registry::{Action, Limits, Registry, RunRequest};
+use crate::transfer::{self, PART, RunHead};
+use crate::wire::{
+    Control, Cut, Event, Frame, FrameError, Here, Kind, PROTOCOL_VERSION, PartRequest, Pong,
+    Refusal, Request, RunId, Stream, Word, read_run,
+};
+
+/// Longest time for which a front may want the end of a run to be kept.
+const MAX_HOLD: Duration = Duration::from_secs(3600);
+/// Time for which a draining worker still refuses runs, before it leaves: fronts may have sent some
+/// that did not know of it yet.
+const LINGER: Duration = Duration::from_secs(1);
+/// Time for which a worker that stops waits for the acknowledgement of the last ends.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+/// Time limit for the messages that had arrived before it left.
+const LAST_MESSAGES: Duration = Duration::from_millis(200);
+
+/// Work of a worker.
+pub(super) struct Duty {
+    pub(super) node: Node,
+    server: Server,
+    pub(super) registry: Registry,
+    labels: Vec<String>,
+    selects: Selects,
+    catalogue: Arc<Catalogue>,
+    /// Runs whose state a front may ask for.
+    runs: BTreeMap<RunId, Running>,
+    reports: mpsc::UnboundedSender<Report>,
+    last_here: Instant,
+    slots: usize,
+    /// Runtime of the server, on which scripts run.
+    runtime: Handle,
+}
+
+impl Duty {
+    pub(super) fn new(
+        worker: &Worker,
+        node: Node,
+        server: Server,
+        reports: mpsc::UnboundedSender<Report>,
+        runtime: Handle,
+    ) -> Self {
+        let slots = server.load().slots;
+        let limits = Limits {
+            lease: worker.settings.lease,
+            slots,
+        };
+        Self {
+            registry: Registry::new(node.now(), node.epoch, limits),
+            node,
+            server,
+            labels: worker.labels.clone(),
+            selects: worker.selects.clone(),
+            catalogue: Arc::default(),
+            runs: BTreeMap::new(),
+            reports,
+            last_here: Instant::now(),
+            slots,
+            runtime,
+        }
+    }
+
+    pub(super) fn set_announcements(&mut self, announcements: &[Announcement]) {
+        let selects = |path: &str| self.selects.0.as_ref().is_none_or(|selects| selects(path));
+        let announced = announcements.iter().filter(|one| selects(&one.path));
+        self.catalogue = Arc::new(Catalogue::new(announced.cloned()));
+        self.announce();
+    }
+
+    pub(super) fn announce(&mut self) {
+        self.last_here = Instant::now();
+        let load = self.server.load();
+        let active = self.registry.active();
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let here = Here {
+            slots: count(self.slots),
+            running: count(load.running),
+            waiting: count(active.saturating_sub(self.slots).max(load.waiting)),
+            catalog: self.catalogue.digest.clone(),
+            labels: self.labels.clone(),
+            draining: self.registry.is_draining,
+            ..self.node.here(Kind::Worker)
+        };
+        self.node.announce(here);
+    }
+
+    pub(super) fn drain(&mut self) {
+        self.registry.is_draining = true;
+        tracing::info!(
+            runs = self.registry.active(),
+            "draining: no new runs are taken"
+        );
+        self.announce();
+    }
+
+    /// Returns whether nothing is left to do. Cancels what is left at the time limit.
+    pub(super) fn is_drained(&mut self, since: Instant, until: Option<Instant>) -> bool {
+        let now = Instant::now();
+        if until.is_some_and(|until| now >= until) {
+            self.registry.cut_all(Cut::Drain);
+            self.act();
+        }
+        let is_late = until.is_some_and(|until| now >= until + LAST_WORDS);
+        let is_done = self.registry.is_idle() || (is_late && self.registry.active() == 0);
+        is_done && now >= since + LINGER
+    }
+
+    /// Leaves: from now on the server tells fronts that no worker is here.
+    pub(super) async fn leave(mut self, mut own: Subscriber) -> Result<(), Error> {
+        // Without a connection there is nothing to end.
+        own.unsubscribe().await.ok();
+        self.node.flush().await;
+        let rest = async {
+            while let Some(message) = own.next().await {
+                self.hear(message.into());
+            }
+        };
+        // What has arrived before is refused as well.
+        timeout(LAST_MESSAGES, rest).await.ok();
+        self.node.flush().await;
+        Ok(())
+    }
+
+    pub(super) fn tick(&mut self) {
+        if self.last_here.elapsed() >= HEARTBEAT {
+            self.announce();
+        }
+        let now = self.node.now();
+        self.registry.tick(now);
+        self.act();
+    }
+
+    /// Handles a message of any kind.
+    pub(super) fn hear(&mut self, message: Incoming) {
+        let kind = self.node.kind(&message.subject).map(str::to_owned);
+        let done = match kind.as_deref() {
+            Some("here") => self.hear_here(&message),
+            Some("run") => self.hear_run(&message),
+            Some("ctl") => self.hear_control(&message),
+            Some("catalog") => self.hear_catalogue(&message),
+            _ => Ok(()),
+        };
+        if let Err(error) = done {
+            tracing::warn!(subject = %message.subject, %error, "a message of the cluster was ignored");
+        }
+        self.act();
+    }
+
+    fn hear_here(&mut self, message: &Incoming) -> Result<(), FrameError> {
+        let here = Frame::<Here>::decode(&message.payload)?.head;
+        if here.epoch == self.node.epoch {
+            let sent = Duration::from_millis(here.at_ms);
+            self.registry.echo.hear(self.node.now(), sent);
+        } else if here.epoch > self.node.epoch {
+            tracing::warn!(
+                node = here.node,
+                "another worker has the same name; change one of them"
+            );
+        }
+        Ok(())
+    }
+
+    fn hear_catalogue(&mut self, message: &Incoming) -> Result<(), FrameError> {
+        let question = Frame::<PartQuestion>::decode(&message.payload)?.head;
+        if let Some(reply) = &message.reply {
+            let part = self.catalogue.answer(&question);
+            self.node.send_frame(reply, None, &part);
+        }
+        Ok(())
+    }
+
+    fn hear_run(&mut self, message: &Incoming) -> Result<(), FrameError> {
+        let Some(reply) = &message.reply else {
+            return Ok(());
+        };
+        let Frame { head, body } = match Frame::<RunHead>::decode(&message.payload) {
+            Ok(frame) => frame,
+            Err(error) => return self.refuse_unreadable(message, &error),
+        };
+        let Ok(run) = head.request.run.parse::<RunId>() else {
+            return Ok(());
+        };
+        let request = RunRequest {
+            run,
+            epoch: head.epoch,
+            front: head.front.clone(),
+            hold: Duration::from_secs(head.hold_s).min(MAX_HOLD),
+        };
+        let catalogue = Arc::clone(&self.catalogue);
+        let now = self.node.now();
+        self.registry
+            .request(now, &request, || run::check(&catalogue, &head));
+        let known = self.runs.get_mut(&run);
+        if let Some(known) = known {
+            known.reply = reply.to_string();
+        } else {
+            let running = Running::new(reply.to_string(), head, body);
+            self.runs.insert(run, running);
+        }
+        self.act();
+        // A run that was refused has no entry to be forgotten later.
+        if self
+            .runs
+            .get(&run)
+            .is_some_and(|running| !running.is_accepted())
+        {
+            self.runs.remove(&run);
+        }
+        Ok(())
+    }
+
+    /// Refuses a run that this version can't read, so that its front may ask another worker.
+    fn refuse_unreadable(&self, message: &Incoming, error: &FrameError) -> Result<(), FrameError> {
+        let (Some(reply), Some(run)) = (&message.reply, read_run(&message.payload)) else {
+            return Ok(());
+        };
+        let reason = match error {
+            FrameError::Version(_) => Refusal::Version,
+            _ => Refusal::Invalid,
+        };
+        let text = error.to_string();
+        let word = Word::Refused { reason, text };
+        let event = Event::new(run, &self.node.name, self.node.epoch, word);
+        self.node
+            .send_frame(reply, None, &Frame::new(event, Bytes::new()));
+        Ok(())
+    }
+
+    fn hear_control(&mut self, message: &Incoming) -> Result<(), FrameError> {
+        let Control { from, request, .. } = Frame::<Control>::decode(&message.payload)?.head;
+        let now = self.node.now();
+        self.registry.hear_front(now, &from);
+        let reply = message.reply.as_ref().map(ToString::to_string);
+        match request {
+            Request::Ack { run } => self.registry.acknowledge(run),
+            Request::Lines { run, bytes } => {
+                if let Some(running) = self.runs.get(&run) {
+                    running.lines.acknowledge(bytes);
+                    self.send_lines(run);
+                }
+            }
+            Request::Cancel { run } => {
+                self.set_reply(run, reply);
+                self.registry.cancel(now, run);
+                self.answer_unknown(run, message);
+            }
+            Request::Status { run } => {
+                self.set_reply(run, reply);
+                self.registry.status(now, run);
+                self.answer_unknown(run, message);
+            }
+            Request::Part(part) => self.send_part(part, reply),
+            Request::Ping => self.send_pong(reply),
+            Request::Drain => {
+                self.drain();
+                self.send_pong(reply);
+            }
+            Request::Other => {}
+        }
+        Ok(())
+    }
+
+    fn send_pong(&self, reply: Option<String>) {
+        let pong = Pong {
+            v: PROTOCOL_VERSION,
+            node: self.node.name.clone(),
+            epoch: self.node.epoch,
+        };
+        if let Some(reply) = reply {
+            let frame = Frame::new(pong, Bytes::new());
+            self.node.send_frame(&reply, None, &frame);
+        }
+    }
+
+    fn set_reply(&mut self, run: RunId, reply: Option<String>) {
+        if let (Some(running), Some(reply)) = (self.runs.get_mut(&run), reply) {
+            running.reply = reply;
+        }
+    }
+
+    /// Says that a run is not known, which has no entry with a subject to say it to.
+    fn answer_unknown(&mut self, run: RunId, message: &Incoming) {
+        if self.runs.contains_key(&run) {
+            return;
+        }
+        for action in self.registry.take_actions() {
+            let (Action::Say { run, word }, Some(reply)) = (action, &message.reply) else {
+                continue;
+            };
+            let event = Event::new(run, &self.node.name, self.node.epoch, word);
+            self.node
+                .send_frame(reply, None, &Frame::new(event, Bytes::new()));
+        }
+    }
+
+    /// Sends a part of an output.
+    fn send_part(&self, part: PartRequest, reply: Option<String>) {
+        let Some(reply) = reply else {
+            return;
+        };
+        let stream = match part.stream {
+            Stream::Stdout => mcpd_exec::Stream::Stdout,
+            Stream::Stderr => mcpd_exec::Stream::Stderr,
+            Stream::Input | Stream::Outcome => {
+                let outcome = self.runs.get(&part.run).and_then(|one| one.ended.as_ref());
+                let answer = transfer::part_of(outcome, part.offset, part.length);
+                return self.node.send_frame(&reply, None, &answer);
+            }
+        };
+        let (node, server) = (self.node.clone(), self.server.clone());
+        self.runtime.spawn(async move {
+            let name = node.name.clone();
+            let output = KeptOutput::new(name, part.run.to_string(), stream, part.principal);
+            let end = part.offset.saturating_add(part.length.min(PART));
+            let answer = match server.read_kept(&output, part.offset..end).await {
+                Ok(bytes) => transfer::part(bytes),
+                Err(error) => transfer::missing(&error.to_string()),
+            };
+            node.send_frame(&reply, None, &answer);
+        });
+    }
+
+    /// Sends lines of a run, as many as the front takes at present.
+    fn send_lines(&self, run: RunId) {
+        let Some(running) = self.runs.get(&run) else {
+            return;
+        };
+        while let Some((dropped, body)) = running.lines.take_batch() {
+            let word = Word::Lines { dropped };
+            let event = Event::new(run, &self.node.name, self.node.epoch, word);
+            self.node
+                .send_frame(&running.reply, None, &Frame::new(event, body));
+        }
+    }
+
+    /// Takes what the task of a run reports.
+    pub(super) fn take(&mut self, report: Report) {
+        match report {
+            Report::Lines(run) => self.send_lines(run),
+            Report::Ended { run, ended, is_cut } => {
+                self.send_lines(run);
+                if let Some(running) = self.runs.get_mut(&run) {
+                    running.ended = Some(ended);
+                }
+                self.registry.end(self.node.now(), run, is_cut);
+            }
+        }
+        self.act();
+    }
+
+    pub(super) fn act(&mut self) {
+        for action in self.registry.take_actions() {
+            match action {
+                Action::Say { run, word } => self.say(run, word),
+                Action::Start { run } => {
+                    if let Some(running) = self.runs.get_mut(&run) {
+                        let task = Task::new(run, &self.node, &self.server, &self.reports);
+                        running.start(task, &self.catalogue, &self.runtime);
+                    }
+                }
+                Action::End { run } => {
+                    if let Some(running) = self.runs.get_mut(&run) {
+                        running.cancel();
+                    }
+                }
+                Action::Forget { run } => {
+                    self.runs.remove(&run);
+                }
+            }
+        }
+    }
+
+    fn say(&self, run: RunId, word: Word) {
+        let Some(running) = self.runs.get(&run) else {
+            return;
+        };
+        let outcome = running.ended.clone().unwrap_or_default();
+        let (word, body) = match word {
+            Word::End { cut, .. } => {
+                let size = u64::try_from(outcome.len()).unwrap_or(u64::MAX);
+                let is_large = size > PART;
+                let size = is_large.then_some(size);
+                let body = if is_large { Bytes::new() } else { outcome };
+                (Word::End { cut, size }, body)
+            }
+            word => (word, Bytes::new()),
+        };
+        let event = Event::new(run, &self.node.name, self.node.epoch, word);
+        self.node
+            .send_frame(&running.reply, None, &Frame::new(event, body));
+    }
+}
