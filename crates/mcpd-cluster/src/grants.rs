@@ -107,4 +107,25 @@ mod tests {
 "#;
         assert_eq!(text, expected);
     }
+
+    #[test]
+    fn packaged_configuration_has_these_rights() {
+        let packaged = include_str!("../../../packaging/cluster/nats.conf");
+        let without_indent = |text: &str| -> String {
+            let lines = text.lines().map(str::trim_start);
+            lines.flat_map(|line| [line, "\n"]).collect()
+        };
+        let mut keys = packaged
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("nkey: "));
+        let cluster = "default".parse().unwrap();
+        for (role, node) in [(Role::Front, "front-1"), (Role::Worker, "worker-1")] {
+            let key = keys.next().unwrap();
+            let expected = grants(role, &cluster, &node.parse().unwrap(), key);
+            assert!(
+                without_indent(packaged).contains(&without_indent(&expected)),
+                "{expected}"
+            );
+        }
+    }
 }
