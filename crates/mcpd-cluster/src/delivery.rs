@@ -28,7 +28,7 @@ use self::attempt::{Attempt, Step};
 use self::cancels::Cancels;
 pub(crate) use self::verdict::Rerun;
 use self::verdict::{Judgement, MAX_RERUNS};
-use crate::placement::{Chance, Choice, InFlight, Pool as _, Requirements, Search};
+use crate::placement::{Chance, Choice, InFlight, Pool as _, Requirements, Search, label_set};
 use crate::presence::{Moment, Presence};
 use crate::wire::{Here, Refusal, RunId};
 
@@ -199,6 +199,17 @@ impl<C: Catalogues> Delivery<C> {
     pub(crate) fn waiting(&self) -> usize {
         let calls = self.calls.values();
         calls.filter(|call| call.current.is_none()).count()
+    }
+
+    /// Returns the number of calls without a worker, by the labels that they need.
+    pub(crate) fn waiting_by_labels(&self) -> BTreeMap<String, u64> {
+        let mut waiting = BTreeMap::new();
+        for call in self.calls.values().filter(|call| call.current.is_none()) {
+            *waiting
+                .entry(label_set(&call.order.requirements.labels))
+                .or_default() += 1;
+        }
+        waiting
     }
 
     /// Begins the delivery of a call. `id` are random bits.

@@ -6,6 +6,7 @@
 
 mod duty;
 mod inventory;
+mod metrics;
 mod place;
 
 use std::fmt;
@@ -125,6 +126,9 @@ impl Cluster {
                 Some(command) = commanded.recv() => duty.take(command),
                 Some(news) = heard.recv() => duty.learn(news),
                 _ = tick.tick() => duty.tick(),
+            }
+            if let Some(metrics) = duty.take_metrics() {
+                publisher.set_metrics(metrics);
             }
             if let Some(offer) = duty.take_offer(publisher) {
                 publisher.publish(offer);

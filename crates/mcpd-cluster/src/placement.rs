@@ -24,6 +24,14 @@ pub(crate) struct Requirements {
     pub(crate) home: bool,
 }
 
+/// Returns labels as one text, the same for every order.
+pub(crate) fn label_set(labels: &[String]) -> String {
+    let mut labels: Vec<_> = labels.iter().map(String::as_str).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    labels.join(",")
+}
+
 /// Result of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Choice {

@@ -10,6 +10,7 @@ use mcpd_exec::Executor;
 use crate::catalog::Catalog;
 use crate::catalog::call::CallHost;
 use crate::catalog::live::LiveCatalog;
+use crate::catalog::source::Measurements;
 use crate::catalog::tool::Tool;
 use crate::client::subscribers::Event;
 use crate::execution::engine::Engine;
@@ -17,6 +18,8 @@ use crate::observe::audit::Audit;
 #[cfg(feature = "metrics")]
 use crate::observe::metrics::Readings;
 use crate::policy::principal::Principal;
+#[cfg(feature = "metrics")]
+use crate::support::sync::lock;
 use crate::tools::tasks::Tasks;
 
 mod builder;
@@ -49,6 +52,8 @@ struct Inner {
     probes: Executor,
     applied: Mutex<AppliedSettings>,
     tasks: Option<Arc<Tasks>>,
+    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "nothing shows them"))]
+    measurements: Measurements,
 }
 
 impl Server {
@@ -177,13 +182,17 @@ impl Server {
     #[must_use]
     pub fn metrics_text(&self) -> String {
         let catalog = self.catalog();
-        self.engine().observers.metrics.text(&Readings {
+        let mut text = self.engine().observers.metrics.text(&Readings {
             running: self.executor().running(),
             queued: self.engine().admission.runs.waiting(),
             tools: catalog.tools().len(),
             faulty: catalog.scan().faulty().count(),
             lost_records: self.audit().map_or(0, Audit::lost_records),
-        })
+        });
+        for measured in lock(&self.inner.measurements).values() {
+            text.push_str(measured);
+        }
+        text
     }
 
     /// Background calls, if they are enabled.

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::inventory::Inventory;
+use super::metrics;
 use super::place::{CallEvent, ClusterPlace, Command};
 use super::{Place, RerunPolicy};
 use crate::catalogue::Catalogue;
@@ -68,6 +69,7 @@ pub(super) struct Duty {
     news: mpsc::UnboundedSender<News>,
     last_here: Instant,
     has_offer: bool,
+    metrics: Option<String>,
 }
 
 impl Duty {
@@ -92,6 +94,7 @@ impl Duty {
             news,
             last_here: Instant::now(),
             has_offer: false,
+            metrics: None,
         }
     }
 
@@ -123,6 +126,8 @@ impl Duty {
                 self.begin();
             }
             self.update_inventory();
+            let waiting = self.delivery.waiting_by_labels();
+            self.metrics = Some(metrics::text(now, &self.delivery.presence, waiting));
         }
         self.delivery.tick(now);
         self.act();
@@ -170,6 +175,11 @@ impl Duty {
             });
         }
         self.has_offer |= catalogues.select(now, presence);
+    }
+
+    /// Returns new metrics, if there are any.
+    pub(super) fn take_metrics(&mut self) -> Option<String> {
+        self.metrics.take()
     }
 
     /// Returns what is to be offered, if that has changed.

@@ -39,7 +39,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpd_exec::Executor;
@@ -47,6 +47,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::policy::Policy;
+use crate::support::sync::lock;
 
 mod offer;
 mod remote_script;
@@ -106,7 +107,11 @@ pub struct Publisher {
     first: Arc<Offer>,
     offers: watch::Sender<Offers>,
     host: Host,
+    measurements: Measurements,
 }
+
+/// Metrics of sources, as text, by the same numbers as offers.
+pub(crate) type Measurements = Arc<Mutex<BTreeMap<usize, String>>>;
 
 /// Offers of sources, by the number that each got when it was started.
 type Offers = BTreeMap<usize, Arc<Offer>>;
@@ -169,6 +174,14 @@ impl Publisher {
         });
     }
 
+    /// Sets the metrics of the source, in the text format of Prometheus: whole families, whose names
+    /// no other source has. They follow those of the server.
+    pub fn set_metrics(&self, text: String) {
+        if self.offers.borrow().contains_key(&self.place) {
+            lock(&self.measurements).insert(self.place, text);
+        }
+    }
+
     /// Returns whether changes after the first wait are followed.
     #[must_use]
     pub fn is_followed(&self) -> bool {
@@ -214,6 +227,7 @@ pub(crate) struct Sources {
     places: usize,
     offers: watch::Receiver<Offers>,
     sender: watch::Sender<Offers>,
+    measurements: Measurements,
     stop: CancellationToken,
 }
 
@@ -234,8 +248,14 @@ impl Sources {
             places: 0,
             offers,
             sender,
+            measurements: Measurements::default(),
             stop,
         }
+    }
+
+    /// Metrics of the sources, also of those to come.
+    pub(crate) fn measurements(&self) -> Measurements {
+        Arc::clone(&self.measurements)
     }
 
     /// Replaces the sources; unchanged ones keep running. Must be called on a tokio runtime.
@@ -262,6 +282,7 @@ impl Sources {
             self.sender.send_modify(|offers| {
                 offers.remove(&gone.place);
             });
+            lock(&self.measurements).remove(&gone.place);
             tokio::spawn(async move {
                 tokio::time::sleep(REMOVED_SOURCE_GRACE).await;
                 gone.stop.cancel();
@@ -281,6 +302,7 @@ impl Sources {
             first,
             offers: self.sender.clone(),
             host: host.clone(),
+            measurements: Arc::clone(&self.measurements),
         };
         let stop = self.stop.child_token();
         let run = (source.run)(publisher);

@@ -356,6 +356,7 @@ impl ServerBuilder {
         let scanner = with_database(scanner, self.database);
         let mut sources = Sources::new(stop.clone());
         sources.replace(settings.sources, &host, false);
+        let measurements = sources.measurements();
         let subscribers = Arc::new(Subscribers::default());
         let catalog = LiveCatalog::start(
             built_in,
@@ -386,6 +387,7 @@ impl ServerBuilder {
             probes,
             applied: Mutex::new(current),
             tasks: self.tasks,
+            measurements,
         });
         Ok(Server { inner })
     }
