@@ -5,6 +5,7 @@
 //! receives events until its answer.
 
 mod duty;
+mod events;
 mod inventory;
 mod metrics;
 mod place;

@@ -33,7 +33,7 @@ impl Role {
         let own = |subjects: &[&str]| subjects.iter().map(ToString::to_string).collect();
         let mut subjects: Vec<String> = match self {
             Self::Worker => own(&["in.*"]),
-            Self::Front => own(&["run.*", "ctl.*", "catalog.*", "who"]),
+            Self::Front => own(&["run.*", "ctl.*", "catalog.*", "who", "event"]),
             Self::Operator => own(&["ctl.*", "catalog.*", "who"]),
         };
         if self != Self::Operator {
@@ -46,7 +46,11 @@ impl Role {
     fn subscribe(self, node: &Name) -> Vec<String> {
         match self {
             Self::Worker => vec![format!("*.{node}"), "who".to_owned()],
-            Self::Front => vec!["here.*".to_owned(), format!("in.{node}")],
+            Self::Front => vec![
+                "here.*".to_owned(),
+                format!("in.{node}"),
+                "event".to_owned(),
+            ],
             Self::Operator => vec!["here.*".to_owned()],
         }
     }

@@ -3,20 +3,24 @@
 use anyhow::anyhow;
 use tracing_subscriber::EnvFilter;
 
-/// Parses a log filter, and silences rmcp unless the filter names it: at `info` and below, rmcp
-/// logs the messages it exchanges, with their secrets.
+/// Libraries that are silent unless the filter names them. At `info` and below, rmcp logs the
+/// messages it exchanges, with their secrets. mcpd logs the other events of both itself.
+const SILENT: [&str; 2] = ["rmcp", "async_nats"];
+
+/// Parses a log filter, and silences some libraries unless the filter names them.
 ///
 /// # Errors
 ///
 /// The filter can't be parsed.
 pub fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
-    let parsed = EnvFilter::try_new(filter)
+    let mut parsed = EnvFilter::try_new(filter)
         .map_err(|error| anyhow!("read the log filter `{filter}`: {error}"))?;
-    // mcpd logs the same events itself.
-    if filter.split(',').any(|one| one.starts_with("rmcp")) {
-        return Ok(parsed);
+    for library in SILENT {
+        if !filter.split(',').any(|one| one.starts_with(library)) {
+            parsed = parsed.add_directive(format!("{library}=off").parse()?);
+        }
     }
-    Ok(parsed.add_directive("rmcp=off".parse()?))
+    Ok(parsed)
 }
 
 #[cfg(test)]
@@ -32,11 +36,15 @@ mod tests {
     }
 
     #[test]
-    fn rmcp_is_silent_unless_the_filter_names_it() {
-        check("info", "info,rmcp=off");
-        check("5", "rmcp=off,trace");
-        check("mcpd=trace,info", "info,mcpd=trace,rmcp=off");
-        check("rmcp=debug,info", "info,rmcp=debug");
-        check("info,rmcp::service=trace", "info,rmcp::service=trace");
+    fn libraries_are_silent_unless_the_filter_names_them() {
+        check("info", "async_nats=off,info,rmcp=off");
+        check("5", "async_nats=off,rmcp=off,trace");
+        check("mcpd=trace,info", "async_nats=off,info,mcpd=trace,rmcp=off");
+        check("rmcp=debug,info", "async_nats=off,info,rmcp=debug");
+        check(
+            "info,rmcp::service=trace",
+            "async_nats=off,info,rmcp::service=trace",
+        );
+        check("async_nats=debug", "async_nats=debug,rmcp=off");
     }
 }

@@ -1,5 +1,7 @@
 //! Opens the connection: addresses, credentials, reconnection with backoff.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
@@ -35,6 +37,7 @@ pub(super) async fn connect(settings: &Settings) -> Result<Client, Error> {
 }
 
 async fn options(settings: &Settings) -> Result<ConnectOptions, Error> {
+    let reporter = Arc::new(Reporter::default());
     let mut options = ConnectOptions::new()
         .name(format!("mcpd {}", settings.node))
         .custom_inbox_prefix(format!("_INBOX.{}", settings.node))
@@ -44,7 +47,10 @@ async fn options(settings: &Settings) -> Result<ConnectOptions, Error> {
         .max_reconnects(None)
         .client_capacity(QUEUE)
         .reconnect_delay_callback(backoff)
-        .event_callback(async |event| report(&event));
+        .event_callback(move |event| {
+            reporter.report(&event);
+            std::future::ready(())
+        });
     if let Some(ca) = &settings.ca {
         options = options.add_root_certificates(ca.clone());
     }
@@ -81,15 +87,31 @@ fn backoff(attempts: usize) -> Duration {
     MAX_BACKOFF.min(MIN_BACKOFF * 2_u32.pow(doublings))
 }
 
-fn report(event: &Event) {
-    match event {
-        Event::Connected => tracing::info!("connected with the cluster"),
-        Event::Disconnected => tracing::warn!("the connection with the cluster is lost"),
-        Event::ServerError(error) => tracing::warn!(%error, "the server of the cluster complains"),
-        Event::ClientError(error) => tracing::debug!(%error, "the cluster can't be reached"),
-        Event::SlowConsumer(_) => tracing::warn!("messages of the cluster were dropped"),
-        Event::LameDuckMode | Event::Draining | Event::Closed => {
-            tracing::info!(%event, "the connection with the cluster changes");
+/// Log of the connection: a failure that goes on is reported once.
+#[derive(Debug, Default)]
+struct Reporter {
+    has_reported: AtomicBool,
+}
+
+impl Reporter {
+    fn report(&self, event: &Event) {
+        match event {
+            Event::Connected => {
+                self.has_reported.store(false, Ordering::Relaxed);
+                tracing::info!("connected with the cluster");
+            }
+            Event::Disconnected => tracing::warn!("the connection with the cluster is lost"),
+            Event::ServerError(error) => {
+                tracing::warn!(%error, "the server of the cluster complains");
+            }
+            Event::ClientError(error) if !self.has_reported.swap(true, Ordering::Relaxed) => {
+                tracing::warn!(%error, "the cluster can't be reached; trying again");
+            }
+            Event::ClientError(error) => tracing::debug!(%error, "the cluster can't be reached"),
+            Event::SlowConsumer(_) => tracing::warn!("messages of the cluster were dropped"),
+            Event::LameDuckMode | Event::Draining | Event::Closed => {
+                tracing::info!(%event, "the connection with the cluster changes");
+            }
         }
     }
 }

@@ -51,6 +51,8 @@ pub(super) struct Duty {
     slots: usize,
     /// Runtime of the server, on which scripts run.
     runtime: Handle,
+    /// Another worker with the same name has been seen.
+    has_namesake: bool,
 }
 
 impl Duty {
@@ -78,6 +80,7 @@ impl Duty {
             last_here: Instant::now(),
             slots,
             runtime,
+            has_namesake: false,
         }
     }
 
@@ -172,10 +175,11 @@ impl Duty {
         if here.epoch == self.node.epoch {
             let sent = Duration::from_millis(here.at_ms);
             self.registry.echo.hear(self.node.now(), sent);
-        } else if here.epoch > self.node.epoch {
+        } else if here.epoch > self.node.epoch && !self.has_namesake {
+            self.has_namesake = true;
             tracing::warn!(
                 node = here.node,
-                "another worker has the same name; change one of them"
+                "another worker has the same name, and gets the runs; change one of them"
             );
         }
         Ok(())

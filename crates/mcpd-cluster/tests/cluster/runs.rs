@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use mcpd_cluster::Cluster;
+use mcpd_server::{Connection, Reply, ToolNames};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::fixture::{Front, LocalWorker, NAMES, Scripts, wait_until};
+use crate::fixture::{EVENT_TIMEOUT, Front, LocalWorker, NAMES, Scripts, settings, wait_until};
 use crate::nats::Nats;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -232,4 +234,43 @@ async fn messages_arrive_while_a_script_runs() {
     assert_eq!(told, Ok((true, "done".to_owned())));
     let steps: Vec<_> = messages.iter().filter(|one| one.contains("step")).collect();
     assert_eq!(steps.len(), 5, "{messages:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_reach_the_subscribers_of_other_fronts() {
+    let Some(nats) = Nats::start("") else { return };
+    let fronts = ["f1", "f2"].map(|node| Front::start(&nats.url(), node));
+    for (front, node) in fronts.iter().zip(["f1", "f2"]) {
+        let (server, settings) = (front.server.clone(), settings(&nats.url(), node));
+        tokio::spawn(async move { Cluster::new(settings).share_events(&server).await });
+    }
+    let (mut connection, mut messages) = Connection::open(&fronts[1].server, ToolNames::Path);
+    let listen = json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {
+        "notifications": {"resourceSubscriptions": ["notes://today"]},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    }});
+    let Reply::Pending(listening) = connection.receive(listen.to_string().as_bytes()) else {
+        panic!("no subscription");
+    };
+    let listening = tokio::spawn(listening);
+    // Events are lost until both fronts are connected.
+    let received = async {
+        loop {
+            fronts[0].server.notify_resource_updated("notes://today");
+            let pause = Duration::from_millis(50);
+            let Ok(Some(message)) = tokio::time::timeout(pause, messages.recv()).await else {
+                continue;
+            };
+            let text = String::from_utf8_lossy(&message).into_owned();
+            if text.contains("notifications/resources/updated") {
+                return;
+            }
+        }
+    };
+    let received = tokio::time::timeout(EVENT_TIMEOUT, received).await;
+    received.expect("an event of the other front");
+    listening.abort();
 }
