@@ -137,6 +137,7 @@ pub use server::{Server, ServerBuilder, Settings};
 pub use tools::endpoint;
 pub use tools::native::{IntoResourceBody, IntoToolResult, Json};
 pub use tools::run_command::RunCommand;
+pub use tools::tasks::store as tasks;
 pub use transport::connection::{Connection, Reply};
 
 /// Default size of an output that stays readable as a resource when it is too long for a result,

@@ -52,7 +52,10 @@ struct Inner {
     probes: Executor,
     applied: Mutex<AppliedSettings>,
     tasks: Option<Arc<Tasks>>,
-    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "nothing shows them"))]
+    #[cfg_attr(
+        not(feature = "metrics"),
+        expect(dead_code, reason = "nothing shows them")
+    )]
     measurements: Measurements,
 }
 

@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use mcpd_protocol::method::{InputResponses, TaskStatus};
 use mcpd_scriptspec::Diagnostic;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// Description of a script: its output for `--help`, or the text of a file.
@@ -45,38 +46,35 @@ pub(crate) enum ProbeRefusal {
 pub(crate) type Version = (u32, u32);
 
 /// Stored task.
-#[derive(Debug, Clone)]
-#[cfg_attr(
-    not(feature = "database"),
-    expect(
-        dead_code,
-        reason = "only a database has owners and servers to tell apart"
-    )
-)]
-pub(crate) struct StoredTask {
-    pub(crate) id: String,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct StoredTask {
+    /// Id, unguessable.
+    pub id: String,
     /// Principal that may access it.
-    pub(crate) owner: String,
+    pub owner: String,
     /// Path of the tool.
-    pub(crate) tool: String,
+    pub tool: String,
     /// Server that runs it.
-    pub(crate) runner: String,
-    pub(crate) status: TaskStatus,
+    pub runner: String,
+    /// State.
+    pub status: TaskStatus,
     /// Open questions, result or error.
-    pub(crate) detail: Option<Box<RawValue>>,
-    /// Milliseconds since 1970, like the next two.
-    pub(crate) created_at: i64,
-    pub(crate) updated_at: i64,
-    pub(crate) expires_at: i64,
+    pub detail: Option<Box<RawValue>>,
+    /// Time of its creation, in milliseconds since 1970.
+    pub created_at: i64,
+    /// Time of its last change, likewise.
+    pub updated_at: i64,
+    /// Time from which it cannot be read any more, likewise.
+    pub expires_at: i64,
 }
 
 /// Request of the owner of a task.
-#[derive(Debug)]
-#[cfg_attr(
-    not(feature = "database"),
-    expect(dead_code, reason = "nobody ever wants it")
-)]
-pub(crate) enum TaskRequest {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum TaskRequest {
+    /// It is to be cancelled.
     Cancel,
     /// Answers to all of its questions.
     Answers(InputResponses),

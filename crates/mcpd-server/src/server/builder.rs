@@ -39,9 +39,10 @@ use crate::tools::native::{
     IntoResourceBody, IntoToolResult, NativeResource, NativeToolDescription,
 };
 use crate::tools::run_command::RunCommand;
-#[cfg(feature = "database")]
-use crate::tools::tasks::TaskStore;
 use crate::tools::tasks::Tasks;
+#[cfg(feature = "database")]
+use crate::tools::tasks::store::DatabaseStore;
+use crate::tools::tasks::store::Store;
 
 mod entries;
 
@@ -267,7 +268,7 @@ impl ServerBuilder {
     /// becomes a task.
     #[cfg(feature = "database")]
     pub fn tasks(mut self, database: Database) -> Self {
-        self.tasks = Some(Arc::new(Tasks::new(TaskStore::new(database))));
+        self.tasks = Some(Arc::new(Tasks::new(DatabaseStore::new(database))));
         self
     }
 
@@ -298,6 +299,12 @@ impl ServerBuilder {
     #[cfg(feature = "otel")]
     pub fn spans(mut self) -> Self {
         self.spans = Spans::global();
+        self
+    }
+
+    /// Supports calls that run as tasks, and keeps these in `store`, which other servers may share.
+    pub fn task_store(mut self, store: impl Store) -> Self {
+        self.tasks = Some(Arc::new(Tasks::new(store)));
         self
     }
 

@@ -53,16 +53,11 @@ mod call_messages;
 mod lifecycle;
 #[cfg(feature = "database")]
 mod server_registry;
-#[cfg(feature = "database")]
-mod store;
-#[cfg(not(feature = "database"))]
-#[path = "tasks/store/absent.rs"]
-mod store;
+pub mod store;
 
-use crate::database::rows::{StoredTask, TaskRequest};
 use call_messages::CallMessages;
 use lifecycle::TaskLifecycle;
-pub(crate) use store::TaskStore;
+use store::{Store, StoredTask, TaskRequest};
 
 /// Time that a call may take before it becomes a task. Most calls end within it, and need no
 /// polling.
@@ -79,7 +74,7 @@ const REQUEST_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Tasks of this server, and those of other servers with the same database.
 #[derive(Debug)]
 pub(crate) struct Tasks {
-    store: TaskStore,
+    store: Arc<dyn Store>,
     state: Mutex<TasksState>,
     /// Signals that a request for one of these tasks may be in the database.
     requested: Notify,
@@ -120,10 +115,9 @@ struct StartedCall {
 }
 
 impl Tasks {
-    #[cfg(feature = "database")]
-    pub(crate) fn new(store: TaskStore) -> Self {
+    pub(crate) fn new(store: impl Store) -> Self {
         Self {
-            store,
+            store: Arc::new(store),
             state: Mutex::default(),
             requested: Notify::new(),
         }
@@ -212,9 +206,8 @@ impl Tasks {
     ) -> Result<Result<CreateTaskResult, StartedCall>, ErrorObject> {
         let TaskCall { tool, context, .. } = &started.call;
         let (owner, tool) = (context.peer.principal.name(), tool.path().as_str());
-        let stored = self
-            .store
-            .new_task(owner, tool, started.call.task_lifetime());
+        let lifetime = started.call.task_lifetime();
+        let stored = store::new_task(self.store.runner(), owner, tool, lifetime);
         let task = public_fields(&stored);
         let lifecycle = TaskLifecycle::new(self, stored, started);
         let (sender, begun) = oneshot::channel();
