@@ -76,6 +76,7 @@ pub use roots::{RootSource, is_address, store};
 pub use schema::schema;
 pub use server::audit::{audit, audit_log};
 pub use server::clients::name_fault;
+pub use server::cluster::share_events;
 #[cfg(feature = "cluster")]
 pub use server::cluster::{cluster_name, cluster_settings, server_for_worker};
 pub use server::interpreters::{interpreters, tolerate_faults};

@@ -79,6 +79,7 @@ async fn run_observed(
         let started = Started { args, places };
         tokio::select! {
             never = reloading.follow(reload, &server, &auth, started) => never,
+            never = mcpd_config::share_events(args, reloading.file, &server) => never,
             never = if_any(published.as_ref().map(Published::restore_when_lost)) => never,
         }
     };

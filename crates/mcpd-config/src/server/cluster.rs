@@ -1,14 +1,16 @@
 //! Node of a cluster: the front that `[cluster]` makes of a server, and a worker. Addresses, names
 //! and patterns are checked here, before anything connects.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use mcpd_cluster::{Cluster, Credentials, Name, Placement, RerunPolicy, Settings, Worker};
 use mcpd_scriptspec::ScriptPath;
-use mcpd_server::ServerBuilder;
 use mcpd_server::policy::CallPattern;
+use mcpd_server::{Server, ServerBuilder};
 
 use super::{
     audit, execution_settings, executor, limits, limits_with_archive, only_locked, probe_executor,
@@ -42,6 +44,19 @@ pub(crate) fn front(file: &File, options: &Clustering) -> anyhow::Result<Option<
     let place = move |path: &str| place(&rules, path);
     let cluster = Cluster::new(settings(file, options)?);
     Ok(Some(cluster.placed(place, Some(hasher.finish()))))
+}
+
+/// Exchanges events with the other fronts of the cluster, if there is one.
+///
+/// # Cancel safety
+///
+/// Dropping the future ends the exchange.
+pub async fn share_events(args: &Serve, file: &File, server: &Server) -> Infallible {
+    // Faults of the configuration were reported when the server was made.
+    match front(file, options(args)) {
+        Ok(Some(cluster)) => cluster.share_events(server).await,
+        _ => pending().await,
+    }
 }
 
 /// Returns the beginning of the ids of sessions, which is the name of this node if there is a

@@ -1,7 +1,10 @@
 //! Stand-in for clusters in builds without them: `[cluster]` is refused.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::path::PathBuf;
 
+use mcpd_server::Server;
 use mcpd_server::source::{Publisher, Source};
 
 use crate::file::File;
@@ -37,6 +40,15 @@ pub(crate) fn options(_: &Serve) {}
 )]
 pub(crate) fn session_prefix(_: &File, _: &Serve) -> anyhow::Result<Option<String>> {
     Ok(None)
+}
+
+/// Waits forever, as there is no other front.
+///
+/// # Cancel safety
+///
+/// May be dropped at any time.
+pub async fn share_events(_: &Serve, _: &File, _: &Server) -> Infallible {
+    pending().await
 }
 
 /// Refuses a configured cluster.
