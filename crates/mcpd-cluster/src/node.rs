@@ -141,7 +141,8 @@ impl Node {
         };
         match sent {
             Some(Ok(())) => {}
-            Some(Err(error)) => tracing::debug!(%error, "a message to the cluster was dropped"),
+            // Such as one above the `max_payload` of the server.
+            Some(Err(error)) => tracing::warn!(%error, "a message to the cluster was dropped"),
             None => tracing::debug!("a message to the cluster was dropped: too many wait"),
         }
     }

@@ -257,7 +257,13 @@ impl Duty {
         self.registry.hear_front(now, &from);
         let reply = message.reply.as_ref().map(ToString::to_string);
         match request {
-            Request::Ack { run } => self.registry.acknowledge(run),
+            Request::Ack { run } => {
+                self.registry.acknowledge(run);
+                // Only its id is needed from now on, and outcomes can be large.
+                if let Some(running) = self.runs.get_mut(&run) {
+                    running.ended = None;
+                }
+            }
             Request::Lines { run, bytes } => {
                 if let Some(running) = self.runs.get(&run) {
                     running.lines.acknowledge(bytes);
