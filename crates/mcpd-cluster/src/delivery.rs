@@ -158,6 +158,8 @@ fn is_replaced(
 pub(crate) struct Delivery<C> {
     pub(crate) presence: Presence,
     pub(crate) catalogues: C,
+    /// Messages can be sent. Without a connection nothing is placed, because nothing would be run.
+    pub(crate) is_connected: bool,
     lease: Duration,
     calls: BTreeMap<CallId, Call>,
     by_run: BTreeMap<u128, CallId>,
@@ -173,6 +175,7 @@ impl<C: Catalogues> Delivery<C> {
         Self {
             presence: Presence::new(now),
             catalogues,
+            is_connected: true,
             lease,
             calls: BTreeMap::new(),
             by_run: BTreeMap::new(),
@@ -294,6 +297,9 @@ impl<C: Catalogues> Delivery<C> {
             return;
         };
         state.retry_at = now + RETRY;
+        if !self.is_connected {
+            return self.wait(now, call);
+        }
         let (order, catalogues) = (&state.order, &self.catalogues);
         let has = |here: &Here| catalogues.has(here, &order.requirements.path, &order.digest);
         let search = Search {

@@ -129,6 +129,7 @@ impl Duty {
             let waiting = self.delivery.waiting_by_labels();
             self.metrics = Some(metrics::text(now, &self.delivery.presence, waiting));
         }
+        self.delivery.is_connected = self.node.is_connected();
         self.delivery.tick(now);
         self.act();
     }
@@ -376,6 +377,7 @@ impl Duty {
             lines: (None, 0),
         };
         self.calls.insert(call, state);
+        self.delivery.is_connected = self.node.is_connected();
         self.delivery.call(self.node.now(), call, id, order);
     }
 

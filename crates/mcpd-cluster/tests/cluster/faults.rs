@@ -201,6 +201,36 @@ async fn restart_of_the_server_loses_nothing() {
     assert!(scripts.journal().values().all(|counts| *counts == (1, 1)));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn call_without_a_server_ends_in_time_and_runs_nothing() {
+    let Some(mut nats) = Nats::start("") else {
+        return;
+    };
+    let scripts = Scripts::new();
+    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    nats.kill();
+    sleep(Duration::from_millis(300)).await;
+    let begun = Instant::now();
+    let told = front.run("change", "one", "0").await;
+    assert!(
+        told.as_ref()
+            .is_err_and(|error| error.contains("try again")),
+        "{told:?}"
+    );
+    assert!(
+        begun.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        begun.elapsed()
+    );
+    nats.resume();
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(scripts.counts("one"), (0, 0));
+    let told = front.run("change", "two", "0").await;
+    assert_eq!(told, Ok((true, "did two".to_owned())));
+}
+
 /// Number from a variable.
 fn number(name: &str, otherwise: u64) -> u64 {
     let value = std::env::var(name).ok();
