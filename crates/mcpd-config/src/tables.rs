@@ -13,6 +13,7 @@ mod audit;
 mod callers;
 mod cluster;
 mod scripts;
+mod sources;
 
 pub(crate) use approval::ApprovalTable;
 pub(crate) use audit::{AuditArguments, AuditMode, AuditTable};
@@ -24,6 +25,7 @@ pub(crate) use cluster::{ClusterTable, Rerun};
 pub(crate) use scripts::{
     Backend, Level, Missing, Network, NetworkAccess, RunIn, SandboxTable, Task, Terminal, ToolTable,
 };
+pub(crate) use sources::{EndpointTable, UpstreamTable};
 
 use crate::options::{BuiltIn, Certificates, Host, LogFormat, ToolNames, WebOrigin};
 use crate::value::{Amount, Seconds, Size, Source, Spanned};
@@ -382,51 +384,6 @@ pub(crate) struct EnvTable {
 
 /// Variables whose values are secrets.
 pub(crate) type Variables = BTreeMap<Spanned<String>, Spanned<Source>>;
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "tables `[[upstream]]`")]
-pub(crate) struct UpstreamTable {
-    /// Name of the server for people.
-    pub(crate) name: Spanned<String>,
-    /// Program and arguments of a server on stdin and stdout. Either this or `url` is required.
-    pub(crate) command: Option<Spanned<Vec<String>>>,
-    /// Address of a server over Streamable HTTP, `http` or `https`.
-    #[schemars(extend("format" = "uri"))]
-    pub(crate) url: Option<Spanned<String>>,
-    /// Path that its tools and prompts are served below; `name` without it. With `""` they keep
-    /// their own names.
-    pub(crate) prefix: Option<Spanned<String>>,
-    /// Patterns of the tools to serve, by their own names; all without it.
-    pub(crate) tools: Option<Spanned<Vec<String>>>,
-    /// Time limit of a request, in seconds.
-    #[schemars(extend("default" = 60))]
-    pub(crate) timeout: Option<Seconds>,
-    /// Variables of a `command`. Their values are secrets.
-    #[serde(default)]
-    pub(crate) env: Variables,
-    /// Headers for a `url`. Their values are secrets.
-    #[serde(default)]
-    pub(crate) headers: Variables,
-    /// Token for a `url`, sent as `Authorization: Bearer`.
-    pub(crate) token: Option<Spanned<Source>>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "tables `[[endpoint]]`")]
-pub(crate) struct EndpointTable {
-    /// Program and its arguments; a path is relative to the directory of the file.
-    pub(crate) command: Spanned<Vec<String>>,
-    /// Path that its tools are served below, as `PREFIX/NAME`.
-    pub(crate) prefix: Option<Spanned<String>>,
-    /// Time limit of a call, in seconds; that of scripts without it.
-    pub(crate) timeout: Option<Seconds>,
-    /// Interval between requests for its list, in seconds.
-    #[schemars(extend("default" = 60))]
-    pub(crate) refresh: Option<Seconds>,
-    /// Variables for this endpoint alone. Their values are secrets.
-    #[serde(default)]
-    pub(crate) env: Variables,
-}
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[metrics]`")]
