@@ -410,7 +410,7 @@ mod tests {
         );
         let (_directory, file) = file("[cluster]\nca = \"absent.pem\"\n");
         let fault = check(&file).unwrap_err().to_string();
-        assert!(fault.contains("2:6: `ca`: failed to read `"), "{fault}");
+        assert!(fault.contains("2:6: in [cluster]: `ca`: failed to read `"), "{fault}");
     }
 
     #[test]
