@@ -244,7 +244,7 @@ async fn events_reach_the_subscribers_of_other_fronts() {
         let (server, settings) = (front.server.clone(), settings(&nats.url(), node));
         tokio::spawn(async move { Cluster::new(settings).share_events(&server).await });
     }
-    let (mut connection, mut messages) = Connection::open(&fronts[1].server, ToolNames::Path);
+    let (connection, mut messages) = Connection::open(&fronts[1].server, ToolNames::Path);
     let listen = json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {
         "notifications": {"resourceSubscriptions": ["notes://today"]},
         "_meta": {
