@@ -174,8 +174,8 @@ impl Publisher {
         });
     }
 
-    /// Sets the metrics of the source, in the text format of Prometheus: whole families, whose names
-    /// no other source has. They follow those of the server.
+    /// Sets the metrics of the source, in the text format of Prometheus: whole families, whose
+    /// names no other source has. They follow those of the server.
     pub fn set_metrics(&self, text: String) {
         if self.offers.borrow().contains_key(&self.place) {
             lock(&self.measurements).insert(self.place, text);
