@@ -24,7 +24,7 @@ pub(crate) mod base64_bytes {
     use base64::Engine as _;
     use base64::prelude::BASE64_STANDARD;
     use bytes::Bytes;
-    use serde::{Deserialize, Deserializer, Serializer, de};
+    use serde::{Deserialize as _, Deserializer, Serializer, de};
 
     pub(crate) fn serialize<S: Serializer>(
         bytes: &Bytes,
@@ -46,7 +46,7 @@ pub(crate) mod base64_bytes {
 pub(crate) mod exit_status {
     use std::process::ExitStatus;
 
-    use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
     #[cfg(unix)]
     type Raw = i32;
@@ -125,9 +125,11 @@ mod tests {
     #[tokio::test]
     async fn outcome_is_the_same_after_serialization() {
         let executor = Executor::new(Config::default()).unwrap();
-        let mut limits = Limits::default();
-        limits.capture_head = 8;
-        limits.capture_tail = 8;
+        let mut limits = Limits {
+            capture_head: 8,
+            capture_tail: 8,
+            ..Limits::default()
+        };
         for program in [
             "printf '\\377\\0text'; exit 3",
             "kill -SEGV $$",
@@ -164,8 +166,10 @@ mod tests {
     #[test]
     fn unknown_and_missing_limits_are_tolerated() {
         let limits: Limits = serde_json::from_str(r#"{"later": 1, "output_hard": 5}"#).unwrap();
-        let mut expected = Limits::default();
-        expected.output_hard = 5;
+        let expected = Limits {
+            output_hard: 5,
+            ..Limits::default()
+        };
         assert_eq!(limits, expected);
     }
 }

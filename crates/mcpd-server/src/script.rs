@@ -19,15 +19,15 @@ use crate::policy::{EffectivePolicy, SecretHeaders};
 use crate::remote::{Place, Traits};
 use crate::support::sync::lock;
 
-pub(crate) mod approval;
 pub(crate) mod fingerprint;
 pub mod interpreter;
 pub(crate) mod schema;
 pub(crate) mod start_command;
+pub(crate) mod version_check;
 
-use approval::Approval;
 use schema::Schemas;
 use start_command::StartCommand;
+use version_check::VersionCheck;
 
 /// Runnable script.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub(crate) struct Script {
     pub(crate) required: Option<Box<ClientCapabilities>>,
     pub(crate) launch: Launch,
     /// Approval that each run checks, where only approved scripts are served.
-    pub(crate) approval: OnceLock<Arc<dyn Approval>>,
+    pub(crate) version_check: OnceLock<Arc<dyn VersionCheck>>,
     pub(crate) for_callers: ForCallers,
     /// It runs in the directory of the client, and not in its root.
     pub(crate) is_in_client_directory: bool,
@@ -149,11 +149,11 @@ impl Script {
     /// Returns what it says of its runs.
     pub(crate) fn traits(&self) -> Traits {
         let hints = self.spec.annotations;
-        let mut traits = Traits::default();
-        traits.is_read_only = hints.read_only == Some(true);
-        traits.is_idempotent = hints.idempotent == Some(true);
-        traits.needs_home = self.spec.state || self.policy.has_own_concurrency();
-        traits
+        Traits {
+            is_read_only: hints.read_only == Some(true),
+            is_idempotent: hints.idempotent == Some(true),
+            needs_home: self.spec.state || self.policy.has_own_concurrency(),
+        }
     }
 
     /// Returns the command of a call in which its interpreter reads `file`, under its policy.

@@ -104,7 +104,7 @@ fn server() -> ServerBuilder {
 
 #[tokio::test]
 async fn pinned_tools_stay_in_the_list() {
-    let search = Search::default().pin("text/*").unwrap();
+    let search = Search::default().always_list("text/*").unwrap();
     let connection = connect(server().search(search)).await;
     assert_eq!(
         list(&connection).await.0,

@@ -2,7 +2,7 @@
 
 use std::future::pending;
 use std::path::Path;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 
 use anyhow::Context as _;
 use mcpd_author::session::Session;
@@ -97,6 +97,15 @@ async fn run_observed(
         () = manager::ping_watchdog() => {}
         () = termination.wait() => {}
     }
+    stop(&server, served, &mut termination).await
+}
+
+/// Stops a server, and waits for its clients until the system asks again.
+async fn stop(
+    server: &Server,
+    served: Pin<&mut impl Future<Output = Result<(), mcpd_server::Error>>>,
+    termination: &mut Termination,
+) -> anyhow::Result<ExitCode> {
     manager::report_state(ServiceState::Stopping).await;
     tokio::select! {
         (served, ()) = async { tokio::join!(served, server.shutdown()) } => served?,

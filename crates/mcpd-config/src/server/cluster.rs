@@ -144,8 +144,10 @@ pub fn cluster_name(file: &File) -> anyhow::Result<Name> {
 /// A faulty value, with its place.
 pub(crate) fn check(file: &File) -> anyhow::Result<()> {
     let table = &file.tables.cluster;
-    let mut options = Clustering::default();
-    options.cluster = table.url.iter().map(|url| url.get_ref().clone()).collect();
+    let options = Clustering {
+        cluster: table.url.iter().map(|url| url.get_ref().clone()).collect(),
+        ..Clustering::default()
+    };
     settings(file, &options)?;
     placement_rules(file)?;
     for one in table.labels.iter() {
@@ -410,7 +412,10 @@ mod tests {
         );
         let (_directory, file) = file("[cluster]\nca = \"absent.pem\"\n");
         let fault = check(&file).unwrap_err().to_string();
-        assert!(fault.contains("2:6: in [cluster]: `ca`: failed to read `"), "{fault}");
+        assert!(
+            fault.contains("2:6: in [cluster]: `ca`: failed to read `"),
+            "{fault}"
+        );
     }
 
     #[test]
@@ -435,9 +440,10 @@ mod tests {
     fn front_needs_an_address() {
         let (_directory, file) = file("[cluster]\nname = \"prod\"\n");
         assert!(front(&file, &Clustering::default()).unwrap().is_none());
-        let mut options = Clustering::default();
-        options.cluster = vec!["localhost".to_owned()];
-        options.node = Some("Front".to_owned());
+        let mut options = Clustering {
+            cluster: vec!["localhost".to_owned()],
+            node: Some("Front".to_owned()),
+        };
         let fault = front(&file, &options).unwrap_err();
         assert!(format!("{fault:#}").starts_with("use `--node`: `Front` is not a name"));
         options.node = Some("front".to_owned());

@@ -15,8 +15,8 @@ use super::scan::ScannedScript;
 use super::served::CatalogEntry;
 use crate::remote::{Announcement, Description, Role};
 use crate::script::Script;
-use crate::script::approval::Approval;
 use crate::script::fingerprint::Fingerprint;
+use crate::script::version_check::VersionCheck;
 
 /// Maker of announcements, which keeps those of the last catalog.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ pub(crate) struct AnnouncedScripts {
 pub(crate) struct AnnouncedScript {
     pub(crate) script: Arc<Script>,
     pub(crate) digest: Arc<str>,
-    pub(crate) version: Arc<dyn Approval>,
+    pub(crate) version: Arc<dyn VersionCheck>,
 }
 
 /// Announced version of a script, compared with its files before each run.
@@ -50,13 +50,13 @@ struct Version {
     digest: Arc<str>,
     files: Vec<PathBuf>,
     /// What the operator approved, where only that is served.
-    approval: Option<Arc<dyn Approval>>,
+    version_check: Option<Arc<dyn VersionCheck>>,
 }
 
-impl Approval for Version {
+impl VersionCheck for Version {
     fn changes(&self) -> Vec<String> {
-        let mut changes = match &self.approval {
-            Some(approval) => approval.changes(),
+        let mut changes = match &self.version_check {
+            Some(check) => check.changes(),
             None => Vec::new(),
         };
         match digest(&self.digests, &self.files) {
@@ -158,7 +158,7 @@ fn announce(
         digests: Arc::clone(digests),
         digest: Arc::clone(&digest),
         files,
-        approval: script.approval.get().cloned(),
+        version_check: script.version_check.get().cloned(),
     };
     let script = AnnouncedScript {
         script: Arc::clone(script),

@@ -258,6 +258,17 @@ impl Sources {
         Arc::clone(&self.measurements)
     }
 
+    /// Starts sources, which run until `stop`. Must be called on a tokio runtime.
+    pub(crate) fn started(
+        descriptions: Vec<SourceDescription>,
+        host: &Host,
+        stop: CancellationToken,
+    ) -> Self {
+        let mut sources = Self::new(stop);
+        sources.replace(descriptions, host, false);
+        sources
+    }
+
     /// Replaces the sources; unchanged ones keep running. Must be called on a tokio runtime.
     pub(crate) fn replace(
         &mut self,

@@ -29,8 +29,8 @@ use crate::policy::{SecretHeaders, stricter};
 use crate::remote::{InputFile, NotRun, OnLine, Question, Request};
 use crate::request::context::Context;
 use crate::script::Script;
-use crate::script::approval::Approval;
 use crate::script::start_command::StartCommand;
+use crate::script::version_check::VersionCheck;
 use crate::support::error_chain::chain;
 
 /// Maximum size of a state, in bytes: a truncated state would be a different one.
@@ -48,7 +48,7 @@ pub(crate) const MAX_STATE_BYTES: usize = 16 << 20;
 pub(crate) async fn execute(
     engine: &Arc<Engine>,
     script: &Arc<Script>,
-    version: Arc<dyn Approval>,
+    version: Arc<dyn VersionCheck>,
     request: Request,
     on_line: OnLine<'_>,
 ) -> Result<Outcome, NotRun> {
@@ -68,7 +68,7 @@ pub(crate) async fn execute(
     let command = run::with_call(command, &request.purpose.call, &context);
     let kind = ProgramKind::of_script(script, method.name());
     let job = Job {
-        approval: Some(&version),
+        version_check: Some(&version),
         ..Job::of(script, Some(kind))
     };
     let tap = request

@@ -32,8 +32,8 @@ use crate::observe::ending::Exit;
 use crate::observe::ending::RunError;
 use crate::policy::EffectivePolicy;
 use crate::request::context::Context;
-use crate::script::approval::Approval;
 use crate::script::start_command::StartCommand;
+use crate::script::version_check::VersionCheck;
 use crate::script::{Launch, Script};
 
 /// Maximum size of stdin that is also passed as a variable, in bytes.
@@ -170,7 +170,7 @@ pub(crate) struct Job<'a> {
     /// Names of its endings in the record of the request, if that has the run.
     pub(crate) exit: Option<fn(&Outcome) -> Exit>,
     /// Approval without which it must not run, where only approved scripts are served.
-    pub(crate) approval: Option<&'a Arc<dyn Approval>>,
+    pub(crate) version_check: Option<&'a Arc<dyn VersionCheck>>,
 }
 
 impl<'a> Job<'a> {
@@ -182,7 +182,7 @@ impl<'a> Job<'a> {
             format: script.spec.output,
             kind,
             exit: Some(Exit::of),
-            approval: script.approval.get(),
+            version_check: script.version_check.get(),
         }
     }
 }
@@ -239,7 +239,7 @@ async fn run_when_permitted(
         path,
         policy,
         format,
-        approval,
+        version_check,
         ..
     }: Job<'_>,
     command: Command,
@@ -254,7 +254,7 @@ async fn run_when_permitted(
         RunError::Busy(busy)
     })?;
     // Last of all, because a call may wait in the queue for long.
-    check_approval(approval).await?;
+    check_version(version_check).await?;
     // A script whose call was cancelled has a grace period, and keeps its turn until it has
     // ended.
     let command = command.hold(Arc::new(permit));
@@ -312,11 +312,11 @@ fn report_connections(
 }
 
 /// Compares a script with what its operator approved.
-async fn check_approval(approval: Option<&Arc<dyn Approval>>) -> Result<(), RunError> {
-    let Some(approval) = approval.map(Arc::clone) else {
+async fn check_version(version_check: Option<&Arc<dyn VersionCheck>>) -> Result<(), RunError> {
+    let Some(check) = version_check.map(Arc::clone) else {
         return Ok(());
     };
-    let compare = tokio::task::spawn_blocking(move || approval.changes());
+    let compare = tokio::task::spawn_blocking(move || check.changes());
     let changes = compare
         .await
         .map_err(|error| RunError::Files(error.into()))?;

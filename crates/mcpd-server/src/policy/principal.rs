@@ -62,9 +62,10 @@ impl Principal {
 
     /// Creates a principal whose calls another server has admitted.
     pub(crate) fn unlimited(name: &str) -> Self {
-        let mut quota = Quota::default();
-        quota.concurrency = NonZeroUsize::MAX;
-        Self::new(name).with_quota(quota)
+        Self::new(name).with_quota(Quota {
+            concurrency: NonZeroUsize::MAX,
+            ..Quota::default()
+        })
     }
 
     /// Restricts the principal to `access`.

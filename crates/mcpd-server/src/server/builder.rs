@@ -361,8 +361,7 @@ impl ServerBuilder {
         let scanner = settings.locked.into_iter().fold(scanner, Scanner::locked);
         #[cfg(feature = "database")]
         let scanner = with_database(scanner, self.database);
-        let mut sources = Sources::new(stop.clone());
-        sources.replace(settings.sources, &host, false);
+        let sources = Sources::started(settings.sources, &host, stop.clone());
         let measurements = sources.measurements();
         let subscribers = Arc::new(Subscribers::default());
         let catalog = LiveCatalog::start(

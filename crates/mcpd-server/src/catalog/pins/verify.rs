@@ -15,8 +15,8 @@ use crate::catalog::file::StaticFile;
 use crate::catalog::scan::{INSTRUCTIONS, InspectedFile, ScannedScript};
 use crate::catalog::walk::Candidate;
 use crate::policy::Policy;
-use crate::script::approval::Approval;
 use crate::script::start_command::StartCommand;
+use crate::script::version_check::VersionCheck;
 use crate::support::sync::lock;
 
 /// Check against the lock file, with cached digests.
@@ -211,8 +211,8 @@ impl LockCheck {
         if !changes.is_empty() {
             return held_back(changes);
         }
-        served.script.approval.get_or_init(|| {
-            Arc::new(ScriptApproval {
+        served.script.version_check.get_or_init(|| {
+            Arc::new(ApprovedVersion {
                 root,
                 digests: Arc::clone(&self.digests),
                 candidate: candidate.clone(),
@@ -259,7 +259,7 @@ impl LockCheck {
 
 /// Approval of one script.
 #[derive(Debug)]
-struct ScriptApproval {
+struct ApprovedVersion {
     root: Arc<RootCheck>,
     digests: Arc<FileDigests>,
     candidate: Candidate,
@@ -267,7 +267,7 @@ struct ScriptApproval {
     approved: PinnedScript,
 }
 
-impl Approval for ScriptApproval {
+impl VersionCheck for ApprovedVersion {
     fn changes(&self) -> Vec<String> {
         let mut changes = match script_file(&self.candidate, &self.search, &self.digests) {
             Ok(now) => self.approved.changes(&now),

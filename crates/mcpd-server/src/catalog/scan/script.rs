@@ -108,7 +108,7 @@ impl ScannedScript {
                 launch: Launch::Here(start_command),
                 for_callers: ForCallers::default(),
                 is_in_client_directory: false,
-                approval: OnceLock::new(),
+                version_check: OnceLock::new(),
             })),
             _ => None,
         };

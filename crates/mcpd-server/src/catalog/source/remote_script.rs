@@ -47,7 +47,7 @@ pub(super) fn make(
             source: Arc::clone(source),
             queue: Arc::default(),
         })),
-        approval: OnceLock::new(),
+        version_check: OnceLock::new(),
         for_callers: ForCallers::default(),
         is_in_client_directory: false,
     })

@@ -168,7 +168,7 @@ impl EndpointTool {
             format: OutputFormat::Json,
             kind: Some(ProgramKind::Script),
             exit: None,
-            approval: None,
+            version_check: None,
         };
         let ended = run::run(&context.host().engine, request, job, command).await;
         self.client.answer(&ended?)

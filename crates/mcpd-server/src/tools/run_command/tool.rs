@@ -187,7 +187,7 @@ impl CommandTool {
             format: OutputFormat::Text,
             kind: Some(ProgramKind::Command),
             exit: Some(Exit::of_any_program),
-            approval: None,
+            version_check: None,
         };
         let ended = run::run(engine, context, job, command).await;
         let archive = CallArchive::new(&engine.archive, context, policy, call_id);
