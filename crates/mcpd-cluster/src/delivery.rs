@@ -23,16 +23,15 @@ mod events;
 mod verdict;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use self::attempt::{Attempt, Step};
 use self::cancels::Cancels;
 pub(crate) use self::verdict::Rerun;
-use self::verdict::{Judgement, MAX_RERUNS};
-use crate::placement::{Chance, Choice, InFlight, Pool as _, Requirements, Search, label_set};
+use self::verdict::{Judgement, MAX_RERUNS, is_replaced};
+use crate::placement::{Chance, Choice, InFlight, Requirements, Search, label_set};
 use crate::presence::{Moment, Presence};
 use crate::wire::{Here, Refusal, RunId};
-
-use std::time::Duration;
 
 /// Time for which a call waits for a worker that can take it.
 const MAX_WAIT: Duration = Duration::from_secs(5);
@@ -136,21 +135,6 @@ pub(crate) trait Catalogues {
 
     /// Returns whether the worker has the script in any version.
     fn has_any(&self, here: &Here, path: &str) -> bool;
-}
-
-/// Returns whether the script is there, but in other versions only.
-fn is_replaced(
-    catalogues: &impl Catalogues,
-    presence: &Presence,
-    now: Moment,
-    order: &Order,
-) -> bool {
-    let path = &order.requirements.path;
-    let has = |here: &Here| catalogues.has(here, path, &order.digest);
-    let has_any = |here: &Here| catalogues.has_any(here, path);
-    let workers = presence.placeable(now);
-    let mut all = workers.iter().map(|(here, _)| here);
-    all.any(has_any) && !workers.iter().any(|(here, _)| has(here))
 }
 
 /// State machine of all calls of a front.

@@ -16,12 +16,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use mcpd_server::remote::Traits;
 use mcpd_server::source::{Publisher, Source};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use self::duty::Duty;
 use self::place::ClusterPlace;
+use crate::delivery::Rerun;
 use crate::error::Error;
 use crate::node::Node;
 use crate::settings::Settings;
@@ -43,6 +45,18 @@ pub enum RerunPolicy {
     ReadOnly,
     /// Those of idempotent scripts as well.
     Idempotent,
+}
+
+impl RerunPolicy {
+    /// Returns whether a run may be made again: both the operator and the script must say so.
+    fn of(self, traits: Traits) -> Rerun {
+        match self {
+            Self::Never => Rerun::Never,
+            _ if traits.is_read_only => Rerun::ReadOnly,
+            Self::Idempotent if traits.is_idempotent => Rerun::Idempotent,
+            Self::ReadOnly | Self::Idempotent => Rerun::Never,
+        }
+    }
 }
 
 /// Placement of the runs of a script.

@@ -8,7 +8,9 @@
 
 use std::time::Duration;
 
-use crate::presence::{Contact, Moment};
+use super::{Catalogues, Order};
+use crate::placement::Pool as _;
+use crate::presence::{Contact, Moment, Presence};
 
 /// Number of times that a run is made again.
 pub(crate) const MAX_RERUNS: u32 = 2;
@@ -63,6 +65,22 @@ pub(super) fn judge(rerun: Rerun, contact: Contact, now: Moment, lease: Duration
         Rerun::Never => Judgement::Lost,
         Rerun::ReadOnly | Rerun::Idempotent => Judgement::Rerun,
     }
+}
+
+/// Returns whether the script is there, but in other versions only.
+pub(super) fn is_replaced(
+    catalogues: &impl Catalogues,
+    presence: &Presence,
+    now: Moment,
+    order: &Order,
+) -> bool {
+    let path = &order.requirements.path;
+    let workers = presence.placeable(now);
+    let has_any = workers
+        .iter()
+        .any(|(here, _)| catalogues.has_any(here, path));
+    let mut all = workers.iter().map(|(here, _)| here);
+    has_any && !all.any(|here| catalogues.has(here, path, &order.digest))
 }
 
 #[cfg(test)]

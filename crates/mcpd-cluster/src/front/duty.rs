@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcpd_server::remote::{NotRun, Request, Traits};
+use mcpd_server::remote::{NotRun, Request};
 use mcpd_server::source::{Offer, Publisher};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::Place;
 use super::inventory::Inventory;
 use super::metrics;
 use super::place::{CallEvent, ClusterPlace, Command};
-use super::{Place, RerunPolicy};
 use crate::catalogue::Catalogue;
-use crate::delivery::{Action, Answer, CallId, Delivery, Order, Rerun};
+use crate::delivery::{Action, Answer, CallId, Delivery, Order};
 use crate::node::{Incoming, Node};
 use crate::operator::fetch_catalogue;
 use crate::placement::Requirements;
@@ -364,7 +364,7 @@ impl Duty {
                 home: placement.home || request.traits.needs_home,
             },
             digest: request.digest.clone(),
-            rerun: rerun(placement.rerun, request.traits),
+            rerun: placement.rerun.of(request.traits),
         };
         // The server's own id is random, too, but its form is its own concern.
         let id = random_bits();
@@ -488,15 +488,5 @@ fn refusal(reason: Refusal, why: String) -> NotRun {
         Refusal::Unknown => NotRun::Unknown,
         Refusal::Draining => NotRun::Draining,
         _ => NotRun::Denied { why },
-    }
-}
-
-/// Returns whether a run may be made again: both the operator and the script must say so.
-fn rerun(policy: RerunPolicy, traits: Traits) -> Rerun {
-    match policy {
-        RerunPolicy::Never => Rerun::Never,
-        _ if traits.is_read_only => Rerun::ReadOnly,
-        RerunPolicy::Idempotent if traits.is_idempotent => Rerun::Idempotent,
-        RerunPolicy::ReadOnly | RerunPolicy::Idempotent => Rerun::Never,
     }
 }

@@ -1,5 +1,6 @@
-//! Store of tasks: what every server that a client may ask reads and writes. The tasks of one machine
-//! are in its database; a program with servers on several machines brings a store that they share.
+//! Store of tasks: what every server that a client may ask reads and writes. The tasks of one
+//! machine are in its database; a program with servers on several machines brings a store that they
+//! share.
 
 use std::fmt;
 use std::pin::Pin;
