@@ -186,4 +186,9 @@ impl Source for Cluster {
         self.fingerprint?.hash(&mut hasher);
         Some(hasher.finish())
     }
+
+    /// Its scripts are offered with the policy of the front.
+    fn follows_policy(&self) -> bool {
+        true
+    }
 }

@@ -469,7 +469,7 @@ impl Duty {
                 self.ended.take().unwrap_or_else(unreadable)
             }
             Answer::Lost { node } => Err(NotRun::lost(format!(
-                "the worker `{node}` was lost, and whether it is done is not known"
+                "the worker `{node}` was lost"
             ))),
             Answer::Busy => Err(NotRun::Busy { retry_after_ms }),
             Answer::Unavailable => Err(NotRun::Unreachable { retry_after_ms }),

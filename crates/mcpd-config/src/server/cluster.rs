@@ -22,7 +22,7 @@ use crate::tables::{ClusterTable, Rerun, ToolTable};
 use crate::value::Spanned;
 
 /// Schemes of the addresses of NATS servers; `tls` encrypts.
-const SCHEMES: [&str; 4] = ["nats", "tls", "ws", "wss"];
+const SCHEMES: [&str; 2] = ["nats", "tls"];
 
 /// Returns the options of a front among those of a server.
 pub(crate) fn options(args: &Serve) -> &Clustering {
