@@ -468,9 +468,7 @@ impl Duty {
                 let unreadable = || Err(NotRun::lost("its outcome is missing"));
                 self.ended.take().unwrap_or_else(unreadable)
             }
-            Answer::Lost { node } => Err(NotRun::lost(format!(
-                "the worker `{node}` was lost"
-            ))),
+            Answer::Lost { node } => Err(NotRun::lost(format!("the worker `{node}` was lost"))),
             Answer::Busy => Err(NotRun::Busy { retry_after_ms }),
             Answer::Unavailable => Err(NotRun::Unreachable { retry_after_ms }),
             Answer::Refused { reason, text } => Err(refusal(reason, text)),

@@ -119,13 +119,24 @@ const METADATA: &[Ipv6Addr] = &[
     Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
 ];
 
-/// Returns whether an address is one of this machine: the system would answer it from itself. No
-/// packet is sent.
+/// Returns whether an address is one of this machine: a socket can have it. Where a socket can have
+/// any address (`ip_nonlocal_bind`), it is one that packets to it would come from. No packet is
+/// sent.
 pub(crate) fn is_own(address: IpAddr) -> bool {
-    let any: IpAddr = match address {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    /// For documentation, so no machine has them.
+    const FOREIGN_V4: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
+    const FOREIGN_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+    let can_have = |address: IpAddr| UdpSocket::bind((address, 0)).is_ok();
+    let (any, foreign): (IpAddr, IpAddr) = match address {
+        IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), FOREIGN_V4.into()),
+        IpAddr::V6(_) => (Ipv6Addr::UNSPECIFIED.into(), FOREIGN_V6.into()),
     };
+    if !can_have(address) {
+        return false;
+    }
+    if !can_have(foreign) {
+        return true;
+    }
     let source = UdpSocket::bind((any, 0)).and_then(|socket| {
         // The port does not matter.
         socket.connect((address, 9))?;

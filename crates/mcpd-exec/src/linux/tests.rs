@@ -40,8 +40,9 @@ fn check(
         Ok(Err(calls)) => calls,
     };
     // Hundreds of files beside a hidden path cause as many rules, which all fail alike.
-    let is_checked = |call: &u32| *call < 200 || *call + 200 > calls || call.is_multiple_of(23);
-    let failed = (0..calls)
+    let is_checked = |call: &u32| *call < 150 || *call + 150 > calls || call.is_multiple_of(23);
+    // A later start may need a few calls more than the one that was counted.
+    let failed = (0..calls + 20)
         .filter(is_checked)
         .filter_map(|call| check_call(call, error, class, &change).unwrap().ok());
     failed.collect()
