@@ -156,7 +156,7 @@ fn records_are_found_by_field() {
     exit code: 1
     ----- stderr -----
     error: invalid value 'sucess' for '--outcome <OUTCOME>'
-      [possible values: success, internal-error, bad-request, forbidden, not-found, service-unavailable, not-acceptable, not-implemented, conflict, timeout, failed, command-not-executable, command-not-found, killed-by-signal, time-limit, output-limit, memory-limit, cancelled, unknown, input-required, invalid-output, not-redacted, not-approved, unknown-tool, unknown-prompt, denied, no-approval, invalid-arguments, missing-capability, busy, not-started, shutting-down, not-recorded]
+      [possible values: success, internal-error, bad-request, forbidden, not-found, service-unavailable, not-acceptable, not-implemented, conflict, timeout, failed, command-not-executable, command-not-found, killed-by-signal, time-limit, output-limit, memory-limit, cancelled, unknown, input-required, invalid-output, not-redacted, not-approved, unknown-tool, unknown-prompt, denied, no-approval, invalid-arguments, missing-capability, busy, not-started, shutting-down, not-recorded, unreachable, lost]
 
       tip: a similar value exists: 'success'
 

@@ -20,6 +20,8 @@ fn help_shows_commands_and_examples() {
       serve        Serve over HTTP
       dev          Serve over HTTP while you write scripts, and show what happens
       stdio        Serve over stdin and stdout, for clients that start their servers
+      worker       Run scripts for the servers of a cluster
+      cluster      Show the nodes of a cluster, drain a worker, or print the rights of a node
       connect      Connect a client that starts its servers to one over HTTP
       list         List tools, prompts or resources
       discover     List the servers in the configurations of clients
@@ -167,7 +169,7 @@ fn unknown_command_is_a_usage_error() {
     ----- stderr -----
     error: unrecognized subcommand 'lst'
 
-      tip: some similar subcommands exist: 'test', 'lsp', 'list'
+      tip: some similar subcommands exist: 'test', 'lsp', 'cluster', 'list'
 
     Usage: mcpd [OPTIONS] <COMMAND>
 
