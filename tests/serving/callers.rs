@@ -174,7 +174,7 @@ fn token_of_an_issuer_is_exchanged_for_one_of_the_service() {
     let text = refused["result"]["content"][0]["text"].as_str().unwrap();
     assert_eq!(
         text,
-        "The script `act` was not run: there is no `API_KEY`: the issuer refused the exchange: `invalid_target`."
+        "The script `act` was not run: `API_KEY` could not be set: the issuer refused the exchange: `invalid_target`."
     );
     let agent = answer(&daemon.client(), "act");
     assert!(agent.contains("the caller has no access token"), "{agent}");
