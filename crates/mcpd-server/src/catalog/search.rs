@@ -27,7 +27,7 @@ use index::ToolIndex;
 /// use mcpd_server::catalog::Search;
 ///
 /// # fn main() -> Result<(), mcpd_server::policy::PatternError> {
-/// let server = Server::builder().search(Search::default().pin("git/*")?);
+/// let server = Server::builder().search(Search::default().always_list("git/*")?);
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
