@@ -9,6 +9,10 @@ use crate::value::{Seconds, Spanned};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "the table `[cluster]`")]
+#[cfg_attr(
+    not(feature = "cluster"),
+    expect(dead_code, reason = "a cluster reads it")
+)]
 pub(crate) struct ClusterTable {
     /// Addresses of NATS servers, such as `tls://nats.internal:4222`; one of them is enough to
     /// find the others. With it, `mcpd serve` also serves the scripts of the workers.

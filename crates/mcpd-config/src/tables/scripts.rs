@@ -238,12 +238,24 @@ pub(crate) struct ToolTable {
     /// Directory that they start in; `root` without it.
     pub(crate) run_in: Option<RunIn>,
     /// Labels that a worker of `[cluster]` must have to run them, all of these.
+    #[cfg_attr(
+        not(feature = "cluster"),
+        expect(dead_code, reason = "a cluster reads it")
+    )]
     pub(crate) on: Option<Vec<Spanned<String>>>,
     /// Runs that may be made again on another worker, when it is not known how theirs has ended.
     #[schemars(extend("default" = "read-only"))]
+    #[cfg_attr(
+        not(feature = "cluster"),
+        expect(dead_code, reason = "a cluster reads it")
+    )]
     pub(crate) rerun: Option<Rerun>,
     /// Run each always on the same worker, as scripts with state or `concurrency` are.
     #[schemars(extend("default" = false))]
+    #[cfg_attr(
+        not(feature = "cluster"),
+        expect(dead_code, reason = "a cluster reads it")
+    )]
     pub(crate) home: Option<bool>,
     /// Variables for these tools alone. Their values are secrets.
     #[serde(default)]
