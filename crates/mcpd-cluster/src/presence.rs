@@ -95,7 +95,7 @@ pub(crate) struct Seen {
     hash: u64,
 }
 
-/// What a front can tell of the start of a worker at which it has a run.
+/// Contact of a front with the start of a worker at which it has a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contact {
     /// No reason to doubt.

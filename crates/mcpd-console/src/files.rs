@@ -59,7 +59,7 @@ async fn find_passed_over(server: &Server) -> Vec<ListedFile> {
     let roots = server.roots().to_vec();
     let scanner = Scanner::new(executor, Policy::default(), Interpreters::default(), roots);
     let mut scan = scanner.thorough().static_only().scan().await;
-    // Whether these are tools, the live catalog knows.
+    // Only the live catalog knows if these are tools.
     (scan.passed_over).retain(|passed| passed.kind != PassOverKind::NotProbed);
     let mut files = mcpd_check::files(&Catalog::from(scan));
     files.retain(|listed| matches!(listed.status, FileStatus::PassedOver | FileStatus::Ignored));

@@ -78,7 +78,7 @@ impl Backend {
     ///
     /// # Errors
     ///
-    /// What it can't do, and what to do about it, as a clause.
+    /// Missing ability and its remedy, as a clause.
     pub fn check(self, sandbox: &Sandbox) -> Result<(), String> {
         let only_bwrap = |what| {
             let which = Self::Bwrap;

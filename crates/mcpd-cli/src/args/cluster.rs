@@ -39,7 +39,7 @@ pub(crate) enum ClusterAction {
 Example:
   mcpd cluster grants worker gpu-7 UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4")]
     Grants {
-        /// What the node does.
+        /// Role of the node.
         role: NodeRole,
         /// Name of the node.
         #[arg(value_name = "NODE")]

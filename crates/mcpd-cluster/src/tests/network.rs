@@ -190,7 +190,7 @@ impl Network {
                 port.outgoing.clear();
             }
             if matches!(link, Link::Cut { .. }) {
-                // What the server had for it is gone with the connection.
+                // Messages that the server had for it are gone with the connection.
                 port.incoming
                     .retain(|one| matches!(one, Message::ScriptEnd { .. }));
             }

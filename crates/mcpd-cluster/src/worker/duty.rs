@@ -139,7 +139,7 @@ impl Duty {
                 self.hear(message.into());
             }
         };
-        // What has arrived before is refused as well.
+        // Requests that have arrived before are refused as well.
         timeout(LAST_MESSAGES, rest).await.ok();
         self.node.flush().await;
         Ok(())

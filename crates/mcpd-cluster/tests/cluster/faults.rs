@@ -19,7 +19,7 @@ pub(crate) struct Call {
     pub(crate) took: Duration,
 }
 
-/// Calls `count` scripts, `at_once` at a time.
+/// Calls `count` scripts, another one every 40 ms.
 pub(crate) async fn call_many(
     front: &Front,
     prefix: &str,

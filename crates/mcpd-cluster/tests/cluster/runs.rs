@@ -211,7 +211,7 @@ async fn long_output_is_fetched_from_its_worker() {
         .find_map(|one| one["uri"].as_str())
         .expect("a link");
     assert!(front.read(uri).await == whole, "the output differs");
-    // What is above the limit of kept bytes is counted.
+    // Bytes above the limit of kept ones are counted.
     let result = front
         .call_in_full("numbers", json!({"count": "2500000"}))
         .await;

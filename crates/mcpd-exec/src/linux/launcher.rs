@@ -26,7 +26,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) network: Network,
     /// Names of the variables that it gets.
     pub(crate) variables: &'a [OsString],
-    /// What it sees of the system, from the top down.
+    /// Its view of the system, from the top down.
     pub(crate) layers: &'a [Layer<'a>],
 }
 

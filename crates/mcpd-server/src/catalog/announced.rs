@@ -49,7 +49,7 @@ struct Version {
     digests: Arc<FileDigests>,
     digest: Arc<str>,
     files: Vec<PathBuf>,
-    /// What the operator approved, where only that is served.
+    /// Check against the approved version, where only that is served.
     version_check: Option<Arc<dyn VersionCheck>>,
 }
 

@@ -44,7 +44,7 @@ pub(super) fn namespaces(launch: &Launch<'_>) -> Arguments {
     for layer in launch.layers {
         lay(&mut arguments, layer.path, layer.mount);
     }
-    // What was memory for mount points until now, and must not be written.
+    // Memory that held mount points until now, and must not be written.
     for layer in launch.layers.iter().rev() {
         if *layer.mount == Mount::Empty && is_laid(layer.path) {
             arguments.option("--remount-ro", layer.path);
