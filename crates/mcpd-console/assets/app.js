@@ -32,6 +32,7 @@ async function show(isFirst = false) {
   current = undefined;
   const [, name = "", ...rest] = location.hash.split("/");
   const [id, , view] = VIEWS.find(([known]) => known === name) ?? VIEWS[0];
+  main.setAttribute("aria-busy", "true");
   try {
     about ??= await api("about");
     drawHeader(id);
@@ -53,6 +54,8 @@ async function show(isFirst = false) {
     if (mine !== drawn) return;
     if (error instanceof SignedOut) drawSignIn();
     else fill(main, h("div", { className: "page" }, failure(error), h("button", { type: "button", onclick: () => show() }, "Try again")));
+  } finally {
+    if (mine === drawn) main.removeAttribute("aria-busy");
   }
 }
 

@@ -45,12 +45,18 @@ export async function open(browser, link) {
 }
 
 export async function visit(page, hash) {
-  await page.evaluate((to) => (location.hash = to), hash);
+  await page.evaluate((to) => new Promise((resolve) => {
+    const before = location.hash;
+    addEventListener("hashchange", resolve, { once: true });
+    location.hash = to;
+    if (location.hash === before) resolve();
+  }), hash);
   await settle(page);
 }
 
 /** Waits until the view of the address is drawn. */
 export async function settle(page) {
+  await page.waitForSelector("#main:not([aria-busy])", WAIT);
   await page.waitForNetworkIdle({ idleTime: 150, timeout: 30_000, concurrency: 1 });
 }
 

@@ -19,7 +19,7 @@ try {
 
   // A form, with the JSON beside it, and a structured result.
   await click(page, ".side .name", "math/add");
-  await waitForText(page, "Adds the numbers of a list.");
+  await waitForText(page, "Adds the numbers of a list.", ".detail");
   await page.click(".group button");
   await page.keyboard.type("3");
   await page.click(".group > div > button");
