@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use mcpd_check::{FileStatus, ListedFile};
-use mcpd_exec::{Config, Executor};
 use mcpd_server::catalog::scan::{PassOverKind, Scanner};
 use mcpd_server::{Catalog, Interpreters, Policy, Server};
 use serde_json::Value;
@@ -53,10 +52,7 @@ async fn find(server: &Server) -> Vec<Value> {
 
 /// Lists what a scan passes over, without running anything.
 async fn find_passed_over(server: &Server) -> Vec<ListedFile> {
-    let Ok(executor) = Executor::new(Config::default()) else {
-        return Vec::new();
-    };
-    let roots = server.roots().to_vec();
+    let (executor, roots) = (server.executor().clone(), server.roots().to_vec());
     let scanner = Scanner::new(executor, Policy::default(), Interpreters::default(), roots);
     let mut scan = scanner.thorough().static_only().scan().await;
     // Only the live catalog knows if these are tools.
