@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 
 use super::Catalog;
 use super::pins::digests::FileDigests;
+use super::pins::slashed;
 use super::scan::ScannedScript;
 use super::served::CatalogEntry;
 use crate::remote::{Announcement, Description, Role};
@@ -188,12 +189,4 @@ fn describe(scanned: &ScannedScript) -> Description {
     let file = scanned.described_in.strip_prefix(&scanned.root);
     let file = slashed(file.unwrap_or(&scanned.described_in));
     Description::of_file(dialect.to_string(), file, help.source.clone())
-}
-
-/// Returns a path with slashes, on every system.
-fn slashed(path: &Path) -> String {
-    let names = path
-        .components()
-        .map(|name| name.as_os_str().to_string_lossy());
-    names.collect::<Vec<_>>().join("/")
 }

@@ -181,8 +181,12 @@ impl Roots {
 }
 
 /// Returns a path with slashes on every system.
-fn slashed(path: &Path) -> String {
-    path.to_string_lossy().replace('\\', "/")
+pub(super) fn slashed(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    match cfg!(windows) {
+        true => text.replace('\\', "/"),
+        false => text.into_owned(),
+    }
 }
 
 /// Approved entries and the names of roots in the lock file, for a server of nothing else.

@@ -164,7 +164,7 @@ async fn for_caller(script: &Arc<Script>, context: &Context) -> Result<Arc<Scrip
     }
     let headers = SecretHeaders::default();
     let script = script.with_secrets_of(principal, &headers).await;
-    script.map_err(|why| denied(&format!("there is no {why}")))
+    script.map_err(|why| denied(&why))
 }
 
 /// Returns the command of a run, and the files that have to exist meanwhile.
