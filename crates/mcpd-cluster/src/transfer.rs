@@ -187,22 +187,17 @@ pub(crate) async fn fetch(
     if size > MAX_TRANSFER {
         return Err(format!("{size} bytes are too many"));
     }
-    let parts = split(0..size).map(|range| PartRequest {
+    let template = PartRequest {
         run,
         stream,
-        offset: range.start,
-        length: range.end - range.start,
+        offset: 0,
+        length: size,
         principal: String::new(),
-    });
-    let fetches = parts.map(|part| fetch_part(node, subject, part));
-    let mut parts = stream::iter(fetches).buffered(PARALLEL);
-    let mut whole = BytesMut::new();
-    while let Some(part) = parts.try_next().await? {
-        whole.extend_from_slice(&part);
-    }
-    match u64::try_from(whole.len()) {
-        Ok(length) if length == size => Ok(whole.freeze()),
-        _ => Err("it has another size than announced".to_owned()),
+    };
+    let whole = fetch_range(node, subject, &template, 0..size).await?;
+    match length(&whole) == size {
+        true => Ok(whole),
+        false => Err("it has another size than announced".to_owned()),
     }
 }
 

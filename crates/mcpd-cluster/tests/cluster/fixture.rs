@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::nats::Nats;
+
 /// Upper bound for anything that a test waits for, on a busy machine.
 pub(crate) const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -308,6 +310,17 @@ impl Front {
 fn first_text(result: &Value) -> (bool, String) {
     let text = result["content"][0]["text"].as_str().unwrap_or_default();
     (result["isError"] != true, text.to_owned())
+}
+
+/// Starts a server, a worker `w1` of new scripts, and a front `f1` that lists them. Returns `None`,
+/// loudly, if there is no server.
+pub(crate) async fn one_worker() -> Option<(Nats, Scripts, LocalWorker, Front)> {
+    let nats = Nats::start("")?;
+    let scripts = Scripts::new();
+    let worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    Some((nats, scripts, worker, front))
 }
 
 /// Waits until a condition holds.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use crate::fixture::{Front, LocalWorker, NAMES, Scripts, wait_until};
+use crate::fixture::{NAMES, one_worker, wait_until};
 use crate::nats::Nats;
 
 async fn client(nats: &Nats) -> Client {
@@ -30,11 +30,9 @@ fn head(payload: &[u8]) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replayed_run_starts_nothing() {
-    let Some(nats) = Nats::start("") else { return };
-    let scripts = Scripts::new();
-    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
-    let front = Front::start(&nats.url(), "f1");
-    front.wait_for(&NAMES).await;
+    let Some((nats, scripts, _worker, front)) = one_worker().await else {
+        return;
+    };
     let spy = client(&nats).await;
     let mut runs = spy
         .subscribe("mcpd.1.default.run.w1")
@@ -56,11 +54,9 @@ async fn replayed_run_starts_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forged_end_is_ignored() {
-    let Some(nats) = Nats::start("") else { return };
-    let scripts = Scripts::new();
-    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
-    let front = Front::start(&nats.url(), "f1");
-    front.wait_for(&NAMES).await;
+    let Some((nats, _scripts, _worker, front)) = one_worker().await else {
+        return;
+    };
     let spy = client(&nats).await;
     let mut runs = spy
         .subscribe("mcpd.1.default.run.w1")
@@ -93,11 +89,9 @@ async fn forged_end_is_ignored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_messages_are_refused_or_ignored() {
-    let Some(nats) = Nats::start("") else { return };
-    let scripts = Scripts::new();
-    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
-    let front = Front::start(&nats.url(), "f1");
-    front.wait_for(&NAMES).await;
+    let Some((nats, _scripts, _worker, front)) = one_worker().await else {
+        return;
+    };
     let spy = client(&nats).await;
     let newer = json!({"v": 2, "run": "000000000000000000000000000000aa.0", "what": "ever"});
     let answer = spy
@@ -136,11 +130,9 @@ async fn hostile_messages_are_refused_or_ignored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn worker_that_lies_about_its_scripts_is_not_listed() {
-    let Some(nats) = Nats::start("") else { return };
-    let scripts = Scripts::new();
-    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
-    let front = Front::start(&nats.url(), "f1");
-    front.wait_for(&NAMES).await;
+    let Some((nats, scripts, _worker, front)) = one_worker().await else {
+        return;
+    };
     let liar = client(&nats).await;
     let mut asked = liar
         .subscribe("mcpd.1.default.catalog.liar")

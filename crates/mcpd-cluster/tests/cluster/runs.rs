@@ -9,16 +9,16 @@ use mcpd_server::{Connection, Reply, ToolNames};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::fixture::{EVENT_TIMEOUT, Front, LocalWorker, NAMES, Scripts, settings, wait_until};
+use crate::fixture::{
+    EVENT_TIMEOUT, Front, LocalWorker, Scripts, one_worker, settings, wait_until,
+};
 use crate::nats::Nats;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn call_runs_on_a_worker() {
-    let Some(nats) = Nats::start("") else { return };
-    let scripts = Scripts::new();
-    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
-    let front = Front::start(&nats.url(), "f1");
-    front.wait_for(&NAMES).await;
+    let Some((_nats, scripts, _worker, front)) = one_worker().await else {
+        return;
+    };
     let told = front.run("change", "one", "0").await;
     assert_eq!(told, Ok((true, "did one".to_owned())));
     assert_eq!(scripts.counts("one"), (1, 1));
@@ -26,11 +26,9 @@ async fn call_runs_on_a_worker() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_workers_a_call_is_refused_in_time() {
-    let Some(nats) = Nats::start("") else { return };
-    let scripts = Scripts::new();
-    let worker = LocalWorker::start(&scripts, &nats.url(), "w1");
-    let front = Front::start(&nats.url(), "f1");
-    front.wait_for(&NAMES).await;
+    let Some((_nats, _scripts, worker, front)) = one_worker().await else {
+        return;
+    };
     worker.drain().await;
     let begun = Instant::now();
     let told = front.run("change", "one", "0").await;
@@ -50,11 +48,9 @@ async fn without_workers_a_call_is_refused_in_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn draining_worker_ends_what_it_runs() {
-    let Some(nats) = Nats::start("") else { return };
-    let scripts = Scripts::new();
-    let worker = LocalWorker::start(&scripts, &nats.url(), "w1");
-    let front = Front::start(&nats.url(), "f1");
-    front.wait_for(&NAMES).await;
+    let Some((nats, scripts, worker, front)) = one_worker().await else {
+        return;
+    };
     let call = tokio::spawn({
         let front = front.clone();
         async move { front.run("change", "one", "1").await }
@@ -73,11 +69,9 @@ async fn draining_worker_ends_what_it_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn caller_that_leaves_cancels_the_run() {
-    let Some(nats) = Nats::start("") else { return };
-    let scripts = Scripts::new();
-    let worker = LocalWorker::start(&scripts, &nats.url(), "w1");
-    let front = Front::start(&nats.url(), "f1");
-    front.wait_for(&NAMES).await;
+    let Some((_nats, scripts, worker, front)) = one_worker().await else {
+        return;
+    };
     let call = tokio::spawn({
         let front = front.clone();
         async move { front.run("change", "one", "30").await }
