@@ -39,6 +39,7 @@ pub mod render;
 pub mod rules;
 mod selection;
 mod suspicious;
+pub mod terminal;
 
 pub use changes::EntryChange;
 pub use files::{FileStatus, ListedFile, files};

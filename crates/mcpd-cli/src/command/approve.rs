@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use mcpd_check::approval::{Versions, entry_text, file_text};
+use mcpd_check::terminal;
 use mcpd_config::options::Locking;
 use mcpd_config::{ApprovedCopies, File, Review};
 use mcpd_service::signals::Termination;
@@ -72,7 +73,7 @@ pub(super) async fn review(
 /// Names the scripts that can't be approved.
 pub(super) fn note_faulty(review: &Review) {
     for path in &review.faulty {
-        output::note(&output::revealed(&format!(
+        output::note(&terminal::revealed(&format!(
             "`{path}` is faulty, so it is not approved; `mcpd check` has the reason\n"
         )));
     }
@@ -108,7 +109,7 @@ fn show(review: &Review, is_json: bool) -> anyhow::Result<()> {
         file_text(change, &versions(root, path, before))
     });
     let shown: Vec<_> = entries.chain(files).collect();
-    output::write_text(&output::revealed(&shown.join("\n")))
+    output::write_text(&terminal::revealed(&shown.join("\n")))
 }
 
 /// Content of a file, if it is a text.

@@ -1,6 +1,7 @@
 //! `mcpd catalog`: the cache of script descriptions that persists between starts.
 
 use anyhow::{Context as _, bail};
+use mcpd_check::terminal;
 use mcpd_config::directories;
 use mcpd_server::Database;
 use mcpd_server::database::Definition;
@@ -65,7 +66,7 @@ fn table(definitions: &[Definition]) -> String {
     let origins: Vec<_> = definitions.iter().map(origin).collect();
     let rows = definitions.iter().zip(&origins);
     let rows = rows.map(|(definition, origin)| (definition.name.as_str(), origin.as_str()));
-    output::table(rows, output::columns())
+    terminal::table(rows, output::columns())
 }
 
 fn origin(definition: &Definition) -> String {

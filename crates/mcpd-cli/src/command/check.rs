@@ -299,7 +299,7 @@ fn explain(code: &str) -> anyhow::Result<()> {
         .map(|rule| (rule.code, format!("{}: {}", rule.severity, rule.why)))
         .collect();
     let rows = rules.iter().map(|(code, what)| (*code, what.as_str()));
-    output::write(output::table(rows, output::columns()).as_bytes())
+    output::write_table(rows)
 }
 
 /// Finds a rule by its code.

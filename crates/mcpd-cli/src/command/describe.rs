@@ -2,6 +2,7 @@
 //! definition that clients get.
 
 use mcpd_check::describe;
+use mcpd_check::terminal;
 use mcpd_config::File;
 use mcpd_exec::{Command, Executor, Level, Limits};
 use mcpd_server::policy::EffectivePolicy;
@@ -29,7 +30,7 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
             let prompt = prompt.definition();
             match args.json {
                 true => output::write_json(prompt)?,
-                false => output::write(output::printable(&describe::prompt(prompt)).as_bytes())?,
+                false => output::write(terminal::printable(&describe::prompt(prompt)).as_bytes())?,
             }
             return Ok(ExitCode::Success);
         }
@@ -51,7 +52,7 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
             if let Some(source) = tool.source() {
                 text += &format!("\nSource: {source}\n");
             }
-            output::write(output::printable(&text).as_bytes())?;
+            output::write(terminal::printable(&text).as_bytes())?;
         }
         Ok(ExitCode::Success)
     })

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Zoned;
 use mcpd_author::session::{Inspector, Session, Shown, Sign};
 use mcpd_check::render;
+use mcpd_check::terminal;
 use mcpd_config::listening::Address;
 use mcpd_server::Server;
 
@@ -48,7 +49,7 @@ fn show(shown: Shown<'_>) {
 fn line(sign: Sign, text: &str) {
     let (character, colour) = style(sign);
     let time = Zoned::now().strftime("%H:%M:%S").to_string();
-    let text = output::printable(text);
+    let text = terminal::printable(text);
     output::note_styled(&format!("{time} \x1b[{colour}m{character}\x1b[0m {text}\n"));
 }
 

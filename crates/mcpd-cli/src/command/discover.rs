@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Discover) -> anyhow::Result<ExitCode> {
     } else {
         let rows: Vec<_> = found.iter().map(row).collect();
         let rows = rows.iter().map(|(place, server)| (*place, server.as_str()));
-        output::write(output::table(rows, output::columns()).as_bytes())?;
+        output::write_table(rows)?;
         if found.is_empty() {
             output::note("no servers found; `mcpd install` adds one\n");
         }

@@ -1,5 +1,6 @@
 //! `mcpd doctor`: prints what an examination of this machine finds, and corrects what is safe.
 
+use mcpd_check::terminal;
 use mcpd_clients::Client;
 use mcpd_config::File;
 use mcpd_doctor::correction::Correction;
@@ -23,7 +24,7 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
     let report = examination.report(file).await?;
     match options.json {
         true => output::write_json(&report)?,
-        false => output::write_text(&output::printable(&report.to_string()))?,
+        false => output::write_text(&terminal::printable(&report.to_string()))?,
     }
     Ok(ExitCode::Success)
 }

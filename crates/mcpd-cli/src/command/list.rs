@@ -1,6 +1,7 @@
 //! `mcpd list`: tools, prompts or resources, one a line.
 
 use mcpd_check::describe;
+use mcpd_check::terminal;
 use mcpd_config::File;
 use mcpd_exec::Limits;
 use mcpd_protocol::method::{Prompt, Resource, ResourceTemplate, Tool};
@@ -50,7 +51,7 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
         }
         for held_back in catalog.scan().held_back() {
             let (kind, path) = (held_back.kind.word(), &held_back.path);
-            output::note(&output::revealed(&format!(
+            output::note(&terminal::revealed(&format!(
                 "{kind} `{path}` is held back: {held_back}; see `mcpd approve`\n"
             )));
         }
@@ -82,7 +83,7 @@ fn list(args: &List, catalog: &Catalog) -> anyhow::Result<ExitCode> {
     } else {
         let rows: Vec<_> = listed.iter().map(CatalogEntry::row).collect();
         let rows = rows.iter().map(|(name, summary)| (&**name, *summary));
-        output::write(output::table(rows, output::columns()).as_bytes())?;
+        output::write_table(rows)?;
     }
     match (args.prompts, args.resources) {
         (true, _) if listed.is_empty() => output::note("no prompts found\n"),

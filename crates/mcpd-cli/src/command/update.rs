@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use mcpd_check::EntryChange;
+use mcpd_check::terminal;
 use mcpd_config::options::Confinement;
 use mcpd_config::{File, RootSource};
 use mcpd_exec::Executor;
@@ -76,7 +77,7 @@ pub(crate) async fn run(args: &Update, file: &File) -> anyhow::Result<ExitCode> 
                     Some(_) => "; what was reviewed is still served",
                     None => "",
                 };
-                let error = output::revealed(&format!("{error:#}"));
+                let error = terminal::revealed(&format!("{error:#}"));
                 output::error(&format!(
                     "failed to fetch `{}`: {error}{kept}",
                     root.address
@@ -195,7 +196,7 @@ fn show(changes: &[Change], args: &Update) -> anyhow::Result<()> {
         return output::write_text("nothing to take\n");
     }
     let text: String = changes.iter().map(text).collect();
-    output::write_text(&output::revealed(&text))
+    output::write_text(&terminal::revealed(&text))
 }
 
 fn text(change: &Change) -> String {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use mcpd_check::describe;
+use mcpd_check::terminal;
 use mcpd_server::Tool;
 use mcpd_server::policy::EffectivePolicy;
 use serde_json::value::RawValue;
@@ -38,7 +39,7 @@ pub(super) fn run(tool: &Tool, arguments: &RawValue, as_json: bool) -> anyhow::R
         for remark in remarks.trim().lines() {
             writeln!(text, "# {remark}").expect(STRING);
         }
-        output::write(output::printable(&text).as_bytes())?;
+        output::write(terminal::printable(&text).as_bytes())?;
     }
     Ok(ExitCode::Success)
 }

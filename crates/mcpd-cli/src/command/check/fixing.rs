@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use mcpd_check::fix;
 use mcpd_check::ignore::IgnoreComments;
+use mcpd_check::terminal;
 use mcpd_check::{Selection, render};
 use mcpd_server::Catalog;
 
@@ -23,7 +24,7 @@ pub(super) fn fix(catalog: &Catalog, args: &Check, selection: &Selection) -> any
         for change in &fixed.changes {
             output::note(&format!(
                 "fixed {}\n",
-                output::printable(&format!("{name}: {change}"))
+                terminal::printable(&format!("{name}: {change}"))
             ));
         }
         count += fixed.changes.len();

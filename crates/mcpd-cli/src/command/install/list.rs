@@ -16,7 +16,7 @@ pub(super) fn run(args: &Install, places: &Places) -> anyhow::Result<ExitCode> {
     }
     let lines: Vec<_> = rows.iter().flat_map(lines).collect();
     let lines = lines.iter().map(|(name, text)| (*name, text.as_str()));
-    output::write(output::table(lines, output::columns()).as_bytes())?;
+    output::write_table(lines)?;
     Ok(ExitCode::Success)
 }
 

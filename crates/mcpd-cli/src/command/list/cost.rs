@@ -1,6 +1,7 @@
 //! `mcpd list --cost`: what a list of tools costs a model, in tokens.
 
 use mcpd_check::cost::{ListCost, ToolCost};
+use mcpd_check::terminal;
 use mcpd_server::Catalog;
 
 use crate::exit_code::ExitCode;
@@ -34,7 +35,7 @@ fn table(cost: &ListCost) -> String {
         "tokens", "name", "description", "schema"
     );
     for tool in &cost.tools {
-        let path = output::printable(&tool.path);
+        let path = terminal::printable(&tool.path);
         table += &row(tool.total, tool.name, tool.description, tool.schema, &path);
     }
     let tools = match cost.tools.len() {

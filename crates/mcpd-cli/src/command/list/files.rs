@@ -18,7 +18,7 @@ pub(super) fn list(catalog: &Catalog, is_json: bool) -> anyhow::Result<ExitCode>
     let here = mcpd_check::render::base_directory();
     let rows: Vec<_> = files.iter().map(|listed| row(listed, &here)).collect();
     let rows = rows.iter().map(|(file, what)| (&**file, &**what));
-    output::write(output::table(rows, output::columns()).as_bytes())?;
+    output::write_table(rows)?;
     Ok(ExitCode::Success)
 }
 
