@@ -36,4 +36,9 @@ pub enum Error {
     /// A node did not answer.
     #[error("ask the node `{0}`: it does not answer")]
     Silent(String),
+    /// A key is not the public key of a user.
+    #[error(
+        "use the key `{0}`: expected the public NKey of a user, which is U and 55 letters and digits"
+    )]
+    Key(String),
 }

@@ -3,8 +3,12 @@
 
 use std::fmt::Write as _;
 
+use crate::error::Error;
 use crate::settings::Name;
 use crate::wire::PROTOCOL_VERSION;
+
+/// Length of the public NKey of a user.
+const KEY_LENGTH: usize = 56;
 
 /// Role of a node, which decides on its rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +62,17 @@ impl Role {
 
 /// Returns the entry of a node in `authorization.users` of `nats.conf`. `key` is the public NKey of
 /// the node.
-#[must_use]
-pub fn grants(role: Role, cluster: &Name, node: &Name, key: &str) -> String {
+///
+/// # Errors
+///
+/// Fails with [`Error::Key`] if the key is not one of a user.
+pub fn grants(role: Role, cluster: &Name, node: &Name, key: &str) -> Result<String, Error> {
+    let is_key = key.len() == KEY_LENGTH
+        && key.starts_with('U')
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !is_key {
+        return Err(Error::Key(key.to_owned()));
+    }
     let prefix = format!("mcpd.{PROTOCOL_VERSION}.{cluster}");
     let list = |subjects: Vec<String>| {
         let quoted = subjects
@@ -88,7 +101,7 @@ pub fn grants(role: Role, cluster: &Name, node: &Name, key: &str) -> String {
         .ok();
     }
     text.push_str("  }\n}\n");
-    text
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -98,10 +111,11 @@ mod tests {
     #[test]
     fn worker_can_speak_as_itself_alone() {
         let name = |text: &str| text.parse::<Name>().unwrap();
-        let text = grants(Role::Worker, &name("prod"), &name("gpu-7"), "UABC");
+        let key = format!("U{}", "A".repeat(KEY_LENGTH - 1));
+        let text = grants(Role::Worker, &name("prod"), &name("gpu-7"), &key).unwrap();
         let expected = r#"# worker gpu-7 of the cluster prod
 {
-  nkey: UABC
+  nkey: KEY
   permissions: {
     publish: ["mcpd.1.prod.in.*", "mcpd.1.prod.here.gpu-7"]
     subscribe: ["mcpd.1.prod.*.gpu-7", "mcpd.1.prod.who", "_INBOX.gpu-7.>"]
@@ -109,7 +123,17 @@ mod tests {
   }
 }
 "#;
-        assert_eq!(text, expected);
+        assert_eq!(text, expected.replace("KEY", &key));
+    }
+
+    #[test]
+    fn only_the_public_key_of_a_user_gets_rights() {
+        let name: Name = "gpu-7".parse().unwrap();
+        let seed = format!("S{}", "A".repeat(KEY_LENGTH));
+        for key in ["", "UABC", "U\"; nkey: x", &seed] {
+            let refused = grants(Role::Worker, &name, &name, key);
+            assert!(matches!(refused, Err(Error::Key(_))), "{key}");
+        }
     }
 
     #[test]
@@ -125,7 +149,7 @@ mod tests {
         let cluster = "default".parse().unwrap();
         for (role, node) in [(Role::Front, "front-1"), (Role::Worker, "worker-1")] {
             let key = keys.next().unwrap();
-            let expected = grants(role, &cluster, &node.parse().unwrap(), key);
+            let expected = grants(role, &cluster, &node.parse().unwrap(), key).unwrap();
             assert!(
                 without_indent(packaged).contains(&without_indent(&expected)),
                 "{expected}"

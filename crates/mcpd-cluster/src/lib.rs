@@ -70,6 +70,6 @@ mod tests;
 pub use error::Error;
 pub use front::{Cluster, Placement, RerunPolicy};
 pub use grants::{Role, grants};
-pub use operator::{NodeStatus, drain, status};
+pub use operator::{NodeStatus, describe, drain, status};
 pub use settings::{Credentials, InvalidName, Name, Settings};
 pub use worker::Worker;

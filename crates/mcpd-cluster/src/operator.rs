@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use serde::{Serialize, Serializer};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::catalogue::{Catalogue, Collection};
@@ -19,13 +20,19 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time in which every node has announced itself, which it does each second.
 const LISTEN: Duration = Duration::from_millis(1500);
 
+mod describing;
+
+pub use describing::describe;
+
 /// State of a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NodeStatus {
     /// Name of the node.
+    #[serde(rename = "node")]
     pub name: String,
     /// It runs scripts; otherwise it is a front.
+    #[serde(rename = "kind", serialize_with = "as_kind")]
     pub is_worker: bool,
     /// Version of mcpd.
     pub version: String,
@@ -38,11 +45,40 @@ pub struct NodeStatus {
     /// Labels that fronts can ask for.
     pub labels: Vec<String>,
     /// It takes no new runs.
+    #[serde(rename = "draining")]
     pub is_draining: bool,
     /// Digest of all its scripts.
     pub catalog: String,
     /// Path and version of each script. The list is shared by all nodes with the same digest.
+    #[serde(serialize_with = "as_map")]
     pub scripts: Arc<[(String, String)]>,
+}
+
+impl NodeStatus {
+    /// Returns what the node is, in a word.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        kind(self.is_worker)
+    }
+}
+
+fn kind(is_worker: bool) -> &'static str {
+    match is_worker {
+        true => "worker",
+        false => "front",
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde has it so")]
+fn as_kind<S: Serializer>(is_worker: &bool, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind(*is_worker))
+}
+
+fn as_map<S: Serializer>(
+    scripts: &Arc<[(String, String)]>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(scripts.iter().map(|(path, version)| (path, version)))
 }
 
 /// Connects, for one question.

@@ -33,7 +33,8 @@ impl Nodes {
         let pair = KeyPair::new_user();
         std::fs::write(self.key(node), pair.seed().expect("a seed")).expect("a file");
         let name = |name: &str| name.parse().expect("a name");
-        self.users += &grants(role, &name("default"), &name(node), &pair.public_key());
+        self.users += &grants(role, &name("default"), &name(node), &pair.public_key())
+            .expect("it is the key of a user");
         self
     }
 
