@@ -156,7 +156,7 @@ impl CommentedFile {
     /// Returns the finding about a code that ignores nothing.
     fn unused_finding(&self, ignored: &IgnoredCode, is_complete: bool) -> Option<Finding<'_>> {
         let code = &ignored.code;
-        let is_known = rules::find(code).is_some();
+        let is_known = rules::find(code).is_ok();
         let message = if !is_known {
             let shown = code.escape_debug();
             match similar_code(code) {

@@ -35,6 +35,7 @@ mod files;
 mod finding;
 pub mod fix;
 pub mod ignore;
+pub mod remarks;
 pub mod render;
 pub mod rules;
 mod selection;

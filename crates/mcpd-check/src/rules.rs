@@ -4,6 +4,8 @@
 use mcpd_scriptspec::rules::RULES;
 use mcpd_scriptspec::{Dialect, Severity};
 
+use crate::selection::UnknownCode;
+
 /// Code of a file that can't be a script.
 pub const UNUSABLE_FILE: &str = "unusable-file";
 /// Code of a file that may have been meant to be a script.
@@ -155,9 +157,13 @@ pub(crate) fn warns_of_author(code: &str) -> bool {
 }
 
 /// Finds the rule of this code.
-#[must_use]
-pub fn find(code: &str) -> Option<Rule> {
-    all().find(|rule| rule.code == code)
+///
+/// # Errors
+///
+/// No rule has it; the error suggests a similar one.
+pub fn find(code: &str) -> Result<Rule, UnknownCode> {
+    let rule = all().find(|rule| rule.code == code);
+    rule.ok_or_else(|| UnknownCode::new(code))
 }
 
 impl Rule {

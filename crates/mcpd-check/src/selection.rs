@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use crate::rules;
+use mcpd_scriptspec::suggest;
 
-/// Minimum similarity of two codes for a suggestion.
-const MIN_SIMILARITY: f64 = 0.8;
+use crate::rules;
 
 /// Rules whose findings count. The longest name that matches a code decides; of the same name in
 /// both lists, `ignore`.
@@ -32,6 +31,14 @@ pub struct UnknownCode {
     name: String,
 }
 
+impl UnknownCode {
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+        }
+    }
+}
+
 impl Selection {
     /// Selects the rules of these names, or all if `select` is empty, except those of `ignore`. A
     /// name is a code, or its first words: `help` names all codes that begin with `help-`.
@@ -42,7 +49,7 @@ impl Selection {
     pub fn new(select: &[String], ignore: &[String]) -> Result<Self, UnknownCode> {
         for name in select.iter().chain(ignore) {
             if !rules::all().any(|rule| matches(name, rule.code)) {
-                return Err(UnknownCode { name: name.clone() });
+                return Err(UnknownCode::new(name));
             }
         }
         Ok(Self {
@@ -70,11 +77,7 @@ fn matches(name: &str, code: &str) -> bool {
 
 /// Returns the hint about a code that no rule has: a similar one, if there is any.
 pub(crate) fn similar_code(name: &str) -> Option<&'static str> {
-    rules::all()
-        .map(|rule| (strsim::jaro_winkler(name, rule.code), rule.code))
-        .filter(|(similarity, _)| *similarity > MIN_SIMILARITY)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, code)| code)
+    suggest(name, rules::all().map(|rule| rule.code))
 }
 
 impl fmt::Display for UnknownCode {

@@ -1,15 +1,15 @@
 //! Subcommands. Each reads its arguments, calls the libraries and writes their results.
 
 use std::io;
-use std::path::{self, Path, PathBuf};
+use std::path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use mcpd_config::{File, server_for_query, suggest};
+use mcpd_check::remarks::{self, check_command, describe_faults};
+use mcpd_config::{File, server_for_query};
 use mcpd_exec::Limits;
-use mcpd_scriptspec::Role;
 use mcpd_server::{Catalog, Server, ServerBuilder, Tool};
 use mcpd_service::signals::Termination;
 use mcpd_telemetry::Telemetry;
@@ -321,61 +321,10 @@ fn report_unusable(faults: &str, is_unauthorized: bool) -> ExitCode {
     }
 }
 
-/// Finds the requested tool. If there is none, reports the available ones to the user.
+/// Finds the requested tool. If there is none, tells the user why.
 fn find_tool(catalog: &Catalog, wanted: &OneTool) -> Option<Arc<Tool>> {
-    // A remote server has the names of lists only.
-    let listed = wanted.tool.replace(['/', '.'], "_");
-    let tool = catalog.tool(&wanted.tool).or_else(|| catalog.tool(&listed));
-    let tool = tool.cloned();
-    if tool.is_none() {
-        output::error(&format!(
-            "there is no tool `{}`{}",
-            wanted.tool.escape_debug(),
-            hint(catalog, wanted)
-        ));
-    }
-    tool
-}
-
-fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
-    let name = wanted.tool.as_str();
-    let mut scripts = catalog.scan().scripts.iter();
-    if let Some(script) = scripts.find(|script| script.path.as_str() == name) {
-        return match script.spec.as_deref().map(|spec| &spec.role) {
-            Some(Role::Prompt) => ": it is a prompt; render it with `mcpd prompt`".to_owned(),
-            Some(Role::Resource { uri, .. }) => {
-                format!(": it is the resource `{uri}`; read it with `mcpd read`")
-            }
-            _ if let Some(held_back) = &script.held_back => {
-                format!(": it is held back: {held_back}; see `mcpd approve`")
-            }
-            _ => {
-                let what = if script.is_faulty() {
-                    "faulty"
-                } else {
-                    "passed over"
-                };
-                let check = check_command([&script.file], None);
-                format!(": the script is {what}; run `{check}` for the reason")
-            }
-        };
-    }
-    if lacks_right(&wanted.place.directory.join(name)) {
-        return ": the file is not executable; run `chmod +x` on it".to_owned();
-    }
-    let paths = catalog.tools().iter().map(|tool| tool.path().as_str());
-    let hint = match nearest_path(name, paths) {
-        Some(path) => format!("; did you mean `{path}`?"),
-        None => "; `mcpd list` shows all tools".to_owned(),
-    };
-    hint + &mcpd_check::faulty_sources(catalog)
-}
-
-/// Suggests a path: one with this last component, or else the most similar one.
-fn nearest_path<'a>(name: &str, paths: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
-    let is_its_end = |path: &&str| path.rsplit('/').next() == Some(name);
-    let ending = paths.clone().find(is_its_end);
-    ending.or_else(|| suggest::nearest(name, paths))
+    let found = remarks::find_tool(catalog, &wanted.tool, &wanted.place.directory);
+    found.inspect_err(|why| output::error(why)).ok()
 }
 
 /// Describes what is wrong with the served catalog, for a reader in another directory.
@@ -383,51 +332,4 @@ fn describe_served_faults(server: &Server, file: &File) -> Option<String> {
     let configuration = file.path().and_then(|path| path::absolute(path).ok());
     let check = check_command(server.roots(), configuration.as_deref());
     describe_faults(&server.catalog(), "the catalog is incomplete", &check)
-}
-
-/// Describes what is wrong with the catalog, by the words `how` and the `check` command that shows
-/// the reasons; or why the catalog may be empty.
-fn describe_faults(catalog: &Catalog, how: &str, check: &str) -> Option<String> {
-    if let Some(shortfall) = mcpd_check::shortfall(catalog) {
-        return Some(format!("{how}: {shortfall}; run `{check}` for details"));
-    }
-    let is_empty = catalog.tools().is_empty() && catalog.scan().scripts.is_empty();
-    let passed = catalog.scan().passed_over.iter();
-    let passed = passed.filter(|file| file.is_remarkable()).count();
-    let why = match passed {
-        0 => mcpd_check::EXECUTABLE_HINT.to_owned(),
-        1 => format!("1 file was passed over; run `{check}` for the reason"),
-        _ => format!("{passed} files were passed over; run `{check}` for the reasons"),
-    };
-    is_empty.then(|| format!("no tools found: {why}"))
-}
-
-/// The command that checks `paths` and the additions in `configuration`, quoted for the shell.
-fn check_command<'a>(
-    paths: impl IntoIterator<Item = &'a PathBuf>,
-    configuration: Option<&Path>,
-) -> String {
-    let paths = paths.into_iter().map(|path| path.to_string_lossy());
-    let mut paths: Vec<_> = paths.collect();
-    if let Some(file) = configuration {
-        paths.extend(["--config".into(), file.to_string_lossy()]);
-    }
-    let words = ["mcpd", "check"]
-        .into_iter()
-        .chain(paths.iter().map(|path| &**path));
-    output::shell_command(words)
-}
-
-/// Returns whether the file exists and has no execute permission.
-#[cfg(unix)]
-fn lacks_right(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.metadata()
-        .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 == 0)
-}
-
-/// This system has no execute permission.
-#[cfg(not(unix))]
-fn lacks_right(_: &Path) -> bool {
-    false
 }

@@ -9,14 +9,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use mcpd_scriptspec::suggest;
 
+use crate::directories;
 use crate::faults::LocatedFault;
 use crate::options::ToolNames;
 use crate::roots::Reviewed;
 use crate::server::kit::Commands;
 use crate::tables::Tables;
 use crate::value::Spanned;
-use crate::{directories, suggest};
 
 /// File name in every directory of the search path.
 const NAME: &str = "mcpd.toml";
@@ -350,7 +351,7 @@ fn intended_name(message: &str) -> Option<&str> {
     let is_unknown = is_name.iter().any(|start| message.starts_with(start));
     let mut names = message.split('`').skip(1).step_by(2).filter(|_| is_unknown);
     let given = names.next()?;
-    suggest::nearest(given, names)
+    suggest(given, names)
 }
 
 /// Removes a misplaced text from the message, because it may be a secret.
@@ -366,7 +367,7 @@ fn without_value(message: &str) -> Cow<'_, str> {
 
 /// Suggests the known name nearest to `given`.
 pub(crate) fn suggestion(given: &str, known: &[&str]) -> String {
-    match suggest::nearest(given, known.iter().copied()) {
+    match suggest(given, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
         None if known.is_empty() => "none is defined".to_owned(),
         None => format!("known: {}", known.join(", ")),

@@ -58,7 +58,6 @@ mod program;
 mod roots;
 mod schema;
 mod server;
-pub mod suggest;
 mod tables;
 pub mod token;
 mod value;

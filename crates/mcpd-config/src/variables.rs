@@ -4,10 +4,11 @@ use std::env::{self, VarError};
 use std::ffi::OsStr;
 
 use anyhow::Context as _;
+use mcpd_scriptspec::suggest;
 use mcpd_server::source::NO_SOURCES;
 
 use crate::server::environment;
-use crate::{File, listening, suggest};
+use crate::{File, listening};
 
 /// Prefix of all names.
 const PREFIX: &str = "MCPD_";
@@ -96,7 +97,7 @@ fn remarks(ours: &[String], flags: &[String]) -> Vec<String> {
 fn remark(name: &str, known: &[String]) -> String {
     // All known names share the prefix, so the comparison leaves it out.
     let known = known.iter().filter_map(|name| name.strip_prefix(PREFIX));
-    let hint = match suggest::nearest(&name[PREFIX.len()..], known) {
+    let hint = match suggest(&name[PREFIX.len()..], known) {
         Some(meant) => format!("; did you mean `{PREFIX}{meant}`?"),
         None => String::new(),
     };

@@ -148,7 +148,7 @@ impl From<Finding<'_>> for Problem {
             severity: finding.severity,
             code: Some(finding.code.to_owned()),
             message,
-            url: rules::find(finding.code).map(|rule| rule.url()),
+            url: rules::find(finding.code).ok().map(|rule| rule.url()),
             edits: match finding.fix {
                 Some(Fix::Edits(edits)) => edits,
                 _ => Vec::new(),

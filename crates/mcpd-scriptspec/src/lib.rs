@@ -120,4 +120,5 @@ pub use name::{PathError, ScriptPath};
 pub use parse::{HelpOutput, Parsed, parse};
 pub use rules::Code;
 pub use spec::{OutputFormat, Role, ScriptOption, ScriptSpec, TaskSupport, ValueType};
+pub use suggest::suggest;
 pub use text::{excerpt, is_hidden};

@@ -20,11 +20,8 @@ pub(crate) fn suggest_only<'n>(
     second.is_none_or(is_closer).then_some(name)
 }
 
-/// The name closest to `given`, if it is close enough.
-pub(crate) fn suggest<'n>(
-    given: &str,
-    names: impl IntoIterator<Item = &'n str>,
-) -> Option<&'n str> {
+/// Suggests what a misspelt name may mean: the name closest to it, if one is close enough.
+pub fn suggest<'n>(given: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     // No known name is this long, and the distance takes quadratic time.
     if given.len() > 64 {
         return None;

@@ -4,10 +4,8 @@ use std::fmt::{self, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use mcpd_scriptspec::suggest;
 use serde::Serialize;
-
-/// Minimum similarity of two names for a suggestion.
-const MIN_SIMILARITY: f64 = 0.8;
 
 /// Fault of a file with cases. It is displayed as `path:line:column: message`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -67,11 +65,8 @@ pub fn render_faults(faults: &[Fault]) -> String {
 
 /// Suggestion of a known name after a fault, if one is similar to `given`.
 pub(crate) fn suggestion<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let known = known.into_iter();
-    let rated = known.map(|name| (strsim::jaro_winkler(given, name), name));
-    let near = rated.filter(|(likeness, _)| *likeness > MIN_SIMILARITY);
-    match near.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        Some((_, name)) => format!("; did you mean `{name}`?"),
+    match suggest(given, known) {
+        Some(name) => format!("; did you mean `{name}`?"),
         None => String::new(),
     }
 }

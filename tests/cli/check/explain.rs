@@ -47,7 +47,7 @@ fn unknown_rule_gets_a_suggestion() {
     assert_snapshot!(Sandbox::new().run(&["check", "--explain", "unknown-feild"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to explain `unknown-feild`: there is no such rule; did you mean `unknown-field`?
+    mcpd: error: failed to explain a rule: no rule has the code `unknown-feild`; did you mean `unknown-field`?
     ");
 }
 

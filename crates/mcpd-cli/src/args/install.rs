@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 use mcpd_clients::{Client, UrlTransport};
-use mcpd_config::suggest;
+use mcpd_scriptspec::suggest;
 
 use super::Configuration;
 use crate::candidates;
@@ -117,7 +117,7 @@ fn parse_clients(text: &str) -> Result<Clients, String> {
 /// Message about a client that is not known: the one that may be meant, or all of them.
 pub(crate) fn unknown_client(name: &str) -> String {
     let known = || Client::all().iter().map(Client::name);
-    match suggest::nearest(name, known()) {
+    match suggest(name, known()) {
         Some(similar) => format!("there is no client `{name}`; did you mean `{similar}`?"),
         None => {
             let known: Vec<_> = known().collect();

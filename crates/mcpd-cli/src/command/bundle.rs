@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use mcpd_author::package::{self, BundleOptions, Content, Staged, Trial};
 use mcpd_bundle::digest;
+use mcpd_check::remarks::check_command;
 use mcpd_check::{Finding, render, shortfall};
 use mcpd_config::File;
 use mcpd_scriptspec::Severity;
@@ -16,7 +17,7 @@ use mcpd_service::signals::Termination;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
-use super::{check, check_command};
+use super::check;
 use crate::args::{Bundle, Confinement};
 use crate::exit_code::ExitCode;
 use crate::output;

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use mcpd_check::clients::{Forwarded, PROFILES, Profile, describe_tool_limits, forward};
 use mcpd_check::ignore::IgnoreComments;
-use mcpd_check::rules::{self, Rule};
+use mcpd_check::remarks::check_command;
+use mcpd_check::rules;
 use mcpd_check::{EXECUTABLE_HINT, Finding, Selection, render, shortfall};
+use mcpd_config::File;
 use mcpd_config::examination::{self, Examination};
-use mcpd_config::{File, suggest};
 use mcpd_scriptspec::Severity;
 use mcpd_server::catalog::FileChanges;
 use mcpd_server::catalog::pins::Locked;
@@ -16,7 +17,7 @@ use mcpd_server::catalog::scan::PassOverKind;
 use mcpd_server::{Catalog, Interpreters};
 use mcpd_service::signals::Termination;
 
-use super::{check_command, with_server};
+use super::with_server;
 use crate::args::{Check, CheckFormat, Client, Confinement, ToolNames};
 use crate::exit_code::ExitCode;
 use crate::output;
@@ -293,49 +294,16 @@ fn show_forwarded(
 /// Prints one rule, or a line for each of all rules.
 fn explain(code: &str) -> anyhow::Result<()> {
     if code != "all" {
-        return output::write(find_rule(code)?.text().as_bytes());
+        return output::write(
+            rules::find(code)
+                .context("explain a rule")?
+                .text()
+                .as_bytes(),
+        );
     }
     let rules: Vec<_> = rules::all()
         .map(|rule| (rule.code, format!("{}: {}", rule.severity, rule.why)))
         .collect();
     let rows = rules.iter().map(|(code, what)| (*code, what.as_str()));
     output::write_table(rows)
-}
-
-/// Finds a rule by its code.
-///
-/// # Errors
-///
-/// There is no such rule; the message suggests a similar one.
-fn find_rule(code: &str) -> anyhow::Result<Rule> {
-    rules::find(code).ok_or_else(|| {
-        let hint = match suggest::nearest(code, rules::all().map(|rule| rule.code)) {
-            Some(code) => format!("did you mean `{code}`?"),
-            None => "`mcpd check --explain` lists all rules".to_owned(),
-        };
-        let code = code.escape_debug();
-        anyhow::anyhow!("explain `{code}`: there is no such rule; {hint}")
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rule_is_found_or_suggested() {
-        assert_eq!(
-            find_rule("name-conflict").unwrap().code,
-            rules::NAME_CONFLICT
-        );
-        let refused = |code| find_rule(code).unwrap_err().to_string();
-        assert_eq!(
-            refused("unknown-feild"),
-            "explain `unknown-feild`: there is no such rule; did you mean `unknown-field`?"
-        );
-        assert_eq!(
-            refused("x"),
-            "explain `x`: there is no such rule; `mcpd check --explain` lists all rules"
-        );
-    }
 }

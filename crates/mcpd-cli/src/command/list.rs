@@ -1,6 +1,7 @@
 //! `mcpd list`: tools, prompts or resources, one a line.
 
 use mcpd_check::describe;
+use mcpd_check::remarks::{check_command, describe_faults};
 use mcpd_check::terminal;
 use mcpd_config::File;
 use mcpd_exec::Limits;
@@ -9,7 +10,7 @@ use mcpd_server::Catalog;
 use mcpd_upstream::Upstream;
 use serde::Serialize;
 
-use super::{check_command, describe_faults, target, with_server};
+use super::{target, with_server};
 use crate::args::List;
 use crate::exit_code::ExitCode;
 use crate::output;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::bail;
+use mcpd_check::remarks::nearest_path;
 use mcpd_config::File;
 use mcpd_protocol::content::Role;
 use mcpd_protocol::method::{
@@ -11,7 +12,7 @@ use mcpd_protocol::method::{
 use mcpd_server::{Catalog, Principal};
 
 use super::call::{log_level, print_block, relay};
-use super::{nearest_path, server_of, with_server};
+use super::{server_of, with_server};
 use crate::args::{Enabling, Logging, Prompt};
 use crate::exit_code::ExitCode;
 use crate::{client, output};

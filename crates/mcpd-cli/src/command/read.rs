@@ -3,11 +3,12 @@
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpd_config::{File, suggest};
+use mcpd_config::File;
 use mcpd_protocol::content::{ResourceBody, ResourceContents};
 use mcpd_protocol::method::{
     LoggingLevel, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult,
 };
+use mcpd_scriptspec::suggest;
 use mcpd_server::{Catalog, Principal, Server};
 
 use super::call::{log_level, relay};
@@ -61,7 +62,7 @@ fn hint(catalog: &Catalog, wanted: &str) -> String {
     let all = resources.chain(templates);
     let of_path = all.clone().find(|(path, _)| *path == wanted);
     let meant = of_path.map(|(_, uri)| uri);
-    match meant.or_else(|| suggest::nearest(wanted, all.map(|(_, uri)| uri))) {
+    match meant.or_else(|| suggest(wanted, all.map(|(_, uri)| uri))) {
         Some(uri) => format!("; did you mean `{uri}`?"),
         None => "; `mcpd list --resources` shows all resources".to_owned(),
     }

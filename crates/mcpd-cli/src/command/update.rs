@@ -1,6 +1,5 @@
 //! `mcpd update`: what changed in the sources of the configuration, shown before it is taken.
 
-use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -21,6 +20,8 @@ use crate::output;
 
 /// Digits of a commit that are shown.
 const SHORT: usize = 12;
+
+const QUESTION: &str = "Take it, so that it is served and run? [y/N] ";
 
 /// A source whose content is not what is locked.
 #[derive(Serialize)]
@@ -96,7 +97,10 @@ pub(crate) async fn run(args: &Update, file: &File) -> anyhow::Result<ExitCode> 
     if changes.is_empty() && !is_stale {
         return Ok(code);
     }
-    if !changes.is_empty() && !args.yes && !confirm()? {
+    if !changes.is_empty()
+        && !args.yes
+        && !output::confirm(QUESTION, "take the changes", "take them")?
+    {
         return Ok(ExitCode::Failure);
     }
     take(changes, lock, &store, file).await?;
@@ -241,21 +245,6 @@ fn description(definition: &serde_json::Value) -> String {
         Some(description) => format!("\n    {}", description.replace('\n', "\n    ")),
         None => String::new(),
     }
-}
-
-fn confirm() -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
-        bail!("take the changes: there is no terminal to ask at; add `--yes` to take them");
-    }
-    output::note("Take it, so that it is served and run? [y/N] ");
-    let mut answer = String::new();
-    let read = io::stdin().lock().read_line(&mut answer);
-    read.context("read the answer")?;
-    let is_agreed = matches!(answer.trim(), "y" | "Y" | "yes");
-    if !is_agreed {
-        output::note("nothing taken\n");
-    }
-    Ok(is_agreed)
 }
 
 /// Keeps the contents, and then writes the lock file, which alone decides what is served.

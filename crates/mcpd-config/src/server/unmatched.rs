@@ -2,7 +2,7 @@
 //! otherwise deny nothing, unnoticed.
 
 use anyhow::anyhow;
-use mcpd_scriptspec::ScriptPath;
+use mcpd_scriptspec::{ScriptPath, suggest};
 use mcpd_server::Catalog;
 use mcpd_server::policy::CallPattern;
 
@@ -10,7 +10,6 @@ use super::sources;
 use crate::faults::Fault;
 use crate::file::File;
 use crate::options::Selecting;
-use crate::suggest;
 use crate::value::Spanned;
 
 /// Faults of the tool patterns in `file` and of the flags that match nothing in `catalog`, and no
@@ -51,7 +50,7 @@ fn matches(file: &File, paths: &[&ScriptPath], pattern: &str) -> anyhow::Result<
 }
 
 fn words(paths: &[&ScriptPath], pattern: &str) -> String {
-    let nearest = suggest::nearest(pattern, paths.iter().map(|path| path.as_str()));
+    let nearest = suggest(pattern, paths.iter().map(|path| path.as_str()));
     let hint = nearest.map_or_else(
         || "`mcpd list` shows all paths".to_owned(),
         |path| format!("did you mean `{path}`?"),
