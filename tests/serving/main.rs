@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod admission;
+mod apps;
 mod audit;
 mod callers;
 mod client_directory;

@@ -69,10 +69,10 @@ pub fn files(catalog: &Catalog) -> Vec<ListedFile> {
             files.push(of_sidecar(script));
         }
     }
-    files.extend(scan.static_files().map(|(path, file)| ListedFile {
+    files.extend(scan.static_files().map(|(uri, file)| ListedFile {
         file: file.to_owned(),
         status: FileStatus::Served,
-        name: Some(path.uri()),
+        name: Some(uri),
         reason: None,
     }));
     files.extend(scan.unusable.iter().map(|unusable| ListedFile {

@@ -12,6 +12,7 @@ mod ping;
 mod progress;
 mod prompts;
 mod resources;
+mod skills;
 mod subscriptions;
 mod tasks;
 mod tools;
@@ -45,6 +46,10 @@ pub use resources::{
     Resource, ResourceListChangedNotification, ResourceRequestParams, ResourceTemplate,
     ResourceUpdatedNotification, ResourceUpdatedNotificationParams, SubscribeRequest,
     UnsubscribeRequest,
+};
+pub use skills::{
+    GetSkillRequest, GetSkillRequestParams, GetSkillResult, ListSkillsRequest, ListSkillsResult,
+    SKILLS_EXTENSION, Skill, SkillResource,
 };
 pub use subscriptions::{
     SubscriptionFilter, SubscriptionsAcknowledgedNotification,

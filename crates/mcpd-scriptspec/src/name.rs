@@ -140,6 +140,12 @@ impl ScriptPath {
         format!("mcpd://{}", segments.join("/"))
     }
 
+    /// The URI of the page that shows results of the tool, as MCP Apps has them.
+    #[must_use]
+    pub fn app_uri(&self) -> String {
+        self.uri().replacen("mcpd://", "ui://mcpd/", 1)
+    }
+
     /// Parses the URI of a path, with segments encoded in any way; `None` if it is no such URI.
     #[must_use]
     pub fn from_uri(uri: &str) -> Option<Self> {

@@ -35,6 +35,7 @@ mod resource;
 pub mod scan;
 pub(crate) mod search;
 mod served;
+mod skill;
 pub mod source;
 pub(crate) mod tool;
 mod view;
@@ -42,15 +43,16 @@ mod walk;
 mod watch;
 
 use assembly::Assembly;
-pub(crate) use file::{ReadError, StaticFile};
+pub(crate) use file::{APP_TYPE, APPS_EXTENSION, ReadError, StaticFile};
 use list::List;
-pub(crate) use list::PageRequest;
+pub(crate) use list::{ListForm, PageRequest};
 pub use prompt::Prompt;
 pub(crate) use resource::ContentSource;
 pub use resource::{Resource, Template};
 use scan::{Scan, ScannedScript};
 pub use search::Search;
 use search::SearchableTools;
+pub use skill::Skill;
 pub use tool::RunPlan;
 use view::Views;
 pub use watch::FileChanges;
@@ -79,6 +81,9 @@ pub struct Catalog {
     prompts: List<Prompt>,
     resources: List<Resource>,
     templates: List<Template>,
+    skills: List<Skill>,
+    /// Pages of tools, and supporting files of skills, by URI: lists leave them out.
+    unlisted: BTreeMap<String, Arc<Resource>>,
     /// Maps every spelling that a call may use to an index in `tools`.
     tool_names: BTreeMap<String, usize>,
     prompt_names: BTreeMap<String, usize>,
@@ -122,11 +127,12 @@ impl Catalog {
     /// sources.
     pub(crate) fn new(
         built_in: &BuiltIn,
-        scan: Scan,
+        mut scan: Scan,
         offers: Vec<Arc<Offer>>,
         page_size: NonZeroUsize,
     ) -> Self {
         let assembly = Assembly::new(built_in, &scan, &offers);
+        scan.unusable.extend(assembly.idle_apps);
         let mut matchers = assembly.templates.clone();
         matchers.sort_by_key(|template| {
             let uri = template.uri();
@@ -143,6 +149,8 @@ impl Catalog {
             prompts,
             resources: List::new(assembly.resources, page_size),
             templates: List::new(assembly.templates, page_size),
+            skills: List::new(assembly.skills, page_size),
+            unlisted: assembly.unlisted,
             matchers,
             scan,
             offers,
@@ -181,12 +189,44 @@ impl Catalog {
             templates: self
                 .templates
                 .filter(|template| access.allows(template.path())),
+            skills: self.skills.filter(|skill| access.allows(skill.path())),
+            unlisted: self.allowed_unlisted(access),
             matchers: matchers.cloned().collect(),
             scan: Scan::default(),
             offers: Vec::new(),
             conflicts: Vec::new(),
             views: Views::default(),
         }
+    }
+
+    fn allowed_unlisted(&self, access: &Access) -> BTreeMap<String, Arc<Resource>> {
+        let unlisted = self.unlisted.iter();
+        let allowed = unlisted.filter(|(_, resource)| access.allows(resource.path()));
+        allowed
+            .map(|(uri, resource)| (uri.clone(), Arc::clone(resource)))
+            .collect()
+    }
+
+    /// Returns whether a tool has an app.
+    pub(crate) fn has_apps(&self) -> bool {
+        self.tools().iter().any(|tool| tool.app().is_some())
+    }
+
+    /// Skills, in the order of their URIs.
+    #[must_use]
+    pub fn skills(&self) -> &[Arc<Skill>] {
+        self.skills.entries()
+    }
+
+    /// Returns the skill whose `SKILL.md` is at `uri`.
+    #[must_use]
+    pub fn skill(&self, uri: &str) -> Option<&Arc<Skill>> {
+        self.skills.find(uri)
+    }
+
+    /// Returns a page of `skills/list`.
+    pub(crate) fn skills_page(&self, request: PageRequest<'_>) -> MethodResult {
+        self.skills.page(request)
     }
 
     /// Tools, in the order of their paths.
@@ -238,8 +278,8 @@ impl Catalog {
     /// Returns the resource at `uri`, in any equivalent spelling of the URI.
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<&Arc<Resource>> {
-        let normalized = || self.resources.find(&normalize_uri(uri));
-        self.resources.find(uri).or_else(normalized)
+        let find = |uri: &str| self.resources.find(uri).or_else(|| self.unlisted.get(uri));
+        find(uri).or_else(|| find(&normalize_uri(uri)))
     }
 
     /// Returns the template written `uri`.
@@ -296,6 +336,10 @@ impl Catalog {
         self.templates.page(request)
     }
 
+    fn file_at(&self, uri: &str) -> Option<&Arc<Resource>> {
+        self.resources.find(uri).or_else(|| self.unlisted.get(uri))
+    }
+
     /// Returns the notifications for clients that know the catalog `before`.
     pub(crate) fn events_since(&self, before: &Self) -> Vec<Event> {
         let mut events = Vec::new();
@@ -309,15 +353,15 @@ impl Catalog {
         {
             events.push(Event::ResourcesChanged);
         }
-        for resource in self.resources() {
+        for resource in self.resources().iter().chain(self.unlisted.values()) {
             let uri = &resource.definition().uri;
-            if resource.is_new_file_since(before.resources.find(uri)) {
+            if resource.is_new_file_since(before.file_at(uri)) {
                 events.push(Event::ResourceUpdated(uri.clone()));
             }
         }
-        for resource in before.resources() {
+        for resource in before.resources().iter().chain(before.unlisted.values()) {
             let uri = &resource.definition().uri;
-            if resource.is_file() && self.resources.find(uri).is_none() {
+            if resource.is_file() && self.file_at(uri).is_none() {
                 events.push(Event::ResourceUpdated(uri.clone()));
             }
         }

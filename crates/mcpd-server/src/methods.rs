@@ -8,6 +8,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod lists;
 pub(crate) mod prompts;
 pub(crate) mod resources;
+pub(crate) mod skills;
 pub(crate) mod subscriptions;
 pub(crate) mod tasks;
 pub(crate) mod tools;

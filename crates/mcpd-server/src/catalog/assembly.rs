@@ -1,14 +1,17 @@
 //! Assembly of a catalog from its findings: each script in its role, each name and URI for its
 //! first claimant. A conflict is reported, never silently resolved.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::file::StaticFile;
 use super::names::{self, FirstClaims, OTHER_URI, RENAME};
 use super::prompt::Prompt;
 use super::resource::{Resource, Template};
-use super::scan::Scan;
+use super::scan::{Scan, UnusableFile};
 use super::served::{CatalogEntry, ServedScript};
-use super::{BuiltIn, Conflict};
+use super::skill::Skill;
+use super::{BuiltIn, Conflict, walk};
 use crate::catalog::source::Offer;
 use crate::catalog::tool::Tool;
 
@@ -18,6 +21,11 @@ pub(super) struct Assembly {
     pub(super) prompts: Vec<Arc<Prompt>>,
     pub(super) resources: Vec<Arc<Resource>>,
     pub(super) templates: Vec<Arc<Template>>,
+    pub(super) skills: Vec<Arc<Skill>>,
+    /// Pages of tools, and supporting files of skills, by URI: lists leave them out.
+    pub(super) unlisted: BTreeMap<String, Arc<Resource>>,
+    /// Pages of scripts that are no tools.
+    pub(super) idle_apps: Vec<UnusableFile>,
     pub(super) conflicts: Vec<Conflict>,
     paths: FirstClaims,
     /// Apart from `paths`, because a source may have a tool and a prompt of one name.
@@ -34,6 +42,9 @@ impl Assembly {
             prompts: Vec::new(),
             resources: Vec::new(),
             templates: Vec::new(),
+            skills: Vec::new(),
+            unlisted: BTreeMap::new(),
+            idle_apps: Vec::new(),
             conflicts: Vec::new(),
             paths: FirstClaims::new("name", RENAME),
             prompt_paths: FirstClaims::new("name", RENAME),
@@ -51,11 +62,20 @@ impl Assembly {
                 assembly.add_resource(Arc::new(Resource::state(&served.script)));
             }
         }
-        for file in &scan.files {
+        assembly.add_skills(scan);
+        let is_listed = |file: &&Arc<StaticFile>| file.app_of().is_none() && !file.is_of_skill();
+        for file in scan.files.iter().filter(is_listed) {
             assembly.add_resource(Arc::new(Resource::file(Arc::clone(file))));
         }
+        let apps = scan.files.iter().filter(|file| file.app_of().is_some());
+        let apps = apps.filter_map(|app| Some((walk::subject_of_app(app.file())?, app)));
+        let apps: BTreeMap<_, _> = apps.collect();
         for served in scripts {
-            assembly.add_script(served);
+            let script = &served.script;
+            let app = apps.get(&script.file).copied();
+            // A file of several tools has no app: a result names its tool only to people.
+            let app = app.filter(|app| app.app_of() == Some(&script.path));
+            assembly.add_script(served, app);
         }
         for offer in offers {
             assembly.add_offer(offer);
@@ -79,6 +99,33 @@ impl Assembly {
             }
         }
         scripts
+    }
+
+    /// Adds the skills all of whose files can be served.
+    fn add_skills(&mut self, scan: &Scan) {
+        let files = scan.files.iter().filter(|file| file.is_of_skill());
+        let files: BTreeMap<_, _> = files.map(|file| (file.uri(), file)).collect();
+        for skill in &scan.skills {
+            let parts = skill.definition().resources.iter();
+            let parts = parts.map(|part| files.get(&part.uri).copied());
+            let Some(parts) = parts.collect::<Option<Vec<_>>>() else {
+                continue;
+            };
+            let head = parts.iter().find(|part| part.path() == skill.path());
+            let claim = head.map(|head| Arc::new(Resource::skill(Arc::clone(head), skill)));
+            let Some(head) = claim else { continue };
+            let before = self.resources.len();
+            self.add_resource(head);
+            // Another root has a skill of this path.
+            if self.resources.len() == before {
+                continue;
+            }
+            for part in parts.into_iter().filter(|part| part.path() != skill.path()) {
+                let resource = Arc::new(Resource::file(Arc::clone(part)));
+                self.unlisted.insert(part.uri(), resource);
+            }
+            self.skills.push(Arc::clone(skill));
+        }
     }
 
     fn add_tool(&mut self, tool: &Arc<Tool>) {
@@ -111,7 +158,20 @@ impl Assembly {
         }
     }
 
-    fn add_script(&mut self, served: &ServedScript) {
+    fn add_script(&mut self, served: &ServedScript, app: Option<&Arc<StaticFile>>) {
+        match (&served.entry, app) {
+            (CatalogEntry::Tool(tool), Some(app)) => {
+                let (uri, page) = (app.uri(), Resource::app(Arc::clone(app), tool));
+                self.tools.push(Arc::new(tool.with_app(uri.clone())));
+                self.unlisted.insert(uri, Arc::new(page));
+                return;
+            }
+            (_, Some(app)) => {
+                let reason = format!("`{}` is no tool, so it has no app", served.script.path);
+                self.idle_apps.push(UnusableFile::new(app.file(), reason));
+            }
+            (_, None) => {}
+        }
         match &served.entry {
             CatalogEntry::Tool(tool) => self.tools.push(Arc::clone(tool)),
             CatalogEntry::Prompt(prompt) => self.add_prompt(prompt),

@@ -18,16 +18,34 @@ use crate::support::regular_file::real_path;
 /// Directory of a root whose files are resources.
 pub(super) const RESOURCE_DIRECTORY: &str = "resources";
 
-/// A file below [`RESOURCE_DIRECTORY`].
+/// Media type of an app. "MUST be `text/html;profile=mcp-app`" -- MCP Apps, 2026-01-26
+pub(crate) const APP_TYPE: &str = "text/html;profile=mcp-app";
+
+/// A file below [`RESOURCE_DIRECTORY`], an app beside a script, or a part of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaticFile {
     path: ScriptPath,
+    role: FileRole,
     file: PathBuf,
     root: PathBuf,
     size: u64,
     fingerprint: Fingerprint,
     /// SHA-256 of the only content that is served, if there is one.
     content: Option<Arc<str>>,
+}
+
+/// Extension by which clients show apps.
+pub(crate) const APPS_EXTENSION: &str = "io.modelcontextprotocol/ui";
+
+/// Role of a static file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FileRole {
+    /// Listed as a resource.
+    Resource,
+    /// Page of the tool at this path.
+    App(ScriptPath),
+    /// Part of a skill.
+    Skill,
 }
 
 /// Reason for which a file is not read.
@@ -63,11 +81,37 @@ impl StaticFile {
     ) -> Self {
         Self {
             path,
+            role: FileRole::Resource,
             file,
             root,
             size,
             fingerprint,
             content: None,
+        }
+    }
+
+    /// Makes it the page of the tool at `tool`.
+    pub(super) fn into_app(mut self, tool: ScriptPath) -> Self {
+        self.role = FileRole::App(tool);
+        self
+    }
+
+    /// Makes it part of a skill.
+    pub(super) fn into_skill(mut self) -> Self {
+        self.role = FileRole::Skill;
+        self
+    }
+
+    /// Returns whether it is part of a skill.
+    pub(super) fn is_of_skill(&self) -> bool {
+        self.role == FileRole::Skill
+    }
+
+    /// Path of the tool whose page it is, if it is one.
+    pub(crate) fn app_of(&self) -> Option<&ScriptPath> {
+        match &self.role {
+            FileRole::App(tool) => Some(tool),
+            FileRole::Resource | FileRole::Skill => None,
         }
     }
 
@@ -79,7 +123,7 @@ impl StaticFile {
         }
     }
 
-    /// Path below the root, [`RESOURCE_DIRECTORY`] included.
+    /// Path below the root, [`RESOURCE_DIRECTORY`] and the suffix of an app included.
     pub(crate) fn path(&self) -> &ScriptPath {
         &self.path
     }
@@ -95,11 +139,18 @@ impl StaticFile {
     }
 
     pub(crate) fn uri(&self) -> String {
-        self.path.uri()
+        match &self.role {
+            FileRole::Resource => self.path.uri(),
+            FileRole::App(tool) => tool.app_uri(),
+            FileRole::Skill => self.path.uri().replacen("mcpd://skills/", "skill://", 1),
+        }
     }
 
-    /// Path below [`RESOURCE_DIRECTORY`].
+    /// Path below [`RESOURCE_DIRECTORY`], or of the tool of an app.
     pub(crate) fn name(&self) -> &str {
+        if let Some(tool) = self.app_of() {
+            return tool.as_str();
+        }
         let path = self.path.as_str();
         path.split_once('/').map_or(path, |(_, name)| name)
     }
@@ -111,6 +162,9 @@ impl StaticFile {
 
     /// Media type by the name of the file; its content is not inspected.
     pub(crate) fn mime_type(&self) -> Option<String> {
+        if self.app_of().is_some() {
+            return Some(APP_TYPE.to_owned());
+        }
         mime_guess::from_path(&self.file)
             .first_raw()
             .map(str::to_owned)

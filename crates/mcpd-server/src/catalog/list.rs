@@ -24,8 +24,8 @@ pub(super) trait ListEntry: Sized {
     /// Sort key of the list, unique in it.
     fn key(&self) -> &str;
 
-    /// Returns the entry as lists show it, without the fields that `version` does not define.
-    fn to_listed(&self, version: ProtocolVersion, names: ToolNames) -> Self::Listed;
+    /// Returns the entry as lists show it, in a form.
+    fn to_listed(&self, form: ListForm) -> Self::Listed;
 
     fn page(listed: Vec<Self::Listed>, next_cursor: Option<String>) -> Self::Page;
 
@@ -33,16 +33,26 @@ pub(super) trait ListEntry: Sized {
     fn is_listed_like(&self, other: &Self) -> bool;
 }
 
+/// Form of the entries of a list.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListForm {
+    /// Revision, which defines the fields.
+    pub(crate) version: ProtocolVersion,
+    /// Spelling of tool names.
+    pub(crate) names: ToolNames,
+    /// Tools name their apps.
+    pub(crate) has_apps: bool,
+}
+
 /// Page that is requested, and its form.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageRequest<'a> {
     pub(crate) cursor: Option<&'a str>,
-    pub(crate) version: ProtocolVersion,
-    pub(crate) names: ToolNames,
+    pub(crate) form: ListForm,
     pub(crate) stamp: &'a Stamp,
 }
 
-/// Pages of one list in one naming and one revision, as far as they have been requested.
+/// Pages of one list in one form, as far as they have been requested.
 type Pages = Box<[OnceLock<Bytes>]>;
 
 /// Sorted entries with their encoded pages.
@@ -50,8 +60,8 @@ type Pages = Box<[OnceLock<Bytes>]>;
 pub(super) struct List<T> {
     entries: Vec<Arc<T>>,
     page_size: NonZeroUsize,
-    /// By naming, then by revision.
-    pages: [[Pages; ProtocolVersion::ALL.len()]; 2],
+    /// By naming with and without apps, then by revision.
+    pages: [[Pages; ProtocolVersion::ALL.len()]; 4],
 }
 
 impl<T: ListEntry> List<T> {
@@ -119,13 +129,15 @@ impl<T: ListEntry> List<T> {
     }
 
     fn pages(&self, request: PageRequest<'_>) -> &[OnceLock<Bytes>] {
-        let naming = match request.names {
+        let ListForm { version, names, .. } = request.form;
+        let naming = match names {
             ToolNames::Portable => 0,
             ToolNames::Path => 1,
         };
+        let naming = naming + 2 * usize::from(request.form.has_apps);
         let version = ProtocolVersion::ALL
             .iter()
-            .position(|known| *known == request.version)
+            .position(|known| *known == version)
             .expect("ALL holds every revision");
         &self.pages[naming][version]
     }
@@ -138,7 +150,7 @@ impl<T: ListEntry> List<T> {
             .map(|last| cursor::encode(T::KIND, last.key()));
         let listed = entries
             .iter()
-            .map(|entry| entry.to_listed(request.version, request.names))
+            .map(|entry| entry.to_listed(request.form))
             .collect();
         request
             .stamp
@@ -168,7 +180,7 @@ mod tests {
             &"abcdefgh"[place..=place]
         }
 
-        fn to_listed(&self, _: ProtocolVersion, _: ToolNames) -> Resource {
+        fn to_listed(&self, _: ListForm) -> Resource {
             Resource::new(self.key(), self.key())
         }
 
@@ -191,8 +203,11 @@ mod tests {
     fn page(list: &List<Letter>, cursor: Option<&str>) -> Bytes {
         let request = PageRequest {
             cursor,
-            version: ProtocolVersion::LATEST_STATEFUL,
-            names: ToolNames::Path,
+            form: ListForm {
+                version: ProtocolVersion::LATEST_STATEFUL,
+                names: ToolNames::Path,
+                has_apps: false,
+            },
             stamp: &Stamp::Stateful,
         };
         list.page(request).unwrap()

@@ -3,12 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::method::{GetPromptResult, ListPromptsResult, PromptArgument};
 use mcpd_protocol::{self as protocol, JsonObject};
 use mcpd_scriptspec::{ScriptOption, ScriptPath, ScriptSpec};
 
-use super::list::ListEntry;
+use super::list::{ListEntry, ListForm};
 use super::names::NamedEntry;
 use crate::catalog::handler::{EntryBody, PromptHandler};
 use crate::catalog::tool::definition;
@@ -120,7 +119,8 @@ impl ListEntry for Prompt {
         self.path().as_str()
     }
 
-    fn to_listed(&self, version: ProtocolVersion, names: ToolNames) -> protocol::method::Prompt {
+    fn to_listed(&self, form: ListForm) -> protocol::method::Prompt {
+        let ListForm { version, names, .. } = form;
         let mut listed = self.definition.clone();
         if names == ToolNames::Portable {
             listed.name.clone_from(&self.portable_name);

@@ -5,17 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use mcpd_protocol as protocol;
-use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::method::{ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult};
 use mcpd_scriptspec::uri::UriTemplate;
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 
 use super::file::StaticFile;
-use super::list::ListEntry;
+use super::list::{ListEntry, ListForm};
+use super::skill::Skill;
 use crate::catalog::handler::{EntryBody, ResourceHandler};
-use crate::catalog::tool::definition;
+use crate::catalog::tool::{Tool, definition};
 use crate::message::downgrade::downgrade_annotations;
-use crate::message::tool_names::ToolNames;
 use crate::script::Script;
 
 /// Resource of the catalog.
@@ -78,6 +77,25 @@ impl Resource {
         }
     }
 
+    /// Creates the `SKILL.md` of a skill.
+    pub(super) fn skill(file: Arc<StaticFile>, skill: &Skill) -> Self {
+        let mut head = Self::file(file);
+        if let Some(name) = skill.text("name") {
+            name.clone_into(&mut head.definition.name);
+        }
+        head.definition.description = skill.text("description").map(str::to_owned);
+        head.definition.mime_type = Some("text/markdown".to_owned());
+        head
+    }
+
+    /// Creates the page of a tool. Lists leave it out: the tool names it.
+    pub(super) fn app(file: Arc<StaticFile>, tool: &Tool) -> Self {
+        let mut app = Self::file(file);
+        app.definition.title.clone_from(&tool.definition().title);
+        app.definition.meta = definition::meta_of_app(tool.definition());
+        app
+    }
+
     /// Creates a resource of a source, or one built into the program.
     pub(crate) fn function(
         definition: protocol::method::Resource,
@@ -101,7 +119,7 @@ impl Resource {
         match &self.source {
             ContentSource::State(script) | ContentSource::Script(script) => &script.path,
             ContentSource::Function(handler) => handler.path(),
-            ContentSource::File(file) => file.path(),
+            ContentSource::File(file) => file.app_of().unwrap_or(file.path()),
         }
     }
 
@@ -132,7 +150,7 @@ impl ListEntry for Resource {
         &self.definition.uri
     }
 
-    fn to_listed(&self, version: ProtocolVersion, _: ToolNames) -> protocol::method::Resource {
+    fn to_listed(&self, ListForm { version, .. }: ListForm) -> protocol::method::Resource {
         let mut listed = self.definition.clone();
         if !version.has_titles() {
             listed.title = None;
@@ -251,11 +269,7 @@ impl ListEntry for Template {
         self.uri.as_str()
     }
 
-    fn to_listed(
-        &self,
-        version: ProtocolVersion,
-        _: ToolNames,
-    ) -> protocol::method::ResourceTemplate {
+    fn to_listed(&self, ListForm { version, .. }: ListForm) -> protocol::method::ResourceTemplate {
         let mut listed = self.definition.clone();
         if !version.has_titles() {
             listed.title = None;

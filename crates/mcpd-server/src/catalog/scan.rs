@@ -12,8 +12,10 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::file::StaticFile;
+use super::pins::digests::FileDigests;
 use super::pins::{ApprovedOffers, HeldBack, Locked};
 use super::probe_cache::{CachedResult, ProbeCache};
+use super::skill::Skill;
 use super::walk::{self, Candidate, Walked};
 use crate::policy::Policy;
 use crate::script::interpreter::Interpreters;
@@ -22,6 +24,7 @@ use crate::support::sync;
 mod conditions;
 mod file_debounce;
 mod files;
+mod frontmatter;
 mod image;
 mod inspector;
 mod instructions;
@@ -33,6 +36,7 @@ mod probe_schedule;
 mod program_check;
 mod reading;
 mod script;
+mod skills;
 
 pub use crate::database::rows::HelpText;
 use file_debounce::Debounce;
@@ -54,6 +58,8 @@ pub struct Scan {
     pub scripts: Vec<Arc<ScannedScript>>,
     /// Static files.
     pub(crate) files: Vec<Arc<StaticFile>>,
+    /// Skills, whose files are static files.
+    pub(crate) skills: Vec<Arc<Skill>>,
     /// Instructions of the roots that have some.
     pub(crate) instructions: Vec<String>,
     /// Files that should be served and cannot.
@@ -85,15 +91,16 @@ impl Scan {
                 .all(|(ours, theirs)| Arc::ptr_eq(ours, theirs));
         same_scripts
             && self.files == other.files
+            && self.skills == other.skills
             && self.instructions == other.instructions
             && self.unusable == other.unusable
             && self.passed_over == other.passed_over
             && self.held_back == other.held_back
     }
 
-    /// Iterates over the static files with their paths.
-    pub fn static_files(&self) -> impl Iterator<Item = (&ScriptPath, &Path)> {
-        self.files.iter().map(|file| (file.path(), file.file()))
+    /// Iterates over the static files with their URIs.
+    pub fn static_files(&self) -> impl Iterator<Item = (String, &Path)> {
+        self.files.iter().map(|file| (file.uri(), file.file()))
     }
 
     /// Iterates over the scripts that are not served because of a fault.
@@ -123,6 +130,8 @@ pub struct Scanner {
     instructions: Vec<(PathBuf, String)>,
     /// Findings other than scripts and static files.
     rest: Scan,
+    /// Digests of the files of skills.
+    digests: Arc<FileDigests>,
     /// Approved state of all that.
     judged: Judged,
     approved_offers: ApprovedOffers,
@@ -153,6 +162,7 @@ impl Scanner {
             files: Vec::new(),
             instructions: Vec::new(),
             rest: Scan::default(),
+            digests: Arc::default(),
             judged: Judged::default(),
             approved_offers: ApprovedOffers::default(),
         }
@@ -260,6 +270,8 @@ impl Scanner {
             files.push(found);
             rest.unusable
                 .extend(walked.rejected.into_iter().map(UnusableFile::from));
+            rest.skills.extend(walked.skills.into_iter().map(Arc::new));
+            rest.unusable.extend(walked.faulty_skills);
             match walked.instructions {
                 Some(Ok(text)) => {
                     self.instructions.push((walked.root, text.clone()));
@@ -334,11 +346,13 @@ impl Scanner {
     /// Walks every root on the thread pool, because it blocks.
     async fn walk(&self) -> Vec<Walked> {
         let (roots, inspector) = (self.roots.clone(), Arc::clone(&self.inspector));
+        let digests = Arc::clone(&self.digests);
         let work = move || {
             let walk_one = |root: &PathBuf| {
                 let root = root.canonicalize().unwrap_or_else(|_| root.clone());
                 let mut walked = walk::walk(&root, inspector.rule(&root));
                 instructions::add(&root, &mut walked);
+                (walked.skills, walked.faulty_skills) = skills::read(&mut walked, &digests);
                 walked
             };
             roots.iter().map(walk_one).collect()

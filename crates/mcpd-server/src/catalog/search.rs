@@ -5,12 +5,10 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
 use mcpd_protocol as protocol;
-use mcpd_protocol::ProtocolVersion;
 
 use super::Catalog;
-use super::list::{List, ListEntry as _};
+use super::list::{List, ListEntry as _, ListForm};
 use crate::catalog::tool::Tool;
-use crate::message::tool_names::ToolNames;
 use crate::policy::pattern::{Pattern, PatternError};
 
 mod index;
@@ -126,7 +124,7 @@ impl Catalog {
         &self,
         query: &str,
         limit: usize,
-        (version, names): (ProtocolVersion, ToolNames),
+        form: ListForm,
     ) -> Vec<protocol::method::Tool> {
         let Some(searchable) = &self.searchable else {
             return Vec::new();
@@ -141,6 +139,6 @@ impl Catalog {
         let is_other = |tool: &&Arc<Tool>| named.is_none_or(|named| !Arc::ptr_eq(named, tool));
         let found = named.into_iter().chain(matching.filter(is_other));
         let found = found.take(limit);
-        found.map(|tool| tool.to_listed(version, names)).collect()
+        found.map(|tool| tool.to_listed(form)).collect()
     }
 }

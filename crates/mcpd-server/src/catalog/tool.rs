@@ -48,6 +48,8 @@ pub struct Tool {
     header_parameters: Vec<HeaderParameter>,
     /// Defaults of its arguments, computed once an access rule depends on them.
     defaults: OnceLock<Defaults>,
+    /// URI of the page that shows its results, if it has one.
+    app: Option<String>,
     body: Body,
 }
 
@@ -160,9 +162,24 @@ impl Tool {
             path,
             header_parameters,
             defaults: OnceLock::new(),
+            app: None,
             definition,
             body,
         }
+    }
+
+    /// Returns the tool with the page at `uri`, which shows its results.
+    pub(super) fn with_app(&self, uri: String) -> Self {
+        Self {
+            app: Some(uri),
+            ..self.clone()
+        }
+    }
+
+    /// URI of the page that shows its results, if it has one.
+    #[must_use]
+    pub fn app(&self) -> Option<&str> {
+        self.app.as_deref()
     }
 
     /// Identity: the path below its root.

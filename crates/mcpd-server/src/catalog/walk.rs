@@ -1,5 +1,5 @@
 //! Directory walk: files under a root that may be served. Candidates are executable files, files
-//! whose name or sidecar may describe them, and every file below `resources/`; never a hidden
+//! whose name or sidecar may describe them, and every file below `resources/` or in a skill; never a hidden
 //! file, a backup, an ignored file or a link out of the root. Reads directory entries and ignore
 //! files only; it never opens or runs another file.
 
@@ -15,17 +15,22 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::file::{self, StaticFile};
 use super::scan::{PassOverKind, PassedOver, TEST_CASES, UnusableFile};
+use super::skill::Skill;
 use crate::policy::Root;
 #[cfg(feature = "database")]
 use crate::script::fingerprint::FileStamp;
 use crate::script::fingerprint::Fingerprint;
 
+mod apps;
 mod errors;
 mod ignored;
+mod skills;
 
+pub(crate) use apps::subject as subject_of_app;
 use errors::{is_transient, unreadable};
 use ignored::{Ignored, reason_of_name};
 pub(crate) use ignored::{belongs_to_others, is_backup};
+pub(crate) use skills::{SKILL_FILE, is_skill};
 
 /// Depth at which directories are not entered, against a loop of mounts or an entire home.
 pub(crate) const MAX_DEPTH: usize = 16;
@@ -48,6 +53,9 @@ pub(crate) struct Walked {
     pub(crate) passed_over: BTreeMap<PathBuf, PassedOver>,
     /// Places that could not be read although an entry may be there, with everything below.
     pub(crate) unseen: Vec<PathBuf>,
+    /// Skills that can be served, and the heads of the others.
+    pub(crate) skills: Vec<Skill>,
+    pub(crate) faulty_skills: Vec<UnusableFile>,
     /// Instructions of the root, or why its file is not used.
     pub(crate) instructions: Option<Result<String, UnusableFile>>,
     /// Sidecars, each with the file that it describes.
@@ -100,6 +108,10 @@ pub(crate) enum Reason {
     SecondSidecar,
     /// A directory, a link to nothing or the like with the name of a sidecar.
     NoFile,
+    /// The app of a file that is no script, and the name that was probably meant.
+    AppWithoutScript(Option<String>),
+    /// An app that no client could show.
+    FaultyApp(String),
     /// An error of the file system.
     Unreadable(String),
 }
@@ -176,6 +188,7 @@ pub(crate) fn walk(root: &Path, rule: Option<&Root>) -> Walked {
     let left_out = left_out.map(|passed| (passed.file.clone(), passed));
     walked.passed_over.extend(left_out);
     walked.attach_sidecars(root);
+    walked.check_apps();
     walked.rejected.sort_by(|a, b| a.file.cmp(&b.file));
     walked.files.sort_by(|a, b| a.path().cmp(b.path()));
     walked
@@ -194,17 +207,16 @@ impl Walked {
             };
         }
         let metadata = entry.metadata().map_err(|error| unreadable(&error))?;
-        if is_static(root, file) {
+        let is_of_skill = skills::is_part(root, file);
+        if is_of_skill || is_static(root, file) {
             let path = path_below(root, file)?;
             let fingerprint = Fingerprint::of(&metadata);
             let (file, root) = (file.to_owned(), root.to_owned());
-            self.files.push(StaticFile::new(
-                path,
-                file,
-                root,
-                metadata.len(),
-                fingerprint,
-            ));
+            let file = StaticFile::new(path, file, root, metadata.len(), fingerprint);
+            self.files.push(match is_of_skill {
+                true => file.into_skill(),
+                false => file,
+            });
         } else {
             self.add_script(root, file, &metadata)?;
         }
@@ -213,7 +225,9 @@ impl Walked {
 
     /// Adds a file if it may be a script, or a sidecar of one.
     fn add_script(&mut self, root: &Path, file: &Path, metadata: &Metadata) -> Result<(), Reason> {
-        if name(file).ends_with(TEST_CASES) {
+        if let Some(subject) = apps::subject(file) {
+            self.add_app(root, (file, &subject), metadata)?;
+        } else if name(file).ends_with(TEST_CASES) {
             self.pass_over(file, PassOverKind::TestCases, "test cases of a script");
         } else if let Some(subject) = subject_of_sidecar(file) {
             let (file, fingerprint) = (file.to_owned(), Fingerprint::of(metadata));
@@ -242,12 +256,14 @@ impl Walked {
             sidecar.push(extension);
             PathBuf::from(sidecar)
         });
-        for file in std::iter::once(subject.clone()).chain(beside) {
+        let app = apps::beside(&subject);
+        for file in std::iter::once(subject.clone()).chain(beside).chain([app]) {
             if let Err(reason) = self.add_existing(root, &file) {
                 self.reject(&file, reason);
             }
         }
         self.attach_sidecars(root);
+        self.check_apps();
         for script in self.scripts.values_mut() {
             script.is_named = true;
         }
@@ -372,7 +388,7 @@ fn intended_sidecar_name(subject: &Path, sidecar: &Path) -> Option<String> {
 
 /// Returns whether it has the name of a sidecar, in a place for scripts.
 fn is_sidecar(root: &Path, file: &Path) -> bool {
-    subject_of_sidecar(file).is_some() && !is_static(root, file)
+    subject_of_sidecar(file).is_some() && !is_static(root, file) && !skills::is_part(root, file)
 }
 
 /// Returns whether a file lies below `resources/`, where no file is a script.
@@ -386,9 +402,10 @@ fn is_static(root: &Path, file: &Path) -> bool {
 fn pass_over(ignored: &mut Ignored<'_>, entry: &DirEntry) -> Option<PassedOver> {
     let path = entry.path();
     let is_directory = entry.file_type().is_dir();
-    // A sidecar is ignored with its file: without the sidecar, a file that must not be run for a
+    // An app is ignored with its file, and so is a sidecar: without the sidecar, a file that must not be run for a
     // probe would be probed.
-    let subject = subject_of_sidecar(path).filter(|_| !is_directory);
+    let subject = subject_of_sidecar(path).or_else(|| apps::subject(path));
+    let subject = subject.filter(|_| !is_directory);
     let reason = reason_of_name(path)
         .map(str::to_owned)
         .or_else(|| ignored.reason_against(subject.as_deref().unwrap_or(path), is_directory));

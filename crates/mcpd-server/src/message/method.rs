@@ -34,10 +34,12 @@ known_methods! {
     Complete = "completion/complete",
     Discover = "server/discover",
     GetPrompt = "prompts/get",
+    GetSkill = "skills/get",
     GetTask = "tasks/get",
     Initialize = "initialize",
     ListPrompts = "prompts/list",
     ListResources = "resources/list",
+    ListSkills = "skills/list",
     ListTemplates = "resources/templates/list",
     ListTools = "tools/list",
     ListenToChanges = "subscriptions/listen",
@@ -63,8 +65,10 @@ impl KnownMethod {
             Self::CallTool
             | Self::Complete
             | Self::GetPrompt
+            | Self::GetSkill
             | Self::ListPrompts
             | Self::ListResources
+            | Self::ListSkills
             | Self::ListTemplates
             | Self::ListTools
             | Self::ReadResource

@@ -18,7 +18,9 @@ use crate::limits::memory_budget;
 use crate::message::method::KnownMethod;
 use crate::message::reply::{Handled, Later, MethodResult, unless_panicked};
 use crate::methods::lists::list;
-use crate::methods::{completion, lifecycle, prompts, resources, subscriptions, tasks, tools};
+use crate::methods::{
+    completion, lifecycle, prompts, resources, skills, subscriptions, tasks, tools,
+};
 use crate::observe::audit::request_log::RequestRecord;
 use crate::request::context::Context;
 use crate::server::Server;
@@ -195,6 +197,8 @@ fn run_handler(
         (_, Known::GetPrompt) => prompts::get(server, params, context),
         (_, Known::ListResources) => now(list(server, params, &context, Catalog::resources_page)),
         (_, Known::ListTemplates) => now(list(server, params, &context, Catalog::templates_page)),
+        (_, Known::ListSkills) => now(list(server, params, &context, Catalog::skills_page)),
+        (_, Known::GetSkill) => now(skills::get(server, params, &context)),
         (_, Known::ReadResource) => resources::read(server, params, context),
         (_, Known::Complete) => now(completion::complete(server, params, &context)),
         // Methods of one wire are unknown on the other.

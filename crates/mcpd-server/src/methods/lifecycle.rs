@@ -10,14 +10,16 @@ use mcpd_protocol::Stamp;
 use mcpd_protocol::Wire;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::method::{
-    DiscoverResult, InitializeRequestParams, InitializeResult, SetLevelRequestParams,
-    TASKS_EXTENSION,
+    DiscoverResult, InitializeRequestParams, InitializeResult, SKILLS_EXTENSION,
+    SetLevelRequestParams, TASKS_EXTENSION,
 };
 use mcpd_protocol::{ListCapability, ResourcesCapability, ServerCapabilities};
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::instructions;
+use crate::catalog::{APP_TYPE, APPS_EXTENSION};
 use crate::client::session::Introduction;
 use crate::message::downgrade::Downgrade as _;
 use crate::message::reply::{Handled, MethodResult};
@@ -159,11 +161,21 @@ pub(crate) fn capabilities(server: &Server, version: ProtocolVersion) -> ServerC
     capabilities.completions = version.has_completions_capability().then(JsonObject::new);
     // Deprecated on the stateless wire, where a request asks for messages without it.
     capabilities.logging = (version.wire() == Wire::Stateful).then(JsonObject::new);
-    let has_tasks = server.tasks().is_some() && version.wire() == Wire::Stateless;
-    capabilities.extensions = has_tasks.then(tasks_extension);
+    let extensions = extensions(server, version);
+    capabilities.extensions = (!extensions.is_empty()).then_some(extensions);
     capabilities
 }
 
-fn tasks_extension() -> JsonObject {
-    JsonObject::from_iter([(TASKS_EXTENSION.to_owned(), JsonObject::new().into())])
+fn extensions(server: &Server, version: ProtocolVersion) -> JsonObject {
+    let mut extensions = JsonObject::new();
+    if server.tasks().is_some() && version.wire() == Wire::Stateless {
+        extensions.insert(TASKS_EXTENSION.to_owned(), json!({}));
+    }
+    if server.catalog().has_apps() {
+        extensions.insert(APPS_EXTENSION.to_owned(), json!({"mimeTypes": [APP_TYPE]}));
+    }
+    if !server.catalog().skills().is_empty() {
+        extensions.insert(SKILLS_EXTENSION.to_owned(), json!({}));
+    }
+    extensions
 }

@@ -3,7 +3,7 @@
 use mcpd_protocol::Params;
 use mcpd_protocol::method::PaginatedRequestParams;
 
-use crate::catalog::{Catalog, PageRequest};
+use crate::catalog::{Catalog, ListForm, PageRequest};
 use crate::message::reply::MethodResult;
 use crate::request::context::Context;
 use crate::server::Server;
@@ -18,8 +18,11 @@ pub(crate) fn list(
     let params: PaginatedRequestParams = params.parse()?;
     let wanted = PageRequest {
         cursor: params.cursor.as_deref(),
-        version: context.version,
-        names: context.peer.names,
+        form: ListForm {
+            version: context.version,
+            names: context.peer.names,
+            has_apps: context.shows_apps(),
+        },
         stamp: &context.stamp,
     };
     page(&server.catalog_for(&context.peer.principal), wanted)

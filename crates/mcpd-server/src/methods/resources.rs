@@ -8,6 +8,7 @@ use mcpd_protocol::Method as _;
 use mcpd_protocol::Params;
 use mcpd_protocol::Wire;
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
+use mcpd_protocol::meta::Meta;
 use mcpd_protocol::method::{
     Interactive, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult,
 };
@@ -57,8 +58,9 @@ pub(crate) fn read(
             ContentSource::Script(script) => run_script(server, script, None, params, context),
             ContentSource::File(file) => {
                 let mime_type = resource.definition().mime_type.clone();
+                let form = (mime_type, resource.definition().meta.clone());
                 let file = Arc::clone(file);
-                Ok(read_file(server, file, mime_type, params.uri, context))
+                Ok(read_file(server, file, form, params.uri, context))
             }
             ContentSource::Function(handler) => {
                 if !handler.is_built_in() {
@@ -267,7 +269,7 @@ fn read_output(server: &Server, output: ArchivedOutput, uri: String, context: Co
 fn read_file(
     server: &Server,
     file: Arc<StaticFile>,
-    mime_type: Option<String>,
+    (mime_type, meta): (Option<String>, Option<Meta>),
     uri: String,
     context: Context,
 ) -> Handled {
@@ -283,7 +285,8 @@ fn read_file(
                 tracing::warn!(%file, "failed to read a file: {error}");
                 read_error(&error, &uri, context.version.wire())
             })?;
-        let contents = output::media_contents(&uri, mime_type.as_deref(), bytes);
+        let mut contents = output::media_contents(&uri, mime_type.as_deref(), bytes);
+        contents.meta = meta;
         let result = context.encode_content(ReadResourceResult::new(vec![contents]))?;
         Ok(memory_budget::attach_guard(result, reservation))
     })

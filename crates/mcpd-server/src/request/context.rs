@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
+use crate::catalog::{APP_TYPE, APPS_EXTENSION};
 use crate::client::outbox::Outbox;
 use crate::client::session::Session;
 use crate::limits::memory_budget::SharedReservation;
@@ -219,6 +220,18 @@ impl Context {
             Wire::Stateless => params.parse(),
             Wire::Stateful => params.parse_without(&["inputResponses", "requestState"]),
         }
+    }
+
+    /// Returns whether the client shows apps of tools.
+    pub(crate) fn shows_apps(&self) -> bool {
+        let extensions = self.capabilities.extensions.as_ref();
+        let declared = extensions.and_then(|extensions| extensions.get(APPS_EXTENSION));
+        let types = declared.map(|declared| &declared["mimeTypes"]);
+        types.is_some_and(|types| match types.as_array() {
+            Some(types) => types.iter().any(|known| known == APP_TYPE),
+            // The setting is required, and a client without it knows the one type that there is.
+            None => types.is_null(),
+        })
     }
 
     /// Encodes `result` for this request's wire.

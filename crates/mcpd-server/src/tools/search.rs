@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::catalog::Catalog;
 use crate::catalog::call::CallContext;
 use crate::catalog::search::Search;
 use crate::catalog::tool::{Tool, ToolBody};
+use crate::catalog::{Catalog, ListForm};
 use crate::message::arguments::{arguments_text, invalid_arguments};
 use crate::message::call::{CallStart, InnerCall};
 use crate::message::raw::raw;
@@ -146,7 +146,11 @@ impl ToolBody for SearchBody {
             .min(Search::MAX_RESULTS);
         let catalog = context.catalog();
         let request = context.request();
-        let form = (request.version, request.peer.names);
+        let form = ListForm {
+            version: request.version,
+            names: request.peer.names,
+            has_apps: false,
+        };
         let found = catalog.find_tools(&arguments.query, limit, form);
         let result = describe_found(found, &catalog, &arguments.query);
         CallStart::reject(Ok(result.into()))

@@ -203,7 +203,10 @@ impl Companions {
         let is_at_top = entry.depth() == 1;
         let is_left_out = match is_directory {
             true => {
-                LEFT_OUT_DIRECTORIES.contains(&&*name) || is_at_top && name == RESOURCE_DIRECTORY
+                LEFT_OUT_DIRECTORIES.contains(&&*name)
+                    || is_at_top && name == RESOURCE_DIRECTORY
+                    // Approved file by file.
+                    || walk::is_skill(&self.root, path)
             }
             false => {
                 is_at_top && LEFT_OUT_AT_TOP.contains(&&*name)
@@ -228,11 +231,13 @@ impl Companions {
     }
 }
 
-/// Returns whether a file is a script, or belongs to one: its sidecar, or its test cases.
+/// Returns whether a file is a script, or belongs to one: its sidecar, its test cases, or its app,
+/// which is approved by itself.
 fn is_of_script(scripts: &BTreeSet<PathBuf>, file: &Path) -> bool {
     let text = file.as_os_str().to_string_lossy();
     let subject = text.strip_suffix(TEST_CASES).map(Path::new);
-    scripts.contains(file) || subject.is_some_and(|subject| scripts.contains(subject))
+    let is_app = walk::subject_of_app(file).is_some_and(|subject| scripts.contains(&subject));
+    is_app || scripts.contains(file) || subject.is_some_and(|subject| scripts.contains(subject))
 }
 
 impl Listing {

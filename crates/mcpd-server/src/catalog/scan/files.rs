@@ -138,6 +138,13 @@ impl From<Rejected> for UnusableFile {
                 )
             }
             Reason::SecondSidecar => "another sidecar describes the same file".to_owned(),
+            Reason::AppWithoutScript(None) => {
+                "the script whose app it is does not exist".to_owned()
+            }
+            Reason::AppWithoutScript(Some(meant)) => format!(
+                "the script whose app it is does not exist; did you mean the name `{meant}`?"
+            ),
+            Reason::FaultyApp(why) => why,
             Reason::NoFile => "a sidecar must be a regular file".to_owned(),
             Reason::Unreadable(why) => why,
         };

@@ -52,6 +52,36 @@ pub(crate) fn meta_of(path: &ScriptPath, spec: &ScriptSpec) -> Meta {
     meta
 }
 
+/// Key in `_meta` of what MCP Apps define.
+const UI: &str = "ui";
+/// Members of `_meta.ui` that concern the page, and not the tool.
+const UI_OF_PAGE: [&str; 4] = ["csp", "permissions", "domain", "prefersBorder"];
+
+/// Names the app of a tool in its definition.
+pub(super) fn set_app(tool: &mut protocol::method::Tool, uri: &str) {
+    let meta = tool.meta.get_or_insert_default();
+    let mut ui = match meta.get(UI) {
+        Some(Value::Object(ui)) => ui.clone(),
+        _ => serde_json::Map::new(),
+    };
+    ui.retain(|name, _| !UI_OF_PAGE.contains(&&**name));
+    ui.insert("resourceUri".to_owned(), json!(uri));
+    meta.insert(UI.to_owned(), Value::Object(ui));
+}
+
+/// Builds `_meta` of the app of a tool, of what its script says about the page.
+pub(crate) fn meta_of_app(tool: &protocol::method::Tool) -> Option<Meta> {
+    let ui = tool.meta.as_ref()?.get(UI)?.as_object()?;
+    let members = UI_OF_PAGE.iter().filter_map(|name| {
+        let value = ui.get(*name)?;
+        Some(((*name).to_owned(), value.clone()))
+    });
+    let members: serde_json::Map<_, _> = members.collect();
+    let mut meta = Meta::default();
+    meta.insert(UI.to_owned(), Value::Object(members.clone()));
+    (!members.is_empty()).then_some(meta)
+}
+
 /// Tags of a tool, which are in its `_meta`.
 pub(crate) fn tags(tool: &protocol::method::Tool) -> impl Iterator<Item = &str> {
     let tags = tool.meta.as_ref().and_then(|meta| meta.get(TAGS));

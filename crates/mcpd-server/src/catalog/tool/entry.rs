@@ -1,14 +1,13 @@
 //! Tools as entries of a list.
 
 use mcpd_protocol as protocol;
-use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::method::ListToolsResult;
 use mcpd_scriptspec::ScriptPath;
 
 use std::sync::Arc;
 
-use super::{Body, Tool};
-use crate::catalog::list::ListEntry;
+use super::{Body, Tool, definition};
+use crate::catalog::list::{ListEntry, ListForm};
 use crate::catalog::names::NamedEntry;
 use crate::message::tool_names::ToolNames;
 use crate::script::schema::is_of_objects;
@@ -40,8 +39,12 @@ impl ListEntry for Tool {
         self.path().as_str()
     }
 
-    fn to_listed(&self, version: ProtocolVersion, names: ToolNames) -> protocol::method::Tool {
+    fn to_listed(&self, form: ListForm) -> protocol::method::Tool {
+        let ListForm { version, names, .. } = form;
         let mut listed = self.definition().clone();
+        if let Some(uri) = self.app.as_ref().filter(|_| form.has_apps) {
+            definition::set_app(&mut listed, uri);
+        }
         if names == ToolNames::Portable {
             listed.name = self.portable_name().to_owned();
             if let Some(schema) = self.portable_input_schema() {
@@ -80,10 +83,11 @@ impl ListEntry for Tool {
         match (&self.body, &other.body) {
             // Rescanned and found unchanged.
             (Body::Script(a), Body::Script(b)) if Arc::ptr_eq(&a.spec, &b.spec) => {
-                self.portable_name == other.portable_name
+                self.portable_name == other.portable_name && self.app == other.app
             }
             _ => {
                 self.portable_name == other.portable_name
+                    && self.app == other.app
                     && serde_json::to_value(&self.definition).ok()
                         == serde_json::to_value(&other.definition).ok()
             }
