@@ -23,6 +23,7 @@ fn help_shows_commands_and_examples() {
       worker       Run scripts for the servers of a cluster
       cluster      Show the nodes of a cluster, drain a worker, or print the rights of a node
       connect      Connect a client that starts its servers to one over HTTP
+      console      Print a link that opens the web console of a running server once
       list         List tools, prompts or resources
       discover     List the servers in the configurations of clients
       describe     Show the description and the arguments of a tool or a prompt

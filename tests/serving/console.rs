@@ -175,7 +175,14 @@ fn console_shows_callers_only_what_is_theirs() {
     let (_, catalog) = team.get(&daemon, "catalog");
     assert_eq!(catalog["tools"].as_array().unwrap().len(), 1);
     assert!(!catalog.to_string().contains("scripts"), "{catalog}");
-    for path in ["server", "history", "configuration", "verify", "files"] {
+    for path in [
+        "server",
+        "history",
+        "configuration",
+        "verify",
+        "files",
+        "viewpoints",
+    ] {
         assert_eq!(team.get(&daemon, path).0, 403, "{path}");
         assert_eq!(operator.get(&daemon, path).0, 200, "{path}");
     }
@@ -234,4 +241,88 @@ fn console_files_need_no_credentials_and_have_no_data() {
         let (head, _) = exchange(&daemon, request, &[]);
         assert_eq!(status(&head), expected, "{request}");
     }
+}
+
+/// Waits for a minute, and says that it does.
+const SLOW: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Waits."}'; exit; }
+echo 'INFO waiting' >&2
+sleep 60
+"#;
+
+#[test]
+fn operator_cancels_the_run_of_another_caller() {
+    let (sandbox, daemon) = start();
+    sandbox.write_script("slow", SLOW);
+    let operator = Page::of_link(&daemon);
+    let team = Page::sign_in(&daemon, Some(TOKEN), None).ok().unwrap();
+    eventually("the new tool", || {
+        let (_, catalog) = operator.get(&daemon, "catalog");
+        catalog.to_string().contains("\"slow\"").then_some(())
+    });
+    let client = daemon.client();
+    let call = crate::call("slow", json!({})).to_string();
+    let answer = std::thread::spawn(move || client.post(&call).unwrap().1);
+    // Its output is there although no page was open when it began.
+    let number = eventually("the run with its line", || {
+        let (_, live) = operator.get(&daemon, "live");
+        let run = live["runs"].as_array()?.first()?.clone();
+        (run["lines"][0] == "INFO waiting").then_some(run["number"].as_u64()?)
+    });
+    let path = format!("POST /console/api/cancel?run={number}");
+    let (head, _) = exchange(&daemon, &path, &team.headers());
+    assert_eq!(status(&head), 403);
+    let key = vec![("Mcpd-Console", &*operator.key)];
+    assert_eq!(status(&exchange(&daemon, &path, &key).0), 401);
+    let (head, body) = exchange(&daemon, &path, &operator.headers());
+    assert_eq!(status(&head), 200, "{body}");
+    let answer = answer.join().unwrap();
+    assert!(
+        answer.contains("an operator of the server has cancelled"),
+        "{answer}"
+    );
+    let (head, _) = exchange(&daemon, &path, &operator.headers());
+    assert_eq!(status(&head), 404);
+    let log = sandbox.path().join("state/mcpd/logs/mcp-audit.jsonl");
+    eventually("the note and the record", || {
+        let log = fs::read_to_string(&log).ok()?;
+        let note = log.lines().find(|line| line.contains("console/cancel"))?;
+        let note: Value = serde_json::from_str(note).ok()?;
+        assert_eq!(note["params"]["operator"], "agent");
+        assert_eq!(note["params"]["tool"], "slow");
+        log.contains("\"outcome\":\"cancelled\"").then_some(())
+    });
+    assert_eq!(operator.get(&daemon, "verify").1["faults"], json!([]));
+}
+
+#[test]
+fn operator_sees_the_tools_as_another_caller_does() {
+    let (_sandbox, daemon) = start();
+    let operator = Page::of_link(&daemon);
+    let team = Page::sign_in(&daemon, Some(TOKEN), None).ok().unwrap();
+    let (_, viewpoints) = operator.get(&daemon, "viewpoints");
+    assert_eq!(viewpoints["callers"], json!(["team-a"]));
+    let (_, seen) = operator.get(&daemon, "catalog?as=caller:team-a");
+    let list = seen["list"].as_array().unwrap();
+    assert_eq!(list.len(), 1);
+    assert_eq!(list[0]["name"], "count");
+    assert_eq!(operator.get(&daemon, "catalog?as=caller:nobody").0, 404);
+    assert_eq!(team.get(&daemon, "catalog?as=caller:agent").0, 403);
+}
+
+#[test]
+fn new_link_needs_the_token() {
+    let (sandbox, daemon) = start();
+    let printed = sandbox.stdout(&["console"]);
+    let printed = String::from_utf8(printed).unwrap();
+    let (url, code) = printed.trim().split_once("#code=").unwrap();
+    assert!(url.ends_with("/console"), "{printed}");
+    let page = Page::sign_in(&daemon, None, Some(code)).ok().unwrap();
+    assert_eq!(page.get(&daemon, "about").1["caller"], "agent");
+    assert!(Page::sign_in(&daemon, None, Some(code)).is_err());
+    let (head, _) = exchange(&daemon, "POST /console/code", &[]);
+    assert_eq!(status(&head), 400);
+    let wrong = [("Authorization", "Bearer wrong")];
+    let (head, _) = exchange(&daemon, "POST /console/code", &wrong);
+    assert_eq!(status(&head), 401);
 }

@@ -158,6 +158,11 @@ impl Audit {
         }
     }
 
+    /// Records something that is no request, such as what an operator did.
+    pub fn note(&self, what: &str, details: &serde_json::Value) {
+        self.send(record::note(what, details));
+    }
+
     /// Records that this process has restored its rights to one of its files.
     pub fn note_regained(&self, regained: &Regained) {
         self.send(record::encode_regained(regained));

@@ -47,7 +47,7 @@ pub enum RecordKind {
     Begin,
     /// End of a request.
     End,
-    /// Note about the log itself.
+    /// Note about the log itself, or about what an operator did.
     Note,
 }
 
@@ -267,7 +267,7 @@ fn this_process() -> u32 {
     *ID
 }
 
-/// Encodes a record about the log itself.
+/// Encodes a record that is about no request.
 pub(crate) fn note(method: &str, params: &serde_json::Value) -> String {
     let params = to_raw_value(params).expect("a JSON value has string keys only");
     Record::new(RecordKind::Note, method, &params).encode()

@@ -27,6 +27,7 @@ mod compile;
 mod completions;
 mod config;
 mod connect;
+mod console;
 mod describe;
 mod dev;
 mod discover;
@@ -61,6 +62,7 @@ pub(crate) use self::compile::{Compile, CompileFormat};
 pub(crate) use self::completions::{CompletionShell, Completions, Man};
 pub(crate) use self::config::{Config, ConfigAction, ConfigShow, Denied};
 pub(crate) use self::connect::Connect;
+pub(crate) use self::console::Console;
 pub(crate) use self::describe::Describe;
 pub(crate) use self::dev::Dev;
 pub(crate) use self::discover::Discover;
@@ -137,6 +139,8 @@ pub(crate) enum Command {
     Cluster(Cluster),
     /// Connect a client that starts its servers to one over HTTP.
     Connect(Connect),
+    /// Print a link that opens the web console of a running server once.
+    Console(Console),
     /// List tools, prompts or resources.
     List(List),
     /// List the servers in the configurations of clients.
@@ -227,6 +231,7 @@ impl Combine for Args {
             Command::New(_)
             | Command::Adopt(_)
             | Command::Connect(_)
+            | Command::Console(_)
             | Command::Install(_)
             | Command::Bundle(_)
             | Command::Discover(_)

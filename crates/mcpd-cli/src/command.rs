@@ -35,6 +35,7 @@ mod compile;
 mod completions;
 mod config;
 mod connect;
+mod console;
 mod describe;
 mod dev;
 mod discover;
@@ -115,6 +116,7 @@ async fn execute(
         #[cfg(feature = "cluster")]
         Command::Cluster(cluster) => cluster::run(&cluster, file).await,
         Command::Connect(connect) => connect::run(&connect).await,
+        Command::Console(console) => console::run(&console).await,
         Command::List(list) => list::run(list, file).await,
         Command::Discover(discover) => discover::run(&discover),
         Command::Describe(describe) => describe::run(describe, file).await,

@@ -92,7 +92,7 @@ function drawSignIn(error) {
   if (error) add(fault, failure(error));
   fill(main, h("div", { className: "page narrow" },
     h("h1", { tabIndex: -1 }, "Sign in"),
-    h("p", {}, "Open the link that the server printed at its start; it works once, for ten minutes. Or use a token of the server:"),
+    h("p", {}, "Open the link that the server printed at its start; it works once, for ten minutes, and mcpd console prints another. Or use a token of the server:"),
     fault,
     h("form", { onsubmit: enter },
       h("div", { className: "field" }, h("label", { for: "token" }, "Token"), token),

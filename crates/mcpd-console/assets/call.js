@@ -1,5 +1,6 @@
 /** A call of a tool: its progress and log while it runs, its questions, its result, and its end. */
 
+import { appOf, openApp } from "./apps.js";
 import { add, duration, failure, fill, h, say, visible } from "./dom.js";
 import { form } from "./form.js";
 import { showResult } from "./result.js";
@@ -14,6 +15,19 @@ const LINE = 2000;
 
 /** Number of tools whose last call is kept while other views are shown. */
 const KEPT = 20;
+
+/** Tools by the names that apps may use: those of the list. */
+/** @type {Map<string, any>} */
+const known = new Map();
+
+/** @param {any[]} tools */
+export function setKnownTools(tools) {
+  known.clear();
+  for (const tool of tools) {
+    known.set(tool.name, tool);
+    known.set(tool._meta?.["mcpd/path"] ?? tool.name, tool);
+  }
+}
 
 /** Last calls, by the paths of their tools. */
 /** @type {Map<string, ReturnType<typeof makeCaller>>} */
@@ -31,7 +45,10 @@ export function caller(path, tool) {
   made.setTool(tool);
   callers.set(path, made);
   for (const [other, one] of callers) {
-    if (callers.size > KEPT && !one.isRunning() && other !== path) callers.delete(other);
+    if (callers.size > KEPT && !one.isRunning() && other !== path) {
+      one.close();
+      callers.delete(other);
+    }
   }
   return made;
 }
@@ -57,7 +74,10 @@ function makeCaller() {
   const log = h("pre", { className: "log", tabIndex: 0, role: "log", "aria-live": "off", "aria-label": "Log of the call", hidden: true });
   const questions = h("div");
   const output = h("div");
-  const element = h("section", { className: "outcome", "aria-label": "Outcome of the call" }, h("h2", { className: "visually-hidden" }, "Outcome"), state, bar, questions, log, output);
+  const apps = h("div");
+  /** @type {ReturnType<typeof openApp> | undefined} */
+  let app;
+  const element = h("section", { className: "outcome", "aria-label": "Outcome of the call" }, h("h2", { className: "visually-hidden" }, "Outcome"), state, bar, questions, log, apps, output);
 
   /** @type {{text: string, level: string}[]} */
   let pending = [];
@@ -92,7 +112,7 @@ function makeCaller() {
       if (params.message) line("progress", String(params.message));
     } else if (method === "notifications/message") {
       const data = params.data;
-      line(known(params.level), typeof data === "string" ? data : JSON.stringify(data));
+      line(levelOf(params.level), typeof data === "string" ? data : JSON.stringify(data));
     }
   }
 
@@ -109,14 +129,25 @@ function makeCaller() {
     bar.removeAttribute("value");
     state.className = "state running";
     attached?.onStart();
+    const given = attached?.values() ?? {};
+    app?.close();
+    app = undefined;
+    fill(apps);
+    const page = appOf(tool);
+    if (page) {
+      app = openApp(tool, page, given, (name) => known.get(name));
+      add(apps, app.element);
+    }
     say("The call runs.");
     const timer = setInterval(() => (state.textContent = `Runs for ${duration(performance.now() - began)}`), 100);
     try {
-      const { result, text } = await answered(attached?.values() ?? {}, mine);
+      const { result, text } = await answered(given, mine);
       const isFailed = result?.isError === true;
       end(isFailed ? "failed" : "succeeded", `${isFailed ? "Failed" : "Succeeded"} after ${duration(performance.now() - began)}`);
       add(output, showResult(result, text));
+      app?.finish(result);
     } catch (error) {
+      app?.cancel(mine.signal.aborted ? "cancelled" : "failed");
       if (mine.signal.aborted) end("cancelled", `Cancelled after ${duration(performance.now() - began)}`);
       else {
         end("failed", `Failed after ${duration(performance.now() - began)}`);
@@ -197,6 +228,7 @@ function makeCaller() {
     element,
     run,
     cancel: () => running?.abort(),
+    close: () => app?.close(),
     isRunning: () => running !== undefined,
     setTool: (/** @type {any} */ next) => (tool = next),
     attach: (/** @type {Form | undefined} */ next) => (attached = next),
@@ -204,7 +236,7 @@ function makeCaller() {
 }
 
 /** @param {unknown} level */
-function known(level) {
+function levelOf(level) {
   const levels = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
   return levels.includes(String(level)) ? String(level) : "info";
 }

@@ -17,18 +17,21 @@ const filter = { tool: "", caller: "", outcome: "", since: "", skip: 0 };
  */
 export async function runsView(about, chosen) {
   const live = h("div");
+  const tasks = h("div");
   const past = h("div");
   const element = h("div", { className: "page" },
     h("h1", { tabIndex: -1 }, "Runs"),
     about.operator ? null : h("p", { className: "hint" }, `These are the runs of ${about.caller}.`),
-    live, past);
+    live, tasks, past);
   let timer = 0;
   let isOver = false;
   const open = new Set(chosen.startsWith("live-") ? [Number(chosen.slice(5))] : []);
   async function poll() {
     try {
-      const { runs } = await api("live");
-      if (!isOver) drawLive(live, runs, open);
+      const [{ runs }, background] = await Promise.all([api("live"), api("tasks")]);
+      if (isOver) return;
+      drawLive(live, about, runs, open);
+      drawTasks(tasks, about, background.tasks);
     } catch (error) {
       if (!isOver) fill(live, failure(error));
     }
@@ -43,11 +46,44 @@ export async function runsView(about, chosen) {
 let cards = new Map();
 
 /**
+ * The tasks that run in the background.
  * @param {HTMLElement} element
+ * @param {any} about
+ * @param {any[]} tasks
+ */
+function drawTasks(element, about, tasks) {
+  const open = new Set([...element.querySelectorAll("details[open]")].map((one) => one.id));
+  const focused = document.activeElement?.id;
+  fill(element, tasks.length ? h("h2", {}, "Background tasks") : null, tasks.map((task) => h("div", { className: "card" },
+    h("details", { id: `task-${task.id}`, open: open.has(`task-${task.id}`) },
+      h("summary", {}, h("span", { className: "name" }, task.tool), " ", h("span", { className: "badge running" }, "running"), " ", h("span", { className: "hint" }, `since ${clock(task.time)}, ${task.caller}${task.progress ? `, ${task.progress}` : ""}`)),
+      task.log ? block(task.log, "Log of the task", "log.txt") : h("p", { className: "hint" }, "It has logged nothing yet.")),
+    about.operator ? h("button", { type: "button", id: `cancel-${task.id}`, "aria-label": `Cancel ${task.tool}`, onclick: (/** @type {Event} */ event) => cancelOther(/** @type {HTMLButtonElement} */ (event.target), { task: task.id }) }, "Cancel") : null)));
+  if (focused && !element.contains(document.activeElement)) document.getElementById(focused)?.focus();
+}
+
+/**
+ * Cancels a run or a task of any caller.
+ * @param {HTMLButtonElement} button
+ * @param {Record<string, string>} which
+ */
+async function cancelOther(button, which) {
+  button.disabled = true;
+  try {
+    await api("cancel", which, "POST");
+    say("Cancelled");
+  } catch (error) {
+    button.after(failure(error));
+  }
+}
+
+/**
+ * @param {HTMLElement} element
+ * @param {any} about
  * @param {any[]} runs
  * @param {Set<number>} open
  */
-function drawLive(element, runs, open) {
+function drawLive(element, about, runs, open) {
   if (!element.firstChild) {
     cards = new Map();
     add(element, h("h2", {}, "Now and lately"), h("div", { className: "cards" }), h("p", { className: "hint", hidden: true }, "Nothing has run since the start. Calls appear here while they run, with their output."));
@@ -65,7 +101,7 @@ function drawLive(element, runs, open) {
   shown.forEach((run, at) => {
     let card = cards.get(run.number);
     if (!card) {
-      card = liveCard(run, open.has(run.number));
+      card = liveCard(about, run, open.has(run.number));
       cards.set(run.number, card);
     }
     card.update(run);
@@ -74,25 +110,31 @@ function drawLive(element, runs, open) {
 }
 
 /**
+ * @param {any} about
  * @param {any} first
  * @param {boolean} isOpen
  */
-function liveCard(first, isOpen) {
+function liveCard(about, first, isOpen) {
   const state = h("span", { className: "badge" });
   const time = h("span", { className: "hint" });
   const body = h("div");
   const name = first.tool ?? first.params?.name ?? first.method;
   const details = h("details", { open: isOpen }, h("summary", {}, h("span", { className: "name" }, name), " ", state, " ", time), body);
-  const cancelButton = h("button", { type: "button", hidden: true, "aria-label": `Cancel ${name}`, onclick: () => cancelOf(first.tool)?.() }, "Cancel");
+  const cancelButton = h("button", { type: "button", hidden: true, "aria-label": `Cancel ${name}`, onclick: cancel }, "Cancel");
   const element = h("div", { className: "card" }, details, cancelButton);
   let drawn = "";
   let latest = first;
+  const isOurs = () => latest.client?.startsWith("mcpd-console") && cancelOf(latest.tool) !== undefined;
+  function cancel() {
+    if (isOurs()) cancelOf(first.tool)?.();
+    else cancelOther(cancelButton, { run: String(first.number) });
+  }
   /** @param {any} run */
   function update(run) {
     latest = run;
     const isRunning = run.state === "running";
-    const isOurs = isRunning && run.client?.startsWith("mcpd-console") && cancelOf(run.tool) !== undefined;
-    cancelButton.hidden = !isOurs;
+    const isCancellable = about.operator || isOurs();
+    cancelButton.hidden = !isRunning || !isCancellable;
     state.textContent = run.state;
     state.className = `badge ${run.state}`;
     time.textContent = `${clock(run.time)}, ${duration(run.milliseconds)}, ${run.caller}`;
@@ -107,7 +149,7 @@ function liveCard(first, isOpen) {
       run.result?.content ? [h("h3", {}, "Result"), showResult(run.result)] : null,
       run.result?.error ? failure(run.result.error) : null,
       run.result?.bytes ? h("p", { className: "hint" }, `The result has ${run.result.bytes.toLocaleString()} bytes, and was not kept.`) : null,
-      isRunning && !isOurs ? h("p", { className: "hint" }, "A run ends with its client: cancel it there.") : null,
+      isRunning && !isCancellable ? h("p", { className: "hint" }, "A run ends with its client: cancel it there.") : null,
       run.method === "tools/call" && run.tool ? againButton(run.tool, run.params?.arguments) : null);
   }
   details.addEventListener("toggle", () => { drawn = ""; update(latest); });

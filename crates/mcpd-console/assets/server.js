@@ -1,7 +1,7 @@
 /** Server: its state, the last hour, sources, configuration and the proof of the audit log. */
 
 import { chart, histogram, level, rate } from "./charts.js";
-import { bytes, counted, facts, failure, fill, h, say, table } from "./dom.js";
+import { block, bytes, counted, facts, failure, fill, h, say, table } from "./dom.js";
 import { api } from "./session.js";
 
 /** Interval between two looks at the numbers, in milliseconds. */
@@ -27,7 +27,7 @@ export async function serverView(about) {
   }
   await poll();
   const { settings } = await api("configuration");
-  element.append(configuration(settings ?? []), audit());
+  element.append(configuration(settings ?? []), ...(about.reports?.includes("doctor") ? [examination()] : []), audit());
   return { element, title: "Server", leave: () => { isOver = true; clearTimeout(timer); } };
 }
 
@@ -119,6 +119,25 @@ function origin(value) {
   if (typeof value === "string") return value;
   const [, where] = Object.entries(value)[0] ?? ["", ""];
   return [where].flat().join(", line ");
+}
+
+function examination() {
+  const result = h("div", { role: "status" });
+  const button = h("button", { type: "button", onclick: examine }, "Examine this machine");
+  async function examine() {
+    button.disabled = true;
+    fill(result, "Examining…");
+    try {
+      const { report } = await api("report/doctor");
+      fill(result, block(report, "Findings about this machine", "doctor.txt"));
+      say("Examined");
+    } catch (error) {
+      fill(result, failure(error));
+    }
+    button.disabled = false;
+  }
+  return h("section", { "aria-labelledby": "doctor" }, h("h2", { id: "doctor" }, "Machine"),
+    h("p", { className: "hint" }, "What mcpd doctor finds: sandbox levels, limits and interpreters. It takes some seconds."), button, result);
 }
 
 function audit() {

@@ -38,14 +38,15 @@ export async function signOut() {
 }
 
 /**
- * Reads data of the console.
+ * Reads data of the console, or changes something.
  * @param {string} path
  * @param {Record<string, string>} [query]
+ * @param {"GET" | "POST"} [method]
  * @returns {Promise<any>}
  */
-export async function api(path, query = {}) {
+export async function api(path, query = {}, method = "GET") {
   const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
-  const response = await fetch(`/console/api/${path}?${search}`, { headers: keyHeader() });
+  const response = await fetch(`/console/api/${path}?${search}`, { method, headers: keyHeader() });
   if (response.status === 401) throw new SignedOut(await response.text());
   const text = await response.text();
   /** @type {any} */
@@ -81,7 +82,7 @@ export function message(method, params, quiet = false) {
   const meta = {
     [`${PREFIX}protocolVersion`]: PROTOCOL,
     [`${PREFIX}clientInfo`]: { name: "mcpd-console", version: "1" },
-    [`${PREFIX}clientCapabilities`]: { elicitation: { form: {}, url: {} } },
+    [`${PREFIX}clientCapabilities`]: { elicitation: { form: {}, url: {} }, extensions: { [`${PREFIX}ui`]: { mimeTypes: ["text/html;profile=mcp-app"] } } },
   };
   if (!quiet) {
     meta.progressToken = id;
@@ -119,7 +120,7 @@ export async function request(method, params, options = {}) {
   const sent = message(method, params, options.quiet);
   const response = await fetch("/mcp", {
     method: "POST",
-    headers: { ...headersOf(method, params.name), ...options.headers, ...keyHeader() },
+    headers: { ...headersOf(method, params.name ?? params.uri), ...options.headers, ...keyHeader() },
     body: JSON.stringify(sent),
     signal: options.signal,
   });

@@ -1,9 +1,11 @@
 /** Tools: a list with a search, what is not served and why, and a form that calls a tool. */
 
 import { block, counted, facts, fill, h, prose, quote } from "./dom.js";
-import { caller, short } from "./call.js";
+import { appOf } from "./apps.js";
+import { caller, setKnownTools, short } from "./call.js";
 import { form } from "./form.js";
 import { command } from "./result.js";
+import { skillDetail } from "./skills.js";
 import { api, headersOf, list, message, parameterHeaders } from "./session.js";
 
 /** Arguments of a run that is to be made again, by the path of its tool. */
@@ -26,7 +28,8 @@ const tagsOf = (tool) => (Array.isArray(tool._meta?.["mcpd/tags"]) ? tool._meta[
  * @param {string} chosen path of a tool, or of a file after `!`
  */
 export async function toolsView(about, chosen) {
-  const { tools, catalog, files } = await read(about);
+  const { tools, catalog, files, viewpoints } = await read(about);
+  if (!seenAs) setKnownTools(tools);
   /** @type {Map<string, any>} */
   const extra = new Map(catalog.tools.map((/** @type {any} */ tool) => [tool.path, tool]));
   const paths = new Set(tools.map(pathOf));
@@ -35,18 +38,22 @@ export async function toolsView(about, chosen) {
   const remarks = groupByPath(faults.filter(isOfTool));
   const missing = notServed(faults.filter((/** @type {any} */ fault) => !isOfTool(fault)), files.files, about.roots ?? []);
   const detail = h("div", { className: "detail" });
-  const side = sidebar(tools, missing, remarks, chosen);
+  const skills = catalog.skills ?? [];
+  const side = sidebar({ tools, missing, remarks, skills, viewpoints }, chosen);
   const element = h("div", { className: chosen ? "split has-choice" : "split" }, side, detail);
   /** @type {(() => void) | undefined} */
   let leave;
-  if (chosen.startsWith("!")) {
+  if (chosen.startsWith("skill://")) {
+    const one = skills.find((/** @type {any} */ skill) => skill.uri === chosen);
+    fill(detail, one ? skillDetail(one) : gone("There is no such skill now."));
+  } else if (chosen.startsWith("!")) {
     const one = missing.find((entry) => entry.key === chosen.slice(1));
     fill(detail, one ? missingDetail(one) : gone("This file is served now, or is gone."));
   } else if (chosen) {
     const tool = tools.find((entry) => pathOf(entry) === chosen || entry.name === chosen);
     if (tool) {
       const view = toolDetail(about, tool, extra.get(pathOf(tool)) ?? {}, remarks.get(pathOf(tool)) ?? []);
-      fill(detail, view.element);
+      fill(detail, seenAs ? seenAsOther(tool) : null, view.element);
       leave = view.leave;
     } else fill(detail, gone("There is no such tool now."));
   } else fill(detail, welcome(about, tools, catalog, missing));
@@ -63,12 +70,42 @@ function groupByPath(faults) {
   return groups;
 }
 
+/** Caller or profile as which the tools are seen, such as `caller:team-a`; nothing for oneself. */
+let seenAs = "";
+
+/** @param {string} viewpoint */
+const nameOf = (viewpoint) => viewpoint.replace(":", " ");
+
+/** @param {any} tool */
+function seenAsOther(tool) {
+  return h("p", { className: "notice" }, `You see the definition of ${tool.name} as ${nameOf(seenAs)}. Calls are made as yourself only, so there is no form here.`);
+}
+
+/**
+ * A choice of the caller as which the tools are seen, for operators.
+ * @param {any} viewpoints
+ */
+function viewpointChoice(viewpoints) {
+  if (!viewpoints || viewpoints.callers.length + viewpoints.profiles.length === 0) return null;
+  const select = h("select", { id: "as", onchange: choose },
+    h("option", { value: "" }, "Seen as yourself"),
+    ["caller", "profile"].map((kind) => viewpoints[`${kind}s`].map((/** @type {string} */ name) => h("option", { value: `${kind}:${name}` }, `Seen as ${kind} ${name}`))).flat());
+  select.value = seenAs;
+  function choose() {
+    seenAs = select.value;
+    last = undefined;
+    window.dispatchEvent(new Event("hashchange"));
+  }
+  return h("div", {}, h("label", { for: "as", className: "visually-hidden" }, "Seen as"), select,
+    seenAs ? h("p", { className: "hint" }, "The list is that of another; calls are not made as it.") : null);
+}
+
 /** Rows of a list that are shown at once. */
 const ROWS = 300;
 
 /** Time for which what was read is shown again, in milliseconds. */
 const LIFETIME = 5000;
-/** @type {{caller: string, time: number, read: Promise<{tools: any[], catalog: any, files: any}>} | undefined} */
+/** @type {{caller: string, time: number, read: Promise<{tools: any[], catalog: any, files: any, viewpoints: any}>} | undefined} */
 let last;
 
 /**
@@ -77,8 +114,9 @@ let last;
  */
 function read(about) {
   if (!last || last.caller !== about.caller || Date.now() - last.time > LIFETIME) {
-    const all = Promise.all([list("tools/list", "tools"), api("catalog"), about.operator ? api("files") : { files: [] }]);
-    const mine = { caller: about.caller, time: Date.now(), read: all.then(([tools, catalog, files]) => ({ tools, catalog, files })) };
+    const all = Promise.all([seenAs ? [] : list("tools/list", "tools"), api("catalog", { as: seenAs }), about.operator ? api("files") : { files: [] }, about.operator ? api("viewpoints") : undefined]);
+    const mine = { caller: about.caller, time: Date.now(), read: all.then(([tools, catalog, files, viewpoints]) => ({ tools: catalog.list ?? tools, catalog, files, viewpoints })) };
+    all.catch(() => (seenAs = ""));
     mine.read.catch(() => (last = last === mine ? undefined : last));
     last = mine;
   }
@@ -134,12 +172,10 @@ function notServed(faults, files, roots) {
 }
 
 /**
- * @param {any[]} tools
- * @param {Missing[]} missing
- * @param {Map<string, any[]>} remarks
+ * @param {{tools: any[], missing: Missing[], remarks: Map<string, any[]>, skills: any[], viewpoints: any}} shown
  * @param {string} chosen
  */
-function sidebar(tools, missing, remarks, chosen) {
+function sidebar({ tools, missing, remarks, skills, viewpoints }, chosen) {
   const search = h("input", { type: "search", id: "search", placeholder: "Search (press /)", autocomplete: "off", spellcheck: false, value: kept.text, oninput: filter });
   const counts = new Map();
   for (const tag of tools.flatMap(tagsOf)) counts.set(tag, (counts.get(tag) ?? 0) + 1);
@@ -162,6 +198,14 @@ function sidebar(tools, missing, remarks, chosen) {
       h("span", { className: "hint" }, short(entry.reason ?? entry.faults[0]?.message ?? ""))));
     return { row, tags: /** @type {string[]} */ ([]), text: `${entry.key} ${entry.reason ?? ""} ${entry.faults.map((fault) => fault.message).join(" ")}`.toLowerCase() };
   });
+  const skillRows = skills.map((skill) => {
+    const { name, description } = skill.frontmatter;
+    const row = () => h("li", {}, h("a", { href: `#/tools/${encodeURIComponent(skill.uri)}`, "aria-current": skill.uri === chosen ? "page" : undefined },
+      h("span", { className: "name" }, String(name)), h("span", { className: "hint" }, short(String(description)))));
+    return { row, tags: /** @type {string[]} */ ([]), text: `${skill.uri} ${description}`.toLowerCase() };
+  });
+  const skillHead = h("h2", {}, "Skills");
+  const skillList = h("ul", { className: "list" });
   const count = h("p", { className: "hint", id: "count" });
   const toolList = h("ul", { className: "list" });
   const otherList = h("ul", { className: "list" });
@@ -176,6 +220,9 @@ function sidebar(tools, missing, remarks, chosen) {
       words.every((word) => entry.text.includes(word)) && (select.value === "" || entry.tags.includes(select.value));
     const shown = rows.filter(isShown);
     const shownOthers = others.filter(isShown);
+    const shownSkills = skillRows.filter(isShown);
+    skillHead.hidden = shownSkills.length === 0;
+    skillList.replaceChildren(...shownSkills.slice(0, ROWS).map((entry) => entry.row()));
     // A page of thousands of rows would make every key press slow.
     toolList.replaceChildren(...shown.slice(0, limit).map((entry) => entry.row()));
     otherList.replaceChildren(...shownOthers.slice(0, ROWS).map((entry) => entry.row()));
@@ -188,8 +235,8 @@ function sidebar(tools, missing, remarks, chosen) {
   return h("nav", { className: "side", "aria-label": "Tools" },
     h("div", { className: "filters" },
       h("label", { for: "search", className: "visually-hidden" }, "Search tools"), search,
-      h("label", { for: "tag", className: "visually-hidden", hidden: tags.length === 0 }, "Tag"), tags.length ? select : null),
-    count, toolList, more, otherHead, otherList);
+      h("label", { for: "tag", className: "visually-hidden", hidden: tags.length === 0 }, "Tag"), tags.length ? select : null, viewpointChoice(viewpoints)),
+    count, toolList, more, skillHead, skillList, otherHead, otherList);
 }
 
 const kept = { text: "", tag: "" };
@@ -313,7 +360,7 @@ function toolDetail(about, tool, extra, remarks) {
     tool.title && tool.title !== path.split("/").pop() ? h("p", { className: "subtitle" }, tool.title) : null,
     tool.description ? h("p", { className: "message" }, tool.description) : null,
     h("p", { className: "badges" }, badges(tool, extra)),
-    work, call.element,
+    seenAs ? null : [work, call.element],
     remarks.length ? h("details", {}, h("summary", {}, `${counted(remarks.length, "remark")} for the author`), remarks.map(showFault)) : null,
     h("details", {}, h("summary", {}, "Call it from a shell"), h("h3", {}, "mcpd"), line.element, h("h3", {}, "curl"), curl.element),
     h("details", {}, h("summary", {}, "Definition, confinement and limits"),
@@ -340,6 +387,7 @@ function badges(tool, extra) {
     notes.idempotentHint ? ["", "idempotent"] : null,
     notes.openWorldHint ? ["", "open world"] : null,
     extra.approval ? ["warning", "asks for approval"] : null,
+    appOf(tool) ? ["", "app"] : null,
     ...tagsOf(tool).map((tag) => ["", `#${tag}`]),
   ];
   return shown.flatMap((one) => (one ? [h("span", { className: `badge ${one[0]}` }, one[1])] : []));

@@ -12,20 +12,41 @@ use crate::ConsoleSite;
 use crate::runs::{self, Filter, Page};
 
 mod catalog;
+mod operator;
 mod state;
 
+/// Refusal of what only operators see.
+const ONLY_OPERATORS: &str = "only operators of this server see this";
 /// Number of runs of a page.
 const PAGE_SIZE: usize = 100;
 
 /// Answers a request.
 pub(crate) async fn answer(site: &ConsoleSite, request: SiteRequest<'_>) -> SiteAnswer {
     let is_operator = site.is_operator(request.caller);
+    if request.is_change {
+        return match request.path {
+            _ if !is_operator => refuse(403, "only operators of this server do this"),
+            "cancel" => operator::cancel(site, request).await,
+            _ => refuse(405, "there is nothing to change here"),
+        };
+    }
     match request.path {
         "about" => found(about(site, request)),
         "catalog" => {
-            let (server, caller) = (request.server.clone(), request.caller.clone());
-            let described =
-                spawn_blocking(move || catalog::describe(&server, &caller, is_operator));
+            let seen_as = match operator::viewpoint(request) {
+                Ok(Some(_)) if !is_operator => return refuse(403, ONLY_OPERATORS),
+                Ok(seen_as) => seen_as,
+                Err(refusal) => return refusal,
+            };
+            let server = request.server.clone();
+            let caller = seen_as.clone().unwrap_or_else(|| request.caller.clone());
+            let described = spawn_blocking(move || {
+                let mut body = catalog::describe(&server, &caller, is_operator);
+                if seen_as.is_some() {
+                    body["list"] = catalog::list(&server, &caller);
+                }
+                body
+            });
             match described.await {
                 Ok(body) => found(body),
                 Err(error) => refuse(500, &format!("the catalog can't be described: {error}")),
@@ -39,6 +60,10 @@ pub(crate) async fn answer(site: &ConsoleSite, request: SiteRequest<'_>) -> Site
                 .shown(|caller| is_operator || caller == name);
             found(json!({"runs": shown}))
         }
+        "tasks" => {
+            let caller = (!is_operator).then(|| request.caller.name());
+            found(operator::tasks(request.server, caller))
+        }
         "runs" => search(site, request, is_operator).await,
         "connect" => {
             let connection = site.inner.connection.as_ref();
@@ -47,7 +72,7 @@ pub(crate) async fn answer(site: &ConsoleSite, request: SiteRequest<'_>) -> Site
         }
         path => match path.strip_prefix("runs/") {
             Some(id) => record(request, id, is_operator).await,
-            None if !is_operator => refuse(403, "only operators of this server see this"),
+            None if !is_operator => refuse(403, ONLY_OPERATORS),
             None => answer_operator(site, request).await,
         },
     }
@@ -61,7 +86,22 @@ async fn answer_operator(site: &ConsoleSite, request: SiteRequest<'_>) -> SiteAn
         "history" => found(json!({"samples": site.inner.history.samples()})),
         "configuration" => found(json!({"settings": site.inner.configuration})),
         "verify" => verify(request).await,
-        _ => refuse(404, "there is no such part of the console"),
+        "viewpoints" => found(operator::viewpoints(request)),
+        path => match path.strip_prefix("report/") {
+            Some(name) => report(site, name).await,
+            None => refuse(404, "there is no such part of the console"),
+        },
+    }
+}
+
+/// Makes a report that the program has added.
+async fn report(site: &ConsoleSite, name: &str) -> SiteAnswer {
+    let Some(make) = site.inner.reports.get(name) else {
+        return refuse(404, "there is no such report");
+    };
+    match make().await {
+        Ok(body) => found(json!({"report": body})),
+        Err(reason) => refuse(500, &reason),
     }
 }
 
@@ -85,6 +125,7 @@ fn about(site: &ConsoleSite, request: SiteRequest<'_>) -> Value {
         "tokenFile": connection.and_then(|it| it.operator_token_file(is_operator)),
         "roots": is_operator.then(|| request.server.roots()),
         "audit": request.server.audit().is_some(),
+        "reports": is_operator.then(|| site.inner.reports.names()),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Files of the page. They are part of the program, so that nothing is fetched from elsewhere.
 
-use mcpd_server::transport::http::console::SiteAsset;
+use mcpd_server::transport::http::console::{AssetKind, SiteAsset};
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -10,21 +10,27 @@ const SVG: &str = "image/svg+xml";
 /// Path below `/console/`, content type and content.
 macro_rules! asset {
     ($path:literal, $file:literal, $content_type:ident) => {
+        asset!($path, $file, $content_type, Console)
+    };
+    ($path:literal, $file:literal, $content_type:ident, $kind:ident) => {
         (
             $path,
             SiteAsset {
                 content_type: $content_type,
                 content: include_bytes!(concat!("../assets/", $file)),
+                kind: AssetKind::$kind,
             },
         )
     };
 }
 
-const ASSETS: [(&str, SiteAsset); 14] = [
+const ASSETS: [(&str, SiteAsset); 17] = [
     asset!("", "index.html", HTML),
     asset!("app.css", "app.css", CSS),
     asset!("icon.svg", "icon.svg", SVG),
+    asset!("frame", "frame.html", HTML, Frame),
     asset!("app.js", "app.js", SCRIPT),
+    asset!("apps.js", "apps.js", SCRIPT),
     asset!("call.js", "call.js", SCRIPT),
     asset!("charts.js", "charts.js", SCRIPT),
     asset!("connect.js", "connect.js", SCRIPT),
@@ -34,6 +40,7 @@ const ASSETS: [(&str, SiteAsset); 14] = [
     asset!("runs.js", "runs.js", SCRIPT),
     asset!("server.js", "server.js", SCRIPT),
     asset!("session.js", "session.js", SCRIPT),
+    asset!("skills.js", "skills.js", SCRIPT),
     asset!("tools.js", "tools.js", SCRIPT),
 ];
 
@@ -52,7 +59,8 @@ mod tests {
 
     #[test]
     fn page_has_no_inline_code_and_loads_nothing_from_elsewhere() {
-        for (path, asset) in ASSETS {
+        let pages = ASSETS.into_iter();
+        for (path, asset) in pages.filter(|(_, asset)| asset.kind == AssetKind::Console) {
             let text = String::from_utf8(asset.content.to_vec()).unwrap();
             for word in [
                 "innerHTML",

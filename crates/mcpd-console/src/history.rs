@@ -1,4 +1,4 @@
-//! Metrics of the last hour, in a ring: a sample of a few numbers each ten seconds.
+//! Numbers of the last hour, in a ring: a sample each ten seconds.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mcpd_server::Server;
+use mcpd_server::operator::ServerNumbers;
 use serde::Serialize;
 use tokio::time::sleep;
 
@@ -14,8 +15,6 @@ use tokio::time::sleep;
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(10);
 /// Number of samples that are kept: those of an hour.
 const MAX_SAMPLES: usize = 360;
-/// Histogram of requests.
-const REQUESTS: &str = "mcp_server_operation_duration_seconds";
 
 /// Ring of samples.
 #[derive(Debug, Default)]
@@ -28,17 +27,17 @@ pub(crate) struct History {
 pub(crate) struct Sample {
     /// Milliseconds since 1970.
     pub(crate) time: i64,
-    pub(crate) calls: f64,
-    pub(crate) failures: f64,
+    pub(crate) calls: u64,
+    pub(crate) failures: u64,
     pub(crate) seconds: f64,
-    pub(crate) refusals: f64,
-    pub(crate) running: f64,
-    pub(crate) queued: f64,
-    pub(crate) sessions: f64,
-    pub(crate) connections: f64,
-    pub(crate) memory: f64,
+    pub(crate) refusals: u64,
+    pub(crate) running: usize,
+    pub(crate) queued: usize,
+    pub(crate) sessions: u64,
+    pub(crate) connections: u64,
+    pub(crate) memory: u64,
     /// Number of calls of at most so many seconds, by that bound.
-    pub(crate) latency: BTreeMap<String, f64>,
+    pub(crate) latency: BTreeMap<String, u64>,
 }
 
 impl History {
@@ -67,95 +66,44 @@ impl History {
 
 /// Takes a sample of a server now.
 pub(crate) fn sample(server: &Server) -> Sample {
-    let mut sample = parse(&server.metrics_text());
-    sample.time = Timestamp::now().as_millisecond();
-    sample
-}
-
-/// Reads the numbers from the text format of Prometheus.
-fn parse(text: &str) -> Sample {
-    let mut sample = Sample::default();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let Some((series, value)) = line.rsplit_once(' ') else {
-            continue;
-        };
-        let Ok(value) = value.parse::<f64>() else {
-            continue;
-        };
-        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-        match name {
-            "mcpd_runs_in_flight" => sample.running = value,
-            "mcpd_runs_queued" => sample.queued = value,
-            "mcpd_sessions" => sample.sessions = value,
-            "mcpd_connections" => sample.connections = value,
-            "mcpd_refusals_total" => sample.refusals += value,
-            "process_resident_memory_bytes" => sample.memory = value,
-            _ => add_request(&mut sample, name, labels, value),
-        }
+    let ServerNumbers {
+        calls,
+        failures,
+        seconds,
+        calls_by_duration,
+        refusals,
+        running,
+        queued,
+        sessions,
+        connections,
+        memory_bytes,
+        ..
+    } = server.numbers();
+    let latency = calls_by_duration.into_iter();
+    let mut latency: BTreeMap<_, _> = latency
+        .map(|(bound, count)| (bound.to_string(), count))
+        .collect();
+    if calls > 0 {
+        latency.insert("+Inf".to_owned(), calls);
     }
-    sample
-}
-
-fn add_request(sample: &mut Sample, name: &str, labels: &str, value: f64) {
-    let Some(part) = name.strip_prefix(REQUESTS) else {
-        return;
-    };
-    if label(labels, "mcp_method_name") != Some("tools/call") {
-        return;
+    Sample {
+        time: Timestamp::now().as_millisecond(),
+        calls,
+        failures,
+        seconds,
+        refusals,
+        running,
+        queued,
+        sessions,
+        connections,
+        memory: memory_bytes.unwrap_or(0),
+        latency,
     }
-    match part {
-        "_count" => {
-            sample.calls += value;
-            if label(labels, "error_type").is_some_and(|kind| !kind.is_empty()) {
-                sample.failures += value;
-            }
-        }
-        "_sum" => sample.seconds += value,
-        "_bucket" => {
-            if let Some(bound) = label(labels, "le") {
-                *sample.latency.entry(bound.to_owned()).or_default() += value;
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Returns the value of a label. Values of interest have no quotes in them.
-fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
-    let mut found = labels.match_indices(name).filter_map(|(at, _)| {
-        let is_start = at == 0 || labels[..at].ends_with(',');
-        let value = labels[at + name.len()..].strip_prefix("=\"")?;
-        is_start.then(|| value.split('"').next()).flatten()
-    });
-    found.next()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const TEXT: &str = "\
-# HELP mcpd_runs_in_flight Running processes.
-mcpd_runs_in_flight 3
-mcpd_runs_queued 2
-mcpd_refusals_total{reason=\"busy\"} 4
-mcpd_refusals_total{reason=\"token\"} 1
-mcp_server_operation_duration_seconds_bucket{error_type=\"\",gen_ai_tool_name=\"a\",mcp_method_name=\"tools/call\",le=\"0.1\"} 5
-mcp_server_operation_duration_seconds_bucket{error_type=\"x\",gen_ai_tool_name=\"a\",mcp_method_name=\"tools/call\",le=\"0.1\"} 1
-mcp_server_operation_duration_seconds_count{error_type=\"\",gen_ai_tool_name=\"a\",mcp_method_name=\"tools/call\"} 7
-mcp_server_operation_duration_seconds_count{error_type=\"tool_error\",gen_ai_tool_name=\"a\",mcp_method_name=\"tools/call\"} 2
-mcp_server_operation_duration_seconds_sum{error_type=\"\",gen_ai_tool_name=\"a\",mcp_method_name=\"tools/call\"} 1.5
-mcp_server_operation_duration_seconds_count{error_type=\"\",mcp_method_name=\"tools/list\"} 70
-";
-
-    #[test]
-    fn sample_sums_the_series_of_calls() {
-        let sample = parse(TEXT);
-        assert_eq!((sample.running, sample.queued), (3.0, 2.0));
-        assert_eq!((sample.calls, sample.failures), (9.0, 2.0));
-        assert_eq!((sample.seconds, sample.refusals), (1.5, 5.0));
-        assert_eq!(sample.latency["0.1"], 6.0);
-    }
 
     #[test]
     fn ring_keeps_an_hour() {

@@ -46,6 +46,7 @@ mod connection;
 mod files;
 mod history;
 mod live;
+mod reports;
 mod runs;
 
 pub use connection::Connection;
@@ -53,6 +54,7 @@ pub use connection::Connection;
 use files::FileCache;
 use history::History;
 use live::LiveRuns;
+use reports::{MakeReport, Reports};
 use runs::RunIndex;
 
 /// Site of a console. All clones share it.
@@ -66,6 +68,7 @@ struct Shared {
     operators: BTreeSet<String>,
     configuration: Value,
     connection: Option<Connection>,
+    reports: Reports,
     live: Arc<LiveRuns>,
     history: Arc<History>,
     runs: Arc<RunIndex>,
@@ -100,12 +103,25 @@ impl ConsoleSite {
         self.with(|shared| shared.connection = Some(connection))
     }
 
+    /// Adds a report that operators may ask for, such as an examination of the machine, as text.
+    /// The error is a sentence for them.
+    #[must_use]
+    pub fn report<F, R>(self, name: &'static str, make: F) -> Self
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let make: Arc<MakeReport> = Arc::new(move || Box::pin(make()));
+        self.with(|shared| shared.reports.add(name, make))
+    }
+
     /// Changes what is set, in a site that shares its running parts with this one.
     fn with(self, change: impl FnOnce(&mut Shared)) -> Self {
         let mut shared = Shared {
             operators: self.inner.operators.clone(),
             configuration: self.inner.configuration.clone(),
             connection: self.inner.connection.clone(),
+            reports: self.inner.reports.clone(),
             live: Arc::clone(&self.inner.live),
             history: Arc::clone(&self.inner.history),
             runs: Arc::clone(&self.inner.runs),

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use mcpd_server::RequestEvent;
+use mcpd_server::operator::RequestCancel;
 use serde_json::{Value, json};
 
 /// Maximum number of running requests that are shown.
@@ -45,6 +46,7 @@ struct LiveRun {
     began: Instant,
     lines: VecDeque<String>,
     lines_total: u64,
+    cancel: RequestCancel,
     ending: Option<Ending>,
 }
 
@@ -66,6 +68,7 @@ impl LiveRuns {
                 params,
                 caller,
                 client,
+                cancel,
                 ..
             } => {
                 if requests.running.len() >= MAX_RUNNING {
@@ -82,6 +85,7 @@ impl LiveRuns {
                     began: Instant::now(),
                     lines: VecDeque::new(),
                     lines_total: 0,
+                    cancel: cancel.clone(),
                     ending: None,
                 };
                 requests.running.insert(number, run);
@@ -101,6 +105,20 @@ impl LiveRuns {
             RequestEvent::Cancelled => requests.end(number, "cancelled", Value::Null),
             _ => {}
         }
+    }
+
+    /// Cancels a running request, and describes it; `None` if it runs no longer.
+    pub(crate) fn cancel(&self, number: u64) -> Option<Value> {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = requests.running.get(&number)?;
+        run.cancel.cancel();
+        Some(json!({
+            "method": run.method,
+            "tool": run.path,
+            "caller": run.caller,
+            "client": run.client,
+            "began": run.time.to_string(),
+        }))
     }
 
     /// Returns the requests that `is_shown`, by their callers: the running ones, then the ended,
@@ -201,6 +219,7 @@ mod tests {
             began: Instant::now(),
             lines: VecDeque::new(),
             lines_total: 0,
+            cancel: RequestCancel::default(),
             ending: None,
         };
         requests.running.insert(1, run);

@@ -127,6 +127,7 @@ pub use message::tool_names::ToolNames;
 pub use message::trace::TraceContext;
 pub use observe::audit;
 pub use observe::audit::Audit;
+pub use observe::operator;
 pub use observe::request_events::RequestEvent;
 pub use policy::principal::Principal;
 pub use policy::{Policy, Profile};

@@ -14,6 +14,7 @@ pub(crate) mod ending;
 #[cfg_attr(not(feature = "metrics"), path = "observe/metrics/absent.rs")]
 pub(crate) mod metrics;
 pub(crate) mod missing_enforcement;
+pub mod operator;
 pub(crate) mod request_events;
 #[cfg_attr(not(feature = "otel"), path = "observe/spans/absent.rs")]
 pub(crate) mod spans;

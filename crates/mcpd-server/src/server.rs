@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpd_exec::Executor;
+use mcpd_protocol::jsonrpc::ErrorObject;
 
 use crate::catalog::Catalog;
 use crate::catalog::call::CallHost;
@@ -17,10 +18,12 @@ use crate::execution::engine::Engine;
 use crate::observe::audit::Audit;
 #[cfg(feature = "metrics")]
 use crate::observe::metrics::Readings;
+#[cfg(feature = "metrics")]
+use crate::observe::operator::ServerNumbers;
 use crate::policy::principal::Principal;
 #[cfg(feature = "metrics")]
 use crate::support::sync::lock;
-use crate::tools::tasks::Tasks;
+use crate::tools::tasks::{BackgroundTask, Tasks};
 
 mod builder;
 pub(crate) mod error;
@@ -196,6 +199,57 @@ impl Server {
             text.push_str(measured);
         }
         text
+    }
+
+    /// Numbers of the server now.
+    #[cfg(feature = "metrics")]
+    #[must_use]
+    pub fn numbers(&self) -> ServerNumbers {
+        let mut numbers = self.engine().observers.metrics.numbers();
+        numbers.running = self.executor().running();
+        numbers.queued = self.engine().admission.runs.waiting();
+        numbers
+    }
+
+    /// Names of the selections that are offered.
+    #[must_use]
+    pub fn selections(&self) -> Vec<String> {
+        let selections = self.engine().selections.load();
+        selections.names().map(str::to_owned).collect()
+    }
+
+    /// Returns a caller with access to the selection called `name` and nothing else, if there is
+    /// one.
+    #[must_use]
+    pub fn caller_of_selection(&self, name: &str) -> Option<Principal> {
+        let selections = self.engine().selections.load();
+        selections.narrow_by_name(name, &Principal::new(name))
+    }
+
+    /// Lists the background calls that run here, of all callers.
+    #[must_use]
+    pub fn background_tasks(&self) -> Vec<BackgroundTask> {
+        let tasks = self.tasks();
+        tasks.map(|tasks| tasks.running()).unwrap_or_default()
+    }
+
+    /// Cancels the background call `id` of any caller, if it runs here. Returns what it was.
+    ///
+    /// # Errors
+    ///
+    /// The tasks can't be written.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped; the call may be cancelled then.
+    pub async fn cancel_background_task(
+        &self,
+        id: &str,
+    ) -> Result<Option<BackgroundTask>, ErrorObject> {
+        match self.tasks() {
+            Some(tasks) => tasks.cancel_any(id).await,
+            None => Ok(None),
+        }
     }
 
     /// Background calls, if they are enabled.

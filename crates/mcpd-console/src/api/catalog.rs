@@ -18,11 +18,13 @@ pub(super) fn describe(server: &Server, caller: &Principal, is_operator: bool) -
         if is_operator {
             add_facts(&mut facts, tool);
         }
+        facts["app"] = tool.app().into();
         facts["approval"] = server.needs_approval(tool).into();
         facts
     });
     let mut body = json!({
         "tools": tools.collect::<Vec<_>>(),
+        "skills": catalog.skills().iter().map(|skill| skill.definition()).collect::<Vec<_>>(),
         "tokens": cost.total,
     });
     if is_operator {
@@ -31,6 +33,14 @@ pub(super) fn describe(server: &Server, caller: &Principal, is_operator: bool) -
         body["shortfall"] = shortfall(&whole).into();
     }
     body
+}
+
+/// Lists the tools of a caller as MCP does, without their results.
+pub(super) fn list(server: &Server, caller: &Principal) -> Value {
+    let catalog = server.catalog_for(caller);
+    let tools = catalog.tools().iter();
+    let tools = tools.filter_map(|tool| serde_json::to_value(tool.definition()).ok());
+    tools.collect()
 }
 
 /// Adds the file or the source of a tool, and its confinement and limits.

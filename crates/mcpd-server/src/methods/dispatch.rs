@@ -91,7 +91,7 @@ fn answer_recorded(
         }
         Handled::Later(result) => Handled::later(async move {
             let result = match record.commit_begin().await {
-                Ok(()) => result.await,
+                Ok(()) => record.unless_cancelled(result).await,
                 Err(error) => Err(error),
             };
             record.finish(&result);

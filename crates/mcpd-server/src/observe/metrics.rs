@@ -8,8 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use mcpd_exec::Outcome;
+use mcpd_protocol::Method as _;
 use mcpd_protocol::jsonrpc::ErrorCode;
+use mcpd_protocol::method::CallToolRequest;
 use prometheus::core::Collector;
+use prometheus::proto::LabelPair;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
     TextEncoder,
@@ -20,6 +23,7 @@ use crate::message::reply::{MethodResult, OTHER_METHOD};
 use crate::observe::approval::ApprovalStep;
 use crate::observe::ending::Exit;
 use crate::observe::ending::RunError;
+use crate::observe::operator::ServerNumbers;
 use crate::support::sync::lock;
 
 mod process;
@@ -244,6 +248,28 @@ impl Metrics {
         OpenGuard::new(&self.sessions, Some(self.session_durations.clone()))
     }
 
+    /// Reads the numbers that the metrics have.
+    pub(crate) fn numbers(&self) -> ServerNumbers {
+        let mut numbers = ServerNumbers {
+            sessions: count(&self.sessions),
+            connections: count(&self.connections),
+            memory_bytes: process::resident_memory(),
+            ..ServerNumbers::default()
+        };
+        for family in self.refusals.collect() {
+            let counters = family.get_metric().iter();
+            numbers.refusals += counters
+                .map(|one| one.get_counter().get_value() as u64)
+                .sum::<u64>();
+        }
+        for family in self.operations.collect() {
+            for series in family.get_metric() {
+                add_calls(&mut numbers, series.get_label(), series.get_histogram());
+            }
+        }
+        numbers
+    }
+
     /// Formats all metrics in the text format of Prometheus.
     pub(crate) fn text(&self, readings: &Readings) -> String {
         self.scraped.update(readings);
@@ -256,6 +282,36 @@ impl Metrics {
                 String::new()
             })
     }
+}
+
+/// Adds the calls of one tool with one ending.
+fn add_calls(
+    numbers: &mut ServerNumbers,
+    labels: &[LabelPair],
+    calls: &prometheus::proto::Histogram,
+) {
+    let label = |name| labels.iter().find(|label| label.name() == name);
+    if label("mcp_method_name").is_none_or(|label| label.value() != CallToolRequest::NAME) {
+        return;
+    }
+    let count = calls.get_sample_count();
+    numbers.calls += count;
+    if label("error_type").is_some_and(|label| !label.value().is_empty()) {
+        numbers.failures += count;
+    }
+    numbers.seconds += calls.get_sample_sum();
+    for (place, bucket) in calls.get_bucket().iter().enumerate() {
+        let (bound, count) = (bucket.upper_bound(), bucket.cumulative_count());
+        match numbers.calls_by_duration.get_mut(place) {
+            Some((_, sum)) => *sum += count,
+            None => numbers.calls_by_duration.push((bound, count)),
+        }
+    }
+}
+
+/// Value of a gauge that counts.
+fn count(gauge: &IntGauge) -> u64 {
+    u64::try_from(gauge.get()).unwrap_or(0)
 }
 
 /// Invariant of the constructors above, which every test exercises.

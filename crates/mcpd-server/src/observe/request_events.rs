@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use super::RequestOrigin;
 use super::audit::Arguments;
 use super::audit::arguments::Recorder;
+use super::operator::RequestCancel;
 use crate::message::method::KnownMethod;
 use crate::message::reply::MethodResult;
 use crate::support::sync::lock;
@@ -40,6 +41,8 @@ pub enum RequestEvent<'a> {
         caller: &'a str,
         /// Name and version that the client claims.
         client: Option<&'a Implementation>,
+        /// Handle that cancels the request.
+        cancel: &'a RequestCancel,
     },
     /// A script has written a line to its standard error, without the newline.
     Line(&'a [u8]),
@@ -98,6 +101,7 @@ impl RequestObserver {
             caller: origin.principal.shared_name().clone(),
             client: origin.client.cloned(),
             began: Instant::now(),
+            cancel: RequestCancel::default(),
             progress: Mutex::default(),
         }))
     }
@@ -111,6 +115,7 @@ pub(crate) struct ObservedRequest {
     caller: Arc<str>,
     client: Option<Arc<Implementation>>,
     began: Instant,
+    cancel: RequestCancel,
     progress: Mutex<Progress>,
 }
 
@@ -161,7 +166,13 @@ impl ObservedRequest {
             sent,
             caller: &self.caller,
             client: self.client.as_deref(),
+            cancel: &self.cancel,
         });
+    }
+
+    /// Waits for `answer`; `None` if an operator cancels the request first.
+    pub(crate) async fn unless_cancelled<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
+        self.cancel.unless_cancelled(answer).await
     }
 
     pub(crate) fn line(&self, line: &Line<'_>) {

@@ -153,8 +153,12 @@ impl Selections {
         Ok(())
     }
 
+    /// Iterates over the names of the selections.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().map(|(name, _)| &**name)
+    }
+
     /// Returns `principal` narrowed to the selection called `name`, if there is one.
-    #[cfg(feature = "http")]
     pub(crate) fn narrow_by_name(&self, name: &str, principal: &Principal) -> Option<Principal> {
         let (_, selection) = self.named.iter().find(|(known, _)| known == name)?;
         Some(selection.narrow(principal))

@@ -216,6 +216,21 @@ impl RequestRecord {
         }
     }
 
+    /// Waits for the answer of the request, unless an operator cancels it.
+    pub(crate) async fn unless_cancelled(
+        &self,
+        answer: impl Future<Output = MethodResult>,
+    ) -> MethodResult {
+        let Some(observed) = &self.observed else {
+            return answer.await;
+        };
+        observed.unless_cancelled(answer).await.unwrap_or_else(|| {
+            self.set_outcome("cancelled");
+            let reason = "an operator of the server has cancelled this request";
+            Err(ErrorObject::internal_error(reason))
+        })
+    }
+
     /// Sets the call id that scripts receive.
     pub(crate) fn set_call_id(&self, call_id: &str) {
         self.note(|notes| notes.call_id = Some(call_id.to_owned()));

@@ -15,6 +15,12 @@ pub(super) fn families() -> Vec<MetricFamily> {
     read_process().unwrap_or_default()
 }
 
+/// Resident memory in bytes, where the system tells.
+pub(super) fn resident_memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    Some(kilobytes(&status, "VmRSS")? as u64)
+}
+
 fn read_process() -> Option<Vec<MetricFamily>> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let stat = fs::read_to_string("/proc/self/stat").ok()?;

@@ -52,6 +52,9 @@ impl TaskLifecycle {
     pub(super) fn new(tasks: &Arc<Tasks>, stored: StoredTask, started: StartedCall) -> Self {
         let (sender, answers) = mpsc::channel(1);
         let live = RunningTask {
+            owner: stored.owner.clone(),
+            tool: stored.tool.clone(),
+            created_at: stored.created_at,
             cancel: CancellationToken::new(),
             answers: sender,
             messages: Arc::clone(&started.messages),

@@ -229,6 +229,21 @@ impl Auth {
         true
     }
 
+    /// Lists the callers with credentials of their own, each once.
+    #[must_use]
+    pub fn callers(&self) -> Vec<Principal> {
+        let accepted = self.accepted.load();
+        let known = match &**accepted {
+            AcceptedCredentials::NotRequired(principal) => return vec![principal.clone()],
+            AcceptedCredentials::Listed(known) => known,
+        };
+        let tokens = known.tokens.iter().map(|token| &token.owner);
+        let certificates = known.certificates.iter().map(|one| &one.owner);
+        let callers = tokens.chain(certificates);
+        let callers: BTreeMap<_, _> = callers.map(|caller| (caller.name(), caller)).collect();
+        callers.into_values().cloned().collect()
+    }
+
     /// Identifies the principal with these credentials, at a server with `url`.
     pub(super) async fn principal(
         &self,

@@ -6,7 +6,8 @@
 //! /console/FILE       asset    ┘
 //! POST /console/session        one-time code, or a bearer token ──► cookie and page key
 //! DELETE /console/session      ends the session
-//! /console/api/PATH   data     ┐ cookie and page key, or a bearer token
+//! POST /console/code           bearer token ──► one-time code
+//! /console/api/PATH   data     ┐ cookie and page key, or a bearer token; POST changes something
 //! /mcp                calls    ┘
 //! ```
 //!
@@ -30,7 +31,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::sessions::{Opened, Sessions};
-use super::auth::Hash;
+use super::auth::{Auth, Hash};
 use super::guard;
 use super::peer::Peer;
 use super::reply::{self, ResponseBody};
@@ -46,6 +47,8 @@ const PATH: &str = "/console";
 const PREFIX: &str = "/console/";
 /// Path below the prefix at which sessions begin and end.
 const SESSION: &str = "session";
+/// Path below the prefix at which the holder of a token gets a one-time code.
+const CODE: &str = "code";
 /// Prefix of the data below [`PREFIX`].
 const API: &str = "api/";
 /// Header with the key of the page.
@@ -55,10 +58,18 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Beginning of the names of cookies; the port of the server follows.
 const COOKIE_PREFIX: &str = "mcpd_console_";
 
-/// Only files of the console itself: no inline code, nothing from elsewhere, no frames.
+/// Only files of the console itself: no inline code, nothing from elsewhere.
 const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 );
+
+/// Policy of a frame for code of others, which is of no origin. What MCP Apps prescribe for an app
+/// that declares no domain, without the files of this server.
+const FRAME_POLICY: HeaderValue = HeaderValue::from_static(
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:; font-src data:; connect-src 'none'; frame-src 'none'; object-src 'none'; frame-ancestors 'self'; base-uri 'none'; form-action 'none'",
+);
+/// Header that keeps a browser from asking for the names of hosts in links.
+const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control");
 
 /// Pages of a console, and the data that they show.
 pub trait Site: fmt::Debug + Send + Sync + 'static {
@@ -81,6 +92,18 @@ pub struct SiteAsset {
     pub content_type: &'static str,
     /// Content.
     pub content: &'static [u8],
+    /// Kind of page.
+    pub kind: AssetKind,
+}
+
+/// Kind of a file of a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the policy of each is here")]
+pub enum AssetKind {
+    /// Part of the console.
+    Console,
+    /// Frame for code of others: it is of no origin, and reaches nothing but the page around it.
+    Frame,
 }
 
 /// Request of a signed-in caller for data.
@@ -95,6 +118,10 @@ pub struct SiteRequest<'a> {
     pub path: &'a str,
     /// Query, still encoded.
     pub query: &'a str,
+    /// Tells whether the request asks for a change, and not for data.
+    pub is_change: bool,
+    /// Credentials of all callers.
+    pub auth: &'a Auth,
 }
 
 /// Answer to a request for data.
@@ -172,7 +199,14 @@ impl Console {
         let mut response = reply::json(StatusCode::OK, Bytes::from_static(asset.content));
         let content_type = HeaderValue::from_static(asset.content_type);
         response.headers_mut().insert(CONTENT_TYPE, content_type);
-        Some(protect(response))
+        let mut response = protect(response);
+        if asset.kind == AssetKind::Frame {
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_SECURITY_POLICY, FRAME_POLICY);
+            headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
+            headers.insert(DNS_PREFETCH, HeaderValue::from_static("off"));
+        }
+        Some(response)
     }
 
     /// Ends the session of a request. The cookie stays, and opens nothing.
@@ -201,6 +235,8 @@ impl Router {
         let response = match (path, &parts.method) {
             (SESSION, &Method::POST) => self.sign_in(console, parts, body, peer).await,
             (SESSION, &Method::DELETE) => console.end_session(parts),
+            (CODE, &Method::POST) => self.issue_code(console, parts, peer).await,
+            (CODE, _) => reply::not_allowed("POST"),
             (SESSION, _) => reply::not_allowed("POST, DELETE"),
             _ => match path.strip_prefix(API) {
                 Some(path) => self.console_data(console, parts, path, peer).await,
@@ -234,7 +270,7 @@ impl Router {
                 Some(token) => token,
                 None => {
                     self.guard.count_failure(peer.address());
-                    let reason = "this link was used already or has expired; restart the server for another, or sign in with a token";
+                    let reason = "this link was used already or has expired; `mcpd console` prints another, or sign in with a token";
                     return reply::text(StatusCode::UNAUTHORIZED, reason);
                 }
             },
@@ -266,6 +302,27 @@ impl Router {
         response
     }
 
+    /// Makes a one-time code for the holder of the token in the header `Authorization`, who could
+    /// sign in with that as well.
+    async fn issue_code(
+        &self,
+        console: &Console,
+        parts: &Parts,
+        peer: &Peer,
+    ) -> Response<ResponseBody> {
+        let Some(token) = guard::bearer_hash(&parts.headers) else {
+            return reply::text(StatusCode::BAD_REQUEST, "a token is missing");
+        };
+        let credentials = super::auth::Credentials::Session(&token);
+        match self.guard.identify(credentials, peer.address()).await {
+            Ok(_) => {
+                let code = console.inner.sessions.add_code_for(token);
+                reply::json(StatusCode::OK, json!({"code": code}).to_string())
+            }
+            Err(refusal) => reply::guard_refusal(refusal),
+        }
+    }
+
     /// Answers a request for data.
     async fn console_data(
         &self,
@@ -278,8 +335,9 @@ impl Router {
         if !is_from_own_page(&parts.headers) || !parts.headers.contains_key(&KEY_HEADER) {
             return foreign();
         }
-        if !reply::is_read(&parts.method) {
-            return reply::not_allowed(reply::READ_METHODS);
+        let is_change = parts.method == Method::POST;
+        if !is_change && !reply::is_read(&parts.method) {
+            return reply::not_allowed("GET, HEAD, POST");
         }
         let client = match self.identify(parts, peer).await {
             Ok(client) => client,
@@ -291,6 +349,8 @@ impl Router {
             caller: principal,
             path,
             query: parts.uri.query().unwrap_or_default(),
+            is_change,
+            auth: self.guard.auth(),
         };
         let answer = console.inner.site.answer(request).await;
         let status = StatusCode::from_u16(answer.status);

@@ -57,6 +57,11 @@ impl GuardRefusal {
 }
 
 impl Guard {
+    /// Credentials of all callers.
+    pub(super) fn auth(&self) -> &Auth {
+        &self.auth
+    }
+
     pub(super) fn new(options: &super::Options, local: &[SocketAddr], url: String) -> Self {
         Self {
             auth: options.auth.clone(),

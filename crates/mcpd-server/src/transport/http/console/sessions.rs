@@ -51,12 +51,16 @@ pub(super) struct Opened {
 impl Sessions {
     /// Makes a code for the holder of the token `secret`.
     pub(super) fn add_code(&self, secret: &str) -> String {
+        self.add_code_for(hash(secret.as_bytes()))
+    }
+
+    /// Makes a code for the holder of the token with this hash.
+    pub(super) fn add_code_for(&self, token: Hash) -> String {
         let code = random_id::new();
         let mut codes = lock(&self.codes);
         codes.retain(|_, code| code.created.elapsed() < CODE_LIFETIME);
         remove_oldest(&mut codes, |code| code.created);
         let created = Instant::now();
-        let token = hash(secret.as_bytes());
         codes.insert(hash(code.as_bytes()), Code { token, created });
         code
     }
