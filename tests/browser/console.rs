@@ -88,6 +88,16 @@ printf 'ERROR <img src=x onerror=window.hacked=1>\nPROGRESS 1/2 <script>window.h
 sleep 1
 "#;
 
+/// Returns its argument: the server that its app tries to reach.
+const HOSTILE_APP: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Brings a hostile app.", "output": "json", "_meta": {"ui": {"csp": {"connectDomains": ["http://127.0.0.1"]}}}}'
+  echo '{"target": {"description": "Where to go."}}' >&2
+  exit
+fi
+cat
+"#;
+
 const PICTURES: &str = r#"#!/bin/sh
 [ "$1" = --help ] && { echo '{"description": "Sends what is no picture.", "output": "mcp"}'; exit; }
 echo '{"content": [
@@ -103,16 +113,37 @@ const HUGE: &str = r#"#!/bin/sh
 head -c 10000000 /dev/zero | tr '\0' x
 "#;
 
+/// Duration of the flood, in seconds, unless the variable of this name has another.
+const FLOOD_SECONDS: (&str, &str) = ("MCPD_FLOOD_SECONDS", "10");
+
 const FLOOD: &str = r#"#!/bin/sh
 [ "$1" = --help ] && { echo '{"description": "Prints a thousand lines a second."}'; exit; }
 exec awk 'BEGIN {
-  for (second = 0; second < 10; second++) {
+  for (second = 0; second < SECONDS; second++) {
     for (line = 0; line < 1000; line++) print "INFO line " second * 1000 + line > "/dev/stderr"
     fflush("/dev/stderr")
     system("sleep 1")
   }
 }'
 "#;
+
+/// Works in the background.
+const BACKGROUND: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Works in the background.", "task": "required"}'; exit; }
+echo 'INFO half done' >&2
+sleep 60
+"#;
+
+/// Token of a caller that is no operator.
+const TEAM: &str = "a-token-of-team-a-that-is-long";
+
+/// Table of that caller, with more keys.
+fn team_table(more: &str) -> String {
+    let hash = digest(&SHA256, TEAM.as_bytes());
+    let digits = hash.as_ref().iter().map(|byte| format!("{byte:02x}"));
+    let hash: String = digits.collect();
+    format!("[[token]]\nname = \"team-a\"\nsha256 = \"{hash}\"\n{more}")
+}
 
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new()
@@ -143,6 +174,7 @@ fn run(sandbox: &Sandbox, daemon: &Daemon, scenario: &str) -> Option<String> {
         .env("PACKAGES", packages)
         .env("SHOTS", shots)
         .env("LINK", link(daemon))
+        .env("TEAM", TEAM)
         .env("TOKEN", daemon.token().unwrap_or_default());
     let output = output_within(SCENARIO_TIMEOUT, command, b"");
     let error = String::from_utf8_lossy(&output.stderr);
@@ -193,10 +225,48 @@ fn console_shows_hostile_texts_as_text() {
 }
 
 #[test]
-fn console_stays_responsive_in_a_flood() {
-    let sandbox = sandbox().with_script("flood", FLOOD);
+fn operator_cancels_and_sees_as_others() {
+    let sandbox = sandbox().with_script("background", BACKGROUND);
+    let skills = repository().join("examples/apps/skills/dice-odds");
+    let scripts = sandbox.path().join("scripts/skills/dice-odds");
+    fs::create_dir_all(scripts.join("references")).unwrap();
+    for name in ["SKILL.md", "references/limits.md"] {
+        fs::copy(skills.join(name), scripts.join(name)).unwrap();
+    }
+    let more = "tools = [\"background\", \"slow\"]\n[profile.small]\ntools = [\"slow\"]\n";
+    fs::write(sandbox.path().join("mcpd.toml"), team_table(more)).unwrap();
+    let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml", "--console"]);
+    run(&sandbox, &daemon, "operator");
+}
+
+#[test]
+fn app_shows_results_and_reaches_nothing_else() {
+    let sandbox = sandbox().with_script("hostile", HOSTILE_APP);
+    let (scripts, examples) = (
+        sandbox.path().join("scripts"),
+        repository().join("examples/apps"),
+    );
+    for name in ["dice", "dice.ui.html"] {
+        fs::copy(examples.join(name), scripts.join(name)).unwrap();
+    }
+    let page = include_str!("console/hostile.ui.html");
+    fs::write(scripts.join("hostile.ui.html"), page).unwrap();
     let daemon = Daemon::start(&sandbox, &["--console"]);
-    run(&sandbox, &daemon, "stream");
+    let Some(outcomes) = run(&sandbox, &daemon, "apps") else {
+        return;
+    };
+    insta::assert_snapshot!(outcomes, @"");
+}
+
+#[test]
+fn console_stays_responsive_in_a_flood() {
+    let (variable, default) = FLOOD_SECONDS;
+    let seconds = std::env::var(variable).unwrap_or_else(|_| default.to_owned());
+    let script = FLOOD.replace("SECONDS", &seconds);
+    let sandbox = sandbox().with_script("flood", &script);
+    let daemon = Daemon::start(&sandbox, &["--console", "--timeout", "300"]);
+    let figures = run(&sandbox, &daemon, "stream");
+    println!("{}", figures.unwrap_or_default());
 }
 
 #[test]
@@ -229,19 +299,12 @@ fn console_takes_thousands_of_tools_and_runs() {
 #[test]
 fn console_takes_few_clicks() {
     let sandbox = sandbox();
-    let token = "a-token-of-team-a-that-is-long";
-    let hash = digest(&SHA256, token.as_bytes());
-    let hash: String = hash
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let file = format!("[[token]]\nname = \"team-a\"\nsha256 = \"{hash}\"\n");
+    let file = team_table("");
     fs::write(sandbox.path().join("mcpd.toml"), file).unwrap();
     let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml", "--console"]);
     let arguments = ["call", "--token-env", "TOKEN", &daemon.url(), "report/fail"];
     let mut command = sandbox.command(&arguments);
-    command.env("TOKEN", token);
+    command.env("TOKEN", TEAM);
     let output = output_within(SCENARIO_TIMEOUT, command, b"");
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     run(&sandbox, &daemon, "tasks");
