@@ -255,7 +255,40 @@ fn app_shows_results_and_reaches_nothing_else() {
     let Some(outcomes) = run(&sandbox, &daemon, "apps") else {
         return;
     };
-    insta::assert_snapshot!(outcomes, @"");
+    // What a beacon and a form return says nothing: the scenario asserts that nothing arrived.
+    insta::assert_snapshot!(outcomes, @r#"
+    {
+      "cookie": "SecurityError",
+      "storage": "SecurityError",
+      "database": "SecurityError",
+      "parent document": "SecurityError",
+      "parent variable": "SecurityError",
+      "parent storage": "SecurityError",
+      "own frame": "hidden",
+      "top": "SecurityError",
+      "window": "blocked",
+      "fetch": "TypeError",
+      "fetch of the server": "TypeError",
+      "call of the server": "TypeError",
+      "beacon": "true",
+      "request": "Error",
+      "socket": "blocked",
+      "events": "blocked",
+      "worker": "blocked",
+      "image": "blocked",
+      "script": "blocked",
+      "style": "blocked",
+      "prefetch": "blocked",
+      "object": "blocked",
+      "form": "asked",
+      "eval": "EvalError",
+      "unknown tool": "-32000 there is no such tool for apps",
+      "prototype": "-32000 there is no such tool for apps",
+      "resource": "-32601 the console does not have resources/read",
+      "link": "-32000 the console opens no links, and has no conversation",
+      "message": "-32000 the console opens no links, and has no conversation"
+    }
+    "#);
 }
 
 #[test]

@@ -36,7 +36,8 @@ export async function toolsView(about, chosen) {
   const isOfTool = (/** @type {any} */ fault) => fault.severity !== "error" && paths.has(fault.path);
   const faults = catalog.faults ?? [];
   const remarks = groupByPath(faults.filter(isOfTool));
-  const missing = notServed(faults.filter((/** @type {any} */ fault) => !isOfTool(fault)), files.files, about.roots ?? []);
+  // What is not served is seen as oneself only.
+  const missing = seenAs ? [] : notServed(faults.filter((/** @type {any} */ fault) => !isOfTool(fault)), files.files, about.roots ?? []);
   const detail = h("div", { className: "detail" });
   const skills = catalog.skills ?? [];
   const side = sidebar({ tools, missing, remarks, skills, viewpoints }, chosen);

@@ -47,6 +47,8 @@ struct LiveRun {
     lines: VecDeque<String>,
     lines_total: u64,
     cancel: RequestCancel,
+    /// An operator has cancelled it.
+    is_cancelled: bool,
     ending: Option<Ending>,
 }
 
@@ -86,6 +88,7 @@ impl LiveRuns {
                     lines: VecDeque::new(),
                     lines_total: 0,
                     cancel: cancel.clone(),
+                    is_cancelled: false,
                     ending: None,
                 };
                 requests.running.insert(number, run);
@@ -109,8 +112,9 @@ impl LiveRuns {
 
     /// Cancels a running request, and describes it; `None` if it runs no longer.
     pub(crate) fn cancel(&self, number: u64) -> Option<Value> {
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let run = requests.running.get(&number)?;
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = requests.running.get_mut(&number)?;
+        run.is_cancelled = true;
         run.cancel.cancel();
         Some(json!({
             "method": run.method,
@@ -140,7 +144,7 @@ impl Requests {
         };
         run.ending = Some(Ending {
             milliseconds: run.began.elapsed().as_millis(),
-            state,
+            state: if run.is_cancelled { "cancelled" } else { state },
             result,
         });
         if self.ended.len() == MAX_ENDED {
@@ -220,6 +224,7 @@ mod tests {
             lines: VecDeque::new(),
             lines_total: 0,
             cancel: RequestCancel::default(),
+            is_cancelled: false,
             ending: None,
         };
         requests.running.insert(1, run);

@@ -23,7 +23,8 @@ use crate::observe::operator::ServerNumbers;
 use crate::policy::principal::Principal;
 #[cfg(feature = "metrics")]
 use crate::support::sync::lock;
-use crate::tools::tasks::{BackgroundTask, Tasks};
+use crate::tools::tasks::Tasks;
+use crate::tools::tasks::store::BackgroundTask;
 
 mod builder;
 pub(crate) mod error;

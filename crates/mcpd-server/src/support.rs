@@ -1,6 +1,7 @@
 //! Helpers without knowledge of MCP: locks, random identifiers, and files and directories
 //! that only this process may touch.
 
+pub(crate) mod blocking;
 pub(crate) mod error_chain;
 pub(crate) mod own_files;
 pub(crate) mod private_dir;

@@ -95,16 +95,22 @@ fn find(args: &Console) -> anyhow::Result<(Url, Option<PathBuf>)> {
 }
 
 fn client(url: &Url) -> anyhow::Result<Client> {
+    // Another part of this program may have installed it already.
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .ok();
     let is_local = url
         .host_str()
         .is_some_and(|host| host == "localhost" || host.starts_with("127.") || host == "[::1]");
-    let builder = Client::builder()
+    let mut builder = Client::builder()
         .timeout(ANSWER_TIMEOUT)
         .redirect(Policy::none());
-    let builder = if is_local {
-        builder.no_proxy()
-    } else {
-        builder
-    };
+    if is_local {
+        builder = builder.no_proxy();
+    }
+    // Plain HTTP needs no certificate authorities, so that it works on a system without any.
+    if url.scheme() == "http" {
+        builder = builder.tls_certs_only([]);
+    }
     builder.build().context("prepare the request")
 }

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 
 use mcpd_exec::Executor;
 use mcpd_scriptspec::ScriptPath;
-use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::file::StaticFile;
@@ -19,6 +18,7 @@ use super::skill::Skill;
 use super::walk::{self, Candidate, Walked};
 use crate::policy::Policy;
 use crate::script::interpreter::Interpreters;
+use crate::support::blocking::join_blocking;
 use crate::support::sync;
 
 mod conditions;
@@ -492,17 +492,6 @@ fn cached_result(
     probe_cache.map_or_else(CachedResult::default, |probe_cache| {
         sync::lock(probe_cache).get(root, candidate)
     })
-}
-
-/// Returns the result of `work`, or propagates its panic: an aborted scan must not look like an
-/// empty one.
-async fn join_blocking<T>(work: JoinHandle<T>) -> T {
-    match work.await.map_err(JoinError::try_into_panic) {
-        Ok(done) => done,
-        Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        // The task was cancelled with the runtime, and so is the caller.
-        Err(Err(_)) => std::future::pending().await,
-    }
 }
 
 #[cfg(test)]

@@ -51,6 +51,7 @@ use crate::support::sync::lock;
 
 mod call_messages;
 mod lifecycle;
+mod running;
 #[cfg(feature = "database")]
 mod server_registry;
 pub mod store;
@@ -98,24 +99,6 @@ struct RunningTask {
     cancel: CancellationToken,
     answers: mpsc::Sender<InputResponses>,
     messages: Arc<CallMessages>,
-}
-
-/// Task that runs on a server.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct BackgroundTask {
-    /// Its id, with which its owner may fetch the result.
-    pub id: String,
-    /// Name of its caller.
-    pub owner: String,
-    /// Path of its tool.
-    pub tool: String,
-    /// Time of its beginning, in milliseconds since 1970.
-    pub created_at: i64,
-    /// Last progress message.
-    pub progress: Option<String>,
-    /// Log so far.
-    pub log: String,
 }
 
 /// Call that is or may become a task.
@@ -327,33 +310,6 @@ impl Tasks {
         cancelled.map_err(|error| database_error(&error))?;
         self.requested.notify_one();
         Ok(())
-    }
-
-    /// Lists the tasks that run here, of all owners.
-    pub(crate) fn running(&self) -> Vec<BackgroundTask> {
-        let state = lock(&self.state);
-        let running = state.running.iter();
-        running
-            .map(|(id, task)| BackgroundTask {
-                id: id.clone(),
-                owner: task.owner.clone(),
-                tool: task.tool.clone(),
-                created_at: task.created_at,
-                progress: task.messages.progress(),
-                log: task.messages.text(),
-            })
-            .collect()
-    }
-
-    /// Cancels the task `id` of any owner, if it runs here, and returns it.
-    pub(crate) async fn cancel_any(&self, id: &str) -> Result<Option<BackgroundTask>, ErrorObject> {
-        let task = self.running().into_iter().find(|task| task.id == id);
-        if task.is_some() {
-            let cancelled = self.store.request_cancel(id).await;
-            cancelled.map_err(|error| database_error(&error))?;
-            self.requested.notify_one();
-        }
-        Ok(task)
     }
 
     /// Log of the run of a task so far, if it runs here.

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use mcpd_protocol::method::{InputRequests, InputResponses, TaskStatus};
 use serde_json::value::RawValue;
 
-pub use super::BackgroundTask;
+pub use super::running::BackgroundTask;
 pub use crate::database::rows::{StoredTask, TaskRequest};
 use crate::support::random_id;
 
