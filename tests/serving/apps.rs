@@ -1,9 +1,9 @@
-//! Apps of tools and skills, over HTTP and stdio: who sees them, how they are read, and what is
+//! Apps of tools and skills, over stdio: which clients see them, how they are read, and what is
 //! refused.
 
 use std::fs;
 
-use mcpd_tests::{Daemon, Sandbox, eventually};
+use mcpd_tests::{Pipes, Sandbox, eventually};
 use serde_json::{Value, json};
 
 use crate::Server as _;
@@ -26,22 +26,22 @@ fn request(method: &str, params: Value, has_apps: bool) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-fn start() -> (Sandbox, Daemon) {
+fn start() -> (Sandbox, Pipes) {
     let sandbox = Sandbox::new().with_script("show", TOOL);
     let skill = sandbox.path().join("scripts/skills/odds");
     fs::write(sandbox.path().join("scripts/show.ui.html"), PAGE).unwrap();
     fs::create_dir_all(skill.join("scripts")).unwrap();
     fs::write(skill.join("SKILL.md"), SKILL).unwrap();
     sandbox.write_script("skills/odds/scripts/run", "#!/bin/sh\n");
-    let daemon = Daemon::start(&sandbox, &[]);
-    (sandbox, daemon)
+    let server = Pipes::start(&sandbox, &[]);
+    (sandbox, server)
 }
 
 #[test]
 fn app_is_for_clients_that_declare_the_extension() {
-    let (sandbox, mut daemon) = start();
+    let (sandbox, mut server) = start();
     let mut ui = |has_apps| {
-        let answer = daemon.exchange(&request("tools/list", json!({}), has_apps));
+        let answer = server.exchange(&request("tools/list", json!({}), has_apps));
         assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), 1);
         answer["result"]["tools"][0]["_meta"]["ui"].clone()
     };
@@ -49,15 +49,15 @@ fn app_is_for_clients_that_declare_the_extension() {
     assert_eq!(ui(true), expected);
     assert_eq!(ui(false).get("resourceUri"), None);
     let uri = json!({"uri": "ui://mcpd/show"});
-    let answer = daemon.exchange(&request("resources/read", uri.clone(), true));
+    let answer = server.exchange(&request("resources/read", uri.clone(), true));
     let page = &answer["result"]["contents"][0];
     assert_eq!(page["mimeType"], "text/html;profile=mcp-app");
     assert_eq!(page["text"], PAGE);
     let csp = json!({"csp": {"connectDomains": ["https://a.example"]}});
     assert_eq!(page["_meta"]["ui"], csp);
-    let listed = daemon.exchange(&request("resources/list", json!({}), true));
+    let listed = server.exchange(&request("resources/list", json!({}), true));
     assert!(!listed.to_string().contains("ui://"), "{listed}");
-    let discovered = daemon.exchange(&request("server/discover", json!({}), true));
+    let discovered = server.exchange(&request("server/discover", json!({}), true));
     let extensions = &discovered["result"]["capabilities"]["extensions"];
     assert!(
         extensions["io.modelcontextprotocol/ui"].is_object(),
@@ -67,18 +67,18 @@ fn app_is_for_clients_that_declare_the_extension() {
     fs::remove_file(sandbox.path().join("scripts/show.ui.html")).unwrap();
     eventually("a tool without its app", || {
         let list = request("tools/list", json!({}), true);
-        let answer = daemon.exchange(&list);
+        let answer = server.exchange(&list);
         let ui = &answer["result"]["tools"][0]["_meta"]["ui"];
         ui.get("resourceUri").is_none().then_some(())
     });
-    let answer = daemon.exchange(&request("resources/read", uri, true));
+    let answer = server.exchange(&request("resources/read", uri, true));
     assert_eq!(answer["error"]["code"], -32602);
 }
 
 #[test]
 fn skill_is_listed_with_its_files_and_runs_nothing() {
-    let (_sandbox, mut daemon) = start();
-    let answer = daemon.exchange(&request("skills/list", json!({}), false));
+    let (_sandbox, mut server) = start();
+    let answer = server.exchange(&request("skills/list", json!({}), false));
     let result = &answer["result"];
     assert_eq!(result["resultType"], "complete");
     assert!(
@@ -101,22 +101,22 @@ fn skill_is_listed_with_its_files_and_runs_nothing() {
     assert_eq!(files[0]["digest"], format!("sha256:{digest}"));
     for file in files {
         let read = json!({"uri": file["uri"]});
-        let answer = daemon.exchange(&request("resources/read", read, false));
+        let answer = server.exchange(&request("resources/read", read, false));
         let text = answer["result"]["contents"][0]["text"].as_str().unwrap();
         assert_eq!(file["size"], text.len());
     }
     let got = json!({"uri": "skill://odds/SKILL.md"});
-    let answer = daemon.exchange(&request("skills/get", got, false));
+    let answer = server.exchange(&request("skills/get", got, false));
     assert_eq!(answer["result"]["skill"], *skill);
     for uri in [
         "skill://odds",
         "skill://odds/scripts/run",
         "skill://x/SKILL.md",
     ] {
-        let answer = daemon.exchange(&request("skills/get", json!({"uri": uri}), false));
+        let answer = server.exchange(&request("skills/get", json!({"uri": uri}), false));
         assert_eq!(answer["error"]["code"], -32602, "{uri}");
     }
-    let listed = daemon.exchange(&request("resources/list", json!({}), false));
+    let listed = server.exchange(&request("resources/list", json!({}), false));
     let resources = listed["result"]["resources"].as_array().unwrap();
     assert_eq!(resources.len(), 1);
     assert_eq!(resources[0]["name"], "odds");
@@ -139,13 +139,13 @@ fn faulty_apps_and_skills_are_reported_and_not_served() {
     ] {
         assert!(output.contains(part), "{part} in:\n{output}");
     }
-    let mut daemon = Daemon::start(&sandbox, &[]);
-    let answer = daemon.exchange(&request("tools/list", json!({}), true));
+    let mut server = Pipes::start(&sandbox, &[]);
+    let answer = server.exchange(&request("tools/list", json!({}), true));
     assert!(
         answer["result"]["tools"][0]["_meta"]["ui"]
             .get("resourceUri")
             .is_none()
     );
-    let answer = daemon.exchange(&request("skills/list", json!({}), false));
+    let answer = server.exchange(&request("skills/list", json!({}), false));
     assert_eq!(answer["result"]["skills"], json!([]));
 }
