@@ -255,6 +255,7 @@ impl System {
             mark: confinement.mark.map(|mark| (mark.value(), self.secret)),
             run_as: command.sandbox.run_as,
             directory: directory_text.as_deref(),
+            fixed: confinement.fixed_place(command),
             session: self.capabilities.has_terminal,
             privileges: confinement.privileges(command),
             rulesets: confinement.rulesets(),

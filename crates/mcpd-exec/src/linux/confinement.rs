@@ -14,7 +14,7 @@ use super::isolation::Isolation;
 use super::landlock::{Refusal, Ruleset};
 use super::launcher;
 use super::outside::Outside;
-use super::raw::Privileges;
+use super::raw::{FixedPlace, Privileges};
 use super::spawner_class::InstalledClass;
 use super::temporary::Lease;
 use super::tree::Mark;
@@ -270,6 +270,15 @@ impl Confinement {
         let outside = self.outside.as_ref().map(Outside::directory);
         let own = isolated.or(outside).or(fixed);
         own.or(command.current_dir.as_deref())
+    }
+
+    /// Returns the directory that the program must start in, whatever its path leads to. A
+    /// backend, and a temporary directory, have places of their own.
+    pub(crate) fn fixed_place(&self, command: &Command) -> Option<FixedPlace<'_>> {
+        let is_temporary = command.starts_in_temporary && self.temporary().is_some();
+        let fixed = self.fixed_directory.as_ref();
+        let fixed = fixed.filter(|_| self.outside.is_none() && !is_temporary);
+        fixed.map(FixedDirectory::place)
     }
 
     /// Checks, immediately before the start, that the starting directory was not replaced.

@@ -1,20 +1,28 @@
 //! Directory that a run starts in and that other processes may try to replace by a link: it is
-//! opened once without following links, and compared again before the start.
+//! opened once without following links. The path is compared again before the start, and what the
+//! child enters and mounts by that path is compared there.
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 
+use super::image::text;
+use super::raw::FixedPlace;
 use crate::command::Command;
 
 /// Open directory, and the path that it was opened by.
 #[derive(Debug)]
 pub(crate) struct FixedDirectory {
     path: PathBuf,
-    file: OwnedFd,
+    path_text: CString,
+    /// Device and inode.
+    identity: (u64, u64),
+    /// Keeps the inode from being used again.
+    _file: OwnedFd,
     /// Path of the descriptor, by which the child enters it.
     entrance: PathBuf,
 }
@@ -34,8 +42,10 @@ impl FixedDirectory {
         let file = open(&path)?;
         let entrance = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
         Ok(Some(Self {
+            path_text: text(&path)?,
             path,
-            file,
+            identity: identity(&file)?,
+            _file: file,
             entrance,
         }))
     }
@@ -48,19 +58,32 @@ impl FixedDirectory {
         }
     }
 
+    /// The directory as the child recognizes it, which opens it by its path.
+    pub(crate) fn place(&self) -> FixedPlace<'_> {
+        FixedPlace {
+            path: &self.path_text,
+            device: self.identity.0,
+            inode: self.identity.1,
+        }
+    }
+
     /// Checks that its path still leads to it.
     ///
     /// # Errors
     ///
     /// It leads elsewhere.
     pub(crate) fn verify(&self) -> io::Result<()> {
-        let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
-        let now = fstat(open(&self.path)?)?;
-        match identity(now) == identity(fstat(&self.file)?) {
+        match identity(&open(&self.path)?)? == self.identity {
             true => Ok(()),
             false => Err(replaced(&self.path)),
         }
     }
+}
+
+/// Returns device and inode.
+fn identity(file: &OwnedFd) -> io::Result<(u64, u64)> {
+    let stat = fstat(file)?;
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 fn open(path: &Path) -> io::Result<OwnedFd> {
@@ -77,7 +100,7 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-fn replaced(path: &Path) -> io::Error {
+pub(super) fn replaced(path: &Path) -> io::Error {
     let path = path.display();
     io::Error::other(format!(
         "the directory `{path}` was replaced after it was allowed"

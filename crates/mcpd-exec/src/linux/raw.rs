@@ -30,7 +30,7 @@ use libc::{c_int, c_long};
 pub(crate) use memory::{prepare_memory, release_memory};
 pub(crate) use network::receive_descriptor;
 pub(crate) use plan::{
-    Image, MAX_TREES, Namespaces, NetworkPlan, Privileges, SetupStage, SpawnPlan, Step,
+    FixedPlace, Image, MAX_TREES, Namespaces, NetworkPlan, Privileges, SetupStage, SpawnPlan, Step,
 };
 pub(crate) use signals::{loses_children, prepare_signals};
 pub(crate) use spawn::{Failure, Spawned, marks_descriptors, spawn};

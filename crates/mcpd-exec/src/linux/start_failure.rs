@@ -3,8 +3,9 @@
 use std::io;
 use std::path::Path;
 
+use super::fixed_directory::replaced;
 use super::raw::{self, SetupStage};
-use super::{NAMESPACES, tree};
+use super::{NAMESPACES, tree, unprepared};
 use crate::backend::Backend;
 use crate::command::Command;
 use crate::enforcement::MissingMechanism;
@@ -62,7 +63,14 @@ fn explain(
         program: program.clone(),
         missing: vec![MissingMechanism::new(mechanism, reason)],
     };
+    let is_replaced = matches!(error.raw_os_error(), Some(libc::ESTALE | libc::ELOOP));
     match stage {
+        SetupStage::Namespaces | SetupStage::Directory
+            if command.has_fixed_directory && is_replaced =>
+        {
+            let directory = command.current_dir.as_deref().unwrap_or(Path::new("."));
+            unprepared(replaced(directory), &program)
+        }
         SetupStage::Exec => not_executed(error, command, &program),
         SetupStage::Directory => StartError::CwdMissing {
             directory: directory.map(Path::to_owned).unwrap_or_default(),

@@ -14,6 +14,8 @@ mod cancel;
 mod confined;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod destinations;
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
+mod directory;
 mod ending;
 mod environment;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use libc::{c_int, c_long, c_void};
 
 use super::errno;
-use super::mount::perform_steps;
+use super::mount::{check_identity, perform_steps};
 use super::network::open_network;
 use super::plan::{Privileges, SetupStage, SpawnPlan};
 use super::signals::reset_signals;
@@ -54,7 +54,7 @@ unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, FailedStep>
         // clears the parent death signal, so that is set after it. Landlock and seccomp require
         // `no_new_privs`. The filter comes last, as it may refuse the other steps.
         if let Some(namespaces) = plan.namespaces {
-            perform_steps(namespaces.steps, SetupStage::Namespaces)?;
+            perform_steps(namespaces.steps, plan.fixed, SetupStage::Namespaces)?;
         }
         if let Some(network) = &plan.network {
             open_network(network)?;
@@ -68,6 +68,11 @@ unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, FailedStep>
         if let Some(directory) = plan.directory {
             try_step(SetupStage::Directory, || {
                 c_long::from(libc::chdir(directory.as_ptr()))
+            })?;
+            // The path may have led elsewhere just then; what was entered stays.
+            try_step(SetupStage::Directory, || match plan.fixed {
+                Some(fixed) => check_identity(libc::AT_FDCWD, fixed),
+                None => 0,
             })?;
         }
         if plan.privileges != Privileges::Kept {

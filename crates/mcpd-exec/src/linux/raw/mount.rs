@@ -7,10 +7,15 @@ use libc::{c_int, c_long};
 
 use super::child::{FailedStep, try_step};
 use super::errno;
-use super::plan::{MAX_TREES, SetupStage, Step};
+use super::plan::{FixedPlace, MAX_TREES, SetupStage, Step};
 
-/// Performs the steps of a plan.
-pub(super) unsafe fn perform_steps(steps: &[Step], stage: SetupStage) -> Result<(), FailedStep> {
+/// Performs the steps of a plan. If one of them takes the tree at the path of `fixed`, it must be
+/// that directory.
+pub(super) unsafe fn perform_steps(
+    steps: &[Step],
+    fixed: Option<FixedPlace<'_>>,
+    stage: SetupStage,
+) -> Result<(), FailedStep> {
     let mut taken: [c_long; MAX_TREES] = [-1; MAX_TREES];
     // Files made on the way must be accessible to the user of the run. The umask of the child is
     // its own.
@@ -18,7 +23,7 @@ pub(super) unsafe fn perform_steps(steps: &[Step], stage: SetupStage) -> Result<
     let mask = unsafe { libc::umask(0o022) };
     for step in steps {
         // SAFETY: the strings of the step are live.
-        try_step(stage, || unsafe { perform_step(step, &mut taken) })?;
+        try_step(stage, || unsafe { perform_step(step, fixed, &mut taken) })?;
     }
     // SAFETY: no pointers.
     unsafe { libc::umask(mask) };
@@ -32,8 +37,41 @@ const AT_RECURSIVE: c_int = 0x8000;
 
 const MOVE_MOUNT_F_EMPTY_PATH: c_int = 4;
 
-unsafe fn perform_step(step: &Step, taken: &mut [c_long; MAX_TREES]) -> c_long {
-    let here = libc::AT_FDCWD;
+const MOVE_MOUNT_T_EMPTY_PATH: c_int = 0x40;
+
+/// Opens a path without following links: a component may have become a link elsewhere since the
+/// plan was made.
+unsafe fn open_place(path: &CStr) -> c_long {
+    let how = [
+        (libc::O_PATH | libc::O_CLOEXEC) as u64,
+        0,
+        libc::RESOLVE_NO_SYMLINKS,
+    ];
+    let (path, how, size) = (path.as_ptr(), how.as_ptr(), size_of_val(&how));
+    // SAFETY: the string and the structure are live.
+    unsafe { libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path, how, size) }
+}
+
+/// Fails with `ESTALE` unless `place`, an open directory or `AT_FDCWD`, is `fixed`.
+pub(super) unsafe fn check_identity(place: c_int, fixed: FixedPlace<'_>) -> c_long {
+    // SAFETY: the structure is plain data, live, and filled by the kernel; `errno` is the child's.
+    unsafe {
+        let mut found: libc::stat64 = std::mem::zeroed();
+        let path = c"".as_ptr();
+        let result = libc::fstatat64(place, path, &raw mut found, libc::AT_EMPTY_PATH);
+        if result == 0 && (found.st_dev, found.st_ino) != (fixed.device, fixed.inode) {
+            *libc::__errno_location() = libc::ESTALE;
+            return -1;
+        }
+        c_long::from(result)
+    }
+}
+
+unsafe fn perform_step(
+    step: &Step,
+    fixed: Option<FixedPlace<'_>>,
+    taken: &mut [c_long; MAX_TREES],
+) -> c_long {
     // SAFETY: all pointers are to strings of the step.
     unsafe {
         match step {
@@ -50,17 +88,17 @@ unsafe fn perform_step(step: &Step, taken: &mut [c_long; MAX_TREES]) -> c_long {
                 c_long::from(libc::mount(source, target, kind.as_ptr(), *flags, data))
             }
             Step::Take { path, slot } => {
-                // `RESOLVE_NO_SYMLINKS`: a component may have become a link elsewhere since the
-                // plan was made.
-                let how = [
-                    (libc::O_PATH | libc::O_CLOEXEC) as u64,
-                    0,
-                    libc::RESOLVE_NO_SYMLINKS,
-                ];
-                let (path, size) = (path.as_ptr(), size_of_val(&how));
-                let place = libc::syscall(libc::SYS_openat2, here, path, how.as_ptr(), size);
+                let place = open_place(path);
                 if place < 0 {
                     return place;
+                }
+                // A mount needs a descriptor of this namespace, so the directory is opened by its
+                // path and compared; what was compared is taken.
+                let fixed = fixed.filter(|fixed| fixed.path == path.as_c_str());
+                if let Some(fixed) = fixed
+                    && check_identity(place as c_int, fixed) < 0
+                {
+                    return -1;
                 }
                 let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE | libc::AT_EMPTY_PATH;
                 taken[*slot] = libc::syscall(libc::SYS_open_tree, place, c"".as_ptr(), flags);
@@ -83,16 +121,30 @@ unsafe fn perform_step(step: &Step, taken: &mut [c_long; MAX_TREES]) -> c_long {
                 accept_existing(c_long::from(libc::symlink(target.as_ptr(), path.as_ptr())))
             }
             Step::Attach { slot, path } => {
-                let (tree, flags) = (taken[*slot], MOVE_MOUNT_F_EMPTY_PATH);
-                let (itself, path) = (c"".as_ptr(), path.as_ptr());
-                libc::syscall(libc::SYS_move_mount, tree, itself, here, path, flags)
+                let target = open_place(path);
+                if target < 0 {
+                    return target;
+                }
+                let flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+                let (tree, itself) = (taken[*slot], c"".as_ptr());
+                let moved =
+                    libc::syscall(libc::SYS_move_mount, tree, itself, target, itself, flags);
+                libc::close(target as c_int);
+                moved
             }
             Step::Attributes { path, set, below } => {
                 let attributes = [*set, 0, 0, 0];
                 let flags = if *below { AT_RECURSIVE } else { 0 };
                 let (path, size) = (path.as_ptr(), size_of_val(&attributes));
                 let attributes = attributes.as_ptr();
-                libc::syscall(libc::SYS_mount_setattr, here, path, flags, attributes, size)
+                libc::syscall(
+                    libc::SYS_mount_setattr,
+                    libc::AT_FDCWD,
+                    path,
+                    flags,
+                    attributes,
+                    size,
+                )
             }
         }
     }

@@ -31,7 +31,7 @@ const DESCRIPTOR_LENGTH: usize = offset_of!(DescriptorMessage, descriptor) + siz
 pub(super) unsafe fn open_network(plan: &NetworkPlan<'_>) -> Result<(), FailedStep> {
     // SAFETY: this is the child, and all pointers are to live values of its stack.
     unsafe {
-        perform_steps(plan.steps, SetupStage::Network)?;
+        perform_steps(plan.steps, None, SetupStage::Network)?;
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
         let socket = step(|| c_long::from(libc::socket(libc::AF_INET, kind, 0)))? as c_int;
         let mut interface: libc::ifreq = zeroed();

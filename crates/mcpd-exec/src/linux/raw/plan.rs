@@ -62,6 +62,8 @@ pub(crate) struct SpawnPlan<'a> {
     pub(crate) mark: Option<(u64, u64)>,
     pub(crate) run_as: Option<RunAs>,
     pub(crate) directory: Option<&'a CStr>,
+    /// Directory that this must be, whatever its path leads to by now.
+    pub(crate) fixed: Option<FixedPlace<'a>>,
     /// Starts a session, which detaches it from the terminal of this process. Otherwise it only
     /// starts a group.
     pub(crate) session: bool,
@@ -93,6 +95,14 @@ pub(crate) enum Privileges {
     NotGained,
     /// None, not even root's.
     Dropped,
+}
+
+/// Directory whose path other processes may have lead elsewhere at any time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FixedPlace<'a> {
+    pub(crate) path: &'a CStr,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
 }
 
 /// Namespaces for one process, and the steps of their mount plan.
