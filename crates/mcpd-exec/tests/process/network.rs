@@ -16,6 +16,8 @@ const UNKNOWN: i32 = 77;
 /// Listener on this host, to be reached or not.
 pub(crate) struct Host {
     pub(crate) tcp: TcpListener,
+    /// The same port over IPv6, where the system has that.
+    tcp6: Option<TcpListener>,
     pub(crate) udp: UdpSocket,
     path: UnixListener,
     name: UnixListener,
@@ -25,14 +27,19 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new(world: &World) -> Self {
         let name = SocketAddr::from_abstract_name(name(world)).unwrap();
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = tcp.local_addr().unwrap().port();
         let host = Self {
-            tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
+            tcp,
+            tcp6: TcpListener::bind(("::1", port)).ok(),
             udp: UdpSocket::bind("127.0.0.1:0").unwrap(),
             path: UnixListener::bind(world.directory().join("socket")).unwrap(),
             name: UnixListener::bind_addr(&name).unwrap(),
             datagrams: UnixDatagram::bind(world.directory().join("datagrams")).unwrap(),
         };
-        host.tcp.set_nonblocking(true).unwrap();
+        for tcp in [Some(&host.tcp), host.tcp6.as_ref()].into_iter().flatten() {
+            tcp.set_nonblocking(true).unwrap();
+        }
         host.udp.set_nonblocking(true).unwrap();
         host.path.set_nonblocking(true).unwrap();
         host.name.set_nonblocking(true).unwrap();
@@ -42,7 +49,9 @@ impl Host {
 
     /// Returns whether a connection or message has arrived. On one machine that is immediate.
     pub(crate) fn was_reached(&self) -> bool {
-        self.tcp.accept().is_ok()
+        let tcp = [Some(&self.tcp), self.tcp6.as_ref()];
+        let mut tcp = tcp.into_iter().flatten();
+        tcp.any(|listener| listener.accept().is_ok())
             || self.udp.recv(&mut [0]).is_ok()
             || self.path.accept().is_ok()
             || self.name.accept().is_ok()
