@@ -30,7 +30,7 @@
 //!
 //! ```no_run
 //! use mcpd_exec::{Config, Executor, Network, Sandbox};
-//! use mcpd_server::{Policy, Profile, Server};
+//! use mcpd_server::{Policy, SandboxProfile, Server};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // First in `main`: `watchdog` starts this program a second time.
@@ -46,7 +46,7 @@
 //! let server = Server::builder()
 //!     .scripts("/srv/tools")
 //!     .executor(Executor::new(config)?)
-//!     .policy(Policy::default().floor(Profile::new(sandbox)));
+//!     .policy(Policy::default().floor(SandboxProfile::new(sandbox)));
 //! # Ok(()) }
 //! ```
 //!
@@ -130,7 +130,7 @@ pub use observe::audit::Audit;
 pub use observe::operator;
 pub use observe::request_events::RequestEvent;
 pub use policy::principal::Principal;
-pub use policy::{Policy, Profile};
+pub use policy::{Policy, SandboxProfile};
 pub use script::interpreter;
 pub use script::interpreter::Interpreters;
 pub use server::error::Error;

@@ -27,9 +27,9 @@ pub(crate) mod quota;
 mod redactor;
 mod request_secrets;
 mod root;
-mod rule;
 pub(crate) mod secret_arguments;
 pub(crate) mod selection;
+mod tool_policy;
 
 pub use access::{Access, CallPattern};
 pub use approval::{Approval, AskFor, Remember, WithoutPerson};
@@ -45,14 +45,14 @@ pub use request_secrets::CredentialSource;
 use request_secrets::RequestSecret;
 pub(crate) use request_secrets::SecretHeaders;
 pub use root::Root;
-pub use rule::Rule;
-use rule::{RuleSettings, Secret};
 pub use selection::Selection;
+pub use tool_policy::ToolPolicy;
+use tool_policy::{Secret, ToolSettings};
 
 /// Confinement of scripts: a sandbox and its limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Profile {
+pub struct SandboxProfile {
     /// Sandbox.
     pub sandbox: Sandbox,
     /// Optional limits only; the others are set elsewhere.
@@ -61,7 +61,7 @@ pub struct Profile {
     pub writes_client_directory: bool,
 }
 
-impl Profile {
+impl SandboxProfile {
     /// Creates a profile without limits of its own.
     #[must_use]
     pub fn new(sandbox: Sandbox) -> Self {
@@ -80,7 +80,7 @@ impl Profile {
         let mut combined = self.clone();
         let mut other = other.clone();
         let (floor, theirs) = (&self.sandbox, &mut other.sandbox);
-        // Paths that only the rule hides are closed even where the floor opens them.
+        // Paths that only the other hides are closed even where the floor opens them.
         let known: BTreeSet<&PathBuf> = floor.hidden.iter().collect();
         let is_news = |path: &&PathBuf| !known.contains(path);
         let only_theirs: Vec<_> = theirs.hidden.iter().filter(is_news).collect();
@@ -89,7 +89,7 @@ impl Profile {
         }
         let of_floor: Vec<_> = floor.hidden.iter().collect();
         theirs.write.retain(|path| !is_below(path, &of_floor));
-        // A rule may open paths that every sandbox hides, but no path that the floor hides
+        // The other may open paths that every sandbox hides, but no path that the floor hides
         // explicitly.
         let usual = Sandbox::at(floor.level).hidden;
         let usual: BTreeSet<&PathBuf> = usual.iter().collect();
@@ -156,23 +156,23 @@ pub(crate) fn stricter(own: &Limits, other: &Limits) -> Limits {
     limits
 }
 
-/// Settings for all scripts, and rules for some.
+/// Settings for all scripts, and for those of some tools.
 ///
 /// ```
 /// use mcpd_exec::Sandbox;
-/// use mcpd_server::{Policy, Profile};
-/// use mcpd_server::policy::Rule;
+/// use mcpd_server::{Policy, SandboxProfile};
+/// use mcpd_server::policy::ToolPolicy;
 ///
 /// # fn main() -> Result<(), mcpd_server::policy::PatternError> {
-/// let reports = Rule::new("reports/**")?
-///     .profile(Profile::new(Sandbox::guarded().write("/srv/reports")))
+/// let reports = ToolPolicy::new("reports/**")?
+///     .sandbox(SandboxProfile::new(Sandbox::guarded().write("/srv/reports")))
 ///     .variable("API_KEY", "ed9fb1c0");
-/// let policy = Policy::default().rule(reports);
+/// let policy = Policy::default().tool(reports);
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    floor: Profile,
+    floor: SandboxProfile,
     limits: Limits,
     environment: Environment,
     hidden: Vec<PathBuf>,
@@ -184,7 +184,7 @@ pub struct Policy {
     approval: Approval,
     probing: Probing,
     roots: Vec<Root>,
-    rules: Vec<Rule>,
+    tools: Vec<ToolPolicy>,
 }
 
 impl Default for Policy {
@@ -194,7 +194,7 @@ impl Default for Policy {
         let mut limits = Limits::default();
         limits.keep = DEFAULT_KEEP;
         Self {
-            floor: Profile::default(),
+            floor: SandboxProfile::default(),
             limits,
             environment: Environment::of_this_process(),
             hidden: Vec::new(),
@@ -205,20 +205,20 @@ impl Default for Policy {
             approval: Approval::default(),
             probing: Probing::default(),
             roots: Vec::new(),
-            rules: Vec::new(),
+            tools: Vec::new(),
         }
     }
 }
 
 impl Policy {
-    /// Sets the minimum confinement of every script, which no rule loosens.
+    /// Sets the minimum confinement of every script, which no tool loosens.
     #[must_use]
-    pub fn floor(mut self, floor: Profile) -> Self {
+    pub fn floor(mut self, floor: SandboxProfile) -> Self {
         self.floor = floor;
         self
     }
 
-    /// Sets the limits of every script, unless a rule or the script sets others.
+    /// Sets the limits of every script, unless those of the tool or the script are others.
     ///
     /// With [`Limits::keep`], an output that a result shows only in part can be read as a
     /// resource.
@@ -256,7 +256,7 @@ impl Policy {
     }
 
     /// Sets a variable for the runs of scripts that the principal called `caller` causes, and for
-    /// no others. Its value is a secret, and overrides that of a rule.
+    /// no others. Its value is a secret, and overrides that of the tool.
     #[must_use]
     pub fn caller_variable(
         mut self,
@@ -269,7 +269,7 @@ impl Policy {
         self
     }
 
-    /// Restricts the directories that [clients](Rule::run_in_client_directory) may work in to
+    /// Restricts the directories that [clients](ToolPolicy::run_in_client_directory) may work in to
     /// these and those below. By default the program that started a server over stdio may work
     /// in any, and other clients in none.
     #[must_use]
@@ -278,7 +278,7 @@ impl Policy {
         self
     }
 
-    /// Sets the confinement of probes, unless a root or a rule sets another.
+    /// Sets the confinement of probes, unless a root or a tool sets another.
     #[must_use]
     pub fn probing(mut self, probing: Probing) -> Self {
         self.probing = probing;
@@ -308,23 +308,23 @@ impl Policy {
         let mut probing = self
             .probing
             .overridden_by(root.unwrap_or(&Probing::default()));
-        for rule in self.rules.iter().filter(|rule| rule.covers(path)) {
-            probing = probing.overridden_by(&rule.settings.probing);
+        for tool in self.tools.iter().filter(|tool| tool.covers(path)) {
+            probing = probing.overridden_by(&tool.settings.probing);
         }
         probing
     }
 
-    /// Adds a rule. For one script, later rules override earlier ones, and their variables add
+    /// Adds the settings of tools. For one script, later ones override earlier ones, and their variables add
     /// up.
     #[must_use]
-    pub fn rule(mut self, rule: Rule) -> Self {
-        self.rules.push(rule);
+    pub fn tool(mut self, tool: ToolPolicy) -> Self {
+        self.tools.push(tool);
         self
     }
 
-    /// Adds a rule that everything else overrides.
-    pub(crate) fn default_rule(mut self, rule: Rule) -> Self {
-        self.rules.insert(0, rule);
+    /// Adds settings that everything else overrides.
+    pub(crate) fn default_tool(mut self, tool: ToolPolicy) -> Self {
+        self.tools.insert(0, tool);
         self
     }
 
@@ -353,35 +353,35 @@ impl Policy {
 
     /// Returns a text of all other settings that affect probes, without secrets.
     pub(crate) fn probe_settings_text(&self) -> String {
-        let Profile { sandbox, .. } = &self.floor;
+        let SandboxProfile { sandbox, .. } = &self.floor;
         format!("{sandbox:?} {}", self.environment.rules_text())
     }
 
-    /// Returns the merged rules of the script at `path`.
-    fn merged_settings(&self, path: &ScriptPath) -> RuleSettings {
-        let mut settings = RuleSettings::default();
-        for rule in self.rules.iter().filter(|rule| rule.covers(path)) {
-            settings.add(&rule.settings);
+    /// Returns the merged settings of the script at `path`.
+    fn merged_settings(&self, path: &ScriptPath) -> ToolSettings {
+        let mut settings = ToolSettings::default();
+        for tool in self.tools.iter().filter(|tool| tool.covers(path)) {
+            settings.add(&tool.settings);
         }
         settings
     }
 
     /// Returns the effective policy of a built-in tool that works in `directory`: confined at
-    /// least as `profile` says, which no rule loosens.
+    /// least as `profile` says, which no tool loosens.
     pub(crate) fn effective_policy_at_least(
         &self,
-        profile: &Profile,
+        profile: &SandboxProfile,
         timeout: Option<Duration>,
         path: &ScriptPath,
         directory: &Path,
         spec: &ScriptSpec,
     ) -> EffectivePolicy {
-        let mut settings = RuleSettings {
+        let mut settings = ToolSettings {
             timeout,
-            ..RuleSettings::default()
+            ..ToolSettings::default()
         };
-        for rule in self.rules.iter().filter(|rule| rule.covers(path)) {
-            settings.add(&rule.settings);
+        for tool in self.tools.iter().filter(|tool| tool.covers(path)) {
+            settings.add(&tool.settings);
         }
         settings.profile = Some(match &settings.profile {
             Some(wanted) => profile.combined_with(wanted),
@@ -393,9 +393,9 @@ impl Policy {
     /// Returns the names of the headers that some script gets, in lower case.
     pub(crate) fn secret_headers(&self) -> Vec<String> {
         let variables = self
-            .rules
+            .tools
             .iter()
-            .flat_map(|rule| &rule.settings.request_variables);
+            .flat_map(|tool| &tool.settings.request_variables);
         let headers = variables.filter_map(|(_, source)| match source {
             RequestSecret::Header(name) => Some(name.clone()),
             RequestSecret::Credential(_) => None,
@@ -406,15 +406,15 @@ impl Policy {
 
     /// Returns a redactor of all secrets that scripts receive.
     pub(crate) fn secrets(&self) -> Option<Redactor> {
-        let variables = self.rules.iter().flat_map(|rule| &rule.settings.variables);
+        let variables = self.tools.iter().flat_map(|tool| &tool.settings.variables);
         let variables = variables.chain(self.callers.all().map(|(_, variable)| variable));
         Redactor::new(variables.map(|(name, secret)| (name.as_str(), secret.0.as_str())))
     }
 
     /// Warns of secrets that are too short to be told from other text.
     pub(crate) fn warn_of_short_secrets(&self) {
-        for rule in &self.rules {
-            rule.warn_of_short_secrets();
+        for tool in &self.tools {
+            tool.warn_of_short_secrets();
         }
         for (caller, (name, secret)) in self.callers.all() {
             if secret.is_short() {

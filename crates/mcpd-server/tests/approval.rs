@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpd_protocol::method::{CallToolResult, Tool, ToolAnnotations};
 use mcpd_server::audit::{Mode, Options};
-use mcpd_server::policy::{Approval, AskFor, Remember, Rule};
+use mcpd_server::policy::{Approval, AskFor, Remember, ToolPolicy};
 use mcpd_server::source::{Publisher, Source};
 use mcpd_server::{
     Audit, CallContext, Connection, Database, Policy, Reply, RunCommand, Server, ServerBuilder,
@@ -83,8 +83,8 @@ fn approval(ask: AskFor) -> Approval {
 }
 
 fn policy(approval: Approval, marks: &str) -> Policy {
-    let marks = Rule::new("**").unwrap().variable("MARKS", marks);
-    Policy::default().rule(marks).approval(approval)
+    let marks = ToolPolicy::new("**").unwrap().variable("MARKS", marks);
+    Policy::default().tool(marks).approval(approval)
 }
 
 impl Fixture {

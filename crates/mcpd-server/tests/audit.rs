@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use mcpd_protocol::content::{ResourceBody, ResourceContents};
 use mcpd_protocol::method::{ReadResourceResult, Resource, ResourceTemplate};
 use mcpd_server::audit::{self, Arguments, Mode, Options};
-use mcpd_server::policy::{Access, CallPattern, Quota, RateLimit, Rule};
+use mcpd_server::policy::{Access, CallPattern, Quota, RateLimit, ToolPolicy};
 use mcpd_server::source::{Publisher, Source};
 use mcpd_server::transport::http;
 use mcpd_server::{
@@ -655,8 +655,8 @@ async fn uri_of_a_template_is_recorded_as_an_argument() {
 async fn secrets_of_all_tools_stay_out_of_the_audit_log() {
     let root = tempfile::tempdir().expect("a directory");
     let log = root.path().join("audit.jsonl");
-    let rule = Rule::new("count").expect("a pattern");
-    let policy = Policy::default().rule(rule.variable("API_KEY", "0123456789"));
+    let rule = ToolPolicy::new("count").expect("a pattern");
+    let policy = Policy::default().tool(rule.variable("API_KEY", "0123456789"));
     let fixture = Fixture::with(root, &log, Options::default(), |server| {
         server.policy(policy)
     })

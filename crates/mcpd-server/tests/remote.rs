@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use mcpd_exec::{Level, Limits, Line, Sandbox, Stream};
 use mcpd_server::audit::Options;
-use mcpd_server::policy::Rule;
+use mcpd_server::policy::ToolPolicy;
 use mcpd_server::remote::{InputFile, KeptOutput, NotRun, Request, SharedEvent};
 use mcpd_server::{
-    Audit, Connection, Database, Policy, Principal, Profile, Reply, Server, ServerBuilder,
+    Audit, Connection, Database, Policy, Principal, Reply, SandboxProfile, Server, ServerBuilder,
     ToolNames,
 };
 use serde_json::{Value, json};
@@ -209,15 +209,15 @@ async fn until(what: &str, is_true: impl Fn() -> bool) {
 
 #[tokio::test]
 async fn secrets_are_those_of_the_worker_and_stay_there() {
-    let secret = Rule::new("run").unwrap().variable("TOKEN", SECRET);
-    let other = Rule::new("run")
+    let secret = ToolPolicy::new("run").unwrap().variable("TOKEN", SECRET);
+    let other = ToolPolicy::new("run")
         .unwrap()
         .variable("TOKEN", "secret-of-the-front");
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sent = Arc::clone(&seen);
     let mut fixture = Fixture::new(Setup {
-        worker: Policy::default().rule(secret),
-        front: Policy::default().rule(other),
+        worker: Policy::default().tool(secret),
+        front: Policy::default().tool(other),
         interfere: Arc::new(move |request| {
             sent.lock()
                 .unwrap()
@@ -379,9 +379,9 @@ async fn long_output_is_read_from_the_worker() {
     let mut limits = Limits::default();
     (limits.capture_head, limits.capture_tail, limits.keep) = (1000, 1000, 6 << 20);
     let policy = || Policy::default().limits(limits.clone());
-    let secret = Rule::new("run").unwrap().variable("TOKEN", SECRET);
+    let secret = ToolPolicy::new("run").unwrap().variable("TOKEN", SECRET);
     let fixture = Fixture::new(Setup {
-        worker: policy().rule(secret),
+        worker: policy().tool(secret),
         front: policy(),
         ..Setup::default()
     })
@@ -480,7 +480,7 @@ async fn worker_takes_nothing_but_arguments() {
 #[tokio::test]
 async fn level_of_the_front_is_demanded_of_the_worker() {
     let fixture = Fixture::new(Setup {
-        front: Policy::default().floor(Profile::new(Sandbox::guarded())),
+        front: Policy::default().floor(SandboxProfile::new(Sandbox::guarded())),
         ..Setup::default()
     })
     .await;
@@ -495,8 +495,8 @@ async fn level_of_the_front_is_demanded_of_the_worker() {
 async fn script_elsewhere_becomes_a_task() {
     let fixture = Fixture::new(Setup {
         front: {
-            let always = Rule::new("run").unwrap();
-            Policy::default().rule(always.task(mcpd_scriptspec::TaskSupport::Required))
+            let always = ToolPolicy::new("run").unwrap();
+            Policy::default().tool(always.task(mcpd_scriptspec::TaskSupport::Required))
         },
         ..Setup::default()
     })

@@ -11,7 +11,7 @@ use mcpd_exec::{Config, Executor, Level, Sandbox};
 use mcpd_scriptspec::Stream;
 use mcpd_server::catalog::scan::{PassOverKind, Scan, Scanner};
 use mcpd_server::policy::Probing;
-use mcpd_server::{Catalog, Interpreters, Policy, Profile};
+use mcpd_server::{Catalog, Interpreters, Policy, SandboxProfile};
 
 #[tokio::test]
 async fn schema_with_a_remote_reference_is_a_fault() {
@@ -236,7 +236,7 @@ async fn probe_writes_nothing_at_any_level_of_calls() {
         let text = TRIPWIRE.replace("PLACE", place.path().to_str().unwrap());
         std::fs::write(&script, text).unwrap();
         std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
-        let called = Profile::new(Sandbox::at(level).write(place.path()));
+        let called = SandboxProfile::new(Sandbox::at(level).write(place.path()));
         let policy = Policy::default().floor(called);
         let scanned = async |policy: Policy| {
             let executor = Executor::new(Config::default()).unwrap();

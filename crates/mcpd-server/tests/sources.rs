@@ -16,8 +16,8 @@ use mcpd_protocol::method::{
 };
 use mcpd_server::source::{FIRST_WAIT, Offer, Publisher, Source};
 use mcpd_server::{
-    Connection, Interpreters, Policy, Profile, Reply, RunCommand, Server, ServerBuilder, Settings,
-    ToolNames,
+    Connection, Interpreters, Policy, Reply, RunCommand, SandboxProfile, Server, ServerBuilder,
+    Settings, ToolNames,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -373,7 +373,7 @@ async fn source_survives_a_reload_unless_its_policy_changes() {
 
 #[tokio::test]
 async fn run_command_keeps_its_directory_in_a_reload_without_changes() {
-    let run_command = || RunCommand::default().profile(Profile::default());
+    let run_command = || RunCommand::default().sandbox(SandboxProfile::default());
     let builder = Server::builder().run_command(run_command());
     let mut fixture = Fixture::of(builder, |_| {}).await;
     let directory = async |fixture: &Fixture| {

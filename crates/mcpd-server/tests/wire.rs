@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpd_exec::Limits;
 use mcpd_server::catalog::{DEFAULT_PAGE_SIZE, Search};
-use mcpd_server::policy::{Approval, AskFor, Remember, Rule, WithoutPerson};
+use mcpd_server::policy::{Approval, AskFor, Remember, ToolPolicy, WithoutPerson};
 use mcpd_server::transport::stdio;
 use mcpd_server::{CallContext, Database, Json, Server, ServerBuilder};
 use mcpd_server::{Connection, DEFAULT_KEEP, Policy, Reply, ToolNames};
@@ -195,8 +195,10 @@ fn with_approval(policy: Policy, settings: &str) -> Policy {
             ("remember", time) => approval.remember = Remember::For(seconds(time)),
             ("timeout", time) => approval.timeout = seconds(time),
             ("never", pattern) => {
-                let rule = Rule::new(pattern).expect("a pattern").ask_first(false);
-                policy = policy.rule(rule);
+                let rule = ToolPolicy::new(pattern)
+                    .expect("a pattern")
+                    .ask_first(false);
+                policy = policy.tool(rule);
             }
             _ => panic!("unknown setting `{setting}`"),
         }

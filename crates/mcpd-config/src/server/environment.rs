@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mcpd_exec::Executor;
-use mcpd_server::policy::{Environment, Rule};
+use mcpd_server::policy::{Environment, ToolPolicy};
 use mcpd_server::transport::http::TokenExchange;
 
 use crate::file::{File, suggestion};
@@ -101,23 +101,23 @@ pub(super) fn check_name(
     Ok(())
 }
 
-/// Adds the variables of a `[[tool]]` to its rule.
+/// Adds the variables of a `[[tool]]` to its policy.
 pub(super) async fn with_variables(
-    mut rule: Rule,
+    mut tool: ToolPolicy,
     file: &File,
     table: &Variables,
     exchanges: &BTreeMap<&str, Arc<TokenExchange>>,
     executor: Option<&Executor>,
-) -> anyhow::Result<Rule> {
+) -> anyhow::Result<ToolPolicy> {
     for (key, source) in table {
         let name = key.get_ref().as_str();
         let wrong = |what: String| at(file, source.span(), name, &what);
-        rule = match source.get_ref() {
+        tool = match source.get_ref() {
             Source::Header(header) => {
                 check_name(file, key, false)?;
                 check_header_variable(name).map_err(|what| wrong(what.to_owned()))?;
                 check_header(header).map_err(|what| wrong(format!("`{header}`: {what}")))?;
-                rule.header_variable(name, header)
+                tool.header_variable(name, header)
             }
             Source::Exchange(exchange) => {
                 check_name(file, key, false)?;
@@ -128,12 +128,12 @@ pub(super) async fn with_variables(
                         "there is no `[[oauth.exchange]]` called `{exchange}`; {suggestion}"
                     ))
                 })?;
-                rule.credential_variable(name, Arc::clone(exchange) as _)
+                tool.credential_variable(name, Arc::clone(exchange) as _)
             }
-            _ => rule.variable(name, variable(file, key, source, executor).await?),
+            _ => tool.variable(name, variable(file, key, source, executor).await?),
         };
     }
-    Ok(rule)
+    Ok(tool)
 }
 
 /// Checks the name of a variable that has the value of a header.

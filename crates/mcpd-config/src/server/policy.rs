@@ -8,8 +8,8 @@ use anyhow::{Context as _, anyhow, bail};
 use mcpd_exec::backend::Backend;
 use mcpd_exec::{Executor, Level, Limits, Network, Sandbox};
 use mcpd_scriptspec::TaskSupport;
-use mcpd_server::policy::Rule;
-use mcpd_server::{Policy, Profile};
+use mcpd_server::policy::ToolPolicy;
+use mcpd_server::{Policy, SandboxProfile};
 
 use super::approval;
 use super::audit;
@@ -37,7 +37,7 @@ pub(crate) async fn policy(
     limits: Limits,
     executor: Option<&Executor>,
 ) -> anyhow::Result<Policy> {
-    let profiles = profiles(file)?;
+    let profiles = sandbox_profiles(file)?;
     let floor = minimum_sandbox(file, &profiles, flags)?;
     let mut policy = Policy::default()
         .floor(floor.clone())
@@ -55,9 +55,10 @@ pub(crate) async fn policy(
     }
     let exchanges = oauth::exchanges(file, executor).await?;
     for tool in &file.tables.tool {
-        let rule = rule(file, tool, &floor, &profiles)?;
-        let rule = with_variables(rule, file, &tool.env, &exchanges, executor).await?;
-        policy = policy.rule(rule);
+        let policy_of_tool = tool_policy(file, tool, &floor, &profiles)?;
+        let policy_of_tool =
+            with_variables(policy_of_tool, file, &tool.env, &exchanges, executor).await?;
+        policy = policy.tool(policy_of_tool);
     }
     for (caller, table) in clients::variables(file)? {
         for (name, value) in environment::variables(file, table, executor).await? {
@@ -104,22 +105,26 @@ pub(crate) fn hidden_files(file: &File) -> Vec<PathBuf> {
 }
 
 /// Sandboxes by name: the built-in ones and those of the file.
-pub(crate) type Profiles = BTreeMap<String, Profile>;
+pub(crate) type SandboxProfiles = BTreeMap<String, SandboxProfile>;
 
-pub(crate) fn profiles(file: &File) -> anyhow::Result<Profiles> {
+pub(crate) fn sandbox_profiles(file: &File) -> anyhow::Result<SandboxProfiles> {
     let built_in = [Level::None, Level::Guarded, Level::Strict];
-    let mut profiles: Profiles = built_in
-        .map(|level| (level.to_string(), Profile::new(Sandbox::at(level))))
+    let mut profiles: SandboxProfiles = built_in
+        .map(|level| (level.to_string(), SandboxProfile::new(Sandbox::at(level))))
         .into();
     for (name, table) in &file.tables.sandbox {
-        let profile = profile(file, name, table)?;
+        let profile = sandbox_profile(file, name, table)?;
         let name = name.get_ref().clone();
         profiles.insert(name, profile);
     }
     Ok(profiles)
 }
 
-fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow::Result<Profile> {
+fn sandbox_profile(
+    file: &File,
+    name: &Spanned<String>,
+    table: &SandboxTable,
+) -> anyhow::Result<SandboxProfile> {
     if name.get_ref().parse::<Level>().is_ok() {
         let what = format!("`{}` is built in; choose another name", name.get_ref());
         return Err(file.error(name.span(), &what));
@@ -169,7 +174,7 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
         sandbox.backend = Some(backend_of(*backend.get_ref()));
         check_backend(&sandbox).map_err(|what| file.error(backend.span(), &what))?;
     }
-    let mut profile = Profile::new(sandbox);
+    let mut profile = SandboxProfile::new(sandbox);
     profile.writes_client_directory = table.write_client_directory;
     let limits = &mut profile.limits;
     limits.cpu = table.cpu.map(|time| time.0);
@@ -208,16 +213,16 @@ fn check_backend(sandbox: &Sandbox) -> Result<(), String> {
 /// Minimum sandbox of every script, as the flags set it.
 fn minimum_sandbox(
     file: &File,
-    profiles: &Profiles,
+    profiles: &SandboxProfiles,
     flags: &Confinement,
-) -> anyhow::Result<Profile> {
+) -> anyhow::Result<SandboxProfile> {
     let Some(name) = &flags.sandbox else {
         if flags.changes_sandbox() {
             bail!(
                 "set up the sandbox: `--allow-read`, `--allow-write` and `--no-network` require `--sandbox`"
             );
         }
-        return Ok(Profile::default());
+        return Ok(SandboxProfile::default());
     };
     let Some(floor) = profiles.get(name) else {
         let what = unknown(name, profiles);
@@ -251,11 +256,11 @@ fn minimum_sandbox(
 }
 
 /// The sandbox that a table names.
-pub(crate) fn find_profile(
+pub(crate) fn find_sandbox_profile(
     file: &File,
     name: &Spanned<String>,
-    profiles: &Profiles,
-) -> anyhow::Result<Profile> {
+    profiles: &SandboxProfiles,
+) -> anyhow::Result<SandboxProfile> {
     profiles.get(name.get_ref()).cloned().ok_or_else(|| {
         let what = unknown(name.get_ref(), profiles);
         file.error(
@@ -265,7 +270,7 @@ pub(crate) fn find_profile(
     })
 }
 
-fn unknown(name: &str, profiles: &Profiles) -> String {
+fn unknown(name: &str, profiles: &SandboxProfiles) -> String {
     let known: Vec<_> = profiles.keys().map(String::as_str).collect();
     format!("no such sandbox; {}", suggestion(name, &known))
 }
@@ -287,18 +292,18 @@ fn check_with_floor(sandbox: &Sandbox, floor: &Sandbox) -> Result<(), String> {
     check_backend(&both)
 }
 
-fn rule(
+fn tool_policy(
     file: &File,
     table: &ToolTable,
-    floor: &Profile,
-    profiles: &Profiles,
-) -> anyhow::Result<Rule> {
+    floor: &SandboxProfile,
+    profiles: &SandboxProfiles,
+) -> anyhow::Result<ToolPolicy> {
     let pattern = &table.pattern;
     let wrong = |error| file.failure("match", pattern.span(), &error);
-    let mut rule = Rule::new(pattern.get_ref()).map_err(wrong)?;
-    rule = rule.probing(probe::probe_settings(&table.probe));
+    let mut tool = ToolPolicy::new(pattern.get_ref()).map_err(wrong)?;
+    tool = tool.probing(probe::probe_settings(&table.probe));
     if let Some(name) = &table.sandbox {
-        let profile = find_profile(file, name, profiles)?;
+        let profile = find_sandbox_profile(file, name, profiles)?;
         let (least, own) = (floor.sandbox.run_as, profile.sandbox.run_as);
         if least.is_some() && own.is_some() && least != own {
             let named = name.get_ref();
@@ -311,38 +316,38 @@ fn rule(
             let what = format!("`sandbox = \"{}\"`: {what}", name.get_ref());
             file.error(name.span(), &what)
         })?;
-        rule = rule.profile(profile);
+        tool = tool.sandbox(profile);
     }
     if let Some(timeout) = table.timeout {
-        rule = rule.timeout(timeout.0);
+        tool = tool.timeout(timeout.0);
     }
     if let Some(concurrency) = table.concurrency {
-        rule = rule.concurrency(concurrency);
+        tool = tool.concurrency(concurrency);
     }
     if let Some(terminal) = table.terminal {
-        rule = rule.keep_escapes(terminal == Terminal::Raw);
+        tool = tool.keep_escapes(terminal == Terminal::Raw);
     }
     if let Some(run_in) = table.run_in {
-        rule = rule.run_in_client_directory(run_in == tables::RunIn::Client);
+        tool = tool.run_in_client_directory(run_in == tables::RunIn::Client);
     }
     if let Some(redact) = table.redact {
-        rule = rule.redact(redact);
+        tool = tool.redact(redact);
     }
     if let Some(task) = table.task {
-        rule = rule.task(match task {
+        tool = tool.task(match task {
             tables::Task::Never => TaskSupport::Never,
             tables::Task::Auto => TaskSupport::Auto,
             tables::Task::Required => TaskSupport::Required,
         });
     }
     if let Some(approval) = table.approval {
-        rule = rule.ask_first(approval == ToolApproval::Ask);
+        tool = tool.ask_first(approval == ToolApproval::Ask);
     }
     if let Some(names) = &table.caller_env {
         for name in names {
             check_name(file, name, true)?;
         }
-        rule = rule.caller_variables(names.iter().map(|name| name.get_ref().clone()));
+        tool = tool.caller_variables(names.iter().map(|name| name.get_ref().clone()));
     }
-    Ok(rule)
+    Ok(tool)
 }

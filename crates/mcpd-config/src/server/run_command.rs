@@ -17,7 +17,11 @@ pub(crate) fn run_command(file: &File, flags: &Enabling) -> anyhow::Result<RunCo
     let table = &file.tables.run_command;
     let mut tool = RunCommand::default();
     if let Some(name) = &table.sandbox {
-        tool = tool.profile(policy::find_profile(file, name, &policy::profiles(file)?)?);
+        tool = tool.sandbox(policy::find_sandbox_profile(
+            file,
+            name,
+            &policy::sandbox_profiles(file)?,
+        )?);
     }
     if let Some(workdir) = flags.workdir.clone().or_else(|| file.workdir()) {
         let absolute = std::path::absolute(&workdir)

@@ -7,12 +7,12 @@ use mcpd_protocol::method::ToolAnnotations;
 use mcpd_scriptspec::ScriptPath;
 
 use crate::policy::pattern::Pattern;
-use crate::policy::{Policy, Rule};
+use crate::policy::{Policy, ToolPolicy};
 
 /// Default time limit for an answer.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Approval of calls by a person; by default no call needs it. A [rule](super::Rule::ask_first)
+/// Approval of calls by a person; by default no call needs it. A [tool](super::ToolPolicy::ask_first)
 /// overrides it for its tools.
 ///
 /// ```
@@ -105,18 +105,18 @@ impl Policy {
         self
     }
 
-    /// Removes the need of approval for all calls, whatever rules say: for callers that are the
+    /// Removes the need of approval for all calls, whatever tools say: for callers that are the
     /// operator.
     #[must_use]
     pub fn without_approval(mut self) -> Self {
-        for rule in &mut self.rules {
-            rule.settings.asks_first = None;
+        for tool in &mut self.tools {
+            tool.settings.asks_first = None;
         }
         self.approval(Approval::default())
     }
 }
 
-impl Rule {
+impl ToolPolicy {
     /// Sets whether a person must [approve](Approval) calls of the tools.
     #[must_use]
     pub fn ask_first(mut self, ask: bool) -> Self {
@@ -135,9 +135,9 @@ pub(crate) struct ApprovalRules {
 impl ApprovalRules {
     /// Collects the rules of `policy`.
     pub(crate) fn new(policy: &Policy) -> Self {
-        let rules = policy.rules.iter();
+        let rules = policy.tools.iter();
         let rules =
-            rules.filter_map(|rule| Some((rule.pattern.clone(), rule.settings.asks_first?)));
+            rules.filter_map(|tool| Some((tool.pattern.clone(), tool.settings.asks_first?)));
         Self {
             settings: policy.approval.clone(),
             rules: rules.collect(),
@@ -207,17 +207,17 @@ mod tests {
     }
 
     #[test]
-    fn last_rule_with_approval_wins() {
-        let rule = |pattern: &str| Rule::new(pattern).unwrap();
+    fn last_tool_policy_with_approval_wins() {
+        let tool = |pattern: &str| ToolPolicy::new(pattern).unwrap();
         let approval = Approval {
             ask: AskFor::Destructive,
             ..Approval::default()
         };
         let policy = Policy::default()
             .approval(approval)
-            .rule(rule("files/*").ask_first(true))
-            .rule(rule("files/delete").ask_first(false))
-            .rule(rule("**").timeout(Duration::from_secs(1)));
+            .tool(tool("files/*").ask_first(true))
+            .tool(tool("files/delete").ask_first(false))
+            .tool(tool("**").timeout(Duration::from_secs(1)));
         let rules = ApprovalRules::new(&policy);
         let destructive = hints(false, true);
         for (path, asks) in [

@@ -16,7 +16,9 @@ use mcpd_scriptspec::{OutputFormat, Role, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::request_secrets::RequestSecret;
-use super::{ClientDirectories, Policy, Probing, Profile, Redactor, RuleSettings, Secret, tighten};
+use super::{
+    ClientDirectories, Policy, Probing, Redactor, SandboxProfile, Secret, ToolSettings, tighten,
+};
 use crate::policy::caller_variables::CallerVariables;
 use crate::policy::concurrency::ConcurrencyLimit;
 use crate::policy::environment::Inherited;
@@ -60,7 +62,7 @@ pub struct EffectivePolicy {
 impl EffectivePolicy {
     pub(super) fn new(
         policy: &Policy,
-        settings: RuleSettings,
+        settings: ToolSettings,
         directory: &Path,
         spec: Option<&ScriptSpec>,
     ) -> Self {
@@ -70,7 +72,7 @@ impl EffectivePolicy {
 
     fn with_confinement(
         policy: &Policy,
-        settings: RuleSettings,
+        settings: ToolSettings,
         spec: Option<&ScriptSpec>,
         confinement: Confinement,
     ) -> Self {
@@ -293,12 +295,12 @@ impl Confinement {
     /// write only where that allows it.
     fn new(
         policy: &Policy,
-        settings: &RuleSettings,
+        settings: &ToolSettings,
         directory: &Path,
         spec: Option<&ScriptSpec>,
         least: &Sandbox,
     ) -> Self {
-        let Profile {
+        let SandboxProfile {
             mut sandbox,
             limits: kernel,
             writes_client_directory,
@@ -351,7 +353,7 @@ pub(crate) struct ProbePolicy {
 impl ProbePolicy {
     pub(super) fn new(
         policy: &Policy,
-        settings: RuleSettings,
+        settings: ToolSettings,
         directory: &Path,
         probing: Probing,
         shared: &ProbeConfinements,

@@ -119,7 +119,7 @@ impl Environment {
     }
 
     /// Withholds a variable unless it is [passed](Self::pass) or one that every program needs. It
-    /// is meant for single scripts that a rule [gives](crate::policy::Rule::variable) it to.
+    /// is meant for single scripts that a tool [gives](crate::policy::ToolPolicy::variable) it to.
     #[must_use]
     pub fn reserve(mut self, name: impl Into<String>) -> Self {
         self.rules.reserved.push(name.into());

@@ -9,7 +9,7 @@ use mcpd_exec::{Level, Missing, Network, Sandbox};
 /// Default time limit of a probe.
 const DEFAULT_PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Operator's settings of probes. An absent setting is left to a more general rule.
+/// Operator's settings of probes. An absent setting is left to a more general one.
 ///
 /// By default a script is probed at [`Level::Guarded`], without a network, in an empty directory
 /// that is the only place it may write to. A probe is always confined at least as far as calls
@@ -18,11 +18,11 @@ const DEFAULT_PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// ```
 /// use mcpd_exec::Level;
 /// use mcpd_server::Policy;
-/// use mcpd_server::policy::{Probing, Rule};
+/// use mcpd_server::policy::{Probing, ToolPolicy};
 ///
 /// # fn main() -> Result<(), mcpd_server::policy::PatternError> {
 /// let unconfined = Probing::default().level(Level::None);
-/// let policy = Policy::default().rule(Rule::new("reports/**")?.probing(unconfined));
+/// let policy = Policy::default().tool(ToolPolicy::new("reports/**")?.probing(unconfined));
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

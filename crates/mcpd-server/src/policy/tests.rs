@@ -15,7 +15,7 @@ fn effective_policy(policy: &Policy, path: &str) -> EffectivePolicy {
 
 #[track_caller]
 fn check_pattern(pattern: &str, path: &str, matches: bool) {
-    let rule = Rule::new(pattern).unwrap();
+    let rule = ToolPolicy::new(pattern).unwrap();
     assert_eq!(
         rule.covers(&path.parse().unwrap()),
         matches,
@@ -37,7 +37,7 @@ fn pattern_matches_whole_paths() {
 
 #[test]
 fn invalid_pattern_is_rejected() {
-    let error = Rule::new("reports/[").unwrap_err().to_string();
+    let error = ToolPolicy::new("reports/[").unwrap_err().to_string();
     assert!(
         error.starts_with("parse the pattern `reports/[`: "),
         "{error}"
@@ -46,17 +46,17 @@ fn invalid_pattern_is_rejected() {
 
 #[test]
 fn later_rule_overrides_earlier_one_and_variables_add_up() {
-    let all = Rule::new("**")
+    let all = ToolPolicy::new("**")
         .unwrap()
         .timeout(Duration::from_secs(1))
-        .profile(Profile::new(Sandbox::guarded()))
+        .sandbox(SandboxProfile::new(Sandbox::guarded()))
         .variable("A", "first")
         .variable("B", "second");
-    let one = Rule::new("one")
+    let one = ToolPolicy::new("one")
         .unwrap()
         .timeout(Duration::from_secs(2))
         .variable("A", "other");
-    let policy = Policy::default().rule(all).rule(one);
+    let policy = Policy::default().tool(all).tool(one);
     let one = effective_policy(&policy, "one");
     assert_eq!(one.limits().wall, Duration::from_secs(2));
     assert_eq!(one.sandbox().level, Level::Guarded);
@@ -67,17 +67,17 @@ fn later_rule_overrides_earlier_one_and_variables_add_up() {
 
 #[test]
 fn floor_is_loosened_by_no_rule() {
-    let mut floor = Profile::new(Sandbox::guarded().write("/a").network(Network::Off));
+    let mut floor = SandboxProfile::new(Sandbox::guarded().write("/a").network(Network::Off));
     floor.limits.memory = Some(64);
     floor.limits.cpu = Some(Duration::from_secs(9));
-    let mut loose = Profile::new(Sandbox::none().run_as(RunAs::new(1, 2)));
+    let mut loose = SandboxProfile::new(Sandbox::none().run_as(RunAs::new(1, 2)));
     loose.limits.memory = Some(128);
-    let mut strict = Profile::new(Sandbox::strict().write("/b").network(Network::Host));
+    let mut strict = SandboxProfile::new(Sandbox::strict().write("/b").network(Network::Host));
     strict.limits.memory = Some(32);
     let policy = Policy::default()
         .floor(floor)
-        .rule(Rule::new("loose").unwrap().profile(loose))
-        .rule(Rule::new("strict").unwrap().profile(strict));
+        .tool(ToolPolicy::new("loose").unwrap().sandbox(loose))
+        .tool(ToolPolicy::new("strict").unwrap().sandbox(strict));
 
     let loose = effective_policy(&policy, "loose");
     assert_eq!(loose.sandbox().level, Level::Guarded);
@@ -111,12 +111,16 @@ fn floor_keeps_its_user_and_hidden_paths() {
         .hide("/srv/a");
     let secretive = Sandbox::guarded().hide("/srv");
     let policy = Policy::default()
-        .floor(Profile::new(floor))
-        .rule(Rule::new("own").unwrap().profile(Profile::new(own)))
-        .rule(
-            Rule::new("secretive")
+        .floor(SandboxProfile::new(floor))
+        .tool(
+            ToolPolicy::new("own")
                 .unwrap()
-                .profile(Profile::new(secretive)),
+                .sandbox(SandboxProfile::new(own)),
+        )
+        .tool(
+            ToolPolicy::new("secretive")
+                .unwrap()
+                .sandbox(SandboxProfile::new(secretive)),
         );
     let own = effective_policy(&policy, "own");
     assert_eq!(own.sandbox().run_as, Some(RunAs::new(1, 1)));
@@ -138,37 +142,37 @@ fn floor_hides_paths_behind_links() {
     );
     std::fs::create_dir(&vault).unwrap();
     std::os::unix::fs::symlink(&vault, &link).unwrap();
-    let own = Profile::new(Sandbox::guarded().write(&link).write(link.join("below")));
+    let own = SandboxProfile::new(Sandbox::guarded().write(&link).write(link.join("below")));
     let policy = Policy::default()
-        .floor(Profile::new(Sandbox::guarded().hide(&vault)))
-        .rule(Rule::new("own").unwrap().profile(own));
+        .floor(SandboxProfile::new(Sandbox::guarded().hide(&vault)))
+        .tool(ToolPolicy::new("own").unwrap().sandbox(own));
     assert!(effective_policy(&policy, "own").sandbox().write.is_empty());
 }
 
 #[test]
 fn policy_equality_covers_every_setting_and_no_cache() {
-    fn policy(rule: Rule) -> Policy {
+    fn policy(rule: ToolPolicy) -> Policy {
         let environment = Environment::of_this_process().pass("A").set("B", "b");
         let policy = Policy::default().environment(environment).hide("/hidden");
-        policy.rule(rule)
+        policy.tool(rule)
     }
-    let rule = || Rule::new("one").unwrap().variable("KEY", "secret");
+    let rule = || ToolPolicy::new("one").unwrap().variable("KEY", "secret");
     let used = policy(rule());
     effective_policy(&used, "one");
     assert!(used == policy(rule()));
-    let strict = || Profile::new(Sandbox::strict());
+    let strict = || SandboxProfile::new(Sandbox::strict());
     let mut limits = Limits::default();
     limits.keep = 0;
     let others = [
-        policy(Rule::new("two").unwrap().variable("KEY", "secret")),
-        policy(Rule::new("one").unwrap().variable("KEY", "another")),
-        policy(Rule::new("one").unwrap().variable("OTHER", "secret")),
-        policy(rule().profile(strict())),
+        policy(ToolPolicy::new("two").unwrap().variable("KEY", "secret")),
+        policy(ToolPolicy::new("one").unwrap().variable("KEY", "another")),
+        policy(ToolPolicy::new("one").unwrap().variable("OTHER", "secret")),
+        policy(rule().sandbox(strict())),
         policy(rule().timeout(Duration::ZERO)),
         policy(rule().concurrency(NonZeroUsize::MIN)),
         policy(rule().redact(true)),
         policy(rule().task(TaskSupport::Required)),
-        policy(rule()).rule(rule()),
+        policy(rule()).tool(rule()),
         policy(rule()).floor(strict()),
         policy(rule()).limits(limits),
         policy(rule()).hide("/other"),
@@ -183,8 +187,8 @@ fn policy_equality_covers_every_setting_and_no_cache() {
 
 #[test]
 fn secrets_are_hidden_in_debug() {
-    let rule = Rule::new("**").unwrap().variable("KEY", "s3cret-key");
-    let policy = Policy::default().rule(rule);
+    let rule = ToolPolicy::new("**").unwrap().variable("KEY", "s3cret-key");
+    let policy = Policy::default().tool(rule);
     for shown in [
         format!("{policy:?}"),
         format!("{:?}", effective_policy(&policy, "x")),
@@ -199,9 +203,9 @@ fn secrets_are_hidden_in_debug() {
 #[test]
 fn variables_of_a_caller_override_those_of_rules_where_they_are_accepted() {
     let policy = Policy::default()
-        .rule(Rule::new("*").unwrap().variable("KEY", "of the rule"))
-        .rule(
-            Rule::new("picky")
+        .tool(ToolPolicy::new("*").unwrap().variable("KEY", "of the rule"))
+        .tool(
+            ToolPolicy::new("picky")
                 .unwrap()
                 .caller_variables(["OWN_*".to_owned()]),
         )

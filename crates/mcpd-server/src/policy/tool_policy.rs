@@ -1,4 +1,4 @@
-//! Rules: the operator's settings for the scripts whose paths match a pattern.
+//! Settings of the operator for the scripts whose paths match a pattern, as a `[[tool]]` has them.
 
 use std::fmt;
 use std::hash::{Hash as _, Hasher};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use mcpd_scriptspec::{ScriptPath, TaskSupport};
 
 use super::request_secrets::{CredentialSource, RequestSecret};
-use super::{Probing, Profile, redactor};
+use super::{Probing, SandboxProfile, redactor};
 use crate::policy::pattern::{Pattern, PatternError};
 
 /// Text of a secret, which `Debug` does not show.
@@ -31,15 +31,15 @@ impl fmt::Debug for Secret {
 
 /// Settings of the scripts whose paths match a pattern.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
+pub struct ToolPolicy {
     pub(super) pattern: Pattern,
-    pub(super) settings: RuleSettings,
+    pub(super) settings: ToolSettings,
 }
 
-/// Settings of one rule, or of several merged.
+/// Settings of one policy of tools, or of several merged.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct RuleSettings {
-    pub(super) profile: Option<Profile>,
+pub(super) struct ToolSettings {
+    pub(super) profile: Option<SandboxProfile>,
     pub(super) timeout: Option<Duration>,
     pub(super) concurrency: Option<NonZeroUsize>,
     pub(super) redact: Option<bool>,
@@ -53,8 +53,8 @@ pub(super) struct RuleSettings {
     pub(super) request_variables: Vec<(String, RequestSecret)>,
 }
 
-impl Rule {
-    /// Creates a rule for the scripts whose paths match `pattern`: `*` matches a part of a name,
+impl ToolPolicy {
+    /// Creates settings for the scripts whose paths match `pattern`: `*` matches a part of a name,
     /// `**` any number of names, `?` a character, `[ab]` and `{a,b}` either.
     ///
     /// # Errors
@@ -63,18 +63,18 @@ impl Rule {
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         Ok(Self {
             pattern: Pattern::of_paths(pattern)?,
-            settings: RuleSettings::default(),
+            settings: ToolSettings::default(),
         })
     }
 
-    /// Creates a rule for all scripts.
+    /// Creates settings for all scripts.
     pub(crate) fn for_all() -> Self {
         Self::new("**").expect("it is a pattern")
     }
 
     /// Sets the confinement of the scripts.
     #[must_use]
-    pub fn profile(mut self, profile: Profile) -> Self {
+    pub fn sandbox(mut self, profile: SandboxProfile) -> Self {
         self.settings.profile = Some(profile);
         self
     }
@@ -195,8 +195,8 @@ impl Rule {
     }
 }
 
-impl RuleSettings {
-    /// Merges the settings of a later rule.
+impl ToolSettings {
+    /// Merges the settings of a later policy.
     pub(super) fn add(&mut self, later: &Self) {
         self.profile = later.profile.clone().or(self.profile.take());
         self.timeout = later.timeout.or(self.timeout);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcpd_exec::Sandbox;
 
-use crate::policy::Profile;
+use crate::policy::SandboxProfile;
 use crate::policy::pattern::PatternError;
 
 mod rules;
@@ -42,7 +42,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct RunCommand {
-    profile: Profile,
+    profile: SandboxProfile,
     directory: Option<PathBuf>,
     timeout: Option<Duration>,
     max_timeout: Option<Duration>,
@@ -59,7 +59,7 @@ impl Default for RunCommand {
             false => ["/bin/sh", "-c"],
         };
         Self {
-            profile: Profile::new(Sandbox::guarded()),
+            profile: SandboxProfile::new(Sandbox::guarded()),
             directory: None,
             timeout: None,
             max_timeout: None,
@@ -72,7 +72,7 @@ impl Default for RunCommand {
 impl RunCommand {
     /// Sets the minimum confinement of commands; a [`Policy`](crate::Policy) may be stricter.
     /// Commands may write in their directory at every level.
-    pub fn profile(mut self, profile: Profile) -> Self {
+    pub fn sandbox(mut self, profile: SandboxProfile) -> Self {
         self.profile = profile;
         self
     }

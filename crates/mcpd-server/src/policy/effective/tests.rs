@@ -5,7 +5,7 @@ use std::fs;
 use mcpd_scriptspec::{HelpOutput, parse};
 
 use super::*;
-use crate::policy::Rule;
+use crate::policy::ToolPolicy;
 
 /// Returns the policy of a script in `directory` with this metadata.
 fn effective_policy(policy: &Policy, directory: &Path, metadata: &str) -> EffectivePolicy {
@@ -48,7 +48,7 @@ fn script_may_write_only_where_the_operator_allows() {
     let floor = Sandbox::guarded()
         .write(path.join("data"))
         .hide(path.join("hidden"));
-    let floor = Profile::new(floor);
+    let floor = SandboxProfile::new(floor);
     let policy = Policy::default().floor(floor);
     let wish = r#"{"description": "x", "sandbox": {"write": ["data/mine", "data/../other", "data/link", "data/key", "/etc"]}}"#;
     let sandbox = effective_policy(&policy, &path, wish).sandbox;
@@ -63,15 +63,17 @@ fn operator_overrides_the_script() {
     let said = r#"{"description": "x", "timeout": 5, "concurrency": 1}"#;
     let own = effective_policy(&Policy::default(), &path, said);
     assert_eq!(own.limits.wall.as_secs(), 5);
-    let rule = Rule::new("x").unwrap().timeout(Duration::from_secs(7));
-    let ruled = effective_policy(&Policy::default().rule(rule), &path, said);
+    let rule = ToolPolicy::new("x")
+        .unwrap()
+        .timeout(Duration::from_secs(7));
+    let ruled = effective_policy(&Policy::default().tool(rule), &path, said);
     assert_eq!(ruled.limits.wall.as_secs(), 7);
 }
 
 #[test]
 fn undescribed_script_receives_no_secrets() {
-    let rule = Rule::new("x").unwrap().variable("KEY", "s3cret-key");
-    let policy = Policy::default().rule(rule);
+    let rule = ToolPolicy::new("x").unwrap().variable("KEY", "s3cret-key");
+    let policy = Policy::default().tool(rule);
     let effective = policy.effective_policy(&"x".parse().unwrap(), Path::new("/nowhere"), None);
     assert_eq!(effective.variables().count(), 0);
 }
@@ -82,7 +84,7 @@ fn files_unreadable_for_the_script_are_not_read_on_its_behalf() {
     let free = effective_policy(&Policy::default(), &path, r#"{"description": "x"}"#);
     assert!(free.is_visible(Path::new("/etc/passwd"), &path));
     let sandbox = Sandbox::guarded().write("/srv").hide(path.join("data"));
-    let policy = Policy::default().floor(Profile::new(sandbox));
+    let policy = Policy::default().floor(SandboxProfile::new(sandbox));
     let confined = effective_policy(&policy, &path, r#"{"description": "x"}"#);
     assert!(confined.is_visible(&path.join("chart.png"), &path));
     assert!(confined.is_visible(Path::new("/srv/chart.png"), &path));

@@ -22,7 +22,7 @@ use super::client::{EndpointClient, EndpointRequest, NoAnswer};
 use super::remote;
 use crate::catalog::source::{Publisher, Source, below};
 use crate::execution::run;
-use crate::policy::Rule;
+use crate::policy::ToolPolicy;
 
 /// Default interval of polls.
 const DEFAULT_REFRESH: Duration = Duration::from_secs(60);
@@ -54,7 +54,7 @@ pub struct Endpoint {
     directory: PathBuf,
     prefix: String,
     refresh: Duration,
-    rule: Rule,
+    tool_policy: ToolPolicy,
 }
 
 impl Endpoint {
@@ -69,7 +69,7 @@ impl Endpoint {
             directory: directory.into(),
             prefix: String::new(),
             refresh: DEFAULT_REFRESH,
-            rule: Rule::for_all(),
+            tool_policy: ToolPolicy::for_all(),
         }
     }
 
@@ -85,15 +85,15 @@ impl Endpoint {
         self
     }
 
-    /// Sets the time limit of a call, if no rule of the [`Policy`](crate::Policy) does.
+    /// Sets the time limit of a call, if no tool of the [`Policy`](crate::Policy) does.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.rule = self.rule.timeout(timeout);
+        self.tool_policy = self.tool_policy.timeout(timeout);
         self
     }
 
-    /// Sets a variable whose value is a secret, if no rule of the [`Policy`](crate::Policy) does.
+    /// Sets a variable whose value is a secret, if no tool of the [`Policy`](crate::Policy) does.
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.rule = self.rule.variable(name, value);
+        self.tool_policy = self.tool_policy.variable(name, value);
         self
     }
 
@@ -130,12 +130,14 @@ impl Endpoint {
 impl Source for Endpoint {
     async fn run(self, publisher: Publisher) {
         let host = publisher.host();
-        self.rule.warn_of_short_secrets();
+        self.tool_policy.warn_of_short_secrets();
         let client = Arc::new(EndpointClient {
             name: self.to_string(),
             command: self.command.clone(),
             directory: self.directory.clone(),
-            policy: (*host.policy).clone().default_rule(self.rule.clone()),
+            policy: (*host.policy)
+                .clone()
+                .default_tool(self.tool_policy.clone()),
         });
         let mut known: Option<Box<RawValue>> = None;
         let mut retry_delay = FIRST_RETRY_DELAY;
@@ -171,10 +173,10 @@ impl Source for Endpoint {
             directory,
             prefix,
             refresh,
-            rule,
+            tool_policy,
         } = self;
         (command, directory, prefix, refresh).hash(&mut hasher);
-        rule.hash_settings(&mut hasher);
+        tool_policy.hash_settings(&mut hasher);
         Some(hasher.finish())
     }
 

@@ -348,7 +348,7 @@ mod tests {
     use mcpd_exec::Limits;
 
     use super::*;
-    use crate::policy::Rule;
+    use crate::policy::ToolPolicy;
 
     /// Compares the default timeout of a call, and the maximum that one may request, in seconds.
     #[track_caller]
@@ -375,9 +375,9 @@ mod tests {
         let set = RunCommand::default().timeout(seconds(900));
         check(set.clone(), &policy, 900, 900);
         check(set.max_timeout(seconds(5)), &policy, 900, 900);
-        let rule = Rule::new("run_command").unwrap().timeout(seconds(20));
+        let rule = ToolPolicy::new("run_command").unwrap().timeout(seconds(20));
         let at_most = RunCommand::default().max_timeout(seconds(5));
-        check(at_most, &policy.rule(rule), 20, 20);
+        check(at_most, &policy.tool(rule), 20, 20);
         let mut limits = Limits::default();
         limits.wall = seconds(900);
         let policy = Policy::default().limits(limits);

@@ -38,14 +38,14 @@ const MAX_TOKEN_BYTES: usize = 64 << 10;
 /// ```no_run
 /// use std::sync::Arc;
 ///
-/// use mcpd_server::policy::Rule;
+/// use mcpd_server::policy::ToolPolicy;
 /// use mcpd_server::transport::http::TokenExchange;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let github = TokenExchange::new("https://auth.example.com/token")?
 ///     .client("mcpd", "s3cret")
 ///     .parameter("audience", "https://api.example.com");
-/// let rule = Rule::new("repository/*")?.credential_variable("API_TOKEN", Arc::new(github));
+/// let repository = ToolPolicy::new("repository/*")?.credential_variable("API_TOKEN", Arc::new(github));
 /// # Ok(()) }
 /// ```
 pub struct TokenExchange {
