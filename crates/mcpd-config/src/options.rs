@@ -17,6 +17,7 @@ pub use scripts::{
     RunLimits, Scanning, Serving, ToolNames,
 };
 pub use selecting::Selecting;
+pub(crate) use selecting::SelectionParts;
 pub use serve::{Certificates, Serve};
 pub(crate) use value::port;
 use value::{seconds, whole_number};

@@ -2,9 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use anyhow::Context as _;
+use anyhow::anyhow;
 use clap::Args as ClapArgs;
-use mcpd_server::policy::Selection;
+use mcpd_server::policy::{PatternError, Selection};
 
 use super::whole_number;
 
@@ -70,12 +70,47 @@ impl Selecting {
     ///
     /// Fails if a pattern is invalid.
     pub(crate) fn selection(&self) -> anyhow::Result<Selection> {
-        let mut selection = Selection::default().read_only(self.read_only);
-        for pattern in &self.tools {
-            selection = selection.only(pattern).context("use `--tools`")?;
+        let parts = SelectionParts {
+            tools: &self.tools,
+            exclude: &self.exclude,
+            tags: &self.tags,
+            is_read_only: self.read_only,
+            max_tools: self.max_tools,
+        };
+        parts.combine(String::as_str, |key, _, error| {
+            anyhow!(error).context(format!("use `--{key}`"))
+        })
+    }
+}
+
+/// Parts of a selection, as flags or a `[profile.NAME]` have them.
+pub(crate) struct SelectionParts<'a, P> {
+    pub(crate) tools: &'a [P],
+    pub(crate) exclude: &'a [P],
+    pub(crate) tags: &'a [String],
+    pub(crate) is_read_only: bool,
+    pub(crate) max_tools: Option<NonZeroUsize>,
+}
+
+impl<P> SelectionParts<'_, P> {
+    /// Combines the parts; `fault` describes a faulty pattern of the key `tools` or `exclude`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a pattern is invalid.
+    pub(crate) fn combine(
+        self,
+        text: impl Fn(&P) -> &str,
+        fault: impl Fn(&str, &P, PatternError) -> anyhow::Error,
+    ) -> anyhow::Result<Selection> {
+        let mut selection = Selection::default().read_only(self.is_read_only);
+        for pattern in self.tools {
+            let added = selection.only(text(pattern));
+            selection = added.map_err(|error| fault("tools", pattern, error))?;
         }
-        for pattern in &self.exclude {
-            selection = selection.except(pattern).context("use `--exclude`")?;
+        for pattern in self.exclude {
+            let added = selection.except(text(pattern));
+            selection = added.map_err(|error| fault("exclude", pattern, error))?;
         }
         selection = self.tags.iter().fold(selection, Selection::tag);
         Ok(match self.max_tools {

@@ -1,11 +1,11 @@
 //! Selections of tools: those of the flags, and the named ones of `[profile.NAME]`.
 
 use anyhow::anyhow;
-use mcpd_server::policy::{Access, PatternError, Selection};
+use mcpd_server::policy::{Access, Selection};
 use mcpd_server::{Principal, Settings};
 
 use crate::file::{File, suggestion};
-use crate::options::Selecting;
+use crate::options::{Selecting, SelectionParts};
 use crate::tables::ProfileTable;
 use crate::value::Spanned;
 
@@ -95,21 +95,15 @@ fn selection(
         );
         return Err(file.error(name.span(), &what));
     }
-    let mut selection = Selection::default().read_only(table.read_only);
-    let wrong = |key, pattern: &Spanned<String>, error: PatternError| {
-        file.failure(key, pattern.span(), &error)
+    let parts = SelectionParts {
+        tools: table.tools.as_deref().unwrap_or_default(),
+        exclude: &table.exclude,
+        tags: &table.tags,
+        is_read_only: table.read_only,
+        max_tools: table.max_tools,
     };
-    for pattern in table.tools.iter().flatten() {
-        let added = selection.only(pattern.get_ref());
-        selection = added.map_err(|error| wrong("tools", pattern, error))?;
-    }
-    for pattern in &table.exclude {
-        let added = selection.except(pattern.get_ref());
-        selection = added.map_err(|error| wrong("exclude", pattern, error))?;
-    }
-    selection = table.tags.iter().fold(selection, Selection::tag);
-    Ok(match table.max_tools {
-        Some(max_tools) => selection.max_tools(max_tools),
-        None => selection,
-    })
+    parts.combine(
+        |pattern| pattern.get_ref(),
+        |key, pattern, error| file.failure(key, pattern.span(), &error),
+    )
 }
