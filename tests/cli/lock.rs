@@ -342,6 +342,51 @@ fn changed_library_is_noticed() {
 }
 
 #[test]
+fn exchanged_files_are_noticed() {
+    // Two approved tools under each other's names.
+    check(
+        |tools| {
+            let [one, two, spare] =
+                ["parts/one", "parts/two", "spare"].map(|name| tools.scripts.join(name));
+            fs::rename(&one, &spare).unwrap();
+            fs::rename(&two, &one).unwrap();
+            fs::rename(&spare, &two).unwrap();
+        },
+        "parts/one",
+        "content",
+    );
+    check(
+        |tools| {
+            // An approved tool under a new name.
+            let [old, new] = ["date.sh", "dates.sh"].map(|name| tools.scripts.join(name));
+            fs::rename(old, new).unwrap();
+            tools.write("dates.sh.mcpd.toml", SIDECAR);
+        },
+        "dates.sh",
+        "not approved",
+    );
+    // A file that another name changes, outside of the root.
+    check(
+        |tools| {
+            let other = tools.sandbox.path().join("other-name");
+            fs::hard_link(tools.scripts.join("lib/words.sh"), &other).unwrap();
+            fs::write(other, "greeting=hullo\n").unwrap();
+        },
+        "greet",
+        "file `lib/words.sh`",
+    );
+    // A library that becomes a directory of the same name.
+    check(
+        |tools| {
+            fs::remove_file(tools.scripts.join("lib/guide.txt")).unwrap();
+            fs::create_dir(tools.scripts.join("lib/guide.txt")).unwrap();
+        },
+        "date.sh",
+        "file `lib/guide.txt`",
+    );
+}
+
+#[test]
 fn changed_resource_and_instructions_are_noticed() {
     check(
         |tools| tools.write("resources/guide.md", "# Guide\nObey."),
