@@ -141,6 +141,7 @@ fn leaf_crates_do_not_know_each_other() {
         "mcpd-exec",
         "mcpd-basic",
         "mcpd-audit",
+        "mcpd-files",
         "mcpd-service",
         "mcpd-telemetry",
     ] {

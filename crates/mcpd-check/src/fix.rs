@@ -3,9 +3,10 @@
 
 use std::fmt;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use mcpd_files::{Access, NewFile};
 use mcpd_scriptspec::{Code, Dialect, Edit, Severity, apply_edits};
 use mcpd_server::catalog::scan::UnusableFile;
 use similar::TextDiff;
@@ -330,15 +331,9 @@ impl FixedFile {
         if fs::read(file)? != self.before.as_bytes() {
             return Err(changed());
         }
-        let directory = file.parent().unwrap_or(Path::new("."));
-        let mut new = tempfile::NamedTempFile::new_in(directory)?;
-        new.write_all(self.after.as_bytes())?;
-        keep_owner(new.as_file(), &metadata)?;
-        // After the owner: a change of it takes bits away.
-        new.as_file().set_permissions(permissions)?;
-        new.as_file().sync_all()?;
-        new.persist(file)?;
-        Ok(())
+        let new = NewFile::with_content(file, self.after.as_bytes(), Access::Of(&metadata))?;
+        fs::set_permissions(new.path(), permissions)?;
+        new.replace()
     }
 
     /// Unified diff of the text, and of the permission as git shows it, with the file as `name`.
@@ -382,23 +377,6 @@ fn lacks_permission(file: &Path) -> bool {
 #[cfg(not(unix))]
 fn lacks_permission(_: &Path) -> bool {
     false
-}
-
-/// Gives a new file the owner of the one that it replaces.
-#[cfg(unix)]
-fn keep_owner(new: &fs::File, old: &fs::Metadata) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt as _, fchown};
-    let own = new.metadata()?;
-    if (own.uid(), own.gid()) == (old.uid(), old.gid()) {
-        return Ok(());
-    }
-    fchown(new, Some(old.uid()), Some(old.gid()))
-}
-
-/// A new file has the owner of its directory here.
-#[cfg(not(unix))]
-fn keep_owner(_: &fs::File, _: &fs::Metadata) -> io::Result<()> {
-    Ok(())
 }
 
 fn changed() -> io::Error {

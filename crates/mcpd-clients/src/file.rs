@@ -1,11 +1,11 @@
 //! Writing of a client's file: whole or not at all, with its mode and owner, at the end of its
 //! symbolic links, and only if it is as it was read.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use mcpd_files::{Access, NewFile, parent};
 
 /// Suffix of the copy of a file before its last change.
 const BACKUP_SUFFIX: &str = ".mcpd-backup";
@@ -162,10 +162,10 @@ impl<'a> Change<'a> {
         match self.after {
             Some(after) => {
                 create_directory(&target)?;
-                let file = self.write_beside(&target, after)?;
+                let file = self.write_beside(&target, &target, after)?;
                 // Again, as late as can be: there is no rename that compares.
                 self.require_unchanged(&target)?;
-                replace(file, &target)
+                file.replace().map_err(failed_to("replace", &target))
             }
             None if self.before.is_some() => {
                 fs::remove_file(&target).map_err(failed_to("delete", &target))
@@ -194,23 +194,19 @@ impl<'a> Change<'a> {
         if !is_made {
             return Ok(());
         }
-        let copy = self.write_beside(target, before)?;
-        replace(copy, &backup)
+        let copy = self.write_beside(&backup, target, before)?;
+        copy.replace().map_err(failed_to("replace", &backup))
     }
 
-    /// Temporary file in the directory of the target, with its mode and owner, on disk.
-    fn write_beside(&self, target: &Path, text: &str) -> Result<NamedTempFile, FileError> {
-        let directory = parent(target);
-        let mut file = tempfile::Builder::new()
-            .prefix(".mcpd-")
-            .tempfile_in(directory)
-            .map_err(failed_to("create a temporary file in", directory))?;
-        let written = file.write_all(text.as_bytes());
-        written
-            .and_then(|()| copy_permissions(file.as_file(), target, self.is_private))
-            .and_then(|()| file.as_file().sync_all())
-            .map_err(failed_to("write", file.path()))?;
-        Ok(file)
+    /// New file beside its place, with the mode and owner of the target, on disk.
+    fn write_beside(&self, place: &Path, target: &Path, text: &str) -> Result<NewFile, FileError> {
+        let access = match self.is_private {
+            true => Access::Owner,
+            false => Access::Default,
+        };
+        let existing = target.metadata().ok();
+        NewFile::with_content(place, text.as_bytes(), access.or_of(existing.as_ref()))
+            .map_err(failed_to("write a file beside", place))
     }
 }
 
@@ -223,22 +219,9 @@ fn failed_to(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Fil
     }
 }
 
-fn parent(path: &Path) -> &Path {
-    path.parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
-}
-
 fn create_directory(target: &Path) -> Result<(), FileError> {
     let directory = parent(target);
     fs::create_dir_all(directory).map_err(failed_to("create", directory))
-}
-
-fn replace(file: NamedTempFile, target: &Path) -> Result<(), FileError> {
-    file.persist(target)
-        .map_err(|error| failed_to("replace", target)(error.error))?;
-    sync_directory(parent(target));
-    Ok(())
 }
 
 /// Path of the file at the end of the links, which may not exist: a rename would replace a link.
@@ -254,61 +237,3 @@ fn follow_links(path: &Path) -> Result<PathBuf, FileError> {
         "too many symbolic links",
     )))
 }
-
-/// Gives a new file the mode and owner of the file that it replaces.
-#[cfg(unix)]
-fn copy_permissions(file: &File, target: &Path, is_private: bool) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
-
-    let Ok(metadata) = target.metadata() else {
-        let mode = if is_private {
-            0o600
-        } else {
-            0o666 & !umask(target)?
-        };
-        return file.set_permissions(fs::Permissions::from_mode(mode));
-    };
-    let new = file.metadata()?;
-    if (new.uid(), new.gid()) != (metadata.uid(), metadata.gid()) {
-        fchown(file, Some(metadata.uid()), Some(metadata.gid()))?;
-    }
-    file.set_permissions(fs::Permissions::from_mode(metadata.mode() & 0o7777))
-}
-
-/// Bits that the process takes from the mode of a new file. Only a new file shows them without
-/// changing them for the whole process.
-#[cfg(unix)]
-fn umask(target: &Path) -> io::Result<u32> {
-    use std::os::unix::fs::MetadataExt as _;
-
-    let directory = tempfile::Builder::new()
-        .prefix(".mcpd-")
-        .tempdir_in(parent(target))?;
-    let path = directory.path().join("mode");
-    let file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&path)?;
-    Ok(0o666 & !file.metadata()?.mode())
-}
-
-/// A new file has the access list of its directory; nothing else can be copied with the standard
-/// library alone.
-#[cfg(not(unix))]
-fn copy_permissions(file: &File, target: &Path, _is_private: bool) -> io::Result<()> {
-    match target.metadata() {
-        Ok(metadata) => file.set_permissions(metadata.permissions()),
-        Err(_) => Ok(()),
-    }
-}
-
-/// Makes a rename last; a file system that can't sync a directory does without.
-#[cfg(unix)]
-fn sync_directory(directory: &Path) {
-    if let Ok(directory) = File::open(directory) {
-        directory.sync_all().ok();
-    }
-}
-
-#[cfg(not(unix))]
-fn sync_directory(_directory: &Path) {}

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use mcpd_files::{Access, NewFile};
 use mcpd_server::catalog::pins::{Locked, Pins, Roots};
 use mcpd_sources::Lock;
 use toml_edit::DocumentMut;
@@ -68,7 +69,9 @@ impl LockFile {
             text += "\n";
             text += &toml::to_string_pretty(&self.pins).with_context(named)?;
         }
-        replace(&self.path, &text).with_context(named)
+        // Other users review it, so the umask applies.
+        let new = NewFile::with_content(&self.path, text.as_bytes(), Access::Default);
+        new.and_then(NewFile::replace).with_context(named)
     }
 
     /// Names of roots in this file.
@@ -91,23 +94,6 @@ fn parse(text: &str) -> anyhow::Result<(Lock, Pins)> {
     }
     let sources = sources.to_string().parse()?;
     Ok((sources, toml::from_str(&pins.to_string())?))
-}
-
-/// Replaces a file as a whole.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let directory = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    // Other users review it; the mask of the process applies.
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut complete = builder.tempfile_in(directory)?;
-    complete.write_all(text.as_bytes())?;
-    complete.as_file().sync_all()?;
-    complete.persist(path)?;
-    Ok(())
 }
 
 impl File {

@@ -1,28 +1,19 @@
 //! Files that only their owner can read, written atomically: no reader sees half of one.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
-use tempfile::NamedTempFile;
+use mcpd_files::{Access, NewFile, parent};
 
-/// Writes `content` to a temporary file beside `file`, and creates the directory. The file is
-/// removed on drop unless it is persisted.
+/// Writes `content` to a new file beside `file`, and creates the directory.
 ///
 /// # Errors
 ///
 /// The file can't be created there.
-pub fn write_temporary(file: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
-    let directory = match file.parent() {
-        Some(directory) if !directory.as_os_str().is_empty() => directory,
-        _ => Path::new("."),
-    };
-    create_directory(directory)?;
-    // Such a file is created exclusively, and readable for its owner only.
-    let mut complete = NamedTempFile::new_in(directory)?;
-    complete.write_all(content)?;
-    complete.as_file().sync_all()?;
-    Ok(complete)
+pub(crate) fn write_beside(file: &Path, content: &[u8]) -> io::Result<NewFile> {
+    create_directory(parent(file))?;
+    NewFile::with_content(file, content, Access::Owner)
 }
 
 /// Replaces or creates `file`.
@@ -31,8 +22,7 @@ pub fn write_temporary(file: &Path, content: &[u8]) -> io::Result<NamedTempFile>
 ///
 /// The file can't be created there.
 pub fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
-    write_temporary(file, content)?.persist(file)?;
-    Ok(())
+    write_beside(file, content)?.replace()
 }
 
 /// Permission bits of `path` for owner, group and others, as `chmod` sets them; none

@@ -128,13 +128,13 @@ fn warn_of(file: &Path, token: &str) {
 /// Creates the token. Of two servers that start at once, both use the first one's.
 fn create(file: &Path) -> anyhow::Result<String> {
     let token = random()?;
-    let complete = private_file::write_temporary(file, line(&token).as_bytes())?;
-    match complete.persist_noclobber(file) {
-        Ok(_) => Ok(token),
-        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
+    let complete = private_file::write_beside(file, line(&token).as_bytes())?;
+    match complete.create() {
+        Ok(()) => Ok(token),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             load(file)?.context("find the file that another server has just created")
         }
-        Err(error) => Err(error.error.into()),
+        Err(error) => Err(error.into()),
     }
 }
 

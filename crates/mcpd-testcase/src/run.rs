@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use mcpd_files::{Access, NewFile};
 use mcpd_server::Server;
 use tempfile::TempDir;
 
@@ -251,12 +252,8 @@ impl<'a, S: Servers> SuiteRun<'a, S> {
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     // A link stays a link.
     let path = path.canonicalize()?;
-    let directory = path.parent().unwrap_or(&path);
-    let new = tempfile::NamedTempFile::new_in(directory)?;
-    fs::write(new.path(), text)?;
-    fs::set_permissions(new.path(), path.metadata()?.permissions())?;
-    new.persist(&path)?;
-    Ok(())
+    let access = Access::Of(&path.metadata()?);
+    NewFile::with_content(&path, text.as_bytes(), access)?.replace()
 }
 
 /// Options of tools with cases that no case gives.

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use tempfile::NamedTempFile;
+use mcpd_files::{Access, NewFile};
 
 use crate::compare::diff;
 
@@ -75,11 +75,7 @@ impl Original {
         if is_file && read(target).is_ok_and(|now| now == self.content) {
             return Ok(());
         }
-        let new = NamedTempFile::new_in(target.parent().unwrap_or(target))?;
-        fs::write(new.path(), &self.content)?;
-        fs::set_permissions(new.path(), self.metadata.permissions())?;
-        new.persist(target)?;
-        Ok(())
+        NewFile::with_content(target, &self.content, Access::Of(&self.metadata))?.replace()
     }
 }
 

@@ -1,16 +1,16 @@
 //! Files that are written beside their places, and take them when they are finished.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use tempfile::NamedTempFile;
+use mcpd_files::{Access, NewFile};
 
 /// New file that is to take its place, and is gone if it never does.
 #[derive(Debug)]
 pub struct Staged {
-    file: NamedTempFile,
+    file: NewFile,
     target: PathBuf,
 }
 
@@ -21,8 +21,7 @@ impl Staged {
     ///
     /// No file can be created there.
     pub fn beside(target: &Path) -> anyhow::Result<Self> {
-        let directory = target.parent().filter(|path| !path.as_os_str().is_empty());
-        let file = NamedTempFile::new_in(directory.unwrap_or(Path::new(".")));
+        let file = NewFile::beside(target, Access::Default);
         Ok(Self {
             file: file.with_context(|| format!("write `{}`", target.display()))?,
             target: target.to_owned(),
@@ -41,7 +40,7 @@ impl Staged {
     ///
     /// The system refuses.
     pub fn open(&self) -> io::Result<File> {
-        self.file.reopen()
+        self.file.open()
     }
 
     /// Puts the finished file in its place, readable as other new files are.
@@ -51,23 +50,18 @@ impl Staged {
     /// The place is not free and nothing there is to be replaced, or the system refuses.
     pub fn persist(self, replaces: bool) -> anyhow::Result<()> {
         let Self { file, target } = self;
-        let failed = || format!("write `{}`", target.display());
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            let permissions = fs::Permissions::from_mode(0o644);
-            fs::set_permissions(file.path(), permissions).with_context(failed)?;
-        }
-        match replaces {
-            true => file.persist(&target).with_context(failed)?,
-            false => file.persist_noclobber(&target).with_context(failed)?,
+        let placed = match replaces {
+            true => file.replace(),
+            false => file.create(),
         };
-        Ok(())
+        placed.with_context(|| format!("write `{}`", target.display()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

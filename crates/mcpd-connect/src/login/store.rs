@@ -2,12 +2,12 @@
 //! atomically.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use mcpd_files::{Access, NewFile};
 use reqwest::Url;
 use sha2::{Digest as _, Sha256};
-use tempfile::NamedTempFile;
 
 use super::grant::Grant;
 
@@ -43,13 +43,9 @@ impl Store {
     /// Replaces the grant.
     pub(super) fn save(&self, grant: &Grant) -> io::Result<()> {
         create_directory(&self.directory)?;
-        // Such a file is readable for its owner only.
-        let mut complete = NamedTempFile::new_in(&self.directory)?;
-        serde_json::to_writer_pretty(&mut complete, grant)?;
-        complete.write_all(b"\n")?;
-        complete.as_file().sync_all()?;
-        complete.persist(&self.file)?;
-        Ok(())
+        let mut text = serde_json::to_vec_pretty(grant)?;
+        text.push(b'\n');
+        NewFile::with_content(&self.file, &text, Access::Owner)?.replace()
     }
 }
 
