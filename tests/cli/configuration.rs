@@ -732,6 +732,26 @@ fn files_read_at_the_start_are_checked() {
 }
 
 #[test]
+fn checked_file_is_named_by_position_flag_or_variable() {
+    let sandbox = sandbox().with_variable("MCPD_CONFIG", "variable.toml");
+    for name in ["variable", "flag", "position"] {
+        let text = format!("{name} = 1\n");
+        fs::write(sandbox.path().join(format!("{name}.toml")), text).unwrap();
+    }
+    let checked = |arguments: &[&str]| {
+        let said = sandbox.run(&[&["config", "check"], arguments].concat());
+        let names = ["variable", "flag", "position"].into_iter();
+        let found = names.filter(|name| said.contains(&format!("unknown key `{name}`")));
+        found.collect::<Vec<_>>()
+    };
+    assert_eq!(checked(&[]), ["variable"]);
+    assert_eq!(checked(&["position.toml"]), ["position"]);
+    assert_eq!(checked(&["--config", "flag.toml"]), ["flag"]);
+    let both = ["--config", "flag.toml", "position.toml"];
+    assert_eq!(checked(&both), ["flag", "position"]);
+}
+
+#[test]
 fn a_configuration_is_checked_without_being_used() {
     let sandbox = sandbox();
     let check = |configuration: &str, arguments: &[&str]| {

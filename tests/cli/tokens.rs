@@ -91,6 +91,23 @@ fn tokens_are_hot_reloaded() {
 }
 
 #[test]
+fn token_that_mcpd_makes_is_listed_unless_it_is_not_accepted() {
+    let sandbox = sandbox();
+    let listed = |arguments: &[&str]| sandbox.run(&[&["token", "list"], arguments].concat());
+    let file = "agent  all tools (the token that mcpd makes, in @@ROOT@@/state/mcpd/agent-token";
+    assert!(listed(&[]).contains(&format!("{file}, not made yet)\n")));
+    sandbox.run(&["token", "rotate"]);
+    assert!(listed(&[]).contains(&format!("{file})\n")));
+    assert!(listed(&["--token-file", "own"]).contains("@@ROOT@@/own, not made yet)"));
+    fs::write(sandbox.path().join("off.toml"), "agent_token = false\n").unwrap();
+    let off = listed(&["--config", "off.toml"]);
+    assert!(off.contains("There is no token for `agent`"), "{off}");
+    assert!(!off.contains("agent  all tools"), "{off}");
+    let off = listed(&["--config", "off.toml", "--json"]);
+    assert!(off.contains("[]"), "{off}");
+}
+
+#[test]
 fn wrong_tokens_are_rate_limited_and_right_ones_are_not() {
     let daemon = Daemon::start(&sandbox(), &[]);
     let wrong = daemon.client().with_token(Some("wrong"));

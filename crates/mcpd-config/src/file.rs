@@ -209,6 +209,11 @@ impl File {
         self.absolute_path(self.tables.token_file.as_ref())
     }
 
+    /// Returns whether clients may use the token that mcpd makes.
+    pub fn accepts_agent_token(&self) -> bool {
+        self.tables.agent_token.unwrap_or(true)
+    }
+
     /// Rules of `check.select` and `check.ignore`.
     pub fn checked_rules(&self) -> (Option<Vec<String>>, Option<Vec<String>>) {
         let check = &self.tables.check;

@@ -74,7 +74,7 @@ pub use portable::{Portable, ProvidedSecret};
 pub use roots::{RootSource, is_address, store};
 pub use schema::schema;
 pub use server::audit::{audit, audit_log};
-pub use server::clients::name_fault;
+pub use server::clients::{AGENT, name_fault};
 pub use server::cluster::share_events;
 #[cfg(feature = "cluster")]
 pub use server::cluster::{cluster_name, cluster_settings, server_for_worker};

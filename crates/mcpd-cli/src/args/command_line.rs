@@ -12,7 +12,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use mcpd_config::{Combine as _, Effective, File, Layers, Search, Setting};
 
-use super::{Args, Roots, with_command};
+use super::{Args, ConfigAction, Roots, with_command};
 
 /// Arguments of this process.
 #[derive(Debug)]
@@ -55,9 +55,19 @@ impl CommandLine {
         Ok(line)
     }
 
-    /// Returns whether the command reads a configuration.
+    /// Returns whether the command reads a configuration before it begins. `config check` reads
+    /// files itself, faulty ones too.
     pub(crate) fn is_configured(&self) -> bool {
-        self.matches.try_contains_id("config").is_ok()
+        let is_check = matches!(
+            &self.args.command,
+            super::Command::Config(config) if matches!(config.action, ConfigAction::Check { .. })
+        );
+        !is_check && self.matches.try_contains_id("config").is_ok()
+    }
+
+    /// Returns whether `--config` names a file; the variable of the flag does not count.
+    pub(crate) fn names_configuration(&self) -> bool {
+        self.is_given("config")
     }
 
     /// Places of the configuration file, in order.

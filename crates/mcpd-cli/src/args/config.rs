@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use mcpd_config::{Combine, Layers};
 
-use super::Serve;
+use super::{Configuration, Serve};
 
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Config {
@@ -27,8 +27,10 @@ pub(crate) enum ConfigAction {
     /// not run.
     Check {
         /// Files to check [default: the file that mcpd would read]
-        #[arg(value_name = "FILE", env = "MCPD_CONFIG")]
+        #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
+        #[command(flatten)]
+        configuration: Configuration,
         /// Print JSON.
         #[arg(long)]
         json: bool,

@@ -25,8 +25,11 @@ pub(crate) enum TokenAction {
     },
     /// Create a token for one client, and print the `[[token]]` table for mcpd.toml.
     New(NewToken),
-    /// List the clients that have a token in mcpd.toml.
+    /// List the clients that have a token: those in mcpd.toml, and the one that mcpd makes.
     List {
+        /// Token file [default: $XDG_STATE_HOME/mcpd/agent-token]
+        #[arg(long, value_name = "FILE", env = "MCPD_TOKEN_FILE")]
+        token_file: Option<PathBuf>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -61,7 +64,9 @@ pub(crate) struct NewToken {
 
 impl Combine for TokenCommand {
     fn combine(&mut self, layers: &mut Layers<'_>) {
-        if let TokenAction::Rotate { token_file, .. } = &mut self.action {
+        if let TokenAction::Rotate { token_file, .. } | TokenAction::List { token_file, .. } =
+            &mut self.action
+        {
             let in_file = layers.file.token_file();
             layers.value("token_file", "token_file", token_file, in_file);
         }

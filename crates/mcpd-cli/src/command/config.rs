@@ -10,7 +10,7 @@ use crate::output;
 
 pub(crate) async fn run(args: Config, line: &CommandLine, file: &File) -> anyhow::Result<ExitCode> {
     match args.action {
-        ConfigAction::Check { files, json } => check(&files, line, json).await,
+        ConfigAction::Check { files, json, .. } => check(&files, line, json).await,
         ConfigAction::Show(options) => show(&options, line, file),
         ConfigAction::Schema => {
             output::write_json(&mcpd_config::schema())?;
@@ -19,12 +19,12 @@ pub(crate) async fn run(args: Config, line: &CommandLine, file: &File) -> anyhow
     }
 }
 
-/// Prints the faults of the files, or of the default file if none is given.
+/// Prints the faults of the files, or of the file that mcpd would read if none is given.
 async fn check(files: &[PathBuf], line: &CommandLine, json: bool) -> anyhow::Result<ExitCode> {
-    let read: Vec<_> = match files {
-        [] => vec![File::find(line.search())],
-        files => files.iter().map(|path| File::read(path)).collect(),
-    };
+    let mut read: Vec<_> = files.iter().map(|path| File::read(path)).collect();
+    if files.is_empty() || line.names_configuration() {
+        read.push(File::find(line.search()));
+    }
     let mut faults = Vec::new();
     for file in read {
         match file {

@@ -1,11 +1,11 @@
 //! `mcpd token`: tokens of clients over HTTP.
 
-use std::path::{self, Path};
+use std::path::{self, Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use mcpd_clients::file::{self, Backup, Change};
 use mcpd_config::token::{self, TokenTable};
-use mcpd_config::{File, directories};
+use mcpd_config::{AGENT, File, directories};
 use mcpd_server::transport::http::Token;
 use serde_json::json;
 
@@ -20,14 +20,12 @@ const FILE: &str = "mcpd.toml";
 pub(crate) fn run(args: &TokenCommand, configuration: &File) -> anyhow::Result<ExitCode> {
     match &args.action {
         TokenAction::Rotate { token_file, .. } => {
-            let file = match token_file {
-                Some(file) => file.clone(),
-                None => directories::token()?,
-            };
-            rotate(&file)?;
+            rotate(&agent_token(token_file.as_deref())?)?;
         }
         TokenAction::New(new) => create(new, configuration)?,
-        TokenAction::List { json, .. } => list(configuration, *json)?,
+        TokenAction::List {
+            json, token_file, ..
+        } => list(configuration, token_file.as_deref(), *json)?,
         TokenAction::Revoke { name, .. } => revoke(name, configuration)?,
     }
     Ok(ExitCode::Success)
@@ -68,17 +66,42 @@ fn create(new: &NewToken, configuration: &File) -> anyhow::Result<()> {
     output::write(format!("{secret}\n").as_bytes())
 }
 
-/// Lists the clients with tokens; the tokens themselves are stored nowhere.
-fn list(configuration: &File, as_json: bool) -> anyhow::Result<()> {
+/// Returns the file of the token that mcpd makes.
+fn agent_token(named: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match named {
+        Some(file) => Ok(path::absolute(file)?),
+        None => directories::token(),
+    }
+}
+
+/// Lists the clients with tokens: the one that mcpd makes one for, if the configuration accepts
+/// that, and those of the tables, whose tokens themselves are stored nowhere.
+fn list(configuration: &File, token_file: Option<&Path>, as_json: bool) -> anyhow::Result<()> {
     let tables = configuration.token_tables();
+    let accepts_agent = configuration.accepts_agent_token();
+    let agent = accepts_agent.then(|| agent_token(token_file)).transpose()?;
     if as_json {
+        let agent = agent.iter().map(
+            |file| json!({"name": AGENT, "token_file": file, "exists": file.exists(), "tools": []}),
+        );
         let tables = tables.iter().map(|table| {
             json!({"name": table.name, "sha256": table.sha256, "tools": table.tools, "profile": table.profile})
         });
-        let list: Vec<_> = tables.collect();
+        let list: Vec<_> = agent.chain(tables).collect();
         return output::write(format!("{:#}\n", json!(list)).as_bytes());
     }
     let mut text = String::new();
+    match &agent {
+        Some(file) => {
+            let shown = file.display().to_string();
+            let state = if file.exists() { "" } else { ", not made yet" };
+            let file = shown.escape_debug();
+            text += &format!("{AGENT}  all tools (the token that mcpd makes, in {file}{state})\n");
+        }
+        None => output::note(
+            "There is no token for `agent`: the configuration has `agent_token = false`.\n",
+        ),
+    }
     for table in &tables {
         let name = table.name.escape_debug();
         let tools = match table.tools.as_slice() {

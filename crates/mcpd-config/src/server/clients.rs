@@ -14,7 +14,7 @@ use crate::tables::{ClientTable, RuleTable, Variables};
 use crate::value::Spanned;
 
 /// Client that presents the token created by mcpd.
-pub(crate) const AGENT: &str = "agent";
+pub const AGENT: &str = "agent";
 /// Client at a server that requires no token.
 pub(crate) const ANONYMOUS: &str = "anonymous";
 /// Client with a token of an issuer and without a rule of its own.
