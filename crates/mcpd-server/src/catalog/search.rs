@@ -12,6 +12,7 @@ use crate::catalog::tool::Tool;
 use crate::policy::pattern::{Pattern, PatternError};
 
 mod index;
+mod question;
 mod synonyms;
 mod words;
 

@@ -64,7 +64,7 @@ pub(crate) fn tools(search: &Search) -> [Tool; 2] {
     [
         tool(
             SEARCH_TOOL,
-            "Searches the tools of this server, most of which are not listed. Returns name, description and inputSchema of the best matches; call one with call_tool.",
+            "Searches the tools of this server, most of which are not listed. Returns name, description and inputSchema of the best matches, and names of more; call one with call_tool, or search for a name to get its inputSchema.",
             &query,
             Some(annotations),
             finder,
@@ -129,6 +129,9 @@ struct FoundTool {
 #[derive(Debug, Serialize)]
 struct FoundTools {
     tools: Vec<FoundTool>,
+    /// Names of those that match less.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    more: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
@@ -151,8 +154,9 @@ impl ToolBody for SearchBody {
             names: request.peer.names,
             has_apps: false,
         };
-        let found = catalog.find_tools(&arguments.query, limit, form);
-        let result = describe_found(found, &catalog, &arguments.query);
+        let mut found = catalog.find_tools(&arguments.query, Search::MAX_RESULTS, form);
+        let more = found.split_off(limit.min(found.len()));
+        let result = describe_found(found, more, &catalog, &arguments.query);
         CallStart::reject(Ok(result.into()))
     }
 
@@ -163,6 +167,7 @@ impl ToolBody for SearchBody {
 
 fn describe_found(
     found: Vec<protocol::method::Tool>,
+    more: Vec<protocol::method::Tool>,
     catalog: &Catalog,
     query: &str,
 ) -> CallToolResult {
@@ -180,6 +185,7 @@ fn describe_found(
     });
     let found = FoundTools {
         tools: tools.collect(),
+        more: more.into_iter().map(|tool| tool.name).collect(),
         hint,
     };
     let structured = raw(&found);

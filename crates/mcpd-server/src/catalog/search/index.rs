@@ -12,6 +12,7 @@ use bm25::{
 };
 use serde_json::Value;
 
+use super::question::Question;
 use super::synonyms::Synonyms;
 use super::words::Words;
 use crate::catalog::tool::Tool;
@@ -57,9 +58,12 @@ impl ToolIndex {
 
     /// Returns the places of the tools that match best, at most `limit`.
     pub(super) fn search(&self, query: &str, limit: usize) -> Vec<usize> {
-        let stems = self.words.tokenize(query);
+        let question = Question::read(query);
+        let stems = self.words.tokenize(&question.text);
+        let verbs = question.verbs.iter();
+        let verbs: BTreeSet<_> = verbs.flat_map(|verb| self.words.tokenize(verb)).collect();
         let mut scores = self.texts.scores(stems.iter().map(String::as_str));
-        let synonyms = self.names.scores(self.synonyms.expand(&stems));
+        let synonyms = self.names.scores(self.synonyms.expand(&stems, &verbs));
         if scores.is_empty() && self.synonyms.has_verb(&stems) {
             scores.clone_from(&synonyms);
         }

@@ -4,45 +4,46 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Verbs that look and change nothing. A question without a verb asks for one of these.
-const READING: &str = "list show get read view display print fetch retrieve find search query";
+pub(super) const READING: &str =
+    "list show get read view display print fetch retrieve find search query";
 
 /// Verbs of one meaning in each line, with other words that stand for them in questions.
 const GROUPS: &[&str] = &[
     READING,
-    "list enumerate all which",
-    "get read detail info describe status inspect",
-    "find search look seek query locate filter",
-    "create add new make insert register build generate",
-    "delete remove erase drop destroy discard rid throw purge unset",
-    "update edit change modify adjust set alter patch correct fix",
+    "list enumerate all which every overview",
+    "get read detail info describe status inspect open",
+    "find search look seek query locate filter lookup",
+    "create add new make insert register build generate record enter establish draft introduce start begin",
+    "delete remove erase drop destroy discard rid throw purge unset wipe clear eliminate",
+    "update edit change modify adjust set alter patch correct fix revise amend rewrite improve replace increase decrease raise lower",
     "rename move relocate",
-    "copy duplicate clone replicate",
-    "compare diff differ difference versus",
-    "count number many total sum statistics",
-    "check validate verify test lint inspect examine",
-    "send deliver post publish notify email mail",
-    "export download save dump write",
-    "import upload load ingest",
-    "archive store keep away",
-    "restore recover undo revert rollback back undelete",
-    "share invite grant access permit allow",
-    "approve accept confirm",
+    "copy duplicate clone replicate another same reuse",
+    "compare diff differ difference versus contrast side against",
+    "count number many total sum statistics amount",
+    "check validate verify test lint inspect examine wrong correct complete valid error mistake problem okay confirm review",
+    "send deliver post publish notify email mail forward pass message",
+    "export download save dump write spreadsheet pdf csv",
+    "import upload load ingest bring transfer",
+    "archive store keep away hide shelve retire old",
+    "restore recover undo revert rollback back undelete bring return reinstate resurrect",
+    "share invite grant access permit allow let together see collaborate",
+    "approve accept confirm agree sign authorize allow okay permit",
     "reject refuse deny decline",
-    "assign owner responsible delegate",
-    "tag label mark categorize",
-    "schedule plan postpone",
+    "assign owner responsible delegate charge handle hand own task",
+    "tag label mark categorize classify flag sort",
+    "schedule plan postpone later delay date book defer tomorrow",
     "start run launch execute begin trigger invoke",
     "stop end kill terminate cancel abort halt",
     "restart reboot reload refresh",
     "convert transform translate format render",
-    "merge combine join",
+    "merge combine join unite",
     "split divide separate",
     "compress zip pack",
     "extract unzip unpack",
     "connect attach link mount",
     "disconnect detach unlink unmount",
-    "enable activate on",
-    "disable deactivate off",
+    "enable activate",
+    "disable deactivate",
     "lock encrypt protect",
     "unlock decrypt",
     "install deploy setup",
@@ -77,16 +78,18 @@ impl Synonyms {
         stems.iter().any(|stem| self.by_stem.contains_key(stem))
     }
 
-    /// Returns other words for the verbs among `stems`.
-    pub(super) fn expand(&self, stems: &[String]) -> BTreeSet<&str> {
-        let known: Vec<_> = stems
-            .iter()
-            .filter_map(|word| self.by_stem.get(word))
-            .collect();
-        let others = match known.is_empty() {
-            true => self.reading.iter().collect(),
-            false => known.into_iter().flatten().collect::<BTreeSet<_>>(),
-        };
+    /// Returns other words for the verbs among `stems`, and the stems of `verbs`, which the form of
+    /// the question stands for.
+    pub(super) fn expand<'a>(
+        &'a self,
+        stems: &[String],
+        verbs: &'a BTreeSet<String>,
+    ) -> BTreeSet<&'a str> {
+        let known = stems.iter().filter_map(|word| self.by_stem.get(word));
+        let mut others: BTreeSet<_> = known.flatten().chain(verbs).collect();
+        if others.is_empty() {
+            others.extend(&self.reading);
+        }
         let is_new = |word: &&str| stems.iter().all(|stem| stem != word);
         others
             .into_iter()

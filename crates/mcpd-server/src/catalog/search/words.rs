@@ -1,5 +1,5 @@
 //! Words of names and texts for the index: split at `_`, `/` and capitals, without words that say
-//! nothing, and reduced to their English stems.
+//! nothing, and reduced to their English stems, irregular verbs too.
 
 use bm25::Tokenizer;
 use rust_stemmers::{Algorithm, Stemmer};
@@ -14,6 +14,79 @@ const STOP_WORDS: &[&str] = &[
     "these", "they", "this", "those", "to", "tool", "two", "up", "us", "use", "using", "want",
     "was", "we", "were", "what", "when", "where", "who", "why", "will", "with", "would", "you",
     "your",
+];
+
+/// Irregular forms of English verbs, each with the form that names of tools have.
+const IRREGULAR_FORMS: &[(&str, &str)] = &[
+    ("began", "begin"),
+    ("begun", "begin"),
+    ("bought", "buy"),
+    ("broke", "break"),
+    ("broken", "break"),
+    ("brought", "bring"),
+    ("built", "build"),
+    ("came", "come"),
+    ("caught", "catch"),
+    ("chose", "choose"),
+    ("chosen", "choose"),
+    ("drawn", "draw"),
+    ("drew", "draw"),
+    ("fallen", "fall"),
+    ("fell", "fall"),
+    ("felt", "feel"),
+    ("forgot", "forget"),
+    ("forgotten", "forget"),
+    ("found", "find"),
+    ("froze", "freeze"),
+    ("frozen", "freeze"),
+    ("gave", "give"),
+    ("given", "give"),
+    ("gone", "go"),
+    ("got", "get"),
+    ("gotten", "get"),
+    ("heard", "hear"),
+    ("held", "hold"),
+    ("hid", "hide"),
+    ("hidden", "hide"),
+    ("kept", "keep"),
+    ("knew", "know"),
+    ("known", "know"),
+    ("left", "leave"),
+    ("lost", "lose"),
+    ("made", "make"),
+    ("meant", "mean"),
+    ("met", "meet"),
+    ("paid", "pay"),
+    ("ran", "run"),
+    ("said", "say"),
+    ("sat", "sit"),
+    ("saw", "see"),
+    ("seen", "see"),
+    ("sent", "send"),
+    ("shown", "show"),
+    ("sold", "sell"),
+    ("spent", "spend"),
+    ("spoke", "speak"),
+    ("spoken", "speak"),
+    ("stole", "steal"),
+    ("stolen", "steal"),
+    ("stood", "stand"),
+    ("taken", "take"),
+    ("taught", "teach"),
+    ("thought", "think"),
+    ("threw", "throw"),
+    ("thrown", "throw"),
+    ("told", "tell"),
+    ("took", "take"),
+    ("understood", "understand"),
+    ("undid", "undo"),
+    ("undone", "undo"),
+    ("went", "go"),
+    ("won", "win"),
+    ("wore", "wear"),
+    ("worn", "wear"),
+    ("written", "write"),
+    ("wrote", "write"),
 ];
 
 /// Splits texts into words.
@@ -34,8 +107,16 @@ impl Tokenizer for Words {
         let words = split(text).into_iter();
         let words = words.filter(|word| STOP_WORDS.binary_search(&word.as_str()).is_err());
         words
-            .map(|word| self.stemmer.stem(&word).into_owned())
+            .map(|word| self.stemmer.stem(base_form(&word)).into_owned())
             .collect()
+    }
+}
+
+/// Returns the base form of an irregular verb, or the word itself.
+fn base_form(word: &str) -> &str {
+    match IRREGULAR_FORMS.binary_search_by_key(&word, |(form, _)| form) {
+        Ok(place) => IRREGULAR_FORMS[place].1,
+        Err(_) => word,
     }
 }
 
@@ -100,6 +181,7 @@ mod tests {
     fn words_are_reduced_to_stems() {
         check("Creating invoices", &["creat", "invoic"]);
         check("How do I delete the users?", &["delet", "user"]);
+        check("hidden and sent", &["hide", "send"]);
     }
 
     #[test]
@@ -109,7 +191,8 @@ mod tests {
     }
 
     #[test]
-    fn stop_words_are_sorted() {
+    fn tables_are_sorted() {
         assert!(STOP_WORDS.is_sorted());
+        assert!(IRREGULAR_FORMS.is_sorted());
     }
 }
