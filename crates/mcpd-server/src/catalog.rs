@@ -43,7 +43,7 @@ mod walk;
 mod watch;
 
 use assembly::Assembly;
-pub(crate) use file::{APP_TYPE, APPS_EXTENSION, ReadError, StaticFile};
+pub(crate) use file::{ReadError, StaticFile};
 use list::List;
 pub(crate) use list::{ListForm, PageRequest};
 pub use prompt::Prompt;

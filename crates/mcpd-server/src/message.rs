@@ -1,6 +1,7 @@
 //! Parts of a message beside its method and parameters: the trace it belongs to, and arguments
 //! that are repeated in headers.
 
+pub(crate) mod apps;
 pub(crate) mod arguments;
 pub(crate) mod call;
 pub(crate) mod downgrade;

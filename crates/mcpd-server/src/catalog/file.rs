@@ -10,6 +10,7 @@ use mcpd_scriptspec::ScriptPath;
 use sha2::{Digest as _, Sha256};
 
 use crate::limits::admission::MAX_FILE_SIZE;
+use crate::message::apps::APP_TYPE;
 use crate::script::fingerprint::Fingerprint;
 use crate::support::random_id::hex;
 use crate::support::regular_file;
@@ -17,9 +18,6 @@ use crate::support::regular_file::real_path;
 
 /// Directory of a root whose files are resources.
 pub(super) const RESOURCE_DIRECTORY: &str = "resources";
-
-/// Media type of an app. "MUST be `text/html;profile=mcp-app`" -- MCP Apps, 2026-01-26
-pub(crate) const APP_TYPE: &str = "text/html;profile=mcp-app";
 
 /// A file below [`RESOURCE_DIRECTORY`], an app beside a script, or a part of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,9 +31,6 @@ pub(crate) struct StaticFile {
     /// SHA-256 of the only content that is served, if there is one.
     content: Option<Arc<str>>,
 }
-
-/// Extension by which clients show apps.
-pub(crate) const APPS_EXTENSION: &str = "io.modelcontextprotocol/ui";
 
 /// Role of a static file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! A skill: instructions for models, in a directory below `skills/` with a `SKILL.md`. Its files are
-//! resources; the entry lists them with their digests.
+//! A skill: instructions for models, in a directory below `skills/` with a `SKILL.md`. Its files
+//! are resources; the entry lists them with their digests.
 
 use std::fmt;
 

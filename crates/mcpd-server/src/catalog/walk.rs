@@ -1,7 +1,7 @@
 //! Directory walk: files under a root that may be served. Candidates are executable files, files
-//! whose name or sidecar may describe them, and every file below `resources/` or in a skill; never a hidden
-//! file, a backup, an ignored file or a link out of the root. Reads directory entries and ignore
-//! files only; it never opens or runs another file.
+//! whose name or sidecar may describe them, apps, and every file below `resources/` or in a skill;
+//! never a hidden file, a backup, an ignored file or a link out of the root. Reads directory
+//! entries, ignore files and apps only; it never opens or runs another file.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -402,8 +402,8 @@ fn is_static(root: &Path, file: &Path) -> bool {
 fn pass_over(ignored: &mut Ignored<'_>, entry: &DirEntry) -> Option<PassedOver> {
     let path = entry.path();
     let is_directory = entry.file_type().is_dir();
-    // An app is ignored with its file, and so is a sidecar: without the sidecar, a file that must not be run for a
-    // probe would be probed.
+    // An app is ignored with its file, and so is a sidecar: without the sidecar, a file that must
+    // not be run for a probe would be probed.
     let subject = subject_of_sidecar(path).or_else(|| apps::subject(path));
     let subject = subject.filter(|_| !is_directory);
     let reason = reason_of_name(path)

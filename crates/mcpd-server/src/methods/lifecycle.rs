@@ -19,8 +19,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::instructions;
-use crate::catalog::{APP_TYPE, APPS_EXTENSION};
 use crate::client::session::Introduction;
+use crate::message::apps::{APP_TYPE, APPS_EXTENSION};
 use crate::message::downgrade::Downgrade as _;
 use crate::message::reply::{Handled, MethodResult};
 use crate::policy::principal::Principal;

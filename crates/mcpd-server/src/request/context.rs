@@ -14,10 +14,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::catalog::{APP_TYPE, APPS_EXTENSION};
 use crate::client::outbox::Outbox;
 use crate::client::session::Session;
 use crate::limits::memory_budget::SharedReservation;
+use crate::message::apps::{APP_TYPE, APPS_EXTENSION};
 use crate::message::downgrade::Downgrade;
 use crate::message::param_headers::ParameterHeaders;
 use crate::message::reply::MethodResult;

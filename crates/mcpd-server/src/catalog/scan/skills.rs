@@ -1,6 +1,6 @@
 //! Skills of a root: the directories below `skills/` with a `SKILL.md`, checked against the format
-//! of [Agent Skills](https://agentskills.io/specification). A faulty one is not served, with none of
-//! its files.
+//! of [Agent Skills](https://agentskills.io/specification). A faulty one is not served, and none
+//! of its files.
 
 use std::path::Path;
 
