@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use mcpd_check::terminal::visible;
 use mcpd_config::discovery::Discovery;
 use mcpd_config::token;
 use reqwest::redirect::Policy;
@@ -74,7 +75,7 @@ pub(crate) async fn run(args: &Console) -> anyhow::Result<ExitCode> {
             let text: String = text.chars().take(MAX_SHOWN).collect();
             bail!(
                 "open the console: the server answers {status}: {}",
-                output::visible(&text)
+                visible(&text)
             )
         }
     }
