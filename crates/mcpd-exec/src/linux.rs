@@ -232,7 +232,6 @@ impl System {
             program: program.to_owned(),
             source,
         };
-        let level = command.sandbox.level;
         let mut confinement = self.confine(command, program, class, proc, way)?;
         let pipes = pipe::Pipes::new(command).map_err(exhausted)?;
         let gate = confinement.gateway.as_ref().map(Gateway::gate);
@@ -250,7 +249,7 @@ impl System {
             network: confinement.gateway.as_ref().and_then(Gateway::network),
             stdio: pipes.ends(self.null.as_fd()),
             handed: &handed,
-            limits: &resources(&confinement.limits(command), level),
+            limits: &resources(&confinement.limits(command), command.sandbox.level),
             cgroup: confinement.group.as_ref().map(Group::members),
             mark: confinement.mark.map(|mark| (mark.value(), self.secret)),
             run_as: command.sandbox.run_as,

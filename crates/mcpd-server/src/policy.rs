@@ -314,8 +314,8 @@ impl Policy {
         probing
     }
 
-    /// Adds the settings of tools. For one script, later ones override earlier ones, and their variables add
-    /// up.
+    /// Adds the settings of tools. For one script, later ones override earlier ones, and their
+    /// variables add up.
     #[must_use]
     pub fn tool(mut self, tool: ToolPolicy) -> Self {
         self.tools.push(tool);

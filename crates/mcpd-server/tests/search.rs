@@ -77,50 +77,58 @@ async fn list_of_2000_tools_has_less_than_2_kb() {
     assert!(length < 2000, "{length} bytes");
 }
 
-/// Returns the numbers of questions, of tools that are not among the first five, and of those that
-/// are not named at all.
-async fn ask(lines: &str) -> [usize; 3] {
+/// Outcome of 50 questions.
+#[derive(Debug, Default)]
+struct Figures {
+    /// Questions whose tool is not among the first five.
+    missed: Vec<String>,
+    /// Number of those whose tool is not named either.
+    unnamed: usize,
+    /// Mean time of a search.
+    time: Duration,
+}
+
+async fn ask(lines: &str) -> Figures {
     let connection = connect(corpus::add_tools(Server::builder()).search(Search::default())).await;
-    let [mut missed, mut unnamed] = [0, 0];
+    assert_eq!(lines.lines().count(), 50);
+    let mut figures = Figures::default();
     // The first search builds the index.
     search(&connection, json!({"query": "index"})).await;
-    let mut time = Duration::ZERO;
     for line in lines.lines() {
         let (expected, question) = line.split_once(" | ").unwrap();
         let called = call(&connection, "call_tool", json!({"name": expected})).await;
         assert!(called["error"].is_null(), "{expected}: {called}");
         let start = Instant::now();
         let answer = call(&connection, "search_tools", json!({"query": question})).await;
-        time += start.elapsed();
+        figures.time += start.elapsed() / 50;
         let found = &answer["result"]["structuredContent"];
         let tools = found["tools"].as_array().unwrap();
         assert!(tools.len() <= 5, "{found}");
         if !tools.iter().any(|tool| tool["name"] == expected) {
-            println!("missed: {line}");
-            missed += 1;
-            let more = found["more"].as_array().into_iter().flatten();
-            unnamed += usize::from(!more.into_iter().any(|name| name == expected));
+            figures.missed.push(line.to_owned());
+            let mut more = found["more"].as_array().into_iter().flatten();
+            figures.unnamed += usize::from(!more.any(|name| name == expected));
         }
     }
-    let figures = [lines.lines().count(), missed, unnamed];
-    println!("{figures:?}, {:?} per search", time / 50);
     figures
 }
 
 #[tokio::test]
 async fn search_finds_the_right_tool_among_the_first_five() {
     for lines in [QUESTIONS, TASKS] {
-        let [questions, missed, _] = ask(lines).await;
-        assert!(questions == 50 && missed * 10 <= questions, "{missed}");
+        let figures = ask(lines).await;
+        println!("{} missed: {figures:#?}", figures.missed.len());
+        assert!(figures.missed.len() <= 5, "{figures:#?}");
     }
 }
 
 /// Figures of `docs/search.md`.
 #[tokio::test]
 async fn held_out_questions_find_their_tool_or_its_name() {
-    let [questions, missed, unnamed] = ask(HELD_OUT).await;
-    assert!(questions == 50 && missed <= 10, "{missed}");
-    assert!(unnamed <= 3, "{unnamed}");
+    let figures = ask(HELD_OUT).await;
+    println!("{} missed: {figures:#?}", figures.missed.len());
+    assert!(figures.missed.len() <= 10, "{figures:#?}");
+    assert!(figures.unnamed <= 3, "{figures:#?}");
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

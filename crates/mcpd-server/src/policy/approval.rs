@@ -12,8 +12,8 @@ use crate::policy::{Policy, ToolPolicy};
 /// Default time limit for an answer.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Approval of calls by a person; by default no call needs it. A [tool](super::ToolPolicy::ask_first)
-/// overrides it for its tools.
+/// Approval of calls by a person; by default no call needs it. The policy of a tool
+/// [overrides](super::ToolPolicy::ask_first) it.
 ///
 /// ```
 /// use std::time::Duration;

@@ -67,6 +67,45 @@ pub(super) unsafe fn check_identity(place: c_int, fixed: FixedPlace<'_>) -> c_lo
     }
 }
 
+/// Copies the mount tree at a path. If that is the path of `fixed`, it must be that directory: a
+/// mount needs a descriptor of this namespace, so the path is opened and compared, and what was
+/// compared is taken.
+unsafe fn take_tree(path: &CStr, fixed: Option<FixedPlace<'_>>) -> c_long {
+    // SAFETY: the strings are live, and the descriptor is this child's.
+    unsafe {
+        let place = open_place(path);
+        if place < 0 {
+            return place;
+        }
+        let fixed = fixed.filter(|fixed| fixed.path == path);
+        if let Some(fixed) = fixed
+            && check_identity(place as c_int, fixed) < 0
+        {
+            return -1;
+        }
+        let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE | libc::AT_EMPTY_PATH;
+        let tree = libc::syscall(libc::SYS_open_tree, place, c"".as_ptr(), flags);
+        libc::close(place as c_int);
+        tree
+    }
+}
+
+/// Attaches a copied tree at a path, without following links.
+unsafe fn attach_tree(tree: c_long, path: &CStr) -> c_long {
+    // SAFETY: the strings are live, and the descriptors are this child's.
+    unsafe {
+        let target = open_place(path);
+        if target < 0 {
+            return target;
+        }
+        let flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+        let itself = c"".as_ptr();
+        let moved = libc::syscall(libc::SYS_move_mount, tree, itself, target, itself, flags);
+        libc::close(target as c_int);
+        moved
+    }
+}
+
 unsafe fn perform_step(
     step: &Step,
     fixed: Option<FixedPlace<'_>>,
@@ -88,21 +127,7 @@ unsafe fn perform_step(
                 c_long::from(libc::mount(source, target, kind.as_ptr(), *flags, data))
             }
             Step::Take { path, slot } => {
-                let place = open_place(path);
-                if place < 0 {
-                    return place;
-                }
-                // A mount needs a descriptor of this namespace, so the directory is opened by its
-                // path and compared; what was compared is taken.
-                let fixed = fixed.filter(|fixed| fixed.path == path.as_c_str());
-                if let Some(fixed) = fixed
-                    && check_identity(place as c_int, fixed) < 0
-                {
-                    return -1;
-                }
-                let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE | libc::AT_EMPTY_PATH;
-                taken[*slot] = libc::syscall(libc::SYS_open_tree, place, c"".as_ptr(), flags);
-                libc::close(place as c_int);
+                taken[*slot] = take_tree(path, fixed);
                 taken[*slot]
             }
             Step::Directory { path } => {
@@ -120,18 +145,7 @@ unsafe fn perform_step(
             Step::Link { path, target } => {
                 accept_existing(c_long::from(libc::symlink(target.as_ptr(), path.as_ptr())))
             }
-            Step::Attach { slot, path } => {
-                let target = open_place(path);
-                if target < 0 {
-                    return target;
-                }
-                let flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
-                let (tree, itself) = (taken[*slot], c"".as_ptr());
-                let moved =
-                    libc::syscall(libc::SYS_move_mount, tree, itself, target, itself, flags);
-                libc::close(target as c_int);
-                moved
-            }
+            Step::Attach { slot, path } => attach_tree(taken[*slot], path),
             Step::Attributes { path, set, below } => {
                 let attributes = [*set, 0, 0, 0];
                 let flags = if *below { AT_RECURSIVE } else { 0 };

@@ -45,7 +45,8 @@ const MAX_TOKEN_BYTES: usize = 64 << 10;
 /// let github = TokenExchange::new("https://auth.example.com/token")?
 ///     .client("mcpd", "s3cret")
 ///     .parameter("audience", "https://api.example.com");
-/// let repository = ToolPolicy::new("repository/*")?.credential_variable("API_TOKEN", Arc::new(github));
+/// let repository = ToolPolicy::new("repository/*")?;
+/// let repository = repository.credential_variable("API_TOKEN", Arc::new(github));
 /// # Ok(()) }
 /// ```
 pub struct TokenExchange {
