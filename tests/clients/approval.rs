@@ -262,9 +262,8 @@ async fn call(client: &Connected, params: CallToolRequestParams) -> (bool, Strin
 /// Returns the result of the tool, which a run has later.
 async fn result_of(client: &Connected, way: &str, how: &str) -> (bool, String) {
     let result = timeout(CLIENT_TIMEOUT, call(client, request(way, how))).await;
-    let (is_error, text) = match result {
-        Ok(result) => result,
-        Err(_) => return (true, "the client gave up".to_owned()),
+    let Ok((is_error, text)) = result else {
+        return (true, "the client gave up".to_owned());
     };
     if way != "run" || is_error {
         return (is_error, text);
