@@ -149,3 +149,26 @@ fn faulty_apps_and_skills_are_reported_and_not_served() {
     let answer = server.exchange(&request("skills/list", json!({}), false));
     assert_eq!(answer["result"]["skills"], json!([]));
 }
+
+#[test]
+fn changed_app_is_held_back_and_its_tool_is_not() {
+    let sandbox = Sandbox::new().with_script("show", TOOL);
+    let page = sandbox.path().join("scripts/show.ui.html");
+    fs::write(&page, PAGE).unwrap();
+    sandbox.stdout(&["approve", "--root-directory", "scripts", "--yes"]);
+    let uri = |server: &mut Pipes| {
+        let answer = server.exchange(&request("tools/list", json!({}), true));
+        answer["result"]["tools"][0]["_meta"]["ui"]["resourceUri"].clone()
+    };
+    assert_eq!(
+        uri(&mut Pipes::start(&sandbox, &["--locked"])),
+        "ui://mcpd/show"
+    );
+    fs::write(&page, format!("{PAGE}<p>changed")).unwrap();
+    let mut server = Pipes::start(&sandbox, &["--locked"]);
+    assert_eq!(uri(&mut server), Value::Null);
+    assert_eq!(server.call("show", json!({}))["isError"], Value::Null);
+    let read = json!({"uri": "ui://mcpd/show"});
+    let answer = server.exchange(&request("resources/read", read, true));
+    assert_eq!(answer["error"]["code"], -32602);
+}

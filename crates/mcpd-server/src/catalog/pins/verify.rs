@@ -80,16 +80,19 @@ impl LockCheck {
         let files = pins.files.iter().filter(|file| file.root == label);
         let entries = pins.entries.iter().filter(|entry| entry.root == label);
         let scripts = entries.filter_map(|entry| entry.file.as_ref());
+        let scripts: BTreeMap<_, _> = scripts
+            .map(|file| (file.path.clone(), file.clone()))
+            .collect();
         let unlocked = &pins.unlocked.files;
         let companions = Companions::new(root, unlocked, Arc::clone(&self.digests));
+        // Before the first script is inspected, what belongs to one is no new file already.
+        companions.set_scripts(scripts.keys().map(|path| root.join(path)).collect());
         let check = Arc::new(RootCheck {
             companions,
             approved: files
                 .map(|file| (file.path.clone(), file.content.clone()))
                 .collect(),
-            scripts: scripts
-                .map(|file| (file.path.clone(), file.clone()))
-                .collect(),
+            scripts,
             label,
         });
         known.insert(root.to_owned(), Arc::clone(&check));
