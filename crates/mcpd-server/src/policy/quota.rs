@@ -25,6 +25,20 @@ impl Default for Quota {
     }
 }
 
+impl Quota {
+    /// Returns the part of one of `servers` that count for themselves: together they allow what
+    /// this quota allows, and each of them at least one call.
+    #[must_use]
+    pub fn divided_among(self, servers: NonZeroU32) -> Self {
+        let number = usize::try_from(servers.get()).unwrap_or(usize::MAX);
+        let concurrency = self.concurrency.get().div_ceil(number);
+        Self {
+            concurrency: NonZeroUsize::new(concurrency).unwrap_or(NonZeroUsize::MIN),
+            rate: self.rate.map(|rate| rate.divided_among(servers)),
+        }
+    }
+}
+
 /// Rate limit: a number of calls a second, with a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
@@ -44,5 +58,37 @@ impl RateLimit {
             interval,
             burst_time: interval.checked_mul(burst.get() - 1)?,
         })
+    }
+
+    fn divided_among(self, servers: NonZeroU32) -> Self {
+        let servers = servers.get();
+        // A server allows one call ahead of the clock at least, which needs no depth.
+        let burst = self.burst_time.saturating_add(self.interval);
+        let interval = self.interval.saturating_mul(servers);
+        Self {
+            interval,
+            burst_time: burst.saturating_sub(interval),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quota_is_divided_among_servers() {
+        let number = |number| NonZeroU32::new(number).unwrap();
+        let mut quota = Quota::default();
+        quota.concurrency = NonZeroUsize::new(10).unwrap();
+        quota.rate = RateLimit::new(20.0, number(40));
+        let part = quota.divided_among(number(4));
+        assert_eq!(part.concurrency.get(), 3);
+        assert_eq!(part.rate, RateLimit::new(5.0, number(10)));
+        // Each server allows one call at least.
+        let part = quota.divided_among(number(100));
+        assert_eq!(part.concurrency.get(), 1);
+        assert_eq!(part.rate, RateLimit::new(0.2, number(1)));
+        assert_eq!(quota.divided_among(NonZeroU32::MIN), quota);
     }
 }
