@@ -286,7 +286,11 @@ fn describe_not_run_elsewhere(subject: &str, not_run: &NotRun) -> CallFailure {
         NotRun::Level => format!(
             "{subject} was not run: no server can enforce its sandbox. The server's log has the details."
         ),
-        NotRun::Digest | NotRun::Unknown => format!("{subject} is not available any more."),
+        NotRun::Digest => {
+            let reason = format!("{subject} is not available any more.");
+            return CallFailure::Replaced(reason);
+        }
+        NotRun::Unknown => format!("{subject} is not available any more."),
         _ => format!("{subject} could not be started. The reason is in the server's log."),
     })
 }

@@ -68,6 +68,13 @@ pub(crate) struct Resumption {
     pub(crate) state: Option<String>,
 }
 
+impl Resumption {
+    /// Returns whether nothing is resumed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.responses.is_none() && self.state.is_none()
+    }
+}
+
 /// Reason for a missing result.
 #[derive(Debug)]
 pub(crate) enum CallFailure {
@@ -78,8 +85,13 @@ pub(crate) enum CallFailure {
     NoResult(String),
     /// The script may have run, and its end is not known; a tool reports this in a result.
     Unknown(String),
+    /// Nothing was run, as another version of the script has replaced it; a tool reports this in a
+    /// result.
+    Replaced(String),
 }
 
+/// Member of a result's `_meta` for a call that another version of the tool may take.
+pub(crate) const REPLACED: &str = "mcpd/replaced";
 /// Member of a result's `_meta` for a call that may have run, or not.
 const UNKNOWN: &str = "mcpd/unknown";
 
@@ -94,6 +106,11 @@ impl CallFailure {
                 result.meta.other.insert(UNKNOWN.to_owned(), true.into());
                 Ok(result)
             }
+            Self::Replaced(reason) => {
+                let mut result = CallToolResult::error(reason);
+                result.meta.other.insert(REPLACED.to_owned(), true.into());
+                Ok(result)
+            }
         }
     }
 }
@@ -106,6 +123,9 @@ impl From<CallFailure> for ErrorObject {
             CallFailure::NoResult(reason) => Self::internal_error(reason),
             CallFailure::Unknown(reason) => {
                 Self::internal_error(reason).with_data(&serde_json::json!({ UNKNOWN: true }))
+            }
+            CallFailure::Replaced(reason) => {
+                Self::internal_error(reason).with_data(&serde_json::json!({ REPLACED: true }))
             }
         }
     }

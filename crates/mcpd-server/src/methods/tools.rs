@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::method::{CallToolRequestParams, CallToolResult};
+use mcpd_protocol::method::{CallToolRequestParams, CallToolResult, Interactive};
 use mcpd_protocol::{Params, Wire};
 use mcpd_scriptspec::{Severity, TaskSupport};
 use serde_json::value::RawValue;
 
 use crate::catalog::Catalog;
 use crate::catalog::tool::Tool;
-use crate::execution::input_rounds::Resumption;
-use crate::message::call::InnerCall;
+use crate::execution::input_rounds::{REPLACED, Resumption};
+use crate::message::call::{CallEnding, CallFuture, InnerCall};
 use crate::message::reply::Handled;
 use crate::policy::principal::Principal;
 use crate::request::context::Context;
@@ -73,9 +73,8 @@ pub(crate) fn call(
             Box::pin(tasks.call(server.call_host().clone(), call, resumption, support))
         }
         _ => {
-            let arguments = params.arguments.as_deref();
-            tool.call(server.call_host(), arguments, resumption, &context)
-                .into_run()
+            let call = (params.name, params.arguments, Arc::clone(tool));
+            start(server, &context, call, resumption)
         }
     };
     Ok(Handled::later(async move {
@@ -83,6 +82,64 @@ pub(crate) fn call(
         context.record.set_result(&result);
         context.encode_content(result)
     }))
+}
+
+/// Starts a call of a tool.
+fn start(
+    server: &Server,
+    context: &Context,
+    call: (String, Option<Box<RawValue>>, Arc<Tool>),
+    resumption: Resumption,
+) -> CallFuture {
+    let (_, arguments, tool) = &call;
+    let is_first_round = resumption.is_empty();
+    let is_elsewhere = tool
+        .script()
+        .is_some_and(|script| script.elsewhere().is_some());
+    let host = server.call_host();
+    let run = tool.call(host, arguments.as_deref(), resumption, context);
+    let run = run.into_run();
+    match is_first_round && is_elsewhere {
+        true => Box::pin(call_newer_if_replaced(
+            server.clone(),
+            context.clone(),
+            call,
+            run,
+        )),
+        false => run,
+    }
+}
+
+/// Calls the version of a tool that is served now, if the one that was called has been replaced on
+/// all machines before it ran: its arguments are checked once more.
+async fn call_newer_if_replaced(
+    server: Server,
+    context: Context,
+    (name, arguments, tool): (String, Option<Box<RawValue>>, Arc<Tool>),
+    run: CallFuture,
+) -> CallEnding {
+    let ended = run.await;
+    let is_replaced = matches!(
+        &ended,
+        Ok(Interactive::Complete(result)) if result.meta.other.contains_key(REPLACED)
+    );
+    let catalog = server.catalog_for(&context.peer.principal);
+    let newer = catalog.tool(&name).filter(|_| is_replaced);
+    let Some(newer) = newer.filter(|newer| !Arc::ptr_eq(newer, &tool)) else {
+        return ended;
+    };
+    let restored = arguments
+        .as_deref()
+        .and_then(|arguments| newer.restore_names(arguments));
+    let arguments = restored.or(arguments);
+    set_tool(newer, arguments.as_deref(), &server, &context);
+    let again = newer.call(
+        server.call_host(),
+        arguments.as_deref(),
+        Resumption::default(),
+        &context,
+    );
+    again.into_run().await
 }
 
 fn describe_unknown(catalog: &Catalog, name: &str) -> String {
