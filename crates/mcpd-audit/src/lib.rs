@@ -64,6 +64,7 @@ mod reader;
 mod record;
 mod regular_file;
 mod search;
+mod witness;
 mod writer;
 
 pub use log::{Audit, NotRecorded, Slot};
@@ -71,3 +72,4 @@ pub use options::{Arguments, Mode, Options, files};
 pub use reader::{FaultKind, Line, LogFault, Records, Verified, verify};
 pub use record::{ConnectionDetails, Details, Record, RecordKind, RecordedCaller, RunDetails};
 pub use search::{Search, parse_time};
+pub use witness::{Run, WitnessedRuns, Witnesses};

@@ -89,6 +89,10 @@ pub struct Details<'a> {
     /// Identifier of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_id: Option<&'a str>,
+    /// Name of the machine that writes the record, where several have something to do with a
+    /// request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<&'a str>,
     /// Machine that was asked to run the script, if that is not this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<&'a str>,

@@ -97,6 +97,9 @@ pub struct Request {
     pub path: String,
     /// Digest of the version whose description the caller has seen.
     pub digest: String,
+    /// Version that both machines record, where a transport has a digest of its own for it.
+    #[serde(skip)]
+    pub recorded_digest: Option<String>,
     /// What it runs for.
     #[serde(rename = "for")]
     pub purpose: Purpose,

@@ -26,8 +26,12 @@ pub(crate) struct Audit {
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum AuditAction {
-    /// Verify that no record was changed, removed or moved; otherwise the exit code is 1.
+    /// Verify that no record was changed, removed or moved; otherwise the exit code is 1. Of
+    /// several logs, also compare which runs a front and a worker of a cluster have recorded.
     Verify {
+        /// Audit logs [default: the one of --file]
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
         /// Also require the record with this hash, which an earlier `verify` printed; if it is
         /// missing, the log was cut off or rewritten.
         #[arg(long)]

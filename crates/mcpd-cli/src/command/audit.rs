@@ -16,6 +16,8 @@ use crate::args::{Audit, AuditAction, AuditGrep, AuditTail};
 use crate::exit_code::ExitCode;
 use crate::output;
 
+mod witnesses;
+
 /// Poll interval of a followed log.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -29,7 +31,11 @@ pub(crate) fn run(args: Audit, configuration: &File) -> anyhow::Result<ExitCode>
         None => mcpd_config::audit_log(configuration)?,
     };
     let done = match args.action {
-        AuditAction::Verify { hash, json } => verify(&log, hash.as_deref(), json),
+        AuditAction::Verify { files, hash, json } => match files.len() {
+            0 => verify(&log, hash.as_deref(), json),
+            1 => verify(&files[0], hash.as_deref(), json),
+            _ => witnesses::verify(&files, hash.as_deref(), json),
+        },
         AuditAction::Tail(tail) => show_last(&log, &tail),
         AuditAction::Grep(grep) => find(&log, &grep),
     };

@@ -44,6 +44,7 @@ pub(crate) fn request(
         run: random_id::new(),
         path: script.path.to_string(),
         digest: elsewhere.digest.to_string(),
+        recorded_digest: None,
         purpose: remote::Purpose {
             method: purpose.method.to_owned(),
             name: purpose.name.to_owned(),

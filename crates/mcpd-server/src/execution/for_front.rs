@@ -117,7 +117,8 @@ fn context(
 /// Sets what the records say of the run.
 fn record(record: &RequestRecord, script: &Arc<Script>, request: &Request) -> Result<(), NotRun> {
     record.set_tool(&script.path, Some(&script.spec));
-    record.set_run(&request.run, &request.digest);
+    let digest = request.recorded_digest.as_ref().unwrap_or(&request.digest);
+    record.set_run(&request.run, digest);
     if !request.purpose.call.is_empty() {
         record.set_call_id(&request.purpose.call);
     }

@@ -3,8 +3,8 @@
 //! way, in a `RequestRecord`.
 
 pub use mcpd_audit::{
-    Arguments, Audit, FaultKind, Line, LogFault, Mode, Options, Records, Search, Verified, files,
-    parse_time, verify,
+    Arguments, Audit, FaultKind, Line, LogFault, Mode, Options, Records, Search, Verified,
+    WitnessedRuns, Witnesses, files, parse_time, verify,
 };
 
 use crate::observe::ending::CONTRACT;

@@ -72,6 +72,7 @@ pub struct ServerBuilder {
     is_thorough: bool,
     state_secret: Option<Vec<u8>>,
     audit: Option<Audit>,
+    node: Option<String>,
     spans: Spans,
     requests: RequestObserver,
 }
@@ -106,6 +107,7 @@ impl ServerBuilder {
             is_thorough: false,
             state_secret: None,
             audit: None,
+            node: None,
             spans: Default::default(),
             requests: RequestObserver::default(),
         }
@@ -293,6 +295,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Names this machine in the records of requests, as several machines of a cluster have
+    /// something to do with one. By default records have no such name.
+    pub fn node(mut self, node: impl Into<String>) -> Self {
+        self.node = Some(node.into());
+        self
+    }
+
     /// Creates a span for every request, and a child span for every run, with the tracer provider
     /// of OpenTelemetry that is global at this call. By default none are created. The spans are
     /// described in `docs/observability.md`.
@@ -354,7 +363,7 @@ impl ServerBuilder {
         let seal = seal(self.state_secret.as_deref())?;
         settings.policy.warn_of_short_secrets();
         let stop = CancellationToken::new();
-        let auditor = (self.audit).map(|audit| Auditor::new(audit, &settings.policy));
+        let auditor = (self.audit).map(|audit| Auditor::new(audit, &settings.policy, self.node));
         let host = Host::new(&probes, &settings.policy, self.watch);
         let (policy, interpreters) = (settings.policy, settings.interpreters);
         let scanner = Scanner::new(probes.clone(), policy, interpreters, roots.clone());

@@ -47,13 +47,19 @@ mod run;
 pub(crate) struct Auditor {
     pub(crate) audit: Audit,
     redactor: ArcSwapOption<Redactor>,
+    /// Name of this machine in records.
+    node: Option<String>,
 }
 
 impl Auditor {
-    /// Creates the auditor of `audit`, with the secrets of `policy`.
-    pub(crate) fn new(audit: Audit, policy: &Policy) -> Self {
+    /// Creates the auditor of `audit` on the machine `node`, with the secrets of `policy`.
+    pub(crate) fn new(audit: Audit, policy: &Policy, node: Option<String>) -> Self {
         let redactor = policy.secrets().map(Arc::new).into();
-        Self { audit, redactor }
+        Self {
+            audit,
+            redactor,
+            node,
+        }
     }
 
     /// Keeps the secrets of `policy` out of records from now on.
@@ -385,6 +391,7 @@ impl AuditedRequest {
         let mut details = Details::default();
         details.tool = notes.tool.as_deref();
         details.call_id = notes.call_id.as_deref();
+        details.node = self.auditor.node.as_deref();
         details.worker = notes.worker.as_deref();
         details.run_id = notes.run_id.as_deref();
         details.digest = notes.digest.as_deref();
