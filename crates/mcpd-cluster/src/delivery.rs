@@ -331,7 +331,11 @@ impl<C: Catalogues> Delivery<C> {
             (Some(node), _) => Answer::Lost { node: node.clone() },
             (
                 None,
-                Some((reason @ (Refusal::Digest | Refusal::Level | Refusal::Version), text)),
+                Some((
+                    reason
+                    @ (Refusal::Digest | Refusal::Level | Refusal::Denied | Refusal::Version),
+                    text,
+                )),
             ) => {
                 let (reason, text) = (*reason, text.clone());
                 Answer::Refused { reason, text }

@@ -18,26 +18,30 @@ pub enum Role {
     Worker,
     /// Sends runs to any worker.
     Front,
+    /// Serves clients and runs scripts, under one name.
+    Both,
     /// Asks for the state of all nodes, and lets workers drain.
     Operator,
 }
 
 impl Role {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Worker => "worker",
             Self::Front => "front",
+            Self::Both => "front and worker",
             Self::Operator => "operator",
         }
     }
 
     /// Returns the subjects that it publishes to, below the prefix of the cluster.
-    fn publish(self, node: &Name) -> Vec<String> {
+    pub(crate) fn publish(self, node: &Name) -> Vec<String> {
         let here = format!("here.{node}");
         let own = |subjects: &[&str]| subjects.iter().map(ToString::to_string).collect();
         let mut subjects: Vec<String> = match self {
             Self::Worker => own(&["in.*"]),
             Self::Front => own(&["run.*", "ctl.*", "catalog.*", "who", "event"]),
+            Self::Both => own(&["run.*", "ctl.*", "catalog.*", "in.*", "who", "event"]),
             Self::Operator => own(&["ctl.*", "catalog.*", "who"]),
         };
         if self != Self::Operator {
@@ -47,12 +51,19 @@ impl Role {
     }
 
     /// Returns the subjects that it subscribes to, below the prefix of the cluster.
-    fn subscribe(self, node: &Name) -> Vec<String> {
+    pub(crate) fn subscribe(self, node: &Name) -> Vec<String> {
         match self {
             Self::Worker => vec![format!("*.{node}"), "who".to_owned()],
             Self::Front => vec![
                 "here.*".to_owned(),
                 format!("in.{node}"),
+                "event".to_owned(),
+            ],
+            // The first one holds `in` of this node.
+            Self::Both => vec![
+                format!("*.{node}"),
+                "here.*".to_owned(),
+                "who".to_owned(),
                 "event".to_owned(),
             ],
             Self::Operator => vec!["here.*".to_owned()],

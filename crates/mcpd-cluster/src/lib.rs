@@ -50,6 +50,7 @@
 mod catalogue;
 mod delivery;
 mod error;
+mod examination;
 mod front;
 mod grants;
 mod node;
@@ -68,6 +69,7 @@ mod worker;
 mod tests;
 
 pub use error::Error;
+pub use examination::{Examination, ExaminedNode, ExaminedServer, Reach, RoleRights, examine};
 pub use front::{Cluster, Placement, RerunPolicy};
 pub use grants::{Role, grants};
 pub use operator::{NodeStatus, describe, drain, status};

@@ -2,6 +2,7 @@
 //! deadline. The only modules that know `async-nats` are this one and those below it.
 
 mod connect;
+pub(crate) mod probe;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -32,7 +33,7 @@ pub(crate) struct Node {
 }
 
 /// Message that has arrived.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Incoming {
     pub(crate) subject: Subject,
     pub(crate) reply: Option<Subject>,
@@ -54,6 +55,11 @@ impl From<Message> for Incoming {
 
 /// Returns the number of this start: greater than that of an earlier one.
 fn new_epoch() -> u64 {
+    clock_ms()
+}
+
+/// Returns the time on the clock of this machine, in milliseconds since 1970.
+fn clock_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let millis = now.unwrap_or_default().as_millis();
     u64::try_from(millis).unwrap_or_default()
@@ -170,6 +176,7 @@ impl Node {
     /// Announces a node.
     pub(crate) fn announce(&self, mut here: Here) {
         here.at_ms = u64::try_from(self.now().as_millis()).unwrap_or(u64::MAX);
+        here.clock_ms = clock_ms();
         let subject = self.subject("here", &self.name);
         self.send_frame(&subject, None, &Frame::new(here, Bytes::new()));
     }

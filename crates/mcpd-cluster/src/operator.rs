@@ -119,7 +119,7 @@ pub async fn status(settings: &Settings) -> Result<Vec<NodeStatus>, Error> {
             continue;
         };
         if *message.subject == *node.subject("here", &head.node) {
-            nodes.insert(head.node.clone(), head);
+            nodes.insert((head.node.clone(), head.kind == Kind::Worker), head);
         }
     }
     let mut catalogues: BTreeMap<String, Arc<[(String, String)]>> = BTreeMap::new();

@@ -8,7 +8,7 @@ mod lines;
 mod message;
 mod run_id;
 
-pub(crate) use frame::{Frame, FrameError, Head, heads, read_run};
+pub(crate) use frame::{Frame, FrameError, Head, MAX_FRAME, heads, read_run};
 pub(crate) use lines::{push_line, read_lines};
 pub(crate) use message::{
     Control, Cut, Event, Here, Kind, PROTOCOL_VERSION, Part, PartRequest, Pong, Refusal, Request,

@@ -3,10 +3,12 @@
 //! One task hears everything that concerns this node, in its order, and owns the
 //! [registry](crate::registry); every run is a task of its own.
 
+mod acceptance;
 mod duty;
 mod lines;
 mod run;
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +23,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use self::duty::Duty;
 use crate::error::Error;
 use crate::node::Node;
-use crate::settings::Settings;
+use crate::settings::{Name, Settings};
 use crate::thread::run_apart;
 
 /// Interval at which time alone is acted on.
@@ -35,6 +37,7 @@ pub struct Worker {
     settings: Settings,
     labels: Vec<String>,
     selects: Selects,
+    accepts: Option<BTreeSet<Name>>,
     drain_timeout: Duration,
 }
 
@@ -52,13 +55,15 @@ impl std::fmt::Debug for Selects {
 }
 
 impl Worker {
-    /// Creates a worker that announces every script, has no labels, and drains for 60 s.
+    /// Creates a worker that announces every script, runs it for every front, has no labels, and
+    /// drains for 60 s.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
             labels: Vec::new(),
             selects: Selects::default(),
+            accepts: None,
             drain_timeout: DRAIN_TIMEOUT,
         }
     }
@@ -75,6 +80,14 @@ impl Worker {
     pub fn scripts(self, selects: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         let selects = Selects(Some(Arc::new(selects)));
         Self { selects, ..self }
+    }
+
+    /// Runs scripts for these fronts only. Each run is confirmed by its front, on a subject that
+    /// no other node hears, where the server enforces the rights of nodes.
+    #[must_use]
+    pub fn accept(self, fronts: impl IntoIterator<Item = Name>) -> Self {
+        let accepts = Some(fronts.into_iter().collect());
+        Self { accepts, ..self }
     }
 
     /// Sets the time for which runs may go on after the worker was stopped.

@@ -3,6 +3,8 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "cluster/examination.rs"]
+mod examination;
 #[path = "cluster/faults.rs"]
 mod faults;
 #[path = "cluster/fixture.rs"]
@@ -11,9 +13,13 @@ mod fixture;
 mod grants;
 #[path = "cluster/hostile.rs"]
 mod hostile;
+#[path = "cluster/hosts.rs"]
+mod hosts;
 #[path = "cluster/nats.rs"]
 mod nats;
 #[path = "cluster/proxy.rs"]
 mod proxy;
 #[path = "cluster/runs.rs"]
 mod runs;
+#[path = "cluster/servers.rs"]
+mod servers;

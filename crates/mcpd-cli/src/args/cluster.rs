@@ -59,6 +59,8 @@ pub(crate) enum NodeRole {
     Worker,
     /// Serves clients
     Front,
+    /// Serves clients and runs scripts, as `mcpd serve --worker` does
+    Both,
     /// Asks for the status, and drains workers
     Operator,
 }

@@ -50,6 +50,7 @@ fn role_of(role: NodeRole) -> Role {
     match role {
         NodeRole::Worker => Role::Worker,
         NodeRole::Front => Role::Front,
+        NodeRole::Both => Role::Both,
         NodeRole::Operator => Role::Operator,
     }
 }

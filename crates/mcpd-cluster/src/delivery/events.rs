@@ -96,7 +96,7 @@ impl<C: Catalogues> Delivery<C> {
         match reason {
             // That is no promise: the judgement of its presence follows.
             Refusal::Epoch => return,
-            Refusal::Invalid | Refusal::Denied => {
+            Refusal::Invalid => {
                 let (run, text) = (state.current.as_ref().map(|one| one.run), text.to_owned());
                 return self.finish(call, run, Answer::Refused { reason, text });
             }

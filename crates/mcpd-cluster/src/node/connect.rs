@@ -18,39 +18,42 @@ const MAX_BACKOFF: Duration = Duration::from_secs(1);
 const QUEUE: usize = 4096;
 
 pub(super) async fn connect(settings: &Settings) -> Result<Client, Error> {
-    let parse = |url: &String| {
-        url.parse::<ServerAddr>().map_err(|error| Error::Address {
-            url: url.clone(),
-            reason: error.to_string(),
-        })
-    };
-    let servers = settings
-        .urls
-        .iter()
-        .map(parse)
-        .collect::<Result<Vec<_>, _>>()?;
-    let options = options(settings).await?;
+    let urls = settings.urls.iter();
+    let servers = urls.map(|url| parse(url)).collect::<Result<Vec<_>, _>>()?;
+    let reporter = Arc::new(Reporter::default());
+    let options = options(settings).await?.retry_on_initial_connect();
+    let options = options.event_callback(move |event| {
+        reporter.report(&event);
+        std::future::ready(())
+    });
     options
         .connect(servers)
         .await
         .map_err(|error| Error::Connect(error.to_string()))
 }
 
-async fn options(settings: &Settings) -> Result<ConnectOptions, Error> {
-    let reporter = Arc::new(Reporter::default());
+/// Parses the address of a server.
+///
+/// # Errors
+///
+/// It is none.
+pub(super) fn parse(url: &str) -> Result<ServerAddr, Error> {
+    url.parse().map_err(|error: std::io::Error| Error::Address {
+        url: url.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+/// Returns the options of every connection.
+pub(super) async fn options(settings: &Settings) -> Result<ConnectOptions, Error> {
     let mut options = ConnectOptions::new()
         .name(format!("mcpd {}", settings.node))
         .custom_inbox_prefix(format!("_INBOX.{}", settings.node))
-        .retry_on_initial_connect()
         .ping_interval(PING_INTERVAL)
         .connection_timeout(Duration::from_secs(3))
         .max_reconnects(None)
         .client_capacity(QUEUE)
-        .reconnect_delay_callback(backoff)
-        .event_callback(move |event| {
-            reporter.report(&event);
-            std::future::ready(())
-        });
+        .reconnect_delay_callback(backoff);
     if let Some(ca) = &settings.ca {
         options = options.add_root_certificates(ca.clone());
     }

@@ -29,6 +29,9 @@ pub(crate) struct Here {
     pub(crate) kind: Kind,
     /// Time of sending on the clock of the node, in milliseconds since its start.
     pub(crate) at_ms: u64,
+    /// Time of sending on the clock of its machine, in milliseconds since 1970; for people.
+    #[serde(default)]
+    pub(crate) clock_ms: u64,
     /// Number of runs at the same time; 0 for fronts.
     #[serde(default)]
     pub(crate) slots: u32,
@@ -61,6 +64,7 @@ impl Here {
             epoch,
             kind,
             at_ms: 0,
+            clock_ms: 0,
             slots: 0,
             running: 0,
             waiting: 0,

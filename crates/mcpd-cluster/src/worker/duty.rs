@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
+use super::acceptance::{self, Acceptance, Verdict};
 use super::run::{self, Report, Running, Task};
 use super::{Selects, Worker};
 use crate::catalogue::{Catalogue, PartQuestion};
@@ -36,6 +37,9 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// Time limit for the messages that had arrived before it left.
 const LAST_MESSAGES: Duration = Duration::from_millis(200);
 
+/// Explanation of a refusal.
+const NOT_ACCEPTED: &str = "the worker does not accept runs of this front";
+
 /// Work of a worker.
 pub(super) struct Duty {
     pub(super) node: Node,
@@ -43,6 +47,7 @@ pub(super) struct Duty {
     pub(super) registry: Registry,
     labels: Vec<String>,
     selects: Selects,
+    acceptance: Acceptance,
     catalogue: Arc<Catalogue>,
     /// Runs whose state a front may ask for.
     runs: BTreeMap<RunId, Running>,
@@ -74,6 +79,7 @@ impl Duty {
             server,
             labels: worker.labels.clone(),
             selects: worker.selects.clone(),
+            acceptance: Acceptance::new(worker.accepts.clone()),
             catalogue: Arc::default(),
             runs: BTreeMap::new(),
             reports,
@@ -175,7 +181,7 @@ impl Duty {
         if here.epoch == self.node.epoch {
             let sent = Duration::from_millis(here.at_ms);
             self.registry.echo.hear(self.node.now(), sent);
-        } else if here.epoch > self.node.epoch && !self.has_namesake {
+        } else if here.kind == Kind::Worker && here.epoch > self.node.epoch && !self.has_namesake {
             self.has_namesake = true;
             tracing::warn!(
                 node = here.node,
@@ -205,6 +211,50 @@ impl Duty {
         let Ok(run) = head.request.run.parse::<RunId>() else {
             return Ok(());
         };
+        if !self.runs.contains_key(&run) {
+            let front = acceptance::front_of(&head).to_owned();
+            match self.acceptance.judge(run, &front) {
+                Verdict::Accepted => {}
+                Verdict::Wait => return Ok(()),
+                Verdict::Denied => {
+                    self.deny(reply, run);
+                    return Ok(());
+                }
+                Verdict::ToConfirm => {
+                    let (node, reports) = (self.node.clone(), self.reports.clone());
+                    let message = message.clone();
+                    tokio::spawn(acceptance::confirm(node, run, front, message, reports));
+                    return Ok(());
+                }
+            }
+        }
+        self.request_run(run, reply, head, body);
+        Ok(())
+    }
+
+    /// Refuses a run of a front that this worker runs nothing for.
+    fn deny(&self, reply: &str, run: RunId) {
+        let (reason, text) = (Refusal::Denied, NOT_ACCEPTED.to_owned());
+        let word = Word::Refused { reason, text };
+        let event = Event::new(run, &self.node.name, self.node.epoch, word);
+        self.node
+            .send_frame(reply, None, &Frame::new(event, Bytes::new()));
+    }
+
+    /// Handles a run that its front has confirmed, or has not.
+    fn take_confirmation(&mut self, run: RunId, message: &Incoming, is_confirmed: bool) {
+        self.acceptance.forget(run);
+        let Some(reply) = &message.reply else {
+            return;
+        };
+        match Frame::<RunHead>::decode(&message.payload) {
+            Ok(Frame { head, body }) if is_confirmed => self.request_run(run, reply, head, body),
+            _ => self.deny(reply, run),
+        }
+    }
+
+    /// Passes a run to the registry, which starts it at most once.
+    fn request_run(&mut self, run: RunId, reply: &str, head: RunHead, body: Bytes) {
         let request = RunRequest {
             run,
             epoch: head.epoch,
@@ -231,7 +281,6 @@ impl Duty {
         {
             self.runs.remove(&run);
         }
-        Ok(())
     }
 
     /// Refuses a run that this version can't read, so that its front may ask another worker.
@@ -367,6 +416,11 @@ impl Duty {
     /// Takes what the task of a run reports.
     pub(super) fn take(&mut self, report: Report) {
         match report {
+            Report::Confirmed {
+                run,
+                message,
+                is_confirmed,
+            } => self.take_confirmation(run, &message, is_confirmed),
             Report::Lines(run) => self.send_lines(run),
             Report::Ended { run, ended, is_cut } => {
                 self.send_lines(run);

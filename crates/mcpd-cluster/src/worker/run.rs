@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::lines::LineWindow;
 use crate::catalogue::Catalogue;
-use crate::node::Node;
+use crate::node::{Incoming, Node};
 use crate::transfer::{self, Ended, RunHead};
 use crate::wire::{Refusal, RunId, Stream};
 
@@ -22,6 +22,12 @@ const KILL_GRACE: Duration = Duration::from_millis(2500);
 /// News of a run.
 #[derive(Debug)]
 pub(super) enum Report {
+    /// A front was asked for a run.
+    Confirmed {
+        run: RunId,
+        message: Incoming,
+        is_confirmed: bool,
+    },
     /// There are lines to send.
     Lines(RunId),
     Ended {
@@ -89,8 +95,10 @@ impl Running {
         };
         self.is_started = true;
         if let Some(script) = catalogue.scripts.get(&head.request.path) {
-            // The server knows the digest of the files.
-            head.request.digest = script.announcement.digest.to_string();
+            // The server knows the digest of the files; the front records the version.
+            let digest = script.announcement.digest.to_string();
+            head.request.recorded_digest =
+                Some(std::mem::replace(&mut head.request.digest, digest));
         }
         let (cancel, cancelled) = oneshot::channel();
         self.cancel = Some(cancel);

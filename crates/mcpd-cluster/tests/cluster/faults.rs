@@ -284,6 +284,17 @@ impl<'a> Victims<'a> {
         ProcessWorker::start(self.scripts, &url, ["w0", "w1", "w2"][number])
     }
 
+    /// Kills workers, one after the other, until so many were killed.
+    async fn kill_until(&mut self, kills: usize) {
+        while self.kills < kills {
+            let number = usize::try_from(self.draw(3)).expect("small");
+            self.kills += 1;
+            self.workers[number].kill();
+            self.workers[number] = self.start(number);
+            self.pause(400).await;
+        }
+    }
+
     /// Injects a fault, and ends it.
     async fn suffer(&mut self) {
         let number = usize::try_from(self.draw(3)).expect("small");
@@ -313,10 +324,16 @@ impl<'a> Victims<'a> {
     }
 }
 
-/// Faults at random, for `MCPD_CLUSTER_SECONDS` (60 without it), from the seed in
-/// `MCPD_CLUSTER_SEED`.
+/// Returns the part of the kills that is due after a part of the time.
+fn due(kills: usize, elapsed: Duration, length: Duration) -> usize {
+    let part = elapsed.as_secs_f64() / length.as_secs_f64().max(1.0);
+    (kills as f64 * part.min(1.0)) as usize
+}
+
+/// Faults at random, for `MCPD_CLUSTER_SECONDS` (60 without it) and at least until
+/// `MCPD_CLUSTER_KILLS` workers were killed (0 without it), from the seed in `MCPD_CLUSTER_SEED`.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes minutes: MCPD_CLUSTER_SECONDS=600 cargo test -p mcpd-cluster --test cluster -- --ignored random_faults"]
+#[ignore = "takes minutes: MCPD_CLUSTER_SECONDS=600 MCPD_CLUSTER_KILLS=1000 cargo test -p mcpd-cluster --test cluster -- --ignored random_faults"]
 async fn random_faults_keep_every_promise() {
     let Some(nats) = Nats::start("") else { return };
     let scripts = Scripts::new();
@@ -324,9 +341,11 @@ async fn random_faults_keep_every_promise() {
     let mut victims = Victims::new(&scripts, nats).await;
     println!("MCPD_CLUSTER_SEED={}", victims.seed);
     front.wait_for(&NAMES).await;
-    let end = Instant::now() + Duration::from_secs(number("MCPD_CLUSTER_SECONDS", 60));
+    let (begun, length) = (Instant::now(), number("MCPD_CLUSTER_SECONDS", 60));
+    let length = Duration::from_secs(length);
+    let kills = usize::try_from(number("MCPD_CLUSTER_KILLS", 0)).expect("a number of kills");
     let (mut round, mut ok, mut total) = (0, 0, 0);
-    while Instant::now() < end {
+    while begun.elapsed() < length || victims.kills < kills {
         round += 1;
         let calls = tokio::spawn({
             let (front, prefix) = (front.clone(), format!("m{round}-"));
@@ -334,6 +353,9 @@ async fn random_faults_keep_every_promise() {
         });
         victims.pause(500).await;
         victims.suffer().await;
+        victims
+            .kill_until(due(kills, begun.elapsed(), length))
+            .await;
         let calls = calls.await.expect("no panic");
         ok += judge(&scripts, &calls);
         total += calls.len();
@@ -344,5 +366,5 @@ async fn random_faults_keep_every_promise() {
     let before = scripts.journal();
     sleep(Duration::from_secs(1)).await;
     assert_eq!(scripts.journal(), before);
-    assert!(ok * 2 > total, "{ok} of {total}");
+    assert!(ok * 4 > total, "{ok} of {total}");
 }

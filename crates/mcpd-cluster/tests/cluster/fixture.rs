@@ -156,13 +156,20 @@ pub(crate) struct ProcessWorker {
 
 impl ProcessWorker {
     pub(crate) fn start(scripts: &Scripts, url: &str, node: &str) -> Self {
+        Self::start_with(&["env"], scripts, url, node)
+    }
+
+    /// Starts it as the command of another program, which becomes the worker.
+    pub(crate) fn start_with(prefix: &[&str], scripts: &Scripts, url: &str, node: &str) -> Self {
         let test = std::env::current_exe().expect("a path");
         let profile = test.ancestors().nth(2).expect("target/debug/deps/test");
         #[expect(
             clippy::disallowed_methods,
             reason = "the worker is no script of a tool"
         )]
-        let process = Command::new(profile.join("examples/worker"))
+        let process = Command::new(prefix[0])
+            .args(&prefix[1..])
+            .arg(profile.join("examples/worker"))
             .arg(scripts.root())
             .args([url, node, "4"])
             .spawn()

@@ -13,23 +13,23 @@ use crate::fixture::{Front, LocalWorker, NAMES, Scripts, settings};
 use crate::nats::Nats;
 
 /// Nodes with keys and rights.
-struct Nodes {
+pub(crate) struct Nodes {
     directory: tempfile::TempDir,
     users: String,
 }
 
 impl Nodes {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let users = String::new();
         Self { directory, users }
     }
 
-    fn key(&self, node: &str) -> PathBuf {
+    pub(crate) fn key(&self, node: &str) -> PathBuf {
         self.directory.path().join(node)
     }
 
-    fn add(mut self, role: Role, node: &str) -> Self {
+    pub(crate) fn add(mut self, role: Role, node: &str) -> Self {
         let pair = KeyPair::new_user();
         std::fs::write(self.key(node), pair.seed().expect("a seed")).expect("a file");
         let name = |name: &str| name.parse().expect("a name");
@@ -38,14 +38,19 @@ impl Nodes {
         self
     }
 
-    fn settings(&self, nats: &Nats, node: &str) -> Settings {
+    pub(crate) fn settings(&self, nats: &Nats, node: &str) -> Settings {
         let mut settings = settings(&nats.url(), node);
         settings.credentials = vec![Credentials::KeyFile(self.key(node))];
         settings
     }
 
-    fn server(&self) -> Option<Nats> {
-        Nats::start(&format!("authorization {{\nusers: [\n{}]\n}}", self.users))
+    pub(crate) fn server(&self) -> Option<Nats> {
+        Nats::start(&self.authorization())
+    }
+
+    /// Settings of a server that enforces the rights.
+    pub(crate) fn authorization(&self) -> String {
+        format!("authorization {{\nusers: [\n{}]\n}}", self.users)
     }
 }
 

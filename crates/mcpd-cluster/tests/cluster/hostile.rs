@@ -14,7 +14,7 @@ async fn client(nats: &Nats) -> Client {
     async_nats::connect(nats.url()).await.expect("a connection")
 }
 
-fn frame(head: &Value, body: &[u8]) -> Bytes {
+pub(crate) fn frame(head: &Value, body: &[u8]) -> Bytes {
     let head = head.to_string();
     let length = u32::try_from(head.len()).expect("a short head");
     [&length.to_le_bytes()[..], head.as_bytes(), body]
@@ -22,7 +22,7 @@ fn frame(head: &Value, body: &[u8]) -> Bytes {
         .into()
 }
 
-fn head(payload: &[u8]) -> Value {
+pub(crate) fn head(payload: &[u8]) -> Value {
     let (length, rest) = payload.split_first_chunk().expect("a frame");
     let length = usize::try_from(u32::from_le_bytes(*length)).expect("a length");
     serde_json::from_slice(&rest[..length]).expect("a head")

@@ -26,7 +26,7 @@ fn repository() -> &'static Path {
 }
 
 /// Program of the server, installed once; without it tests say so, and are skipped.
-fn program() -> Option<&'static Path> {
+pub(crate) fn program() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| {
         let setup = repository().join("crates/mcpd-cluster/tests/nats/setup");

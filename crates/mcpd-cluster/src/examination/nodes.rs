@@ -1,0 +1,128 @@
+//! Nodes of a cluster: versions and clocks.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use serde::Serialize;
+use tokio::time::timeout;
+
+use super::remaining;
+use crate::node::Incoming;
+use crate::node::probe::Probe;
+use crate::settings::Settings;
+use crate::wire::{Frame, FrameError, Here, Kind, PROTOCOL_VERSION};
+
+/// Time in which every node has announced itself.
+const LISTEN: Duration = Duration::from_millis(1500);
+/// Difference between clocks from which it is a fault.
+const MAX_CLOCK_DIFFERENCE: i64 = 1000;
+
+/// Examined node.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ExaminedNode {
+    /// Name of the node.
+    pub name: String,
+    /// `front`, `worker`, or `other` for what this version does not know.
+    pub kind: &'static str,
+    /// Version of mcpd; empty if it can't be read.
+    pub version: String,
+    /// Version of the protocol.
+    pub protocol: u32,
+    /// Its clock compared with that of this machine, in milliseconds; positive if it is ahead.
+    /// The way of the message is part of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_ms: Option<i64>,
+}
+
+impl ExaminedNode {
+    /// Returns whether its clock differs.
+    pub(super) fn is_off(&self) -> bool {
+        let off = |difference: i64| difference.abs() > MAX_CLOCK_DIFFERENCE;
+        self.clock_ms.is_some_and(off)
+    }
+
+    /// Returns whether it speaks another protocol.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.protocol != PROTOCOL_VERSION
+    }
+
+    pub(super) fn is_faulty(&self) -> bool {
+        self.is_off() || self.is_foreign()
+    }
+}
+
+/// Returns the nodes that announce themselves, by their names; `None` without the right to hear
+/// them.
+pub(super) async fn listen(settings: &Settings, probe: &mut Probe) -> Option<Vec<ExaminedNode>> {
+    let subject = |version: &str| format!("mcpd.{version}.{}.here.*", settings.cluster);
+    let own = subject(&PROTOCOL_VERSION.to_string());
+    let mut here = probe.subscribe(own.clone()).await?;
+    // Those of other versions, if the rights reach so far.
+    let mut others = probe.subscribe(subject("*")).await?;
+    let who = Frame::new(
+        Here::new(settings.node.as_str(), 0, Kind::Other),
+        Bytes::new(),
+    );
+    let who_subject = format!("mcpd.{PROTOCOL_VERSION}.{}.who", settings.cluster);
+    probe
+        .publish(who_subject, who.encode().unwrap_or_default())
+        .await;
+    let mut nodes = BTreeMap::new();
+    let deadline = Instant::now() + LISTEN;
+    loop {
+        let message = async {
+            tokio::select! {
+                message = here.next() => message,
+                message = others.next() => message,
+            }
+        };
+        let Ok(Some(message)) = timeout(remaining(deadline), message).await else {
+            break;
+        };
+        let message = Incoming::from(message);
+        if let Some(node) = read(&message.subject, &message.payload) {
+            nodes.insert((node.name.clone(), node.protocol, node.kind), node);
+        }
+    }
+    probe.round_trip().await;
+    here.unsubscribe().await.ok();
+    others.unsubscribe().await.ok();
+    (!probe.has_refused(&own, true)).then(|| nodes.into_values().collect())
+}
+
+/// Reads the presence of a node; of one that is newer than this version, no more than its name.
+fn read(subject: &str, payload: &Bytes) -> Option<ExaminedNode> {
+    let name = subject.rsplit('.').next()?.to_owned();
+    match Frame::<Here>::decode(payload) {
+        Ok(Frame { head: here, .. }) if here.node == name && here.epoch > 0 => Some(ExaminedNode {
+            name,
+            kind: match here.kind {
+                Kind::Front => "front",
+                Kind::Worker => "worker",
+                Kind::Other => "other",
+            },
+            clock_ms: (here.clock_ms > 0).then(|| difference(here.clock_ms)),
+            version: here.version,
+            protocol: here.v,
+        }),
+        Err(FrameError::Version(protocol)) => Some(ExaminedNode {
+            name,
+            kind: "other",
+            version: String::new(),
+            protocol,
+            clock_ms: None,
+        }),
+        _ => None,
+    }
+}
+
+/// Compares a time in milliseconds since 1970 with the clock of this machine.
+fn difference(clock_ms: u64) -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
+    let theirs = i64::try_from(clock_ms).unwrap_or(i64::MAX);
+    theirs.saturating_sub(now)
+}
