@@ -10,7 +10,7 @@ mod serve;
 mod value;
 mod web;
 
-pub use cluster::{Clustering, Worker};
+pub use cluster::{Clustering, Worker, Working};
 pub use logging::{LogFormat, Logging};
 pub use scripts::{
     BESIDE_SCRIPTS, BuiltIn, Configuration, Confinement, Enabling, Locking, RootFlags, Roots,

@@ -156,8 +156,13 @@ pub async fn server_for_stdio(
 /// reach; a system that runs no processes.
 pub async fn server_for_http(args: &Serve, file: &File) -> anyhow::Result<(ServerBuilder, Http)> {
     let mut http = listening::read_http(file, args)?;
-    http.options.session_prefix = cluster::session_prefix(file, args)?;
+    let node = cluster::session_prefix(file, args)?;
     let server = server_for_clients(file, &args.serving, http_secret_files(file, args)).await?;
+    let server = match &node {
+        Some(node) => server.node(node),
+        None => server,
+    };
+    http.options.session_prefix = node;
     Ok((
         match cluster::front(file, cluster::options(args))? {
             Some(cluster) => server.source(cluster),

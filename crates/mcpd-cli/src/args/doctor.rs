@@ -15,6 +15,7 @@ Examples:
   mcpd doctor
   mcpd doctor ~/tools
   mcpd doctor --client claude-desktop
+  mcpd doctor --cluster
   mcpd doctor ~/tools --fix")]
 pub(crate) struct Doctor {
     /// Directories with scripts, whose interpreters are looked for as each client would.
@@ -29,6 +30,21 @@ pub(crate) struct Doctor {
         hide_possible_values = true
     )]
     pub(crate) client: Option<String>,
+    /// Examine the cluster in place of this machine: the reach of its servers, the rights of this
+    /// node, versions and clocks of all nodes. The exit code is 1 if something must be corrected.
+    /// The address of a server may follow [default: `url` of `[cluster]`]
+    #[cfg(feature = "cluster")]
+    #[arg(
+        long,
+        value_name = "URL",
+        num_args = 0..=1,
+        conflicts_with_all = ["directories", "client", "fix"]
+    )]
+    pub(crate) cluster: Option<Vec<String>>,
+    /// Name under which the cluster is examined [default: the host name]
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "NAME", env = "MCPD_NODE")]
+    pub(crate) node: Option<String>,
     #[command(flatten)]
     pub(crate) configuration: Configuration,
     /// Control group delegated to mcpd, below which it limits the memory of each run [default:

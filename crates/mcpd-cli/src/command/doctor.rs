@@ -14,6 +14,10 @@ use crate::exit_code::ExitCode;
 use crate::output;
 
 pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode> {
+    #[cfg(feature = "cluster")]
+    if let Some(urls) = &options.cluster {
+        return examine_cluster(urls, &options, file).await;
+    }
     let configuration = options.configuration.named();
     let scripts = Scripts::new(options.directories.clone(), configuration.map(Into::into));
     let client = options.client.as_deref().and_then(Client::find);
@@ -27,6 +31,25 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
         false => output::write_text(&terminal::printable(&report.to_string()))?,
     }
     Ok(ExitCode::Success)
+}
+
+/// Examines the cluster, and says with the exit code whether something must be corrected.
+#[cfg(feature = "cluster")]
+async fn examine_cluster(
+    urls: &[String],
+    options: &Doctor,
+    file: &File,
+) -> anyhow::Result<ExitCode> {
+    let settings = mcpd_config::examined_cluster(urls, options.node.as_deref(), file)?;
+    let examination = mcpd_cluster::examine(&settings).await?;
+    match options.json {
+        true => output::write_json(&examination)?,
+        false => output::write_text(&terminal::printable(&examination.to_string()))?,
+    }
+    Ok(match examination.has_faults() {
+        true => ExitCode::Failure,
+        false => ExitCode::Success,
+    })
 }
 
 /// Shows the corrections, asks for them once, and makes them.

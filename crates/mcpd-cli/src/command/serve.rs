@@ -14,6 +14,7 @@ use mcpd_server::{Principal, Server, ServerBuilder};
 use mcpd_service::manager::{self, ServiceState};
 use mcpd_service::signals::{Reload, Termination};
 use mcpd_telemetry::{FLUSH_TIMEOUT, Telemetry};
+use tokio::sync::watch;
 
 use self::console::ServedConsole;
 use super::{describe_served_faults, dev, with_spans};
@@ -83,12 +84,15 @@ async fn run_observed(
             never = if_any(published.as_ref().map(Published::restore_when_lost)) => never,
         }
     };
+    let (leave, left) = watch::channel(false);
+    let mut worked = pin!(mcpd_config::work(args, reloading.file, &server, left));
     let rotated = if_any(token_file.map(|file| token::follow(file, &auth)));
     let encrypted = if_any(config.certificates.map(TlsCertificates::follow));
     let developed =
         if_any(session.map(|session| dev::follow(session, &server, &addresses[0], token_file)));
     tokio::select! {
         served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
+        worked = &mut worked => return worked.map(|()| ExitCode::Success),
         never = announced => match never {},
         never = rotated => match never {},
         never = console::follow(console, &server) => match never {},
@@ -97,16 +101,24 @@ async fn run_observed(
         () = manager::ping_watchdog() => {}
         () = termination.wait() => {}
     }
-    stop(&server, served, &mut termination).await
+    leave.send_replace(true);
+    stop(&server, served, worked, &mut termination).await
 }
 
-/// Stops a server, and waits for its clients until the system asks again.
+/// Stops a server, and waits for what it runs for other fronts, and then for its clients, until the
+/// system asks again.
 async fn stop(
     server: &Server,
-    served: Pin<&mut impl Future<Output = Result<(), mcpd_server::Error>>>,
+    mut served: Pin<&mut impl Future<Output = Result<(), mcpd_server::Error>>>,
+    worked: Pin<&mut impl Future<Output = anyhow::Result<()>>>,
     termination: &mut Termination,
 ) -> anyhow::Result<ExitCode> {
     manager::report_state(ServiceState::Stopping).await;
+    tokio::select! {
+        worked = worked => worked?,
+        served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
+        () = termination.wait() => return Ok(ExitCode::Success),
+    }
     tokio::select! {
         (served, ()) = async { tokio::join!(served, server.shutdown()) } => served?,
         () = termination.wait() => {}

@@ -8,7 +8,7 @@ use super::{Confinement, Roots, RunLimits, Scanning, seconds, whole_number};
 use crate::layers::{Combine, Layers};
 use crate::value::Seconds;
 
-const CLUSTER: &str = "Cluster options";
+pub(super) const CLUSTER: &str = "Cluster options";
 
 /// Options of every node.
 #[derive(Debug, Clone, Default, ClapArgs)]
@@ -40,6 +40,39 @@ impl Combine for Clustering {
     }
 }
 
+/// Options of every worker.
+#[derive(Debug, Clone, Default, ClapArgs)]
+#[non_exhaustive]
+pub struct Working {
+    /// Label of a worker that fronts can ask for, repeatable.
+    #[arg(
+        long = "label",
+        value_name = "LABEL",
+        env = "MCPD_LABELS",
+        value_delimiter = ',',
+        help_heading = CLUSTER
+    )]
+    pub labels: Vec<String>,
+    /// Time for which runs of a worker may go on after SIGTERM [default: 60]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCPD_DRAIN_TIMEOUT",
+        value_parser = seconds,
+        help_heading = CLUSTER
+    )]
+    pub drain_timeout: Option<Seconds>,
+}
+
+impl Combine for Working {
+    fn combine(&mut self, layers: &mut Layers<'_>) {
+        let labels = layers.file.tables.cluster.labels.iter();
+        let labels = labels.map(|label| label.get_ref().clone()).collect();
+        let labels = Some(labels).filter(|labels: &Vec<String>| !labels.is_empty());
+        layers.list("cluster.labels", "labels", &mut self.labels, labels);
+    }
+}
+
 /// Options of a worker.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(after_help = "\
@@ -55,24 +88,9 @@ pub struct Worker {
     /// Connection to the cluster.
     #[command(flatten)]
     pub clustering: Clustering,
-    /// Label that fronts can ask for, repeatable.
-    #[arg(
-        long = "label",
-        value_name = "LABEL",
-        env = "MCPD_LABELS",
-        value_delimiter = ',',
-        help_heading = CLUSTER
-    )]
-    pub labels: Vec<String>,
-    /// Time for which runs may go on after SIGTERM [default: 60]
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "MCPD_DRAIN_TIMEOUT",
-        value_parser = seconds,
-        help_heading = CLUSTER
-    )]
-    pub drain_timeout: Option<Seconds>,
+    /// Labels and draining.
+    #[command(flatten)]
+    pub working: Working,
     /// Scan for scripts.
     #[command(flatten)]
     pub scanning: Scanning,
@@ -99,11 +117,8 @@ impl Combine for Worker {
     fn combine(&mut self, layers: &mut Layers<'_>) {
         self.roots.combine(layers);
         self.clustering.combine(layers);
+        self.working.combine(layers);
         let tables = &layers.file.tables;
-        let labels = tables.cluster.labels.iter();
-        let labels = labels.map(|label| label.get_ref().clone()).collect();
-        let labels = Some(labels).filter(|labels: &Vec<String>| !labels.is_empty());
-        layers.list("cluster.labels", "labels", &mut self.labels, labels);
         self.scanning.combine(layers);
         layers.switch_off("watch", "no_watch", &mut self.no_watch, tables.watch);
         let concurrency = tables.concurrency;

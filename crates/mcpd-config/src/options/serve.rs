@@ -34,6 +34,14 @@ pub struct Serve {
     #[cfg(feature = "cluster")]
     #[command(flatten)]
     pub clustering: super::Clustering,
+    /// Also run the scripts of the directories for the other fronts of the cluster.
+    #[cfg(feature = "cluster")]
+    #[arg(long, env = "MCPD_WORKER", help_heading = super::cluster::CLUSTER)]
+    pub worker: bool,
+    /// Labels and draining of that worker.
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    pub working: super::Working,
     /// Address to listen on: HOST:PORT, or unix:PATH for a Unix socket; repeat for more [default:
     /// 127.0.0.1:43210]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "port", help_heading = HTTP)]
@@ -128,7 +136,10 @@ impl Combine for Serve {
     fn combine(&mut self, layers: &mut Layers<'_>) {
         self.serving.combine(layers);
         #[cfg(feature = "cluster")]
-        self.clustering.combine(layers);
+        {
+            self.clustering.combine(layers);
+            self.working.combine(layers);
+        }
         let file = layers.file;
         let tables = &file.tables;
         layers.switch_off("auth", "no_auth", &mut self.no_auth, tables.auth);

@@ -256,7 +256,10 @@ fn quota(file: &File, name: &str, table: Option<&ClientTable>) -> anyhow::Result
         }
         None => None,
     };
-    Ok(quota)
+    Ok(match file.tables.cluster.fronts {
+        Some(fronts) => quota.divided_among(fronts),
+        None => quota,
+    })
 }
 
 /// Rate limit of `rate` calls per second; the default burst is two seconds' worth.

@@ -1,28 +1,35 @@
 //! Node of a cluster: the front that `[cluster]` makes of a server, and a worker. Addresses, names
 //! and patterns are checked here, before anything connects.
 
+mod placement;
+
 use std::convert::Infallible;
 use std::future::pending;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use mcpd_cluster::{Cluster, Credentials, Name, Placement, RerunPolicy, Settings, Worker};
+use mcpd_cluster::{Cluster, Credentials, Name, Settings, Worker};
 use mcpd_scriptspec::ScriptPath;
 use mcpd_server::policy::CallPattern;
 use mcpd_server::{Server, ServerBuilder};
+use tokio::sync::watch;
 
+use self::placement::{place, placement_rules};
 use super::{
     audit, execution_settings, executor, limits, limits_with_archive, only_locked, probe_executor,
     server_with_scripts,
 };
 use crate::file::File;
-use crate::options::{Clustering, Enabling, Serve, Worker as WorkerOptions};
-use crate::tables::{ClusterTable, Rerun, ToolTable};
+use crate::options::{Clustering, Enabling, Serve, Worker as WorkerOptions, Working};
+use crate::tables::ClusterTable;
 use crate::value::Spanned;
+use crate::variables::variable;
 
 /// Schemes of the addresses of NATS servers; `tls` encrypts.
 const SCHEMES: [&str; 2] = ["nats", "tls"];
+/// Length of the public NKey of a user.
+const PUBLIC_KEY_LENGTH: usize = 56;
 
 /// Returns the options of a front among those of a server.
 pub(crate) fn options(args: &Serve) -> &Clustering {
@@ -81,16 +88,7 @@ pub async fn server_for_worker(
     options: &WorkerOptions,
     file: &File,
 ) -> anyhow::Result<(ServerBuilder, Worker)> {
-    let settings = cluster_settings(&options.clustering, file)?;
-    let mut worker = Worker::new(settings).labels(labels(file, options)?);
-    if let Some(patterns) = &file.tables.cluster.tools {
-        let patterns = patterns.iter().map(|one| pattern(file, "tools", one));
-        let patterns = patterns.collect::<anyhow::Result<Vec<_>>>()?;
-        worker = worker.scripts(move |path| matches_any(&patterns, path));
-    }
-    if let Some(timeout) = options.drain_timeout {
-        worker = worker.drain_timeout(timeout.0);
-    }
+    let worker = worker(file, &options.clustering, &options.working)?;
     let executor = executor(options.concurrency, options.confinement.cgroup.as_deref())?;
     let limits = limits_with_archive(limits(&options.limits));
     let probes = probe_executor()?;
@@ -111,7 +109,69 @@ pub async fn server_for_worker(
     if let Some(audit) = audit::audit(file)? {
         server = server.audit(audit);
     }
-    Ok((server, worker))
+    let node = cluster_settings(&options.clustering, file)?.node;
+    Ok((server.node(node.to_string()), worker))
+}
+
+/// Runs scripts of a server for the other fronts of its cluster, if it is to be a worker as well,
+/// until `stop`, and then until none runs any more.
+///
+/// # Errors
+///
+/// A faulty value, with its place if it is in the file, or no cluster.
+///
+/// # Cancel safety
+///
+/// Dropping the future cancels what runs for other fronts.
+pub async fn work(
+    args: &Serve,
+    file: &File,
+    server: &Server,
+    stop: watch::Receiver<bool>,
+) -> anyhow::Result<()> {
+    let stopped = async |mut stop: watch::Receiver<bool>| {
+        // A sender that is gone stops it as well.
+        stop.wait_for(|is_stopped| *is_stopped).await.ok();
+    };
+    if args.worker {
+        let worker = worker(file, &args.clustering, &args.working)?;
+        worker.serve(server.clone(), stopped(stop.clone())).await?;
+        tracing::info!("this server runs nothing more for other fronts");
+    }
+    // One that the operator has drained goes on as a front.
+    stopped(stop).await;
+    Ok(())
+}
+
+/// Returns the worker of a server.
+fn worker(file: &File, clustering: &Clustering, working: &Working) -> anyhow::Result<Worker> {
+    let settings = cluster_settings(clustering, file)?;
+    let mut worker = Worker::new(settings).labels(labels(file, working)?);
+    let table = &file.tables.cluster;
+    if let Some(patterns) = &table.tools {
+        let patterns = patterns.iter().map(|one| pattern(file, "tools", one));
+        let patterns = patterns.collect::<anyhow::Result<Vec<_>>>()?;
+        worker = worker.scripts(move |path| matches_any(&patterns, path));
+    }
+    if let Some(fronts) = &table.accept {
+        let fronts = fronts.iter().map(|one| front_name(file, one));
+        worker = worker.accept(fronts.collect::<anyhow::Result<Vec<_>>>()?);
+    }
+    Ok(match working.drain_timeout {
+        Some(timeout) => worker.drain_timeout(timeout.0),
+        None => worker,
+    })
+}
+
+/// Returns the name of a front in `accept`.
+fn front_name(file: &File, written: &Spanned<String>) -> anyhow::Result<Name> {
+    let text = written.get_ref();
+    // A receiver of NATS never learns the key of a sender.
+    if text.len() == PUBLIC_KEY_LENGTH && text.starts_with('U') {
+        let what = "`accept`: expected the name of a front, not a key; the rights that `mcpd cluster grants` prints bind a name to its key";
+        return Err(file.error(written.span(), what));
+    }
+    name(file, "accept", written)
 }
 
 /// Settings of a node that must have a cluster.
@@ -126,6 +186,36 @@ pub fn cluster_settings(options: &Clustering, file: &File) -> anyhow::Result<Set
         );
     }
     settings(file, options)
+}
+
+/// Settings for an examination of the cluster at `urls`; without them, at those of the variable
+/// `MCPD_CLUSTER` or the file.
+///
+/// # Errors
+///
+/// A faulty value, with its place if it is in the file, or no cluster.
+pub fn examined_cluster(
+    urls: &[String],
+    node: Option<&str>,
+    file: &File,
+) -> anyhow::Result<Settings> {
+    let table = &file.tables.cluster;
+    let mut options = Clustering {
+        cluster: urls.to_vec(),
+        node: node.map(str::to_owned),
+    };
+    if options.cluster.is_empty()
+        && let Some(urls) = variable("MCPD_CLUSTER")?
+    {
+        options.cluster = urls.split(',').map(str::to_owned).collect();
+    }
+    if options.cluster.is_empty() {
+        options.cluster = table.url.iter().map(|url| url.get_ref().clone()).collect();
+    }
+    if options.node.is_none() {
+        options.node = table.node.as_ref().map(|node| node.get_ref().clone());
+    }
+    cluster_settings(&options, file)
 }
 
 /// Returns the name of the cluster in the file.
@@ -155,6 +245,9 @@ pub(crate) fn check(file: &File) -> anyhow::Result<()> {
     }
     for one in table.tools.iter().flatten() {
         pattern(file, "tools", one)?;
+    }
+    for one in table.accept.iter().flatten() {
+        front_name(file, one)?;
     }
     Ok(())
 }
@@ -264,7 +357,7 @@ fn existing(
 }
 
 /// Returns the labels of a worker. They are words of messages, as names are.
-fn labels(file: &File, options: &WorkerOptions) -> anyhow::Result<Vec<String>> {
+fn labels(file: &File, options: &Working) -> anyhow::Result<Vec<String>> {
     let written = &file.tables.cluster.labels;
     for text in &options.labels {
         match written.iter().find(|written| written.get_ref() == text) {
@@ -292,58 +385,6 @@ fn pattern(file: &File, key: &str, written: &Spanned<String>) -> anyhow::Result<
 fn matches_any(patterns: &[CallPattern], path: &str) -> bool {
     let path: Option<ScriptPath> = path.parse().ok();
     path.is_some_and(|path| patterns.iter().any(|one| one.matches_tool(&path)))
-}
-
-/// Where the runs of matching scripts go.
-#[derive(Debug)]
-struct PlacementRule {
-    pattern: CallPattern,
-    on: Option<Vec<String>>,
-    rerun: Option<Rerun>,
-    home: Option<bool>,
-}
-
-/// Returns the rules in `[[tool]]` about places.
-fn placement_rules(file: &File) -> anyhow::Result<Vec<PlacementRule>> {
-    let has_place =
-        |table: &&ToolTable| table.on.is_some() || table.rerun.is_some() || table.home.is_some();
-    let tables = file.tables.tool.iter().filter(has_place);
-    let rule = |table: &ToolTable| {
-        for one in table.on.iter().flatten() {
-            name(file, "on", one)?;
-        }
-        let on = table.on.as_ref();
-        Ok(PlacementRule {
-            pattern: pattern(file, "match", &table.pattern)?,
-            on: on.map(|labels| labels.iter().map(|one| one.get_ref().clone()).collect()),
-            rerun: table.rerun,
-            home: table.home,
-        })
-    };
-    tables.map(rule).collect()
-}
-
-/// Returns the place of a script: of several rules about one thing the last one holds.
-fn place(rules: &[PlacementRule], path: &str) -> Placement {
-    let mut placement = Placement::default();
-    let Ok(path) = path.parse::<ScriptPath>() else {
-        return placement;
-    };
-    for rule in rules.iter().filter(|rule| rule.pattern.matches_tool(&path)) {
-        if let Some(on) = &rule.on {
-            placement.labels.clone_from(on);
-        }
-        if let Some(home) = rule.home {
-            placement.home = home;
-        }
-        match rule.rerun {
-            Some(Rerun::Never) => placement.rerun = RerunPolicy::Never,
-            Some(Rerun::ReadOnly) => placement.rerun = RerunPolicy::ReadOnly,
-            Some(Rerun::Idempotent) => placement.rerun = RerunPolicy::Idempotent,
-            None => {}
-        }
-    }
-    placement
 }
 
 /// Returns the name of this machine.

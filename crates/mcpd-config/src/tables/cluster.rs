@@ -1,5 +1,6 @@
 //! Table of the cluster: the servers of NATS, the names and credentials of this node.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -39,6 +40,13 @@ pub(crate) struct ClusterTable {
     pub(crate) labels: Vec<Spanned<String>>,
     /// Patterns of the scripts that a worker announces and runs; all without it.
     pub(crate) tools: Option<Vec<Spanned<String>>>,
+    /// Names of the fronts that a worker runs scripts for; all without it. Each run is confirmed
+    /// by its front.
+    pub(crate) accept: Option<Vec<Spanned<String>>>,
+    /// Number of fronts among which rates, bursts and concurrency of each caller are divided, as
+    /// each front counts for itself.
+    #[schemars(extend("default" = 1, "x-reload" = true))]
+    pub(crate) fronts: Option<NonZeroU32>,
     /// Time without a connection after which a worker ends what it runs, in seconds. All nodes
     /// need the same.
     #[schemars(extend("default" = 10))]

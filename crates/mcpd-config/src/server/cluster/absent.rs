@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use mcpd_server::Server;
 use mcpd_server::source::{Publisher, Source};
+use tokio::sync::watch;
 
 use crate::file::File;
 use crate::options::Serve;
@@ -49,6 +50,26 @@ pub(crate) fn session_prefix(_: &File, _: &Serve) -> anyhow::Result<Option<Strin
 /// May be dropped at any time.
 pub async fn share_events(_: &Serve, _: &File, _: &Server) -> Infallible {
     pending().await
+}
+
+/// Waits for `stop`, as no server is a worker.
+///
+/// # Errors
+///
+/// None; with clusters there are some.
+///
+/// # Cancel safety
+///
+/// May be dropped at any time.
+pub async fn work(
+    _: &Serve,
+    _: &File,
+    _: &Server,
+    mut stop: watch::Receiver<bool>,
+) -> anyhow::Result<()> {
+    // A sender that is gone stops it as well.
+    stop.wait_for(|is_stopped| *is_stopped).await.ok();
+    Ok(())
 }
 
 /// Refuses a configured cluster.
