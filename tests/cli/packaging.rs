@@ -5,6 +5,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
 use mcpd_tests::{Sandbox, binary, output, repository, skip};
+use saphyr_parser::{Event, Parser};
 
 fn read_packaged(path: &str) -> String {
     fs::read_to_string(repository().join("packaging").join(path)).unwrap()
@@ -69,7 +70,7 @@ fn unit_uses_existing_flags() {
 #[test]
 fn units_pass_systemd_analyze() {
     let sandbox = Sandbox::new();
-    for name in ["mcpd.service", "mcpd.socket"] {
+    for name in ["mcpd.service", "mcpd-worker.service", "mcpd.socket"] {
         let unit = read_packaged(&format!("systemd/{name}"));
         // `systemd-analyze` requires that the program exists.
         let unit = unit.replace("/usr/local/bin/mcpd", "/bin/true");
@@ -106,4 +107,92 @@ fn user_without_a_home_keeps_state_in_the_state_directory() {
     let rotated = as_user(program, &["token", "rotate"]);
     assert!(rotated.status.success(), "{}", sandbox.transcript(&rotated));
     assert!(place.join("state/mcpd/agent-token").exists());
+}
+
+/// Returns the values below a path of keys in a YAML stream, such as the strings of `args`.
+fn strings_of(text: &str, key: &str) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    let mut events = Parser::new_from_str(text).map(|event| event.unwrap().0);
+    while let Some(event) = events.next() {
+        if !matches!(&event, Event::Scalar(text, ..) if text == key) {
+            continue;
+        }
+        let strings = events.by_ref().skip(1);
+        let strings = strings.map_while(|event| match event {
+            Event::Scalar(text, ..) => Some(text.into_owned()),
+            _ => None,
+        });
+        all.push(strings.collect());
+    }
+    all
+}
+
+/// Checks that the parser of mcpd takes a command line: its next complaint is about a
+/// configuration that is not there.
+#[track_caller]
+fn check_command_line(place: &str, line: &[String]) {
+    let sandbox = Sandbox::new();
+    let mut line: Vec<_> = line.iter().map(String::as_str).collect();
+    line.extend(["--config", "missing.toml"]);
+    let said = sandbox.run(&line);
+    assert!(
+        said.contains("missing.toml") && !said.contains("Usage:"),
+        "{place}: {said}"
+    );
+}
+
+#[test]
+fn command_lines_of_a_cluster_are_accepted() {
+    let compose = read_packaged("cluster/compose.yaml");
+    let commands = strings_of(&compose, "command");
+    let is_nats = |line: &&Vec<String>| line[0] == "-c";
+    let ours: Vec<_> = commands.iter().filter(|line| !is_nats(line)).collect();
+    assert_eq!((commands.len(), ours.len()), (3, 2));
+    for line in ours {
+        check_command_line("compose.yaml", line);
+    }
+    for (name, role) in [("front", "serve"), ("worker", "worker")] {
+        let path = format!("cluster/kubernetes/{name}.yaml");
+        let lines = strings_of(&read_packaged(&path), "args");
+        assert_eq!(lines.len(), 1, "{path}");
+        assert_eq!(lines[0][0], role, "{path}");
+        // Kubernetes replaces it by the name of the pod.
+        let line = lines[0].iter().map(|word| word.replace("$(NODE)", "node"));
+        check_command_line(&path, &line.collect::<Vec<_>>());
+    }
+    let unit = read_packaged("systemd/mcpd-worker.service");
+    let start = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/mcpd "));
+    let line = start.unwrap().split(' ').map(str::to_owned);
+    check_command_line("mcpd-worker.service", &line.collect::<Vec<_>>());
+}
+
+#[test]
+fn kustomization_names_files_of_one_cluster() {
+    let base = read_packaged("cluster/kubernetes/kustomization.yaml");
+    let resources = strings_of(&base, "resources");
+    assert_eq!(resources, [["front.yaml", "worker.yaml"]]);
+    for name in resources
+        .concat()
+        .into_iter()
+        .chain(["keda.yaml".to_owned()])
+    {
+        let text = read_packaged(&format!("cluster/kubernetes/{name}"));
+        let events = Parser::new_from_str(&text);
+        let documents =
+            events.filter(|event| matches!(event.as_ref().unwrap().0, Event::DocumentStart(_)));
+        assert!(documents.count() > 0, "{name}");
+        // A worker that stops needs its time for draining, and a moment more.
+        if name != "keda.yaml" {
+            assert!(text.contains("terminationGracePeriodSeconds: 70"), "{name}");
+        }
+    }
+    let keda = read_packaged("cluster/kubernetes/keda.yaml");
+    for metric in ["running", "waiting"] {
+        let metrics = repository().join("crates/mcpd-cluster/src/front/metrics.rs");
+        let metrics = fs::read_to_string(metrics).unwrap();
+        assert!(metrics.contains(&format!("\"{metric}\"")), "{metric}");
+        assert!(keda.contains(&format!("mcpd_cluster_{metric}")), "{metric}");
+    }
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use mcpd_tests::{Daemon, Sandbox, binary, output_within, repository};
+use mcpd_tests::{Daemon, Sandbox, TwoFronts, binary, output_within, repository};
 use serde_json::{Value, json};
 
 use crate::roots;
@@ -49,6 +49,8 @@ pub(crate) struct Program {
 enum Transport {
     Stdio,
     Http,
+    /// Through a balancer with two fronts of a cluster behind it, whose worker has the scripts.
+    Fronts,
     /// Over stdio with `mcpd connect`, which is over HTTP with the server.
     Connect,
 }
@@ -124,6 +126,15 @@ fn run(program: &Program, transport: Transport) {
             let daemon = start();
             let token = daemon.token().expect("it has a token");
             command.args(["http", &daemon.url(), token]);
+            output_within(PROGRAM_TIMEOUT, command, b"")
+        }
+        Transport::Fronts => {
+            let arguments: Vec<_> = roots().to_vec();
+            let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+            let cluster = TwoFronts::start(&sandbox, &arguments, &["--enable", "runs"]);
+            let Some(cluster) = cluster else { return };
+            let token = cluster.fronts[0].token().expect("it has a token");
+            command.args(["http", &cluster.balancer.url(), token]);
             output_within(PROGRAM_TIMEOUT, command, b"")
         }
         Transport::Connect => {
@@ -205,6 +216,16 @@ fn python_over_stdio() {
 #[test]
 fn python_over_http() {
     check(PYTHON, Transport::Http);
+}
+
+#[test]
+fn python_through_two_fronts() {
+    check(PYTHON, Transport::Fronts);
+}
+
+#[test]
+fn typescript_through_two_fronts() {
+    check(TYPESCRIPT, Transport::Fronts);
 }
 
 #[test]

@@ -1,24 +1,29 @@
 //! The official conformance suite against the built binary, which offers the suite nothing but
-//! scripts.
+//! scripts: one server, and a cluster of a worker and two fronts behind a balancer.
 
 #![cfg(unix)]
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use mcpd_tests::binary;
+use mcpd_tests::{Sandbox, TwoFronts, binary, output};
 
 /// Exit code of `run` if the suite cannot run. The reason is on stderr.
 const SKIPPED: i32 = 77;
 
-#[test]
+fn here() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance"))
+}
+
+/// Runs the suite against a server of its own, or the one at `url`.
+#[track_caller]
 #[expect(clippy::disallowed_methods, reason = "the runner is no script of mcpd")]
-fn official_suite_finds_no_fault() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance");
+fn check(url: Option<&str>) {
     let target = binary().ancestors().nth(2);
-    let output = Command::new(here.join("run"))
+    let output = Command::new(here().join("run"))
         .arg(binary())
         .arg(target.expect("target/<profile>/mcpd").join("conformance"))
+        .args(url)
         .stderr(Stdio::inherit())
         .output()
         .expect("the runner starts");
@@ -35,4 +40,27 @@ fn official_suite_finds_no_fault() {
         ),
         _ => panic!("{}:\n{}", output.status, unexpected.join("\n")),
     }
+}
+
+#[test]
+fn official_suite_finds_no_fault() {
+    check(None);
+}
+
+#[test]
+fn official_suite_finds_no_fault_in_two_fronts() {
+    let sandbox = Sandbox::new();
+    // Some fixtures change the directory they are served from.
+    let mut copy = sandbox.program("cp");
+    copy.arg("-R").arg(here().join("scripts")).arg("suite");
+    assert!(output(copy, b"").status.success(), "the scripts are there");
+    let Some(cluster) = TwoFronts::start(&sandbox, &["suite"], &["--no-auth"]) else {
+        return;
+    };
+    check(Some(&cluster.balancer.url()));
+    let requests = cluster.balancer.requests();
+    assert!(
+        requests.iter().all(|requests| *requests > 100),
+        "{requests:?}"
+    );
 }

