@@ -94,6 +94,11 @@ pub(crate) enum Action {
         run: RunId,
         node: String,
     },
+    /// Says that a run belongs to a task, and asks for its state.
+    Keep {
+        run: RunId,
+        node: String,
+    },
     Ping {
         node: String,
     },
@@ -126,6 +131,23 @@ struct Call {
     refusal: Option<(Refusal, String)>,
     /// Worker at which an earlier attempt was lost.
     lost: Option<String>,
+}
+
+impl Call {
+    fn new(now: Moment, next_run: RunId, order: Order) -> Self {
+        Self {
+            order,
+            next_run,
+            current: None,
+            excluded: Vec::new(),
+            since: now,
+            retry_at: now,
+            busy: 0,
+            reruns: 0,
+            refusal: None,
+            lost: None,
+        }
+    }
 }
 
 /// Catalogue of a worker, asked for a version of a script.
@@ -203,20 +225,48 @@ impl<C: Catalogues> Delivery<C> {
     pub(crate) fn call(&mut self, now: Moment, call: CallId, id: u128, order: Order) {
         let run = RunId { id, attempt: 0 };
         self.by_run.insert(id, call);
-        let state = Call {
-            order,
-            next_run: run,
-            current: None,
-            excluded: Vec::new(),
-            since: now,
-            retry_at: now,
-            busy: 0,
-            reruns: 0,
-            refusal: None,
-            lost: None,
-        };
-        self.calls.insert(call, state);
+        self.calls.insert(call, Call::new(now, run, order));
         self.place(now, call);
+    }
+
+    /// Begins the delivery of a call whose run another front has sent to a worker.
+    pub(crate) fn adopt(
+        &mut self,
+        now: Moment,
+        call: CallId,
+        (run, node, epoch): (RunId, String, u64),
+        order: Order,
+    ) {
+        self.by_run.insert(run.id, call);
+        let mut attempt = Attempt::new(now, run, node.clone(), epoch);
+        // It may have been, and then it must not be sent anywhere else.
+        attempt.is_accepted = true;
+        *self.in_flight.entry(node.clone()).or_default() += 1;
+        let mut state = Call::new(now, run.next(), order);
+        state.current = Some(attempt);
+        self.calls.insert(call, state);
+        self.actions.push(Action::Keep { run, node });
+    }
+
+    /// Says that the run of a call belongs to a task. Returns where it is, if it is somewhere.
+    pub(crate) fn keep(&mut self, call: CallId) -> Option<(RunId, String, u64)> {
+        let attempt = self.calls.get(&call)?.current.as_ref()?;
+        let (run, node) = (attempt.run, attempt.node.clone());
+        self.actions.push(Action::Keep {
+            run,
+            node: node.clone(),
+        });
+        Some((run, node, attempt.epoch))
+    }
+
+    /// Ends the delivery of a call whose run goes on.
+    pub(crate) fn leave(&mut self, call: CallId) {
+        self.remove(call);
+    }
+
+    /// Returns the workers that have runs of this front.
+    pub(crate) fn workers_in_use(&self) -> impl Iterator<Item = &String> {
+        self.in_flight.keys()
     }
 
     /// Ends the delivery of a call whose caller does not want it any more.

@@ -13,13 +13,14 @@ mod place;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use mcpd_server::remote::Traits;
 use mcpd_server::source::{Publisher, Source};
-use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use self::duty::Duty;
 use self::place::ClusterPlace;
@@ -27,10 +28,13 @@ use crate::delivery::Rerun;
 use crate::error::Error;
 use crate::node::Node;
 use crate::settings::Settings;
+use crate::tasks::SharedTasks;
 use crate::thread::run_apart;
 
 /// Interval at which time alone is acted on.
 const TICK: Duration = Duration::from_millis(50);
+/// Time for a good-bye.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// Pause after a failure that can only be mended elsewhere.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -92,6 +96,15 @@ pub struct Cluster {
     place: Place,
     /// Identifies `place`.
     fingerprint: Option<u64>,
+    tasks: Option<SharedTasks>,
+    departure: Arc<Departure>,
+}
+
+/// Departure of this process from the cluster, if it stops.
+#[derive(Debug, Default)]
+struct Departure {
+    is_final: AtomicBool,
+    is_over: Notify,
 }
 
 impl Cluster {
@@ -102,7 +115,35 @@ impl Cluster {
             settings,
             place: Arc::new(|_| Placement::default()),
             fingerprint: Some(0),
+            tasks: None,
+            departure: Arc::default(),
         }
+    }
+
+    /// Adds the store of the server's tasks: the runs of its tasks outlive this front, and other
+    /// fronts continue with them.
+    #[must_use]
+    pub fn with_tasks(self, tasks: SharedTasks) -> Self {
+        let tasks = Some(tasks);
+        Self { tasks, ..self }
+    }
+
+    /// Says that the server stops for good, so that the end of this source is a good-bye to the
+    /// cluster. Clones share this.
+    pub fn begin_departure(&self) {
+        self.departure.is_final.store(true, Ordering::Release);
+    }
+
+    /// Waits until the good-bye is said after [`begin_departure`](Self::begin_departure), for a
+    /// moment at most.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn departed(&self) {
+        timeout(FAREWELL, self.departure.is_over.notified())
+            .await
+            .ok();
     }
 
     /// Sets where the runs of each script go. `fingerprint` identifies the choice: when the server
@@ -121,24 +162,40 @@ impl Cluster {
     }
 
     /// Serves until the connection is closed for good.
-    async fn serve(&self, publisher: &Publisher) -> Result<(), Error> {
+    async fn serve(
+        &self,
+        publisher: &Publisher,
+        mut stopped: oneshot::Receiver<()>,
+    ) -> Result<(), Error> {
         let node = Node::connect(&self.settings).await?;
         let mut here = node.subscribe(node.subject("here", "*")).await?;
         let mut inbox = node.subscribe(node.inbox(">")).await?;
         let mut own = node.subscribe(node.subject("in", &node.name)).await?;
+        let mut asked = node.subscribe(node.subject("ctl", &node.name)).await?;
         let (commands, mut commanded) = mpsc::unbounded_channel();
         let (news, mut heard) = mpsc::unbounded_channel();
         let place = Arc::new(ClusterPlace::new(node.clone(), commands));
-        let mut duty = Duty::new(&self.settings, Arc::clone(&self.place), node, place, news);
+        let mut duty = Duty::new(&self.settings, Arc::clone(&self.place), node, place, news)
+            .with_tasks(self.tasks.clone());
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         duty.begin();
         loop {
             tokio::select! {
+                Some(command) = commanded.recv() => duty.take(command),
+                _ = &mut stopped => {
+                    while let Ok(command) = commanded.try_recv() {
+                        duty.take(command);
+                    }
+                    let is_final = self.departure.is_final.load(Ordering::Acquire);
+                    duty.leave(is_final).await;
+                    self.departure.is_over.notify_one();
+                    return Ok(());
+                }
                 message = here.next() => duty.hear_here(&message.ok_or(Error::Closed)?.into()),
                 message = inbox.next() => duty.hear(message.ok_or(Error::Closed)?.into()),
                 message = own.next() => duty.send_input(&message.ok_or(Error::Closed)?.into()),
-                Some(command) = commanded.recv() => duty.take(command),
+                message = asked.next() => duty.answer_ping(&message.ok_or(Error::Closed)?.into()),
                 Some(news) = heard.recv() => duty.learn(news),
                 _ = tick.tick() => duty.tick(),
             }
@@ -170,7 +227,9 @@ impl Source for Cluster {
     async fn run(self, publisher: Publisher) {
         loop {
             let (cluster, to) = (self.clone(), publisher.clone());
-            let serving = run_apart(move || async move { cluster.serve(&to).await }).await;
+            let serving = run_apart(FAREWELL, move |stopped| async move {
+                cluster.serve(&to, stopped).await
+            }).await;
             let ended = serving.map_err(Error::Thread);
             let ended = ended.and_then(|ended| ended.unwrap_or(Err(Error::Closed)));
             if let Err(error) = ended {

@@ -1,6 +1,7 @@
 //! Connection of a node with the NATS server: subjects, sending that never waits, requests with a
 //! deadline. The only modules that know `async-nats` are this one and those below it.
 
+pub(crate) mod bucket;
 mod connect;
 pub(crate) mod probe;
 

@@ -54,6 +54,8 @@ pub(crate) struct RunRequest {
     pub(crate) front: String,
     /// Time for which the end can be asked for.
     pub(crate) hold: Duration,
+    /// It belongs to a task.
+    pub(crate) is_kept: bool,
 }
 
 /// State of a run.
@@ -77,6 +79,8 @@ enum State {
 struct Entry {
     front: String,
     hold: Duration,
+    /// It belongs to a task: it outlives its front.
+    is_kept: bool,
     state: State,
 }
 
@@ -189,6 +193,7 @@ impl Registry {
         let entry = Entry {
             front: request.front.clone(),
             hold: request.hold,
+            is_kept: request.is_kept,
             state: State::Running { cut: None },
         };
         self.runs.insert(run, entry);
@@ -232,11 +237,49 @@ impl Registry {
         self.say(run, word);
     }
 
+    /// A front says that a run belongs to a task, and that it wants to hear of it from now on.
+    pub(crate) fn keep(&mut self, now: Moment, run: RunId, front: &str, hold: Duration) {
+        if let Some(entry) = self.runs.get_mut(&run)
+            && !matches!(entry.state, State::Tombstone { .. })
+        {
+            entry.is_kept = true;
+            entry.hold = hold;
+            front.clone_into(&mut entry.front);
+            self.fronts.insert(front.to_owned(), now);
+        }
+        self.status(now, run);
+    }
+
+    /// Returns whether the end of a run is kept although a front has it.
+    pub(crate) fn is_kept(&self, run: RunId) -> bool {
+        self.runs.get(&run).is_some_and(|entry| entry.is_kept)
+    }
+
+    /// The end of the run of a task is stored.
+    pub(crate) fn release(&mut self, run: RunId) {
+        self.acknowledge(run);
+        if let Some(entry) = self.runs.get_mut(&run) {
+            entry.is_kept = false;
+        }
+    }
+
+    /// A front stops. No caller waits for what runs for it, except for tasks.
+    pub(crate) fn leave(&mut self, front: &str) {
+        let left = self
+            .runs
+            .iter()
+            .filter(|(_, entry)| entry.front == front && !entry.is_kept);
+        for run in left.map(|(run, _)| *run).collect::<Vec<_>>() {
+            self.cut(run, Cut::Front);
+        }
+    }
+
     fn bury(&mut self, now: Moment, run: RunId) {
         self.make_room();
         let entry = Entry {
             front: String::new(),
             hold: Duration::ZERO,
+            is_kept: false,
             state: State::Tombstone {
                 until: now + TOMBSTONE,
             },
@@ -329,7 +372,8 @@ impl Registry {
         let silent = |last: &Moment| now.saturating_sub(*last) >= FRONT_SILENCE;
         let orphans = self.runs.iter().filter_map(|(run, entry)| {
             let last = self.fronts.get(&entry.front)?;
-            (matches!(entry.state, State::Running { .. }) && silent(last)).then_some(*run)
+            let is_running = matches!(entry.state, State::Running { .. });
+            (is_running && !entry.is_kept && silent(last)).then_some(*run)
         });
         for run in orphans.collect::<Vec<_>>() {
             self.cut(run, Cut::Front);

@@ -44,6 +44,9 @@ pub(crate) struct RunHead {
     /// The input is not in the body, and has to be fetched from the front.
     #[serde(default)]
     pub(crate) fetch: bool,
+    /// It belongs to a task: it outlives its front.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) keep: bool,
 }
 
 heads!(RunHead);
@@ -72,6 +75,7 @@ impl RunHead {
         let arguments = length(&request.arguments);
         request.run = run.to_string();
         (request.arguments, request.files) = (Bytes::new(), Vec::new());
+        let keep = request.task.is_some();
         let head = Self {
             v: PROTOCOL_VERSION,
             epoch,
@@ -81,6 +85,7 @@ impl RunHead {
             arguments,
             files,
             fetch: length(&input) > PART,
+            keep,
         };
         (head, input)
     }

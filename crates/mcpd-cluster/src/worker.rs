@@ -116,7 +116,9 @@ impl Worker {
     ) -> Result<(), Error> {
         let (stopped, stopping) = oneshot::channel::<()>();
         let runtime = Handle::current();
-        let serving = run_apart(move || self.serve_apart(server, stopping, runtime));
+        let serving = run_apart(Duration::ZERO, move |_| {
+            self.serve_apart(server, stopping, runtime)
+        });
         let mut serving = pin!(serving);
         let ended = tokio::select! {
             ended = &mut serving => ended,

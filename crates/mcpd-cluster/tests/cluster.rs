@@ -23,3 +23,9 @@ mod proxy;
 mod runs;
 #[path = "cluster/servers.rs"]
 mod servers;
+#[path = "cluster/store.rs"]
+mod store;
+#[path = "cluster/task_client.rs"]
+mod task_client;
+#[path = "cluster/tasks.rs"]
+mod tasks;

@@ -22,12 +22,15 @@ use bytes::Bytes;
 use mcpd_exec::{Level, Limits, Line, Outcome, Stream};
 use serde::{Deserialize, Serialize};
 
+use crate::database::rows::TaskKey;
 use crate::message::trace::TraceContext;
 
 mod announcement;
 mod event;
+mod task_run;
 
 pub use announcement::{Announcement, Description, Role};
+pub(crate) use task_run::TaskRun;
 pub(crate) use event::Outlet;
 pub use event::{SharedEvent, SharedEvents};
 
@@ -60,6 +63,41 @@ pub trait Place: fmt::Debug + Send + Sync {
     ///
     /// The output is not there any more, or cannot be reached.
     fn read<'a>(&'a self, output: &'a KeptOutput, range: Range<u64>) -> Pending<'a, Bytes>;
+
+    /// Ties the run with the id `run`, which goes on, to a task: it outlives this server, and the
+    /// task says where it is before it is sent anywhere else. Returns where it is now, for
+    /// [`adopt`](Self::adopt).
+    ///
+    /// # Errors
+    ///
+    /// No such run goes on, or this place cannot do that.
+    fn keep<'a>(&'a self, _run: &'a str, _task: TaskKey) -> Pending<'a, String> {
+        Box::pin(std::future::ready(Err(NotRun::Unknown)))
+    }
+
+    /// Leaves the run with the id `run`, which is tied to a task, to another server: its future can
+    /// be dropped without an end to the run.
+    fn release(&self, _run: &str) {}
+
+    /// Waits for the end of a run of a task that another server has begun at `location`, which is
+    /// that of `request` from now on. If it is known that nothing was sent, it is begun now.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`run`](Self::run).
+    fn adopt<'a>(
+        &'a self,
+        _request: Request,
+        _location: &'a str,
+        _on_event: OnEvent<'a>,
+    ) -> Pending<'a, Outcome> {
+        let lost = NotRun::lost("the server that began it is gone");
+        Box::pin(std::future::ready(Err(lost)))
+    }
 }
 
 /// Event of a run before its end.
@@ -127,6 +165,9 @@ pub struct Request {
     /// What the script says of its runs, for those who place them.
     #[serde(skip)]
     pub traits: Traits,
+    /// Task that it belongs to, which may outlive its server.
+    #[serde(skip)]
+    pub task: Option<TaskKey>,
 }
 
 /// Request that a run serves.

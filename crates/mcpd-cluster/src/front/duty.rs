@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mcpd_server::remote::{NotRun, Request};
 use mcpd_server::source::{Offer, Publisher};
+use mcpd_server::tasks::TaskKey;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -20,6 +21,7 @@ use crate::operator::fetch_catalogue;
 use crate::placement::Requirements;
 use crate::presence::HEARTBEAT;
 use crate::settings::Settings;
+use crate::tasks::{Location, SharedTasks};
 use crate::transfer::{self, Ended, RunHead, decode_ended};
 use crate::wire::{
     self, Control, Event, Frame, FrameError, Here, Kind, Pong, Refusal, RunId, Stream, Word,
@@ -28,6 +30,8 @@ use crate::wire::{
 
 /// Time for which a worker keeps what it knows of a run after its end, in seconds.
 const HOLD_S: u64 = 60;
+/// Time for which it keeps the end of the run of a task, in seconds.
+const TASK_HOLD_S: u64 = 3600;
 /// Advice for callers after a refusal for lack of workers, in milliseconds.
 const RETRY_AFTER_MS: u64 = 1000;
 
@@ -42,6 +46,21 @@ pub(super) enum News {
         event: Event,
         fetched: Result<Bytes, String>,
     },
+    /// A task says where its run will be, or can't.
+    Recorded {
+        sending: Sending,
+        recorded: Result<(), String>,
+    },
+}
+
+/// Attempt to be sent.
+#[derive(Debug, Clone)]
+pub(super) struct Sending {
+    call: CallId,
+    run: RunId,
+    worker: String,
+    epoch: u64,
+    send: u8,
 }
 
 /// Call that has no answer yet.
@@ -52,6 +71,10 @@ struct Call {
     input: Bytes,
     /// Bytes of lines that have arrived from the current attempt.
     lines: (Option<RunId>, u64),
+    /// Attempt of a task that is being recorded, or was: it is sent only then.
+    recorded: Option<(RunId, bool)>,
+    /// Its task goes on without this front.
+    is_released: bool,
 }
 
 /// Work of a front.
@@ -70,6 +93,7 @@ pub(super) struct Duty {
     last_here: Instant,
     has_offer: bool,
     metrics: Option<String>,
+    tasks: Option<SharedTasks>,
 }
 
 impl Duty {
@@ -95,7 +119,47 @@ impl Duty {
             last_here: Instant::now(),
             has_offer: false,
             metrics: None,
+            tasks: None,
         }
+    }
+
+    /// Adds the store of tasks.
+    pub(super) fn with_tasks(self, tasks: Option<SharedTasks>) -> Self {
+        Self { tasks, ..self }
+    }
+
+    /// Says good-bye: workers end what no task needs, and other fronts continue with the tasks, if
+    /// this process stops.
+    pub(super) async fn leave(mut self, is_final: bool) {
+        for worker in self.delivery.workers_in_use() {
+            self.node.send_control(worker, wire::Request::Leave, None);
+        }
+        if is_final {
+            self.announce_as(true);
+        }
+        self.node.flush().await;
+    }
+
+    /// Answers a node that asks whether this one is there.
+    pub(super) fn answer_ping(&self, message: &Incoming) {
+        let control = Frame::<Control>::decode(&message.payload);
+        let is_ping = control.is_ok_and(|frame| frame.head.request == wire::Request::Ping);
+        let Some(reply) = message.reply.as_ref().filter(|_| is_ping) else {
+            return;
+        };
+        let pong = Pong {
+            v: wire::PROTOCOL_VERSION,
+            node: self.node.name.clone(),
+            epoch: self.node.epoch,
+            runner: self.runner(),
+        };
+        self.node
+            .send_frame(reply, None, &Frame::new(pong, Bytes::new()));
+    }
+
+    fn runner(&self) -> String {
+        let tasks = self.tasks.as_ref();
+        tasks.map_or_else(String::new, |tasks| tasks.runner_name().to_owned())
     }
 
     /// Asks for everything that is there.
@@ -108,11 +172,17 @@ impl Duty {
     }
 
     fn announce(&mut self) {
+        self.announce_as(false);
+    }
+
+    fn announce_as(&mut self, leaving: bool) {
         self.last_here = Instant::now();
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         self.node.announce(Here {
             running: count(self.calls.len()),
             waiting: count(self.delivery.waiting()),
+            runner: self.runner(),
+            leaving,
             ..self.node.here(Kind::Front)
         });
     }
@@ -126,6 +196,10 @@ impl Duty {
                 self.begin();
             }
             self.update_inventory();
+            if let Some(tasks) = &self.tasks {
+                let trusted_from = self.delivery.presence.echo.trusted_from(now);
+                tasks.set_trust(trusted_from.map(|from| now.saturating_sub(from)));
+            }
             let waiting = self.delivery.waiting_by_labels();
             self.metrics = Some(metrics::text(now, &self.delivery.presence, waiting));
         }
@@ -144,6 +218,11 @@ impl Duty {
             return;
         }
         let now = self.node.now();
+        if let Some(tasks) = &self.tasks
+            && !here.runner.is_empty()
+        {
+            tasks.hear(&here.runner, here.leaving);
+        }
         if here.node == self.node.name {
             if here.epoch == self.node.epoch {
                 let sent = std::time::Duration::from_millis(here.at_ms);
@@ -306,6 +385,7 @@ impl Duty {
                     Err(error) => tracing::debug!(%error, "failed to fetch an outcome"),
                 }
             }
+            News::Recorded { sending, recorded } => self.send_recorded(sending, recorded),
         }
         self.act();
     }
@@ -344,16 +424,74 @@ impl Duty {
     pub(super) fn take(&mut self, command: Command) {
         let now = self.node.now();
         match command {
-            Command::Call { request, events } => self.begin_call(*request, events),
-            Command::HangUp(call) => {
-                self.calls.remove(&call);
-                self.delivery.hang_up(now, call);
+            Command::Call {
+                request,
+                location,
+                events,
+            } => self.begin_call(*request, location, events),
+            Command::HangUp(call) => match self.calls.remove(&call) {
+                Some(state) if state.is_released => self.delivery.leave(call),
+                _ => self.delivery.hang_up(now, call),
+            },
+            Command::Keep { run, task, reply } => {
+                let location = self.keep(&run, task);
+                // A caller that is gone has no task.
+                reply.send(location).ok();
+            }
+            Command::Release { run } => {
+                if let Some((_, call)) = self.find_call(&run) {
+                    call.is_released = true;
+                }
             }
         }
         self.act();
     }
 
-    fn begin_call(&mut self, request: Request, events: mpsc::UnboundedSender<CallEvent>) {
+    /// Returns the call with this id of the server.
+    fn find_call(&mut self, run: &str) -> Option<(CallId, &mut Call)> {
+        let mut calls = self.calls.iter_mut();
+        let found = calls.find(|(_, call)| call.request.run == run);
+        found.map(|(id, call)| (*id, call))
+    }
+
+    /// Ties a call to a task. Returns where its run is.
+    fn keep(&mut self, run: &str, task: TaskKey) -> Option<Location> {
+        let (id, call) = self.find_call(run)?;
+        call.request.task = Some(task);
+        let location = self.delivery.keep(id);
+        if let (Some((run, ..)), Some(call)) = (&location, self.calls.get_mut(&id)) {
+            // The task is stored with it.
+            call.recorded = Some((*run, true));
+        }
+        Some(match location {
+            Some((run, node, epoch)) => Location::Worker { node, epoch, run },
+            None => Location::Unsent,
+        })
+    }
+
+    /// Sends a run whose task says where it will be.
+    fn send_recorded(&mut self, sending: Sending, recorded: Result<(), String>) {
+        match recorded {
+            Ok(()) => {
+                let call = self.calls.get_mut(&sending.call);
+                if let Some(call) = call.filter(|call| call.recorded == Some((sending.run, false))) {
+                    call.recorded = Some((sending.run, true));
+                    self.send_run(sending);
+                }
+            }
+            // Never sent, so its worker does not know it, and another attempt follows.
+            Err(error) => {
+                tracing::warn!(%error, "failed to record where the run of a task is");
+            }
+        }
+    }
+
+    fn begin_call(
+        &mut self,
+        request: Request,
+        location: Option<Location>,
+        events: mpsc::UnboundedSender<CallEvent>,
+    ) {
         self.last_call += 1;
         let call = self.last_call;
         let placement = (self.place_of)(&request.path);
@@ -375,10 +513,19 @@ impl Duty {
             events,
             input: Bytes::new(),
             lines: (None, 0),
+            recorded: None,
+            is_released: false,
         };
-        self.calls.insert(call, state);
         self.delivery.is_connected = self.node.is_connected();
-        self.delivery.call(self.node.now(), call, id, order);
+        let now = self.node.now();
+        if let Some(Location::Worker { node, epoch, run }) = location {
+            let (worker, text) = (node.clone(), run.to_string());
+            state.events.send(CallEvent::Sent { worker, run: text }).ok();
+            self.calls.insert(call, state);
+            return self.delivery.adopt(now, call, (run, node, epoch), order);
+        }
+        self.calls.insert(call, state);
+        self.delivery.call(now, call, id, order);
     }
 
     /// Sends a part of an input to a worker.
@@ -404,10 +551,22 @@ impl Duty {
                 Action::Run {
                     call,
                     run,
-                    node,
+                    node: worker,
                     epoch,
                     send,
-                } => self.send_run(call, run, (&node, epoch), send),
+                } => self.send_run(Sending {
+                    call,
+                    run,
+                    worker,
+                    epoch,
+                    send,
+                }),
+                Action::Keep { run, node } => {
+                    let reply = Some(self.node.inbox(&format!("r.{run}.s")));
+                    let hold_s = TASK_HOLD_S;
+                    let request = wire::Request::Keep { run, hold_s };
+                    self.node.send_control(&node, request, reply);
+                }
                 Action::Ack { run, node } => {
                     self.node
                         .send_control(&node, wire::Request::Ack { run }, None);
@@ -435,25 +594,42 @@ impl Duty {
         }
     }
 
-    fn send_run(&mut self, call: CallId, run: RunId, (worker, epoch): (&str, u64), send: u8) {
-        let Some(call) = self.calls.get_mut(&call) else {
+    fn send_run(&mut self, sending: Sending) {
+        let is_current = self.delivery.call_of(sending.run, &sending.worker) == Some(sending.call);
+        let Some(call) = self.calls.get_mut(&sending.call).filter(|_| is_current) else {
             return;
         };
+        if let (Some(task), Some(tasks)) = (&call.request.task, &self.tasks)
+            && call.recorded != Some((sending.run, true))
+        {
+            if call.recorded != Some((sending.run, false)) {
+                call.recorded = Some((sending.run, false));
+                record(tasks.clone(), task.clone(), sending, self.news.clone());
+            }
+            return;
+        }
+        let Sending {
+            run, worker, epoch, ..
+        } = sending;
         let front = self.node.identity();
-        let (head, input) = RunHead::new(&call.request, run, epoch, front, HOLD_S);
+        let hold_s = match call.request.task {
+            Some(_) => TASK_HOLD_S,
+            None => HOLD_S,
+        };
+        let (head, input) = RunHead::new(&call.request, run, epoch, front, hold_s);
         let body = if head.fetch {
             call.input = input;
             Bytes::new()
         } else {
             input
         };
-        if send == 0 {
-            let (worker, run) = (worker.to_owned(), run.to_string());
+        if sending.send == 0 {
+            let (worker, run) = (worker.clone(), run.to_string());
             // A caller that is gone hangs up as well.
             call.events.send(CallEvent::Sent { worker, run }).ok();
         }
-        let reply = self.node.inbox(&format!("r.{run}.{send}"));
-        let subject = self.node.subject("run", worker);
+        let reply = self.node.inbox(&format!("r.{run}.{}", sending.send));
+        let subject = self.node.subject("run", &worker);
         self.node
             .send_frame(&subject, Some(reply), &Frame::new(head, body));
     }
@@ -476,6 +652,25 @@ impl Duty {
         // A caller that is gone hangs up as well.
         call.events.send(CallEvent::Finished(Box::new(ended))).ok();
     }
+}
+
+/// Records where the run of a task will be.
+fn record(
+    tasks: SharedTasks,
+    task: TaskKey,
+    sending: Sending,
+    news: mpsc::UnboundedSender<News>,
+) {
+    let location = Location::Worker {
+        node: sending.worker.clone(),
+        epoch: sending.epoch,
+        run: sending.run,
+    };
+    tokio::spawn(async move {
+        let recorded = tasks.locate(&task, &location).await;
+        // Without the front's task there is no front.
+        news.send(News::Recorded { sending, recorded }).ok();
+    });
 }
 
 fn refusal(reason: Refusal, why: String) -> NotRun {

@@ -7,10 +7,12 @@ use std::ops::Range;
 use bytes::Bytes;
 use mcpd_exec::Stream;
 use mcpd_server::remote::{KeptOutput, NotRun, OnEvent, Pending, Place, Request, RunEvent};
-use tokio::sync::mpsc;
+use mcpd_server::tasks::TaskKey;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::delivery::CallId;
 use crate::node::Node;
+use crate::tasks::Location;
 use crate::transfer::{Ended, fetch_range};
 use crate::wire::{self, PartRequest, read_lines};
 
@@ -18,9 +20,21 @@ use crate::wire::{self, PartRequest, read_lines};
 pub(super) enum Command {
     Call {
         request: Box<Request>,
+        /// Where its run is, if another front has begun it.
+        location: Option<Location>,
         events: mpsc::UnboundedSender<CallEvent>,
     },
     HangUp(CallId),
+    /// Ties the call with this id of the server to a task.
+    Keep {
+        run: String,
+        task: TaskKey,
+        reply: oneshot::Sender<Option<Location>>,
+    },
+    /// Leaves the call with this id of the server to another front.
+    Release {
+        run: String,
+    },
 }
 
 /// Event of a call.
@@ -49,11 +63,16 @@ impl ClusterPlace {
     async fn run_anywhere(
         &self,
         request: Request,
+        location: Option<Location>,
         on_event: OnEvent<'_>,
     ) -> Result<mcpd_exec::Outcome, NotRun> {
         let (events, mut received) = mpsc::unbounded_channel();
         let request = Box::new(request);
-        let call = Command::Call { request, events };
+        let call = Command::Call {
+            request,
+            location,
+            events,
+        };
         // Without the task, the channel of events is closed as well.
         self.commands.send(call).ok();
         let mut hang_up = HangUp {
@@ -104,7 +123,7 @@ impl Place for ClusterPlace {
         request: Request,
         on_event: OnEvent<'a>,
     ) -> Pending<'a, mcpd_exec::Outcome> {
-        Box::pin(self.run_anywhere(request, on_event))
+        Box::pin(self.run_anywhere(request, None, on_event))
     }
 
     fn read<'a>(&'a self, output: &'a KeptOutput, range: Range<u64>) -> Pending<'a, Bytes> {
@@ -126,6 +145,37 @@ impl Place for ClusterPlace {
             fetched.map_err(|why| NotRun::NotStarted {
                 why: format!("read an output at the worker `{}`: {why}", output.worker),
             })
+        })
+    }
+
+    fn keep<'a>(&'a self, run: &'a str, task: TaskKey) -> Pending<'a, String> {
+        Box::pin(async move {
+            let (reply, location) = oneshot::channel();
+            let run = run.to_owned();
+            // Without the task, the channel of the reply is closed as well.
+            self.commands.send(Command::Keep { run, task, reply }).ok();
+            let location = location.await.ok().flatten().ok_or(NotRun::Unknown)?;
+            Ok(location.to_text())
+        })
+    }
+
+    fn release(&self, run: &str) {
+        let run = run.to_owned();
+        // Without the task nothing is cancelled either.
+        self.commands.send(Command::Release { run }).ok();
+    }
+
+    fn adopt<'a>(
+        &'a self,
+        request: Request,
+        location: &'a str,
+        on_event: OnEvent<'a>,
+    ) -> Pending<'a, mcpd_exec::Outcome> {
+        Box::pin(async move {
+            let location = Location::from_text(location);
+            let unreadable = || NotRun::lost("the server that began it is of another version");
+            let location = location.ok_or_else(unreadable)?;
+            self.run_anywhere(request, Some(location), on_event).await
         })
     }
 }

@@ -593,6 +593,7 @@ impl Simulation {
                     epoch,
                     front: from,
                     hold: Duration::from_secs(60),
+                    is_kept: false,
                 };
                 if let Some(to) = self.node_of(&to) {
                     self.send(
@@ -613,6 +614,8 @@ impl Simulation {
             delivery::Action::Status { run, node: to } => {
                 control(self, &to, Request::Status { run });
             }
+            // No call of the simulation is a task.
+            delivery::Action::Keep { .. } => {}
             delivery::Action::Ping { node: to } => control(self, &to, Request::Ping),
             delivery::Action::Rerun { .. } => {}
             delivery::Action::Finish { call, run, answer } => self.tell(call, run, answer),

@@ -53,6 +53,12 @@ pub(crate) struct Here {
     /// Version of mcpd, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) version: String,
+    /// Name under which a front runs tasks, which is another after each start.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) runner: String,
+    /// The node says good-bye: it stops.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) leaving: bool,
 }
 
 impl Here {
@@ -73,6 +79,8 @@ impl Here {
             level: String::new(),
             draining: false,
             version: String::new(),
+            runner: String::new(),
+            leaving: false,
         }
     }
 }
@@ -216,6 +224,9 @@ pub(crate) struct Pong {
     pub(crate) v: u32,
     pub(crate) node: String,
     pub(crate) epoch: u64,
+    /// Name under which a front runs tasks.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) runner: String,
 }
 
 /// Request to a node about runs.
@@ -237,6 +248,18 @@ pub(crate) enum Request {
     Status {
         run: RunId,
     },
+    /// The run belongs to a task: it outlives its front, and its end is kept until it is released.
+    /// From now on its front is the sender, who hears of it.
+    Keep {
+        run: RunId,
+        hold_s: u64,
+    },
+    /// The end of the run of a task is stored.
+    Release {
+        run: RunId,
+    },
+    /// The sender stops: no caller waits any more, except for tasks.
+    Leave,
     Part(PartRequest),
     Ping,
     /// The operator wants the worker to take nothing new.

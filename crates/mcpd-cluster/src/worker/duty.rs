@@ -29,6 +29,8 @@ use crate::wire::{
 
 /// Longest time for which a front may want the end of a run to be kept.
 const MAX_HOLD: Duration = Duration::from_secs(3600);
+/// Size of all outcomes from which those that are kept for tasks are dropped, in bytes.
+const MAX_KEPT: usize = 256 << 20;
 /// Time for which a draining worker still refuses runs, before it leaves: fronts may have sent some
 /// that did not know of it yet.
 const LINGER: Duration = Duration::from_secs(1);
@@ -260,6 +262,7 @@ impl Duty {
             epoch: head.epoch,
             front: head.front.clone(),
             hold: Duration::from_secs(head.hold_s).min(MAX_HOLD),
+            is_kept: head.keep,
         };
         let catalogue = Arc::clone(&self.catalogue);
         let now = self.node.now();
@@ -309,10 +312,28 @@ impl Duty {
             Request::Ack { run } => {
                 self.registry.acknowledge(run);
                 // Only its id is needed from now on, and outcomes can be large.
+                if !self.registry.is_kept(run)
+                    && let Some(running) = self.runs.get_mut(&run)
+                {
+                    running.ended = None;
+                }
+            }
+            Request::Keep { run, hold_s } => {
+                if let Some(running) = self.runs.get(&run) {
+                    running.lines.restart();
+                }
+                self.set_reply(run, reply);
+                let hold = Duration::from_secs(hold_s).min(MAX_HOLD);
+                self.registry.keep(now, run, &from, hold);
+                self.answer_unknown(run, message);
+            }
+            Request::Release { run } => {
+                self.registry.release(run);
                 if let Some(running) = self.runs.get_mut(&run) {
                     running.ended = None;
                 }
             }
+            Request::Leave => self.registry.leave(&from),
             Request::Lines { run, bytes } => {
                 if let Some(running) = self.runs.get(&run) {
                     running.lines.acknowledge(bytes);
@@ -345,6 +366,7 @@ impl Duty {
             v: PROTOCOL_VERSION,
             node: self.node.name.clone(),
             epoch: self.node.epoch,
+            runner: String::new(),
         };
         if let Some(reply) = reply {
             let frame = Frame::new(pong, Bytes::new());
@@ -427,10 +449,26 @@ impl Duty {
                 if let Some(running) = self.runs.get_mut(&run) {
                     running.ended = Some(ended);
                 }
+                self.bound_kept(run);
                 self.registry.end(self.node.now(), run, is_cut);
             }
         }
         self.act();
+    }
+
+    /// Drops outcomes that are kept for tasks, so that one more has room.
+    fn bound_kept(&mut self, newest: RunId) {
+        let sizes = self.runs.values().filter_map(|run| run.ended.as_ref());
+        let mut size: usize = sizes.map(Bytes::len).sum();
+        for (run, running) in &mut self.runs {
+            if size <= MAX_KEPT {
+                return;
+            }
+            if *run != newest && self.registry.is_kept(*run) {
+                let dropped = running.ended.take();
+                size -= dropped.map_or(0, |outcome| outcome.len());
+            }
+        }
     }
 
     pub(super) fn act(&mut self) {

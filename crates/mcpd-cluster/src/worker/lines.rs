@@ -57,6 +57,12 @@ impl LineWindow {
         Some((std::mem::take(&mut waiting.dropped), batch))
     }
 
+    /// Another front receives the lines, and counts from here.
+    pub(super) fn restart(&self) {
+        let mut waiting = self.lock();
+        (waiting.sent, waiting.acknowledged) = (0, 0);
+    }
+
     /// The front has received this many bytes in all.
     pub(super) fn acknowledge(&self, bytes: u64) {
         let mut waiting = self.lock();

@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpd_cluster::{Cluster, Placement, RerunPolicy, Settings, Worker};
+use mcpd_cluster::{Cluster, Placement, RerunPolicy, Settings, SharedTasks, Worker};
 use mcpd_protocol::jsonrpc::Notification;
 use mcpd_protocol::method::{CallToolRequestParams, ReadResourceRequest};
 use mcpd_server::transport::local;
@@ -64,6 +64,11 @@ echo "did $MCPD_OPT_id"
 "#
         );
         self.write(name, &text);
+    }
+
+    /// Writes a script with the journal whose calls are tasks, and which runs `body` before its end.
+    pub(crate) fn add_task(&self, name: &str, body: &str) {
+        self.add(name, r#"{}, "task": "required""#, body);
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
@@ -221,6 +226,22 @@ impl Front {
         Self {
             server: server.expect("a server"),
         }
+    }
+
+    /// Starts a front whose tasks are those of all fronts.
+    pub(crate) fn with_tasks(settings: Settings) -> Self {
+        let tasks = SharedTasks::new(settings.clone(), 1);
+        let cluster = Cluster::new(settings).with_tasks(tasks.clone());
+        let server = Server::builder()
+            .source(cluster.clone())
+            .task_store(tasks)
+            .background_tools()
+            .state_secret("the secret that all fronts share")
+            .start()
+            .expect("a server");
+        let sharing = server.clone();
+        tokio::spawn(async move { cluster.share_events(&sharing).await });
+        Self { server }
     }
 
     /// Waits until tools are listed.

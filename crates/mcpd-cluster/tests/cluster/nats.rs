@@ -61,6 +61,8 @@ impl Nats {
             return None;
         }
         let config = tempfile::tempdir().expect("a directory");
+        let store = config.path().join("store");
+        let settings = settings.replace("STORE", &store.display().to_string());
         let text = format!("{SETTINGS}{settings}\n");
         std::fs::write(config.path().join("nats.conf"), text).expect("a file");
         let mut nats = Self {
@@ -70,6 +72,12 @@ impl Nats {
         };
         nats.resume();
         Some(nats)
+    }
+
+    /// Starts a server with JetStream and further settings. Returns `None`, loudly, if there is
+    /// none.
+    pub(crate) fn with_jetstream(settings: &str) -> Option<Self> {
+        Self::start(&format!("jetstream {{store_dir: \"STORE\"}}\n{settings}"))
     }
 
     pub(crate) fn url(&self) -> String {

@@ -67,6 +67,39 @@ pub struct StoredTask {
     pub updated_at: i64,
     /// Time from which it cannot be read any more, likewise.
     pub expires_at: i64,
+    /// What another server needs to continue with it, sealed; `None` if none can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<String>,
+    /// Where its run is, as the place of the script names it; `None` if none is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+}
+
+/// Names of a task: its id alone would do, but a store may keep the tasks of each owner together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct TaskKey {
+    /// Id of the task.
+    pub id: String,
+    /// Principal that may access it.
+    pub owner: String,
+}
+
+impl TaskKey {
+    /// Names a task.
+    #[must_use]
+    pub fn new(id: impl Into<String>, owner: impl Into<String>) -> Self {
+        let (id, owner) = (id.into(), owner.into());
+        Self { id, owner }
+    }
+}
+
+impl StoredTask {
+    /// Returns its names.
+    #[must_use]
+    pub fn key(&self) -> TaskKey {
+        TaskKey::new(&*self.id, &*self.owner)
+    }
 }
 
 /// Request of the owner of a task.
@@ -78,4 +111,6 @@ pub enum TaskRequest {
     Cancel,
     /// Answers to all of its questions.
     Answers(InputResponses),
+    /// Another server continues with it.
+    Leave,
 }

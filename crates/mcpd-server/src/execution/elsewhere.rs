@@ -59,6 +59,7 @@ pub(crate) fn request(
         arguments: Default::default(),
         files: Vec::new(),
         traits: script.traits(),
+        task: None,
     }
 }
 
@@ -122,7 +123,10 @@ async fn run_when_permitted(
         RunEvent::Line(line) => observer.line(line),
     };
     let counter = observer.started();
-    let ended = elsewhere.place.run(request, &mut on_event).await;
+    let ended = match &context.task_run {
+        Some(task_run) => task_run.run(&elsewhere.place, request, &mut on_event).await,
+        None => elsewhere.place.run(request, &mut on_event).await,
+    };
     let ended = ended.map_err(RunError::Elsewhere);
     if let Err(RunError::Elsewhere(NotRun::Busy { .. })) = &ended {
         engine.observers.metrics.count_refusal(Rejection::Busy);

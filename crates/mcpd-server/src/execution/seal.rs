@@ -91,17 +91,30 @@ impl Seal {
             state,
         };
         let plain = serde_json::to_vec(&sealed).map_err(|_| failed())?;
+        self.close(&plain, &binding.digest()).ok_or_else(failed)
+    }
+
+    /// Seals `plain` for a reader that knows `purpose`. `None` if the system has no randomness.
+    pub(crate) fn close(&self, plain: &[u8], purpose: &[u8]) -> Option<String> {
         let mut nonce = [0; NONCE_LENGTH];
-        getrandom::fill(&mut nonce).map_err(|_| failed())?;
+        getrandom::fill(&mut nonce).ok()?;
         let payload = Payload {
-            msg: &plain,
-            aad: &binding.digest(),
+            msg: plain,
+            aad: purpose,
         };
-        let closed = self
-            .cipher
-            .encrypt(&XNonce::from(nonce), payload)
-            .map_err(|_| failed())?;
-        Ok(URL_SAFE_NO_PAD.encode([&nonce[..], &closed].concat()))
+        let closed = self.cipher.encrypt(&XNonce::from(nonce), payload).ok()?;
+        Some(URL_SAFE_NO_PAD.encode([&nonce[..], &closed].concat()))
+    }
+
+    /// Opens what [`close`](Self::close) has sealed for `purpose`. `None` for anything else.
+    pub(crate) fn open(&self, sealed: &str, purpose: &[u8]) -> Option<Vec<u8>> {
+        let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+        let (nonce, closed) = bytes.split_first_chunk::<NONCE_LENGTH>()?;
+        let payload = Payload {
+            msg: closed,
+            aad: purpose,
+        };
+        self.cipher.decrypt(&XNonce::from(*nonce), payload).ok()
     }
 
     /// Opens a state that a client has returned.
@@ -120,18 +133,7 @@ impl Seal {
                 "`requestState` is not valid for this request; start over without it",
             )
         };
-        let bytes = URL_SAFE_NO_PAD.decode(state).map_err(|_| refused())?;
-        let (nonce, closed) = bytes
-            .split_first_chunk::<NONCE_LENGTH>()
-            .ok_or_else(refused)?;
-        let payload = Payload {
-            msg: closed,
-            aad: &binding.digest(),
-        };
-        let plain = self
-            .cipher
-            .decrypt(&XNonce::from(*nonce), payload)
-            .map_err(|_| refused())?;
+        let plain = self.open(state, &binding.digest()).ok_or_else(refused)?;
         let sealed: SealedState = serde_json::from_slice(&plain).map_err(|_| refused())?;
         if sealed.expires < now() {
             Err(refused())

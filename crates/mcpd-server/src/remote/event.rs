@@ -21,6 +21,11 @@ pub enum SharedEvent {
         /// Its id.
         task: String,
     },
+    /// A client has asked something of a task, which may run on another front.
+    TaskRequested {
+        /// Its id.
+        task: String,
+    },
 }
 
 /// Outlet of events, which costs nothing without a receiver.

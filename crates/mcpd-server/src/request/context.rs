@@ -30,6 +30,7 @@ use crate::policy::SecretHeaders;
 use crate::policy::access::{Defaults, NeededScope};
 use crate::policy::principal::Principal;
 use crate::policy::selection::Selections;
+use crate::remote::TaskRun;
 use crate::request::side_stream::SideStream;
 
 /// Properties of a peer that the transport adds to the context of every request.
@@ -79,6 +80,8 @@ pub(crate) struct Context {
     pub(crate) record: RequestRecord,
     /// Tool that a call with this context starts, once the call itself is approved.
     pub(crate) approved: Option<ScriptPath>,
+    /// Runs elsewhere of a call that is a task or may become one.
+    pub(crate) task_run: Option<Arc<TaskRun>>,
 }
 
 impl Context {
@@ -115,6 +118,7 @@ impl Context {
             stamp,
             record: RequestRecord::default(),
             approved: None,
+            task_run: None,
         }
     }
 

@@ -72,6 +72,7 @@ impl<'a> StatelessEnvelope<'a> {
             stamp,
             record: RequestRecord::default(),
             approved: None,
+            task_run: None,
         })
     }
 }
@@ -122,5 +123,6 @@ pub(crate) fn stateful_context(
         stamp,
         record: RequestRecord::default(),
         approved: None,
+        task_run: None,
     })
 }

@@ -392,13 +392,17 @@ impl ServerBuilder {
         };
         let engine = Engine::new(executor, observers, subscribers, seal, identity, stop);
         engine.set_choices(&current.policy, settings.selections);
+        let call_host = CallHost {
+            engine: Arc::new(engine),
+            catalog,
+        };
+        if let Some(tasks) = &self.tasks {
+            tasks.attach(&call_host);
+        }
         let inner = Arc::new(Inner {
             built_with,
             watching: self.watch,
-            call_host: CallHost {
-                engine: Arc::new(engine),
-                catalog,
-            },
+            call_host,
             probes,
             applied: Mutex::new(current),
             tasks: self.tasks,

@@ -122,6 +122,12 @@ impl Server {
         let event = match event {
             SharedEvent::ResourceUpdated { uri } => Event::ResourceUpdated(uri),
             SharedEvent::TaskChanged { task } => Event::TaskChanged(task),
+            SharedEvent::TaskRequested { task } => {
+                if let Some(tasks) = self.tasks() {
+                    tasks.check_requests(&task);
+                }
+                return;
+            }
         };
         self.engine().subscribers.publish_here(&event);
     }

@@ -24,7 +24,7 @@
 
 use std::collections::BTreeMap;
 use std::future::ready;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -41,15 +41,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalog::call::CallHost;
 use crate::catalog::tool::Tool;
+use crate::execution::engine::Engine;
 use crate::execution::input_rounds::{self, Resumption};
 use crate::message::call::{CallEnding, CallFuture, CallStart};
 use crate::message::text::replace_nul;
 use crate::policy::principal::Principal;
+use crate::remote::SharedEvent;
 use crate::request::context::Context;
 use crate::request::side_stream::SideStream;
 use crate::support::sync::lock;
 
 mod call_messages;
+mod continuation;
 mod lifecycle;
 mod running;
 #[cfg(feature = "database")]
@@ -58,7 +61,7 @@ pub mod store;
 
 use call_messages::CallMessages;
 use lifecycle::TaskLifecycle;
-use store::{Store, StoredTask, TaskRequest};
+use store::{Store, StoredTask, TaskKey, TaskRequest};
 
 /// Time that a call may take before it becomes a task. Most calls end within it, and need no
 /// polling.
@@ -79,6 +82,8 @@ pub(crate) struct Tasks {
     state: Mutex<TasksState>,
     /// Signals that a request for one of these tasks may be in the database.
     requested: Notify,
+    /// Engine of the server, which shares events with others.
+    engine: OnceLock<Weak<Engine>>,
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +102,8 @@ struct RunningTask {
     /// Milliseconds since 1970.
     created_at: i64,
     cancel: CancellationToken,
+    /// Cancelled when this server stops, or another one continues with the task.
+    leave: CancellationToken,
     answers: mpsc::Sender<InputResponses>,
     messages: Arc<CallMessages>,
 }
@@ -125,6 +132,40 @@ impl Tasks {
             store: Arc::new(store),
             state: Mutex::default(),
             requested: Notify::new(),
+            engine: OnceLock::new(),
+        }
+    }
+
+    /// Attaches the server that these tasks are of, and continues with tasks of other servers that
+    /// are gone. Must be called on a tokio runtime.
+    pub(crate) fn attach(self: &Arc<Self>, host: &CallHost) {
+        self.engine.set(Arc::downgrade(&host.engine)).ok();
+        if self.store.has_successors() {
+            let host = (Arc::downgrade(&host.engine), Arc::downgrade(&host.catalog));
+            let stopping = host.0.upgrade().map(|engine| engine.stopping.clone());
+            let adopting = continuation::adopt_tasks(Arc::clone(self), host);
+            tokio::spawn(async move {
+                if let Some(stopping) = stopping {
+                    stopping.run_until_cancelled(adopting).await;
+                }
+            });
+        }
+    }
+
+    /// Checks soon whether a request for a task is stored, if that runs here.
+    pub(crate) fn check_requests(&self, id: &str) {
+        if lock(&self.state).running.contains_key(id) {
+            self.requested.notify_one();
+        }
+    }
+
+    /// Tells the server that runs a task that a request for it is stored.
+    fn announce_request(&self, id: &str) {
+        self.requested.notify_one();
+        if let Some(engine) = self.engine.get().and_then(Weak::upgrade) {
+            let task = id.to_owned();
+            let outlet = &engine.subscribers.outlet;
+            outlet.pass(|| SharedEvent::TaskRequested { task });
         }
     }
 
@@ -137,10 +178,11 @@ impl Tasks {
     pub(crate) async fn call(
         self: Arc<Self>,
         host: CallHost,
-        call: TaskCall,
+        mut call: TaskCall,
         resumption: Resumption,
         support: TaskSupport,
     ) -> CallEnding {
+        self.follow_run(&mut call);
         let messages = Arc::<CallMessages>::default();
         let side = SideStream::to(Arc::clone(&messages) as _);
         let run = match call.run(&host, resumption, &side) {
@@ -182,8 +224,9 @@ impl Tasks {
     pub(crate) async fn start(
         self: &Arc<Self>,
         host: CallHost,
-        call: TaskCall,
+        mut call: TaskCall,
     ) -> Result<Task, ErrorObject> {
+        self.follow_run(&mut call);
         let messages = Arc::<CallMessages>::default();
         let side = SideStream::to(Arc::clone(&messages) as _);
         let run = call.run(&host, Resumption::default(), &side).into_run();
@@ -204,6 +247,14 @@ impl Tasks {
         }
     }
 
+    /// Follows where the runs of a call are, if another server may have to continue with it.
+    fn follow_run(&self, call: &mut TaskCall) {
+        let script = call.tool.script().filter(|_| self.store.has_successors());
+        if script.is_some_and(|script| script.elsewhere().is_some()) {
+            call.context.task_run = Some(Arc::default());
+        }
+    }
+
     /// Creates a task for a call, or returns the call.
     async fn create_task(
         self: &Arc<Self>,
@@ -212,8 +263,11 @@ impl Tasks {
         let TaskCall { tool, context, .. } = &started.call;
         let (owner, tool) = (context.peer.principal.name(), tool.path().as_str());
         let lifetime = started.call.task_lifetime();
-        let stored = store::new_task(self.store.runner(), owner, tool, lifetime);
+        let mut stored = store::new_task(self.store.runner(), owner, tool, lifetime);
         let task = public_fields(&stored);
+        if let Some(task_run) = &context.task_run {
+            stored.location = task_run.keep(stored.key()).await;
+        }
         let lifecycle = TaskLifecycle::new(self, stored, started);
         let (sender, begun) = oneshot::channel();
         // Spawned, because a client that disconnects now must not leave a task that no server
@@ -256,7 +310,7 @@ impl Tasks {
         id: &str,
         principal: &Principal,
     ) -> Result<Option<StoredTask>, ErrorObject> {
-        let stored = self.store.task(id, principal.name()).await;
+        let stored = self.store.task(TaskKey::new(id, principal.name())).await;
         stored.map_err(|error| database_error(&error))
     }
 
@@ -291,9 +345,10 @@ impl Tasks {
                 input_rounds::check_response(key, response, Some(question.method))?;
             }
         }
-        let answered = self.store.store_answers(id, responses).await;
+        let key = TaskKey::new(id, principal.name());
+        let answered = self.store.store_answers(key, responses).await;
         answered.map_err(|error| database_error(&error))?;
-        self.requested.notify_one();
+        self.announce_request(id);
         Ok(())
     }
 
@@ -306,9 +361,10 @@ impl Tasks {
         self.stored_task(id, principal)
             .await?
             .ok_or_else(unknown_task_error)?;
-        let cancelled = self.store.request_cancel(id).await;
+        let key = TaskKey::new(id, principal.name());
+        let cancelled = self.store.request_cancel(key).await;
         cancelled.map_err(|error| database_error(&error))?;
-        self.requested.notify_one();
+        self.announce_request(id);
         Ok(())
     }
 
@@ -357,6 +413,7 @@ impl Tasks {
         let state = lock(&self.state);
         match (state.running.get(id), request) {
             (Some(live), TaskRequest::Cancel) => live.cancel.cancel(),
+            (Some(live), TaskRequest::Leave) => live.leave.cancel(),
             // The channel has room: a waiting task has received all earlier answers.
             (Some(live), TaskRequest::Answers(answers)) => drop(live.answers.try_send(answers)),
             (None, _) => {}

@@ -276,6 +276,9 @@ fn read_task(row: &Row<'_>) -> rusqlite::Result<StoredTask> {
         created_at: row.get(6)?,
         updated_at: row.get(7)?,
         expires_at: row.get(8)?,
+        // The processes of a server end with it.
+        continuation: None,
+        location: None,
     })
 }
 

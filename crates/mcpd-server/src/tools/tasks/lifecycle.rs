@@ -18,7 +18,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{RunningTask, StartedCall, StoredTask, Tasks, database_error};
+use super::continuation::{Asking, Continuation};
+use super::{RunningTask, StartedCall, StoredTask, Tasks, database_error, store};
 use crate::client::subscribers::Event;
 use crate::execution::input_rounds::{MAX_ROUNDS, Resumption};
 use crate::message::reply::unless_panicked;
@@ -37,8 +38,12 @@ pub(super) struct TaskLifecycle {
     started: StartedCall,
     answers: mpsc::Receiver<InputResponses>,
     cancel: CancellationToken,
+    /// Cancelled when this server stops, or another one continues with the task.
+    leave: CancellationToken,
     /// Keys of all questions it has asked.
     used_keys: BTreeSet<String>,
+    /// Open questions of a task that another server has begun.
+    asking: Option<Asking>,
 }
 
 /// Ending of a task.
@@ -56,6 +61,7 @@ impl TaskLifecycle {
             tool: stored.tool.clone(),
             created_at: stored.created_at,
             cancel: CancellationToken::new(),
+            leave: started.host.engine.stopping.child_token(),
             answers: sender,
             messages: Arc::clone(&started.messages),
         };
@@ -64,7 +70,9 @@ impl TaskLifecycle {
             started,
             answers,
             cancel: live.cancel.clone(),
+            leave: live.leave.clone(),
             used_keys: BTreeSet::new(),
+            asking: None,
             stored,
         };
         let id = task.stored.id.clone();
@@ -73,8 +81,25 @@ impl TaskLifecycle {
         task
     }
 
+    /// Continues from what the server that is gone has stored.
+    pub(super) fn continued(self, used_keys: BTreeSet<String>, asking: Option<Asking>) -> Self {
+        self.started.messages.keep_in_log();
+        Self {
+            used_keys,
+            asking,
+            ..self
+        }
+    }
+
+    /// Returns what another server needs to continue from here, if one can.
+    fn continuation(&self, asking: Option<Asking>) -> Option<String> {
+        let continuation = Continuation::of(&self.started.call, &self.used_keys, asking)?;
+        continuation.seal(&self.started.host.engine.seal, &self.stored.key())
+    }
+
     /// Stores the task, so that the client may learn of it; returns the call if that fails.
-    pub(super) async fn store(self) -> Result<Self, StartedCall> {
+    pub(super) async fn store(mut self) -> Result<Self, StartedCall> {
+        self.stored.continuation = self.continuation(None);
         let reason = match self.tasks.store.add(self.stored.clone()).await {
             Ok(true) => {
                 self.started.messages.keep_in_log();
@@ -91,23 +116,27 @@ impl TaskLifecycle {
     /// Runs to the end and stores the ending. A server that stops stores nothing: the next reader
     /// of the task finds that its server is gone.
     pub(super) async fn run_to_end(mut self) {
-        let lifetime = self.stored.expires_at - self.stored.created_at;
+        let lifetime = self.stored.expires_at.saturating_sub(store::now()).max(0);
         let expires = Instant::now() + Duration::from_millis(lifetime.unsigned_abs());
-        let stopping = self.started.host.engine.stopping.clone();
-        let whole = stopping.run_until_cancelled(async {
+        let leave = self.leave.clone();
+        let whole = leave.run_until_cancelled(async {
             let cancel = self.cancel.clone();
             let end = cancel.run_until_cancelled(self.run_rounds()).await;
             // A run that is still going must not outlive the announcement of its end.
             self.started.run = Box::pin(pending());
             // An ending that the stop of the server caused is not stored.
-            if !stopping.is_cancelled() {
+            if !leave.is_cancelled() {
                 self.store_ending(end.unwrap_or(TaskEnding::Cancelled))
                     .await;
             }
         });
         // The task can no longer be queried by then.
         let is_late = tokio::time::timeout_at(expires, whole).await.is_err();
-        if stopping.is_cancelled() {
+        if leave.is_cancelled() {
+            if let Some(task_run) = &self.started.call.context.task_run {
+                // Another server continues with it.
+                task_run.release();
+            }
             self.record_end("the server stopped");
         } else if is_late {
             self.record_end("the task has expired");
@@ -118,6 +147,9 @@ impl TaskLifecycle {
 
     /// Runs, with answers in between, for a bounded number of rounds.
     async fn run_rounds(&mut self) -> TaskEnding {
+        if let Some(asking) = self.asking.take() {
+            self.resume(asking).await;
+        }
         for _ in 0..MAX_ROUNDS {
             let question = match self.finish_run().await {
                 Ok(Interactive::Complete(result)) => return self.encode_result(result),
@@ -130,7 +162,7 @@ impl TaskLifecycle {
                 Err(error) => return TaskEnding::Failed(error),
             };
             match self.ask_client(question).await {
-                Ok(resumption) => self.started.restart(resumption),
+                Ok(asking) => self.resume(asking).await,
                 Err(error) => return TaskEnding::Failed(error),
             }
         }
@@ -145,41 +177,48 @@ impl TaskLifecycle {
         unless_panicked(run.await)
     }
 
-    /// Asks questions, and waits for all answers.
+    /// Asks questions.
     ///
     /// # Errors
     ///
     /// Fails if the questions cannot be stored.
-    async fn ask_client(
-        &mut self,
-        question: InputRequiredResult,
-    ) -> Result<Resumption, ErrorObject> {
-        let mut names = BTreeMap::new();
+    async fn ask_client(&mut self, question: InputRequiredResult) -> Result<Asking, ErrorObject> {
+        let mut asking = Asking {
+            names: BTreeMap::new(),
+            state: question.request_state,
+        };
         let mut questions = InputRequests::new();
         for (name, request) in question.input_requests.unwrap_or_default() {
             let key = self.unique_key(&name);
             questions.insert(key.clone(), request);
-            names.insert(key, name);
+            asking.names.insert(key, name);
         }
-        let mut responses = InputResponses::new();
         // A script may request another round with its state alone.
         if !questions.is_empty() {
-            let asked = self
-                .tasks
-                .store
-                .store_questions(&self.stored.id, questions)
-                .await;
+            let continuation = self.continuation(Some(asking.clone()));
+            let store = &self.tasks.store;
+            let key = self.stored.key();
+            let asked = store.store_questions(key, questions, continuation).await;
             asked.map_err(|error| database_error(&error))?;
             self.notify_subscribers();
+        }
+        Ok(asking)
+    }
+
+    /// Waits for all answers, and runs again with them.
+    async fn resume(&mut self, asking: Asking) {
+        let Asking { mut names, state } = asking;
+        let mut responses = InputResponses::new();
+        if !names.is_empty() {
             let answers = self.answers.recv().await.unwrap_or_default();
             self.notify_subscribers();
             let named = |(key, answer)| Some((names.remove(&key)?, answer));
             responses = answers.into_iter().filter_map(named).collect();
         }
-        Ok(Resumption {
+        self.started.restart(Resumption {
             responses: Some(responses),
-            state: question.request_state,
-        })
+            state,
+        });
     }
 
     /// Returns the key of a question, numbered if the name was used before.
@@ -229,15 +268,13 @@ impl TaskLifecycle {
                 (TaskStatus::Cancelled, None)
             }
         };
-        let id = &self.stored.id;
-        while let Err(error) = self
-            .tasks
-            .store
-            .store_ending(id, status, detail.clone())
+        let store = &self.tasks.store;
+        while let Err(error) = store
+            .store_ending(self.stored.key(), status, detail.clone())
             .await
         {
             tracing::error!(
-                task = id,
+                task = self.stored.id,
                 "failed to store the end of a task, will retry: {error}"
             );
             tokio::time::sleep(STORE_RETRY_INTERVAL).await;

@@ -2,6 +2,7 @@
 
 use mcpd_protocol::jsonrpc::ErrorObject;
 
+use super::store::TaskKey;
 use super::{Tasks, database_error};
 use crate::support::sync::lock;
 
@@ -47,8 +48,9 @@ impl Tasks {
     /// Fails if the database cannot be written.
     pub(crate) async fn cancel_any(&self, id: &str) -> Result<Option<BackgroundTask>, ErrorObject> {
         let task = self.running().into_iter().find(|task| task.id == id);
-        if task.is_some() {
-            let cancelled = self.store.request_cancel(id).await;
+        if let Some(task) = &task {
+            let key = TaskKey::new(id, &*task.owner);
+            let cancelled = self.store.request_cancel(key).await;
             cancelled.map_err(|error| database_error(&error))?;
             self.requested.notify_one();
         }

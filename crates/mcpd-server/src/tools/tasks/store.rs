@@ -10,7 +10,7 @@ use mcpd_protocol::method::{InputRequests, InputResponses, TaskStatus};
 use serde_json::value::RawValue;
 
 pub use super::running::BackgroundTask;
-pub use crate::database::rows::{StoredTask, TaskRequest};
+pub use crate::database::rows::{StoredTask, TaskKey, TaskRequest};
 use crate::support::random_id;
 
 #[cfg(feature = "database")]
@@ -45,33 +45,50 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Stores a new task; the answer is `false` if there are too many.
     fn add(&self, task: StoredTask) -> Answer<'_, bool>;
 
-    /// Returns the task `id` of `owner`, unless it has expired. A task whose server is gone has
-    /// failed, or is that of another server from then on.
-    fn task(&self, id: &str, owner: &str) -> Answer<'_, Option<StoredTask>>;
+    /// Returns a task, unless it has expired. One whose server is gone fails, unless other servers
+    /// can continue with it.
+    fn task(&self, key: TaskKey) -> Answer<'_, Option<StoredTask>>;
 
     /// Returns all tasks of `owner` without their results, the newest first.
     fn tasks(&self, owner: &str) -> Answer<'_, Vec<StoredTask>>;
 
-    /// Stores the questions of a task, which waits for the answers.
-    fn store_questions(&self, id: &str, questions: InputRequests) -> Answer<'_, ()>;
+    /// Stores the questions of a task, which waits for the answers, and what another server needs
+    /// to continue from here.
+    fn store_questions(
+        &self,
+        key: TaskKey,
+        questions: InputRequests,
+        continuation: Option<String>,
+    ) -> Answer<'_, ()>;
 
     /// Stores answers to open questions of a task; others are dropped. With the last one it is
     /// working again.
-    fn store_answers(&self, id: &str, responses: InputResponses) -> Answer<'_, ()>;
+    fn store_answers(&self, key: TaskKey, responses: InputResponses) -> Answer<'_, ()>;
 
     /// Stores a request to cancel a task, unless it has ended.
-    fn request_cancel(&self, id: &str) -> Answer<'_, ()>;
+    fn request_cancel(&self, key: TaskKey) -> Answer<'_, ()>;
 
-    /// Stores the ending of a task, unless it has ended before.
+    /// Stores the ending of a task, unless it has ended before, or is another server's.
     fn store_ending(
         &self,
-        id: &str,
+        key: TaskKey,
         status: TaskStatus,
         detail: Option<Box<RawValue>>,
     ) -> Answer<'_, ()>;
 
     /// Takes the requests for the tasks that this server runs, each with the id of its task.
     fn take_requests(&self) -> Answer<'_, Vec<(String, TaskRequest)>>;
+
+    /// Returns whether another server can continue with a task whose run is elsewhere.
+    fn has_successors(&self) -> bool {
+        false
+    }
+
+    /// Waits for an unfinished task of a server that is gone, and makes it a task of this one,
+    /// which no other server gets then.
+    fn adopt(&self) -> Answer<'_, StoredTask> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// Creates a task that begins now and runs on `runner`, without storing it.
@@ -88,11 +105,13 @@ pub(super) fn new_task(runner: &str, owner: &str, tool: &str, lifetime: Duration
         created_at: now,
         updated_at: now,
         expires_at: now.saturating_add(lifetime),
+        continuation: None,
+        location: None,
     }
 }
 
 /// Milliseconds since 1970.
-fn now() -> i64 {
+pub(super) fn now() -> i64 {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

@@ -23,6 +23,8 @@ fn task(id: &str, owner: &str) -> StoredTask {
         created_at: 0,
         updated_at: 0,
         expires_at: 1000,
+        continuation: None,
+        location: None,
     }
 }
 

@@ -7,7 +7,7 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::method::{InputRequests, InputResponses, TaskStatus};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Answer, Store, StoreError, StoredTask, TaskRequest, now};
+use super::{Answer, Store, StoreError, StoredTask, TaskKey, TaskRequest, now};
 use crate::database::Database;
 use crate::support::random_id;
 use crate::support::sync;
@@ -68,10 +68,9 @@ impl Store for DatabaseStore {
         })
     }
 
-    fn task(&self, id: &str, owner: &str) -> Answer<'_, Option<StoredTask>> {
-        let (id, owner) = (id.to_owned(), owner.to_owned());
+    fn task(&self, key: TaskKey) -> Answer<'_, Option<StoredTask>> {
         self.answer(move |inner| {
-            let read = || inner.database.task(&id, &owner, now());
+            let read = || inner.database.task(&key.id, &key.owner, now());
             let task = read().map_err(StoreError::new)?;
             match task {
                 Some(task) if inner.fail_if_server_ended(&task)? => read().map_err(StoreError::new),
@@ -93,38 +92,42 @@ impl Store for DatabaseStore {
         })
     }
 
-    fn store_questions(&self, id: &str, questions: InputRequests) -> Answer<'_, ()> {
-        let id = id.to_owned();
+    fn store_questions(
+        &self,
+        key: TaskKey,
+        questions: InputRequests,
+        _: Option<String>,
+    ) -> Answer<'_, ()> {
         self.answer(move |inner| {
-            let asked = inner.database.store_questions(&id, &questions, now());
+            let asked = inner.database.store_questions(&key.id, &questions, now());
             asked.map_err(StoreError::new)
         })
     }
 
-    fn store_answers(&self, id: &str, responses: InputResponses) -> Answer<'_, ()> {
-        let id = id.to_owned();
+    fn store_answers(&self, key: TaskKey, responses: InputResponses) -> Answer<'_, ()> {
         self.answer(move |inner| {
-            let answered = inner.database.store_answers(&id, &responses, now());
+            let answered = inner.database.store_answers(&key.id, &responses, now());
             answered.map_err(StoreError::new)
         })
     }
 
-    fn request_cancel(&self, id: &str) -> Answer<'_, ()> {
-        let id = id.to_owned();
-        self.answer(move |inner| inner.database.request_cancel(&id).map_err(StoreError::new))
+    fn request_cancel(&self, key: TaskKey) -> Answer<'_, ()> {
+        self.answer(move |inner| {
+            let requested = inner.database.request_cancel(&key.id);
+            requested.map_err(StoreError::new)
+        })
     }
 
     fn store_ending(
         &self,
-        id: &str,
+        key: TaskKey,
         status: TaskStatus,
         detail: Option<Box<RawValue>>,
     ) -> Answer<'_, ()> {
-        let id = id.to_owned();
         self.answer(move |inner| {
             let ended = inner
                 .database
-                .end_task(&id, status, detail.as_deref(), now());
+                .end_task(&key.id, status, detail.as_deref(), now());
             ended.map_err(StoreError::new)
         })
     }

@@ -1,0 +1,182 @@
+//! Clients with tasks: of a front in this process, and of a front in a process of its own, which can
+//! be killed.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
+
+use mcpd_server::{Connection, Principal, Reply, Server, ToolNames};
+use serde_json::{Value, json};
+use tokio::time::{Duration, Instant, sleep, timeout};
+
+use crate::fixture::EVENT_TIMEOUT;
+
+/// Returns a request of a client that supports tasks and answers questions.
+fn request(method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {
+            "elicitation": {"form": {}},
+            "extensions": {"io.modelcontextprotocol/tasks": {}},
+        },
+    });
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+/// Client of a front.
+pub(crate) trait TaskClient {
+    /// Returns the response to a request.
+    async fn ask(&self, method: &str, params: Value) -> Value;
+
+    async fn result(&self, method: &str, params: Value) -> Value {
+        let answer = self.ask(method, params).await;
+        assert!(answer["error"].is_null(), "{answer}");
+        answer["result"].clone()
+    }
+
+    /// Returns the id of the task that a call of a script with the journal becomes.
+    async fn begin(&self, tool: &str, id: &str, seconds: &str) -> String {
+        let arguments = json!({"id": id, "seconds": seconds});
+        let params = json!({"name": tool, "arguments": arguments});
+        let created = self.result("tools/call", params).await;
+        assert_eq!(created["resultType"], "task", "{created}");
+        created["taskId"].as_str().expect("an id").to_owned()
+    }
+
+    async fn get(&self, task: &str) -> Value {
+        self.result("tasks/get", json!({"taskId": task})).await
+    }
+
+    async fn cancel(&self, task: &str) -> Value {
+        self.ask("tasks/cancel", json!({"taskId": task})).await
+    }
+
+    /// Answers the only question of a task.
+    async fn answer(&self, task: &str, key: &str) -> Value {
+        let answer = json!({key: {"action": "accept", "content": {"sure": true}}});
+        let params = json!({"taskId": task, "inputResponses": answer});
+        self.ask("tasks/update", params).await
+    }
+
+    /// Returns a task once it has this status.
+    async fn until(&self, task: &str, status: &str) -> Value {
+        let start = Instant::now();
+        loop {
+            let now = self.get(task).await;
+            if now["status"] == status {
+                return now;
+            }
+            assert!(start.elapsed() < EVENT_TIMEOUT, "{now}");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// Client of a front in this process.
+pub(crate) struct LocalClient {
+    connection: Connection,
+}
+
+impl LocalClient {
+    pub(crate) fn of(server: &Server, principal: &str) -> Self {
+        let principal = Principal::new(principal);
+        let (connection, mut messages) =
+            Connection::open_for(principal, server, ToolNames::Portable);
+        tokio::spawn(async move { while messages.recv().await.is_some() {} });
+        Self { connection }
+    }
+}
+
+impl TaskClient for LocalClient {
+    async fn ask(&self, method: &str, params: Value) -> Value {
+        let message = request(method, params).to_string();
+        let answer = match self.connection.receive(message.as_bytes()) {
+            Reply::Ready(answer) => Some(answer),
+            Reply::Pending(answer) => timeout(EVENT_TIMEOUT, answer).await.expect("in time"),
+            Reply::Nothing => None,
+        };
+        serde_json::from_slice(&answer.expect("an answer")).expect("JSON")
+    }
+}
+
+/// Front in a process of its own, with its client, who is `ada`.
+pub(crate) struct ProcessFront {
+    process: Child,
+    streams: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
+}
+
+impl ProcessFront {
+    pub(crate) fn start(url: &str, node: &str) -> Self {
+        let test = std::env::current_exe().expect("a path");
+        let profile = test.ancestors().nth(2).expect("target/debug/deps/test");
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the front is no script of a tool"
+        )]
+        let mut process = Command::new(profile.join("examples/front"))
+            .args([url, node])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("`cargo build -p mcpd-cluster --example front`, as `cargo test` does");
+        let input = process.stdin.take().expect("a pipe");
+        let output = BufReader::new(process.stdout.take().expect("a pipe"));
+        Self {
+            process,
+            streams: Mutex::new((input, output)),
+        }
+    }
+
+    /// Waits until a tool is listed.
+    pub(crate) async fn wait_for(&self, tool: &str) {
+        let start = Instant::now();
+        loop {
+            let listed = self.result("tools/list", json!({})).await;
+            let tools = listed["tools"].as_array().expect("a list").clone();
+            if tools.iter().any(|one| one["name"] == tool) {
+                return;
+            }
+            assert!(start.elapsed() < EVENT_TIMEOUT, "{listed}");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let id = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(id, signal).expect("a process of this test");
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+
+    /// Sends a request without waiting for its answer.
+    pub(crate) fn send(&self, method: &str, params: Value) {
+        let mut streams = self.streams.lock().expect("no panic");
+        writeln!(streams.0, "{}", request(method, params)).expect("a front that reads");
+    }
+}
+
+impl TaskClient for ProcessFront {
+    async fn ask(&self, method: &str, params: Value) -> Value {
+        tokio::task::block_in_place(|| {
+            self.send(method, params);
+            let mut streams = self.streams.lock().expect("no panic");
+            loop {
+                let mut line = String::new();
+                streams.1.read_line(&mut line).expect("a line");
+                let message: Value = serde_json::from_str(&line).expect("JSON");
+                if message["id"] == 1 {
+                    return message;
+                }
+            }
+        })
+    }
+}
+
+impl Drop for ProcessFront {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
