@@ -19,6 +19,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use mcpd_server::remote::Traits;
 use mcpd_server::source::{Publisher, Source};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
@@ -97,6 +98,7 @@ pub struct Cluster {
     /// Identifies `place`.
     fingerprint: Option<u64>,
     tasks: Option<SharedTasks>,
+    key_mark: String,
     departure: Arc<Departure>,
 }
 
@@ -116,6 +118,7 @@ impl Cluster {
             place: Arc::new(|_| Placement::default()),
             fingerprint: Some(0),
             tasks: None,
+            key_mark: String::new(),
             departure: Arc::default(),
         }
     }
@@ -126,6 +129,30 @@ impl Cluster {
     pub fn with_tasks(self, tasks: SharedTasks) -> Self {
         let tasks = Some(tasks);
         Self { tasks, ..self }
+    }
+
+    /// Names the key with which the server seals what other fronts open. A front with another one
+    /// is reported; the key itself stays here.
+    #[must_use]
+    pub fn with_key(self, key: &[u8]) -> Self {
+        let digest = Sha256::new_with_prefix("mark of a state key").chain_update(key);
+        let digest = digest.finalize();
+        let key_mark = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
+        Self {
+            key_mark: key_mark.collect(),
+            ..self
+        }
+    }
+
+    /// Takes the place of an earlier source of the same process, with its tasks and its key.
+    #[must_use]
+    pub fn in_place_of(self, earlier: &Self) -> Self {
+        Self {
+            tasks: earlier.tasks.clone(),
+            key_mark: earlier.key_mark.clone(),
+            departure: Arc::clone(&earlier.departure),
+            ..self
+        }
     }
 
     /// Says that the server stops for good, so that the end of this source is a good-bye to the
@@ -176,7 +203,7 @@ impl Cluster {
         let (news, mut heard) = mpsc::unbounded_channel();
         let place = Arc::new(ClusterPlace::new(node.clone(), commands));
         let mut duty = Duty::new(&self.settings, Arc::clone(&self.place), node, place, news)
-            .with_tasks(self.tasks.clone());
+            .with_tasks(self.tasks.clone(), self.key_mark.clone());
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         duty.begin();

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::error::Error;
+use crate::node::bucket::bucket_name;
 use crate::settings::Name;
 use crate::wire::PROTOCOL_VERSION;
 
@@ -57,6 +58,7 @@ impl Role {
             Self::Front => vec![
                 "here.*".to_owned(),
                 format!("in.{node}"),
+                format!("ctl.{node}"),
                 "event".to_owned(),
             ],
             // The first one holds `in` of this node.
@@ -96,7 +98,11 @@ pub fn grants(role: Role, cluster: &Name, node: &Name, key: &str) -> Result<Stri
     // Writing to a string can't fail, here and below.
     writeln!(text, "  nkey: {key}").ok();
     writeln!(text, "  permissions: {{").ok();
-    writeln!(text, "    publish: [{}]", list(role.publish(node))).ok();
+    let mut publish = list(role.publish(node));
+    if role == Role::Front {
+        publish += &tasks_bucket(cluster);
+    }
+    writeln!(text, "    publish: [{publish}]").ok();
     writeln!(
         text,
         "    subscribe: [{}, {inbox}]",
@@ -113,6 +119,14 @@ pub fn grants(role: Role, cluster: &Name, node: &Name, key: &str) -> Result<Stri
     }
     text.push_str("  }\n}\n");
     Ok(text)
+}
+
+/// Returns the subjects with which a front uses the bucket of tasks, after those before.
+fn tasks_bucket(cluster: &Name) -> String {
+    let bucket = bucket_name(cluster.as_str());
+    let requests = ["INFO", "CREATE", "MSG.GET", "PURGE"];
+    let requests = requests.map(|request| format!(", \"$JS.API.STREAM.{request}.KV_{bucket}\""));
+    format!("{}, \"$KV.{bucket}.>\"", requests.concat())
 }
 
 #[cfg(test)]

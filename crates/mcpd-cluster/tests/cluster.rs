@@ -23,6 +23,8 @@ mod proxy;
 mod runs;
 #[path = "cluster/servers.rs"]
 mod servers;
+#[path = "cluster/sessions.rs"]
+mod sessions;
 #[path = "cluster/store.rs"]
 mod store;
 #[path = "cluster/task_client.rs"]

@@ -75,9 +75,9 @@ pub use roots::{RootSource, is_address, store};
 pub use schema::schema;
 pub use server::audit::{audit, audit_log};
 pub use server::clients::{AGENT, name_fault};
+pub use server::cluster::{FrontNode, work};
 #[cfg(feature = "cluster")]
 pub use server::cluster::{cluster_name, cluster_settings, examined_cluster, server_for_worker};
-pub use server::cluster::{share_events, work};
 pub use server::interpreters::{interpreters, tolerate_faults};
 pub use server::profiles::selected;
 pub use server::unmatched::{unmatched_patterns, warn_of_unmatched};

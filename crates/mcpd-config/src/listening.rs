@@ -12,6 +12,7 @@ pub use self::certificates::TlsCertificates;
 pub use self::metrics::Metrics;
 pub use self::shortage::Shortage;
 pub use self::sockets::Address;
+use crate::server::cluster::FrontNode;
 use crate::effective::Origin;
 use crate::file::File;
 use crate::options::{self, Certificates as Demand, Serve};
@@ -67,6 +68,8 @@ pub struct Http {
     pub shortage: Option<Shortage>,
     /// Options of the transport.
     pub options: Options,
+    /// Front of a cluster.
+    pub front: FrontNode,
 }
 
 /// Reads everything about HTTP. Creates the token, if there is none yet.
@@ -101,6 +104,7 @@ pub(crate) fn read_http(file: &File, args: &Serve) -> anyhow::Result<Http> {
         certificates: certificates(args)?,
         shortage,
         options,
+        front: FrontNode::default(),
     };
     let mut addresses = http.places.iter().flat_map(ListenPlace::addresses);
     addresses.try_for_each(|address| http.check_exposure(*address))?;

@@ -18,6 +18,8 @@ use crate::lock_file;
 use crate::options::{BuiltIn, Confinement, Enabling, RunLimits, Scanning, Serve, Serving};
 use crate::{directories, token};
 
+use self::cluster::FrontNode;
+
 mod approval;
 pub(crate) mod audit;
 pub(crate) mod clients;
@@ -163,13 +165,9 @@ pub async fn server_for_http(args: &Serve, file: &File) -> anyhow::Result<(Serve
         None => server,
     };
     http.options.session_prefix = node;
-    Ok((
-        match cluster::front(file, cluster::options(args))? {
-            Some(cluster) => server.source(cluster),
-            None => server,
-        },
-        http,
-    ))
+    let (server, front) = FrontNode::join(server, file, args)?;
+    http.front = front;
+    Ok((server, http))
 }
 
 /// Configuration that a reload can change while `mcpd serve` runs.
@@ -192,6 +190,8 @@ pub struct Started<'a> {
     pub args: &'a Serve,
     /// Addresses that the server listens at.
     pub places: &'a [ListenPlace],
+    /// Front of a cluster.
+    pub front: &'a FrontNode,
 }
 
 /// Reads what a reload changes in a running server. `serve` has the settings of the start, combined
@@ -232,7 +232,7 @@ pub async fn read_changes(
     let executor = server.executor();
     let settings =
         reloadable_settings(file, confinement, enabling, limits, hidden, executor).await?;
-    let settings = match cluster::front(file, cluster::options(&serve))? {
+    let settings = match started.front.reload(file, &serve)? {
         Some(cluster) => settings.source(cluster),
         None => settings,
     };
@@ -426,7 +426,7 @@ fn secret_files(options: &Serving) -> Vec<PathBuf> {
 fn http_secret_files(file: &File, args: &Serve) -> Vec<PathBuf> {
     let own = absolute([&args.token_file, &args.tls_key]);
     let nodes = cluster::secret_files(file);
-    let own = own.into_iter().chain(nodes);
+    let own = own.into_iter().chain(nodes).chain(cluster::own_key_file(args));
     own.chain(secret_files(&args.serving)).collect()
 }
 

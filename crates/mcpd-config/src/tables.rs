@@ -21,7 +21,7 @@ pub(crate) use callers::{
     CallerTable, ClientTable, ExchangeTable, IssuerTable, LimitsTable, OAuthTable, ProfileTable,
     RuleTable, ScopeTable,
 };
-pub(crate) use cluster::{ClusterTable, Rerun};
+pub(crate) use cluster::{ClusterTable, Rerun, TaskPlace};
 pub(crate) use scripts::{
     Backend, Level, Missing, Network, NetworkAccess, RunIn, SandboxTable, Task, Terminal, ToolTable,
 };

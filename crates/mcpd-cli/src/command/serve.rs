@@ -77,10 +77,14 @@ async fn run_observed(
         log_shortage(config.shortage.as_ref());
         manager::report_state(ServiceState::Ready).await;
         let places = &config.places;
-        let started = Started { args, places };
+        let started = Started {
+            args,
+            places,
+            front: &config.front,
+        };
         tokio::select! {
             never = reloading.follow(reload, &server, &auth, started) => never,
-            never = mcpd_config::share_events(args, reloading.file, &server) => never,
+            never = config.front.share_events(&server) => never,
             never = if_any(published.as_ref().map(Published::restore_when_lost)) => never,
         }
     };
@@ -102,7 +106,10 @@ async fn run_observed(
         () = termination.wait() => {}
     }
     leave.send_replace(true);
-    stop(&server, served, worked, &mut termination).await
+    config.front.begin_departure();
+    let stopped = stop(&server, served, worked, &mut termination).await;
+    config.front.departed().await;
+    stopped
 }
 
 /// Stops a server, and waits for what it runs for other fronts, and then for its clients, until the

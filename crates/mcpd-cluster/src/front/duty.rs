@@ -94,6 +94,10 @@ pub(super) struct Duty {
     has_offer: bool,
     metrics: Option<String>,
     tasks: Option<SharedTasks>,
+    /// Tells the key of this front from another.
+    key_mark: String,
+    /// Fronts with another key, which have been reported.
+    strangers: BTreeSet<String>,
 }
 
 impl Duty {
@@ -120,12 +124,32 @@ impl Duty {
             has_offer: false,
             metrics: None,
             tasks: None,
+            key_mark: String::new(),
+            strangers: BTreeSet::new(),
         }
     }
 
-    /// Adds the store of tasks.
-    pub(super) fn with_tasks(self, tasks: Option<SharedTasks>) -> Self {
-        Self { tasks, ..self }
+    /// Adds the store of tasks, and what tells the key of this front from another.
+    pub(super) fn with_tasks(self, tasks: Option<SharedTasks>, key_mark: String) -> Self {
+        Self {
+            tasks,
+            key_mark,
+            ..self
+        }
+    }
+
+    /// Reports a front that can't open what this one seals, once.
+    fn compare_keys(&mut self, here: &Here) {
+        let is_other = here.kind == Kind::Front && here.key != self.key_mark;
+        if is_other && !self.key_mark.is_empty() && self.strangers.insert(here.node.clone()) {
+            tracing::warn!(
+                front = here.node,
+                "this front has another state key: sessions, questions and tasks do not continue \
+                 there; give all fronts the same `state_key_file`"
+            );
+        } else if !is_other {
+            self.strangers.remove(&here.node);
+        }
     }
 
     /// Says good-bye: workers end what no task needs, and other fronts continue with the tasks, if
@@ -182,6 +206,7 @@ impl Duty {
             running: count(self.calls.len()),
             waiting: count(self.delivery.waiting()),
             runner: self.runner(),
+            key: self.key_mark.clone(),
             leaving,
             ..self.node.here(Kind::Front)
         });
@@ -230,6 +255,7 @@ impl Duty {
             }
             return;
         }
+        self.compare_keys(&here);
         if self.delivery.hear_here(now, here) {
             self.update_inventory();
         }

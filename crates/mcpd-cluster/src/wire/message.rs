@@ -56,6 +56,9 @@ pub(crate) struct Here {
     /// Name under which a front runs tasks, which is another after each start.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) runner: String,
+    /// Mark of the key with which a front seals what others open.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) key: String,
     /// The node says good-bye: it stops.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) leaving: bool,
@@ -80,6 +83,7 @@ impl Here {
             draining: false,
             version: String::new(),
             runner: String::new(),
+            key: String::new(),
             leaving: false,
         }
     }

@@ -244,7 +244,7 @@ impl Front {
         Self { server }
     }
 
-    /// Waits until tools are listed.
+    /// Waits until these tools are listed, beside those of the front itself.
     pub(crate) async fn wait_for(&self, names: &[&str]) {
         let start = Instant::now();
         loop {
@@ -253,6 +253,7 @@ impl Front {
                 .tools()
                 .iter()
                 .map(|tool| tool.path().to_string())
+                .filter(|path| !path.starts_with("runs_"))
                 .collect();
             if listed == names {
                 return;

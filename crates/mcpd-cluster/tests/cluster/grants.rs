@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use crate::fixture::{Front, LocalWorker, NAMES, Scripts, settings};
 use crate::nats::Nats;
+use crate::task_client::{LocalClient, TaskClient as _};
 
 /// Nodes with keys and rights.
 pub(crate) struct Nodes {
@@ -45,7 +46,7 @@ impl Nodes {
     }
 
     pub(crate) fn server(&self) -> Option<Nats> {
-        Nats::start(&self.authorization())
+        Nats::with_jetstream(&self.authorization())
     }
 
     /// Settings of a server that enforces the rights.
@@ -146,4 +147,38 @@ async fn node_without_a_key_is_refused() {
         error.to_string().contains("connect to the cluster"),
         "{error}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rights_of_fronts_suffice_for_tasks_and_no_worker_reads_them() {
+    let nodes = Nodes::new()
+        .add(Role::Worker, "w1")
+        .add(Role::Front, "f1")
+        .add(Role::Front, "f2");
+    let Some(nats) = nodes.server() else { return };
+    let scripts = Scripts::new();
+    scripts.add_task("job", "");
+    let _worker = LocalWorker::with(Worker::new(nodes.settings(&nats, "w1")), &scripts);
+    let first = Front::with_tasks(nodes.settings(&nats, "f1"));
+    let second = Front::with_tasks(nodes.settings(&nats, "f2"));
+    let tools = ["again", "change", "job", "look"];
+    first.wait_for(&tools).await;
+    second.wait_for(&tools).await;
+    let ada = LocalClient::of(&first.server, "ada");
+    let task = ada.begin("job", "one", "6").await;
+    let there = LocalClient::of(&second.server, "ada");
+    assert_eq!(there.get(&task).await["status"], "working");
+    let thief = client(&nats, &nodes.key("w1")).await;
+    let bucket = "mcpd_1_default_tasks";
+    let read = format!("$JS.API.STREAM.INFO.KV_{bucket}");
+    let mut heard = thief.subscribe(format!("$KV.{bucket}.>")).await.expect("refused later");
+    let answer = timeout(Duration::from_secs(1), thief.request(read, "".into())).await;
+    assert!(!matches!(answer, Ok(Ok(_))), "{answer:?}");
+    // The other front continues, with the same rights.
+    first.server.shutdown().await;
+    let done = there.until(&task, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "did one\n", "{done}");
+    assert_eq!(scripts.counts("one"), (1, 1));
+    let stolen = timeout(Duration::from_millis(100), heard.next()).await;
+    assert!(stolen.is_err(), "{stolen:?}");
 }

@@ -51,6 +51,24 @@ pub(crate) struct ClusterTable {
     /// need the same.
     #[schemars(extend("default" = 10))]
     pub(crate) lease: Option<Seconds>,
+    /// Where a front keeps background tasks: `shared`, in a bucket of JetStream that all fronts
+    /// read, or `front`, in its own database.
+    pub(crate) tasks: Option<TaskPlace>,
+    /// Number of NATS servers that keep a copy of the tasks, 1 to 5. It counts when the first front
+    /// makes the bucket.
+    #[schemars(extend("default" = 1))]
+    pub(crate) replicas: Option<Spanned<u8>>,
+}
+
+/// Place of background tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TaskPlace {
+    /// Bucket that all fronts read.
+    #[default]
+    Shared,
+    /// Database of the front that runs them.
+    Front,
 }
 
 /// Runs that may be made again on another worker, when it is not known how theirs has ended.

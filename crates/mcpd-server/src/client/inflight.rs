@@ -63,20 +63,23 @@ impl Inflight {
     }
 
     /// Cancels the request, if it is still open. Anything else is "unknown or finished" and
-    /// ignored. The id is free at once: the client knows that no response will come.
-    fn cancel(&self, id: &RequestId) {
-        if let Some(cancelled) = lock(&self.state).open.remove(id) {
+    /// ignored. The id is free at once: the client knows that no response will come. Returns whether
+    /// it was open.
+    fn cancel(&self, id: &RequestId) -> bool {
+        let cancelled = lock(&self.state).open.remove(id);
+        if let Some(cancelled) = &cancelled {
             cancelled.cancel();
         }
+        cancelled.is_some()
     }
 
-    /// Applies a notification that cancels a request, and ignores any other.
-    pub(crate) fn apply_notification(&self, notification: &Notification<'_>) {
-        if notification.method == CancelledNotification::NAME
-            && let Ok(params) = notification.parse_params::<CancelledNotificationParams>()
-        {
-            self.cancel(&params.request_id);
-        }
+    /// Applies a notification that cancels a request, and ignores any other. Returns whether it
+    /// cancels one that is not open here.
+    pub(crate) fn apply_notification(&self, notification: &Notification<'_>) -> bool {
+        notification.method == CancelledNotification::NAME
+            && notification
+                .parse_params::<CancelledNotificationParams>()
+                .is_ok_and(|params| !self.cancel(&params.request_id))
     }
 
     /// Cancels all requests, and those still to come: the client is gone. Returns the ids that

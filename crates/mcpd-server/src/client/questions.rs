@@ -36,6 +36,8 @@ pub(crate) enum Unanswered {
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     open: Mutex<OpenQuestions>,
+    /// Beginning of the ids, where several servers ask the same client.
+    prefix: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -66,6 +68,15 @@ impl Drop for OpenQuestion<'_> {
 }
 
 impl Questions {
+    /// Creates questions whose ids begin with `prefix`.
+    #[cfg(feature = "http")]
+    pub(crate) fn with_prefix(prefix: String) -> Self {
+        Self {
+            prefix: Some(prefix),
+            ..Self::default()
+        }
+    }
+
     /// Asks the client, and waits for its answer.
     ///
     /// # Errors
@@ -107,7 +118,10 @@ impl Questions {
                 ));
             }
             open.last_id += 1;
-            let id = RequestId::from(open.last_id);
+            let id = match &self.prefix {
+                Some(prefix) => RequestId::from(&*format!("{prefix}.{}", open.last_id)),
+                None => RequestId::from(open.last_id),
+            };
             open.waiting.insert(id.clone(), answered);
             id
         };
@@ -140,15 +154,18 @@ impl Questions {
         lock(&self.open).last_id = before.last_id;
     }
 
-    /// Accepts a response of the client. A response with an unknown id is ignored.
-    pub(crate) fn accept_response(&self, response: Response<'_>) {
+    /// Accepts a response of the client. Returns whether it answers a question; one with an unknown
+    /// id is ignored.
+    pub(crate) fn accept_response(&self, response: Response<'_>) -> bool {
         let waiting = response
             .id
             .and_then(|id| lock(&self.open).waiting.remove(&id));
+        let is_answer = waiting.is_some();
         if let Some(waiting) = waiting {
             // The task that asked may have stopped waiting at this moment.
             waiting.send(response.outcome.map(RawValue::to_owned)).ok();
         }
+        is_answer
     }
 }
 

@@ -41,6 +41,8 @@ pub(crate) struct Session {
     pub(crate) client: Option<Arc<Implementation>>,
     /// The session began with `initialize`. Any other session may be over after one request.
     pub(crate) introduced: bool,
+    /// The client was promised notifications of changed lists.
+    pub(crate) has_list_changes: bool,
     /// Session id over HTTP.
     #[cfg(feature = "http")]
     pub(crate) id: Option<String>,
@@ -88,6 +90,7 @@ impl Session {
             capabilities: Arc::new(introduction.capabilities),
             client: introduction.client.map(Arc::new),
             introduced: introduction.is_given,
+            has_list_changes: introduction.has_list_changes,
             #[cfg(feature = "http")]
             id: None,
             questions: Questions::default(),

@@ -69,6 +69,9 @@ pub(crate) struct Subscribers {
     members: Mutex<Members>,
     /// Outlet of what subscribers of other servers may want to know.
     pub(crate) outlet: Outlet,
+    /// Events of other servers about sessions that may be here as well.
+    #[cfg(feature = "http")]
+    pub(crate) session_inlet: Outlet,
 }
 
 #[derive(Debug, Default)]

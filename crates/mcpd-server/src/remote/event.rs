@@ -26,6 +26,18 @@ pub enum SharedEvent {
         /// Its id.
         task: String,
     },
+    /// A client has answered a question, or cancelled a request, that this front does not know.
+    ClientMessage {
+        /// Name of its session.
+        session: String,
+        /// The message.
+        message: String,
+    },
+    /// A client has ended its session.
+    SessionEnded {
+        /// Name of the session.
+        session: String,
+    },
 }
 
 /// Outlet of events, which costs nothing without a receiver.

@@ -128,6 +128,13 @@ impl Server {
                 }
                 return;
             }
+            event @ (SharedEvent::ClientMessage { .. } | SharedEvent::SessionEnded { .. }) => {
+                #[cfg(feature = "http")]
+                self.engine().subscribers.session_inlet.pass(|| event);
+                #[cfg(not(feature = "http"))]
+                drop(event);
+                return;
+            }
         };
         self.engine().subscribers.publish_here(&event);
     }

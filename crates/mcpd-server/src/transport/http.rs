@@ -69,6 +69,7 @@ mod reply;
 mod resumption;
 mod router;
 mod sessions;
+mod shared_sessions;
 mod sse;
 #[cfg(feature = "tls")]
 mod tls;
@@ -144,8 +145,11 @@ pub struct Options {
     /// Size of the events that each session keeps, in bytes, so that a client whose connection
     /// broke can resume a stream by `Last-Event-ID`; with 0, streams have no ids. 1 MiB.
     pub resume_buffer: usize,
-    /// Beginning of the ids of sessions, by which a balancer can route requests to this server.
-    /// None.
+    /// Name of this server among those that share the [`state_secret`] and their events. The ids of
+    /// sessions begin with it, so that a balancer can route by that, and each of these servers can
+    /// continue with a session of another. None.
+    ///
+    /// [`state_secret`]: crate::ServerBuilder::state_secret
     pub session_prefix: Option<String>,
     /// Time for which a client may leave written data unread before its connection is closed. 60
     /// s.
@@ -196,6 +200,7 @@ pub async fn serve(
 /// Accepts connections until the server stops, then drains them.
 async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
     let router = Arc::new(router);
+    let mut session_events = router.server.engine().subscribers.session_inlet.events();
     let places = Arc::new(Semaphore::new(router.max_connections));
     let mut connections = tokio::task::JoinSet::new();
     let mut peak = ConnectionPeak::default();
@@ -204,6 +209,10 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
         let place = Arc::clone(&places).acquire_owned();
         let accepted = tokio::select! {
             () = router.server.engine().stopping.cancelled() => break,
+            Some(event) = session_events.next() => {
+                router.receive_session_event(event);
+                continue;
+            }
             Some(_) = connections.join_next(), if !connections.is_empty() => {
                 if peak.record_close(connections.len()) {
                     drop(tokio::task::spawn_blocking(mcpd_exec::release_memory));

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::path::PathBuf;
 
-use mcpd_server::Server;
+use mcpd_server::{Server, ServerBuilder};
 use mcpd_server::source::{Publisher, Source};
 use tokio::sync::watch;
 
@@ -27,9 +27,6 @@ impl Source for Absent {
     }
 }
 
-/// Options of a front, of which there are none.
-pub(crate) fn options(_: &Serve) {}
-
 /// Beginning of the ids of sessions, of which there is none.
 ///
 /// # Errors
@@ -43,13 +40,51 @@ pub(crate) fn session_prefix(_: &File, _: &Serve) -> anyhow::Result<Option<Strin
     Ok(None)
 }
 
-/// Waits forever, as there is no other front.
-///
-/// # Cancel safety
-///
-/// May be dropped at any time.
-pub async fn share_events(_: &Serve, _: &File, _: &Server) -> Infallible {
-    pending().await
+/// Front of a cluster, of which there is none.
+#[derive(Debug, Clone, Default)]
+pub struct FrontNode(());
+
+impl FrontNode {
+    /// Refuses a configured cluster.
+    ///
+    /// # Errors
+    ///
+    /// The file has a cluster.
+    pub(crate) fn join(
+        server: ServerBuilder,
+        file: &File,
+        _: &Serve,
+    ) -> anyhow::Result<(ServerBuilder, Self)> {
+        check(file).map(|()| (server, Self::default()))
+    }
+
+    /// Refuses a configured cluster.
+    ///
+    /// # Errors
+    ///
+    /// The file has a cluster.
+    pub(crate) fn reload(&self, file: &File, _: &Serve) -> anyhow::Result<Option<Absent>> {
+        check(file).map(|()| None)
+    }
+
+    /// Waits forever, as there is no other front.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn share_events(&self, _: &Server) -> Infallible {
+        pending().await
+    }
+
+    /// Does nothing, as there is nothing to leave.
+    pub fn begin_departure(&self) {}
+
+    /// Does nothing, as there is nothing to leave.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn departed(&self) {}
 }
 
 /// Waits for `stop`, as no server is a worker.
@@ -77,15 +112,6 @@ pub async fn work(
 /// # Errors
 ///
 /// The file has a cluster.
-pub(crate) fn front(file: &File, (): ()) -> anyhow::Result<Option<Absent>> {
-    check(file).map(|()| None)
-}
-
-/// Refuses a configured cluster.
-///
-/// # Errors
-///
-/// The file has a cluster.
 pub(crate) fn check(file: &File) -> anyhow::Result<()> {
     match file.tables.cluster.url.first() {
         Some(url) => Err(file.error(
@@ -94,6 +120,11 @@ pub(crate) fn check(file: &File) -> anyhow::Result<()> {
         )),
         None => Ok(()),
     }
+}
+
+/// File of a key, which no build without clusters creates.
+pub(crate) fn own_key_file(_: &Serve) -> Option<PathBuf> {
+    None
 }
 
 /// Files with the credentials of this node, which confined scripts cannot read.

@@ -106,9 +106,11 @@ impl Router {
                 response
             }
             Ok(Frame::Single(Message::Notification(notification))) => {
-                self.notification(&head, &notification)
+                self.notification(&head, &notification, &body)
             }
-            Ok(Frame::Single(Message::Response(response))) => self.response(&head, response),
+            Ok(Frame::Single(Message::Response(response))) => {
+                self.response(&head, response, &body)
+            }
             Ok(Frame::Batch(elements)) => self.batch(&head, &elements).await,
             Err(error) => reply::error(StatusCode::BAD_REQUEST, error.id.as_ref(), &error.error),
         }
@@ -130,6 +132,7 @@ impl Router {
                 reply::not_allowed_as("POST", reason)
             }
             Some(Ok(id)) if self.sessions.remove(id, caller) => {
+                self.announce_end(id);
                 reply::text(StatusCode::NO_CONTENT, "")
             }
             Some(_) => reply::text(StatusCode::NOT_FOUND, NO_SESSION),
@@ -209,9 +212,7 @@ impl Router {
             Err(error) => return reply::error(StatusCode::OK, Some(id), &error),
         };
         let result = result.await;
-        let inserted =
-            self.sessions
-                .insert(session, owner, &self.server.engine().observers.metrics);
+        let inserted = self.insert_session(session, owner);
         let Some(session) = inserted else {
             let reason = format!("{MAX_SESSIONS} sessions are in use");
             let error = rate_limit::overload_error(&reason);
@@ -280,10 +281,13 @@ impl Router {
         &self,
         head: &PostHead<'_>,
         notification: &Notification<'_>,
+        body: &[u8],
     ) -> Response<ResponseBody> {
         match self.conversation(head) {
             Ok(visit) => {
-                visit.inflight.apply_notification(notification);
+                if visit.inflight.apply_notification(notification) {
+                    self.forward(&visit, body);
+                }
                 visit.session.apply_notification(notification);
                 reply::accepted_response()
             }
@@ -292,10 +296,17 @@ impl Router {
     }
 
     /// Accepts the answer to a question that was asked on the stream of another request.
-    fn response(&self, head: &PostHead<'_>, response: RpcResponse<'_>) -> Response<ResponseBody> {
+    fn response(
+        &self,
+        head: &PostHead<'_>,
+        response: RpcResponse<'_>,
+        body: &[u8],
+    ) -> Response<ResponseBody> {
         match self.find_conversation(head.headers, &head.client.principal) {
             Ok(Some(visit)) => {
-                visit.session.questions.accept_response(response);
+                if !visit.session.questions.accept_response(response) {
+                    self.forward(&visit, body);
+                }
                 reply::accepted_response()
             }
             Ok(None) => reply::error(
@@ -323,7 +334,7 @@ impl Router {
         let Some(visit) = id
             .to_str()
             .ok()
-            .and_then(|id| self.sessions.get(id, caller))
+            .and_then(|id| self.find_session(id, caller))
         else {
             return Err(Box::new(reply::text(StatusCode::NOT_FOUND, NO_SESSION)));
         };

@@ -6,6 +6,8 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+pub(super) mod sealed;
+
 use super::event_log::EventLog;
 use crate::client::session::Session;
 use crate::observe::metrics::{Metrics, OpenGuard};
@@ -16,6 +18,8 @@ use crate::transport::conversation::Conversation;
 
 /// Maximum number of sessions.
 pub(super) const MAX_SESSIONS: usize = 1024;
+/// Number of ended sessions whose ids are remembered, so that no server continues with them.
+const MAX_ENDED: usize = 4096;
 /// Idle timeout of a session.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
 
@@ -28,6 +32,8 @@ pub(super) struct Sessions {
     resume_buffer: usize,
     /// Beginning of each id, if there is one.
     prefix: Option<String>,
+    /// Names of sessions that their clients have ended, with the times of that.
+    ended: Mutex<BTreeMap<String, Instant>>,
 }
 
 /// Session with its owner and its usage.
@@ -65,6 +71,7 @@ impl Sessions {
             by_id: Mutex::default(),
             resume_buffer,
             prefix,
+            ended: Mutex::default(),
         }
     }
 
@@ -72,7 +79,7 @@ impl Sessions {
     /// are in use.
     pub(super) fn insert(
         &self,
-        mut session: Session,
+        session: Session,
         owner: Principal,
         metrics: &Metrics,
     ) -> Option<String> {
@@ -80,6 +87,17 @@ impl Sessions {
             Some(prefix) => format!("{prefix}-{}", random_id::new()),
             None => random_id::new(),
         };
+        self.insert_as(id, session, owner, metrics)
+    }
+
+    /// Stores a session under this id, as [`insert`](Self::insert) does.
+    pub(super) fn insert_as(
+        &self,
+        id: String,
+        mut session: Session,
+        owner: Principal,
+        metrics: &Metrics,
+    ) -> Option<String> {
         session.id = Some(id.clone());
         let usage = Usage::new();
         let mut sessions = lock(&self.by_id);
@@ -104,8 +122,47 @@ impl Sessions {
                 .then(|| Arc::new(EventLog::new(self.resume_buffer))),
             _open: metrics.open_session(),
         };
-        sessions.insert(id.clone(), stored);
+        // Of two requests that continue with a session at once, the second finds that of the first.
+        sessions.entry(id.clone()).or_insert(stored);
         Some(id)
+    }
+
+    /// Name of this server in ids, if other servers may continue with its sessions.
+    pub(super) fn prefix(&self) -> Option<&str> {
+        self.prefix.as_deref()
+    }
+
+    /// Remembers that a session is over, and ends it if it is here.
+    pub(super) fn end(&self, name: &str) {
+        let mut ended = lock(&self.ended);
+        if ended.len() >= MAX_ENDED {
+            let oldest = ended.iter().min_by_key(|(_, at)| **at);
+            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
+                ended.remove(&oldest);
+            }
+        }
+        ended.insert(name.to_owned(), Instant::now());
+        drop(ended);
+        let mut sessions = lock(&self.by_id);
+        let found = sessions.keys().find(|id| sealed::name_of(id) == name);
+        if let Some(id) = found.cloned()
+            && let Some(removed) = sessions.remove(&id)
+        {
+            removed.end();
+        }
+    }
+
+    /// Returns whether the client has ended a session.
+    pub(super) fn has_ended(&self, id: &str) -> bool {
+        lock(&self.ended).contains_key(&sealed::name_of(id))
+    }
+
+    /// Visits the session with this name. The server that has sent it has checked the owner.
+    pub(super) fn named(&self, name: &str) -> Option<Visit> {
+        let sessions = lock(&self.by_id);
+        let mut found = sessions.iter();
+        let (_, stored) = found.find(|(id, _)| sealed::name_of(id) == name)?;
+        Some(stored.visit())
     }
 
     /// Visits the session with this id, if it belongs to the caller.
