@@ -177,7 +177,7 @@ async fn rights_of_fronts_suffice_for_tasks_and_no_worker_reads_them() {
     // The other front continues, with the same rights.
     first.server.shutdown().await;
     let done = there.until(&task, "completed").await;
-    assert_eq!(done["result"]["content"][0]["text"], "did one\n", "{done}");
+    assert_eq!(done["result"]["content"][0]["text"], "did one", "{done}");
     assert_eq!(scripts.counts("one"), (1, 1));
     let stolen = timeout(Duration::from_millis(100), heard.next()).await;
     assert!(stolen.is_err(), "{stolen:?}");

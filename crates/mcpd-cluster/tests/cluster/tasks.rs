@@ -61,7 +61,7 @@ async fn task_of_a_killed_front_is_continued_by_another() {
     let client = LocalClient::of(&second.server, "ada");
     assert_eq!(client.get(&task).await["status"], "working");
     let done = client.until(&task, "completed").await;
-    assert_eq!(text_of(&done), "did one\n", "{done}");
+    assert_eq!(text_of(&done), "did one", "{done}");
     assert_eq!(scripts.counts("one"), (1, 1));
 }
 
@@ -79,7 +79,7 @@ async fn result_is_there_although_no_front_was_at_its_end() {
     let second = front(&nats, "f2").await;
     let client = LocalClient::of(&second.server, "ada");
     let done = client.until(&task, "completed").await;
-    assert_eq!(text_of(&done), "did one\n", "{done}");
+    assert_eq!(text_of(&done), "did one", "{done}");
     assert_eq!(scripts.counts("one"), (1, 1));
 }
 
@@ -102,7 +102,7 @@ async fn each_task_of_a_killed_front_has_one_successor() {
     );
     for (task, id) in &tasks {
         let done = second.until(task, "completed").await;
-        assert_eq!(text_of(&done), format!("did {id}\n"), "{done}");
+        assert_eq!(text_of(&done), format!("did {id}"), "{done}");
         assert_eq!(third.get(task).await["result"], done["result"]);
         assert_eq!(scripts.counts(id), (1, 1));
     }
@@ -197,7 +197,7 @@ async fn front_that_stops_says_good_bye() {
     first.signal(Signal::TERM);
     let client = LocalClient::of(&second.server, "ada");
     let done = client.until(&task, "completed").await;
-    assert_eq!(text_of(&done), "did task\n", "{done}");
+    assert_eq!(text_of(&done), "did task", "{done}");
     // What no caller waits for has ended long before its own end, and before its front is missed.
     assert!(start.elapsed() < Duration::from_secs(14), "{:?}", start.elapsed());
     assert_eq!(scripts.counts("task"), (1, 1));
@@ -226,6 +226,6 @@ async fn without_jetstream_callers_wait_for_their_results() {
     let client = LocalClient::of(&front.server, "ada");
     let params = json!({"name": "job", "arguments": {"id": "one", "seconds": "1"}});
     let result = client.result("tools/call", params).await;
-    assert_eq!(result["content"][0]["text"], "did one\n", "{result}");
+    assert_eq!(result["content"][0]["text"], "did one", "{result}");
     assert_eq!(scripts.counts("one"), (1, 1));
 }
