@@ -16,6 +16,7 @@ mod roster;
 mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -59,6 +60,8 @@ struct Inner {
     open: OnceCell<Open>,
     roster: Mutex<Roster>,
     running: Mutex<Running>,
+    /// The front of some task may be gone.
+    is_doubtful: AtomicBool,
 }
 
 /// Tasks that run here.
@@ -106,6 +109,7 @@ impl SharedTasks {
                 open: OnceCell::new(),
                 roster: Mutex::default(),
                 running: Mutex::default(),
+                is_doubtful: AtomicBool::new(false),
             }),
         }
     }
@@ -240,6 +244,7 @@ impl Inner {
             return Ok(None);
         };
         let mut task = record.task;
+        self.doubt(&task);
         let detail = self.load_text(&name, &record.detail).await?;
         let detail = detail.map(RawValue::from_string).transpose();
         task.detail = detail.map_err(|error| format!("read the task `{name}`: {error}"))?;

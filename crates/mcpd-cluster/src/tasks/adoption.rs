@@ -2,6 +2,7 @@
 //! which one continues. Expired tasks are removed on the same occasion.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
@@ -46,10 +47,12 @@ impl Inner {
             let roster = lock(&self.roster);
             (roster.is_trusting(), roster.has_suspects(clock))
         };
-        let is_due = last_scan.is_none_or(|last| last.elapsed() >= SCAN);
+        let is_due = last_scan.is_none_or(|last| last.elapsed() >= SCAN)
+            || self.is_doubtful.load(Ordering::Relaxed);
         if !is_trusting || !(has_suspects || is_due) {
             return Ok(None);
         }
+        self.is_doubtful.store(false, Ordering::Relaxed);
         let mut is_unclear = false;
         let mut judgements: BTreeMap<String, Judgement> = BTreeMap::new();
         let mut adopted = None;
@@ -68,13 +71,27 @@ impl Inner {
                 adopted = self.take_over(&key, record, revision).await?;
             }
         }
-        if adopted.is_none() && !is_unclear {
+        if is_unclear || adopted.is_some() {
+            self.is_doubtful.store(true, Ordering::Relaxed);
+        } else {
             // Fronts without tasks are settled as well.
             lock(&self.roster).settle(clock);
             *last_scan = Some(Instant::now());
             self.remove_expired().await?;
         }
         Ok(adopted)
+    }
+
+    /// A client asks for a task: if its front may be gone, all are looked at soon, also where no
+    /// sign of life of that front was ever heard.
+    pub(super) fn doubt(&self, task: &StoredTask) {
+        if task.status.is_terminal() || task.runner == self.runner {
+            return;
+        }
+        let judgement = lock(&self.roster).judge(self.started.elapsed(), &task.runner);
+        if judgement != Judgement::There {
+            self.is_doubtful.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Judges another runner, and asks it if that is necessary.
