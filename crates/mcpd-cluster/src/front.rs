@@ -256,7 +256,8 @@ impl Source for Cluster {
             let (cluster, to) = (self.clone(), publisher.clone());
             let serving = run_apart(FAREWELL, move |stopped| async move {
                 cluster.serve(&to, stopped).await
-            }).await;
+            })
+            .await;
             let ended = serving.map_err(Error::Thread);
             let ended = ended.and_then(|ended| ended.unwrap_or(Err(Error::Closed)));
             if let Err(error) = ended {

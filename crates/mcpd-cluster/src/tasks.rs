@@ -323,7 +323,9 @@ impl Inner {
                 return Ok(());
             }
         }
-        Err(format!("the task `{name}` is changed by too many at a time"))
+        Err(format!(
+            "the task `{name}` is changed by too many at a time"
+        ))
     }
 
     async fn end(
@@ -339,7 +341,11 @@ impl Inner {
         let change = |record: &mut Record| {
             let is_mine = record.is_of(&self.runner);
             if is_mine {
-                location = record.task.location.as_deref().and_then(Location::from_text);
+                location = record
+                    .task
+                    .location
+                    .as_deref()
+                    .and_then(Location::from_text);
                 record.end(status, detail.clone(), now());
             }
             is_mine

@@ -12,10 +12,10 @@ pub use self::certificates::TlsCertificates;
 pub use self::metrics::Metrics;
 pub use self::shortage::Shortage;
 pub use self::sockets::Address;
-use crate::server::cluster::FrontNode;
 use crate::effective::Origin;
 use crate::file::File;
 use crate::options::{self, Certificates as Demand, Serve};
+use crate::server::cluster::FrontNode;
 use crate::server::{authentication, oauth};
 use crate::variables::variable;
 

@@ -426,7 +426,10 @@ fn secret_files(options: &Serving) -> Vec<PathBuf> {
 fn http_secret_files(file: &File, args: &Serve) -> Vec<PathBuf> {
     let own = absolute([&args.token_file, &args.tls_key]);
     let nodes = cluster::secret_files(file);
-    let own = own.into_iter().chain(nodes).chain(cluster::own_key_file(args));
+    let own = own
+        .into_iter()
+        .chain(nodes)
+        .chain(cluster::own_key_file(args));
     own.chain(secret_files(&args.serving)).collect()
 }
 

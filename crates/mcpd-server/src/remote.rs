@@ -30,9 +30,9 @@ mod event;
 mod task_run;
 
 pub use announcement::{Announcement, Description, Role};
-pub(crate) use task_run::TaskRun;
 pub(crate) use event::Outlet;
 pub use event::{SharedEvent, SharedEvents};
+pub(crate) use task_run::TaskRun;
 
 /// Future of a [`Place`].
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, NotRun>> + Send + 'a>>;

@@ -1,12 +1,14 @@
 //! Work of a front: messages of workers, requests of calls, and what follows from both.
 
+mod run_events;
+mod task_runs;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcpd_server::remote::{NotRun, Request};
+use mcpd_server::remote::Request;
 use mcpd_server::source::{Offer, Publisher};
-use mcpd_server::tasks::TaskKey;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -15,7 +17,7 @@ use super::inventory::Inventory;
 use super::metrics;
 use super::place::{CallEvent, ClusterPlace, Command};
 use crate::catalogue::Catalogue;
-use crate::delivery::{Action, Answer, CallId, Delivery, Order};
+use crate::delivery::{Action, CallId, Delivery, Order};
 use crate::node::{Incoming, Node};
 use crate::operator::fetch_catalogue;
 use crate::placement::Requirements;
@@ -23,10 +25,7 @@ use crate::presence::HEARTBEAT;
 use crate::settings::Settings;
 use crate::tasks::{Location, SharedTasks};
 use crate::transfer::{self, Ended, RunHead, decode_ended};
-use crate::wire::{
-    self, Control, Event, Frame, FrameError, Here, Kind, Pong, Refusal, RunId, Stream, Word,
-    random_bits,
-};
+use crate::wire::{self, Control, Event, Frame, Here, Kind, Pong, RunId, random_bits};
 
 /// Time for which a worker keeps what it knows of a run after its end, in seconds.
 const HOLD_S: u64 = 60;
@@ -127,63 +126,6 @@ impl Duty {
             key_mark: String::new(),
             strangers: BTreeSet::new(),
         }
-    }
-
-    /// Adds the store of tasks, and what tells the key of this front from another.
-    pub(super) fn with_tasks(self, tasks: Option<SharedTasks>, key_mark: String) -> Self {
-        Self {
-            tasks,
-            key_mark,
-            ..self
-        }
-    }
-
-    /// Reports a front that can't open what this one seals, once.
-    fn compare_keys(&mut self, here: &Here) {
-        let is_other = here.kind == Kind::Front && here.key != self.key_mark;
-        if is_other && !self.key_mark.is_empty() && self.strangers.insert(here.node.clone()) {
-            tracing::warn!(
-                front = here.node,
-                "this front has another state key: sessions, questions and tasks do not continue \
-                 there; give all fronts the same `state_key_file`"
-            );
-        } else if !is_other {
-            self.strangers.remove(&here.node);
-        }
-    }
-
-    /// Says good-bye: workers end what no task needs, and other fronts continue with the tasks, if
-    /// this process stops.
-    pub(super) async fn leave(mut self, is_final: bool) {
-        for worker in self.delivery.workers_in_use() {
-            self.node.send_control(worker, wire::Request::Leave, None);
-        }
-        if is_final {
-            self.announce_as(true);
-        }
-        self.node.flush().await;
-    }
-
-    /// Answers a node that asks whether this one is there.
-    pub(super) fn answer_ping(&self, message: &Incoming) {
-        let control = Frame::<Control>::decode(&message.payload);
-        let is_ping = control.is_ok_and(|frame| frame.head.request == wire::Request::Ping);
-        let Some(reply) = message.reply.as_ref().filter(|_| is_ping) else {
-            return;
-        };
-        let pong = Pong {
-            v: wire::PROTOCOL_VERSION,
-            node: self.node.name.clone(),
-            epoch: self.node.epoch,
-            runner: self.runner(),
-        };
-        self.node
-            .send_frame(reply, None, &Frame::new(pong, Bytes::new()));
-    }
-
-    fn runner(&self) -> String {
-        let tasks = self.tasks.as_ref();
-        tasks.map_or_else(String::new, |tasks| tasks.runner_name().to_owned())
     }
 
     /// Asks for everything that is there.
@@ -336,63 +278,6 @@ impl Duty {
         self.act();
     }
 
-    fn hear_event(&mut self, payload: &Bytes) -> Result<(), FrameError> {
-        let Frame { head: event, body } = Frame::<Event>::decode(payload)?;
-        match event.word {
-            Word::End {
-                size: Some(size), ..
-            } => self.fetch_outcome(event, size),
-            Word::End { .. } => self.end(&event, decode_ended(&body)),
-            Word::Lines { dropped } => self.pass_lines(&event, dropped, body),
-            _ => self.delivery.hear_event(self.node.now(), &event),
-        }
-        Ok(())
-    }
-
-    fn pass_lines(&mut self, event: &Event, dropped: u64, body: Bytes) {
-        self.delivery.hear_event(self.node.now(), event);
-        let call = self.delivery.call_of(event.run, &event.node);
-        let Some(call) = call.and_then(|call| self.calls.get_mut(&call)) else {
-            return;
-        };
-        if call.lines.0 != Some(event.run) {
-            call.lines = (Some(event.run), 0);
-        }
-        call.lines.1 += u64::try_from(body.len()).unwrap_or_default();
-        let bytes = call.lines.1;
-        if dropped > 0 {
-            tracing::debug!(dropped, "lines of a run were dropped");
-        }
-        // A caller that is gone hangs up as well.
-        call.events.send(CallEvent::Lines(body)).ok();
-        let run = event.run;
-        let request = wire::Request::Lines { run, bytes };
-        self.node.send_control(&event.node, request, None);
-    }
-
-    /// Fetches an outcome that did not fit into its event.
-    fn fetch_outcome(&mut self, event: Event, size: u64) {
-        let run = event.run;
-        if self.delivery.call_of(run, &event.node).is_none() {
-            return self.delivery.hear_event(self.node.now(), &event);
-        }
-        let alive = Event {
-            word: Word::Accepted,
-            ..event.clone()
-        };
-        self.delivery.hear_event(self.node.now(), &alive);
-        if !self.fetching.insert(run) {
-            return;
-        }
-        let (node, news) = (self.node.clone(), self.news.clone());
-        tokio::spawn(async move {
-            let subject = node.subject("ctl", &event.node);
-            let fetched = transfer::fetch(&node, &subject, (run, Stream::Outcome), size).await;
-            // Without the front's task no caller waits.
-            news.send(News::Outcome { event, fetched }).ok();
-        });
-    }
-
     /// Takes the result of work that was done aside.
     pub(super) fn learn(&mut self, news: News) {
         match news {
@@ -414,36 +299,6 @@ impl Duty {
             News::Recorded { sending, recorded } => self.send_recorded(sending, recorded),
         }
         self.act();
-    }
-
-    /// Handles the end of a run, or the news that nothing was run after all.
-    fn end(&mut self, event: &Event, ended: Ended) {
-        let now = self.node.now();
-        let reason = match &ended {
-            Err(NotRun::Busy { .. }) => Some(Refusal::Busy),
-            Err(NotRun::Digest) => Some(Refusal::Digest),
-            Err(NotRun::Unknown) => Some(Refusal::Unknown),
-            Err(NotRun::Draining) => Some(Refusal::Draining),
-            Err(NotRun::Level) => Some(Refusal::Level),
-            Err(NotRun::Version) => Some(Refusal::Version),
-            _ => None,
-        };
-        self.ended = Some(ended);
-        if let Some(reason) = reason {
-            let (run, text) = (event.run, String::new());
-            self.node
-                .send_control(&event.node, wire::Request::Ack { run }, None);
-            let word = Word::Refused { reason, text };
-            let refused = Event {
-                word,
-                ..event.clone()
-            };
-            self.delivery.hear_event(now, &refused);
-        } else {
-            self.delivery.hear_event(now, event);
-        }
-        self.act();
-        self.ended = None;
     }
 
     /// Takes a request of a call.
@@ -471,45 +326,6 @@ impl Duty {
             }
         }
         self.act();
-    }
-
-    /// Returns the call with this id of the server.
-    fn find_call(&mut self, run: &str) -> Option<(CallId, &mut Call)> {
-        let mut calls = self.calls.iter_mut();
-        let found = calls.find(|(_, call)| call.request.run == run);
-        found.map(|(id, call)| (*id, call))
-    }
-
-    /// Ties a call to a task. Returns where its run is.
-    fn keep(&mut self, run: &str, task: TaskKey) -> Option<Location> {
-        let (id, call) = self.find_call(run)?;
-        call.request.task = Some(task);
-        let location = self.delivery.keep(id);
-        if let (Some((run, ..)), Some(call)) = (&location, self.calls.get_mut(&id)) {
-            // The task is stored with it.
-            call.recorded = Some((*run, true));
-        }
-        Some(match location {
-            Some((run, node, epoch)) => Location::Worker { node, epoch, run },
-            None => Location::Unsent,
-        })
-    }
-
-    /// Sends a run whose task says where it will be.
-    fn send_recorded(&mut self, sending: Sending, recorded: Result<(), String>) {
-        match recorded {
-            Ok(()) => {
-                let call = self.calls.get_mut(&sending.call);
-                if let Some(call) = call.filter(|call| call.recorded == Some((sending.run, false))) {
-                    call.recorded = Some((sending.run, true));
-                    self.send_run(sending);
-                }
-            }
-            // Never sent, so its worker does not know it, and another attempt follows.
-            Err(error) => {
-                tracing::warn!(%error, "failed to record where the run of a task is");
-            }
-        }
     }
 
     fn begin_call(
@@ -546,7 +362,10 @@ impl Duty {
         let now = self.node.now();
         if let Some(Location::Worker { node, epoch, run }) = location {
             let (worker, text) = (node.clone(), run.to_string());
-            state.events.send(CallEvent::Sent { worker, run: text }).ok();
+            state
+                .events
+                .send(CallEvent::Sent { worker, run: text })
+                .ok();
             self.calls.insert(call, state);
             return self.delivery.adopt(now, call, (run, node, epoch), order);
         }
@@ -630,7 +449,7 @@ impl Duty {
         {
             if call.recorded != Some((sending.run, false)) {
                 call.recorded = Some((sending.run, false));
-                record(tasks.clone(), task.clone(), sending, self.news.clone());
+                task_runs::record(tasks.clone(), task.clone(), sending, self.news.clone());
             }
             return;
         }
@@ -658,54 +477,5 @@ impl Duty {
         let subject = self.node.subject("run", &worker);
         self.node
             .send_frame(&subject, Some(reply), &Frame::new(head, body));
-    }
-
-    fn finish(&mut self, call: CallId, answer: Answer) {
-        let Some(call) = self.calls.remove(&call) else {
-            return;
-        };
-        let retry_after_ms = RETRY_AFTER_MS;
-        let ended = match answer {
-            Answer::Ended => {
-                let unreadable = || Err(NotRun::lost("its outcome is missing"));
-                self.ended.take().unwrap_or_else(unreadable)
-            }
-            Answer::Lost { node } => Err(NotRun::lost(format!("the worker `{node}` was lost"))),
-            Answer::Busy => Err(NotRun::Busy { retry_after_ms }),
-            Answer::Unavailable => Err(NotRun::Unreachable { retry_after_ms }),
-            Answer::Refused { reason, text } => Err(refusal(reason, text)),
-        };
-        // A caller that is gone hangs up as well.
-        call.events.send(CallEvent::Finished(Box::new(ended))).ok();
-    }
-}
-
-/// Records where the run of a task will be.
-fn record(
-    tasks: SharedTasks,
-    task: TaskKey,
-    sending: Sending,
-    news: mpsc::UnboundedSender<News>,
-) {
-    let location = Location::Worker {
-        node: sending.worker.clone(),
-        epoch: sending.epoch,
-        run: sending.run,
-    };
-    tokio::spawn(async move {
-        let recorded = tasks.locate(&task, &location).await;
-        // Without the front's task there is no front.
-        news.send(News::Recorded { sending, recorded }).ok();
-    });
-}
-
-fn refusal(reason: Refusal, why: String) -> NotRun {
-    match reason {
-        Refusal::Digest => NotRun::Digest,
-        Refusal::Level => NotRun::Level,
-        Refusal::Version => NotRun::Version,
-        Refusal::Unknown => NotRun::Unknown,
-        Refusal::Draining => NotRun::Draining,
-        _ => NotRun::Denied { why },
     }
 }

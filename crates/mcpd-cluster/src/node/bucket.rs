@@ -170,7 +170,11 @@ pub(crate) enum Probe<A> {
 
 impl Node {
     /// Asks once whether a node is there.
-    pub(crate) async fn probe<Q, A>(&self, subject: String, question: &crate::wire::Frame<Q>) -> Probe<A>
+    pub(crate) async fn probe<Q, A>(
+        &self,
+        subject: String,
+        question: &crate::wire::Frame<Q>,
+    ) -> Probe<A>
     where
         Q: serde::Serialize,
         A: crate::wire::Head,

@@ -101,13 +101,18 @@ impl Inner {
             return Ok(judgement);
         }
         let node = &self.open().await?.node;
-        let question = Frame::new(Control::new(&node.identity(), Request::Ping), bytes::Bytes::new());
+        let question = Frame::new(
+            Control::new(&node.identity(), Request::Ping),
+            bytes::Bytes::new(),
+        );
         let subject = node.subject("ctl", node_of(runner));
         let probe: Probe<Pong> = node.probe(subject, &question).await;
         let mut roster = lock(&self.roster);
         let clock = self.started.elapsed();
         match probe {
-            Probe::Answer(pong) if !pong.runner.is_empty() => roster.hear(clock, &pong.runner, false),
+            Probe::Answer(pong) if !pong.runner.is_empty() => {
+                roster.hear(clock, &pong.runner, false)
+            }
             Probe::Absent => roster.miss(clock, runner),
             Probe::Answer(_) | Probe::Silent => {}
         }

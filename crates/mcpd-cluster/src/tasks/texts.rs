@@ -26,7 +26,9 @@ impl Inner {
             && start < bytes.len()
         {
             let part = bytes.slice(start..bytes.len().min(start + PART));
-            bucket.set(&format!("{key}.{name}.{count}"), part, 0).await?;
+            bucket
+                .set(&format!("{key}.{name}.{count}"), part, 0)
+                .await?;
             count += 1;
         }
         Ok(Text::Parts { name, count })

@@ -171,7 +171,10 @@ async fn rights_of_fronts_suffice_for_tasks_and_no_worker_reads_them() {
     let thief = client(&nats, &nodes.key("w1")).await;
     let bucket = "mcpd_1_default_tasks";
     let read = format!("$JS.API.STREAM.INFO.KV_{bucket}");
-    let mut heard = thief.subscribe(format!("$KV.{bucket}.>")).await.expect("refused later");
+    let mut heard = thief
+        .subscribe(format!("$KV.{bucket}.>"))
+        .await
+        .expect("refused later");
     let answer = timeout(Duration::from_secs(1), thief.request(read, "".into())).await;
     assert!(!matches!(answer, Ok(Ok(_))), "{answer:?}");
     // The other front continues, with the same rights.

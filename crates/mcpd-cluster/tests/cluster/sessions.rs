@@ -44,11 +44,16 @@ impl HttpFront {
     }
 
     /// Sends a request, and returns the connection that its response comes on.
-    async fn send(&self, method: &str, caller: &str, session: Option<&str>, body: &str) -> Response {
+    async fn send(
+        &self,
+        method: &str,
+        caller: &str,
+        session: Option<&str>,
+        body: &str,
+    ) -> Response {
         let port = self.port;
-        let session = session.map(|id| {
-            format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-11-25\r\n")
-        });
+        let session = session
+            .map(|id| format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-11-25\r\n"));
         let head = format!(
             "{method} /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {caller}\r\n\
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
@@ -56,7 +61,9 @@ impl HttpFront {
             body.len(),
             session.unwrap_or_default(),
         );
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("a front");
+        let mut stream = TcpStream::connect(("127.0.0.1", port))
+            .await
+            .expect("a front");
         stream.write_all(head.as_bytes()).await.expect("a front");
         stream.write_all(body.as_bytes()).await.expect("a front");
         Response {
@@ -68,7 +75,10 @@ impl HttpFront {
     /// Sends a message, and returns the whole response.
     async fn post(&self, caller: &str, session: Option<&str>, message: &Value) -> String {
         let body = message.to_string();
-        self.send("POST", caller, session, &body).await.whole().await
+        self.send("POST", caller, session, &body)
+            .await
+            .whole()
+            .await
     }
 
     /// Begins a session, and returns its id.
@@ -131,10 +141,14 @@ async fn fronts() -> Option<(Nats, Scripts, LocalWorker, HttpFront, HttpFront)> 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn session_continues_at_another_front_for_its_owner_alone() {
-    let Some((_nats, scripts, _worker, first, second)) = fronts().await else { return };
+    let Some((_nats, scripts, _worker, first, second)) = fronts().await else {
+        return;
+    };
     let id = first.initialize("ada").await;
     assert!(id.starts_with("f1-"), "{id}");
-    let done = second.post("ada", Some(&id), &call("change", "one", "0")).await;
+    let done = second
+        .post("ada", Some(&id), &call("change", "one", "0"))
+        .await;
     assert!(done.contains("did one"), "{done}");
     assert_eq!(scripts.counts("one"), (1, 1));
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
@@ -150,9 +164,16 @@ async fn session_continues_at_another_front_for_its_owner_alone() {
         ("ada", "f1-00000000000000000000000000000000"),
     ] {
         let answer = second.post(caller, Some(id), &list).await;
-        assert!(answer.starts_with("HTTP/1.1 404"), "{caller} {id}: {answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 404"),
+            "{caller} {id}: {answer}"
+        );
     }
-    let ended = second.send("DELETE", "ada", Some(&id), "").await.whole().await;
+    let ended = second
+        .send("DELETE", "ada", Some(&id), "")
+        .await
+        .whole()
+        .await;
     assert!(ended.starts_with("HTTP/1.1 204"), "{ended}");
     let mut answer = String::new();
     for _ in 0..100 {
@@ -166,7 +187,9 @@ async fn session_continues_at_another_front_for_its_owner_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answer_and_cancellation_reach_the_front_that_waits() {
-    let Some((_nats, scripts, _worker, first, second)) = fronts().await else { return };
+    let Some((_nats, scripts, _worker, first, second)) = fronts().await else {
+        return;
+    };
     let id = first.initialize("ada").await;
     let question = call("ask", "one", "0").to_string();
     let mut asked = first.send("POST", "ada", Some(&id), &question).await;
@@ -183,7 +206,8 @@ async fn answer_and_cancellation_reach_the_front_that_waits() {
     let long = call("change", "two", "30").to_string();
     let running = first.send("POST", "ada", Some(&id), &long).await;
     wait_until("it runs", || scripts.counts("two").0 == 1).await;
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
     let accepted = second.post("ada", Some(&id), &cancel).await;
     assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
     let rest = running.whole().await;

@@ -24,7 +24,9 @@ const LATER: i64 = i64::MAX / 2;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn first_ending_stays_and_every_front_reads_it() {
-    let Some(nats) = Nats::with_jetstream("") else { return };
+    let Some(nats) = Nats::with_jetstream("") else {
+        return;
+    };
     let (first, second) = (store(&nats, "f1"), store(&nats, "f2"));
     let added = first.add(task(&first, "1", "ada", LATER)).await;
     assert!(added.expect("a bucket"));
@@ -49,9 +51,14 @@ async fn first_ending_stays_and_every_front_reads_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn expired_task_cannot_be_read() {
-    let Some(nats) = Nats::with_jetstream("") else { return };
+    let Some(nats) = Nats::with_jetstream("") else {
+        return;
+    };
     let store = store(&nats, "f1");
-    store.add(task(&store, "1", "ada", 2)).await.expect("a bucket");
+    store
+        .add(task(&store, "1", "ada", 2))
+        .await
+        .expect("a bucket");
     let read = store.task(TaskKey::new("1", "ada")).await;
     assert!(read.expect("a bucket").is_none());
     assert!(store.tasks("ada").await.expect("a bucket").is_empty());
@@ -59,10 +66,14 @@ async fn expired_task_cannot_be_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_of_one_owner_are_bounded() {
-    let Some(nats) = Nats::with_jetstream("") else { return };
+    let Some(nats) = Nats::with_jetstream("") else {
+        return;
+    };
     let store = store(&nats, "f1");
     for number in 0..256 {
-        let added = store.add(task(&store, &number.to_string(), "ada", LATER)).await;
+        let added = store
+            .add(task(&store, &number.to_string(), "ada", LATER))
+            .await;
         assert!(added.expect("a bucket"));
     }
     let added = store.add(task(&store, "more", "ada", LATER)).await;

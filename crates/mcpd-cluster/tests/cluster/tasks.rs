@@ -50,7 +50,9 @@ fn text_of(task: &serde_json::Value) -> &str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_of_a_killed_front_is_continued_by_another() {
-    let Some(nats) = Nats::with_jetstream("") else { return };
+    let Some(nats) = Nats::with_jetstream("") else {
+        return;
+    };
     let scripts = scripts();
     let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let second = front(&nats, "f2").await;
@@ -67,7 +69,9 @@ async fn task_of_a_killed_front_is_continued_by_another() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn result_is_there_although_no_front_was_at_its_end() {
-    let Some(nats) = Nats::with_jetstream("") else { return };
+    let Some(nats) = Nats::with_jetstream("") else {
+        return;
+    };
     let scripts = scripts();
     let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let mut first = process_front(&nats, "f1").await;
@@ -85,7 +89,9 @@ async fn result_is_there_although_no_front_was_at_its_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_task_of_a_killed_front_has_one_successor() {
-    let Some(nats) = Nats::with_jetstream("") else { return };
+    let Some(nats) = Nats::with_jetstream("") else {
+        return;
+    };
     let scripts = scripts();
     let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let (second, third) = (front(&nats, "f2").await, front(&nats, "f3").await);
@@ -110,7 +116,9 @@ async fn each_task_of_a_killed_front_has_one_successor() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_is_cancelled_and_answered_from_another_front() {
-    let Some(nats) = Nats::with_jetstream("") else { return };
+    let Some(nats) = Nats::with_jetstream("") else {
+        return;
+    };
     let scripts = scripts();
     let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let (first, second) = (front(&nats, "f1").await, front(&nats, "f2").await);
@@ -134,7 +142,9 @@ async fn task_is_cancelled_and_answered_from_another_front() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_outlive_their_front() {
-    let Some(nats) = Nats::with_jetstream("") else { return };
+    let Some(nats) = Nats::with_jetstream("") else {
+        return;
+    };
     let scripts = scripts();
     let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let second = front(&nats, "f2").await;
@@ -153,7 +163,9 @@ async fn questions_outlive_their_front() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_of_another_owner_does_not_exist_at_any_front() {
-    let Some(nats) = Nats::with_jetstream("") else { return };
+    let Some(nats) = Nats::with_jetstream("") else {
+        return;
+    };
     let scripts = scripts();
     let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let (first, second) = (front(&nats, "f1").await, front(&nats, "f2").await);
@@ -172,14 +184,19 @@ async fn task_of_another_owner_does_not_exist_at_any_front() {
     assert_eq!(listed["structuredContent"]["runs"], json!([]), "{listed}");
     let ada_there = LocalClient::of(&second.server, "ada");
     let listed = ada_there.result("tools/call", list).await;
-    assert_eq!(listed["structuredContent"]["runs"][0]["run"], *task, "{listed}");
+    assert_eq!(
+        listed["structuredContent"]["runs"][0]["run"], *task,
+        "{listed}"
+    );
     ada.until(&task, "completed").await;
     assert_eq!(scripts.counts("one"), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn front_that_stops_says_good_bye() {
-    let Some(nats) = Nats::with_jetstream("") else { return };
+    let Some(nats) = Nats::with_jetstream("") else {
+        return;
+    };
     let scripts = scripts();
     let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let second = front(&nats, "f2").await;
@@ -199,14 +216,20 @@ async fn front_that_stops_says_good_bye() {
     let done = client.until(&task, "completed").await;
     assert_eq!(text_of(&done), "did task", "{done}");
     // What no caller waits for has ended long before its own end, and before its front is missed.
-    assert!(start.elapsed() < Duration::from_secs(14), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(14),
+        "{:?}",
+        start.elapsed()
+    );
     assert_eq!(scripts.counts("task"), (1, 1));
     assert_eq!(scripts.counts("call"), (1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long_result_is_whole_at_another_front() {
-    let Some(nats) = Nats::with_jetstream("") else { return };
+    let Some(nats) = Nats::with_jetstream("") else {
+        return;
+    };
     let scripts = scripts();
     let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let (first, second) = (front(&nats, "f1").await, front(&nats, "f2").await);

@@ -24,9 +24,9 @@ use super::{
 use crate::file::File;
 use crate::options::{Clustering, Enabling, Serve, Worker as WorkerOptions, Working};
 use crate::tables::{ClusterTable, TaskPlace};
-use crate::{directories, private_file};
 use crate::value::Spanned;
 use crate::variables::variable;
+use crate::{directories, private_file};
 
 /// Schemes of the addresses of NATS servers; `tls` encrypts.
 const SCHEMES: [&str; 2] = ["nats", "tls"];

@@ -46,7 +46,6 @@ use crate::execution::input_rounds::{self, Resumption};
 use crate::message::call::{CallEnding, CallFuture, CallStart};
 use crate::message::text::replace_nul;
 use crate::policy::principal::Principal;
-use crate::remote::SharedEvent;
 use crate::request::context::Context;
 use crate::request::side_stream::SideStream;
 use crate::support::sync::lock;
@@ -57,6 +56,7 @@ mod lifecycle;
 mod running;
 #[cfg(feature = "database")]
 mod server_registry;
+mod sharing;
 pub mod store;
 
 use call_messages::CallMessages;
@@ -136,39 +136,6 @@ impl Tasks {
         }
     }
 
-    /// Attaches the server that these tasks are of, and continues with tasks of other servers that
-    /// are gone. Must be called on a tokio runtime.
-    pub(crate) fn attach(self: &Arc<Self>, host: &CallHost) {
-        self.engine.set(Arc::downgrade(&host.engine)).ok();
-        if self.store.has_successors() {
-            let host = (Arc::downgrade(&host.engine), Arc::downgrade(&host.catalog));
-            let stopping = host.0.upgrade().map(|engine| engine.stopping.clone());
-            let adopting = continuation::adopt_tasks(Arc::clone(self), host);
-            tokio::spawn(async move {
-                if let Some(stopping) = stopping {
-                    stopping.run_until_cancelled(adopting).await;
-                }
-            });
-        }
-    }
-
-    /// Checks soon whether a request for a task is stored, if that runs here.
-    pub(crate) fn check_requests(&self, id: &str) {
-        if lock(&self.state).running.contains_key(id) {
-            self.requested.notify_one();
-        }
-    }
-
-    /// Tells the server that runs a task that a request for it is stored.
-    fn announce_request(&self, id: &str) {
-        self.requested.notify_one();
-        if let Some(engine) = self.engine.get().and_then(Weak::upgrade) {
-            let task = id.to_owned();
-            let outlet = &engine.subscribers.outlet;
-            outlet.pass(|| SharedEvent::TaskRequested { task });
-        }
-    }
-
     /// Answers a call with its result or its questions if these are ready soon, and otherwise
     /// with a task. If no task can be created, the caller waits as if it did not support tasks.
     ///
@@ -244,14 +211,6 @@ impl Tasks {
             Err(_) => Err(ErrorObject::internal_error(
                 "too many background runs, or they cannot be stored",
             )),
-        }
-    }
-
-    /// Follows where the runs of a call are, if another server may have to continue with it.
-    fn follow_run(&self, call: &mut TaskCall) {
-        let script = call.tool.script().filter(|_| self.store.has_successors());
-        if script.is_some_and(|script| script.elsewhere().is_some()) {
-            call.context.task_run = Some(Arc::default());
         }
     }
 

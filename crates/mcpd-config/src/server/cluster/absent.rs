@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::path::PathBuf;
 
-use mcpd_server::{Server, ServerBuilder};
 use mcpd_server::source::{Publisher, Source};
+use mcpd_server::{Server, ServerBuilder};
 use tokio::sync::watch;
 
 use crate::file::File;

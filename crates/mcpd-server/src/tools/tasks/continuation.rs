@@ -8,10 +8,11 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
+use mcpd_protocol::method::TaskStatus;
 use mcpd_protocol::{ClientCapabilities, ProtocolVersion};
 use mcpd_scriptspec::ScriptPath;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::call_messages::CallMessages;
@@ -24,7 +25,7 @@ use crate::catalog::tool::Tool;
 use crate::execution::engine::Engine;
 use crate::execution::input_rounds::{CallFailure, Resumption};
 use crate::execution::seal::Seal;
-use crate::message::call::CallFuture;
+use crate::message::call::{CallEnding, CallFuture};
 use crate::message::method::KnownMethod;
 use crate::message::trace::TraceContext;
 use crate::observe::audit::request_log::RequestRecord;
@@ -162,23 +163,21 @@ async fn find_tool(catalog: &LiveCatalog, path: &str) -> Option<Arc<Tool>> {
     }
 }
 
-/// Starts the call again, in a state in which it waits for what goes on elsewhere.
-fn start(
-    host: CallHost,
-    tool: Arc<Tool>,
+/// Returns the context of the call: its caller was admitted by the server that began it.
+fn context(
+    host: &CallHost,
+    tool: &Tool,
     task: &StoredTask,
-    continuation: Continuation,
+    continuation: &Continuation,
     is_asking: bool,
-) -> StartedCall {
-    let messages = Arc::<CallMessages>::default();
-    let side = SideStream::to(Arc::clone(&messages) as _);
+) -> Context {
     let version = ProtocolVersion::LATEST;
     let engine = &host.engine;
     let mut context = Context::for_front(
         engine.stamp(version.wire()),
         Principal::unlimited(&task.owner),
         version,
-        continuation.trace,
+        continuation.trace.clone(),
         engine.stopping.child_token(),
     );
     context.record = RequestRecord::new(
@@ -189,12 +188,26 @@ fn start(
     );
     let spec = tool.script().map(|script| &script.spec);
     context.record.set_tool(tool.path(), spec);
-    context.capabilities = Arc::new(continuation.capabilities);
+    context.capabilities = Arc::new(continuation.capabilities.clone());
     // A run that was sent somewhere had its approval.
     let is_approved = continuation.is_approved || !is_asking;
     context.approved = is_approved.then(|| ScriptPath::clone(tool.path()));
     let task_run = TaskRun::of_task(task.key(), task.location.clone());
     context.task_run = Some(Arc::new(task_run));
+    context
+}
+
+/// Starts the call again, in a state in which it waits for what goes on elsewhere.
+fn start(
+    host: CallHost,
+    tool: Arc<Tool>,
+    task: &StoredTask,
+    continuation: Continuation,
+    is_asking: bool,
+) -> StartedCall {
+    let messages = Arc::<CallMessages>::default();
+    let side = SideStream::to(Arc::clone(&messages) as _);
+    let context = context(&host, &tool, task, &continuation, is_asking);
     let call = TaskCall {
         tool,
         arguments: continuation.arguments,
@@ -219,7 +232,7 @@ fn start(
 }
 
 /// Ending of a run that may be anywhere.
-fn lost() -> crate::message::call::CallEnding {
+fn lost() -> CallEnding {
     let why = "The server that ran it is gone, and it is not known whether it was run. Find out what it has done before you call it again.";
     let failure = CallFailure::Unknown(why.to_owned());
     failure.into_tool_result().map(Into::into)
@@ -228,13 +241,11 @@ fn lost() -> crate::message::call::CallEnding {
 /// Ends a task that cannot be continued.
 async fn fail(tasks: &Tasks, task: &StoredTask, why: &'static str) {
     tracing::warn!(task = task.id, "failed to continue with a task: {why}");
-    let error = serde_json::value::to_raw_value(&ErrorObject::internal_error(why));
-    let status = mcpd_protocol::method::TaskStatus::Failed;
-    let ended = tasks.store.store_ending(task.key(), status, error.ok());
+    let error = to_raw_value(&ErrorObject::internal_error(why));
+    let ended = tasks
+        .store
+        .store_ending(task.key(), TaskStatus::Failed, error.ok());
     if let Err(error) = ended.await {
-        tracing::error!(
-            task = task.id,
-            "failed to store the end of a task: {error}"
-        );
+        tracing::error!(task = task.id, "failed to store the end of a task: {error}");
     }
 }

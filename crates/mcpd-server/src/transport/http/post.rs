@@ -108,9 +108,7 @@ impl Router {
             Ok(Frame::Single(Message::Notification(notification))) => {
                 self.notification(&head, &notification, &body)
             }
-            Ok(Frame::Single(Message::Response(response))) => {
-                self.response(&head, response, &body)
-            }
+            Ok(Frame::Single(Message::Response(response))) => self.response(&head, response, &body),
             Ok(Frame::Batch(elements)) => self.batch(&head, &elements).await,
             Err(error) => reply::error(StatusCode::BAD_REQUEST, error.id.as_ref(), &error.error),
         }

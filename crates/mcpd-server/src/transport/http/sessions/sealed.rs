@@ -121,9 +121,16 @@ mod tests {
         let id = seal(&key, "front-1", &session(), &ada).unwrap();
         for position in 0..id.len() {
             let mut altered = id.clone().into_bytes();
-            altered[position] = if altered[position] == b'A' { b'B' } else { b'A' };
+            altered[position] = if altered[position] == b'A' {
+                b'B'
+            } else {
+                b'A'
+            };
             let altered = String::from_utf8(altered).unwrap();
-            assert!(open(&key, &altered, &ada).is_none(), "altered at {position}");
+            assert!(
+                open(&key, &altered, &ada).is_none(),
+                "altered at {position}"
+            );
         }
         let long = format!("{id}{}", "A".repeat(MAX_LENGTH));
         for forged in ["", "~", "front-1-", "front-1-~", &id[1..], &long] {

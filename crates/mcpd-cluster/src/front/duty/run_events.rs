@@ -1,0 +1,129 @@
+//! Events of runs at workers: lines, outcomes that are fetched, and ends.
+
+use bytes::Bytes;
+use mcpd_server::remote::NotRun;
+
+use super::{CallEvent, Duty, News, RETRY_AFTER_MS};
+use crate::delivery::{Answer, CallId};
+use crate::transfer::{self, Ended, decode_ended};
+use crate::wire::{self, Event, Frame, FrameError, Refusal, Stream, Word};
+
+impl Duty {
+    pub(super) fn hear_event(&mut self, payload: &Bytes) -> Result<(), FrameError> {
+        let Frame { head: event, body } = Frame::<Event>::decode(payload)?;
+        match event.word {
+            Word::End {
+                size: Some(size), ..
+            } => self.fetch_outcome(event, size),
+            Word::End { .. } => self.end(&event, decode_ended(&body)),
+            Word::Lines { dropped } => self.pass_lines(&event, dropped, body),
+            _ => self.delivery.hear_event(self.node.now(), &event),
+        }
+        Ok(())
+    }
+
+    pub(super) fn pass_lines(&mut self, event: &Event, dropped: u64, body: Bytes) {
+        self.delivery.hear_event(self.node.now(), event);
+        let call = self.delivery.call_of(event.run, &event.node);
+        let Some(call) = call.and_then(|call| self.calls.get_mut(&call)) else {
+            return;
+        };
+        if call.lines.0 != Some(event.run) {
+            call.lines = (Some(event.run), 0);
+        }
+        call.lines.1 += u64::try_from(body.len()).unwrap_or_default();
+        let bytes = call.lines.1;
+        if dropped > 0 {
+            tracing::debug!(dropped, "lines of a run were dropped");
+        }
+        // A caller that is gone hangs up as well.
+        call.events.send(CallEvent::Lines(body)).ok();
+        let run = event.run;
+        let request = wire::Request::Lines { run, bytes };
+        self.node.send_control(&event.node, request, None);
+    }
+
+    /// Fetches an outcome that did not fit into its event.
+    pub(super) fn fetch_outcome(&mut self, event: Event, size: u64) {
+        let run = event.run;
+        if self.delivery.call_of(run, &event.node).is_none() {
+            return self.delivery.hear_event(self.node.now(), &event);
+        }
+        let alive = Event {
+            word: Word::Accepted,
+            ..event.clone()
+        };
+        self.delivery.hear_event(self.node.now(), &alive);
+        if !self.fetching.insert(run) {
+            return;
+        }
+        let (node, news) = (self.node.clone(), self.news.clone());
+        tokio::spawn(async move {
+            let subject = node.subject("ctl", &event.node);
+            let fetched = transfer::fetch(&node, &subject, (run, Stream::Outcome), size).await;
+            // Without the front's task no caller waits.
+            news.send(News::Outcome { event, fetched }).ok();
+        });
+    }
+
+    /// Handles the end of a run, or the news that nothing was run after all.
+    pub(super) fn end(&mut self, event: &Event, ended: Ended) {
+        let now = self.node.now();
+        let reason = match &ended {
+            Err(NotRun::Busy { .. }) => Some(Refusal::Busy),
+            Err(NotRun::Digest) => Some(Refusal::Digest),
+            Err(NotRun::Unknown) => Some(Refusal::Unknown),
+            Err(NotRun::Draining) => Some(Refusal::Draining),
+            Err(NotRun::Level) => Some(Refusal::Level),
+            Err(NotRun::Version) => Some(Refusal::Version),
+            _ => None,
+        };
+        self.ended = Some(ended);
+        if let Some(reason) = reason {
+            let (run, text) = (event.run, String::new());
+            self.node
+                .send_control(&event.node, wire::Request::Ack { run }, None);
+            let word = Word::Refused { reason, text };
+            let refused = Event {
+                word,
+                ..event.clone()
+            };
+            self.delivery.hear_event(now, &refused);
+        } else {
+            self.delivery.hear_event(now, event);
+        }
+        self.act();
+        self.ended = None;
+    }
+
+    /// Answers a call.
+    pub(super) fn finish(&mut self, call: CallId, answer: Answer) {
+        let Some(call) = self.calls.remove(&call) else {
+            return;
+        };
+        let retry_after_ms = RETRY_AFTER_MS;
+        let ended = match answer {
+            Answer::Ended => {
+                let unreadable = || Err(NotRun::lost("its outcome is missing"));
+                self.ended.take().unwrap_or_else(unreadable)
+            }
+            Answer::Lost { node } => Err(NotRun::lost(format!("the worker `{node}` was lost"))),
+            Answer::Busy => Err(NotRun::Busy { retry_after_ms }),
+            Answer::Unavailable => Err(NotRun::Unreachable { retry_after_ms }),
+            Answer::Refused { reason, text } => Err(refusal(reason, text)),
+        };
+        // A caller that is gone hangs up as well.
+        call.events.send(CallEvent::Finished(Box::new(ended))).ok();
+    }
+}
+
+fn refusal(reason: Refusal, why: String) -> NotRun {
+    match reason {
+        Refusal::Digest => NotRun::Digest,
+        Refusal::Level => NotRun::Level,
+        Refusal::Version => NotRun::Version,
+        Refusal::Unknown => NotRun::Unknown,
+        Refusal::Draining => NotRun::Draining,
+        _ => NotRun::Denied { why },
+    }
+}
