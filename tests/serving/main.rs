@@ -40,6 +40,7 @@ mod tasks;
 mod telemetry;
 mod tripwires;
 mod unread_log;
+mod warm;
 
 use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, processes_of, repository};
 use serde_json::{Value, json};

@@ -163,6 +163,9 @@ pub struct RunDetails {
     pub queued_ms: u64,
     /// Time of the runs, in milliseconds.
     pub run_ms: u64,
+    /// Start of the last run, `warm` or `cold`, if it was to be warm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<&'static str>,
     /// Level of confinement.
     pub sandbox: String,
     /// Mechanisms of the sandbox that the system lacks.

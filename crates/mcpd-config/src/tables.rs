@@ -14,6 +14,7 @@ mod callers;
 mod cluster;
 mod scripts;
 mod sources;
+pub(crate) mod warm;
 
 pub(crate) use approval::ApprovalTable;
 pub(crate) use audit::{AuditArguments, AuditMode, AuditTable};

@@ -15,6 +15,7 @@ use crate::egress::{Connection, ConnectionObserver};
 use crate::limits::Limits;
 use crate::sandbox::Sandbox;
 use crate::variables::Variables;
+use crate::warm::WarmStart;
 
 /// A program with its arguments, environment, directory, input and limits.
 ///
@@ -47,6 +48,7 @@ pub struct Command {
     pub(crate) temporary: Vec<&'static str>,
     pub(crate) held: Option<HeldValue>,
     pub(crate) observer: Option<ConnectionObserver>,
+    pub(crate) warm: Option<WarmStart>,
 }
 
 /// Value that a caller keeps alive as long as anything of a run is left.
@@ -70,6 +72,7 @@ impl Command {
             temporary: Vec::new(),
             held: None,
             observer: None,
+            warm: None,
         }
     }
 
@@ -228,6 +231,14 @@ impl Command {
     #[must_use]
     pub fn on_connection(mut self, observe: Arc<dyn Fn(Connection) + Send + Sync>) -> Self {
         self.observer = Some(ConnectionObserver(observe));
+        self
+    }
+
+    /// Starts the process as a fork of an interpreter that has started already, if that is
+    /// possible. What it was is in [`Outcome::warmth`](crate::Outcome::warmth).
+    #[must_use]
+    pub fn warm(mut self, warm: WarmStart) -> Self {
+        self.warm = Some(warm);
         self
     }
 

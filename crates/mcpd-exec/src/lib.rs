@@ -136,6 +136,7 @@ mod spawner;
 mod spill;
 mod terminal;
 mod variables;
+pub mod warm;
 
 pub use account::{Account, expand_home};
 pub use capture::Captured;

@@ -31,6 +31,7 @@ mod temporary;
 mod tests;
 mod tree;
 mod view;
+mod warm;
 mod watchdog;
 mod writable;
 
@@ -58,12 +59,14 @@ use self::start_failure::{StartFailure, lacks_first_process, not_executed, refus
 use self::temporary::DirectoryPool;
 use self::tree::{ForeignZombies, Orphans};
 use self::view::Proc;
+use self::warm::WarmPool;
 use self::watchdog::Watchdog;
 use crate::command::Command;
 use crate::error::StartError;
 use crate::executor::Config;
 use crate::os::SpawnedChild;
 use crate::sandbox::{Missing, Network};
+use crate::warm::Warmth;
 
 pub(crate) use self::cgroup::delegated_group as control_group;
 pub(crate) use self::child::{Child, ExitWatch};
@@ -93,6 +96,7 @@ pub(crate) struct System {
     mount_plans: MountPlanCache,
     /// The kernel refuses to mount `/proc` in namespaces.
     no_proc: AtomicBool,
+    warm: WarmPool,
     /// `None` if none was asked for.
     watchdog: Option<Arc<Watchdog>>,
 }
@@ -114,14 +118,17 @@ impl System {
             .then(|| Watchdog::for_process(directories.parent()))
             .transpose()?;
         let null = OpenOptions::new().read(true).open("/dev/null")?;
+        let directories = Arc::new(directories);
+        let (session, marks) = (capabilities.has_terminal, capabilities.marks);
         Ok(Self {
+            warm: WarmPool::new(&directories, session, marks),
             orphans,
             foreign_zombies: (is_reaper && config.init).then(Mutex::default),
             capabilities,
             secret: tree::random(),
             null: pipe::above_reserved(null.into())?,
             groups: groups.map(Arc::new),
-            directories: Arc::new(directories),
+            directories,
             late_filters: Default::default(),
             strict_scopes: Default::default(),
             mount_plans: MountPlanCache::default(),
@@ -165,6 +172,13 @@ impl System {
         if let Some(watchdog) = &self.watchdog {
             watchdog.wake();
         }
+        let warm = command.warm.as_ref();
+        let warm = warm.map(|warm| self.start_warm(command, program, warm));
+        let reason = match warm {
+            Some(Ok(started)) => return Ok(started),
+            Some(Err(reason)) => Some(reason),
+            None => None,
+        };
         let no_proc = self.no_proc.load(Relaxed);
         let proc = if no_proc { Proc::Empty } else { Proc::Own };
         let result = match self.try_start(command, program, class, proc, Way::Namespace) {
@@ -180,7 +194,9 @@ impl System {
             }
             result => result,
         };
-        result.map_err(|failed| failed.error)
+        let mut started = result.map_err(|failed| failed.error)?;
+        started.warmth = reason.map(Warmth::Cold);
+        Ok(started)
     }
 
     fn late_filter(&self, sockets: Sockets) -> Result<&Filter, &str> {
@@ -274,6 +290,7 @@ impl System {
         }
         Ok(SpawnedChild {
             proxy: confinement.gateway.take().map(Gateway::open),
+            warmth: None,
             child: Child {
                 pid: spawned.pid,
                 pidfd: Arc::new(spawned.pidfd),

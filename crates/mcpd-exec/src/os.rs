@@ -10,6 +10,7 @@ use std::process::ExitStatus;
 
 use crate::egress::Password;
 use crate::outcome::Usage;
+use crate::warm::Warmth;
 
 #[cfg(unix)]
 mod unix;
@@ -47,6 +48,8 @@ pub(crate) struct SpawnedChild {
     pub(crate) child: Child,
     /// Socket for the proxy of the run, if it has one, with the password of its clients.
     pub(crate) proxy: Option<io::Result<(TcpListener, Option<Password>)>>,
+    /// Start of the process, if a warm one was asked for.
+    pub(crate) warmth: Option<Warmth>,
     pub(crate) stdin: Option<Pipe>,
     pub(crate) stdout: Pipe,
     pub(crate) stderr: Pipe,

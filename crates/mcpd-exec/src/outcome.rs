@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::capture::Captured;
 use crate::enforcement::Enforcement;
+use crate::warm::Warmth;
 
 /// Result of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,9 @@ pub struct Outcome {
     /// [searches](crate::Sandbox::find_hidden) the output stores them here.
     #[cfg_attr(feature = "serde", serde(with = "crate::encoding::lossy_paths"))]
     pub hidden: Vec<PathBuf>,
+    /// Start of the process, if the command asked for a [warm](crate::Command::warm) one.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub warmth: Option<Warmth>,
     /// Durations of the parts of the run.
     pub timing: Timing,
 }

@@ -33,6 +33,7 @@ use crate::outcome::{Ending, Outcome, StdinReport, Timing, Usage};
 use crate::pipes::{InputWriter, OutputReader};
 use crate::process::{End, Process, Remains};
 use crate::spawner::Started;
+use crate::warm::Warmth;
 
 /// Stage of a run, by what it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +56,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 struct Run<'a> {
     process: Process,
+    warmth: Option<Warmth>,
     limits: &'a Limits,
     stage: Stage,
     watch: Option<ExitWatch>,
@@ -88,6 +90,7 @@ pub(crate) async fn run(
 ) -> io::Result<Outcome> {
     let Started {
         process,
+        warmth,
         stdin,
         stdout,
         stderr,
@@ -101,6 +104,7 @@ pub(crate) async fn run(
         stderr: OutputReader::new(Stream::Stderr, stderr, limits, temporary)?,
         timer: pin!(sleep(limits.wall.saturating_sub(at.elapsed()))),
         process,
+        warmth,
         limits,
         stage: Stage::Running,
         watch: None,
@@ -309,6 +313,7 @@ impl Run<'_> {
             usage: remains.usage,
             enforced,
             hidden: Vec::new(),
+            warmth: self.warmth.take(),
             timing,
         }
     }
@@ -356,6 +361,7 @@ pub(crate) fn cancelled_before_start(queued: Duration) -> Outcome {
         usage: Usage::default(),
         enforced: Enforcement::default(),
         hidden: Vec::new(),
+        warmth: None,
         timing: Timing {
             queued,
             ..Timing::default()

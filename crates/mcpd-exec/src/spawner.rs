@@ -21,6 +21,7 @@ use crate::error::{StartError, diagnosis};
 use crate::os::{self, InstalledClass, Output, Pipe, SpawnerClass, System};
 use crate::outcome::StdinReport;
 use crate::process::{EndSignal, Process, Reaper, RunSlot};
+use crate::warm::Warmth;
 
 /// Process that was just started, with our ends of its pipes.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(crate) struct Started {
     pub(crate) process: Process,
     /// Socket for its proxy, if it has one, with the password of its clients.
     pub(crate) proxy: Option<(TcpListener, Option<Password>)>,
+    /// Start of the process, if a warm one was asked for.
+    pub(crate) warmth: Option<Warmth>,
     pub(crate) stdin: Input,
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
@@ -139,6 +142,9 @@ impl Spawners {
 
     /// Queues a job. Starts a thread for it if all are busy and the pool may grow.
     fn push(&self, job: Job) -> io::Result<()> {
+        if job.command.warm.is_some() {
+            self.system.prepare_warm_starts();
+        }
         let index = SpawnerClass::index_for(&job.command.sandbox);
         let queue = &self.pools[index].0;
         let mut state = queue.state();
@@ -262,6 +268,7 @@ fn start(
     Ok(Started {
         process,
         proxy,
+        warmth: spawned.warmth,
         stdin: feed(spawned.stdin, command.stdin.clone().unwrap_or_default()),
         stdout: Output::new(spawned.stdout),
         stderr: Output::new(spawned.stderr),

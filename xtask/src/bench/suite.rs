@@ -14,12 +14,15 @@ mod native;
 mod output;
 mod rates;
 mod start;
+mod warm;
 
 /// One kind of measurement, which fills the tables of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Suite {
     /// Script calls, beside the bare start of the scripts.
     Greet,
+    /// Script calls in Python with a warm and a cold start.
+    Warm,
     /// Lists of three tools.
     List,
     /// Lists of a thousand tools.
@@ -45,6 +48,7 @@ impl Suite {
     pub(crate) async fn run(self, lab: &Lab) -> anyhow::Result<Findings> {
         match self {
             Self::Greet => greet::run(lab).await,
+            Self::Warm => warm::run(lab).await,
             Self::List => list::run(lab).await,
             Self::Catalog => catalog::run(lab).await,
             Self::Native => native::run(lab).await,

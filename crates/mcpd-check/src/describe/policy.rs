@@ -52,6 +52,13 @@ pub fn allowance(policy: &EffectivePolicy) -> String {
     if policy.runs_in_client_directory() {
         text += "Directory: of the client\n";
     }
+    if let Some(warm) = policy.warm() {
+        let modules: Vec<_> = warm.modules().collect();
+        text += &match modules.is_empty() {
+            true => "Start: warm\n".to_owned(),
+            false => format!("Start: warm, with {}\n", modules.join(", ")),
+        };
+    }
     let own = policy.variables().map(str::to_owned);
     let brought = policy.request_variables();
     let brought = brought.map(|name| format!("{name} (from each request)"));

@@ -6,6 +6,7 @@ use std::path::{self, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use mcpd_exec::backend::Backend;
+use mcpd_exec::warm::WarmStart;
 use mcpd_exec::{Executor, Level, Limits, Network, Sandbox};
 use mcpd_scriptspec::TaskSupport;
 use mcpd_server::policy::ToolPolicy;
@@ -22,6 +23,7 @@ use crate::directories;
 use crate::file::{File, suggestion};
 use crate::options::Confinement;
 use crate::tables::approval::ToolApproval;
+use crate::tables::warm::Warm;
 use crate::tables::{self, NetworkAccess, SandboxTable, Terminal, ToolTable};
 use crate::value::{Source, Spanned};
 
@@ -329,6 +331,12 @@ fn tool_policy(
     }
     if let Some(run_in) = table.run_in {
         tool = tool.run_in_client_directory(run_in == tables::RunIn::Client);
+    }
+    if let Some(warm) = &table.warm {
+        tool = tool.warm(match warm.get_ref() {
+            Warm::Off => None,
+            Warm::On(modules) => Some(WarmStart::new(modules.iter().cloned())),
+        });
     }
     if let Some(redact) = table.redact {
         tool = tool.redact(redact);

@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
 use super::approval::ToolApproval;
+use super::warm::Warm;
 use super::{ProbeTable, Rerun, Variables};
 use crate::value::{Amount, Seconds, Spanned};
 
@@ -237,6 +238,10 @@ pub(crate) struct ToolTable {
     pub(crate) probe: ProbeTable,
     /// Directory that they start in; `root` without it.
     pub(crate) run_in: Option<RunIn>,
+    /// Start Python once ahead, and fork it for each run; a list names modules that it imports
+    /// ahead as well.
+    #[schemars(extend("default" = false))]
+    pub(crate) warm: Option<Spanned<Warm>>,
     /// Labels that a worker of `[cluster]` must have to run them, all of these.
     #[cfg_attr(
         not(feature = "cluster"),

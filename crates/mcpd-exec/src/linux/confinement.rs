@@ -81,6 +81,12 @@ impl Confinement {
             (None, Level::Guarded) => {
                 match sandbox.network {
                     Network::Listed => confinement.limit_network(command, system, way)?,
+                    Network::Off if class.is_open() => {
+                        confinement.filter_late(Sockets::None, system);
+                    }
+                    Network::Host if class.is_open() => {
+                        confinement.filter_late(Sockets::All, system);
+                    }
                     _ => confinement.filter(class.fault.as_deref()),
                 }
                 confinement.contain(system);

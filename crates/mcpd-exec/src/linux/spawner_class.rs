@@ -51,6 +51,19 @@ pub(crate) struct InstalledClass {
 }
 
 impl InstalledClass {
+    /// Class of a process that installs its filter itself.
+    pub(crate) fn without_filter() -> Self {
+        Self {
+            class: SpawnerClass::Open,
+            fault: None,
+        }
+    }
+
+    /// Returns whether the calling thread is under no filter.
+    pub(crate) fn is_open(&self) -> bool {
+        self.class == SpawnerClass::Open
+    }
+
     /// Returns whether the filter is missing although nothing else can replace it.
     pub(crate) fn lacks_required_filter(&self) -> bool {
         self.fault.is_some() && self.class == SpawnerClass::Filtered(Sockets::None)

@@ -88,6 +88,16 @@ impl DirectoryPool {
         self.root.parent().unwrap_or(&self.root)
     }
 
+    /// Returns the directory of all directories, which exists.
+    ///
+    /// # Errors
+    ///
+    /// It can't be made.
+    pub(crate) fn root(&self) -> io::Result<&Path> {
+        self.make_root()?;
+        Ok(&self.root)
+    }
+
     /// Leases an empty directory that no other run uses, and that only its owner can enter.
     ///
     /// # Errors

@@ -36,6 +36,12 @@ impl Mark {
         Self(u64::from(nonce()) << 32 | u64::from(RUNS.fetch_add(1, Relaxed)))
     }
 
+    /// Returns the mark of all zygotes. It is above every other, so that their forks can take
+    /// another one: a hard limit can only be lowered.
+    pub(crate) fn of_zygotes() -> Self {
+        Self(u64::from(nonce()) << 32 | u64::from(u32::MAX))
+    }
+
     pub(crate) fn value(self) -> u64 {
         self.0
     }

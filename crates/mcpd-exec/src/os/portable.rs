@@ -29,6 +29,7 @@ use crate::error::{StartError, diagnosis};
 use crate::executor::Config;
 use crate::process::Progress;
 use crate::sandbox::{Level, Sandbox};
+use crate::warm::Warmth;
 
 pub(crate) use self::group::ExitWatch;
 
@@ -45,6 +46,10 @@ impl System {
             temporary: config.temporary(),
         })
     }
+
+    /// Does nothing: no start is warm here.
+    #[expect(clippy::unused_self, reason = "it has a part on Linux")]
+    pub(crate) fn prepare_warm_starts(&self) {}
 
     pub(crate) fn reap_orphans(&self) -> usize {
         0
@@ -97,6 +102,8 @@ impl System {
                 confinement,
             },
             proxy: None,
+            warmth: (command.warm.as_ref())
+                .map(|_| Warmth::Cold("this system has no warm starts".to_owned())),
             stdin: started.stdin,
             stdout: started.stdout,
             stderr: started.stderr,

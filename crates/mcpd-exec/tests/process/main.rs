@@ -56,3 +56,7 @@ mod system_calls;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod temporary;
 mod time_out;
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
+mod warm;
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
+mod warm_scripts;

@@ -137,6 +137,9 @@ pub(crate) async fn run_script(
     if let Some(files) = &files {
         command = files.add_to(command);
     }
+    if let Some(warm) = script.policy.warm() {
+        command = command.warm(warm.clone());
+    }
     Ok((run(engine, context, job, command).await?, None))
 }
 
@@ -271,6 +274,7 @@ async fn run_when_permitted(
         search.find(path, &mut outcome).await;
     }
     engine.missing_enforcement.report(&outcome.enforced);
+    engine.missing_enforcement.report_cold(path, &outcome);
     regain_files(engine, policy);
     report_leftovers(path, &outcome);
     Ok(outcome)

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use mcpd_exec::{Enforcement, MissingMechanism};
+use mcpd_exec::warm::Warmth;
+use mcpd_exec::{Enforcement, MissingMechanism, Outcome};
+use mcpd_scriptspec::ScriptPath;
 
 use crate::support::sync::lock;
 
@@ -24,6 +26,20 @@ impl MissingEnforcement {
 }
 
 impl MissingEnforcement {
+    /// Logs the reason that a run had a cold start, although the operator wants warm ones.
+    pub(crate) fn report_cold(&self, path: &ScriptPath, outcome: &Outcome) {
+        /// Texts to remember: reasons may have numbers in them.
+        const MAX_REASONS: usize = 1000;
+        let Some(Warmth::Cold(reason)) = &outcome.warmth else {
+            return;
+        };
+        let text = format!("start of `{path}` was cold: {reason}");
+        let mut reported = lock(&self.0);
+        if reported.len() < MAX_REASONS && reported.insert(text.clone()) {
+            tracing::info!(script = %path, "{text}");
+        }
+    }
+
     /// Logs the mechanisms that only probes lack.
     pub(crate) fn report_probe(&self, missing: &[MissingMechanism]) {
         for missing in missing {

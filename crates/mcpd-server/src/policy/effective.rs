@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use indexmap::IndexMap;
+use mcpd_exec::warm::WarmStart;
 use mcpd_exec::{Command, Level, Limits, Network, Sandbox};
 use mcpd_scriptspec::spec::{NetworkRequest, SandboxLevel, SandboxRequest};
 use mcpd_scriptspec::{OutputFormat, Role, ScriptSpec, TaskSupport};
@@ -55,6 +56,7 @@ pub struct EffectivePolicy {
     /// Tells whether that limit was chosen for this script.
     has_own_concurrency: bool,
     task: TaskSupport,
+    warm: Option<WarmStart>,
     own_files: Arc<OwnFiles>,
     ignored_arguments: Arc<BTreeSet<String>>,
 }
@@ -115,6 +117,7 @@ impl EffectivePolicy {
             },
             concurrency_limit: ConcurrencyLimit::new(concurrency),
             has_own_concurrency: own_concurrency.is_some(),
+            warm: settings.warm.flatten(),
             task: settings.task.or(declared_task).unwrap_or_default(),
             ignored_arguments: Arc::clone(&policy.ignored_arguments),
         }
@@ -171,6 +174,12 @@ impl EffectivePolicy {
     #[must_use]
     pub fn task(&self) -> TaskSupport {
         self.task
+    }
+
+    /// Warm start of its calls, if the operator has asked for it.
+    #[must_use]
+    pub fn warm(&self) -> Option<&WarmStart> {
+        self.warm.as_ref()
     }
 
     /// Applies the policy to a command.

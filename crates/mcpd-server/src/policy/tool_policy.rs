@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpd_exec::warm::WarmStart;
 use mcpd_scriptspec::{ScriptPath, TaskSupport};
 
 use super::request_secrets::{CredentialSource, RequestSecret};
@@ -46,6 +47,8 @@ pub(super) struct ToolSettings {
     pub(super) keeps_escapes: Option<bool>,
     pub(super) task: Option<TaskSupport>,
     pub(super) asks_first: Option<bool>,
+    /// Warm starts, or their absence.
+    pub(super) warm: Option<Option<WarmStart>>,
     pub(super) probing: Probing,
     pub(super) variables: Vec<(String, Secret)>,
     pub(super) runs_in_client_directory: Option<bool>,
@@ -113,6 +116,14 @@ impl ToolPolicy {
     #[must_use]
     pub fn task(mut self, task: TaskSupport) -> Self {
         self.settings.task = Some(task);
+        self
+    }
+
+    /// Sets whether calls of the scripts start [warm](mcpd_exec::Command::warm), and with which
+    /// modules.
+    #[must_use]
+    pub fn warm(mut self, warm: Option<WarmStart>) -> Self {
+        self.settings.warm = Some(warm);
         self
     }
 
@@ -205,6 +216,7 @@ impl ToolSettings {
         self.keeps_escapes = later.keeps_escapes.or(self.keeps_escapes);
         self.task = later.task.or(self.task);
         self.asks_first = later.asks_first.or(self.asks_first);
+        self.warm = later.warm.clone().or(self.warm.take());
         self.runs_in_client_directory = later
             .runs_in_client_directory
             .or(self.runs_in_client_directory);

@@ -147,6 +147,7 @@ impl Page<'_> {
         match target {
             Some("Seconds") => return "seconds".to_owned(),
             Some("Remember") => return "seconds, `never` or `session`".to_owned(),
+            Some("Warm") => return "boolean, or array of modules".to_owned(),
             Some("Bytes" | "Size") => return "bytes".to_owned(),
             Some("Secret") => return "secret".to_owned(),
             Some("ProbeTable") => return "table, see [`[probe]`](#probe)".to_owned(),

@@ -40,6 +40,13 @@ impl Image {
             _inherited: inherited,
         }
     }
+
+    /// Variables as `NAME=VALUE`.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &CStr> {
+        let entries = self.envp.iter().take_while(|entry| !entry.is_null());
+        // SAFETY: each points to a string of this image, which it keeps.
+        entries.map(|entry| unsafe { CStr::from_ptr(*entry) })
+    }
 }
 
 /// Steps of the child on its way to the program, in the order of the fields.

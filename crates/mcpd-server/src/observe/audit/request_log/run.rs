@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mcpd_audit::RunDetails;
 use mcpd_exec::Outcome;
+use mcpd_exec::warm::Warmth;
 
 use super::RequestRecord;
 use crate::observe::ending::{Exit, RunError};
@@ -73,6 +74,10 @@ fn add_run(details: &mut RunDetails, outcome: &Outcome, exit_code: i32) {
     details.stderr_bytes += outcome.stderr.total_bytes;
     details.queued_ms += milliseconds(outcome.timing.queued);
     details.run_ms += milliseconds(outcome.timing.wall);
+    details.start = outcome.warmth.as_ref().map(|warmth| match warmth {
+        Warmth::Warm => "warm",
+        _ => "cold",
+    });
     details.sandbox = outcome.enforced.level.to_string();
     let missing = outcome.enforced.missing.iter();
     details.missing = missing.map(|missing| missing.mechanism.clone()).collect();
