@@ -1,6 +1,7 @@
 //! Differences between two catalogs, as clients see their entries.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use mcpd_server::Catalog;
 use serde::Serialize;
@@ -32,6 +33,28 @@ impl EntryChange {
             (Some(before), Some(after)) => changed_members(before, after),
             _ => Vec::new(),
         }
+    }
+}
+
+/// A line with the sign of the change, and the description of what is there now.
+impl fmt::Display for EntryChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entry = &self.entry;
+        match (&self.before, &self.after) {
+            (_, None) => return writeln!(f, "- {entry}"),
+            (None, _) => write!(f, "+ {entry}")?,
+            _ => write!(f, "~ {entry}: {}", self.members().join(", "))?,
+        }
+        let after = self.after.as_ref();
+        let description = after.and_then(|after| after["description"].as_str());
+        for line in description
+            .unwrap_or_default()
+            .split('\n')
+            .filter(|_| description.is_some())
+        {
+            write!(f, "\n    {line}")?;
+        }
+        writeln!(f)
     }
 }
 
@@ -121,13 +144,7 @@ mod tests {
                 .collect()
         };
         let found = differences(entries(before), entries(after));
-        let found = found
-            .iter()
-            .map(|change| match (&change.before, &change.after) {
-                (None, _) => format!("+ {}", change.entry),
-                (_, None) => format!("- {}", change.entry),
-                _ => format!("~ {}: {}", change.entry, change.members().join(", ")),
-            });
+        let found = found.iter().map(|change| change.to_string());
         assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 
@@ -136,7 +153,7 @@ mod tests {
         check(
             &json!({"tool a": {}, "tool b": {}}),
             &json!({"tool b": {}, "tool c": {}}),
-            &["- tool a", "+ tool c"],
+            &["- tool a\n", "+ tool c\n"],
         );
     }
 
@@ -155,7 +172,7 @@ mod tests {
                 &json!({"n": {"type": "integer"}, "m": {}}),
                 &json!(["n"]),
             ),
-            &["~ tool a: description, argument n, required"],
+            &["~ tool a: description, argument n, required\n    y\n"],
         );
     }
 }

@@ -9,6 +9,7 @@ use anyhow::bail;
 use mcpd_exec::Limits;
 use mcpd_server::catalog::pins::{PinChange, PinnedEntry, PinnedFile, Pins, Roots};
 use mcpd_server::catalog::scan::Scanner;
+use serde_json::{Value, json};
 
 use crate::file::File;
 use crate::lock_file::LockFile;
@@ -136,6 +137,31 @@ pub async fn review(
 }
 
 impl Review {
+    /// The differences for programs.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let entries = self.entries.iter().filter_map(|change| {
+            let entry = change.entry()?;
+            Some(json!({
+                "root": entry.root,
+                "path": entry.path,
+                "kind": entry.kind,
+                "change": word(change.before.is_some(), change.after.is_some()),
+                "differences": change.differences(),
+            }))
+        });
+        let files = self.files.iter().filter_map(|[before, after]| {
+            let file = after.as_ref().or(before.as_ref())?;
+            Some(json!({
+                "root": file.root,
+                "path": file.path,
+                "kind": "file",
+                "change": word(before.is_some(), after.is_some()),
+            }))
+        });
+        entries.chain(files).collect()
+    }
+
     /// Returns whether nothing differs.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.files.is_empty() && !self.has_new_exceptions()
@@ -250,5 +276,14 @@ impl ApprovedCopies {
         if mcpd_sources::Digest::of(&bytes).to_string() == digest {
             private_file::replace(&copy, &bytes).ok();
         }
+    }
+}
+
+/// Returns the word for a change of something that was there or not, and is there or not.
+fn word(was_there: bool, is_there: bool) -> &'static str {
+    match (was_there, is_there) {
+        (false, _) => "new",
+        (_, false) => "gone",
+        _ => "changed",
     }
 }

@@ -1,11 +1,13 @@
 //! Differences between two contents of a source, file by file, for review.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
 use similar::TextDiff;
 use walkdir::WalkDir;
 
@@ -17,8 +19,9 @@ const MAX_TEXT: u64 = 1 << 20;
 /// Time in which the shortest difference of two texts is looked for.
 const DIFF_TIME: Duration = Duration::from_millis(500);
 
-/// A file that differs between two contents of a source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A file that differs between two contents of a source. It is serialized with its
+/// [`diff`](Self::diff).
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileChange {
     /// Path inside the source.
@@ -45,6 +48,30 @@ pub struct FileVersion {
     /// Content, if it is a text of at most 1 MiB.
     #[serde(skip)]
     text: Option<String>,
+}
+
+impl Serialize for FileChange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_struct("FileChange", 4)?;
+        members.serialize_field("path", &self.path)?;
+        members.serialize_field("before", &self.before)?;
+        members.serialize_field("after", &self.after)?;
+        members.serialize_field("diff", &self.diff())?;
+        members.end()
+    }
+}
+
+/// A line with the kind of the change and the path, and then the difference.
+impl fmt::Display for FileChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match (&self.before, &self.after) {
+            (None, Some(new)) if new.is_executable => "new program",
+            (None, _) => "new",
+            (_, None) => "deleted",
+            _ => "changed",
+        };
+        write!(f, "{kind}: {}\n{}", self.path, self.diff())
+    }
 }
 
 impl FileChange {

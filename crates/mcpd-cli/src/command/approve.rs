@@ -9,7 +9,6 @@ use mcpd_check::terminal;
 use mcpd_config::options::Locking;
 use mcpd_config::{ApprovedCopies, File, Review};
 use mcpd_service::signals::Termination;
-use serde_json::{Value, json};
 
 use crate::args::{Approve, Confinement};
 use crate::exit_code::ExitCode;
@@ -81,7 +80,7 @@ pub(super) fn note_faulty(review: &Review) {
 
 fn show(review: &Review, is_json: bool) -> anyhow::Result<()> {
     if is_json {
-        return output::write_json(&changes(review));
+        return output::write_json(&review.to_json());
     }
     if review.is_empty() {
         return output::write_text("nothing differs from what is approved\n");
@@ -117,36 +116,4 @@ fn text(file: &Path) -> Option<String> {
     fs::read_to_string(file)
         .ok()
         .filter(|text| !text.contains('\0'))
-}
-
-/// The changes for programs.
-fn changes(review: &Review) -> Value {
-    let entries = review.entries.iter().filter_map(|change| {
-        let entry = change.entry()?;
-        Some(json!({
-            "root": entry.root,
-            "path": entry.path,
-            "kind": entry.kind,
-            "change": word(change.before.is_some(), change.after.is_some()),
-            "differences": change.differences(),
-        }))
-    });
-    let files = review.files.iter().filter_map(|[before, after]| {
-        let file = after.as_ref().or(before.as_ref())?;
-        Some(json!({
-            "root": file.root,
-            "path": file.path,
-            "kind": "file",
-            "change": word(before.is_some(), after.is_some()),
-        }))
-    });
-    entries.chain(files).collect()
-}
-
-fn word(was_there: bool, is_there: bool) -> &'static str {
-    match (was_there, is_there) {
-        (false, _) => "new",
-        (_, false) => "gone",
-        _ => "changed",
-    }
 }

@@ -1,14 +1,12 @@
 //! `mcpd list`: tools, prompts or resources, one a line.
 
-use mcpd_check::describe;
+use mcpd_check::describe::ListedEntry;
 use mcpd_check::remarks::{check_command, describe_faults};
 use mcpd_check::terminal;
 use mcpd_config::File;
 use mcpd_exec::Limits;
-use mcpd_protocol::method::{Prompt, Resource, ResourceTemplate, Tool};
 use mcpd_server::Catalog;
 use mcpd_upstream::Upstream;
-use serde::Serialize;
 
 use super::{target, with_server};
 use crate::args::List;
@@ -78,11 +76,15 @@ fn list(args: &List, catalog: &Catalog) -> anyhow::Result<ExitCode> {
     if args.cost {
         return cost::list(catalog, args.json);
     }
-    let listed = requested_entries(args, catalog);
+    let listed = match (args.prompts, args.resources) {
+        (true, _) => ListedEntry::prompts(catalog),
+        (_, true) => ListedEntry::resources(catalog),
+        _ => ListedEntry::tools(catalog),
+    };
     if args.json {
         output::write_json(&listed)?;
     } else {
-        let rows: Vec<_> = listed.iter().map(CatalogEntry::row).collect();
+        let rows: Vec<_> = listed.iter().map(ListedEntry::row).collect();
         let rows = rows.iter().map(|(name, summary)| (&**name, *summary));
         output::write_table(rows)?;
     }
@@ -93,61 +95,6 @@ fn list(args: &List, catalog: &Catalog) -> anyhow::Result<ExitCode> {
         _ => {}
     }
     Ok(ExitCode::Success)
-}
-
-/// An entry of the catalog, as clients get it.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum CatalogEntry<'a> {
-    Tool(&'a Tool),
-    Prompt(&'a Prompt),
-    Resource(&'a Resource),
-    Template(&'a ResourceTemplate),
-}
-
-impl<'a> CatalogEntry<'a> {
-    /// Name of the entry with its arguments, and the first line of its description, or else its
-    /// title.
-    fn row(&self) -> (String, &'a str) {
-        let (name, title, description) = match *self {
-            Self::Tool(tool) => (
-                describe::tool_signature(tool),
-                &tool.title,
-                &tool.description,
-            ),
-            Self::Prompt(prompt) => (
-                describe::prompt_signature(prompt),
-                &prompt.title,
-                &prompt.description,
-            ),
-            Self::Resource(one) => (one.uri.clone(), &one.title, &one.description),
-            Self::Template(one) => (one.uri_template.clone(), &one.title, &one.description),
-        };
-        let first_line = description.as_deref().and_then(|text| text.lines().next());
-        let summary = first_line.or(title.as_deref()).unwrap_or_default();
-        (name, summary)
-    }
-}
-
-/// The requested entries of the catalog.
-fn requested_entries<'a>(args: &List, catalog: &'a Catalog) -> Vec<CatalogEntry<'a>> {
-    if args.prompts {
-        let prompts = catalog.prompts().iter();
-        return prompts
-            .map(|one| CatalogEntry::Prompt(one.definition()))
-            .collect();
-    }
-    if args.resources {
-        let templates = catalog.templates().iter();
-        let templates = templates.map(|one| CatalogEntry::Template(one.definition()));
-        let resources = catalog.resources().iter();
-        let resources = resources.map(|one| CatalogEntry::Resource(one.definition()));
-        return resources.chain(templates).collect();
-    }
-    let tools = catalog.tools().iter();
-    tools
-        .map(|tool| CatalogEntry::Tool(tool.definition()))
-        .collect()
 }
 
 /// Mentions entries besides the tools and their state.

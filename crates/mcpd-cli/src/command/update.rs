@@ -34,18 +34,11 @@ struct Change {
     entries: Vec<EntryChange>,
     /// Scripts that only their `--help` describes, which was not run.
     unread: Vec<String>,
-    files: Vec<FileDiff>,
+    files: Vec<FileChange>,
     #[serde(skip)]
     fetched: Fetched,
     #[serde(skip)]
     root: RootSource,
-}
-
-#[derive(Serialize)]
-struct FileDiff {
-    #[serde(flatten)]
-    change: FileChange,
-    diff: String,
 }
 
 /// Fetches the sources, shows what changed, and takes it.
@@ -135,11 +128,6 @@ async fn change(
     let name = |path: &Path| path.strip_prefix(fetched.root()).unwrap_or(path).to_owned();
     let unread = unread.map(|passed| name(&passed.file).to_string_lossy().into_owned());
     let commit = |pin: &Pin| pin.commit.clone();
-    let files = FileChange::between(before, fetched.root())?.into_iter();
-    let files = files.map(|change| FileDiff {
-        diff: change.diff(),
-        change,
-    });
     Ok(Some(Change {
         source: root.address.clone(),
         commits: [pin.and_then(commit), commit(fetched.pin())],
@@ -149,7 +137,7 @@ async fn change(
         ],
         entries,
         unread: unread.collect(),
-        files: files.collect(),
+        files: FileChange::between(before, fetched.root())?,
         fetched,
         root: root.clone(),
     }))
@@ -214,37 +202,15 @@ fn text(change: &Change) -> String {
         text += &format!("commit {} → {}\n", short(before), short(after));
     }
     for entry in &change.entries {
-        text += &match (&entry.before, &entry.after) {
-            (None, Some(after)) => format!("+ {}{}\n", entry.entry, description(after)),
-            (_, None) => format!("- {}\n", entry.entry),
-            (Some(_), Some(after)) => {
-                let members = entry.members();
-                let members = members.join(", ");
-                format!("~ {}: {members}{}\n", entry.entry, description(after))
-            }
-        };
+        text += &entry.to_string();
     }
     for script in &change.unread {
         text += &format!("? {script}: only its `--help` describes it, which was not run\n");
     }
     for file in &change.files {
-        let FileDiff { change, diff } = file;
-        let sign = match (&change.before, &change.after) {
-            (None, Some(new)) if new.is_executable => "new program",
-            (None, _) => "new",
-            (_, None) => "deleted",
-            _ => "changed",
-        };
-        text += &format!("\n{sign}: {}\n{diff}", change.path);
+        text += &format!("\n{file}");
     }
     text + "\n"
-}
-
-fn description(definition: &serde_json::Value) -> String {
-    match definition["description"].as_str() {
-        Some(description) => format!("\n    {}", description.replace('\n', "\n    ")),
-        None => String::new(),
-    }
 }
 
 /// Keeps the contents, and then writes the lock file, which alone decides what is served.
