@@ -68,6 +68,7 @@ impl Drop for Worker {
 
 /// Two fronts behind a balancer, and one worker.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct TwoFronts {
     /// Balancer.
     pub balancer: RoundRobin,

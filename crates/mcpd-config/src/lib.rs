@@ -74,6 +74,7 @@ pub use portable::{Portable, ProvidedSecret};
 pub use roots::{RootSource, is_address, store};
 pub use schema::schema;
 pub use server::audit::{audit, audit_log};
+pub use server::changes::{Changes, Started, read_changes};
 pub use server::clients::{AGENT, name_fault};
 pub use server::cluster::{FrontNode, work};
 #[cfg(feature = "cluster")]
@@ -82,9 +83,8 @@ pub use server::interpreters::{interpreters, tolerate_faults};
 pub use server::profiles::selected;
 pub use server::unmatched::{unmatched_patterns, warn_of_unmatched};
 pub use server::{
-    Changes, ExecutionSettings, Started, execution_settings, executor, limits, local_client,
-    read_changes, server_for_http, server_for_query, server_for_sources, server_for_stdio,
-    server_for_test,
+    ExecutionSettings, execution_settings, executor, limits, local_client, server_for_http,
+    server_for_query, server_for_sources, server_for_stdio, server_for_test,
 };
 pub use value::Seconds;
 pub use variables::{TOKEN, warn_of_variables};

@@ -256,8 +256,7 @@ impl System {
         let namespaces = namespaces(&confinement, program)?;
         let no_first = |error| lacks_first_process(error, program);
         let handed = confinement.handed().map_err(no_first)?;
-        let filter = confinement.late_sockets;
-        let filter = filter.and_then(|sockets| self.late_filter(sockets).ok());
+        let filter = confinement.late_filter(self);
         let directory = confinement.directory(command);
         let directory_text = directory.map(text).transpose().map_err(failed)?;
         let plan = SpawnPlan {

@@ -33,6 +33,18 @@ pub(crate) struct Observers {
     pub(crate) requests: RequestObserver,
 }
 
+impl Observers {
+    /// Creates the observers of a server, which has counted nothing yet.
+    pub(crate) fn new(auditor: Option<Auditor>, spans: Spans, requests: RequestObserver) -> Self {
+        Self {
+            auditor: auditor.map(Arc::new),
+            metrics: Arc::new(Metrics::new()),
+            spans,
+            requests,
+        }
+    }
+}
+
 /// Arrival of a request: its sender and its way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestOrigin<'a> {

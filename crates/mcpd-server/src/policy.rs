@@ -47,7 +47,7 @@ pub(crate) use request_secrets::SecretHeaders;
 pub use root::Root;
 pub use selection::Selection;
 pub use tool_policy::ToolPolicy;
-use tool_policy::{Secret, ToolSettings};
+use tool_policy::{Secret, Start, ToolSettings};
 
 /// Confinement of scripts: a sandbox and its limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use mcpd_author::session::Session;
 use mcpd_config::discovery::{Discovery, Published};
 use mcpd_config::listening::{Address, Metrics, Shortage, TlsCertificates};
-use mcpd_config::{File, Started, token};
+use mcpd_config::{File, FrontNode, Started, token};
 use mcpd_server::transport::http::{self, Listener, Options};
 use mcpd_server::{Principal, Server, ServerBuilder};
 use mcpd_service::manager::{self, ServiceState};
@@ -76,12 +76,7 @@ async fn run_observed(
         mcpd_config::warn_of_unmatched(reloading.file, &args.serving.selecting, &server.catalog());
         log_shortage(config.shortage.as_ref());
         manager::report_state(ServiceState::Ready).await;
-        let places = &config.places;
-        let started = Started {
-            args,
-            places,
-            front: &config.front,
-        };
+        let started = Started::new(args, &config.places, &config.front);
         tokio::select! {
             never = reloading.follow(reload, &server, &auth, started) => never,
             never = config.front.share_events(&server) => never,
@@ -106,31 +101,37 @@ async fn run_observed(
         () = termination.wait() => {}
     }
     leave.send_replace(true);
-    config.front.begin_departure();
-    let stopped = stop(&server, served, worked, &mut termination).await;
-    config.front.departed().await;
-    stopped
+    stop(&server, &config.front, (served, worked), &mut termination).await
 }
 
-/// Stops a server, and waits for what it runs for other fronts, and then for its clients, until the
-/// system asks again.
+/// Stops a server and leaves its cluster, and waits for what it runs for other fronts, and then for
+/// its clients, until the system asks again.
 async fn stop(
     server: &Server,
-    mut served: Pin<&mut impl Future<Output = Result<(), mcpd_server::Error>>>,
-    worked: Pin<&mut impl Future<Output = anyhow::Result<()>>>,
+    front: &FrontNode,
+    (served, worked): (
+        Pin<&mut impl Future<Output = Result<(), mcpd_server::Error>>>,
+        Pin<&mut impl Future<Output = anyhow::Result<()>>>,
+    ),
     termination: &mut Termination,
 ) -> anyhow::Result<ExitCode> {
     manager::report_state(ServiceState::Stopping).await;
-    tokio::select! {
-        worked = worked => worked?,
-        served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
-        () = termination.wait() => return Ok(ExitCode::Success),
-    }
-    tokio::select! {
-        (served, ()) = async { tokio::join!(served, server.shutdown()) } => served?,
-        () = termination.wait() => {}
-    }
-    Ok(ExitCode::Success)
+    front.begin_departure();
+    let stopped = async {
+        let mut served = served;
+        tokio::select! {
+            worked = worked => worked?,
+            served = &mut served => return Ok(served?),
+        }
+        let (served, ()) = tokio::join!(served, server.shutdown());
+        Ok(served?)
+    };
+    let stopped = tokio::select! {
+        stopped = stopped => stopped,
+        () = termination.wait() => Ok(()),
+    };
+    front.departed().await;
+    stopped.map(|()| ExitCode::Success)
 }
 
 /// Opens the address of the metrics, if they have one of their own.

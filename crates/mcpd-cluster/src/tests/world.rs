@@ -25,6 +25,7 @@ impl Catalogues for Everything {
 
 /// Something that happens.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a schedule has few at a time")]
 pub(super) enum Happening {
     Tick(Node),
     Arrival(Node, Message),

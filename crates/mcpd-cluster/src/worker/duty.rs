@@ -270,9 +270,9 @@ impl Duty {
             .request(now, &request, || run::check(&catalogue, &head));
         let known = self.runs.get_mut(&run);
         if let Some(known) = known {
-            known.reply = reply.to_string();
+            known.reply = reply.to_owned();
         } else {
-            let running = Running::new(reply.to_string(), head, body);
+            let running = Running::new(reply.to_owned(), head, body);
             self.runs.insert(run, running);
         }
         self.act();

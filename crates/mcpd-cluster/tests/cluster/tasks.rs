@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::fixture::{Front, LocalWorker, Scripts, settings, wait_until};
 use crate::nats::Nats;
-use crate::task_client::{LocalClient, ProcessFront, TaskClient};
+use crate::task_client::{LocalClient, ProcessFront, TaskClient as _};
 
 /// Script that asks once whether its caller is sure, and then runs `body`.
 const ASKS: &str = r#"

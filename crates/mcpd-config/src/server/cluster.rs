@@ -1,191 +1,40 @@
 //! Node of a cluster: the front that `[cluster]` makes of a server, and a worker. Addresses, names
 //! and patterns are checked here, before anything connects.
 
+mod front;
 mod placement;
 
-use std::convert::Infallible;
-use std::future::pending;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use mcpd_cluster::{Cluster, Credentials, Name, Settings, SharedTasks, Worker};
+use mcpd_cluster::{Credentials, Name, Settings, Worker};
 use mcpd_scriptspec::ScriptPath;
 use mcpd_server::policy::CallPattern;
 use mcpd_server::{Server, ServerBuilder};
 use tokio::sync::watch;
 
-use self::placement::{place, placement_rules};
+pub use self::front::FrontNode;
+pub(crate) use self::front::own_key_file;
+use self::front::replicas;
+use self::placement::placement_rules;
 use super::{
     audit, execution_settings, executor, limits, limits_with_archive, only_locked, probe_executor,
-    server_with_scripts, state_key,
+    server_with_scripts,
 };
 use crate::file::File;
 use crate::options::{Clustering, Enabling, Serve, Worker as WorkerOptions, Working};
-use crate::tables::{ClusterTable, TaskPlace};
+use crate::tables::ClusterTable;
 use crate::value::Spanned;
 use crate::variables::variable;
-use crate::{directories, private_file};
 
 /// Schemes of the addresses of NATS servers; `tls` encrypts.
 const SCHEMES: [&str; 2] = ["nats", "tls"];
 /// Length of the public NKey of a user.
 const PUBLIC_KEY_LENGTH: usize = 56;
 
-/// Name of the state key that a front creates.
-const OWN_KEY: &str = "cluster-state-key";
-
 /// Returns the options of a front among those of a server.
 pub(crate) fn options(args: &Serve) -> &Clustering {
     &args.clustering
-}
-
-/// Front of a cluster for as long as its process runs; none without a cluster.
-#[derive(Debug, Clone, Default)]
-pub struct FrontNode(Option<Cluster>);
-
-/// Returns the source of the scripts of all workers, if there is a cluster.
-///
-/// # Errors
-///
-/// A faulty value, with its place if it is in the file.
-pub(crate) fn front(file: &File, options: &Clustering) -> anyhow::Result<Option<Cluster>> {
-    if options.cluster.is_empty() {
-        return Ok(None);
-    }
-    let rules = placement_rules(file)?;
-    let mut hasher = DefaultHasher::new();
-    format!("{rules:?}").hash(&mut hasher);
-    let place = move |path: &str| place(&rules, path);
-    let cluster = Cluster::new(settings(file, options)?);
-    Ok(Some(cluster.placed(place, Some(hasher.finish()))))
-}
-
-impl FrontNode {
-    /// Adds the cluster to a server over HTTP, if there is one: its scripts, the tasks that all
-    /// fronts share, and the key with which these seal what another one opens.
-    ///
-    /// # Errors
-    ///
-    /// A faulty value, with its place if it is in the file.
-    pub(crate) fn join(
-        server: ServerBuilder,
-        file: &File,
-        args: &Serve,
-    ) -> anyhow::Result<(ServerBuilder, Self)> {
-        let Some(mut cluster) = front(file, options(args))? else {
-            return Ok((server, Self::default()));
-        };
-        let mut server = server;
-        let key = match &args.serving.state_key_file {
-            Some(file) => state_key(file)?,
-            None => {
-                let key = own_state_key()?;
-                server = server.state_secret(key.clone());
-                key
-            }
-        };
-        cluster = cluster.with_key(&key);
-        if file.tables.cluster.tasks.unwrap_or_default() == TaskPlace::Shared {
-            let settings = settings(file, options(args))?;
-            let tasks = SharedTasks::new(settings, replicas(file)?);
-            cluster = cluster.with_tasks(tasks.clone());
-            server = server.task_store(tasks);
-        }
-        Ok((server.source(cluster.clone()), Self(Some(cluster))))
-    }
-
-    /// Returns the source after a reload of the configuration.
-    ///
-    /// # Errors
-    ///
-    /// A faulty value, with its place if it is in the file.
-    pub(crate) fn reload(&self, file: &File, args: &Serve) -> anyhow::Result<Option<Cluster>> {
-        let cluster = front(file, options(args))?;
-        Ok(match (cluster, &self.0) {
-            (Some(cluster), Some(earlier)) => Some(cluster.in_place_of(earlier)),
-            (cluster, _) => cluster,
-        })
-    }
-
-    /// Exchanges events with the other fronts, if there is a cluster.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends the exchange.
-    pub async fn share_events(&self, server: &Server) -> Infallible {
-        match &self.0 {
-            Some(cluster) => cluster.share_events(server).await,
-            None => pending().await,
-        }
-    }
-
-    /// Says that the process stops, so that the other fronts continue with its tasks at once.
-    pub fn begin_departure(&self) {
-        if let Some(cluster) = &self.0 {
-            cluster.begin_departure();
-        }
-    }
-
-    /// Waits until the other nodes are told, for a moment at most.
-    ///
-    /// # Cancel safety
-    ///
-    /// May be dropped at any time.
-    pub async fn departed(&self) {
-        if let Some(cluster) = &self.0 {
-            cluster.departed().await;
-        }
-    }
-}
-
-/// Reads the state key of the fronts of this machine, which the first one creates.
-fn own_state_key() -> anyhow::Result<Vec<u8>> {
-    let file = directories::state()?.join(OWN_KEY);
-    if !file.exists() {
-        let mut key = [0; 32];
-        getrandom::fill(&mut key).context("create a state key: the system has no randomness")?;
-        let created = private_file::write_beside(&file, &key)
-            .and_then(|complete| complete.create())
-            // Another front was faster.
-            .or_else(|error| match error.kind() {
-                ErrorKind::AlreadyExists => Ok(()),
-                _ => Err(error),
-            });
-        created.with_context(|| {
-            format!(
-                "create the state key `{}`: name one that all fronts share as `state_key_file`",
-                file.display()
-            )
-        })?;
-        tracing::info!(
-            "created the state key `{}`: fronts on other machines need the same one, as `state_key_file`",
-            file.display()
-        );
-    }
-    state_key(&file)
-}
-
-/// File of the key that a front without `state_key_file` creates.
-pub(crate) fn own_key_file(args: &Serve) -> Option<PathBuf> {
-    let is_needed = !options(args).cluster.is_empty() && args.serving.state_key_file.is_none();
-    let state = directories::state().ok().filter(|_| is_needed)?;
-    Some(state.join(OWN_KEY))
-}
-
-/// Returns the number of copies of the tasks.
-fn replicas(file: &File) -> anyhow::Result<usize> {
-    let Some(replicas) = &file.tables.cluster.replicas else {
-        return Ok(1);
-    };
-    match replicas.get_ref() {
-        count @ 1..=5 => Ok((*count).into()),
-        count => Err(file.error(
-            replicas.span(),
-            &format!("`replicas`: expected 1 to 5 copies, not {count}"),
-        )),
-    }
 }
 
 /// Returns the beginning of the ids of sessions, which is the name of this node if there is a
@@ -580,38 +429,5 @@ mod tests {
             fault.contains("2:6: in [cluster]: `ca`: failed to read `"),
             "{fault}"
         );
-    }
-
-    #[test]
-    fn last_rule_about_a_thing_places_a_script() {
-        let (_directory, file) = file(
-            "[[tool]]\nmatch = \"**\"\non = [\"eu\"]\nhome = true\n\
-             [[tool]]\nmatch = \"render/**\"\non = [\"gpu\", \"eu\"]\nrerun = \"idempotent\"\n",
-        );
-        let rules = placement_rules(&file).unwrap();
-        let rendered = place(&rules, "render/scene");
-        assert_eq!(rendered.labels, ["gpu", "eu"]);
-        assert!(rendered.home);
-        assert_eq!(rendered.rerun, RerunPolicy::Idempotent);
-        let other = place(&rules, "greet");
-        assert_eq!(
-            (other.labels, other.rerun),
-            (vec!["eu".to_owned()], RerunPolicy::ReadOnly)
-        );
-    }
-
-    #[test]
-    fn front_needs_an_address() {
-        let (_directory, file) = file("[cluster]\nname = \"prod\"\n");
-        assert!(front(&file, &Clustering::default()).unwrap().is_none());
-        let mut options = Clustering {
-            cluster: vec!["localhost".to_owned()],
-            node: Some("Front".to_owned()),
-        };
-        let fault = front(&file, &options).unwrap_err();
-        assert!(format!("{fault:#}").starts_with("use `--node`: `Front` is not a name"));
-        options.node = Some("front".to_owned());
-        let cluster = front(&file, &options).unwrap().unwrap();
-        assert_eq!(cluster.to_string(), "the cluster `prod`");
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::cgroup::Group;
-use super::filter::Sockets;
+use super::filter::{Filter, Sockets};
 use super::fixed_directory::FixedDirectory;
 use super::gateway::{Gateway, Way};
 use super::isolation::Isolation;
@@ -105,6 +105,12 @@ impl Confinement {
         Ok(confinement)
     }
 
+    /// Returns the filter that the child enters last, if it has one.
+    pub(crate) fn late_filter<'s>(&self, system: &'s System) -> Option<&'s Filter> {
+        let sockets = self.late_sockets?;
+        system.late_filter(sockets).ok()
+    }
+
     /// Limits the sockets of a run that has its own files and processes.
     fn limit_sockets(&mut self, command: &Command, system: &System) -> io::Result<()> {
         let network = command.sandbox.network;
@@ -149,8 +155,8 @@ impl Confinement {
             self.enforced.namespaces = true;
         }
         // Without its filter the run is refused.
-        let filter = self.late_sockets.take();
-        let filter = filter.and_then(|sockets| system.late_filter(sockets).ok());
+        let filter = self.late_filter(system);
+        self.late_sockets = None;
         match Outside::plan(backend, &programs, command, program, filter)? {
             Ok(outside) => {
                 self.skipped = outside.skipped_paths().to_vec();

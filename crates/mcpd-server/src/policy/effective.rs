@@ -18,7 +18,8 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::request_secrets::RequestSecret;
 use super::{
-    ClientDirectories, Policy, Probing, Redactor, SandboxProfile, Secret, ToolSettings, tighten,
+    ClientDirectories, Policy, Probing, Redactor, SandboxProfile, Secret, Start, ToolSettings,
+    tighten,
 };
 use crate::policy::caller_variables::CallerVariables;
 use crate::policy::concurrency::ConcurrencyLimit;
@@ -117,7 +118,10 @@ impl EffectivePolicy {
             },
             concurrency_limit: ConcurrencyLimit::new(concurrency),
             has_own_concurrency: own_concurrency.is_some(),
-            warm: settings.warm.flatten(),
+            warm: match settings.start {
+                Some(Start::Warm(warm)) => Some(warm),
+                Some(Start::Cold) | None => None,
+            },
             task: settings.task.or(declared_task).unwrap_or_default(),
             ignored_arguments: Arc::clone(&policy.ignored_arguments),
         }

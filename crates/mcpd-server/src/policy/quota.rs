@@ -79,9 +79,10 @@ mod tests {
     #[test]
     fn quota_is_divided_among_servers() {
         let number = |number| NonZeroU32::new(number).unwrap();
-        let mut quota = Quota::default();
-        quota.concurrency = NonZeroUsize::new(10).unwrap();
-        quota.rate = RateLimit::new(20.0, number(40));
+        let quota = Quota {
+            concurrency: NonZeroUsize::new(10).unwrap(),
+            rate: RateLimit::new(20.0, number(40)),
+        };
         let part = quota.divided_among(number(4));
         assert_eq!(part.concurrency.get(), 3);
         assert_eq!(part.rate, RateLimit::new(5.0, number(10)));

@@ -37,6 +37,13 @@ pub struct ToolPolicy {
     pub(super) settings: ToolSettings,
 }
 
+/// Start of the runs of a script.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Start {
+    Cold,
+    Warm(WarmStart),
+}
+
 /// Settings of one policy of tools, or of several merged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ToolSettings {
@@ -47,8 +54,7 @@ pub(super) struct ToolSettings {
     pub(super) keeps_escapes: Option<bool>,
     pub(super) task: Option<TaskSupport>,
     pub(super) asks_first: Option<bool>,
-    /// Warm starts, or their absence.
-    pub(super) warm: Option<Option<WarmStart>>,
+    pub(super) start: Option<Start>,
     pub(super) probing: Probing,
     pub(super) variables: Vec<(String, Secret)>,
     pub(super) runs_in_client_directory: Option<bool>,
@@ -123,7 +129,7 @@ impl ToolPolicy {
     /// modules.
     #[must_use]
     pub fn warm(mut self, warm: Option<WarmStart>) -> Self {
-        self.settings.warm = Some(warm);
+        self.settings.start = Some(warm.map_or(Start::Cold, Start::Warm));
         self
     }
 
@@ -216,7 +222,7 @@ impl ToolSettings {
         self.keeps_escapes = later.keeps_escapes.or(self.keeps_escapes);
         self.task = later.task.or(self.task);
         self.asks_first = later.asks_first.or(self.asks_first);
-        self.warm = later.warm.clone().or(self.warm.take());
+        self.start = later.start.clone().or(self.start.take());
         self.runs_in_client_directory = later
             .runs_in_client_directory
             .or(self.runs_in_client_directory);

@@ -28,7 +28,6 @@ use crate::execution::seal::Seal;
 use crate::observe::Observers;
 use crate::observe::audit::Audit;
 use crate::observe::audit::request_log::Auditor;
-use crate::observe::metrics::Metrics;
 use crate::observe::request_events::{RequestEvent, RequestObserver};
 use crate::observe::spans::Spans;
 use crate::policy::Policy;
@@ -384,12 +383,7 @@ impl ServerBuilder {
         );
         let built_with = BuiltWith::new(self.identity, instructions);
         let identity = built_with.with(settings.identity, settings.instructions);
-        let observers = Observers {
-            auditor: auditor.map(Arc::new),
-            metrics: Arc::new(Metrics::new()),
-            spans: self.spans,
-            requests: self.requests,
-        };
+        let observers = Observers::new(auditor, self.spans, self.requests);
         let engine = Engine::new(executor, observers, subscribers, seal, identity, stop);
         engine.set_choices(&current.policy, settings.selections);
         let call_host = CallHost {

@@ -59,3 +59,28 @@ pub(super) fn place(rules: &[PlacementRule], path: &str) -> Placement {
     }
     placement
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_rule_about_a_thing_places_a_script() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("mcpd.toml");
+        let text = "[[tool]]\nmatch = \"**\"\non = [\"eu\"]\nhome = true\n\
+             [[tool]]\nmatch = \"render/**\"\non = [\"gpu\", \"eu\"]\nrerun = \"idempotent\"\n";
+        std::fs::write(&path, text).unwrap();
+        let file = File::read(&path).unwrap();
+        let rules = placement_rules(&file).unwrap();
+        let rendered = place(&rules, "render/scene");
+        assert_eq!(rendered.labels, ["gpu", "eu"]);
+        assert!(rendered.home);
+        assert_eq!(rendered.rerun, RerunPolicy::Idempotent);
+        let other = place(&rules, "greet");
+        assert_eq!(
+            (other.labels, other.rerun),
+            (vec!["eu".to_owned()], RerunPolicy::ReadOnly)
+        );
+    }
+}
