@@ -464,12 +464,10 @@ impl<C: Catalogues> Delivery<C> {
 
     fn finish(&mut self, call: CallId, run: Option<RunId>, answer: Answer) {
         let lost = self.calls.get(&call).and_then(|call| call.lost.clone());
-        let answer = match (answer, lost) {
-            // An earlier attempt may have been run, so "nothing was run" would be a lie.
-            (Answer::Busy | Answer::Unavailable | Answer::Refused { .. }, Some(node)) => {
-                Answer::Lost { node }
-            }
-            (answer, _) => answer,
+        // An earlier attempt may have been run, so "nothing was run" would be a lie.
+        let answer = match lost.filter(|_| answer.says_nothing_ran()) {
+            Some(node) => Answer::Lost { node },
+            None => answer,
         };
         self.remove(call);
         self.actions.push(Action::Finish { call, run, answer });

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use super::{Catalogues, Order};
+use super::{Answer, Catalogues, Order};
 use crate::placement::Pool as _;
 use crate::presence::{Contact, Moment, Presence};
 
@@ -81,6 +81,13 @@ pub(super) fn is_replaced(
         .any(|(here, _)| catalogues.has_any(here, path));
     let mut all = workers.iter().map(|(here, _)| here);
     has_any && !all.any(|here| catalogues.has(here, path, &order.digest))
+}
+
+impl Answer {
+    /// Returns whether the caller is told that nothing was run.
+    pub(super) fn says_nothing_ran(&self) -> bool {
+        matches!(self, Self::Busy | Self::Unavailable | Self::Refused { .. })
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use async_nats::Subscriber;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use mcpd_server::Server;
-use mcpd_server::remote::{Announcement, KeptOutput};
+use mcpd_server::remote::Announcement;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
@@ -21,11 +21,8 @@ use crate::error::Error;
 use crate::node::{Incoming, Node};
 use crate::presence::HEARTBEAT;
 use crate::registry::{Action, Limits, Registry, RunRequest};
-use crate::transfer::{self, PART, RunHead};
-use crate::wire::{
-    Control, Cut, Event, Frame, FrameError, Here, Kind, PROTOCOL_VERSION, PartRequest, Pong,
-    Refusal, Request, RunId, Stream, Word, read_run,
-};
+use crate::transfer::{PART, RunHead};
+use crate::wire::{Cut, Event, Frame, FrameError, Here, Kind, Refusal, RunId, Word, read_run};
 
 /// Longest time for which a front may want the end of a run to be kept.
 const MAX_HOLD: Duration = Duration::from_secs(3600);
@@ -41,6 +38,8 @@ const LAST_MESSAGES: Duration = Duration::from_millis(200);
 
 /// Explanation of a refusal.
 const NOT_ACCEPTED: &str = "the worker does not accept runs of this front";
+
+mod control;
 
 /// Work of a worker.
 pub(super) struct Duty {
@@ -301,125 +300,6 @@ impl Duty {
         self.node
             .send_frame(reply, None, &Frame::new(event, Bytes::new()));
         Ok(())
-    }
-
-    fn hear_control(&mut self, message: &Incoming) -> Result<(), FrameError> {
-        let Control { from, request, .. } = Frame::<Control>::decode(&message.payload)?.head;
-        let now = self.node.now();
-        self.registry.hear_front(now, &from);
-        let reply = message.reply.as_ref().map(ToString::to_string);
-        match request {
-            Request::Ack { run } => {
-                self.registry.acknowledge(run);
-                // Only its id is needed from now on, and outcomes can be large.
-                if !self.registry.is_kept(run)
-                    && let Some(running) = self.runs.get_mut(&run)
-                {
-                    running.ended = None;
-                }
-            }
-            Request::Keep { run, hold_s } => {
-                if let Some(running) = self.runs.get(&run) {
-                    running.lines.restart();
-                }
-                self.set_reply(run, reply);
-                let hold = Duration::from_secs(hold_s).min(MAX_HOLD);
-                self.registry.keep(now, run, &from, hold);
-                self.answer_unknown(run, message);
-            }
-            Request::Release { run } => {
-                self.registry.release(run);
-                if let Some(running) = self.runs.get_mut(&run) {
-                    running.ended = None;
-                }
-            }
-            Request::Leave => self.registry.leave(&from),
-            Request::Lines { run, bytes } => {
-                if let Some(running) = self.runs.get(&run) {
-                    running.lines.acknowledge(bytes);
-                    self.send_lines(run);
-                }
-            }
-            Request::Cancel { run } => {
-                self.set_reply(run, reply);
-                self.registry.cancel(now, run);
-                self.answer_unknown(run, message);
-            }
-            Request::Status { run } => {
-                self.set_reply(run, reply);
-                self.registry.status(now, run);
-                self.answer_unknown(run, message);
-            }
-            Request::Part(part) => self.send_part(part, reply),
-            Request::Ping => self.send_pong(reply),
-            Request::Drain => {
-                self.drain();
-                self.send_pong(reply);
-            }
-            Request::Other => {}
-        }
-        Ok(())
-    }
-
-    fn send_pong(&self, reply: Option<String>) {
-        let pong = Pong {
-            v: PROTOCOL_VERSION,
-            node: self.node.name.clone(),
-            epoch: self.node.epoch,
-            runner: String::new(),
-        };
-        if let Some(reply) = reply {
-            let frame = Frame::new(pong, Bytes::new());
-            self.node.send_frame(&reply, None, &frame);
-        }
-    }
-
-    fn set_reply(&mut self, run: RunId, reply: Option<String>) {
-        if let (Some(running), Some(reply)) = (self.runs.get_mut(&run), reply) {
-            running.reply = reply;
-        }
-    }
-
-    /// Says that a run is not known, which has no entry with a subject to say it to.
-    fn answer_unknown(&mut self, run: RunId, message: &Incoming) {
-        if self.runs.contains_key(&run) {
-            return;
-        }
-        for action in self.registry.take_actions() {
-            let (Action::Say { run, word }, Some(reply)) = (action, &message.reply) else {
-                continue;
-            };
-            let event = Event::new(run, &self.node.name, self.node.epoch, word);
-            self.node
-                .send_frame(reply, None, &Frame::new(event, Bytes::new()));
-        }
-    }
-
-    /// Sends a part of an output.
-    fn send_part(&self, part: PartRequest, reply: Option<String>) {
-        let Some(reply) = reply else {
-            return;
-        };
-        let stream = match part.stream {
-            Stream::Stdout => mcpd_exec::Stream::Stdout,
-            Stream::Stderr => mcpd_exec::Stream::Stderr,
-            Stream::Input | Stream::Outcome => {
-                let outcome = self.runs.get(&part.run).and_then(|one| one.ended.as_ref());
-                let answer = transfer::part_of(outcome, part.offset, part.length);
-                return self.node.send_frame(&reply, None, &answer);
-            }
-        };
-        let (node, server) = (self.node.clone(), self.server.clone());
-        self.runtime.spawn(async move {
-            let name = node.name.clone();
-            let output = KeptOutput::new(name, part.run.to_string(), stream, part.principal);
-            let end = part.offset.saturating_add(part.length.min(PART));
-            let answer = match server.read_kept(&output, part.offset..end).await {
-                Ok(bytes) => transfer::part(bytes),
-                Err(error) => transfer::missing(&error.to_string()),
-            };
-            node.send_frame(&reply, None, &answer);
-        });
     }
 
     /// Sends lines of a run, as many as the front takes at present.

@@ -66,7 +66,8 @@ echo "did $MCPD_OPT_id"
         self.write(name, &text);
     }
 
-    /// Writes a script with the journal whose calls are tasks, and which runs `body` before its end.
+    /// Writes a script with the journal whose calls are tasks, and which runs `body` before its
+    /// end.
     pub(crate) fn add_task(&self, name: &str, body: &str) {
         self.add(name, r#"{}, "task": "required""#, body);
     }

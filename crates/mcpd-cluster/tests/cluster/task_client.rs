@@ -1,5 +1,5 @@
-//! Clients with tasks: of a front in this process, and of a front in a process of its own, which can
-//! be killed.
+//! Clients with tasks: of a front in this process, and of a front in a process of its own, which
+//! can be killed.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

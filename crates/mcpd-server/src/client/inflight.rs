@@ -63,8 +63,8 @@ impl Inflight {
     }
 
     /// Cancels the request, if it is still open. Anything else is "unknown or finished" and
-    /// ignored. The id is free at once: the client knows that no response will come. Returns whether
-    /// it was open.
+    /// ignored. The id is free at once: the client knows that no response will come. Returns
+    /// whether it was open.
     fn cancel(&self, id: &RequestId) -> bool {
         let cancelled = lock(&self.state).open.remove(id);
         if let Some(cancelled) = &cancelled {

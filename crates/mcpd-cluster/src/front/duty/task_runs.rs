@@ -1,5 +1,5 @@
-//! What a front does for its tasks: their runs have a location before they are sent, and outlive it;
-//! and for other fronts, which continue with its tasks when it says good-bye or is missed.
+//! Duty of a front towards its tasks, whose runs have a location before they are sent, and outlive
+//! it; and towards other fronts, which continue with its tasks when it says good-bye or is missed.
 
 use bytes::Bytes;
 use mcpd_server::tasks::TaskKey;

@@ -1,5 +1,5 @@
-//! Continuation of tasks whose server is gone: what another server needs for it, sealed with the key
-//! that these servers share, and the start of the life cycle there. Only a task whose run is
+//! Continuation of tasks whose server is gone: what another server needs for it, sealed with the
+//! key that these servers share, and the start of the life cycle there. Only a task whose run is
 //! elsewhere can be continued, because the processes of a server end with it.
 
 use std::collections::{BTreeMap, BTreeSet};

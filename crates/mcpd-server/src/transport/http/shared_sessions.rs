@@ -100,7 +100,8 @@ impl Router {
     }
 }
 
-/// Gives the questions of a session ids that no other server uses, nor an earlier start of this one.
+/// Gives the questions of a session ids that no other server uses, nor an earlier start of this
+/// one.
 fn with_shared_ids(mut session: Session, server: &str) -> Session {
     let start = random_id::new();
     session.questions = Questions::with_prefix(format!("{server}.{}", &start[..8]));
