@@ -18,6 +18,8 @@ use crate::wire::PROTOCOL_VERSION;
 
 /// Time limit for the answer of a server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time for which another complaint is waited for after an answer.
+const LATE_COMPLAINTS: Duration = Duration::from_millis(50);
 /// Prefixes of what a server says when it refuses something.
 const REFUSALS: [(&str, bool); 2] = [
     ("Permissions Violation for Publish to \"", false),
@@ -38,8 +40,11 @@ pub(crate) struct Probe {
     complaints: mpsc::UnboundedReceiver<String>,
     inbox: Subscriber,
     inbox_subject: String,
-    /// Subject of a node that does not exist.
+    /// Name of a node that does not exist.
+    nowhere: String,
+    /// Beginning of the subjects of the requests for a round trip.
     fence: String,
+    round_trips: u32,
     refused: BTreeSet<Refused>,
 }
 
@@ -82,6 +87,8 @@ pub(crate) async fn connect(
         inbox,
         inbox_subject: probe,
         fence: format!("mcpd.{PROTOCOL_VERSION}.{}.in.{nowhere}", settings.cluster),
+        nowhere,
+        round_trips: 0,
         refused: BTreeSet::new(),
     }))
 }
@@ -111,7 +118,7 @@ impl Probe {
 
     /// Returns a subject for a node that does not exist.
     pub(crate) fn nowhere(&self) -> &str {
-        self.fence.rsplit('.').next().unwrap_or_default()
+        &self.nowhere
     }
 
     pub(crate) async fn publish(&self, subject: String, payload: Bytes) {
@@ -127,26 +134,31 @@ impl Probe {
     /// there, or that this one has no right. Everything before it has been judged then.
     pub(crate) async fn round_trip(&mut self) -> Duration {
         let start = Instant::now();
-        let (fence, inbox) = (self.fence.clone(), self.inbox_subject.clone());
-        let sent = self.client.publish_with_reply(fence, inbox, Bytes::new());
+        self.round_trips += 1;
+        // A subject of its own, as the complaint about an earlier one may still be on its way.
+        let fence = format!("{}-{}", self.fence, self.round_trips);
+        let inbox = self.inbox_subject.clone();
+        let sent = self
+            .client
+            .publish_with_reply(fence.clone(), inbox, Bytes::new());
         sent.await.ok();
-        timeout(ANSWER_TIMEOUT, self.hear_fence()).await.ok();
+        timeout(ANSWER_TIMEOUT, self.hear_fence(&fence)).await.ok();
         let round_trip = start.elapsed();
-        // Complaints about what was sent before have arrived, and wait in the queue at most.
-        while let Ok(complaint) = self.complaints.try_recv() {
+        // Complaints take another way through the client than answers, and may come after them.
+        while let Ok(Some(complaint)) = timeout(LATE_COMPLAINTS, self.complaints.recv()).await {
             self.note(&complaint);
         }
         round_trip
     }
 
-    async fn hear_fence(&mut self) {
+    async fn hear_fence(&mut self, fence: &str) {
         loop {
             tokio::select! {
                 biased;
                 complaint = self.complaints.recv() => {
                     let Some(complaint) = complaint else { return };
                     self.note(&complaint);
-                    if complaint.contains(&self.fence) {
+                    if complaint.contains(fence) {
                         return;
                     }
                 }

