@@ -186,6 +186,29 @@ pub struct Verified {
     pub faults: Vec<LogFault>,
 }
 
+/// A line for each fault, and then what there is.
+impl fmt::Display for Verified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for fault in &self.faults {
+            writeln!(f, "{}:{}: {}", fault.file.display(), fault.line, fault.kind)?;
+        }
+        let Self {
+            records,
+            first,
+            last,
+            hash,
+            ..
+        } = self;
+        match records {
+            0 => writeln!(f, "no records"),
+            _ => writeln!(
+                f,
+                "{records} records, {first} to {last}\nhash of the last record: {hash}"
+            ),
+        }
+    }
+}
+
 /// Fault in a log, with its location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

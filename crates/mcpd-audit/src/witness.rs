@@ -13,6 +13,8 @@ use crate::reader::Records;
 
 /// Outcomes of a front for which a worker need not have recorded anything.
 const WITHOUT_WORKER: [&str; 5] = ["lost", "unreachable", "cancelled", "busy", "denied"];
+/// Maximum number of runs of a kind that are shown one by one.
+const MAX_LISTED: usize = 100;
 /// Transport of the requests that a worker records.
 const CLUSTER: &str = "cluster";
 
@@ -65,6 +67,32 @@ pub struct Run {
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.run, self.records.join("; "))
+    }
+}
+
+/// A line for each count, and then the runs that not both sides have recorded alike, 100 of a kind
+/// at most.
+impl fmt::Display for WitnessedRuns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            both, elsewhere, ..
+        } = self;
+        writeln!(f, "runs witnessed by a front and a worker: {both}")?;
+        if *elsewhere > 0 {
+            writeln!(f, "runs at workers whose logs are not here: {elsewhere}")?;
+        }
+        let lists = [
+            ("recorded by the front only", &self.front_only),
+            ("recorded by a worker only", &self.worker_only),
+            ("recorded differently", &self.different),
+        ];
+        for (what, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
+            writeln!(f, "{what}: {}", list.len())?;
+            for run in list.iter().take(MAX_LISTED) {
+                writeln!(f, "  {run}")?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -2,21 +2,21 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use jiff::Zoned;
+use mcpd_check::terminal;
 use mcpd_config::File;
 use mcpd_scriptspec::excerpt;
-use mcpd_server::audit::{self, Line, Records, Search, Verified};
+use mcpd_server::audit::{self, Line, Records, Search, Verified, Witnesses};
+use serde_json::{Value, json};
 
 use crate::args::{Audit, AuditAction, AuditGrep, AuditTail};
 use crate::exit_code::ExitCode;
 use crate::output;
-
-mod witnesses;
 
 /// Poll interval of a followed log.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -31,10 +31,9 @@ pub(crate) fn run(args: Audit, configuration: &File) -> anyhow::Result<ExitCode>
         None => mcpd_config::audit_log(configuration)?,
     };
     let done = match args.action {
-        AuditAction::Verify { files, hash, json } => match files.len() {
-            0 => verify(&log, hash.as_deref(), json),
-            1 => verify(&files[0], hash.as_deref(), json),
-            _ => witnesses::verify(&files, hash.as_deref(), json),
+        AuditAction::Verify { files, hash, json } => match &files[..] {
+            [] => verify(&[log], hash.as_deref(), json),
+            files => verify(files, hash.as_deref(), json),
         },
         AuditAction::Tail(tail) => show_last(&log, &tail),
         AuditAction::Grep(grep) => find(&log, &grep),
@@ -62,26 +61,58 @@ fn read<T>(log: &Path, read: io::Result<T>) -> anyhow::Result<T> {
     .with_context(|| format!("read the audit log `{}`", log.display()))
 }
 
-fn verify(log: &Path, hash: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
-    let verified = read(log, audit::verify(log))?;
-    let is_there = match hash {
-        Some(hash) => Some(has_record(log, hash)?),
-        None => None,
-    };
+/// Verifies each log, and compares the runs of several, which a front and a worker have recorded.
+fn verify(logs: &[PathBuf], hash: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
+    let all = logs.iter().map(|log| read(log, audit::verify(log)));
+    let all: Vec<Verified> = all.collect::<anyhow::Result<_>>()?;
+    let mut witnesses = Witnesses::default();
+    for log in logs.iter().filter(|_| logs.len() > 1) {
+        read(log, witnesses.add(log))?;
+    }
+    let runs = (logs.len() > 1).then(|| witnesses.compare());
+    let mut is_there = hash.map(|_| false);
+    for log in logs {
+        if let (Some(false), Some(hash)) = (is_there, hash) {
+            is_there = Some(has_record(log, hash)?);
+        }
+    }
     if json {
-        let mut report = serde_json::to_value(&verified)?;
+        let reports = logs.iter().zip(&all);
+        let reports = reports.map(|(log, verified)| json!({"log": log, "verified": verified}));
+        let mut report = match &runs {
+            Some(runs) => json!({"logs": reports.collect::<Value>(), "runs": runs}),
+            None => json!(all[0]),
+        };
         if let Some(is_there) = is_there {
             report["hash_found"] = is_there.into();
         }
         output::write_json(&report)?;
     } else {
-        output::write(describe_verification(&verified, is_there).as_bytes())?;
+        let mut text = match &runs {
+            Some(runs) => {
+                logs.iter().zip(&all).map(described).collect::<String>() + &runs.to_string()
+            }
+            None => all[0].to_string(),
+        };
+        if is_there == Some(false) {
+            text.insert_str(0, "no record has this hash\n");
+        }
+        output::write_text(&terminal::printable(&text))?;
     }
-    if verified.faults.is_empty() && is_there != Some(false) {
-        Ok(ExitCode::Success)
-    } else {
-        Ok(ExitCode::Failure)
-    }
+    let is_sound = all.iter().all(|verified| verified.faults.is_empty())
+        && runs.is_none_or(|runs| runs.has_no_contradiction())
+        && is_there != Some(false);
+    Ok(match is_sound {
+        true => ExitCode::Success,
+        false => ExitCode::Failure,
+    })
+}
+
+/// Name of a log, and its verification below.
+fn described((log, verified): (&PathBuf, &Verified)) -> String {
+    let verified = verified.to_string();
+    let lines = verified.lines().map(|line| format!("  {line}\n"));
+    format!("{}\n{}", log.display(), lines.collect::<String>())
 }
 
 /// Returns whether there is a record with this hash.
@@ -92,26 +123,6 @@ fn has_record(log: &Path, hash: &str) -> anyhow::Result<bool> {
         }
     }
     Ok(false)
-}
-
-fn describe_verification(verified: &Verified, is_there: Option<bool>) -> String {
-    let mut text = String::new();
-    for fault in &verified.faults {
-        text += &format!("{}:{}: {}\n", fault.file.display(), fault.line, fault.kind);
-    }
-    if is_there == Some(false) {
-        text += "no record has this hash\n";
-    }
-    text += &match verified.records {
-        0 => "no records\n".to_owned(),
-        records => {
-            let Verified {
-                first, last, hash, ..
-            } = verified;
-            format!("{records} records, {first} to {last}\nhash of the last record: {hash}\n")
-        }
-    };
-    text
 }
 
 fn show_last(log: &Path, tail: &AuditTail) -> anyhow::Result<ExitCode> {
