@@ -34,6 +34,25 @@ pub enum Error {
     /// The HTTP client can't be created.
     #[error("create an HTTP client: {0}")]
     Client(String),
+    /// The server can't be reached.
+    #[error("reach `{place}`: {reason}")]
+    Unreachable {
+        /// URL, without its query.
+        place: String,
+        /// Reason why there is no answer.
+        reason: String,
+    },
+    /// The server does not accept the token.
+    #[error("open `{0}`: the server does not accept the token")]
+    Unauthorized(String),
+    /// The server gives no link to its console.
+    #[error("open `{place}`: {reason}")]
+    Console {
+        /// URL of the console.
+        place: String,
+        /// Answer of the server, in words.
+        reason: String,
+    },
     /// A login failed.
     #[error("log in at `{place}`: {reason}")]
     Login {

@@ -64,6 +64,7 @@
 mod answer;
 mod backoff;
 mod bridge;
+mod console;
 mod dispatch;
 mod error;
 mod events;
@@ -82,6 +83,7 @@ mod session;
 mod target;
 
 pub use bridge::Bridge;
+pub use console::console_link;
 pub use error::Error;
 pub use login::{Login, log_out};
 pub use target::Target;
