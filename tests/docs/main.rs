@@ -255,6 +255,10 @@ const NOT_FOLLOWED: &[(&str, &str)] = &[
     ("docs/kit.md", "it is about a kit of one's own"),
     ("docs/performance.md", "it measures for minutes"),
     (
+        "docs/search.md",
+        "it measures with the tests of mcpd-server",
+    ),
+    (
         "docs/sources.md",
         "tests/cli/update.rs reviews a repository of its own",
     ),
