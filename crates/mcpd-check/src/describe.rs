@@ -1,7 +1,8 @@
 //! Descriptions of tools and prompts for people, from the definitions that clients get: one line
 //! ([`tool_signature`], [`prompt_signature`]), or all of it ([`tool`], [`prompt`]); the policy of a
 //! script ([`confinement`], [`allowance`]), and the process that a call starts ([`shell_line`],
-//! [`run_plan`]). [`ListedEntry`] is one of a list.
+//! [`run_plan`]). [`ListedEntry`] is one of a list, and
+//! [`log_line`] what a run says meanwhile.
 
 use mcpd_protocol::method::{Prompt, ToolAnnotations};
 use mcpd_scriptspec::{ScriptSpec, TaskSupport};
@@ -9,11 +10,13 @@ use mcpd_server::Tool;
 use serde_json::Value;
 
 mod listing;
+mod log_line;
 mod policy;
 mod run_plan;
 mod signature;
 
 pub use self::listing::ListedEntry;
+pub use self::log_line::log_line;
 pub use self::policy::{allowance, confinement, enforcement, limits};
 pub use self::run_plan::{run_plan, shell_line};
 pub use self::signature::{prompt_signature, tool_signature};

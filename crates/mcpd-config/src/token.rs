@@ -16,8 +16,10 @@ use tokio::time::sleep;
 use crate::server::clients;
 use crate::{directories, private_file};
 
+mod list;
 mod table;
 
+pub use list::{TokenList, agent_token};
 pub use table::TokenTable;
 
 /// Random bytes of a token: 256 bits.

@@ -13,6 +13,8 @@ use mcpd_exec::backend::Backend;
 use mcpd_exec::{Executor, Level};
 use mcpd_server::transport::http::DEFAULT_MAX_CONNECTIONS;
 use serde::Serialize;
+use tokio::runtime::Builder;
+use tokio::task::spawn_blocking;
 
 use crate::correction::{self, Correction};
 use crate::homes::{self, Home};
@@ -28,6 +30,31 @@ pub struct Examination {
     delegated: Option<PathBuf>,
     scripts: Scripts,
     client: Option<&'static Client>,
+}
+
+/// Examines this machine with the configuration in a file as it is now, on a thread of its own, as
+/// an examination waits for the system often. Returns the report as text.
+///
+/// # Errors
+///
+/// Says what failed.
+///
+/// # Cancel safety
+///
+/// Dropping the future leaves the examination to its end.
+pub async fn examine_with(path: Option<PathBuf>) -> Result<String, String> {
+    let examined = spawn_blocking(move || {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let file = path.as_deref().map(File::read).transpose()?;
+            let scripts = Scripts::new(Vec::new(), path);
+            let examination = Examination::new(None, scripts, None)?;
+            let report = examination.report(&file.unwrap_or_default()).await?;
+            anyhow::Ok(report.to_string())
+        })
+    });
+    let examined = examined.await.map_err(|error| error.to_string())?;
+    examined.map_err(|error| format!("failed to {error:#}"))
 }
 
 /// Findings of an examination.

@@ -5,15 +5,11 @@ mod show;
 use std::io;
 
 use anyhow::{Context as _, bail};
+use mcpd_check::describe;
 use mcpd_config::File;
-use mcpd_protocol::NotificationMethod as _;
 use mcpd_protocol::content::ContentBlock;
 use mcpd_protocol::jsonrpc::Notification;
-use mcpd_protocol::meta::Meta;
-use mcpd_protocol::method::{
-    CallToolRequestParams, CallToolResult, LoggingLevel, LoggingMessageNotification,
-    LoggingMessageNotificationParams, ProgressNotification, ProgressNotificationParams,
-};
+use mcpd_protocol::method::{CallToolRequestParams, CallToolResult, LoggingLevel};
 use mcpd_scriptspec::text_arguments::TextArguments;
 use mcpd_server::Principal;
 use serde_json::Value;
@@ -137,39 +133,11 @@ pub(super) fn log_level(logging: &Logging) -> LoggingLevel {
     }
 }
 
-/// Prints a line of the script's log in the format of scripts. The result contains its output.
+/// Prints a line of the script's log. The result contains its output.
 pub(super) fn relay(message: &Notification<'_>) {
-    if message.method == LoggingMessageNotification::NAME
-        && let Ok(params) = message.parse_params::<LoggingMessageNotificationParams>()
-        && is_its_own(params.meta.as_ref())
-    {
-        let level = serde_json::to_value(params.level).unwrap_or_default();
-        let level = level.as_str().unwrap_or_default().to_uppercase();
-        let text = params
-            .data
-            .as_str()
-            .map_or_else(|| params.data.to_string(), str::to_owned);
-        output::note_foreign(&format!("{level} {text}\n"));
-    } else if message.method == ProgressNotification::NAME
-        && let Ok(params) = message.parse_params::<ProgressNotificationParams>()
-        && is_its_own(params.meta.as_ref())
-    {
-        let total = params
-            .total
-            .map(|total| format!("/{total}"))
-            .unwrap_or_default();
-        let text = params
-            .message
-            .map(|text| format!(" {text}"))
-            .unwrap_or_default();
-        output::note_foreign(&format!("PROGRESS {}{total}{text}\n", params.progress));
+    if let Some(line) = describe::log_line(message) {
+        output::note_foreign(&line);
     }
-}
-
-/// Returns whether the script logged the message, rather than mcpd about the script.
-fn is_its_own(meta: Option<&Meta>) -> bool {
-    let is_said = |key| meta.is_some_and(|meta| meta.contains_key(key));
-    !is_said("mcpd/stream") && !is_said("mcpd/heartbeat")
 }
 
 fn print(result: &CallToolResult, as_json: bool, is_raw: bool) -> anyhow::Result<()> {

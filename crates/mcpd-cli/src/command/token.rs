@@ -1,13 +1,12 @@
 //! `mcpd token`: tokens of clients over HTTP.
 
-use std::path::{self, Path, PathBuf};
+use std::path::{self, Path};
 
 use anyhow::{Context as _, bail};
 use mcpd_clients::file::{self, Backup, Change};
-use mcpd_config::token::{self, TokenTable};
-use mcpd_config::{AGENT, File, directories};
+use mcpd_config::File;
+use mcpd_config::token::{self, TokenList, TokenTable, agent_token};
 use mcpd_server::transport::http::Token;
-use serde_json::json;
 
 use crate::args::{NewToken, TokenAction, TokenCommand};
 use crate::exit_code::ExitCode;
@@ -66,56 +65,21 @@ fn create(new: &NewToken, configuration: &File) -> anyhow::Result<()> {
     output::write(format!("{secret}\n").as_bytes())
 }
 
-/// Returns the file of the token that mcpd makes.
-fn agent_token(named: Option<&Path>) -> anyhow::Result<PathBuf> {
-    match named {
-        Some(file) => Ok(path::absolute(file)?),
-        None => directories::token(),
-    }
-}
-
-/// Lists the clients with tokens: the one that mcpd makes one for, if the configuration accepts
-/// that, and those of the tables, whose tokens themselves are stored nowhere.
+/// Lists the clients with tokens.
 fn list(configuration: &File, token_file: Option<&Path>, as_json: bool) -> anyhow::Result<()> {
-    let tables = configuration.token_tables();
-    let accepts_agent = configuration.accepts_agent_token();
-    let agent = accepts_agent.then(|| agent_token(token_file)).transpose()?;
+    let list = TokenList::new(configuration, token_file)?;
     if as_json {
-        let agent = agent.iter().map(
-            |file| json!({"name": AGENT, "token_file": file, "exists": file.exists(), "tools": []}),
-        );
-        let tables = tables.iter().map(|table| {
-            json!({"name": table.name, "sha256": table.sha256, "tools": table.tools, "profile": table.profile})
-        });
-        let list: Vec<_> = agent.chain(tables).collect();
-        return output::write(format!("{:#}\n", json!(list)).as_bytes());
+        return output::write_json(&list.to_json());
     }
-    let mut text = String::new();
-    match &agent {
-        Some(file) => {
-            let shown = file.display().to_string();
-            let state = if file.exists() { "" } else { ", not made yet" };
-            let file = shown.escape_debug();
-            text += &format!("{AGENT}  all tools (the token that mcpd makes, in {file}{state})\n");
-        }
-        None => output::note(
+    if list.agent.is_none() {
+        output::note(
             "There is no token for `agent`: the configuration has `agent_token = false`.\n",
-        ),
+        );
     }
-    for table in &tables {
-        let name = table.name.escape_debug();
-        let tools = match table.tools.as_slice() {
-            [] => "all tools".to_owned(),
-            tools => tools.join(", ").escape_debug().to_string(),
-        };
-        let profile = table.profile.as_ref();
-        let profile = profile.map(|profile| format!(", profile {}", profile.escape_debug()));
-        text += &format!("{name}  {tools}{}\n", profile.unwrap_or_default());
-    }
-    if tables.is_empty() {
+    if list.tables.is_empty() {
         output::note("No client has a token of its own; `mcpd token new NAME --write` adds one.\n");
     }
-    output::write(text.as_bytes())
+    output::write(list.to_string().as_bytes())
 }
 
 fn revoke(name: &str, configuration: &File) -> anyhow::Result<()> {

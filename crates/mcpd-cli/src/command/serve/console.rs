@@ -3,20 +3,15 @@
 use std::convert::Infallible;
 use std::future::pending;
 use std::path::Path;
-use std::pin::Pin;
 
-use mcpd_config::File;
 use mcpd_config::listening::Address;
 use mcpd_config::options::Serve;
 use mcpd_config::token;
 use mcpd_console::{Connection, ConsoleSite};
 use mcpd_doctor::entry;
-use mcpd_doctor::report::Examination;
-use mcpd_doctor::scripts::Scripts;
+use mcpd_doctor::report::examine_with;
 use mcpd_server::transport::http::console::Console;
 use mcpd_server::{Server, ServerBuilder};
-use tokio::runtime::Builder;
-use tokio::task::spawn_blocking;
 
 use crate::reload::Reloading;
 
@@ -62,7 +57,8 @@ impl ServedConsole {
         let mut site = ConsoleSite::new()
             .configuration(serde_json::to_value(configuration)?)
             .connection(connection);
-        site = site.report("doctor", examine(reloading));
+        let file = reloading.file.path().map(Path::to_owned);
+        site = site.report("doctor", move || Box::pin(examine_with(file.clone())));
         for name in OPERATORS {
             site = site.operator(name);
         }
@@ -92,32 +88,6 @@ impl ServedConsole {
             Some(secret) => format!("{}#code={}", self.url, self.console.one_time_code(&secret)),
             None => self.url.clone(),
         }
-    }
-}
-
-/// Returns a function that examines this machine as `mcpd doctor` does, with the configuration
-/// as it is then.
-fn examine(
-    reloading: &Reloading<'_>,
-) -> impl Fn() -> Pin<Box<dyn Future<Output = Result<String, String>> + Send>> + Send + Sync + 'static
-{
-    let path = reloading.file.path().map(Path::to_owned);
-    move || {
-        let path = path.clone();
-        Box::pin(async move {
-            let examined = spawn_blocking(move || {
-                let runtime = Builder::new_current_thread().enable_all().build()?;
-                runtime.block_on(async {
-                    let file = path.as_deref().map(File::read).transpose()?;
-                    let scripts = Scripts::new(Vec::new(), path);
-                    let examination = Examination::new(None, scripts, None)?;
-                    let report = examination.report(&file.unwrap_or_default()).await?;
-                    anyhow::Ok(report.to_string())
-                })
-            });
-            let examined = examined.await.map_err(|error| error.to_string())?;
-            examined.map_err(|error| format!("failed to {error:#}"))
-        })
     }
 }
 
