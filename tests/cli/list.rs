@@ -79,7 +79,7 @@ command = ["true"]
     ----- stderr -----
     the catalog is incomplete: 1 faulty source; run `mcpd check @@ROOT@@/scripts` for details
     mcpd.toml:5:9: in [[rule]]: `deny`: `deep_hello` matches nothing; did you mean `deep/hello`?
-    mcpd.toml:12:10: in [[rule]]: `allow`: `near/hello` matches nothing; `mcpd list` shows all paths
+    mcpd.toml:12:10: in [[rule]]: `allow`: `near/hello` matches nothing; did you mean `deep/hello`?
     ");
 }
 

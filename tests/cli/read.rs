@@ -124,7 +124,7 @@ fn unreadable_resource_is_explained() {
     assert_snapshot!(run("news://yesterday"), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no resource `news://yesterday`; did you mean `news://today`?
+    mcpd: error: there is no resource `news://yesterday`; `mcpd list --resources` shows all resources
     ");
     assert_snapshot!(run("page"), @"
     exit code: 5

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use mcpd_tests::{Daemon, Sandbox, eventually};
+use mcpd_tests::{Daemon, Nats, Sandbox, Worker, eventually, wait_for_tools};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
@@ -325,4 +325,24 @@ fn new_link_needs_the_token() {
     let wrong = [("Authorization", "Bearer wrong")];
     let (head, _) = exchange(&daemon, "POST /console/code", &wrong);
     assert_eq!(status(&head), 401);
+}
+
+#[test]
+fn operator_sees_the_nodes_of_a_cluster() {
+    let sandbox = Sandbox::new().with_counter("count");
+    let Some(nats) = Nats::start(&sandbox) else {
+        return;
+    };
+    let _worker = Worker::start(&sandbox, &nats, "w1", &["scripts"]);
+    let arguments = ["--cluster", &nats.url(), "--node", "f1", "--console"];
+    let daemon = Daemon::front(&sandbox, &arguments);
+    wait_for_tools(&daemon.client(), 1..=1);
+    let operator = Page::of_link(&daemon);
+    let (code, answer) = operator.get(&daemon, "report/cluster");
+    let report = answer["report"].as_str().unwrap_or_default();
+    assert_eq!(code, 200, "{answer}");
+    assert!(
+        report.contains("f1  front  ") && report.contains("w1  worker  "),
+        "{report}"
+    );
 }

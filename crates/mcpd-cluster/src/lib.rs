@@ -73,7 +73,7 @@ pub use error::Error;
 pub use examination::{Examination, ExaminedNode, ExaminedServer, Reach, RoleRights, examine};
 pub use front::{Cluster, Placement, RerunPolicy};
 pub use grants::{Role, grants};
-pub use operator::{NodeStatus, describe, drain, status};
+pub use operator::{NodeStatus, describe, described_status, drain, status};
 pub use settings::{Credentials, InvalidName, Name, Settings};
 pub use tasks::SharedTasks;
 pub use worker::Worker;

@@ -22,7 +22,7 @@ const LISTEN: Duration = Duration::from_millis(1500);
 
 mod describing;
 
-pub use describing::describe;
+pub use describing::{describe, described_status};
 
 /// State of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -4,6 +4,12 @@ import { chart, histogram, level, rate } from "./charts.js";
 import { block, bytes, counted, facts, failure, fill, h, say, table } from "./dom.js";
 import { api } from "./session.js";
 
+/** Reports that the program may offer, and how they are shown. */
+const REPORTS = {
+  cluster: { title: "Cluster", hint: "Nodes, what they run, and scripts of which they have different versions, as mcpd cluster status shows them. It takes two seconds.", act: "Ask the nodes", label: "Nodes of the cluster" },
+  doctor: { title: "Machine", hint: "What mcpd doctor finds: sandbox levels, limits and interpreters. It takes some seconds.", act: "Examine this machine", label: "Findings about this machine" },
+};
+
 /** Interval between two looks at the numbers, in milliseconds. */
 const POLL = 10_000;
 
@@ -27,7 +33,7 @@ export async function serverView(about) {
   }
   await poll();
   const { settings } = await api("configuration");
-  element.append(configuration(settings ?? []), ...(about.reports?.includes("doctor") ? [examination()] : []), audit());
+  element.append(configuration(settings ?? []), ...Object.entries(REPORTS).filter(([name]) => about.reports?.includes(name)).map(([name, shown]) => reportOf(name, shown)), audit());
   return { element, title: "Server", leave: () => { isOver = true; clearTimeout(timer); } };
 }
 
@@ -121,23 +127,27 @@ function origin(value) {
   return [where].flat().join(", line ");
 }
 
-function examination() {
+/**
+ * A report that is made on request.
+ * @param {string} name
+ * @param {{title: string, hint: string, act: string, label: string}} shown
+ */
+function reportOf(name, { title, hint, act, label }) {
   const result = h("div", { role: "status" });
-  const button = h("button", { type: "button", onclick: examine }, "Examine this machine");
-  async function examine() {
+  const button = h("button", { type: "button", onclick: make }, act);
+  async function make() {
     button.disabled = true;
-    fill(result, "Examining…");
+    fill(result, "Please wait…");
     try {
-      const { report } = await api("report/doctor");
-      fill(result, block(report, "Findings about this machine", "doctor.txt"));
-      say("Examined");
+      const { report } = await api(`report/${name}`);
+      fill(result, block(report, label, `${name}.txt`));
+      say(label);
     } catch (error) {
       fill(result, failure(error));
     }
     button.disabled = false;
   }
-  return h("section", { "aria-labelledby": "doctor" }, h("h2", { id: "doctor" }, "Machine"),
-    h("p", { className: "hint" }, "What mcpd doctor finds: sandbox levels, limits and interpreters. It takes some seconds."), button, result);
+  return h("section", { "aria-labelledby": name }, h("h2", { id: name }, title), h("p", { className: "hint" }, hint), button, result);
 }
 
 function audit() {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::NodeStatus;
+use super::{NodeStatus, status};
+use crate::settings::Settings;
 
 /// Digits of a digest that people compare.
 const SHOWN_DIGITS: usize = 12;
@@ -13,6 +14,21 @@ const SHOWN_DIGITS: usize = 12;
 pub fn describe(nodes: &[NodeStatus]) -> String {
     let lines = nodes.iter().map(line).collect::<String>();
     lines + &differences(nodes)
+}
+
+/// Describes the nodes that announce themselves.
+///
+/// # Errors
+///
+/// Says what failed, if there is no connection.
+///
+/// # Cancel safety
+///
+/// May be dropped at any time.
+pub async fn described_status(settings: Settings) -> Result<String, String> {
+    let nodes = status(&settings).await;
+    let nodes = nodes.map_err(|error| format!("failed to {error}"))?;
+    Ok(describe(&nodes))
 }
 
 fn line(node: &NodeStatus) -> String {

@@ -59,6 +59,12 @@ impl ServedConsole {
             .connection(connection);
         let file = reloading.file.path().map(Path::to_owned);
         site = site.report("doctor", move || Box::pin(examine_with(file.clone())));
+        #[cfg(feature = "cluster")]
+        if !args.clustering.cluster.is_empty() {
+            let settings = mcpd_config::cluster_settings(&args.clustering, reloading.file)?;
+            let nodes = move || mcpd_cluster::described_status(settings.clone());
+            site = site.report("cluster", move || Box::pin(nodes()));
+        }
         for name in OPERATORS {
             site = site.operator(name);
         }
