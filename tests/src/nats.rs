@@ -18,7 +18,7 @@ pub struct Nats {
 }
 
 impl Nats {
-    /// Starts a server; `None`, loudly, if it can't be installed.
+    /// Starts a server with JetStream; `None`, loudly, if it can't be installed.
     ///
     /// # Panics
     ///
@@ -35,6 +35,9 @@ impl Nats {
         drop(free);
         let mut command = sandbox.program(program);
         command.args(["--addr", "127.0.0.1", "--port", &port.to_string()]);
+        // Fronts keep their tasks there.
+        command.args(["--jetstream", "--store_dir"]);
+        command.arg(sandbox.path().join("jetstream"));
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("it is installed");
         eventually("the NATS server listens", || {
