@@ -7,7 +7,9 @@ use rustix::process::Signal;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::fixture::{Front, LocalWorker, NAMES, ProcessWorker, Scripts, Told, wait_until};
+use crate::fixture::{
+    Front, LocalWorker, NAMES, NodeProcess, Scripts, Told, process_worker, wait_until,
+};
 use crate::nats::Nats;
 use crate::proxy::{Conduct, Proxy};
 
@@ -74,8 +76,8 @@ pub(crate) fn judge(scripts: &Scripts, calls: &[Call]) -> usize {
 async fn killed_worker_loses_only_what_it_ran() {
     let Some(nats) = Nats::start("") else { return };
     let scripts = Scripts::new();
-    let _first = ProcessWorker::start(&scripts, &nats.url(), "w1");
-    let mut second = ProcessWorker::start(&scripts, &nats.url(), "w2");
+    let _first = process_worker(&scripts, &nats.url(), "w1");
+    let mut second = process_worker(&scripts, &nats.url(), "w2");
     let front = Front::start(&nats.url(), "f1");
     front.wait_for(&NAMES).await;
     let calls = {
@@ -85,7 +87,7 @@ async fn killed_worker_loses_only_what_it_ran() {
     for _ in 0..2 {
         sleep(Duration::from_millis(900)).await;
         second.kill();
-        second = ProcessWorker::start(&scripts, &nats.url(), "w2");
+        second = process_worker(&scripts, &nats.url(), "w2");
     }
     let calls = calls.await.expect("no panic");
     let ok = judge(&scripts, &calls);
@@ -106,7 +108,7 @@ async fn killed_worker_loses_only_what_it_ran() {
 async fn stopped_worker_goes_on() {
     let Some(nats) = Nats::start("") else { return };
     let scripts = Scripts::new();
-    let worker = ProcessWorker::start(&scripts, &nats.url(), "w1");
+    let worker = process_worker(&scripts, &nats.url(), "w1");
     let front = Front::start(&nats.url(), "f1");
     front.wait_for(&NAMES).await;
     let call = tokio::spawn({
@@ -244,7 +246,7 @@ struct Victims<'a> {
     scripts: &'a Scripts,
     nats: Nats,
     proxy: Proxy,
-    workers: Vec<ProcessWorker>,
+    workers: Vec<NodeProcess>,
     seed: u64,
     kills: usize,
 }
@@ -276,12 +278,12 @@ impl<'a> Victims<'a> {
         sleep(Duration::from_millis(millis)).await;
     }
 
-    fn start(&self, number: usize) -> ProcessWorker {
+    fn start(&self, number: usize) -> NodeProcess {
         let url = match number {
             2 => self.proxy.url(),
             _ => self.nats.url(),
         };
-        ProcessWorker::start(self.scripts, &url, ["w0", "w1", "w2"][number])
+        process_worker(self.scripts, &url, ["w0", "w1", "w2"][number])
     }
 
     /// Kills workers, one after the other, until so many were killed.

@@ -2,6 +2,7 @@
 //! journal.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -19,6 +20,16 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::nats::Nats;
+
+/// Body of a script that asks once whether its caller is sure.
+pub(crate) const ASKS: &str = r#"
+if [ -z "${MCPD_INPUT_RESPONSES-}" ]; then
+  echo '{"inputRequests": {"sure": {"method": "elicitation/create", "params": {"mode": "form", "message": "Sure?", "requestedSchema": {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}}}}}'
+  exit
+fi
+echo '{"content": [{"type": "text", "text": "was sure"}]}'
+exit
+"#;
 
 /// Upper bound for anything that a test waits for, on a busy machine.
 pub(crate) const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -155,49 +166,59 @@ impl Drop for LocalWorker {
     }
 }
 
-/// Worker in a process of its own, which can be killed and stopped.
-pub(crate) struct ProcessWorker {
-    process: Child,
-}
+/// Process of an example of the crate, which can be killed and stopped. It is killed on drop.
+pub(crate) struct NodeProcess(pub(crate) Child);
 
-impl ProcessWorker {
-    pub(crate) fn start(scripts: &Scripts, url: &str, node: &str) -> Self {
-        Self::start_with(&["env"], scripts, url, node)
-    }
-
-    /// Starts it as the command of another program, which becomes the worker.
-    pub(crate) fn start_with(prefix: &[&str], scripts: &Scripts, url: &str, node: &str) -> Self {
+impl NodeProcess {
+    /// Returns the command that starts an example, as that of another program, if there is one.
+    pub(crate) fn command(prefix: &[&str], example: &str) -> Command {
         let test = std::env::current_exe().expect("a path");
         let profile = test.ancestors().nth(2).expect("target/debug/deps/test");
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the worker is no script of a tool"
-        )]
-        let process = Command::new(prefix[0])
-            .args(&prefix[1..])
-            .arg(profile.join("examples/worker"))
-            .arg(scripts.root())
-            .args([url, node, "4"])
-            .spawn()
-            .expect("`cargo build -p mcpd-cluster --example worker`, as `cargo test` does");
-        Self { process }
+        let program = profile.join("examples").join(example);
+        let words = prefix.iter().map(OsStr::new);
+        let mut words = words.chain([program.as_os_str()]);
+        #[expect(clippy::disallowed_methods, reason = "the node is no script of a tool")]
+        let mut command = Command::new(words.next().expect("the program"));
+        command.args(words);
+        command
+    }
+
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let process = command.spawn();
+        Self(process.expect("`cargo build -p mcpd-cluster --examples`, as `cargo test` does"))
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
-        let id = rustix::process::Pid::from_child(&self.process);
+        let id = rustix::process::Pid::from_child(&self.0);
         rustix::process::kill_process(id, signal).expect("a process of this test");
     }
 
     pub(crate) fn kill(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
+        self.0.kill().ok();
+        self.0.wait().ok();
     }
 }
 
-impl Drop for ProcessWorker {
+impl Drop for NodeProcess {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Starts a worker in a process of its own.
+pub(crate) fn process_worker(scripts: &Scripts, url: &str, node: &str) -> NodeProcess {
+    process_worker_with(&[], scripts, url, node)
+}
+
+/// Starts it as the command of another program, which becomes the worker.
+pub(crate) fn process_worker_with(
+    prefix: &[&str],
+    scripts: &Scripts,
+    url: &str,
+    node: &str,
+) -> NodeProcess {
+    let mut command = NodeProcess::command(prefix, "worker");
+    NodeProcess::start(command.arg(scripts.root()).args([url, node, "4"]))
 }
 
 /// Front in this process.

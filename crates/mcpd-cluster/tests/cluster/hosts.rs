@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 use crate::faults::{call_many, judge};
-use crate::fixture::{Front, NAMES, ProcessWorker, Scripts, wait_until};
+use crate::fixture::{Front, NAMES, NodeProcess, Scripts, process_worker_with, wait_until};
 use crate::nats;
 
 /// Port of the NATS server, which is alone in its namespace.
@@ -123,10 +123,10 @@ impl Hosts {
         format!("nats://{}:{PORT}", self.address(link, 2))
     }
 
-    fn worker(&self, scripts: &Scripts, link: u8) -> ProcessWorker {
+    fn worker(&self, scripts: &Scripts, link: u8) -> NodeProcess {
         let (namespace, node) = (self.namespace(&link.to_string()), format!("w{link}"));
         let prefix = ["ip", "netns", "exec", &namespace];
-        ProcessWorker::start_with(&prefix, scripts, &self.url(link), &node)
+        process_worker_with(&prefix, scripts, &self.url(link), &node)
     }
 
     /// Cuts a worker off, or joins it again.
@@ -155,7 +155,7 @@ impl Drop for Hosts {
             server.kill().ok();
             server.wait().ok();
         }
-        // What could not be made is not there.
+        // A part that could not be made is not there.
         for host in ["h", "1", "2"] {
             ip(&format!("netns del {}", self.namespace(host))).ok();
         }

@@ -7,18 +7,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use crate::fixture::{EVENT_TIMEOUT, Front, LocalWorker, Scripts, settings, wait_until};
+use crate::fixture::{ASKS, EVENT_TIMEOUT, Front, LocalWorker, Scripts, settings, wait_until};
 use crate::nats::Nats;
-
-/// Script that asks once, and says what it was told.
-const ASKS: &str = r#"
-if [ -z "${MCPD_INPUT_RESPONSES-}" ]; then
-  echo '{"inputRequests": {"sure": {"method": "elicitation/create", "params": {"mode": "form", "message": "Sure?", "requestedSchema": {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}}}}}'
-  exit
-fi
-echo '{"content": [{"type": "text", "text": "was sure"}]}'
-exit
-"#;
 
 /// Front with its address.
 struct HttpFront {

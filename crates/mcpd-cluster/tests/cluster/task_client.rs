@@ -2,14 +2,14 @@
 //! can be killed.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::sync::Mutex;
 
 use mcpd_server::{Connection, Principal, Reply, Server, ToolNames};
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep, timeout};
 
-use crate::fixture::EVENT_TIMEOUT;
+use crate::fixture::{EVENT_TIMEOUT, NodeProcess};
 
 /// Returns a request of a client that supports tasks and answers questions.
 fn request(method: &str, mut params: Value) -> Value {
@@ -101,26 +101,18 @@ impl TaskClient for LocalClient {
 
 /// Front in a process of its own, with its client, who is `ada`.
 pub(crate) struct ProcessFront {
-    process: Child,
+    pub(crate) process: NodeProcess,
     streams: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
 }
 
 impl ProcessFront {
     pub(crate) fn start(url: &str, node: &str) -> Self {
-        let test = std::env::current_exe().expect("a path");
-        let profile = test.ancestors().nth(2).expect("target/debug/deps/test");
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the front is no script of a tool"
-        )]
-        let mut process = Command::new(profile.join("examples/front"))
-            .args([url, node])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("`cargo build -p mcpd-cluster --example front`, as `cargo test` does");
-        let input = process.stdin.take().expect("a pipe");
-        let output = BufReader::new(process.stdout.take().expect("a pipe"));
+        let mut command = NodeProcess::command(&[], "front");
+        command.args([url, node]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = NodeProcess::start(&mut command);
+        let input = process.0.stdin.take().expect("a pipe");
+        let output = BufReader::new(process.0.stdout.take().expect("a pipe"));
         Self {
             process,
             streams: Mutex::new((input, output)),
@@ -139,16 +131,6 @@ impl ProcessFront {
             assert!(start.elapsed() < EVENT_TIMEOUT, "{listed}");
             sleep(Duration::from_millis(50)).await;
         }
-    }
-
-    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
-        let id = rustix::process::Pid::from_child(&self.process);
-        rustix::process::kill_process(id, signal).expect("a process of this test");
-    }
-
-    pub(crate) fn kill(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
     }
 
     /// Sends a request without waiting for its answer.
@@ -172,11 +154,5 @@ impl TaskClient for ProcessFront {
                 }
             }
         })
-    }
-}
-
-impl Drop for ProcessFront {
-    fn drop(&mut self) {
-        self.kill();
     }
 }

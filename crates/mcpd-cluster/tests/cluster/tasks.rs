@@ -7,19 +7,9 @@ use rustix::process::Signal;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::fixture::{Front, LocalWorker, Scripts, settings, wait_until};
+use crate::fixture::{ASKS, Front, LocalWorker, Scripts, settings, wait_until};
 use crate::nats::Nats;
 use crate::task_client::{LocalClient, ProcessFront, TaskClient as _};
-
-/// Script that asks once whether its caller is sure, and then runs `body`.
-const ASKS: &str = r#"
-if [ -z "${MCPD_INPUT_RESPONSES-}" ]; then
-  echo '{"inputRequests": {"sure": {"method": "elicitation/create", "params": {"mode": "form", "message": "Sure?", "requestedSchema": {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}}}}}'
-  exit
-fi
-echo '{"content": [{"type": "text", "text": "was sure"}]}'
-exit
-"#;
 
 fn scripts() -> Scripts {
     let scripts = Scripts::new();
@@ -27,6 +17,15 @@ fn scripts() -> Scripts {
     scripts.add("ask", r#"{}, "task": "required", "output": "mcp""#, ASKS);
     scripts.add_task("long", "head -c 100000 /dev/zero | tr '\\0' x");
     scripts
+}
+
+/// Starts a server with JetStream, and a worker `w1` of the scripts. Returns `None`, loudly, if
+/// there is no server.
+fn one_worker() -> Option<(Nats, Scripts, LocalWorker)> {
+    let nats = Nats::with_jetstream("")?;
+    let scripts = scripts();
+    let worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    Some((nats, scripts, worker))
 }
 
 const TOOLS: [&str; 6] = ["again", "ask", "change", "job", "long", "look"];
@@ -50,16 +49,14 @@ fn text_of(task: &serde_json::Value) -> &str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_of_a_killed_front_is_continued_by_another() {
-    let Some(nats) = Nats::with_jetstream("") else {
+    let Some((nats, scripts, _worker)) = one_worker() else {
         return;
     };
-    let scripts = scripts();
-    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let second = front(&nats, "f2").await;
     let mut first = process_front(&nats, "f1").await;
     let task = first.begin("job", "one", "5").await;
     wait_until("it runs", || scripts.counts("one").0 == 1).await;
-    first.kill();
+    first.process.kill();
     let client = LocalClient::of(&second.server, "ada");
     assert_eq!(client.get(&task).await["status"], "working");
     let done = client.until(&task, "completed").await;
@@ -69,14 +66,12 @@ async fn task_of_a_killed_front_is_continued_by_another() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn result_is_there_although_no_front_was_at_its_end() {
-    let Some(nats) = Nats::with_jetstream("") else {
+    let Some((nats, scripts, _worker)) = one_worker() else {
         return;
     };
-    let scripts = scripts();
-    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let mut first = process_front(&nats, "f1").await;
     let task = first.begin("job", "one", "1").await;
-    first.kill();
+    first.process.kill();
     wait_until("it has ended", || scripts.counts("one").1 == 1).await;
     // Longer than a worker waits for a front that other callers have.
     sleep(Duration::from_secs(1)).await;
@@ -89,11 +84,9 @@ async fn result_is_there_although_no_front_was_at_its_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_task_of_a_killed_front_has_one_successor() {
-    let Some(nats) = Nats::with_jetstream("") else {
+    let Some((nats, scripts, _worker)) = one_worker() else {
         return;
     };
-    let scripts = scripts();
-    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let (second, third) = (front(&nats, "f2").await, front(&nats, "f3").await);
     let mut first = process_front(&nats, "f1").await;
     let mut tasks = Vec::new();
@@ -101,7 +94,7 @@ async fn each_task_of_a_killed_front_has_one_successor() {
         let id = format!("job-{number}");
         tasks.push((first.begin("job", &id, "6").await, id));
     }
-    first.kill();
+    first.process.kill();
     let (second, third) = (
         LocalClient::of(&second.server, "ada"),
         LocalClient::of(&third.server, "ada"),
@@ -116,11 +109,9 @@ async fn each_task_of_a_killed_front_has_one_successor() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_is_cancelled_and_answered_from_another_front() {
-    let Some(nats) = Nats::with_jetstream("") else {
+    let Some((nats, scripts, _worker)) = one_worker() else {
         return;
     };
-    let scripts = scripts();
-    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let (first, second) = (front(&nats, "f1").await, front(&nats, "f2").await);
     let first = LocalClient::of(&first.server, "ada");
     let second = LocalClient::of(&second.server, "ada");
@@ -142,16 +133,14 @@ async fn task_is_cancelled_and_answered_from_another_front() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_outlive_their_front() {
-    let Some(nats) = Nats::with_jetstream("") else {
+    let Some((nats, scripts, _worker)) = one_worker() else {
         return;
     };
-    let scripts = scripts();
-    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let second = front(&nats, "f2").await;
     let mut first = process_front(&nats, "f1").await;
     let task = first.begin("ask", "one", "0").await;
     first.until(&task, "input_required").await;
-    first.kill();
+    first.process.kill();
     let client = LocalClient::of(&second.server, "ada");
     let asking = client.get(&task).await;
     assert_eq!(asking["status"], "input_required", "{asking}");
@@ -163,11 +152,9 @@ async fn questions_outlive_their_front() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_of_another_owner_does_not_exist_at_any_front() {
-    let Some(nats) = Nats::with_jetstream("") else {
+    let Some((nats, scripts, _worker)) = one_worker() else {
         return;
     };
-    let scripts = scripts();
-    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let (first, second) = (front(&nats, "f1").await, front(&nats, "f2").await);
     let ada = LocalClient::of(&first.server, "ada");
     let task = ada.begin("job", "one", "3").await;
@@ -194,11 +181,9 @@ async fn task_of_another_owner_does_not_exist_at_any_front() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn front_that_stops_says_good_bye() {
-    let Some(nats) = Nats::with_jetstream("") else {
+    let Some((nats, scripts, _worker)) = one_worker() else {
         return;
     };
-    let scripts = scripts();
-    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let second = front(&nats, "f2").await;
     let first = process_front(&nats, "f1").await;
     let task = first.begin("job", "task", "8").await;
@@ -211,11 +196,12 @@ async fn front_that_stops_says_good_bye() {
     })
     .await;
     let start = Instant::now();
-    first.signal(Signal::TERM);
+    first.process.signal(Signal::TERM);
     let client = LocalClient::of(&second.server, "ada");
     let done = client.until(&task, "completed").await;
     assert_eq!(text_of(&done), "did task", "{done}");
-    // What no caller waits for has ended long before its own end, and before its front is missed.
+    // A run that no caller waits for has ended long before its own end, and before its front is
+    // missed.
     assert!(
         start.elapsed() < Duration::from_secs(14),
         "{:?}",
@@ -227,11 +213,9 @@ async fn front_that_stops_says_good_bye() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long_result_is_whole_at_another_front() {
-    let Some(nats) = Nats::with_jetstream("") else {
+    let Some((nats, _scripts, _worker)) = one_worker() else {
         return;
     };
-    let scripts = scripts();
-    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let (first, second) = (front(&nats, "f1").await, front(&nats, "f2").await);
     let first = LocalClient::of(&first.server, "ada");
     let task = first.begin("long", "one", "0").await;
