@@ -44,7 +44,7 @@ pub struct Examination {
 pub struct ExaminedServer {
     /// Address in the settings.
     pub url: String,
-    /// What it says of itself, or why it can't be reached.
+    /// Facts that it states, or the reason why it can't be reached.
     #[serde(flatten)]
     pub reach: Reach,
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod bucket;
 mod connect;
+pub(crate) mod ping;
 pub(crate) mod probe;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -60,7 +61,7 @@ fn new_epoch() -> u64 {
 }
 
 /// Returns the time on the clock of this machine, in milliseconds since 1970.
-fn clock_ms() -> u64 {
+pub(crate) fn clock_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let millis = now.unwrap_or_default().as_millis();
     u64::try_from(millis).unwrap_or_default()

@@ -18,7 +18,7 @@ mod texts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -31,8 +31,8 @@ use tokio::time::Instant;
 pub(crate) use self::record::Location;
 use self::record::{Record, Text, is_token, owner_token};
 use self::roster::Roster;
-use crate::node::Node;
 use crate::node::bucket::{Bucket, bucket_name};
+use crate::node::{Node, clock_ms};
 use crate::settings::Settings;
 use crate::wire::{PROTOCOL_VERSION, Request};
 
@@ -81,8 +81,7 @@ struct Open {
 
 /// Milliseconds since 1970.
 fn now() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+    i64::try_from(clock_ms()).unwrap_or(i64::MAX)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -98,8 +97,7 @@ impl SharedTasks {
     /// if the bucket does not exist yet.
     #[must_use]
     pub fn new(settings: Settings, replicas: usize) -> Self {
-        let start = SystemTime::now().duration_since(UNIX_EPOCH);
-        let start = start.unwrap_or_default().as_millis();
+        let start = clock_ms();
         Self {
             inner: Arc::new(Inner {
                 runner: format!("{}.{start}", settings.node),

@@ -1,7 +1,7 @@
 //! Nodes of a cluster: versions and clocks.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -9,8 +9,8 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use super::remaining;
-use crate::node::Incoming;
 use crate::node::probe::Probe;
+use crate::node::{self, Incoming};
 use crate::settings::Settings;
 use crate::wire::{Frame, FrameError, Here, Kind, PROTOCOL_VERSION};
 
@@ -121,8 +121,6 @@ fn read(subject: &str, payload: &Bytes) -> Option<ExaminedNode> {
 
 /// Compares a time in milliseconds since 1970 with the clock of this machine.
 fn difference(clock_ms: u64) -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
-    let theirs = i64::try_from(clock_ms).unwrap_or(i64::MAX);
-    theirs.saturating_sub(now)
+    let millis = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
+    millis(clock_ms).saturating_sub(millis(node::clock_ms()))
 }

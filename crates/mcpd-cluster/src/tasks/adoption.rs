@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::record::{Record, Text};
 use super::roster::{Judgement, node_of};
 use super::{Inner, lock, now};
-use crate::node::bucket::Probe;
+use crate::node::ping::PingResult;
 use crate::wire::{Control, Frame, Pong, Request};
 
 /// Interval at which fronts that may be gone are looked at.
@@ -106,15 +106,15 @@ impl Inner {
             bytes::Bytes::new(),
         );
         let subject = node.subject("ctl", node_of(runner));
-        let probe: Probe<Pong> = node.probe(subject, &question).await;
+        let result: PingResult<Pong> = node.ping(subject, &question).await;
         let mut roster = lock(&self.roster);
         let clock = self.started.elapsed();
-        match probe {
-            Probe::Answer(pong) if !pong.runner.is_empty() => {
+        match result {
+            PingResult::Answer(pong) if !pong.runner.is_empty() => {
                 roster.hear(clock, &pong.runner, false)
             }
-            Probe::Absent => roster.miss(clock, runner),
-            Probe::Answer(_) | Probe::Silent => {}
+            PingResult::Absent => roster.miss(clock, runner),
+            PingResult::Answer(_) | PingResult::Silent => {}
         }
         Ok(roster.judge(clock, runner))
     }
