@@ -326,7 +326,7 @@ fn interpreter(start: &[u8]) -> Option<(PathBuf, bool)> {
 /// Reads as much of a file as its first line may take.
 ///
 /// It reads only regular files: opening a named pipe would block until its other end is open.
-fn read_start(program: &Path) -> Option<Vec<u8>> {
+pub(crate) fn read_start(program: &Path) -> Option<Vec<u8>> {
     if !fs::metadata(program).ok()?.is_file() {
         return None;
     }

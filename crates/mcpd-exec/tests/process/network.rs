@@ -16,7 +16,7 @@ const UNKNOWN: i32 = 77;
 /// Listener on this host, to be reached or not.
 pub(crate) struct Host {
     pub(crate) tcp: TcpListener,
-    /// The same port over IPv6, where the system has that.
+    /// This port over IPv6, where the system has that.
     tcp6: Option<TcpListener>,
     pub(crate) udp: UdpSocket,
     path: UnixListener,

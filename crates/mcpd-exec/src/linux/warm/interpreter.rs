@@ -2,16 +2,12 @@
 //! reads when it starts.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Read as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::command::Command;
+use crate::error::diagnosis;
 use crate::os;
-
-/// Length of the first line that the kernel reads.
-const MAX_LINE: u64 = 256;
 
 /// Letters of options of Python that say nothing of the program to run.
 const OPTIONS: &str = "bBEIOPsSu";
@@ -122,12 +118,7 @@ fn is_read_at_start(name: &OsStr) -> bool {
 /// Returns the first line of a file, with its end. `None` without one, or if it is longer than the
 /// kernel reads.
 fn first_line(file: &Path) -> Option<Vec<u8>> {
-    let mut start = Vec::with_capacity(MAX_LINE as usize);
-    let opened = File::open(file).ok()?;
-    // A pipe or a device would block.
-    let is_regular = opened.metadata().is_ok_and(|metadata| metadata.is_file());
-    is_regular.then_some(())?;
-    opened.take(MAX_LINE).read_to_end(&mut start).ok()?;
+    let mut start = diagnosis::read_start(file)?;
     let end = start.iter().position(|byte| *byte == b'\n')?;
     start.truncate(end + 1);
     Some(start)
