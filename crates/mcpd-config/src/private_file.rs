@@ -1,18 +1,13 @@
 //! Files that only their owner can read, written atomically: no reader sees half of one.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
-use mcpd_files::{Access, NewFile, parent};
+use mcpd_files::{Access, NewFile, create_private_directory, parent};
 
 /// Writes `content` to a new file beside `file`, and creates the directory.
-///
-/// # Errors
-///
-/// The file can't be created there.
-pub(crate) fn write_beside(file: &Path, content: &[u8]) -> io::Result<NewFile> {
-    create_directory(parent(file))?;
+fn write_beside(file: &Path, content: &[u8]) -> io::Result<NewFile> {
+    create_private_directory(parent(file))?;
     NewFile::with_content(file, content, Access::Owner)
 }
 
@@ -23,6 +18,20 @@ pub(crate) fn write_beside(file: &Path, content: &[u8]) -> io::Result<NewFile> {
 /// The file can't be created there.
 pub fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     write_beside(file, content)?.replace()
+}
+
+/// Creates `file`, unless there is one. Returns whether it did: of two processes that create it at
+/// once, one does.
+///
+/// # Errors
+///
+/// The file can't be created there.
+pub(crate) fn create(file: &Path, content: &[u8]) -> io::Result<bool> {
+    match write_beside(file, content)?.create() {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Permission bits of `path` for owner, group and others, as `chmod` sets them; none
@@ -38,19 +47,4 @@ pub fn permissions(path: &Path) -> u32 {
 #[cfg(not(unix))]
 pub fn permissions(_: &Path) -> u32 {
     0
-}
-
-#[cfg(unix)]
-fn create_directory(directory: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-}
-
-/// On this system a user's own directory is private.
-#[cfg(not(unix))]
-fn create_directory(directory: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory)
 }

@@ -130,13 +130,9 @@ fn warn_of(file: &Path, token: &str) {
 /// Creates the token. Of two servers that start at once, both use the first one's.
 fn create(file: &Path) -> anyhow::Result<String> {
     let token = random()?;
-    let complete = private_file::write_beside(file, line(&token).as_bytes())?;
-    match complete.create() {
-        Ok(()) => Ok(token),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            load(file)?.context("find the file that another server has just created")
-        }
-        Err(error) => Err(error.into()),
+    match private_file::create(file, line(&token).as_bytes())? {
+        true => Ok(token),
+        false => load(file)?.context("find the file that another server has just created"),
     }
 }
 

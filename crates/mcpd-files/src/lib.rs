@@ -137,6 +137,30 @@ pub fn parent(file: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
+/// Creates a directory that only its owner can enter, and those above it that are missing.
+///
+/// # Errors
+///
+/// The system refuses.
+#[cfg(unix)]
+pub fn create_private_directory(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+}
+
+/// Creates a directory, which on this system is private below that of its user.
+///
+/// # Errors
+///
+/// The system refuses.
+#[cfg(not(unix))]
+pub fn create_private_directory(directory: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(directory)
+}
+
 /// Gives a new file the mode and owner of another.
 #[cfg(unix)]
 fn keep_access(new: &File, existing: &Metadata) -> io::Result<()> {

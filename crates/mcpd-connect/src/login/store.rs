@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use mcpd_files::{Access, NewFile};
+use mcpd_files::{Access, NewFile, create_private_directory};
 use reqwest::Url;
 use sha2::{Digest as _, Sha256};
 
@@ -42,7 +42,7 @@ impl Store {
 
     /// Replaces the grant.
     pub(super) fn save(&self, grant: &Grant) -> io::Result<()> {
-        create_directory(&self.directory)?;
+        create_private_directory(&self.directory)?;
         let mut text = serde_json::to_vec_pretty(grant)?;
         text.push(b'\n');
         NewFile::with_content(&self.file, &text, Access::Owner)?.replace()
@@ -71,21 +71,6 @@ pub(super) fn remove(directory: &Path, server: &Url) -> io::Result<usize> {
 
 fn read(file: &Path) -> Option<Grant> {
     serde_json::from_slice(&fs::read(file).ok()?).ok()
-}
-
-#[cfg(unix)]
-fn create_directory(directory: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-}
-
-/// On this system a user's own directory is private.
-#[cfg(not(unix))]
-fn create_directory(directory: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory)
 }
 
 #[cfg(all(test, unix))]

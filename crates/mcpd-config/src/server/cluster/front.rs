@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::future::pending;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -126,13 +125,8 @@ fn own_state_key() -> anyhow::Result<Vec<u8>> {
     if !file.exists() {
         let mut key = [0; 32];
         getrandom::fill(&mut key).context("create a state key: the system has no randomness")?;
-        let created = private_file::write_beside(&file, &key)
-            .and_then(|complete| complete.create())
-            // Another front was faster.
-            .or_else(|error| match error.kind() {
-                ErrorKind::AlreadyExists => Ok(()),
-                _ => Err(error),
-            });
+        // Another front may be faster, and then its key counts.
+        let created = private_file::create(&file, &key);
         created.with_context(|| {
             format!(
                 "create the state key `{}`: name one that all fronts share as `state_key_file`",
