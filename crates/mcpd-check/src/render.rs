@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use mcpd_scriptspec::is_hidden;
+use crate::terminal::is_obeyed;
 
 mod forwarded;
 mod github;
@@ -31,8 +31,7 @@ pub fn display_path(file: &Path, here: &Path) -> String {
     printable(&file.strip_prefix(here).unwrap_or(file).to_string_lossy())
 }
 
-/// Replaces characters that a terminal would act on or hide.
+/// Replaces characters that a terminal would act on or hide, and ends of lines.
 pub(crate) fn printable(text: &str) -> String {
-    let is_obeyed = |char: char| char.is_control() || is_hidden(char);
     text.replace(is_obeyed, "\u{fffd}")
 }

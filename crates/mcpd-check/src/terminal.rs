@@ -6,6 +6,11 @@ use std::fmt::Write as _;
 use mcpd_scriptspec::is_hidden;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+/// Returns whether a terminal acts on a character, or hides it.
+pub(crate) fn is_obeyed(char: char) -> bool {
+    char.is_control() || is_hidden(char)
+}
+
 /// Text in which control characters are replaced, except line ends and tabs, and characters that
 /// turn or hide what follows. Marks that belong to the spelling of a text remain.
 #[must_use]
@@ -48,7 +53,7 @@ pub fn table<'a>(
 /// Text without hidden characters.
 #[must_use]
 pub fn printable(text: &str) -> String {
-    let is_plain = |char: char| !(char.is_control() || is_hidden(char)) || char == '\n';
+    let is_plain = |char| !is_obeyed(char) || char == '\n';
     let shown = |char| if is_plain(char) { char } else { '\u{fffd}' };
     text.chars().map(shown).collect()
 }
@@ -58,7 +63,7 @@ pub fn printable(text: &str) -> String {
 pub fn revealed(text: &str) -> String {
     let shown = text.chars().map(|char| match char {
         '\n' | '\t' => char.to_string(),
-        char if is_hidden(char) || char.is_control() => char.escape_unicode().to_string(),
+        char if is_obeyed(char) => char.escape_unicode().to_string(),
         char => char.to_string(),
     });
     shown.collect()
