@@ -255,7 +255,8 @@ fn app_shows_results_and_reaches_nothing_else() {
     let Some(outcomes) = run(&sandbox, &daemon, "apps") else {
         return;
     };
-    // What a beacon and a form return says nothing: the scenario asserts that nothing arrived.
+    // The values that a beacon and a form return say nothing: the scenario asserts that nothing
+    // arrived.
     insta::assert_snapshot!(outcomes, @r#"
     {
       "cookie": "SecurityError",

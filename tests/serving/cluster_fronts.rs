@@ -109,7 +109,7 @@ fn clients_need_no_affinity() {
     assert_eq!(cluster.balancer.requests(), [REQUESTS / 2, REQUESTS / 2]);
     check_sessions(&cluster.client());
     assert_eq!(begun(&sandbox), 2 * REQUESTS);
-    // What is known to one front alone is answered as the protocol has it.
+    // A request about something that one front alone knows is answered as the protocol has it.
     let client = cluster
         .client()
         .with_header("Mcp-Session-Id", "front-9-0123");

@@ -37,7 +37,7 @@ fn front_runs_scripts_for_other_fronts() {
     wait_for_tools(&front.client(), 1..=1);
     assert_eq!(text(&ask(&front.client(), "where")["result"]), "on both");
     assert_eq!(text(&ask(&both.client(), "where")["result"]), "on both");
-    // What it announces are its own scripts, and not those that it got from itself.
+    // It announces its own scripts, and not those that it got from itself.
     let listed = sandbox.stdout(&["cluster", "status", "--cluster", &url, "--json"]);
     let nodes: Vec<Value> = serde_json::from_slice(&listed).unwrap();
     let kinds = nodes

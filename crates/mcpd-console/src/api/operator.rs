@@ -1,5 +1,5 @@
-//! What operators do: they cancel runs and background tasks of other callers, and see the tools as
-//! other callers do. Each cancellation is a note in the audit log.
+//! Actions of operators: they cancel runs and background tasks of other callers, and see the tools
+//! as other callers do. Each cancellation is a note in the audit log.
 
 use mcpd_server::transport::http::console::{SiteAnswer, SiteRequest};
 use mcpd_server::{Principal, Server};

@@ -67,7 +67,7 @@ pub struct StoredTask {
     pub updated_at: i64,
     /// Time from which it cannot be read any more, likewise.
     pub expires_at: i64,
-    /// What another server needs to continue with it, sealed; `None` if none can.
+    /// Sealed data with which another server continues; `None` if none can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation: Option<String>,
     /// Where its run is, as the place of the script names it; `None` if none is known.

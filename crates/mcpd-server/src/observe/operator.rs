@@ -1,5 +1,5 @@
-//! What operators of a server see and do beside its clients: its numbers, and the cancellation of
-//! requests.
+//! View and actions of operators beside the clients of a server: its numbers, and the cancellation
+//! of requests.
 
 use tokio_util::sync::CancellationToken;
 

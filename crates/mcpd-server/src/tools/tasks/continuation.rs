@@ -39,7 +39,7 @@ const RETRY: Duration = Duration::from_secs(5);
 /// Time for which a task waits until its tool is served here: a server may have just started.
 const MAX_WAIT_FOR_TOOL: Duration = Duration::from_secs(30);
 
-/// What is needed to continue with a task, beside what its store shows.
+/// Data for the continuation of a task, beside what its store shows.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Continuation {
     arguments: Option<Box<RawValue>>,

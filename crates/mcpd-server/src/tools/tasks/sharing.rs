@@ -1,5 +1,5 @@
-//! What tasks of several servers with one store need: requests reach the server that runs a task,
-//! and tasks of a server that is gone are continued.
+//! Tasks of several servers with one store: requests reach the server that runs a task, and tasks
+//! of a server that is gone are continued.
 
 use std::sync::{Arc, Weak};
 
