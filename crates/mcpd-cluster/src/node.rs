@@ -9,7 +9,7 @@ pub(crate) mod probe;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::connection::State;
-use async_nats::{Client, Message, StatusCode, Subject, Subscriber};
+use async_nats::{Client, Message, RequestErrorKind, StatusCode, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use serde::Serialize;
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::error::Error;
 use crate::presence::Moment;
 use crate::settings::Settings;
-use crate::wire::{Control, Frame, Head, Here, Kind, PROTOCOL_VERSION, Request};
+use crate::wire::{Control, Frame, FrameError, Head, Here, Kind, PROTOCOL_VERSION, Request};
 
 /// Time limit of one request, and the number of times that it is sent.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,6 +53,15 @@ impl From<Message> for Incoming {
             payload: message.payload,
         }
     }
+}
+
+/// Reason for which a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RequestError {
+    #[error("no such node is connected")]
+    Absent,
+    #[error("{0}")]
+    Failed(String),
 }
 
 /// Returns the number of this start: greater than that of an earlier one.
@@ -199,17 +208,19 @@ impl Node {
         &self,
         subject: String,
         question: &Frame<Q>,
-    ) -> Result<Frame<A>, String> {
-        let payload = question.encode().map_err(|error| error.to_string())?;
-        let mut last = String::new();
+    ) -> Result<Frame<A>, RequestError> {
+        let failed = |error: FrameError| RequestError::Failed(error.to_string());
+        let payload = question.encode().map_err(failed)?;
+        let mut last = RequestError::Absent;
         for _ in 0..REQUEST_ATTEMPTS {
             let request = self.client.request(subject.clone(), payload.clone());
             match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
-                Ok(Ok(answer)) => {
-                    return Frame::decode(&answer.payload).map_err(|error| error.to_string());
+                Ok(Ok(answer)) => return Frame::decode(&answer.payload).map_err(failed),
+                Ok(Err(error)) if error.kind() == RequestErrorKind::NoResponders => {
+                    last = RequestError::Absent;
                 }
-                Ok(Err(error)) => last = error.to_string(),
-                Err(_) => "it does not answer".clone_into(&mut last),
+                Ok(Err(error)) => last = RequestError::Failed(error.to_string()),
+                Err(_) => last = RequestError::Failed("it does not answer".to_owned()),
             }
             tokio::time::sleep(Duration::from_millis(250)).await;
         }

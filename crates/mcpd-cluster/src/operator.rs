@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::catalogue::{Catalogue, Collection};
 use crate::error::Error;
-use crate::node::{Incoming, Node};
+use crate::node::{Incoming, Node, RequestError};
 use crate::settings::{Name, Settings};
 use crate::wire::{Control, Frame, Here, Kind, Pong, Request};
 
@@ -173,9 +173,8 @@ pub(crate) async fn fetch_catalogue(
     let mut collection = Collection::new(digest.to_owned());
     let subject = node.subject("catalog", worker);
     loop {
-        let part = node
-            .request(subject.clone(), &collection.question())
-            .await?;
+        let part = node.request(subject.clone(), &collection.question()).await;
+        let part = part.map_err(|error| error.to_string())?;
         if let Some(catalogue) = collection.add(part)? {
             return Ok(catalogue);
         }
@@ -196,7 +195,7 @@ pub async fn drain(settings: &Settings, worker: &Name) -> Result<(), Error> {
     let control = Control::new(&node.identity(), Request::Drain);
     let question = Frame::new(control, Bytes::new());
     let subject = node.subject("ctl", worker.as_str());
-    let answer: Result<Frame<Pong>, String> = node.request(subject, &question).await;
+    let answer: Result<Frame<Pong>, RequestError> = node.request(subject, &question).await;
     match answer {
         Ok(_) => Ok(()),
         Err(error) => {

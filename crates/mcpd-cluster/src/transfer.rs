@@ -6,10 +6,10 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use mcpd_exec::Outcome;
-use mcpd_server::remote::{InputFile, NotRun, Request};
+use mcpd_server::remote::{InputFile, NotRun, OutputPart, Request};
 use serde::{Deserialize, Serialize};
 
-use crate::node::Node;
+use crate::node::{Node, RequestError};
 use crate::wire::{
     self, Control, Frame, PROTOCOL_VERSION, Part, PartRequest, RunId, Stream, heads,
 };
@@ -138,16 +138,18 @@ pub(crate) fn part_of(whole: Option<&Bytes>, offset: u64, length: u64) -> Frame<
         .min(whole.len());
     let length = usize::try_from(length.min(PART)).unwrap_or(usize::MAX);
     let end = start.saturating_add(length).min(whole.len());
-    part(whole.slice(start..end))
+    part(OutputPart::new(whole.slice(start..end), 0, 0))
 }
 
 /// Returns the answer with a part.
-pub(crate) fn part(bytes: Bytes) -> Frame<Part> {
+pub(crate) fn part(part: OutputPart) -> Frame<Part> {
     let head = Part {
         v: PROTOCOL_VERSION,
         missing: None,
+        size: part.size,
+        omitted: part.omitted_bytes,
     };
-    Frame::new(head, bytes)
+    Frame::new(head, part.bytes)
 }
 
 /// Returns the answer that there is no part.
@@ -155,8 +157,24 @@ pub(crate) fn missing(reason: &str) -> Frame<Part> {
     let head = Part {
         v: PROTOCOL_VERSION,
         missing: Some(reason.to_owned()),
+        size: 0,
+        omitted: 0,
     };
     Frame::new(head, Bytes::new())
+}
+
+/// Reason for which something can't be fetched.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FetchError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The node says that it does not have it.
+    #[error("{0}")]
+    Missing(String),
+    #[error("{0} bytes are too many")]
+    TooLarge(u64),
+    #[error("it has another size than announced")]
+    Size,
 }
 
 /// Fetches one part.
@@ -168,13 +186,13 @@ pub(crate) async fn fetch_part(
     node: &Node,
     subject: &str,
     part: PartRequest,
-) -> Result<Bytes, String> {
+) -> Result<Frame<Part>, FetchError> {
     let control = Control::new(&node.identity(), wire::Request::Part(part));
     let question = Frame::new(control, Bytes::new());
     let answer: Frame<Part> = node.request(subject.to_owned(), &question).await?;
     match answer.head.missing {
-        Some(reason) => Err(reason),
-        None => Ok(answer.body),
+        Some(reason) => Err(FetchError::Missing(reason)),
+        None => Ok(answer),
     }
 }
 
@@ -188,9 +206,9 @@ pub(crate) async fn fetch(
     subject: &str,
     (run, stream): (RunId, Stream),
     size: u64,
-) -> Result<Bytes, String> {
+) -> Result<Bytes, FetchError> {
     if size > MAX_TRANSFER {
-        return Err(format!("{size} bytes are too many"));
+        return Err(FetchError::TooLarge(size));
     }
     let template = PartRequest {
         run,
@@ -199,10 +217,10 @@ pub(crate) async fn fetch(
         length: size,
         principal: String::new(),
     };
-    let whole = fetch_range(node, subject, &template, 0..size).await?;
+    let whole = fetch_range(node, subject, &template, 0..size).await?.body;
     match length(&whole) == size {
         true => Ok(whole),
-        false => Err("it has another size than announced".to_owned()),
+        false => Err(FetchError::Size),
     }
 }
 
@@ -215,7 +233,8 @@ fn split(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     })
 }
 
-/// Fetches a range of a kept output. The result is shorter if the output is.
+/// Fetches a range of a kept output, with the head of its first part. The result is shorter if
+/// the output is.
 ///
 /// # Errors
 ///
@@ -225,7 +244,7 @@ pub(crate) async fn fetch_range(
     subject: &str,
     template: &PartRequest,
     range: Range<u64>,
-) -> Result<Bytes, String> {
+) -> Result<Frame<Part>, FetchError> {
     let parts = split(range).map(|range| PartRequest {
         offset: range.start,
         length: range.end - range.start,
@@ -234,8 +253,11 @@ pub(crate) async fn fetch_range(
     let fetches = parts.map(|part| fetch_part(node, subject, part));
     let mut parts = stream::iter(fetches).buffered(PARALLEL);
     let mut whole = BytesMut::new();
+    let mut first = None;
     while let Some(part) = parts.try_next().await? {
-        whole.extend_from_slice(&part);
+        whole.extend_from_slice(&part.body);
+        first.get_or_insert(part.head);
     }
-    Ok(whole.freeze())
+    let head = first.unwrap_or_else(|| part(OutputPart::new(Bytes::new(), 0, 0)).head);
+    Ok(Frame::new(head, whole.freeze()))
 }

@@ -61,8 +61,9 @@ pub trait Place: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// The output is not there any more, or cannot be reached.
-    fn read<'a>(&'a self, output: &'a KeptOutput, range: Range<u64>) -> Pending<'a, Bytes>;
+    /// [`NotRun::Unknown`] if the output is not there any more, or belongs to another caller, and
+    /// others if it cannot be reached.
+    fn read<'a>(&'a self, output: &'a KeptOutput, range: Range<u64>) -> Pending<'a, OutputPart>;
 
     /// Ties the run with the id `run`, which goes on, to a task: it outlives this server, and the
     /// task says where it is before it is sent anywhere else. Returns where it is now, for
@@ -274,6 +275,31 @@ impl KeptOutput {
             run: run.into(),
             stream,
             principal: principal.into(),
+        }
+    }
+}
+
+/// Part of a kept output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutputPart {
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// Number of bytes that are kept of the output, before secrets and control sequences are taken
+    /// out.
+    pub size: u64,
+    /// Number of bytes after these, which are lost.
+    pub omitted_bytes: u64,
+}
+
+impl OutputPart {
+    /// Creates a part.
+    #[must_use]
+    pub fn new(bytes: Bytes, size: u64, omitted_bytes: u64) -> Self {
+        Self {
+            bytes,
+            size,
+            omitted_bytes,
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::placement::Requirements;
 use crate::presence::HEARTBEAT;
 use crate::settings::Settings;
 use crate::tasks::{Location, SharedTasks};
-use crate::transfer::{self, Ended, RunHead, decode_ended};
+use crate::transfer::{self, Ended, FetchError, RunHead, decode_ended};
 use crate::wire::{self, Control, Event, Frame, Here, Kind, Pong, RunId, random_bits};
 
 /// Time for which a worker keeps what it knows of a run after its end, in seconds.
@@ -43,7 +43,7 @@ pub(super) enum News {
     /// An outcome that did not fit into its event.
     Outcome {
         event: Event,
-        fetched: Result<Bytes, String>,
+        fetched: Result<Bytes, FetchError>,
     },
     /// A task says where its run will be, or can't.
     Recorded {

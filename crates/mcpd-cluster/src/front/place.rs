@@ -6,15 +6,18 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use mcpd_exec::Stream;
-use mcpd_server::remote::{KeptOutput, NotRun, OnEvent, Pending, Place, Request, RunEvent};
+use mcpd_server::remote::{
+    KeptOutput, NotRun, OnEvent, OutputPart, Pending, Place, Request, RunEvent,
+};
 use mcpd_server::tasks::TaskKey;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::delivery::CallId;
-use crate::node::Node;
+use crate::node::{Node, RequestError};
+use crate::settings::Name;
 use crate::tasks::Location;
-use crate::transfer::{Ended, fetch_range};
-use crate::wire::{self, PartRequest, read_lines};
+use crate::transfer::{Ended, FetchError, fetch_range};
+use crate::wire::{self, Frame, PartRequest, read_lines};
 
 /// Request to the front's task.
 pub(super) enum Command {
@@ -94,6 +97,34 @@ impl ClusterPlace {
         }
         Err(NotRun::lost("the connection with the cluster was given up"))
     }
+
+    /// Reads an output. Worker and run come from a client, so they may be anything.
+    async fn read_at_worker(
+        &self,
+        output: &KeptOutput,
+        range: Range<u64>,
+    ) -> Result<OutputPart, NotRun> {
+        let worker: Name = output.worker.parse().map_err(|_| NotRun::Unknown)?;
+        let part = PartRequest {
+            run: output.run.parse().map_err(|_| NotRun::Unknown)?,
+            stream: match output.stream {
+                Stream::Stdout => wire::Stream::Stdout,
+                Stream::Stderr => wire::Stream::Stderr,
+            },
+            offset: 0,
+            length: 0,
+            principal: output.principal.clone(),
+        };
+        let subject = self.node.subject("ctl", worker.as_str());
+        let fetched = fetch_range(&self.node, &subject, &part, range).await;
+        let Frame { head, body } = fetched.map_err(|error| match error {
+            FetchError::Missing(_) | FetchError::Request(RequestError::Absent) => NotRun::Unknown,
+            error => NotRun::NotStarted {
+                why: format!("read an output at the worker `{worker}`: {error}"),
+            },
+        })?;
+        Ok(OutputPart::new(body, head.size, head.omitted))
+    }
 }
 
 /// Cancels a call when its future is dropped.
@@ -126,26 +157,8 @@ impl Place for ClusterPlace {
         Box::pin(self.run_anywhere(request, None, on_event))
     }
 
-    fn read<'a>(&'a self, output: &'a KeptOutput, range: Range<u64>) -> Pending<'a, Bytes> {
-        Box::pin(async move {
-            let run = output.run.parse().map_err(|_| NotRun::Unknown)?;
-            let stream = match output.stream {
-                Stream::Stdout => wire::Stream::Stdout,
-                Stream::Stderr => wire::Stream::Stderr,
-            };
-            let part = PartRequest {
-                run,
-                stream,
-                offset: 0,
-                length: 0,
-                principal: output.principal.clone(),
-            };
-            let subject = self.node.subject("ctl", &output.worker);
-            let fetched = fetch_range(&self.node, &subject, &part, range).await;
-            fetched.map_err(|why| NotRun::NotStarted {
-                why: format!("read an output at the worker `{}`: {why}", output.worker),
-            })
-        })
+    fn read<'a>(&'a self, output: &'a KeptOutput, range: Range<u64>) -> Pending<'a, OutputPart> {
+        Box::pin(self.read_at_worker(output, range))
     }
 
     fn keep<'a>(&'a self, run: &'a str, task: TaskKey) -> Pending<'a, String> {

@@ -220,6 +220,19 @@ pub(crate) struct Part {
     /// Reason for which there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) missing: Option<String>,
+    /// Size of the kept output that it is a part of, and the number of bytes lost after it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) size: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) omitted: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Answer to a ping.

@@ -333,28 +333,34 @@ impl Front {
         (told, messages)
     }
 
-    /// Reads a resource of text.
-    pub(crate) async fn read(&self, uri: &str) -> String {
+    /// Reads a resource of text. Returns the message of the error if it can't be had.
+    pub(crate) async fn read(&self, uri: &str) -> Result<String, String> {
+        self.read_as("ada", uri).await
+    }
+
+    pub(crate) async fn read_as(&self, caller: &str, uri: &str) -> Result<String, String> {
         let params = serde_json::from_value(json!({ "uri": uri })).expect("parameters");
-        let read = local::request::<ReadResourceRequest, _>(
-            &self.server,
-            Principal::new("ada"),
-            &params,
-            |_| (),
-        );
+        let caller = Principal::new(caller);
+        let read = local::request::<ReadResourceRequest, _>(&self.server, caller, &params, |_| ());
         let result = timeout(EVENT_TIMEOUT, read).await.expect("an answer");
-        let result = result.expect("a result").expect("no error");
+        let result = result.expect("a result");
+        let result = result.map_err(|error| error.message.to_string())?;
         let result = serde_json::to_value(&result).expect("JSON");
-        result["contents"][0]["text"]
-            .as_str()
-            .expect("text")
-            .to_owned()
+        let text = result["contents"][0]["text"].as_str();
+        Ok(text.expect("text").to_owned())
     }
 
     /// Runs a script with the journal. Returns whether the caller was told that it is done.
     pub(crate) async fn run(&self, name: &str, id: &str, seconds: &str) -> Told {
         self.call(name, json!({"id": id, "seconds": seconds})).await
     }
+}
+
+/// Returns the URI of the first output that a result links to.
+pub(crate) fn first_link(result: &Value) -> &str {
+    let mut content = result["content"].as_array().expect("content").iter();
+    let link = content.find_map(|one| one["uri"].as_str());
+    link.expect("a link")
 }
 
 /// Returns whether a result is a success, and its first text.

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::fixture::{
-    EVENT_TIMEOUT, Front, LocalWorker, Scripts, one_worker, settings, wait_until,
+    EVENT_TIMEOUT, Front, LocalWorker, Scripts, first_link, one_worker, settings, wait_until,
 };
 use crate::nats::Nats;
 
@@ -190,21 +190,31 @@ async fn long_output_is_fetched_from_its_worker() {
     scripts.write("numbers", NUMBERS);
     let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
     let front = Front::start(&nats.url(), "f1");
-    front
-        .wait_for(&["again", "change", "look", "numbers"])
-        .await;
+    let names = ["again", "change", "look", "numbers"];
+    front.wait_for(&names).await;
     let whole: String = (1..=1_000_000)
         .map(|number| format!("{number:07}\n"))
         .collect();
     let result = front
         .call_in_full("numbers", json!({"count": "1000000"}))
         .await;
-    let content = result["content"].as_array().expect("content");
-    let uri = content
-        .iter()
-        .find_map(|one| one["uri"].as_str())
-        .expect("a link");
-    assert!(front.read(uri).await == whole, "the output differs");
+    let uri = first_link(&result);
+    // Any front reads it, for its caller alone.
+    let other = Front::start(&nats.url(), "f2");
+    other.wait_for(&names).await;
+    for front in [&front, &other] {
+        let read = front.read(uri).await.expect("the output");
+        assert!(read == whole, "the output differs");
+        for (caller, uri) in [
+            ("eve", uri.to_owned()),
+            ("ada", uri.replace("w1.", "w2.")),
+            ("ada", uri.replace("w1.", "*.")),
+            ("ada", uri.replace("w1.", "w1.0")),
+        ] {
+            let read = front.read_as(caller, &uri).await;
+            assert_eq!(read, Err("resource not found".to_owned()), "{uri}");
+        }
+    }
     // Bytes above the limit of kept ones are counted.
     let result = front
         .call_in_full("numbers", json!({"count": "2500000"}))
@@ -216,6 +226,34 @@ async fn long_output_is_fetched_from_its_worker() {
         &text[..200]
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stderr_of_a_failure_is_read_at_any_front() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    scripts.write("fails", FAILS);
+    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let names = ["again", "change", "fails", "look"];
+    let fronts = ["f1", "f2"].map(|node| Front::start(&nats.url(), node));
+    for front in &fronts {
+        front.wait_for(&names).await;
+    }
+    let result = fronts[0].call_in_full("fails", json!({})).await;
+    let whole: String = (1..=2000).map(|number| format!("{number}\n")).collect();
+    for front in &fronts {
+        assert_eq!(front.read(first_link(&result)).await, Ok(whole.clone()));
+    }
+}
+
+/// Script that fails with more messages than its result has.
+const FAILS: &str = r#"#!/bin/sh
+if [ "${1-}" = --help ]; then
+  echo '{"description": "Fails"}'
+  exit
+fi
+seq 2000 >&2
+exit 1
+"#;
 
 /// Script that writes messages, the last of them long.
 const MESSAGES: &str = r#"#!/bin/sh

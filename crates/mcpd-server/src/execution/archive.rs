@@ -17,11 +17,11 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::client::session::Session;
 use crate::execution::elsewhere::KeptAt;
-use crate::execution::output::is_text;
+use crate::execution::output::{self, is_text};
 use crate::execution::relay::stream_name;
 use crate::policy::principal::Principal;
 use crate::policy::{EffectivePolicy, Redactor};
-use crate::remote::{KeptOutput, Place};
+use crate::remote::KeptOutput;
 use crate::request::context::Context;
 use crate::script::Script;
 use crate::support::sync::lock;
@@ -31,9 +31,9 @@ pub(crate) const OUTPUT_LIFETIME: Duration = Duration::from_secs(15 * 60);
 /// Maximum number of outputs.
 const MAX_OUTPUTS: usize = 64;
 /// Maximum size of all outputs together, in bytes.
-const MAX_BYTES: u64 = 256 << 20;
-/// Number of bytes that are requested of an output on another machine at a time.
-const READ_BYTES: u64 = 4 << 20;
+pub(crate) const MAX_BYTES: u64 = 256 << 20;
+/// Beginning of the URI of every output.
+const URI_PREFIX: &str = "mcpd://runs/";
 
 /// Outputs of all calls.
 #[derive(Debug, Default)]
@@ -162,13 +162,6 @@ pub(crate) struct ArchivedOutput {
 enum OutputBody {
     Memory(Bytes),
     Disk(SpillFile),
-    /// On the machine that ran the script, which removes the secrets.
-    Elsewhere {
-        place: Arc<dyn Place>,
-        output: KeptOutput,
-        kept_bytes: u64,
-        omitted_bytes: u64,
-    },
 }
 
 impl ArchivedOutput {
@@ -177,35 +170,12 @@ impl ArchivedOutput {
             Some(whole) => OutputBody::Memory(whole),
             None => OutputBody::Disk(captured.file.clone()?),
         };
-        Some(Self::with_body(body, policy))
-    }
-
-    fn with_body(body: OutputBody, policy: &EffectivePolicy) -> Self {
-        Self {
+        Some(Self {
             body,
             redactor: policy.redactor().cloned(),
             keeps_escapes: policy.keeps_escapes(),
             shown: Arc::default(),
-        }
-    }
-
-    /// Creates the output of a run elsewhere, if it is kept there.
-    fn elsewhere(
-        stream: Stream,
-        captured: &Captured,
-        kept_at: &KeptAt,
-        policy: &EffectivePolicy,
-    ) -> Option<Self> {
-        if captured.omitted_bytes == 0 {
-            return Self::new(captured, policy);
-        }
-        let body = OutputBody::Elsewhere {
-            place: Arc::clone(&kept_at.place),
-            output: kept_at.output(stream),
-            kept_bytes: captured.kept_bytes,
-            omitted_bytes: captured.total_bytes.saturating_sub(captured.kept_bytes),
-        };
-        (captured.kept_bytes > 0).then(|| Self::with_body(body, policy))
+        })
     }
 
     /// Number of kept bytes.
@@ -213,7 +183,6 @@ impl ArchivedOutput {
         match &self.body {
             OutputBody::Memory(bytes) => bytes.len() as u64,
             OutputBody::Disk(spill) => spill.size(),
-            OutputBody::Elsewhere { kept_bytes, .. } => *kept_bytes,
         }
     }
 
@@ -222,7 +191,6 @@ impl ArchivedOutput {
         match &self.body {
             OutputBody::Memory(_) => 0,
             OutputBody::Disk(spill) => spill.omitted_bytes(),
-            OutputBody::Elsewhere { omitted_bytes, .. } => *omitted_bytes,
         }
     }
 
@@ -230,11 +198,8 @@ impl ArchivedOutput {
     ///
     /// # Errors
     ///
-    /// The file, or the machine that has it, cannot be read.
+    /// The file cannot be read.
     pub(crate) async fn read(self) -> io::Result<Vec<u8>> {
-        if let OutputBody::Elsewhere { place, output, .. } = &self.body {
-            return read_elsewhere(&**place, output, MAX_BYTES).await;
-        }
         let read = tokio::task::spawn_blocking(move || self.read_here());
         read.await.map_err(io::Error::other).flatten()
     }
@@ -263,7 +228,6 @@ impl ArchivedOutput {
 
     fn read_here(&self) -> io::Result<Vec<u8>> {
         let (bytes, is_redacted) = match &self.body {
-            OutputBody::Elsewhere { .. } => return Err(io::Error::other("it is elsewhere")),
             OutputBody::Memory(bytes) => (bytes.to_vec(), true),
             OutputBody::Disk(spill) => (spill.read()?, false),
         };
@@ -281,28 +245,24 @@ impl ArchivedOutput {
     }
 }
 
-/// Reads an output on another machine, up to `limit` bytes.
-async fn read_elsewhere(place: &dyn Place, output: &KeptOutput, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    loop {
-        let start = bytes.len() as u64;
-        let end = limit.min(start + READ_BYTES);
-        let part = place.read(output, start..end).await;
-        let part = part.map_err(io::Error::other)?;
-        bytes.extend_from_slice(&part);
-        if part.is_empty() || bytes.len() as u64 != end || end == limit {
-            return Ok(bytes);
-        }
-    }
-}
-
 /// Returns the URI of an output.
 pub(crate) fn uri(id: &str, stream: &str) -> String {
-    format!("mcpd://runs/{id}/{stream}")
+    format!("{URI_PREFIX}{id}/{stream}")
 }
 
-/// Keeps the outputs of a run for a front that are longer than its outcome. Must be called on a
-/// tokio runtime.
+/// Returns the output that a URI names if a worker keeps it, for this caller.
+pub(crate) fn kept_elsewhere(uri: &str, principal: &Principal) -> Option<KeptOutput> {
+    let (id, stream) = uri.strip_prefix(URI_PREFIX)?.split_once('/')?;
+    let (worker, run) = id.split_once('.')?;
+    let streams = [Stream::Stdout, Stream::Stderr];
+    let stream = streams
+        .into_iter()
+        .find(|one| stream_name(*one) == stream)?;
+    Some(KeptOutput::new(worker, run, stream, principal.name()))
+}
+
+/// Keeps the outputs of a run for fronts: those that are longer than its outcome, and of a failed
+/// one also the stderr that its result shows only the end of. Must be called on a tokio runtime.
 pub(crate) fn keep_for_front(
     archive: &Arc<Archive>,
     run: &str,
@@ -311,7 +271,8 @@ pub(crate) fn keep_for_front(
     outcome: &Outcome,
 ) {
     for (stream, captured) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
-        if captured.file.is_some()
+        let is_linked = stream == "stderr" && output::links_stderr(outcome);
+        if (captured.file.is_some() || is_linked)
             && let Some(output) = ArchivedOutput::new(captured, &script.policy)
         {
             archive.put(uri(run, stream), OutputReader::new(principal, None), output);
@@ -328,7 +289,7 @@ pub(crate) struct CallArchive {
     policy: Arc<EffectivePolicy>,
     /// Part of the URIs that cannot be guessed.
     call_id: String,
-    /// Where the outputs are, if that is not here.
+    /// Attempt of which a worker keeps the outputs, if that is not done here.
     kept_at: Option<KeptAt>,
     /// The result can contain links.
     pub(crate) links: bool,
@@ -352,42 +313,69 @@ impl CallArchive {
         }
     }
 
-    /// Sets where the outputs are, if that is not here.
+    /// Sets the attempt of which a worker keeps the outputs, if that is not done here.
     pub(crate) fn kept_at(mut self, kept_at: Option<KeptAt>) -> Self {
         self.kept_at = kept_at;
         self
     }
 
-    /// Keeps an output, and returns its URI. `None` if outputs are not kept, or this one could
-    /// not be.
+    /// Keeps an output, or leaves that to its worker. `None` if outputs are not kept, or this one
+    /// could not be.
     ///
     /// Must be called on a tokio runtime.
-    pub(crate) fn keep(
-        &self,
-        stream: Stream,
-        captured: &Captured,
-    ) -> Option<(String, ArchivedOutput)> {
+    pub(crate) fn keep(&self, stream: Stream, captured: &Captured) -> Option<Kept> {
         if self.policy.limits().keep == 0 {
             return None;
         }
-        let policy = &self.policy;
-        let output = match &self.kept_at {
-            Some(kept_at) => ArchivedOutput::elsewhere(stream, captured, kept_at, policy),
-            None => ArchivedOutput::new(captured, policy),
+        let kept = match &self.kept_at {
+            Some(kept_at) if captured.omitted_bytes > 0 => {
+                let uri = uri(&kept_at.to_string(), stream_name(stream));
+                (captured.kept_bytes > 0).then(|| Kept::by_worker(uri, captured))
+            }
+            _ => self.keep_here(stream, captured),
         };
-        let stream = stream_name(stream);
-        let Some(output) = output else {
+        if kept.is_none() {
             tracing::warn!(
                 call = self.call_id,
-                stream,
+                stream = stream_name(stream),
                 "failed to write a long output to disk"
             );
-            return None;
+        }
+        kept
+    }
+
+    /// Keeps an output of this machine, or one that is as a whole in the outcome of a worker.
+    fn keep_here(&self, stream: Stream, captured: &Captured) -> Option<Kept> {
+        let output = ArchivedOutput::new(captured, &self.policy)?;
+        let id = self.kept_at.as_ref().map(ToString::to_string);
+        let uri = uri(id.as_ref().unwrap_or(&self.call_id), stream_name(stream));
+        let kept = Kept {
+            uri: uri.clone(),
+            size: output.size(),
+            omitted_bytes: output.omitted_bytes(),
         };
-        let uri = uri(&self.call_id, stream);
-        let reader = self.reader.clone();
-        self.archive.put(uri.clone(), reader, output.clone());
-        Some((uri, output))
+        self.archive.put(uri, self.reader.clone(), output);
+        Some(kept)
+    }
+}
+
+/// Output that can be read for a while.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) uri: String,
+    /// Number of kept bytes.
+    pub(crate) size: u64,
+    /// Number of bytes after these, which are lost.
+    pub(crate) omitted_bytes: u64,
+}
+
+impl Kept {
+    fn by_worker(uri: String, captured: &Captured) -> Self {
+        Self {
+            uri,
+            size: captured.kept_bytes,
+            omitted_bytes: captured.total_bytes.saturating_sub(captured.kept_bytes),
+        }
     }
 }
 

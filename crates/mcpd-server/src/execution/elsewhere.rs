@@ -1,35 +1,38 @@
 //! Run of a script on another machine, for a request of a client here: the request that crosses,
 //! the messages meanwhile, and the outcome as if it had run here.
 
+use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
-use mcpd_exec::{Outcome, Stream};
+use mcpd_exec::Outcome;
 
+use crate::execution::archive::MAX_BYTES;
 use crate::execution::engine::Engine;
 use crate::execution::run::{Ended, Job, Purpose};
 use crate::execution::run_observer::RunObserver;
 use crate::limits::admission::Rejection;
 use crate::observe::ending::RunError;
-use crate::remote::{self, KeptOutput, NotRun, Place, Request, RunEvent};
+use crate::remote::{self, KeptOutput, NotRun, OutputPart, Place, Request, RunEvent};
 use crate::request::context::Context;
 use crate::script::{Elsewhere, Script};
 use crate::support::random_id;
 use crate::support::sync::lock;
 
-/// Where the outputs of a run are that are longer than its outcome.
+/// Number of bytes that are requested of a kept output at a time.
+const READ_BYTES: u64 = 4 << 20;
+
+/// Attempt of which a worker keeps the outputs that are longer than its outcome: the first part of
+/// the path of their URIs, so that every front can find them.
 #[derive(Debug, Clone)]
 pub(crate) struct KeptAt {
-    pub(crate) place: Arc<dyn Place>,
     worker: String,
     run: String,
-    principal: String,
 }
 
-impl KeptAt {
-    /// Returns the name of an output there.
-    pub(crate) fn output(&self, stream: Stream) -> KeptOutput {
-        KeptOutput::new(&*self.worker, &*self.run, stream, &*self.principal)
+impl fmt::Display for KeptAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.worker, self.run)
     }
 }
 
@@ -90,13 +93,7 @@ pub(crate) async fn run(
     };
     observer.ended(&ended);
     let (worker, run) = lock(&attempt).take().unwrap_or_default();
-    let kept_at = KeptAt {
-        place: Arc::clone(&elsewhere.place),
-        worker,
-        run,
-        principal: context.peer.principal.name().to_owned(),
-    };
-    Ok((ended?, Some(kept_at)))
+    Ok((ended?, Some(KeptAt { worker, run })))
 }
 
 async fn run_when_permitted(
@@ -133,4 +130,44 @@ async fn run_when_permitted(
     }
     counter.finish(&ended);
     ended
+}
+
+/// Reads the beginning of a kept output at the first of these places that has it.
+///
+/// # Errors
+///
+/// [`NotRun::Unknown`] if none has it, or its caller is another.
+pub(crate) async fn find_kept(
+    places: &[Arc<dyn Place>],
+    output: &KeptOutput,
+) -> Result<(Arc<dyn Place>, OutputPart), NotRun> {
+    for place in places {
+        match place.read(output, 0..READ_BYTES).await {
+            Err(NotRun::Unknown) => {}
+            part => return Ok((Arc::clone(place), part?)),
+        }
+    }
+    Err(NotRun::Unknown)
+}
+
+/// Reads the rest of a kept output. Returns all of it.
+///
+/// # Errors
+///
+/// It is not there any more, or cannot be reached.
+pub(crate) async fn read_rest(
+    place: &dyn Place,
+    output: &KeptOutput,
+    first: OutputPart,
+) -> Result<Vec<u8>, NotRun> {
+    let mut whole = Vec::from(first.bytes);
+    let mut has_more = whole.len() as u64 == READ_BYTES;
+    while has_more {
+        let start = whole.len() as u64;
+        let end = MAX_BYTES.min(start + READ_BYTES);
+        let part = place.read(output, start..end).await?.bytes;
+        whole.extend_from_slice(&part);
+        has_more = !part.is_empty() && whole.len() as u64 == end && end < MAX_BYTES;
+    }
+    Ok(whole)
 }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use mcpd_exec::{Command, Outcome, StartError};
 use mcpd_protocol::jsonrpc::RequestId;
 use mcpd_protocol::{Params, ProtocolVersion};
@@ -26,7 +25,7 @@ use crate::observe::audit::request_log::RequestRecord;
 use crate::observe::ending::{Exit, RunError};
 use crate::policy::principal::Principal;
 use crate::policy::{SecretHeaders, stricter};
-use crate::remote::{InputFile, NotRun, OnLine, Question, Request};
+use crate::remote::{InputFile, NotRun, OnLine, OutputPart, Question, Request};
 use crate::request::context::Context;
 use crate::script::Script;
 use crate::script::start_command::StartCommand;
@@ -248,14 +247,16 @@ pub(crate) async fn read(
     stream: &str,
     principal: &str,
     range: std::ops::Range<u64>,
-) -> Result<Bytes, NotRun> {
+) -> Result<OutputPart, NotRun> {
     let uri = archive::uri(run, stream);
     let principal = Principal::unlimited(principal);
     let output = engine.archive.find(&uri, &principal, None);
     let output = output.ok_or(NotRun::Unknown)?;
+    let (size, omitted_bytes) = (output.size(), output.omitted_bytes());
     let read = tokio::task::spawn_blocking(move || output.read_part(range));
     let part = read.await.map_err(std::io::Error::other).flatten();
-    part.map(Bytes::from).map_err(|error| NotRun::NotStarted {
+    let part = part.map(|bytes| OutputPart::new(bytes.into(), size, omitted_bytes));
+    part.map_err(|error| NotRun::NotStarted {
         why: format!("read an output: {error}"),
     })
 }

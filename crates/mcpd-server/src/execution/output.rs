@@ -34,7 +34,7 @@ pub(crate) use json_output::without_position;
 use json_output::{OutputError, OutputObject};
 pub(crate) use media::{contents as media_contents, is_text};
 pub(crate) use note::{describe_failure_alone, is_note};
-pub(crate) use text::{exit_result, note_totals, tail};
+pub(crate) use text::{exit_result, links_stderr, note_totals, tail};
 
 /// Has `read` make the result, on a thread that may block if need be: an output can be megabytes of
 /// JSON, and name files.

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::catalog::handler::{EntryBody, ResourceHandler, convert_error};
 use crate::catalog::{Catalog, ContentSource, ReadError, StaticFile};
-use crate::execution::archive::ArchivedOutput;
+use crate::execution::archive::{self, ArchivedOutput};
 use crate::execution::call::ScriptCall;
 use crate::execution::elsewhere;
 use crate::execution::engine::Engine;
@@ -32,7 +32,7 @@ use crate::message::raw::raw;
 use crate::message::reply::Handled;
 use crate::observe::ending::{Exit, RunError};
 use crate::policy::access::Defaults;
-use crate::remote::Question;
+use crate::remote::{KeptOutput, NotRun, Question};
 use crate::request::context::Context;
 use crate::script::{Launch, Script};
 use crate::server::Server;
@@ -50,6 +50,9 @@ pub(crate) fn read(
         context.introduced_session(),
     ) {
         return Ok(read_output(server, output, params.uri, context));
+    }
+    if let Some(output) = archive::kept_elsewhere(&params.uri, &context.peer.principal) {
+        return Ok(read_elsewhere(server, output, params.uri, context));
     }
     let catalog = server.catalog_for(&context.peer.principal);
     if let Some(resource) = catalog.resource(&params.uri) {
@@ -258,6 +261,34 @@ fn read_output(server: &Server, output: ArchivedOutput, uri: String, context: Co
             tracing::error!(%uri, "failed to read an output: {error}");
             ErrorObject::internal_error("the output could not be read")
         })?;
+        let mut result = ReadResourceResult::new(vec![output::media_contents(&uri, None, bytes)]);
+        output::note_totals(&mut result.meta, size + omitted, omitted);
+        let result = context.encode_content(result)?;
+        Ok(memory_budget::attach_guard(result, reservation))
+    })
+}
+
+/// Reads an output that a worker keeps, which any front may have asked it to run.
+fn read_elsewhere(server: &Server, output: KeptOutput, uri: String, context: Context) -> Handled {
+    let server = server.clone();
+    Handled::later(async move {
+        let failed = |error| match error {
+            NotRun::Unknown => ErrorObject::resource_not_found(&uri, context.version.wire()),
+            error => {
+                tracing::error!(%uri, %error, "failed to read an output");
+                ErrorObject::internal_error("the output could not be read")
+            }
+        };
+        let catalog = server.catalog();
+        let offers = catalog.offers().iter();
+        let places: Vec<_> = offers.flat_map(|one| one.places()).cloned().collect();
+        let found = elsewhere::find_kept(&places, &output).await;
+        let (place, first) = found.map_err(failed)?;
+        let reservation =
+            permit::reserve_memory(server.engine(), &context.peer.principal, first.size).await?;
+        let (size, omitted) = (first.size, first.omitted_bytes);
+        let bytes = elsewhere::read_rest(&*place, &output, first).await;
+        let bytes = bytes.map_err(failed)?;
         let mut result = ReadResourceResult::new(vec![output::media_contents(&uri, None, bytes)]);
         output::note_totals(&mut result.meta, size + omitted, omitted);
         let result = context.encode_content(result)?;

@@ -4,7 +4,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use mcpd_exec::Outcome;
 
 use super::Server;
@@ -13,7 +12,7 @@ use crate::client::subscribers::Event;
 use crate::execution::for_front;
 use crate::execution::relay::stream_name;
 use crate::remote::{
-    Announcement, KeptOutput, Load, NotRun, OnLine, Request, SharedEvent, SharedEvents,
+    Announcement, KeptOutput, Load, NotRun, OnLine, OutputPart, Request, SharedEvent, SharedEvents,
 };
 
 impl Server {
@@ -90,7 +89,11 @@ impl Server {
     /// # Cancel safety
     ///
     /// May be dropped and called again at any time.
-    pub async fn read_kept(&self, output: &KeptOutput, range: Range<u64>) -> Result<Bytes, NotRun> {
+    pub async fn read_kept(
+        &self,
+        output: &KeptOutput,
+        range: Range<u64>,
+    ) -> Result<OutputPart, NotRun> {
         let KeptOutput {
             run,
             stream,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use mcpd_exec::Outcome;
 use mcpd_server::Server;
 use mcpd_server::remote::{
-    Announcement, KeptOutput, NotRun, OnEvent, Pending, Place, Request, RunEvent,
+    Announcement, KeptOutput, NotRun, OnEvent, OutputPart, Pending, Place, Request, RunEvent,
 };
 use mcpd_server::source::{Publisher, Source};
 
@@ -61,7 +61,7 @@ impl Place for Loopback {
         Box::pin(self.send(request, on_event))
     }
 
-    fn read<'a>(&'a self, output: &'a KeptOutput, range: Range<u64>) -> Pending<'a, Bytes> {
+    fn read<'a>(&'a self, output: &'a KeptOutput, range: Range<u64>) -> Pending<'a, OutputPart> {
         assert_eq!(output.worker, "loopback");
         Box::pin(self.worker.read_kept(output, range))
     }

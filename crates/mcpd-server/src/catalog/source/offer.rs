@@ -41,6 +41,8 @@ pub struct Offer {
     resources: Vec<Arc<Resource>>,
     templates: Vec<Arc<Template>>,
     prompts: Vec<Arc<Prompt>>,
+    /// Where its scripts run.
+    places: Vec<Arc<dyn Place>>,
     faults: Vec<String>,
     is_pending: bool,
     is_unauthorized: bool,
@@ -72,6 +74,7 @@ impl Offer {
             resources: Vec::new(),
             templates: Vec::new(),
             prompts: Vec::new(),
+            places: Vec::new(),
             faults: Vec::new(),
             is_pending: false,
             is_unauthorized: false,
@@ -216,6 +219,9 @@ impl Offer {
         let Some(path) = self.path("script", &announced.path) else {
             return;
         };
+        if !self.places.iter().any(|one| Arc::ptr_eq(one, &place)) {
+            self.places.push(Arc::clone(&place));
+        }
         let policy = self.policy.as_deref().cloned().unwrap_or_default();
         let made = remote_script::make(&policy, &self.source, path, announced, place);
         let served = match made {
@@ -232,6 +238,11 @@ impl Offer {
             CatalogEntry::Resource(resource) => self.resources.push(resource),
             CatalogEntry::Template(template) => self.templates.push(template),
         }
+    }
+
+    /// Returns where its scripts run.
+    pub(crate) fn places(&self) -> &[Arc<dyn Place>] {
+        &self.places
     }
 
     /// Returns whether an entry after `count` others is served, and records a fault if it is not.

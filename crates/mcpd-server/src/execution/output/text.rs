@@ -47,9 +47,7 @@ pub(super) fn add_notes(result: &mut CallToolResult, outcome: &Outcome, archive:
         let exit = Exit::of(outcome);
         mark_failure(result, &exit);
         note::add_failure(result, note::describe_failure("The script", outcome, &exit));
-        let stderr = outcome.stderr.terminal_view();
-        let captured = stderr.head.len() + stderr.tail.len();
-        if captured > STDERR_TAIL || stderr.omitted_bytes > 0 {
+        if links_stderr(outcome) {
             let rest = truncation_note::content(Stream::Stderr, &outcome.stderr, archive);
             result.content.extend(rest);
         }
@@ -62,6 +60,13 @@ pub(super) fn add_notes(result: &mut CallToolResult, outcome: &Outcome, archive:
         let processes = outcome.leftovers.into();
         (result.meta.other).insert(LEFTOVERS.to_owned(), processes);
     }
+}
+
+/// Returns whether the result of a run has only the end of its stderr, and a link to the whole.
+pub(crate) fn links_stderr(outcome: &Outcome) -> bool {
+    let stderr = outcome.stderr.terminal_view();
+    let captured = stderr.head.len() + stderr.tail.len();
+    !outcome.success() && (captured > STDERR_TAIL || stderr.omitted_bytes > 0)
 }
 
 /// Makes the result of a run elsewhere, of which only the output and the exit code are known.

@@ -13,18 +13,19 @@ pub(super) fn content(
     output: &Captured,
     archive: &CallArchive,
 ) -> Vec<ContentBlock> {
-    let Some((uri, kept)) = archive.keep(stream, output) else {
+    let Some(kept) = archive.keep(stream, output) else {
         return Vec::new();
     };
     let stream = stream_name(stream);
     let total = output.total_bytes;
-    let readable = match kept.omitted_bytes() {
+    let readable = match kept.omitted_bytes {
         0 => "All of it".to_owned(),
-        _ => format!("The first {} bytes", kept.size()),
+        _ => format!("The first {} bytes", kept.size),
     };
     let minutes = OUTPUT_LIFETIME.as_secs() / 60;
     let note = format!(
-        "The text above is only a part of the {total} bytes of output on {stream}. {readable} can be read for {minutes} minutes as the resource {uri}"
+        "The text above is only a part of the {total} bytes of output on {stream}. {readable} can be read for {minutes} minutes as the resource {}",
+        kept.uri
     );
     let mut content = vec![ContentBlock::text(note)];
     if archive.links {
@@ -32,10 +33,10 @@ pub(super) fn content(
             true => "text/plain",
             false => "application/octet-stream",
         };
-        let mut link = Resource::new(uri, stream);
+        let mut link = Resource::new(kept.uri, stream);
         link.mime_type = Some(mime_type.to_owned());
         // The size is unknown if control sequences are removed when it is read.
-        link.size = output.terminal.is_none().then(|| kept.size());
+        link.size = output.terminal.is_none().then_some(kept.size);
         content.push(ContentBlock::ResourceLink(link));
     }
     content
