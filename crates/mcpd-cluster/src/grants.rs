@@ -4,9 +4,8 @@
 use std::fmt::Write as _;
 
 use crate::error::Error;
-use crate::node::bucket::bucket_name;
 use crate::settings::Name;
-use crate::wire::PROTOCOL_VERSION;
+use crate::wire::{bucket_name, subject_prefix};
 
 /// Length of the public NKey of a user.
 const KEY_LENGTH: usize = 56;
@@ -86,7 +85,7 @@ pub fn grants(role: Role, cluster: &Name, node: &Name, key: &str) -> Result<Stri
     if !is_key {
         return Err(Error::Key(key.to_owned()));
     }
-    let prefix = format!("mcpd.{PROTOCOL_VERSION}.{cluster}");
+    let prefix = subject_prefix(cluster.as_str());
     let list = |subjects: Vec<String>| {
         let quoted = subjects
             .iter()

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::error::Error;
 use crate::presence::Moment;
 use crate::settings::Settings;
-use crate::wire::{Control, Frame, FrameError, Head, Here, Kind, PROTOCOL_VERSION, Request};
+use crate::wire::{Control, Frame, FrameError, Head, Here, Kind, Request, subject_prefix};
 
 /// Time limit of one request, and the number of times that it is sent.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -86,7 +86,7 @@ impl Node {
         let client = connect::connect(settings).await?;
         Ok(Self {
             client,
-            prefix: format!("mcpd.{PROTOCOL_VERSION}.{}", settings.cluster),
+            prefix: subject_prefix(settings.cluster.as_str()),
             name: settings.node.to_string(),
             epoch: new_epoch(),
             started: Instant::now(),

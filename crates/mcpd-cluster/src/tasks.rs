@@ -31,10 +31,10 @@ use tokio::time::Instant;
 pub(crate) use self::record::Location;
 use self::record::{Record, Text, is_token, owner_token};
 use self::roster::Roster;
-use crate::node::bucket::{Bucket, bucket_name};
+use crate::node::bucket::Bucket;
 use crate::node::{Node, clock_ms};
 use crate::settings::Settings;
-use crate::wire::{PROTOCOL_VERSION, Request};
+use crate::wire::{PROTOCOL_VERSION, Request, bucket_name};
 
 /// Maximum number of tasks, of one owner and overall.
 const MAX_TASKS_PER_OWNER: usize = 256;

@@ -1,4 +1,4 @@
-//! Messages of the cluster protocol, version 1: frames, identifiers, and their JSON heads.
+//! Messages of the cluster protocol: frames, identifiers, and their JSON heads.
 //!
 //! A frame is the length of its head (`u32`, little endian), the head (JSON), and a raw body.
 //! Unknown members and events are ignored; a version that is too new is refused as such.
@@ -12,6 +12,6 @@ pub(crate) use frame::{Frame, FrameError, Head, MAX_FRAME, heads, read_run};
 pub(crate) use lines::{push_line, read_lines};
 pub(crate) use message::{
     Control, Cut, Event, Here, Kind, PROTOCOL_VERSION, Part, PartRequest, Pong, Refusal, Request,
-    Stream, Word,
+    Stream, Word, bucket_name, subject_prefix,
 };
 pub(crate) use run_id::{RunId, random_bits};

@@ -12,7 +12,7 @@ use super::remaining;
 use crate::node::probe::Probe;
 use crate::node::{self, Incoming};
 use crate::settings::Settings;
-use crate::wire::{Frame, FrameError, Here, Kind, PROTOCOL_VERSION};
+use crate::wire::{Frame, FrameError, Here, Kind, PROTOCOL_VERSION, subject_prefix};
 
 /// Time in which every node has announced itself.
 const LISTEN: Duration = Duration::from_millis(1500);
@@ -57,31 +57,18 @@ impl ExaminedNode {
 /// Returns the nodes that announce themselves, by their names; `None` without the right to hear
 /// them.
 pub(super) async fn listen(settings: &Settings, probe: &mut Probe) -> Option<Vec<ExaminedNode>> {
-    let subject = |version: &str| format!("mcpd.{version}.{}.here.*", settings.cluster);
-    let own = subject(&PROTOCOL_VERSION.to_string());
-    let mut here = probe.subscribe(own.clone()).await?;
-    // Those of other versions, if the rights reach so far.
-    let mut others = probe.subscribe(subject("*")).await?;
+    let prefix = subject_prefix(settings.cluster.as_str());
+    let subject = format!("{prefix}.here.*");
+    let mut here = probe.subscribe(subject.clone()).await?;
     let who = Frame::new(
         Here::new(settings.node.as_str(), 0, Kind::Other),
         Bytes::new(),
     );
-    let who_subject = format!("mcpd.{PROTOCOL_VERSION}.{}.who", settings.cluster);
-    probe
-        .publish(who_subject, who.encode().unwrap_or_default())
-        .await;
+    let who = who.encode().unwrap_or_default();
+    probe.publish(format!("{prefix}.who"), who).await;
     let mut nodes = BTreeMap::new();
     let deadline = Instant::now() + LISTEN;
-    loop {
-        let message = async {
-            tokio::select! {
-                message = here.next() => message,
-                message = others.next() => message,
-            }
-        };
-        let Ok(Some(message)) = timeout(remaining(deadline), message).await else {
-            break;
-        };
+    while let Ok(Some(message)) = timeout(remaining(deadline), here.next()).await {
         let message = Incoming::from(message);
         if let Some(node) = read(&message.subject, &message.payload) {
             nodes.insert((node.name.clone(), node.protocol, node.kind), node);
@@ -89,8 +76,7 @@ pub(super) async fn listen(settings: &Settings, probe: &mut Probe) -> Option<Vec
     }
     probe.round_trip().await;
     here.unsubscribe().await.ok();
-    others.unsubscribe().await.ok();
-    (!probe.has_refused(&own, true)).then(|| nodes.into_values().collect())
+    (!probe.has_refused(&subject, true)).then(|| nodes.into_values().collect())
 }
 
 /// Reads the presence of a node; of one that is newer than this version, no more than its name.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::grants::Role;
 use crate::node::probe::Probe;
 use crate::settings::Settings;
-use crate::wire::{Frame, Here, Kind, PROTOCOL_VERSION};
+use crate::wire::{Frame, Here, Kind, subject_prefix};
 
 /// Rights of a node for one role.
 #[derive(Debug, Clone, Serialize)]
@@ -37,7 +37,7 @@ pub(super) struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     pub(super) fn new(settings: &'a Settings, probe: &'a mut Probe) -> Self {
-        let prefix = format!("mcpd.{PROTOCOL_VERSION}.{}.", settings.cluster);
+        let prefix = format!("{}.", subject_prefix(settings.cluster.as_str()));
         Self {
             settings,
             probe,

@@ -31,11 +31,6 @@ pub(crate) struct Revised {
     pub(crate) revision: u64,
 }
 
-/// Returns the name of the bucket of tasks.
-pub(crate) fn bucket_name(cluster: &str) -> String {
-    format!("mcpd_{}_{cluster}_tasks", crate::wire::PROTOCOL_VERSION)
-}
-
 impl Node {
     /// Opens a bucket, and creates it if it does not exist.
     ///

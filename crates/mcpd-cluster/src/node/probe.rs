@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::connect;
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::wire::PROTOCOL_VERSION;
+use crate::wire::subject_prefix;
 
 /// Time limit for the answer of a server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -86,7 +86,7 @@ pub(crate) async fn connect(
         complaints,
         inbox,
         inbox_subject: probe,
-        fence: format!("mcpd.{PROTOCOL_VERSION}.{}.in.{nowhere}", settings.cluster),
+        fence: format!("{}.in.{nowhere}", subject_prefix(settings.cluster.as_str())),
         nowhere,
         round_trips: 0,
         refused: BTreeSet::new(),

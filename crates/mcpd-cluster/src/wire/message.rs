@@ -5,8 +5,22 @@ use serde::{Deserialize, Serialize};
 use super::frame::heads;
 use super::run_id::RunId;
 
-/// Version of the protocol, also a token of every subject.
+/// Version of the messages. A node reads those of its own version and of earlier ones; what it
+/// can't read it refuses, if it is a run, and ignores otherwise.
 pub(crate) const PROTOCOL_VERSION: u32 = 1;
+/// Version of the subjects, which are those of all versions of the messages: nodes of different
+/// versions meet, and can refuse each other.
+const SUBJECT_VERSION: u32 = 1;
+
+/// Returns the beginning of every subject of a cluster.
+pub(crate) fn subject_prefix(cluster: &str) -> String {
+    format!("mcpd.{SUBJECT_VERSION}.{cluster}")
+}
+
+/// Returns the name of the bucket of tasks of a cluster.
+pub(crate) fn bucket_name(cluster: &str) -> String {
+    format!("mcpd_{SUBJECT_VERSION}_{cluster}_tasks")
+}
 
 /// Kind of node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

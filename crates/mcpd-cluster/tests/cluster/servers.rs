@@ -1,15 +1,16 @@
 //! Three NATS servers as a cluster of their own, and nodes of another version of the protocol.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_nats::Client;
 use futures_util::StreamExt as _;
 use mcpd_cluster::{Settings, Worker};
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::faults::{call_many, judge};
-use crate::fixture::{Front, LocalWorker, NAMES, Scripts, settings};
+use crate::fixture::{EVENT_TIMEOUT, Front, LocalWorker, NAMES, Scripts, settings};
 use crate::hostile::{frame, head};
 use crate::nats::{Nats, free_port};
 
@@ -59,31 +60,33 @@ async fn loss_of_one_of_three_servers_loses_no_call() {
     }
 }
 
-/// Announces a worker as another one is announced, and refuses what it is asked to run.
-async fn refuse_as_newer(client: Client) {
+/// Announces two workers as `w1` is announced: `w8`, whose messages are newer, and `w9`, which
+/// refuses runs of a newer front.
+async fn be_of_other_protocols(client: Client) {
+    let subject = |kind: &str| format!("mcpd.1.default.{kind}");
     let mut heard = client
-        .subscribe("mcpd.1.default.here.w1")
+        .subscribe(subject("here.w1"))
         .await
         .expect("a server");
-    let mut runs = client
-        .subscribe("mcpd.1.default.run.w9")
-        .await
-        .expect("a server");
+    let mut runs = client.subscribe(subject("run.w9")).await.expect("a server");
     loop {
         tokio::select! {
             Some(message) = heard.next() => {
                 let mut here = head(&message.payload);
-                here["node"] = json!("w9");
                 // Idle, so that it is the first choice.
                 here["slots"] = json!(64);
-                let subject = "mcpd.1.default.here.w9";
-                client.publish(subject, frame(&here, b"")).await.expect("a server");
+                for (node, version) in [("w8", 2), ("w9", 1)] {
+                    here["node"] = json!(node);
+                    here["v"] = json!(version);
+                    let subject = subject(&format!("here.{node}"));
+                    client.publish(subject, frame(&here, b"")).await.expect("a server");
+                }
             }
             Some(message) = runs.next() => {
                 let run = head(&message.payload);
                 let refused: Value = json!({
                     "v": 1, "run": run["run"], "node": "w9", "epoch": run["epoch"],
-                    "event": "refused", "reason": "version", "text": "this is version 2",
+                    "event": "refused", "reason": "version", "text": "this is version 1",
                 });
                 let reply = message.reply.expect("an inbox");
                 client.publish(reply, frame(&refused, b"")).await.expect("a server");
@@ -93,7 +96,7 @@ async fn refuse_as_newer(client: Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn worker_of_a_newer_protocol_is_passed_over() {
+async fn workers_of_other_protocols_are_passed_over() {
     let Some(nats) = Nats::start("") else { return };
     let scripts = Scripts::new();
     let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
@@ -101,16 +104,22 @@ async fn worker_of_a_newer_protocol_is_passed_over() {
     front.wait_for(&NAMES).await;
     let client = async_nats::connect(nats.url()).await.expect("a server");
     let mut asked = client
-        .subscribe("mcpd.1.default.run.w9")
+        .subscribe("mcpd.1.default.run.*")
         .await
         .expect("a server");
-    let newer = tokio::spawn(refuse_as_newer(client));
-    sleep(Duration::from_secs(3)).await;
-    let calls = call_many(&front, "v", 12, "0").await;
-    assert_eq!(judge(&scripts, &calls), 12);
-    newer.abort();
-    assert!(
-        asked.next().await.is_some(),
-        "the newer one was asked first"
-    );
+    let others = tokio::spawn(be_of_other_protocols(client));
+    let mut subjects = BTreeSet::new();
+    let begun = Instant::now();
+    let mut round = 0;
+    while !subjects.contains("mcpd.1.default.run.w9") {
+        assert!(begun.elapsed() < EVENT_TIMEOUT, "{subjects:?}");
+        round += 1;
+        let calls = call_many(&front, &format!("v{round}-"), 12, "0").await;
+        assert_eq!(judge(&scripts, &calls), 12);
+        while let Ok(Some(run)) = timeout(Duration::from_millis(50), asked.next()).await {
+            subjects.insert(run.subject.to_string());
+        }
+    }
+    others.abort();
+    assert!(!subjects.contains("mcpd.1.default.run.w8"), "{subjects:?}");
 }
