@@ -6,8 +6,8 @@
 
 mod duty;
 mod events;
-mod inventory;
-mod metrics;
+pub(crate) mod inventory;
+pub(crate) mod metrics;
 mod place;
 
 use std::fmt;

@@ -28,17 +28,17 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Applies the scripts of all workers: path and version, once for each worker. Returns whether
-    /// the selection has changed.
+    /// Applies the scripts of all workers: path, version, and the number of workers that have it,
+    /// in any number of parts. Returns whether the selection has changed.
     pub(crate) fn update<'a>(
         &mut self,
         now: Moment,
-        scripts: impl Iterator<Item = (&'a str, &'a Arc<str>)>,
+        scripts: impl Iterator<Item = (&'a str, &'a Arc<str>, usize)>,
     ) -> bool {
         let mut votes: BTreeMap<&str, BTreeMap<&Arc<str>, usize>> = BTreeMap::new();
-        for (path, version) in scripts {
+        for (path, version, workers) in scripts {
             let count = votes.entry(path).or_default().entry(version).or_default();
-            *count += 1;
+            *count += workers;
         }
         let before = self.served.len();
         self.served.retain(|path, served| {
@@ -87,7 +87,7 @@ mod tests {
     /// Applies versions of one path at a second. Returns the served one.
     fn apply(selection: &mut Selection, second: u64, versions: &[&str]) -> Option<String> {
         let versions: Vec<Arc<str>> = versions.iter().map(|one| Arc::from(*one)).collect();
-        let scripts = versions.iter().map(|version| ("a", version));
+        let scripts = versions.iter().map(|version| ("a", version, 1));
         selection.update(Duration::from_secs(second), scripts);
         let mut served = selection.served();
         served.next().map(|(_, version)| version.to_string())

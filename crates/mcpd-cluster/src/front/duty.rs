@@ -90,6 +90,8 @@ pub(super) struct Duty {
     fetching: BTreeSet<RunId>,
     news: mpsc::UnboundedSender<News>,
     last_here: Instant,
+    /// Workers or their catalogues have changed since what is served was selected.
+    has_news: bool,
     has_offer: bool,
     metrics: Option<String>,
     tasks: Option<SharedTasks>,
@@ -120,6 +122,7 @@ impl Duty {
             fetching: BTreeSet::new(),
             news,
             last_here: Instant::now(),
+            has_news: false,
             has_offer: false,
             metrics: None,
             tasks: None,
@@ -162,13 +165,17 @@ impl Duty {
             if was_away && self.node.is_connected() {
                 self.begin();
             }
-            self.update_inventory();
+            self.has_news = true;
             if let Some(tasks) = &self.tasks {
                 let trusted_from = self.delivery.presence.echo.trusted_from(now);
                 tasks.set_trust(trusted_from.map(|from| now.saturating_sub(from)));
             }
             let waiting = self.delivery.waiting_by_labels();
             self.metrics = Some(metrics::text(now, &self.delivery.presence, waiting));
+        }
+        // Once for all workers that have come or changed since the last tick.
+        if std::mem::take(&mut self.has_news) {
+            self.update_inventory();
         }
         self.delivery.is_connected = self.node.is_connected();
         self.delivery.tick(now);
@@ -198,9 +205,7 @@ impl Duty {
             return;
         }
         self.compare_keys(&here);
-        if self.delivery.hear_here(now, here) {
-            self.update_inventory();
-        }
+        self.has_news |= self.delivery.hear_here(now, here);
     }
 
     /// Fetches catalogues that are not known, and selects what is served.

@@ -17,11 +17,39 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Catalogues, and those on their way.
 #[derive(Debug, Default)]
-pub(super) struct Inventory {
+pub(crate) struct Inventory {
     catalogues: BTreeMap<String, Arc<Catalogue>>,
     fetching: BTreeSet<String>,
-    failed: BTreeMap<String, Moment>,
+    failed: BTreeMap<String, Failure>,
     selection: Selection,
+}
+
+/// Failure to fetch a catalogue.
+#[derive(Debug, Clone, Copy)]
+struct Failure {
+    at: Moment,
+    count: usize,
+}
+
+/// Number of workers that have a catalogue.
+#[derive(Debug, Clone, Copy, Default)]
+struct Holders {
+    /// Those that talk.
+    there: usize,
+    /// Those of them that take runs.
+    serving: usize,
+}
+
+/// Counts the workers of each catalogue.
+fn count_holders(now: Moment, presence: &Presence) -> BTreeMap<&str, Holders> {
+    let mut all: BTreeMap<&str, Holders> = BTreeMap::new();
+    for (here, silence) in presence.workers(now) {
+        let holders = all.entry(&here.catalog).or_default();
+        let is_there = silence < MAX_SILENCE;
+        holders.there += usize::from(is_there);
+        holders.serving += usize::from(is_there && !here.draining);
+    }
+    all
 }
 
 impl Catalogues for Inventory {
@@ -38,31 +66,35 @@ impl Catalogues for Inventory {
 }
 
 impl Inventory {
-    /// Returns workers whose catalogues have to be fetched, each digest once, and marks them.
-    pub(super) fn begin_fetches(
+    /// Returns workers whose catalogues have to be fetched, each digest once, and marks them. After
+    /// a failure another worker with the same catalogue is asked.
+    pub(crate) fn begin_fetches(
         &mut self,
         now: Moment,
         presence: &Presence,
     ) -> Vec<(String, String)> {
         let mut wanted = Vec::new();
-        for (here, silence) in presence.workers(now) {
-            let digest = &here.catalog;
-            let has_failed = self.failed.get(digest);
-            let is_early = has_failed.is_some_and(|at| now.saturating_sub(*at) < RETRY);
-            let is_known = self.catalogues.contains_key(digest) || digest.is_empty();
-            if silence < MAX_SILENCE
-                && !is_known
-                && !is_early
-                && self.fetching.insert(digest.clone())
-            {
-                wanted.push((here.node.clone(), digest.clone()));
+        for (digest, holders) in count_holders(now, presence) {
+            let failure = self.failed.get(digest);
+            let is_early = failure.is_some_and(|one| now.saturating_sub(one.at) < RETRY);
+            let is_known = digest.is_empty() || self.catalogues.contains_key(digest);
+            if holders.there == 0 || is_known || is_early || self.fetching.contains(digest) {
+                continue;
+            }
+            let number = failure.map_or(0, |one| one.count) % holders.there;
+            let holders = presence
+                .workers(now)
+                .filter(|(here, silence)| *here.catalog == *digest && *silence < MAX_SILENCE);
+            if let Some((here, _)) = holders.into_iter().nth(number) {
+                self.fetching.insert(digest.to_owned());
+                wanted.push((here.node.clone(), digest.to_owned()));
             }
         }
         wanted
     }
 
     /// Takes a catalogue that was fetched, or the failure.
-    pub(super) fn add(&mut self, now: Moment, digest: &str, fetched: Option<Catalogue>) {
+    pub(crate) fn add(&mut self, now: Moment, digest: &str, fetched: Option<Catalogue>) {
         self.fetching.remove(digest);
         match fetched {
             Some(catalogue) => {
@@ -71,37 +103,40 @@ impl Inventory {
                     .insert(digest.to_owned(), Arc::new(catalogue));
             }
             None => {
-                self.failed.insert(digest.to_owned(), now);
+                let count = self.failed.get(digest).map_or(0, |one| one.count) + 1;
+                let failure = Failure { at: now, count };
+                self.failed.insert(digest.to_owned(), failure);
             }
         }
     }
 
     /// Selects what is served. Returns whether that has changed. A front that is away goes by what
     /// it knew before.
-    pub(super) fn select(&mut self, now: Moment, presence: &Presence) -> bool {
+    pub(crate) fn select(&mut self, now: Moment, presence: &Presence) -> bool {
         if presence.echo.trusted_from(now).is_none() && !self.catalogues.is_empty() {
             let known = self.selection.served().next().is_some();
             if known {
                 return false;
             }
         }
-        let workers: Vec<_> = presence.workers(now).collect();
-        let digests: BTreeSet<_> = workers.iter().map(|(here, _)| &here.catalog).collect();
-        self.catalogues.retain(|digest, _| digests.contains(digest));
-        self.failed.retain(|digest, _| digests.contains(digest));
-        let there = workers
-            .iter()
-            .filter(|(here, silence)| *silence < MAX_SILENCE && !here.draining);
-        let catalogues = &self.catalogues;
-        let scripts = there
-            .filter_map(|(here, _)| catalogues.get(&here.catalog))
-            .flat_map(|catalogue| &catalogue.scripts)
-            .map(|(path, script)| (&**path, &script.version));
+        let holders = count_holders(now, presence);
+        self.catalogues
+            .retain(|digest, _| holders.contains_key(&**digest));
+        self.failed
+            .retain(|digest, _| holders.contains_key(&**digest));
+        let serving = self.catalogues.iter().filter_map(|(digest, catalogue)| {
+            let workers = holders.get(&**digest)?.serving;
+            (workers > 0).then_some((catalogue, workers))
+        });
+        let scripts = serving.flat_map(|(catalogue, workers)| {
+            let scripts = catalogue.scripts.iter();
+            scripts.map(move |(path, script)| (&**path, &script.version, workers))
+        });
         self.selection.update(now, scripts)
     }
 
     /// Returns the served scripts.
-    pub(super) fn served(&self) -> Vec<Script> {
+    pub(crate) fn served(&self) -> Vec<Script> {
         let find = |path: &str, version: &Arc<str>| {
             let scripts = self
                 .catalogues
@@ -116,5 +151,31 @@ impl Inventory {
         served
             .filter_map(|(path, version)| find(path, version))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Kind;
+
+    #[test]
+    fn catalogue_is_fetched_from_another_worker_after_a_failure() {
+        let mut presence = Presence::new(Moment::ZERO);
+        for node in ["a", "b"] {
+            let mut here = Here::new(node, 1, Kind::Worker);
+            here.catalog = "same".to_owned();
+            presence.hear(Moment::ZERO, here);
+        }
+        let mut inventory = Inventory::default();
+        let mut asked = Vec::new();
+        for second in [0, 1, 2] {
+            let now = Moment::from_secs(second);
+            let wanted = inventory.begin_fetches(now, &presence);
+            assert_eq!(inventory.begin_fetches(now, &presence), []);
+            asked.extend(wanted.into_iter().map(|(node, _)| node));
+            inventory.add(now, "same", None);
+        }
+        assert_eq!(asked, ["a", "b", "a"]);
     }
 }

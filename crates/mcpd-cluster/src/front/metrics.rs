@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use crate::placement::label_set;
@@ -20,17 +21,20 @@ struct Group {
     waiting: u64,
 }
 
+impl AddAssign for Group {
+    fn add_assign(&mut self, other: Self) {
+        self.workers += other.workers;
+        self.slots += other.slots;
+        self.running += other.running;
+        self.waiting += other.waiting;
+    }
+}
+
 /// Returns the metrics. `waiting` are the calls that no worker has been found for, by their labels.
-pub(super) fn text(now: Moment, presence: &Presence, waiting: BTreeMap<String, u64>) -> String {
+pub(crate) fn text(now: Moment, presence: &Presence, waiting: BTreeMap<String, u64>) -> String {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
-    for (here, silence) in presence.workers(now) {
-        if silence < MAX_SILENCE && !here.draining {
-            let group = groups.entry(label_set(&here.labels)).or_default();
-            group.workers += 1;
-            group.slots += u64::from(here.slots);
-            group.running += u64::from(here.running);
-            group.waiting += u64::from(here.waiting);
-        }
+    for (labels, group) in group_by_labels(now, presence) {
+        *groups.entry(label_set(labels)).or_default() += group;
     }
     for (labels, count) in waiting {
         groups.entry(labels).or_default().waiting += count;
@@ -60,6 +64,23 @@ pub(super) fn text(now: Moment, presence: &Presence, waiting: BTreeMap<String, u
     let help = "Runs that wait for a slot, and calls that wait for a worker.";
     family(&mut text, &groups, "waiting", help, |one| one.waiting);
     text
+}
+
+/// Groups the workers by their labels in the order in which they name them, so that a line of text
+/// is made once for each group, and not for each worker.
+fn group_by_labels(now: Moment, presence: &Presence) -> BTreeMap<&[String], Group> {
+    let mut groups: BTreeMap<&[String], Group> = BTreeMap::new();
+    for (here, silence) in presence.workers(now) {
+        if silence < MAX_SILENCE && !here.draining {
+            *groups.entry(&here.labels).or_default() += Group {
+                workers: 1,
+                slots: here.slots.into(),
+                running: here.running.into(),
+                waiting: here.waiting.into(),
+            };
+        }
+    }
+    groups
 }
 
 fn family(
