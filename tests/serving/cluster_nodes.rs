@@ -1,9 +1,12 @@
 //! Nodes of a cluster as operators see them: a front that is a worker as well, fronts that a worker
 //! accepts, quotas that are divided, the examination, and the audit logs of both sides.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::thread;
 
 use mcpd_tests::{Daemon, Nats, Sandbox, TwoFronts, Worker, eventually, wait_for_tools};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{call, text};
@@ -170,4 +173,73 @@ fn runs_are_witnessed_by_front_and_worker() {
     let said = sandbox.run(&logs);
     assert!(said.contains("recorded by the front only: 1"), "{said}");
     assert!(said.contains("exit code: 1"), "{said}");
+}
+
+/// Script that only reads, and that takes long on every worker but `w2`.
+const READS: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Reads.", "annotations": {"read_only": true}}'
+  exit 0
+fi
+[ "$NODE" = w2 ] || sleep 60
+echo "on $NODE"
+"#;
+
+/// Returns the workers, by their names.
+fn workers(sandbox: &Sandbox, nats: &Nats) -> BTreeMap<String, Value> {
+    let words = ["cluster", "status", "--cluster", &nats.url(), "--json"];
+    let nodes: Vec<Value> = serde_json::from_slice(&sandbox.stdout(&words)).unwrap();
+    let workers = nodes.into_iter().filter(|node| node["kind"] == "worker");
+    workers
+        .map(|node| (node["node"].as_str().unwrap().to_owned(), node))
+        .collect()
+}
+
+fn wait_for_workers(sandbox: &Sandbox, nats: &Nats, names: &[&str]) {
+    eventually("all workers", || {
+        workers(sandbox, nats).keys().eq(names).then_some(())
+    });
+}
+
+/// Waits until a worker runs one script.
+fn wait_for_run(sandbox: &Sandbox, nats: &Nats, worker: &str) {
+    eventually("the script runs", || {
+        (workers(sandbox, nats).get(worker)?["running"] == 1).then_some(())
+    });
+}
+
+#[test]
+fn run_that_is_made_again_has_a_line_of_its_own() {
+    let sandbox = Sandbox::new().with_script("reads", READS);
+    let file = sandbox.path().join("front.toml");
+    fs::write(&file, "[audit]\npath = \"front.jsonl\"\n").unwrap();
+    let front = ["--config", file.to_str().unwrap()];
+    let Some(cluster) = TwoFronts::start(&sandbox, &["scripts"], &front) else {
+        return;
+    };
+    let client = cluster.client();
+    let answer = thread::spawn(move || ask(&client, "reads"));
+    wait_for_run(&sandbox, &cluster.nats, "w1");
+    let _second = Worker::start(&sandbox, &cluster.nats, "w2", &["scripts"]);
+    wait_for_workers(&sandbox, &cluster.nats, &["w1", "w2"]);
+    cluster.worker.signal(Signal::KILL);
+    assert_eq!(text(&answer.join().unwrap()["result"]), "on w2");
+    let ends = eventually("both records", || {
+        let log = fs::read_to_string(sandbox.path().join("front.jsonl")).ok()?;
+        let records = log.lines().map(|line| serde_json::from_str(line).unwrap());
+        let ends: Vec<Value> = records
+            .filter(|one: &Value| one["event"] == "end")
+            .collect();
+        (ends.len() == 2).then_some(ends)
+    });
+    let sides = ends.iter().map(|end| (&end["outcome"], &end["worker"]));
+    let expected = [
+        (&json!("lost"), &json!("w1")),
+        (&json!("success"), &json!("w2")),
+    ];
+    assert!(sides.eq(expected), "{ends:?}");
+    let [first, second] = [0, 1].map(|number: usize| ends[number]["run"].as_str().unwrap());
+    assert_ne!(first, second);
+    assert_eq!(first.split('.').next(), second.split('.').next());
+    assert_eq!(ends[0]["call_id"], ends[1]["call_id"]);
 }

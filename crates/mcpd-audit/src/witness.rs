@@ -22,6 +22,8 @@ const CLUSTER: &str = "cluster";
 #[derive(Debug, Clone)]
 struct Side {
     text: String,
+    /// Identifier of the run, with the number of the attempt.
+    attempt: String,
     tool: String,
     digest: String,
     outcome: String,
@@ -115,9 +117,9 @@ impl Witnesses {
                 continue;
             };
             // Every attempt at a run has a number of its own behind the identifier.
-            let run = run.split('.').next().unwrap_or_default();
-            let sides = self.runs.entry(run.to_owned()).or_default();
-            sides.push(Side::new(&record));
+            let id = run.split('.').next().unwrap_or_default();
+            let sides = self.runs.entry(id.to_owned()).or_default();
+            sides.push(Side::new(run, &record));
         }
         Ok(())
     }
@@ -131,8 +133,13 @@ impl Witnesses {
                 run: run.clone(),
                 records: sides.iter().map(|side| side.text.clone()).collect(),
             };
-            let front = sides.iter().find(|side| side.worker.is_some());
-            let has_worker = sides.iter().any(|side| side.worker.is_none());
+            // The last attempt, before which others may have been lost.
+            let fronts = sides.iter().filter(|side| side.worker.is_some());
+            let front = fronts.max_by_key(|side| (side.attempt.len(), &side.attempt));
+            let has_worker = sides.iter().any(|side| {
+                let is_it = front.is_none_or(|front| front.attempt == side.attempt);
+                side.worker.is_none() && is_it
+            });
             match front {
                 Some(front) if has_worker => {
                     let is_same =
@@ -167,13 +174,14 @@ impl WitnessedRuns {
 }
 
 impl Side {
-    fn new(record: &Value) -> Self {
+    fn new(attempt: &str, record: &Value) -> Self {
         let text = |name: &str| record[name].as_str().unwrap_or_default().to_owned();
         let (tool, outcome, node) = (text("tool"), text("outcome"), text("node"));
         let is_worker = record["transport"] == CLUSTER;
         let worker = record["worker"].as_str().map(str::to_owned);
         Self {
             text: format!("{} at {node}: {tool}, {outcome}", text("timestamp")),
+            attempt: attempt.to_owned(),
             digest: text("digest"),
             worker: worker.filter(|_| !is_worker),
             tool,
@@ -213,12 +221,16 @@ mod tests {
         let records = [
             front("a.0", "w1", ("sha256:1", "success")),
             // Made again on another worker.
+            front("b.0", "w1", ("sha256:1", "lost")),
             front("b.1", "w1", ("sha256:1", "success")),
             front("c.0", "w2", ("sha256:1", "success")),
             front("d.0", "w1", ("sha256:1", "lost")),
             front("e.0", "w1", ("sha256:1", "success")),
             front("f.0", "w1", ("sha256:1", "success")),
             json!({"event": "begin", "run": "g.0", "worker": "w1"}),
+            // The worker that was lost has a record, and the one that succeeded has none.
+            front("i.0", "w1", ("sha256:1", "lost")),
+            front("i.1", "w1", ("sha256:1", "success")),
         ];
         let mut witnesses = log(directory.path(), "front", &records);
         let worker = |run, digest| end("w1", None, run, (digest, "success"));
@@ -228,13 +240,14 @@ mod tests {
             worker("b.1", "sha256:1"),
             worker("e.0", "sha256:2"),
             worker("h.0", "sha256:1"),
+            worker("i.0", "sha256:1"),
         ];
         log(directory.path(), "worker", &records);
         witnesses.add(&directory.path().join("worker")).unwrap();
         let runs = witnesses.compare();
         let ids = |runs: &[Run]| runs.iter().map(|run| run.run.clone()).collect::<Vec<_>>();
         assert_eq!((runs.both, runs.elsewhere), (2, 1));
-        assert_eq!(ids(&runs.front_only), ["f"]);
+        assert_eq!(ids(&runs.front_only), ["f", "i"]);
         assert_eq!(ids(&runs.worker_only), ["h"]);
         assert_eq!(ids(&runs.different), ["e"]);
         assert!(!runs.has_no_contradiction());

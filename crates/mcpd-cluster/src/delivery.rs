@@ -109,7 +109,7 @@ pub(crate) enum Action {
         run: Option<RunId>,
         answer: Answer,
     },
-    /// Records that the run is made a second time, because its first worker `lost` was lost.
+    /// Records that the run is made again, because its worker `lost` was lost.
     Rerun {
         call: CallId,
         lost: String,

@@ -113,6 +113,8 @@ pub enum RunEvent<'a> {
         /// Id of this attempt.
         run: &'a str,
     },
+    /// The worker that was asked last is lost, and the run is made again: another `Sent` follows.
+    Lost,
     /// The script has written a line.
     Line(Line<'a>),
 }

@@ -436,10 +436,7 @@ impl Duty {
                     self.node.send_control(&node, wire::Request::Ping, reply);
                 }
                 Action::Finish { call, answer, .. } => self.finish(call, answer),
-                Action::Rerun { call, lost } => {
-                    let path = self.calls.get(&call).map(|call| &*call.request.path);
-                    tracing::warn!(script = path, worker = %lost, "a worker is lost; its run is made again");
-                }
+                Action::Rerun { call, lost } => self.report_rerun(call, &lost),
             }
         }
     }

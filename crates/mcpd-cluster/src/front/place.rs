@@ -48,6 +48,8 @@ pub(super) enum CallEvent {
         worker: String,
         run: String,
     },
+    /// The worker is lost, and the run is made again.
+    Lost,
     Lines(Bytes),
     Finished(Box<Ended>),
 }
@@ -86,6 +88,7 @@ impl ClusterPlace {
             match event {
                 CallEvent::Begun(call) => hang_up.call = Some(call),
                 CallEvent::Sent { worker, run } => on_event(RunEvent::sent(&worker, &run)),
+                CallEvent::Lost => on_event(RunEvent::Lost),
                 CallEvent::Lines(lines) => {
                     read_lines(&lines, |line| on_event(RunEvent::Line(line)));
                 }

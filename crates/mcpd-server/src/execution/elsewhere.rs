@@ -117,6 +117,7 @@ async fn run_when_permitted(
             context.record.set_worker(worker, run, &digest);
             *lock(attempt) = Some((worker.to_owned(), run.to_owned()));
         }
+        RunEvent::Lost => context.record.lose_run(),
         RunEvent::Line(line) => observer.line(line),
     };
     let counter = observer.started();

@@ -96,6 +96,21 @@ impl Duty {
         self.ended = None;
     }
 
+    /// Says that the run of a call is made again.
+    pub(super) fn report_rerun(&self, call: CallId, lost: &str) {
+        let Some(call) = self.calls.get(&call) else {
+            return;
+        };
+        let script = &*call.request.path;
+        tracing::warn!(
+            script,
+            worker = lost,
+            "a worker is lost; its run is made again"
+        );
+        // A caller that is gone hangs up as well.
+        call.events.send(CallEvent::Lost).ok();
+    }
+
     /// Answers a call.
     pub(super) fn finish(&mut self, call: CallId, answer: Answer) {
         let Some(call) = self.calls.remove(&call) else {

@@ -96,6 +96,15 @@ struct AuditedRequest {
     slot: Option<Slot>,
 }
 
+/// Moment of a request that has a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    Begin,
+    /// Its run is lost, and made again.
+    RunLost,
+    End,
+}
+
 #[derive(Default)]
 struct Notes {
     tool: Option<String>,
@@ -318,7 +327,7 @@ impl RequestRecord {
         };
         let audit = &request.auditor.audit;
         if request.slot.is_some()
-            && let commit = request.with_record(RecordKind::Begin, |record| audit.commit(record))
+            && let commit = request.with_record(Moment::Begin, |record| audit.commit(record))
             && commit.await.is_ok()
         {
             return Ok(());
@@ -368,22 +377,29 @@ impl AuditedRequest {
         self.options.mode == Mode::Require && self.is_wanted()
     }
 
-    /// Makes the record of the beginning or the end, and passes it on.
-    fn with_record<T>(&self, event: RecordKind, pass: impl FnOnce(&Record<'_>) -> T) -> T {
+    /// Makes the record of a moment, and passes it on.
+    fn with_record<T>(&self, moment: Moment, pass: impl FnOnce(&Record<'_>) -> T) -> T {
         let notes = lock(&self.notes);
-        let is_over = event == RecordKind::End;
+        let (event, is_over) = match moment {
+            Moment::Begin => (RecordKind::Begin, false),
+            Moment::RunLost | Moment::End => (RecordKind::End, true),
+        };
         let client = self.client.as_deref().map(|client| {
             let client = format!("{} {}", client.name, client.version);
             self.recorder().message(&client)
         });
-        let outcome = notes.outcome();
+        let outcome = match moment {
+            Moment::RunLost => "lost",
+            Moment::Begin | Moment::End => notes.outcome(),
+        };
         debug_assert!(
             outcomes().any(|known| known == outcome),
             "`{outcome}` is none of them"
         );
-        let error = match is_over {
-            true => self.error(&notes, outcome),
-            false => Some("it has only begun".to_owned()),
+        let error = match moment {
+            Moment::Begin => Some("it has only begun".to_owned()),
+            Moment::RunLost => Some(outcome.to_owned()),
+            Moment::End => self.error(&notes, outcome),
         };
         let (principal, transport) = (self.principal.name(), self.transport.name());
         let mut caller = RecordedCaller::new(principal, transport, self.version.as_str());
@@ -434,7 +450,7 @@ impl Drop for AuditedRequest {
             return;
         }
         match self.slot.take() {
-            Some(slot) => self.with_record(RecordKind::End, |record| slot.record(record)),
+            Some(slot) => self.with_record(Moment::End, |record| slot.record(record)),
             None => self.auditor.audit.count_lost(),
         }
     }

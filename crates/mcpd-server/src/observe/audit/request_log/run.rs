@@ -7,7 +7,7 @@ use mcpd_audit::RunDetails;
 use mcpd_exec::Outcome;
 use mcpd_exec::warm::Warmth;
 
-use super::RequestRecord;
+use super::{Moment, RequestRecord};
 use crate::observe::ending::{Exit, RunError};
 
 impl RequestRecord {
@@ -33,6 +33,19 @@ impl RequestRecord {
     pub(crate) fn set_worker(&self, worker: &str, run: &str, digest: &str) {
         self.note(|notes| notes.worker = Some(worker.to_owned()));
         self.set_run(run, digest);
+    }
+
+    /// Records that the run is lost at its worker and is made again: an end of its own, before the
+    /// one of the request.
+    pub(crate) fn lose_run(&self) {
+        let Some(request) = self.request.as_ref().filter(|request| request.is_wanted()) else {
+            return;
+        };
+        let audit = &request.auditor.audit;
+        match audit.reserve() {
+            Some(slot) => request.with_record(Moment::RunLost, |record| slot.record(record)),
+            None => audit.count_lost(),
+        }
     }
 
     /// Sets the id of the run that a front and a worker know, and the version of the script.
