@@ -24,7 +24,7 @@ use crate::placement::Requirements;
 use crate::presence::HEARTBEAT;
 use crate::settings::Settings;
 use crate::tasks::{Location, SharedTasks};
-use crate::transfer::{self, Ended, FetchError, RunHead, decode_ended};
+use crate::transfer::{self, Ended, FetchError, RunHead};
 use crate::wire::{self, Control, Event, Frame, Here, Kind, Pong, RunId, random_bits};
 
 /// Time for which a worker keeps what it knows of a run after its end, in seconds.
@@ -74,6 +74,15 @@ struct Call {
     recorded: Option<(RunId, bool)>,
     /// Its task goes on without this front.
     is_released: bool,
+    outcome: OutcomeFetch,
+}
+
+/// Outcome of an attempt that has to be fetched.
+#[derive(Debug, Default)]
+struct OutcomeFetch {
+    run: Option<RunId>,
+    is_underway: bool,
+    failures: u32,
 }
 
 /// Work of a front.
@@ -86,8 +95,6 @@ pub(super) struct Duty {
     last_call: CallId,
     /// Result that belongs to the event that is handled.
     ended: Option<Ended>,
-    /// Outcomes on their way.
-    fetching: BTreeSet<RunId>,
     news: mpsc::UnboundedSender<News>,
     last_here: Instant,
     /// Workers or their catalogues have changed since what is served was selected.
@@ -119,7 +126,6 @@ impl Duty {
             calls: BTreeMap::new(),
             last_call: 0,
             ended: None,
-            fetching: BTreeSet::new(),
             news,
             last_here: Instant::now(),
             has_news: false,
@@ -293,14 +299,7 @@ impl Duty {
                 // The first one is worth a list, even if it is empty.
                 self.has_offer = true;
             }
-            News::Outcome { event, fetched } => {
-                self.fetching.remove(&event.run);
-                match fetched {
-                    Ok(outcome) => self.end(&event, decode_ended(&outcome)),
-                    // The worker repeats its event.
-                    Err(error) => tracing::debug!(%error, "failed to fetch an outcome"),
-                }
-            }
+            News::Outcome { event, fetched } => self.take_outcome(&event, fetched),
             News::Recorded { sending, recorded } => self.send_recorded(sending, recorded),
         }
         self.act();
@@ -362,6 +361,7 @@ impl Duty {
             lines: (None, 0),
             recorded: None,
             is_released: false,
+            outcome: OutcomeFetch::default(),
         };
         self.delivery.is_connected = self.node.is_connected();
         let now = self.node.now();

@@ -6,6 +6,7 @@ use async_nats::Client;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::fixture::{NAMES, one_worker, wait_until};
 use crate::nats::Nats;
@@ -156,4 +157,72 @@ async fn worker_that_lies_about_its_scripts_is_not_listed() {
     let told = front.run("change", "one", "0").await;
     assert_eq!(told, Ok((true, "did one".to_owned())));
     wait_until("the journal", || scripts.counts("one") == (1, 1)).await;
+}
+
+/// Takes the place of the worker `w1`, which it has seen: accepts what it is asked to run, talks,
+/// and says that it is done with an outcome of this size, which it does not have.
+async fn promise_outcomes(client: Client, mut here: Value, size: u64) {
+    let subject = |kind: &str| format!("mcpd.1.default.{kind}.liar");
+    let mut asked = client.subscribe(subject("*")).await.expect("a server");
+    let send = async |subject: &str, head: Value| {
+        let sent = client.publish(subject.to_owned(), frame(&head, b""));
+        sent.await.expect("a server");
+    };
+    here["node"] = json!("liar");
+    let epoch = here["epoch"].clone();
+    let event = |run: &Value, rest: Value| {
+        let mut event = json!({"v": 1, "run": run, "node": "liar", "epoch": epoch});
+        let members = event.as_object_mut().expect("an object");
+        members.extend(rest.as_object().expect("an object").clone());
+        event
+    };
+    let mut tick = tokio::time::interval(Duration::from_millis(200));
+    let mut promise: Option<(String, Value)> = None;
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {
+                send(&subject("here"), here.clone()).await;
+                if let Some((inbox, end)) = &promise {
+                    send(inbox, end.clone()).await;
+                }
+            }
+            Some(message) = asked.next() => {
+                let Some(reply) = message.reply.as_deref() else { continue };
+                let head = head(&message.payload);
+                if message.subject.contains(".run.") {
+                    send(reply, event(&head["run"], json!({"event": "accepted"}))).await;
+                    let end = event(&head["run"], json!({"event": "end", "size": size}));
+                    promise = Some((reply.to_owned(), end));
+                } else if head["ask"] == "part" {
+                    send(reply, json!({"v": 1, "missing": "lost my notes"})).await;
+                } else {
+                    send(reply, json!({"v": 1, "node": "liar", "epoch": epoch})).await;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outcome_that_is_never_there_ends_the_call() {
+    for (size, reason) in [(300 << 20, "too many"), (600_000, "lost my notes")] {
+        let Some((nats, _scripts, worker, front)) = one_worker().await else {
+            return;
+        };
+        let liar = client(&nats).await;
+        let mut heard = liar
+            .subscribe("mcpd.1.default.here.w1")
+            .await
+            .expect("a subscription");
+        let here = head(&heard.next().await.expect("a heartbeat").payload);
+        let lying = tokio::spawn(promise_outcomes(liar.clone(), here, size));
+        worker.drain().await;
+        let begun = Instant::now();
+        let (is_ok, text) = front.run("change", "one", "0").await.expect("a result");
+        assert!(!is_ok && text.contains("not known"), "{text}");
+        assert!(text.contains(reason), "{text}");
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(10), "{took:?}");
+        lying.abort();
+    }
 }

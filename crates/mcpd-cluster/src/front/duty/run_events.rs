@@ -3,10 +3,13 @@
 use bytes::Bytes;
 use mcpd_server::remote::NotRun;
 
-use super::{CallEvent, Duty, News, RETRY_AFTER_MS};
+use super::{CallEvent, Duty, News, OutcomeFetch, RETRY_AFTER_MS};
 use crate::delivery::{Answer, CallId};
-use crate::transfer::{self, Ended, decode_ended};
+use crate::transfer::{self, Ended, FetchError, decode_ended};
 use crate::wire::{self, Event, Frame, FrameError, Refusal, Stream, Word};
+
+/// Number of failures to fetch an outcome after which it counts as lost.
+const MAX_FETCHES: u32 = 3;
 
 impl Duty {
     pub(super) fn hear_event(&mut self, payload: &Bytes) -> Result<(), FrameError> {
@@ -46,15 +49,23 @@ impl Duty {
     /// Fetches an outcome that did not fit into its event.
     pub(super) fn fetch_outcome(&mut self, event: Event, size: u64) {
         let run = event.run;
-        if self.delivery.call_of(run, &event.node).is_none() {
+        let call = self.delivery.call_of(run, &event.node);
+        let Some(call) = call.and_then(|call| self.calls.get_mut(&call)) else {
             return self.delivery.hear_event(self.node.now(), &event);
+        };
+        if call.outcome.run != Some(run) {
+            call.outcome = OutcomeFetch {
+                run: Some(run),
+                ..OutcomeFetch::default()
+            };
         }
+        let is_underway = std::mem::replace(&mut call.outcome.is_underway, true);
         let alive = Event {
             word: Word::Accepted,
             ..event.clone()
         };
         self.delivery.hear_event(self.node.now(), &alive);
-        if !self.fetching.insert(run) {
+        if is_underway {
             return;
         }
         let (node, news) = (self.node.clone(), self.news.clone());
@@ -64,6 +75,27 @@ impl Duty {
             // Without the front's task no caller waits.
             news.send(News::Outcome { event, fetched }).ok();
         });
+    }
+
+    /// Takes an outcome that was fetched, or the failure. The worker repeats its event, but not for
+    /// ever: what it has promised may not be there.
+    pub(super) fn take_outcome(&mut self, event: &Event, fetched: Result<Bytes, FetchError>) {
+        let error = match fetched {
+            Ok(outcome) => return self.end(event, decode_ended(&outcome)),
+            Err(error) => error,
+        };
+        tracing::warn!(worker = event.node, %error, "failed to fetch an outcome");
+        let call = self.delivery.call_of(event.run, &event.node);
+        let Some(call) = call.and_then(|call| self.calls.get_mut(&call)) else {
+            return;
+        };
+        call.outcome.is_underway = false;
+        call.outcome.failures += 1;
+        let is_hopeless = matches!(error, FetchError::TooLarge(_));
+        if is_hopeless || call.outcome.failures >= MAX_FETCHES {
+            let why = format!("its outcome can't be fetched: {error}");
+            self.end(event, Err(NotRun::lost(why)));
+        }
     }
 
     /// Handles the end of a run, or the news that nothing was run after all.
