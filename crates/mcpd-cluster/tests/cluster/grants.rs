@@ -39,6 +39,14 @@ impl Nodes {
         self
     }
 
+    /// Adds a client with all rights.
+    pub(crate) fn add_unlimited(mut self, name: &str) -> Self {
+        let pair = KeyPair::new_user();
+        std::fs::write(self.key(name), pair.seed().expect("a seed")).expect("a file");
+        self.users += &format!("{{nkey: {}}}\n", pair.public_key());
+        self
+    }
+
     pub(crate) fn settings(&self, nats: &Nats, node: &str) -> Settings {
         let mut settings = settings(&nats.url(), node);
         settings.credentials = vec![Credentials::KeyFile(self.key(node))];
@@ -55,7 +63,7 @@ impl Nodes {
     }
 }
 
-async fn client(nats: &Nats, key: &Path) -> Client {
+pub(crate) async fn client(nats: &Nats, key: &Path) -> Client {
     let seed = std::fs::read_to_string(key).expect("a seed");
     let options = ConnectOptions::new().nkey(seed);
     options.connect(nats.url()).await.expect("a connection")

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use async_nats::Client;
+use async_nats::{Client, Message};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use mcpd_cluster::{Role, Worker};
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use crate::fixture::{NAMES, one_worker, wait_until};
+use crate::fixture::{
+    EVENT_TIMEOUT, Front, LocalWorker, NAMES, Scripts, one_worker, settings, wait_until,
+};
+use crate::grants::{self, Nodes};
 use crate::nats::Nats;
 
 async fn client(nats: &Nats) -> Client {
@@ -224,5 +228,82 @@ async fn outcome_that_is_never_there_ends_the_call() {
         let took = begun.elapsed();
         assert!(took < Duration::from_secs(10), "{took:?}");
         lying.abort();
+    }
+}
+
+/// Sends a copy of a run under a new id. Returns the answer.
+async fn forge(thief: &Client, inbox: &str, run: &Message, front: Option<&str>) -> Value {
+    let mut answers = thief.subscribe(inbox.to_owned()).await.expect("a server");
+    let mut forged = head(&run.payload);
+    forged["run"] = json!("00000000000000000000000000000bad.0");
+    if let Some(front) = front {
+        forged["front"] = json!(front);
+    }
+    let (length, rest) = run.payload.split_first_chunk().expect("a frame");
+    let body = &rest[usize::try_from(u32::from_le_bytes(*length)).expect("a length")..];
+    let payload = frame(&forged, body);
+    let sent = thief.publish_with_reply(run.subject.clone(), inbox.to_owned(), payload);
+    sent.await.expect("a server");
+    let answer = timeout(EVENT_TIMEOUT, answers.next()).await;
+    head(&answer.expect("in time").expect("an answer").payload)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn run_under_the_name_of_another_front_is_denied() {
+    // Once without rights, and once with those of another front.
+    let nodes = Nodes::new()
+        .add(Role::Worker, "w1")
+        .add(Role::Front, "f1")
+        .add(Role::Front, "f2")
+        .add_unlimited("watcher");
+    for has_rights in [false, true] {
+        let nats = if has_rights {
+            nodes.server()
+        } else {
+            Nats::start("")
+        };
+        let Some(nats) = nats else { return };
+        let (settings, watcher, thief) = if has_rights {
+            let watcher = grants::client(&nats, &nodes.key("watcher")).await;
+            let thief = grants::client(&nats, &nodes.key("f2")).await;
+            (
+                ["w1", "f1"].map(|node| nodes.settings(&nats, node)),
+                watcher,
+                thief,
+            )
+        } else {
+            let settings = ["w1", "f1"].map(|node| settings(&nats.url(), node));
+            (settings, client(&nats).await, client(&nats).await)
+        };
+        let [worker, front] = settings;
+        let scripts = Scripts::new();
+        let accepting = Worker::new(worker).accept(["f1".parse().expect("a name")]);
+        let _worker = LocalWorker::with(accepting, &scripts);
+        let front = Front::with(front);
+        front.wait_for(&NAMES).await;
+        let runs = watcher.subscribe("mcpd.1.default.run.w1").await;
+        let mut runs = runs.expect("a subscription");
+        watcher.flush().await.expect("a flush");
+        let told = front.run("change", "one", "0").await;
+        assert_eq!(told, Ok((true, "did one".to_owned())));
+        let run = runs.next().await.expect("the request");
+        let own = format!("f2.{}", head(&run.payload)["epoch"]);
+        for front in [None, Some(&*own)] {
+            let answer = forge(&thief, "_INBOX.f2.thief", &run, front).await;
+            assert_eq!(answer["reason"], "denied", "{answer}");
+        }
+        if has_rights {
+            // It can't confirm its run in the place of the front either.
+            let heard = thief.subscribe("mcpd.1.default.in.f1").await;
+            let mut heard = heard.expect("refused later");
+            let answer = forge(&thief, "_INBOX.f2.thief", &run, None).await;
+            assert_eq!(answer["reason"], "denied", "{answer}");
+            let stolen = timeout(Duration::from_millis(100), heard.next()).await;
+            assert!(stolen.is_err(), "{stolen:?}");
+        }
+        let told = front.run("change", "two", "0").await;
+        assert_eq!(told, Ok((true, "did two".to_owned())));
+        assert_eq!(scripts.journal().len(), 2);
+        assert_eq!(scripts.counts("one"), (1, 1));
     }
 }
