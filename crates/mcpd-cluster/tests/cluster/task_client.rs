@@ -5,8 +5,10 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::sync::Mutex;
 
+use bytes::Bytes;
 use mcpd_server::{Connection, Principal, Reply, Server, ToolNames};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant, sleep, timeout};
 
 use crate::fixture::{EVENT_TIMEOUT, NodeProcess};
@@ -96,6 +98,62 @@ impl TaskClient for LocalClient {
             Reply::Nothing => None,
         };
         serde_json::from_slice(&answer.expect("an answer")).expect("JSON")
+    }
+}
+
+/// Client of `ada` that listens to a task.
+pub(crate) struct Listener {
+    messages: mpsc::Receiver<Bytes>,
+    listening: tokio::task::JoinHandle<()>,
+    _connection: Connection,
+}
+
+impl Listener {
+    pub(crate) async fn of(server: &Server, task: &str) -> Self {
+        let principal = Principal::new("ada");
+        let (connection, messages) = Connection::open_for(principal, server, ToolNames::Portable);
+        let params = json!({"notifications": {"taskIds": [task]}});
+        let listen = request("subscriptions/listen", params).to_string();
+        let Reply::Pending(listening) = connection.receive(listen.as_bytes()) else {
+            panic!("it goes on");
+        };
+        let listening = tokio::spawn(async move {
+            listening.await;
+        });
+        let mut listener = Self {
+            messages,
+            listening,
+            _connection: connection,
+        };
+        let acknowledged = listener.next().await;
+        let heard = &acknowledged["params"]["notifications"]["taskIds"];
+        assert_eq!(*heard, json!([task]), "{acknowledged}");
+        listener
+    }
+
+    async fn next(&mut self) -> Value {
+        let message = timeout(EVENT_TIMEOUT, self.messages.recv()).await;
+        serde_json::from_slice(&message.expect("in time").expect("open")).expect("JSON")
+    }
+
+    /// Returns the states of the task until it has this status, with the last of them.
+    pub(crate) async fn until(&mut self, status: &str) -> (Vec<String>, Value) {
+        let mut all = Vec::new();
+        loop {
+            let heard = self.next().await;
+            assert_eq!(heard["method"], "notifications/tasks", "{heard}");
+            let now = heard["params"]["status"].as_str().expect("a status");
+            all.push(now.to_owned());
+            if now == status {
+                return (all, heard["params"].clone());
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.listening.abort();
     }
 }
 

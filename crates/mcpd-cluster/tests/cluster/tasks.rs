@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::fixture::{ASKS, Front, LocalWorker, Scripts, settings, wait_until};
 use crate::nats::Nats;
-use crate::task_client::{LocalClient, ProcessFront, TaskClient as _};
+use crate::task_client::{Listener, LocalClient, ProcessFront, TaskClient as _};
 
 fn scripts() -> Scripts {
     let scripts = Scripts::new();
@@ -234,5 +234,40 @@ async fn without_jetstream_callers_wait_for_their_results() {
     let params = json!({"name": "job", "arguments": {"id": "one", "seconds": "1"}});
     let result = client.result("tools/call", params).await;
     assert_eq!(result["content"][0]["text"], "did one", "{result}");
+    assert_eq!(scripts.counts("one"), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listener_hears_of_a_task_of_another_front() {
+    let Some((nats, _scripts, _worker)) = one_worker() else {
+        return;
+    };
+    let (first, second) = (front(&nats, "f1").await, front(&nats, "f2").await);
+    let client = LocalClient::of(&first.server, "ada");
+    let task = client.begin("job", "one", "3").await;
+    let mut listener = Listener::of(&second.server, &task).await;
+    let (states, ended) = listener.until("completed").await;
+    assert_eq!(states, ["working", "completed"]);
+    assert_eq!(text_of(&ended), "did one", "{ended}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listeners_hear_of_a_task_that_is_continued() {
+    let Some((nats, scripts, _worker)) = one_worker() else {
+        return;
+    };
+    // One of them continues with the task, and the other hears of that.
+    let others = [front(&nats, "f2").await, front(&nats, "f3").await];
+    let mut first = process_front(&nats, "f1").await;
+    let task = first.begin("job", "one", "6").await;
+    let mut listeners = Vec::new();
+    for other in &others {
+        listeners.push(Listener::of(&other.server, &task).await);
+    }
+    first.process.kill();
+    for listener in &mut listeners {
+        let (_, ended) = listener.until("completed").await;
+        assert_eq!(text_of(&ended), "did one", "{ended}");
+    }
     assert_eq!(scripts.counts("one"), (1, 1));
 }
