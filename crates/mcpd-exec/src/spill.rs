@@ -3,14 +3,18 @@
 //! and takes no memory.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::mem;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::capture::without_cut_end;
+
+/// Number of bytes of the longest character.
+const MAX_CHAR: u64 = 4;
 
 /// Beginning of an output stream, in a file without a name. It is gone with the last clone, or
 /// with this process.
@@ -48,6 +52,30 @@ impl SpillFile {
             bytes.truncate(without_cut_end(&bytes).len());
         }
         Ok(bytes)
+    }
+
+    /// Reads those of the bytes that are in `range`, with as much memory as they need. It reads
+    /// from disk, so it must not be called on an async worker.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be read.
+    pub fn read_range(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = |range: Range<u64>| {
+            let mut bytes = Vec::new();
+            file.seek(SeekFrom::Start(range.start))?;
+            let length = range.end.saturating_sub(range.start);
+            (&*file).take(length).read_to_end(&mut bytes)?;
+            io::Result::Ok(bytes)
+        };
+        let mut end = self.size;
+        if self.omitted > 0 {
+            // As much as an incomplete character and one before it can have.
+            let last = read(end.saturating_sub(2 * MAX_CHAR)..end)?;
+            end -= (last.len() - without_cut_end(&last).len()) as u64;
+        }
+        read(range.start..range.end.min(end))
     }
 }
 

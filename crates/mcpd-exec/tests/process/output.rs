@@ -144,6 +144,37 @@ async fn slow_consumer_misses_no_output_in_the_pipe() {
 }
 
 #[tokio::test]
+async fn range_of_a_long_output_is_read() {
+    let world = World::new();
+    let limits = limits(|limits| {
+        (limits.capture_head, limits.capture_tail) = (1000, 1000);
+        limits.keep = 50_000;
+    });
+    // The limit is within a character.
+    let script = world.sh("printf x; seq -f 'é%.0f' 30000").limits(limits);
+    let outcome = within(world.executor.run(script)).await.unwrap();
+    let file = outcome.stdout.file.unwrap();
+    let whole = file.read().unwrap();
+    assert!(str::from_utf8(&whole).is_ok());
+    let end = whole.len() as u64;
+    for range in [
+        0..10,
+        20_000..20_001,
+        end - 5..end,
+        end - 5..end + 99,
+        end..end + 9,
+        7..7,
+    ] {
+        let [from, to] = [range.start, range.end.min(end)].map(|at| at as usize);
+        assert_eq!(
+            file.read_range(range.clone()).unwrap(),
+            whole[from..to],
+            "{range:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn consumer_that_stalls_does_not_stop_the_process() {
     for level in levels().await {
         let world = World::new();

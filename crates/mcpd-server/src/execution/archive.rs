@@ -154,7 +154,9 @@ pub(crate) struct ArchivedOutput {
     /// Removes the secrets.
     redactor: Option<Arc<Redactor>>,
     keeps_escapes: bool,
-    /// Copy of the bytes that readers see, made at the first read of a part.
+    /// Readers see the bytes as they are.
+    is_verbatim: bool,
+    /// Copy of the bytes that readers see, made at the first read of a part, if they differ.
     shown: Arc<OnceLock<Mutex<File>>>,
 }
 
@@ -170,10 +172,13 @@ impl ArchivedOutput {
             Some(whole) => OutputBody::Memory(whole),
             None => OutputBody::Disk(captured.file.clone()?),
         };
+        let keeps_escapes = policy.keeps_escapes();
+        let is_shown_alike = keeps_escapes || captured.terminal.is_none();
         Some(Self {
             body,
             redactor: policy.redactor().cloned(),
-            keeps_escapes: policy.keeps_escapes(),
+            keeps_escapes,
+            is_verbatim: is_shown_alike && policy.redactor().is_none(),
             shown: Arc::default(),
         })
     }
@@ -204,12 +209,19 @@ impl ArchivedOutput {
         read.await.map_err(io::Error::other).flatten()
     }
 
-    /// Reads a part of these bytes; one that is shorter than `range` is the last. Blocks.
+    /// Reads a part of these bytes; one that is shorter than `range` is the last. Blocks. If
+    /// readers see the bytes as they are, it takes no more memory than the part.
     ///
     /// # Errors
     ///
     /// The file cannot be read.
     pub(crate) fn read_part(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let length = range.end.saturating_sub(range.start).min(MAX_BYTES);
+        if let OutputBody::Disk(spill) = &self.body
+            && self.is_verbatim
+        {
+            return spill.read_range(range.start..range.start.saturating_add(length));
+        }
         let shown = match self.shown.get() {
             Some(shown) => shown,
             None => {
@@ -221,7 +233,6 @@ impl ArchivedOutput {
         let mut file = lock(shown);
         file.seek(SeekFrom::Start(range.start))?;
         let mut part = Vec::new();
-        let length = range.end.saturating_sub(range.start).min(MAX_BYTES);
         (&mut *file).take(length).read_to_end(&mut part)?;
         Ok(part)
     }
@@ -401,6 +412,7 @@ mod tests {
             body: OutputBody::Memory(bytes.clone()),
             redactor: None,
             keeps_escapes: false,
+            is_verbatim: true,
             shown: Arc::default(),
         };
         let reader = OutputReader::new(&Principal::new("ada"), session);
