@@ -25,6 +25,8 @@ mod runs;
 mod servers;
 #[path = "cluster/sessions.rs"]
 mod sessions;
+#[path = "cluster/stops.rs"]
+mod stops;
 #[path = "cluster/store.rs"]
 mod store;
 #[path = "cluster/task_client.rs"]

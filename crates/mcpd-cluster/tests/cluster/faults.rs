@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use mcpd_cluster::Worker;
 use rustix::process::Signal;
+use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::fixture::{
-    Front, LocalWorker, NAMES, NodeProcess, Scripts, Told, process_worker, wait_until,
+    Front, LocalWorker, NAMES, NodeProcess, Scripts, Told, process_worker, settings, wait_until,
 };
 use crate::nats::Nats;
 use crate::proxy::{Conduct, Proxy};
@@ -233,6 +235,62 @@ async fn call_without_a_server_ends_in_time_and_runs_nothing() {
     assert_eq!(told, Ok((true, "did two".to_owned())));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_end_without_a_server_and_own_scripts_go_on() {
+    let Some(mut nats) = Nats::start("") else {
+        return;
+    };
+    let (scripts, own) = (Scripts::new(), Scripts::none());
+    own.write(
+        "own",
+        "#!/bin/sh\n[ \"${1-}\" = --help ] && echo '{\"description\": \"Is here\"}' || echo here\n",
+    );
+    let worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::with_scripts(settings(&nats.url(), "f1"), own.root());
+    front.wait_for(&["again", "change", "look", "own"]).await;
+    let call = tokio::spawn({
+        let front = front.clone();
+        async move { front.run("change", "one", "60").await }
+    });
+    wait_until("the script runs", || scripts.counts("one").0 == 1).await;
+    nats.kill();
+    let begun = Instant::now();
+    let told = front.call("own", json!({})).await;
+    assert_eq!(told, Ok((true, "here".to_owned())));
+    // By its lease, of 4 s.
+    wait_until("the script ends", || worker.server.load().running == 0).await;
+    let ended = begun.elapsed();
+    assert!(ended < Duration::from_secs(9), "{ended:?}");
+    let (is_ok, text) = call.await.expect("no panic").expect("a result");
+    assert!(!is_ok && text.contains("not known"), "{text}");
+    let told = begun.elapsed();
+    assert!(told < Duration::from_secs(15), "{told:?}");
+    assert_eq!(scripts.counts("one"), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drain_timeout_ends_what_goes_on() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let worker = Worker::new(settings(&nats.url(), "w1"));
+    let worker = worker.drain_timeout(Duration::from_secs(1));
+    let worker = LocalWorker::with(worker, &scripts);
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&NAMES).await;
+    let call = tokio::spawn({
+        let front = front.clone();
+        async move { front.run("change", "one", "60").await }
+    });
+    wait_until("the script runs", || scripts.counts("one").0 == 1).await;
+    let begun = Instant::now();
+    worker.drain().await;
+    let (is_ok, text) = call.await.expect("no panic").expect("a result");
+    assert!(!is_ok && text.contains("not known"), "{text}");
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert_eq!(scripts.counts("one"), (1, 0));
+}
+
 /// Number from a variable.
 fn number(name: &str, otherwise: u64) -> u64 {
     let value = std::env::var(name).ok();
@@ -297,8 +355,9 @@ impl<'a> Victims<'a> {
         }
     }
 
-    /// Injects a fault, and ends it.
-    async fn suffer(&mut self) {
+    /// Injects a fault, and ends it. Returns how long it took.
+    async fn suffer(&mut self) -> Duration {
+        let begun = Instant::now();
         let number = usize::try_from(self.draw(3)).expect("small");
         match self.draw(6) {
             0..=2 => {
@@ -323,8 +382,25 @@ impl<'a> Victims<'a> {
                 self.nats.resume();
             }
         }
+        begun.elapsed()
     }
 }
+
+/// Longest time for which a caller waits beside the fault itself: a run that must not be made again
+/// is given up after 3 s, one that only reads is made again twice, and an idempotent one after the
+/// lease and a second each time. A front that was away judges nothing for 5 s, and a call without a
+/// worker waits for 5 s.
+fn patience(name: &str) -> Duration {
+    let seconds = match name {
+        "change" => 3,
+        "look" => 3 * 3,
+        _ => 3 * 5,
+    };
+    Duration::from_secs(seconds + 5 + 5) + BUSY
+}
+
+/// Time that a machine with other work may take for what needs no time itself.
+const BUSY: Duration = Duration::from_secs(3);
 
 /// Returns the part of the kills that is due after a part of the time.
 fn due(kills: usize, elapsed: Duration, length: Duration) -> usize {
@@ -346,7 +422,7 @@ async fn random_faults_keep_every_promise() {
     let (begun, length) = (Instant::now(), number("MCPD_CLUSTER_SECONDS", 60));
     let length = Duration::from_secs(length);
     let kills = usize::try_from(number("MCPD_CLUSTER_KILLS", 0)).expect("a number of kills");
-    let (mut round, mut ok, mut total) = (0, 0, 0);
+    let (mut round, mut ok, mut total, mut longest) = (0, 0, 0, Duration::ZERO);
     while begun.elapsed() < length || victims.kills < kills {
         round += 1;
         let calls = tokio::spawn({
@@ -354,15 +430,27 @@ async fn random_faults_keep_every_promise() {
             async move { call_many(&front, &prefix, 24, "0.3").await }
         });
         victims.pause(500).await;
-        victims.suffer().await;
+        let fault = victims.suffer().await;
         victims
             .kill_until(due(kills, begun.elapsed(), length))
             .await;
         let calls = calls.await.expect("no panic");
+        for call in &calls {
+            let limit = fault + patience(call.name);
+            let Call { id, took, .. } = call;
+            assert!(
+                *took < limit,
+                "{id} took {took:?}, after a fault of {fault:?}"
+            );
+            longest = longest.max(*took);
+        }
         ok += judge(&scripts, &calls);
         total += calls.len();
     }
-    println!("{total} calls, {ok} done, {} workers killed", victims.kills);
+    println!(
+        "{total} calls, {ok} done, {} workers killed; the longest took {longest:?}",
+        victims.kills
+    );
     // No script outlives its lease.
     sleep(Duration::from_secs(6)).await;
     let before = scripts.journal();

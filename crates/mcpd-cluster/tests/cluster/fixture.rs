@@ -14,7 +14,7 @@ use mcpd_cluster::{Cluster, Placement, RerunPolicy, Settings, SharedTasks, Worke
 use mcpd_protocol::jsonrpc::Notification;
 use mcpd_protocol::method::{CallToolRequestParams, ReadResourceRequest};
 use mcpd_server::transport::local;
-use mcpd_server::{Principal, Server};
+use mcpd_server::{Principal, Server, ServerBuilder};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
@@ -43,13 +43,17 @@ impl Scripts {
     /// Makes `change`, which must not be run twice, `look`, which only reads, and `again`, which
     /// is idempotent. Each takes `id` and `seconds`.
     pub(crate) fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        fs::create_dir(directory.path().join("scripts")).expect("a directory");
-        let scripts = Self { directory };
+        let scripts = Self::none();
         scripts.add("change", "{}", "");
         scripts.add("look", r#"{"read_only": true}"#, "");
         scripts.add("again", r#"{"idempotent": true}"#, "");
         scripts
+    }
+
+    pub(crate) fn none() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::create_dir(directory.path().join("scripts")).expect("a directory");
+        Self { directory }
     }
 
     pub(crate) fn root(&self) -> PathBuf {
@@ -236,6 +240,15 @@ impl Front {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
+        Self::of(settings, Server::builder())
+    }
+
+    /// Starts a front that has scripts of its own.
+    pub(crate) fn with_scripts(settings: Settings, root: PathBuf) -> Self {
+        Self::of(settings, Server::builder().scripts(root))
+    }
+
+    fn of(settings: Settings, builder: ServerBuilder) -> Self {
         let place = |path: &str| {
             let mut placement = Placement::default();
             if path == "again" {
@@ -244,7 +257,7 @@ impl Front {
             placement
         };
         let cluster = Cluster::new(settings).placed(place, None);
-        let server = Server::builder().source(cluster).start();
+        let server = builder.source(cluster).start();
         Self {
             server: server.expect("a server"),
         }

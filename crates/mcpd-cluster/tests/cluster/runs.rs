@@ -10,7 +10,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::fixture::{
-    EVENT_TIMEOUT, Front, LocalWorker, Scripts, first_link, one_worker, settings, wait_until,
+    EVENT_TIMEOUT, Front, LocalWorker, NodeProcess, Scripts, first_link, one_worker,
+    process_worker, settings, wait_until,
 };
 use crate::nats::Nats;
 
@@ -173,14 +174,14 @@ async fn schema_of_one_version_never_meets_the_code_of_another() {
     drop(flapping.await.unwrap());
 }
 
-/// Script that prints `count` numbers of seven digits, and a long line.
+/// Script that prints the numbers up to `count`.
 const NUMBERS: &str = r#"#!/bin/sh
 if [ "${1-}" = --help ]; then
   echo '{"description": "Prints numbers"}'
   echo '{"count": {"description": "How many", "required": true, "value_type": "string"}}' >&2
   exit
 fi
-seq -f %07.0f "$MCPD_OPT_count"
+seq "$MCPD_OPT_count"
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,7 +194,7 @@ async fn long_output_is_fetched_from_its_worker() {
     let names = ["again", "change", "look", "numbers"];
     front.wait_for(&names).await;
     let whole: String = (1..=1_000_000)
-        .map(|number| format!("{number:07}\n"))
+        .map(|number| format!("{number}\n"))
         .collect();
     let result = front
         .call_in_full("numbers", json!({"count": "1000000"}))
@@ -221,10 +222,93 @@ async fn long_output_is_fetched_from_its_worker() {
         .await;
     let text = result["content"][0]["text"].as_str().expect("text");
     assert!(
-        text.starts_with("0000001\n") && text.ends_with("2500000"),
+        text.starts_with("1\n2\n") && text.ends_with("2500000"),
         "{}",
         &text[..200]
     );
+}
+
+/// Returns the most memory that a process has had so far, in bytes.
+fn peak_memory(process: &NodeProcess) -> u64 {
+    let status = format!("/proc/{}/status", process.0.id());
+    let status = std::fs::read_to_string(status).expect("a process");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let words = line.and_then(|line| line.split_whitespace().nth(1));
+    let kilobytes: u64 = words.and_then(|size| size.parse().ok()).expect("a size");
+    kilobytes * 1024
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn very_long_output_takes_no_memory_of_its_worker() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    scripts.write("numbers", NUMBERS);
+    let worker = process_worker(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front
+        .wait_for(&["again", "change", "look", "numbers"])
+        .await;
+    let call = async |count: u32| {
+        front
+            .call_in_full("numbers", json!({"count": count.to_string()}))
+            .await
+    };
+    call(10).await;
+    let before = peak_memory(&worker);
+    // Some 100 MB, of which the first 16 MiB are kept.
+    let result = call(12_500_000).await;
+    let totals = &result["_meta"]["mcpd/output"];
+    assert_eq!(totals["totalBytes"], 101_388_897, "{totals}");
+    let read = front.read(first_link(&result)).await.expect("the output");
+    let whole = (1..).flat_map(|number| format!("{number}\n").into_bytes());
+    assert!(read.bytes().eq(whole.take(16 << 20)), "the output differs");
+    let grown = peak_memory(&worker) - before;
+    assert!(grown < 12 << 20, "{grown} bytes more");
+}
+
+/// Script that prints one line.
+const LINE: &str = r#"#!/bin/sh
+if [ "${1-}" = --help ]; then
+  echo '{"description": "Prints a line"}'
+  exit
+fi
+head -c 1048576 /dev/zero | tr '\0' x
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn very_long_line_arrives_whole() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    scripts.write("line", LINE);
+    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&["again", "change", "line", "look"]).await;
+    let result = front.call_in_full("line", json!({})).await;
+    let read = front.read(first_link(&result)).await.expect("the output");
+    assert!(read == "x".repeat(1 << 20), "the output differs");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn message_that_the_server_would_refuse_is_not_sent() {
+    let Some(nats) = Nats::start("max_payload: 100KB\n") else {
+        return;
+    };
+    let scripts = Scripts::new();
+    scripts.write("mirror", MIRROR);
+    let _worker = LocalWorker::start(&scripts, &nats.url(), "w1");
+    let front = Front::start(&nats.url(), "f1");
+    front.wait_for(&["again", "change", "look", "mirror"]).await;
+    let client = async_nats::connect(nats.url()).await.expect("a server");
+    let before = client.server_info().client_id;
+    let told = front
+        .call("mirror", json!({ "text": "x".repeat(300 << 10) }))
+        .await;
+    assert!(told.is_err(), "{told:?}");
+    let told = front.run("change", "one", "0").await;
+    assert_eq!(told, Ok((true, "did one".to_owned())));
+    // No node had to connect anew.
+    let client = async_nats::connect(nats.url()).await.expect("a server");
+    assert_eq!(client.server_info().client_id, before + 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -191,6 +191,23 @@ impl ProcessFront {
         }
     }
 
+    /// Returns the response to the request that was [sent](Self::send) last.
+    pub(crate) async fn answer_of_last(&self) -> Value {
+        tokio::task::block_in_place(|| self.read_answer())
+    }
+
+    fn read_answer(&self) -> Value {
+        let mut streams = self.streams.lock().expect("no panic");
+        loop {
+            let mut line = String::new();
+            streams.1.read_line(&mut line).expect("a line");
+            let message: Value = serde_json::from_str(&line).expect("JSON");
+            if message["id"] == 1 {
+                return message;
+            }
+        }
+    }
+
     /// Sends a request without waiting for its answer.
     pub(crate) fn send(&self, method: &str, params: Value) {
         let mut streams = self.streams.lock().expect("no panic");
@@ -202,15 +219,7 @@ impl TaskClient for ProcessFront {
     async fn ask(&self, method: &str, params: Value) -> Value {
         tokio::task::block_in_place(|| {
             self.send(method, params);
-            let mut streams = self.streams.lock().expect("no panic");
-            loop {
-                let mut line = String::new();
-                streams.1.read_line(&mut line).expect("a line");
-                let message: Value = serde_json::from_str(&line).expect("JSON");
-                if message["id"] == 1 {
-                    return message;
-                }
-            }
+            self.read_answer()
         })
     }
 }
