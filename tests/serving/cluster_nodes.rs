@@ -1,7 +1,7 @@
 //! Nodes of a cluster as operators see them: a front that is a worker as well, fronts that a worker
 //! accepts, quotas that are divided, the examination, and the audit logs of both sides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::thread;
 
@@ -242,4 +242,55 @@ fn run_that_is_made_again_has_a_line_of_its_own() {
     assert_ne!(first, second);
     assert_eq!(first.split('.').next(), second.split('.').next());
     assert_eq!(ends[0]["call_id"], ends[1]["call_id"]);
+}
+
+#[test]
+fn placement_follows_the_configuration_of_the_front() {
+    let sandbox = Sandbox::new();
+    for name in ["gpu/where", "home/where", "any/where"] {
+        sandbox.write_script(name, WHERE);
+    }
+    sandbox.write_script("never/reads", READS);
+    let file = sandbox.path().join("front.toml");
+    let tools = [
+        ("gpu/**", "on = [\"gpu\", \"eu\"]"),
+        ("home/**", "home = true"),
+        ("never/**", "on = [\"gpu\"]\nrerun = \"never\""),
+    ];
+    let tools = tools.map(|(path, keys)| format!("[[tool]]\nmatch = \"{path}\"\n{keys}\n"));
+    fs::write(&file, tools.concat()).unwrap();
+    let Some(nats) = Nats::start(&sandbox) else {
+        return;
+    };
+    let start = |name, labels: &[&str]| {
+        let labels = labels.iter().flat_map(|label| ["--label", label]);
+        let arguments: Vec<_> = ["scripts"].into_iter().chain(labels).collect();
+        Worker::start(&sandbox, &nats, name, &arguments)
+    };
+    let _workers = [start("w1", &[]), start("w2", &["eu"]), start("w3", &["eu"])];
+    let gpu = start("w4", &["gpu", "eu"]);
+    let (url, file) = (nats.url(), file.to_str().unwrap());
+    let arguments = ["--cluster", &url, "--node", "f1", "--config", file];
+    let front = Daemon::front(&sandbox, &arguments);
+    let client = front.client();
+    wait_for_tools(&client, 4..=4);
+    wait_for_workers(&sandbox, &nats, &["w1", "w2", "w3", "w4"]);
+    let places = |name: &str| -> BTreeSet<String> {
+        let calls = 0..12;
+        calls
+            .map(|_| text(&ask(&client, name)["result"]).to_owned())
+            .collect()
+    };
+    assert_eq!(places("gpu_where"), BTreeSet::from(["on w4".to_owned()]));
+    assert_eq!(places("home_where").len(), 1);
+    assert!(places("any_where").len() > 1);
+    // It only reads, but the operator wants no run to be made again.
+    let lost = {
+        let client = front.client();
+        thread::spawn(move || ask(&client, "never_reads"))
+    };
+    wait_for_run(&sandbox, &nats, "w4");
+    gpu.signal(Signal::KILL);
+    let result = lost.join().unwrap()["result"].clone();
+    assert_eq!(result["_meta"]["mcpd/unknown"], true, "{result}");
 }
