@@ -11,6 +11,7 @@ mod client_directory;
 mod cluster;
 mod cluster_fronts;
 mod cluster_nodes;
+mod cluster_update;
 mod commands;
 mod connect;
 mod connections;

@@ -2,11 +2,13 @@
 //! these.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::binary::binary;
 use crate::client::Client;
 use crate::daemon::Daemon;
 use crate::nats::Nats;
@@ -28,9 +30,26 @@ impl Worker {
     #[must_use]
     #[track_caller]
     pub fn start(sandbox: &Sandbox, nats: &Nats, name: &str, arguments: &[&str]) -> Self {
-        let url = nats.url();
-        let node = ["worker", "--cluster", &url, "--node", name];
-        let mut command = sandbox.command(&[&node, arguments].concat());
+        Self::of(binary(), sandbox, nats, name, arguments)
+    }
+
+    /// Starts a worker of another program, which is an mcpd as well.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not start.
+    #[must_use]
+    #[track_caller]
+    pub fn of(
+        program: &Path,
+        sandbox: &Sandbox,
+        nats: &Nats,
+        name: &str,
+        arguments: &[&str],
+    ) -> Self {
+        let mut command = sandbox.program(program);
+        command.args(["worker", "--cluster", &nats.url(), "--node", name]);
+        command.args(arguments);
         command
             .env("NODE", name)
             .env("PYTHONDONTWRITEBYTECODE", "1");

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
@@ -59,6 +60,19 @@ impl Daemon {
         Self::of(sandbox, &[&["serve", "--port", "0"], arguments].concat())
     }
 
+    /// Starts a front of another program, which is an mcpd as well, and waits likewise.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not.
+    #[must_use]
+    #[track_caller]
+    pub fn front_of(program: &Path, sandbox: &Sandbox, arguments: &[&str]) -> Self {
+        let mut command = sandbox.program(program);
+        command.args(["serve", "--port", "0"]).args(arguments);
+        Self::started(sandbox, command)
+    }
+
     /// Starts `mcpd serve scripts` with arguments that set its address, and waits likewise.
     ///
     /// # Panics
@@ -73,7 +87,11 @@ impl Daemon {
     /// Starts a command that serves, and waits until it reports its address.
     #[track_caller]
     fn of(sandbox: &Sandbox, arguments: &[&str]) -> Self {
-        let mut command = sandbox.command(arguments);
+        Self::started(sandbox, sandbox.command(arguments))
+    }
+
+    #[track_caller]
+    fn started(sandbox: &Sandbox, mut command: Command) -> Self {
         command.stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("mcpd starts");
         let stderr = BufReader::new(child.stderr.take().expect("it is piped"));

@@ -4,9 +4,11 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock, RwLockWriteGuard};
 use std::thread;
+
+use crate::wait::eventually;
 
 /// Maximum size of the head of a request.
 const MAX_HEAD: usize = 64 * 1024;
@@ -20,7 +22,7 @@ pub struct RoundRobin {
 
 #[derive(Debug)]
 struct Shared {
-    backends: Vec<Backend>,
+    backends: RwLock<Vec<Arc<Backend>>>,
     next: AtomicUsize,
 }
 
@@ -30,6 +32,8 @@ struct Backend {
     name: String,
     address: String,
     requests: AtomicUsize,
+    /// Requests that have no whole answer yet.
+    open: AtomicUsize,
 }
 
 impl RoundRobin {
@@ -42,13 +46,11 @@ impl RoundRobin {
     pub fn start(backends: &[(&str, &str)]) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = listener.local_addr().expect("it is bound");
-        let backend = |(name, address): &(&str, &str)| Backend {
-            name: (*name).to_owned(),
-            address: (*address).to_owned(),
-            requests: AtomicUsize::new(0),
-        };
+        let backends = backends
+            .iter()
+            .map(|(name, address)| Backend::new(name, address));
         let shared = Arc::new(Shared {
-            backends: backends.iter().map(backend).collect(),
+            backends: RwLock::new(backends.collect()),
             next: AtomicUsize::new(0),
         });
         let served = Arc::clone(&shared);
@@ -78,18 +80,72 @@ impl RoundRobin {
     #[must_use]
     pub fn requests(&self) -> Vec<usize> {
         let requests = |backend: &Backend| backend.requests.load(Ordering::Relaxed);
-        self.shared.backends.iter().map(requests).collect()
+        let backends = self.shared.backends();
+        backends.iter().map(|backend| requests(backend)).collect()
+    }
+
+    /// Takes a server out: requests that come from now on go to others. Waits until those that it
+    /// has are answered.
+    ///
+    /// # Panics
+    ///
+    /// Panics if they go on.
+    #[track_caller]
+    pub fn take_out(&self, name: &str) {
+        let gone: Vec<_> = {
+            let mut backends = self.shared.backends_mut();
+            backends.extract_if(.., |one| one.name == name).collect()
+        };
+        eventually("the last answers", || {
+            let mut gone = gone.iter();
+            gone.all(|one| one.open.load(Ordering::SeqCst) == 0)
+                .then_some(())
+        });
+    }
+
+    /// Puts a server in.
+    pub fn put_in(&self, name: &str, address: &str) {
+        let backend = Backend::new(name, address);
+        self.shared.backends_mut().push(backend);
+    }
+}
+
+impl Backend {
+    fn new(name: &str, address: &str) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.to_owned(),
+            address: address.to_owned(),
+            requests: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
+        })
+    }
+}
+
+/// Request that a server has.
+struct Open(Arc<Backend>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl Shared {
+    fn backends(&self) -> Vec<Arc<Backend>> {
+        self.backends.read().expect("no panic").clone()
+    }
+
+    fn backends_mut(&self) -> RwLockWriteGuard<'_, Vec<Arc<Backend>>> {
+        self.backends.write().expect("no panic")
+    }
+
     /// Serves one request of a client.
     fn serve(&self, mut client: TcpStream) -> io::Result<()> {
         let Some((head, rest)) = read_head(&mut client)? else {
             return Ok(());
         };
         let backend = self.choose(&head);
-        backend.requests.fetch_add(1, Ordering::Relaxed);
+        let _open = Open(Arc::clone(&backend));
         let Ok(mut server) = TcpStream::connect(&backend.address) else {
             return client.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n");
         };
@@ -107,17 +163,23 @@ impl Shared {
         Ok(())
     }
 
-    fn choose(&self, head: &str) -> &Backend {
+    /// Chooses a server, which has another open request from then on.
+    fn choose(&self, head: &str) -> Arc<Backend> {
+        // Until it is counted, the server is not taken out.
+        let backends = self.backends.read().expect("no panic");
         let session = header(head, "mcp-session-id");
         let of_session = session.and_then(|session| {
-            let owns = |backend: &&Backend| session.starts_with(&format!("{}-", backend.name));
-            let owners = self.backends.iter().filter(owns);
+            let owns = |backend: &&Arc<Backend>| session.starts_with(&format!("{}-", backend.name));
+            let owners = backends.iter().filter(owns);
             owners.max_by_key(|backend| backend.name.len())
         });
-        of_session.unwrap_or_else(|| {
+        let chosen = of_session.unwrap_or_else(|| {
             let next = self.next.fetch_add(1, Ordering::Relaxed);
-            &self.backends[next % self.backends.len()]
-        })
+            &backends[next % backends.len()]
+        });
+        chosen.requests.fetch_add(1, Ordering::Relaxed);
+        chosen.open.fetch_add(1, Ordering::SeqCst);
+        Arc::clone(chosen)
     }
 }
 
