@@ -294,3 +294,39 @@ fn placement_follows_the_configuration_of_the_front() {
     let result = lost.join().unwrap()["result"].clone();
     assert_eq!(result["_meta"]["mcpd/unknown"], true, "{result}");
 }
+
+/// Script that waits for a file.
+const WAITS: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Waits."}'
+  exit 0
+fi
+echo >begun
+while [ ! -e gate ]; do sleep 0.02; done
+echo "on $NODE"
+"#;
+
+#[test]
+fn front_that_stops_answers_open_calls() {
+    let sandbox = Sandbox::new().with_script("waits", WAITS);
+    let Some(nats) = Nats::start(&sandbox) else {
+        return;
+    };
+    let _worker = Worker::start(&sandbox, &nats, "w1", &["scripts"]);
+    let front = Daemon::front(&sandbox, &["--cluster", &nats.url(), "--node", "f1"]);
+    let client = front.client();
+    wait_for_tools(&client, 1..=1);
+    let answer = thread::spawn(move || ask(&client, "waits"));
+    let scripts = sandbox.path().join("scripts");
+    eventually("the script runs", || {
+        scripts.join("begun").exists().then_some(())
+    });
+    front.signal(Signal::TERM);
+    eventually("it takes nothing new", || {
+        front.client().get("/health").is_err().then_some(())
+    });
+    fs::write(scripts.join("gate"), "").unwrap();
+    let answer = answer.join().unwrap();
+    assert_eq!(text(&answer["result"]), "on w1", "{answer}");
+    assert_eq!(front.wait().0, 0);
+}

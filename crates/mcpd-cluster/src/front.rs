@@ -21,7 +21,7 @@ use mcpd_server::remote::Traits;
 use mcpd_server::source::{Publisher, Source};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use self::duty::Duty;
 use self::place::ClusterPlace;
@@ -34,8 +34,12 @@ use crate::thread::run_apart;
 
 /// Interval at which time alone is acted on.
 const TICK: Duration = Duration::from_millis(50);
-/// Time for a good-bye.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Time for open calls and a good-bye, when the source stops.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Time in which open calls may end before that, as long as a server waits for open requests.
+const LAST_CALLS: Duration = Duration::from_secs(3);
+/// Time in which a request that has arrived becomes a call.
+const LINGER: Duration = Duration::from_millis(250);
 /// Pause after a failure that can only be mended elsewhere.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -206,25 +210,28 @@ impl Cluster {
             .with_tasks(self.tasks.clone(), self.key_mark.clone());
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut stopped_at = None;
         duty.begin();
         loop {
             tokio::select! {
                 Some(command) = commanded.recv() => duty.take(command),
-                _ = &mut stopped => {
-                    while let Ok(command) = commanded.try_recv() {
-                        duty.take(command);
-                    }
-                    let is_final = self.departure.is_final.load(Ordering::Acquire);
-                    duty.leave(is_final).await;
-                    self.departure.is_over.notify_one();
-                    return Ok(());
-                }
+                _ = &mut stopped, if stopped_at.is_none() => stopped_at = Some(Instant::now()),
                 message = here.next() => duty.hear_here(&message.ok_or(Error::Closed)?.into()),
                 message = inbox.next() => duty.hear(message.ok_or(Error::Closed)?.into()),
                 message = own.next() => duty.send_input(&message.ok_or(Error::Closed)?.into()),
                 message = asked.next() => duty.answer_ping(&message.ok_or(Error::Closed)?.into()),
                 Some(news) = heard.recv() => duty.learn(news),
                 _ = tick.tick() => duty.tick(),
+            }
+            let is_over = |since: Instant| {
+                let waited = since.elapsed();
+                waited >= LAST_CALLS || (waited >= LINGER && duty.is_idle())
+            };
+            if stopped_at.is_some_and(is_over) {
+                let is_final = self.departure.is_final.load(Ordering::Acquire);
+                duty.leave(is_final).await;
+                self.departure.is_over.notify_one();
+                return Ok(());
             }
             if let Some(metrics) = duty.take_metrics() {
                 publisher.set_metrics(metrics);

@@ -73,6 +73,7 @@ impl ClusterPlace {
     ) -> Result<mcpd_exec::Outcome, NotRun> {
         let (events, mut received) = mpsc::unbounded_channel();
         let request = Box::new(request);
+        let is_new = location.is_none();
         let call = Command::Call {
             request,
             location,
@@ -98,7 +99,11 @@ impl ClusterPlace {
                 }
             }
         }
-        Err(NotRun::lost("the connection with the cluster was given up"))
+        Err(match hang_up.call {
+            // The task has not heard of it, and no other front has begun it.
+            None if is_new => NotRun::Draining,
+            _ => NotRun::lost("the connection with the cluster was given up"),
+        })
     }
 
     /// Reads an output. Worker and run come from a client, so they may be anything.

@@ -47,6 +47,11 @@ impl Duty {
         self.node.flush().await;
     }
 
+    /// Returns whether no call is open.
+    pub(in super::super) fn is_idle(&self) -> bool {
+        self.calls.is_empty()
+    }
+
     /// Answers a node that asks whether this one is there.
     pub(in super::super) fn answer_ping(&self, message: &Incoming) {
         let control = Frame::<Control>::decode(&message.payload);
