@@ -91,18 +91,26 @@ fn start() -> (Sandbox, Daemon) {
     let sandbox = Sandbox::new()
         .with_counter("count")
         .with_counter("secret/count");
+    start_with(sandbox, &team_table("tools = [\"count\"]\n"))
+}
+
+/// Starts a server with a console and more configuration.
+fn start_with(sandbox: Sandbox, configuration: &str) -> (Sandbox, Daemon) {
+    let file = format!("console = true\n{configuration}");
+    fs::write(sandbox.path().join("mcpd.toml"), file).unwrap();
+    let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
+    (sandbox, daemon)
+}
+
+/// Table of the token of team A, with more keys.
+fn team_table(more: &str) -> String {
     let hash = digest(&SHA256, TOKEN.as_bytes());
     let hash: String = hash
         .as_ref()
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let file = format!(
-        "console = true\n[[token]]\nname = \"team-a\"\nsha256 = \"{hash}\"\ntools = [\"count\"]\n"
-    );
-    fs::write(sandbox.path().join("mcpd.toml"), file).unwrap();
-    let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
-    (sandbox, daemon)
+    format!("[[token]]\nname = \"team-a\"\nsha256 = \"{hash}\"\n{more}")
 }
 
 #[test]
@@ -293,6 +301,61 @@ fn operator_cancels_the_run_of_another_caller() {
         log.contains("\"outcome\":\"cancelled\"").then_some(())
     });
     assert_eq!(operator.get(&daemon, "verify").1["faults"], json!([]));
+}
+
+/// Prints a secret of the server and one of its caller, to both outputs.
+const TALKATIVE: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Talks."}'
+  echo '{"word": {}, "count": {"value_type": "integer"}, "password": {"secret": true}}' >&2
+  exit
+fi
+echo "INFO key $KEY, password $MCPD_OPT_password" >&2
+echo "key $KEY, password $MCPD_OPT_password"
+"#;
+
+/// Key that the script above gets.
+const KEY: &str = "[[tool]]\nmatch = \"*\"\n[tool.env]\nKEY = \"correct horse\"\n";
+
+/// Calls `talkative`, and returns the live run with all that is kept of it.
+#[track_caller]
+fn run_live(daemon: &Daemon, page: &Page, number: u64, arguments: Value) -> Value {
+    let call = crate::call("talkative", arguments).to_string();
+    daemon.client().post(&call).unwrap();
+    let (_, live) = page.get(daemon, "live");
+    let mut runs = live["runs"].as_array().unwrap().iter();
+    let run = runs.find(|run| run["number"] == number);
+    run.unwrap_or_else(|| panic!("{live}")).clone()
+}
+
+#[test]
+fn live_run_has_no_secrets() {
+    let sandbox = Sandbox::new().with_script("talkative", TALKATIVE);
+    let (_sandbox, daemon) = start_with(sandbox, KEY);
+    let page = Page::of_link(&daemon);
+    let arguments = json!({"word": "my correct horse", "password": "hunter2 and more"});
+    let run = run_live(&daemon, &page, 1, arguments);
+    let recorded = json!({"word": "my [redacted KEY]", "password": "[redacted]"});
+    assert_eq!(run["params"]["arguments"], recorded);
+    let said = "key [redacted KEY], password [redacted password]";
+    assert_eq!(run["lines"], json!([format!("INFO {said}")]));
+    assert_eq!(run["result"]["content"][0]["text"], said);
+}
+
+#[test]
+fn live_run_has_the_arguments_that_the_audit_log_has() {
+    let sandbox = Sandbox::new().with_script("talkative", TALKATIVE);
+    let (_sandbox, daemon) = start_with(sandbox, "[audit]\nargs = \"none\"\n");
+    let page = Page::of_link(&daemon);
+    let run = run_live(&daemon, &page, 1, json!({"word": "marmalade"}));
+    assert_eq!(run["params"], json!({"name": "talkative"}));
+    assert_eq!(run["state"], "succeeded");
+    // The message about this mistake repeats the argument.
+    let run = run_live(&daemon, &page, 2, json!({"count": "marmalade"}));
+    assert_eq!(run["result"], json!({"error": "invalid-arguments"}));
+    let run = run_live(&daemon, &page, 3, json!({"marmalade": 1}));
+    assert_eq!(run["state"], "failed");
+    assert!(!run.to_string().contains("marmalade"), "{run}");
 }
 
 #[test]

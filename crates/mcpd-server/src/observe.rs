@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use mcpd_protocol::{Implementation, ProtocolVersion};
 
 use crate::message::transport::Transport;
 use crate::policy::principal::Principal;
+use crate::policy::{Policy, Redactor};
 
 pub(crate) mod approval;
 pub mod audit;
@@ -28,20 +30,33 @@ use spans::Spans;
 #[derive(Debug, Clone)]
 pub(crate) struct Observers {
     pub(crate) auditor: Option<Arc<Auditor>>,
+    /// Secrets that must stay out of records.
+    pub(crate) secrets: Arc<ArcSwapOption<Redactor>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) spans: Spans,
     pub(crate) requests: RequestObserver,
 }
 
 impl Observers {
-    /// Creates the observers of a server, which has counted nothing yet.
-    pub(crate) fn new(auditor: Option<Auditor>, spans: Spans, requests: RequestObserver) -> Self {
+    /// Creates the observers of a server with `policy`, which has counted nothing yet.
+    pub(crate) fn new(
+        auditor: Option<Auditor>,
+        policy: &Policy,
+        spans: Spans,
+        requests: RequestObserver,
+    ) -> Self {
         Self {
             auditor: auditor.map(Arc::new),
+            secrets: Arc::new(policy.secrets().map(Arc::new).into()),
             metrics: Arc::new(Metrics::new()),
             spans,
             requests,
         }
+    }
+
+    /// Keeps the secrets of `policy` out of records from now on.
+    pub(crate) fn redact(&self, policy: &Policy) {
+        self.secrets.store(policy.secrets().map(Arc::new));
     }
 }
 

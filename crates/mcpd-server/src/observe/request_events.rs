@@ -1,23 +1,29 @@
 //! Request events: what an observer in the same process learns of each request that may run
-//! something, as it happens. Nothing is made for them without an observer.
+//! something, as it happens. They follow the rules of the audit log: arguments in its detail, and
+//! no secrets. Nothing is made for them without an observer.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use mcpd_exec::{Line, Stream};
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{Implementation, Params};
-use mcpd_scriptspec::{ScriptPath, ScriptSpec};
+use mcpd_scriptspec::ScriptSpec;
+use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::RequestOrigin;
 use super::audit::Arguments;
-use super::audit::arguments::Recorder;
+use super::audit::arguments::{NamedItem, Recorder};
 use super::operator::RequestCancel;
-use crate::message::method::KnownMethod;
 use crate::message::reply::MethodResult;
+use crate::policy::Redactor;
+use crate::policy::secret_arguments::{has_secrets, is_secret};
 use crate::support::sync::lock;
 
 /// Event in the life of a request: one `Started`, any number of lines, and one end. A request that
@@ -32,8 +38,9 @@ pub enum RequestEvent<'a> {
         method: &'static str,
         /// Path of the tool, prompt or resource that it names, if that is known.
         path: Option<&'a str>,
-        /// Name or URI, and arguments, as a JSON object. Values of secret options are replaced,
-        /// and values of more than 1 KiB are their length and hash.
+        /// Name or URI, and arguments, as a JSON object: as the audit log records them, or in full
+        /// if there is none. Secrets are replaced, and values of more than 1 KiB are their length
+        /// and hash.
         params: &'a RawValue,
         /// The parameters as they came, with all secrets.
         sent: &'a Params<'a>,
@@ -44,13 +51,15 @@ pub enum RequestEvent<'a> {
         /// Handle that cancels the request.
         cancel: &'a RequestCancel,
     },
-    /// A script has written a line to its standard error, without the newline.
+    /// A script has written a line to its standard error: what a terminal would show of it, without
+    /// the newline and without secrets.
     Line(&'a [u8]),
     /// The request has its response.
     #[non_exhaustive]
     Finished {
-        /// The result as JSON, or the error, as the client gets it: nothing is redacted, so an
-        /// output that repeats a secret has it here as well.
+        /// The result as JSON, or the error, without secrets. Where the audit log does not record
+        /// arguments in full, a failure without a run has only its outcome as the message, because
+        /// a message may repeat an argument.
         outcome: Result<&'a [u8], &'a ErrorObject>,
         /// Time since the request was read.
         duration: Duration,
@@ -89,11 +98,11 @@ impl RequestObserver {
     /// Begins to observe a request, if it is observed.
     pub(crate) fn observe(
         &self,
-        method: Option<KnownMethod>,
+        method: &'static str,
         origin: RequestOrigin<'_>,
+        detail: ObservedDetail,
     ) -> Option<Arc<ObservedRequest>> {
         let observer = self.0.as_ref()?;
-        let method = method.filter(|method| method.may_run_script())?.name();
         Some(Arc::new(ObservedRequest {
             observer: Arc::clone(observer),
             number: observer.next.fetch_add(1, Ordering::Relaxed),
@@ -102,9 +111,18 @@ impl RequestObserver {
             client: origin.client.cloned(),
             began: Instant::now(),
             cancel: RequestCancel::default(),
+            detail,
+            own_secrets: OnceLock::new(),
             progress: Mutex::default(),
         }))
     }
+}
+
+/// Detail in which a request is observed.
+pub(crate) struct ObservedDetail {
+    pub(crate) arguments: Arguments,
+    /// Finds the secrets that mcpd has been given.
+    pub(crate) redactor: Option<Arc<Redactor>>,
 }
 
 /// Request that is observed.
@@ -116,15 +134,19 @@ pub(crate) struct ObservedRequest {
     client: Option<Arc<Implementation>>,
     began: Instant,
     cancel: RequestCancel,
+    detail: ObservedDetail,
+    /// Finds the secrets among its arguments.
+    own_secrets: OnceLock<Redactor>,
     progress: Mutex<Progress>,
 }
 
 #[derive(Default)]
 struct Progress {
-    path: Option<String>,
-    spec: Option<Arc<ScriptSpec>>,
+    item: NamedItem,
     is_started: bool,
     is_finished: bool,
+    /// The last line was a part of a longer one.
+    is_within_line: bool,
 }
 
 impl ObservedRequest {
@@ -134,31 +156,29 @@ impl ObservedRequest {
         }
     }
 
-    pub(crate) fn set_tool(&self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
-        let mut progress = lock(&self.progress);
-        progress.path = Some(path.to_string());
-        progress.spec = spec.cloned();
+    pub(crate) fn update_item(&self, update: impl FnOnce(&mut NamedItem)) {
+        update(&mut lock(&self.progress).item);
     }
 
     /// Reports the start, once: the parameters of a request that waits for the catalog are set
     /// before and after.
     pub(crate) fn start(&self, sent: &Params<'_>) {
-        let (path, spec) = {
+        let recorder = Recorder {
+            arguments: self.detail.arguments,
+            redactor: self.detail.redactor.as_deref(),
+        };
+        let (path, params, own_secrets) = {
             let mut progress = lock(&self.progress);
             if std::mem::replace(&mut progress.is_started, true) {
                 return;
             }
-            (progress.path.clone(), progress.spec.clone())
+            let item = &progress.item;
+            let own_secrets = item.spec.as_deref().and_then(|spec| secrets_in(sent, spec));
+            (item.path.clone(), item.params(recorder, sent), own_secrets)
         };
-        let recorder = Recorder {
-            arguments: Arguments::Full,
-            redactor: None,
-        };
-        let recorder = match path {
-            Some(_) => recorder,
-            None => recorder.for_unknown_tool(),
-        };
-        let params = recorder.params(sent, spec.as_deref(), false);
+        if let Some(own_secrets) = own_secrets {
+            self.own_secrets.set(own_secrets).ok();
+        }
         self.send_event(RequestEvent::Started {
             method: self.method,
             path: path.as_deref(),
@@ -176,12 +196,23 @@ impl ObservedRequest {
     }
 
     pub(crate) fn line(&self, line: &Line<'_>) {
-        if line.stream == Stream::Stderr {
-            self.send_event(RequestEvent::Line(line.bytes));
+        if line.stream != Stream::Stderr {
+            return;
         }
+        let is_continued = {
+            let mut progress = lock(&self.progress);
+            std::mem::replace(&mut progress.is_within_line, line.continues)
+        };
+        // A secret that escape sequences interrupt becomes whole without them.
+        let text = mcpd_exec::terminal_text(line.bytes);
+        let text = self.redact(text, |redactor, text| {
+            redactor.redact_piece(text, is_continued, line.continues)
+        });
+        self.send_event(RequestEvent::Line(&text));
     }
 
-    pub(crate) fn finish(&self, result: &MethodResult) {
+    /// Reports the end. `withheld` is the outcome of a failure whose message is not shown.
+    pub(crate) fn finish(&self, result: &MethodResult, withheld: Option<&'static str>) {
         {
             let mut progress = lock(&self.progress);
             progress.is_finished = true;
@@ -190,11 +221,62 @@ impl ObservedRequest {
                 return;
             }
         }
-        self.send_event(RequestEvent::Finished {
-            outcome: result.as_deref(),
-            duration: self.began.elapsed(),
-        });
+        let duration = self.began.elapsed();
+        let finished = |outcome| RequestEvent::Finished { outcome, duration };
+        match (result, withheld) {
+            (_, Some(outcome)) => {
+                self.send_event(finished(Err(&ErrorObject::internal_error(outcome))));
+            }
+            (Ok(result), None) => {
+                let result = self.redact(Cow::Borrowed(result), Redactor::redact_json_text);
+                self.send_event(finished(Ok(&result)));
+            }
+            (Err(error), None) => {
+                let message = Cow::Borrowed(error.message.as_bytes());
+                let message = self.redact(message, |redactor, text| {
+                    redactor.redact_piece(text, false, false)
+                });
+                let mut error = error.clone();
+                error.message = String::from_utf8_lossy(&message).into_owned().into();
+                self.send_event(finished(Err(&error)));
+            }
+        }
     }
+
+    /// Removes the secrets of the server, and those among the arguments.
+    fn redact<'a>(
+        &self,
+        text: Cow<'a, [u8]>,
+        redact: impl for<'b> Fn(&Redactor, &'b [u8]) -> Cow<'b, [u8]>,
+    ) -> Cow<'a, [u8]> {
+        let given = self.detail.redactor.as_deref();
+        let redactors = given.into_iter().chain(self.own_secrets.get());
+        redactors.fold(text, |text, redactor| match redact(redactor, &text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(redacted) => Cow::Owned(redacted),
+        })
+    }
+}
+
+/// Returns a redactor of the secrets among the arguments of a request.
+fn secrets_in(sent: &Params<'_>, spec: &ScriptSpec) -> Option<Redactor> {
+    #[derive(Default, Deserialize)]
+    struct Sent {
+        #[serde(default)]
+        arguments: BTreeMap<String, Value>,
+    }
+    if !has_secrets(spec) {
+        return None;
+    }
+    let Sent { arguments } = sent.parse().unwrap_or_default();
+    let secrets = arguments.iter().filter(|(name, _)| is_secret(name, spec));
+    let secrets: Vec<_> = secrets
+        .map(|(name, value)| match value {
+            Value::String(text) => (name.as_str(), text.clone()),
+            value => (name.as_str(), value.to_string()),
+        })
+        .collect();
+    Redactor::new(secrets.iter().map(|(name, text)| (*name, text.as_str())))
 }
 
 impl Drop for ObservedRequest {

@@ -362,7 +362,7 @@ impl ServerBuilder {
         let seal = seal(self.state_secret.as_deref())?;
         settings.policy.warn_of_short_secrets();
         let stop = CancellationToken::new();
-        let auditor = (self.audit).map(|audit| Auditor::new(audit, &settings.policy, self.node));
+        let auditor = (self.audit).map(|audit| Auditor::new(audit, self.node));
         let host = Host::new(&probes, &settings.policy, self.watch);
         let (policy, interpreters) = (settings.policy, settings.interpreters);
         let scanner = Scanner::new(probes.clone(), policy, interpreters, roots.clone());
@@ -383,7 +383,7 @@ impl ServerBuilder {
         );
         let built_with = BuiltWith::new(self.identity, instructions);
         let identity = built_with.with(settings.identity, settings.instructions);
-        let observers = Observers::new(auditor, self.spans, self.requests);
+        let observers = Observers::new(auditor, &current.policy, self.spans, self.requests);
         let engine = Engine::new(executor, observers, subscribers, seal, identity, stop);
         engine.set_choices(&current.policy, settings.selections);
         let call_host = CallHost {

@@ -154,9 +154,7 @@ impl Server {
             new.policy.warn_of_short_secrets();
             let headers = Arc::new(new.policy.secret_headers());
             self.engine().secret_headers.store(headers);
-            if let Some(auditor) = &self.engine().observers.auditor {
-                auditor.redact(&new.policy);
-            }
+            self.engine().observers.redact(&new.policy);
         }
         self.engine().set_choices(&new.policy, settings.selections);
         self.live_catalog()

@@ -1,10 +1,11 @@
 //! Redacted parameters of a request for its record: as detailed as configured, without secrets.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use mcpd_protocol::Params;
-use mcpd_scriptspec::ScriptSpec;
+use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -28,6 +29,36 @@ pub(crate) struct Recorder<'a> {
     pub(crate) arguments: Arguments,
     /// Finds the secrets that mcpd has been given.
     pub(crate) redactor: Option<&'a Redactor>,
+}
+
+/// Tool, prompt or resource that a request names, as far as the record of its parameters depends
+/// on it.
+#[derive(Debug, Default)]
+pub(crate) struct NamedItem {
+    pub(crate) path: Option<String>,
+    pub(crate) spec: Option<Arc<ScriptSpec>>,
+    /// The arguments belong to an unknown tool.
+    pub(crate) is_for_unknown: bool,
+    /// The URI was made from a template.
+    pub(crate) is_uri_made: bool,
+}
+
+impl NamedItem {
+    /// Sets the item that the request names, and the spec of a script.
+    pub(crate) fn set(&mut self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
+        self.path = Some(path.to_string());
+        self.spec = spec.cloned();
+        self.is_for_unknown = false;
+    }
+
+    /// Returns the recorded parameters of a request for the item.
+    pub(crate) fn params(&self, recorder: Recorder<'_>, sent: &Params<'_>) -> Box<RawValue> {
+        let recorder = match self.path.is_some() && !self.is_for_unknown {
+            true => recorder,
+            false => recorder.for_unknown_tool(),
+        };
+        recorder.params(sent, self.spec.as_deref(), self.is_uri_made)
+    }
 }
 
 /// Members worth recording in the parameters of the three methods.
@@ -98,7 +129,7 @@ impl Recorded {
 
 impl Recorder<'_> {
     /// Restricts the recorder for parameters of an unknown tool, whose secrets are unknown too.
-    pub(crate) fn for_unknown_tool(mut self) -> Self {
+    fn for_unknown_tool(mut self) -> Self {
         if self.arguments != Arguments::None {
             self.arguments = Arguments::Names;
         }
@@ -106,8 +137,8 @@ impl Recorder<'_> {
     }
 
     /// Returns the recorded parameters of a request. `spec` declares the secrets of the script;
-    /// `is_made` is true if the URI was made from arguments.
-    pub(crate) fn params(
+    /// `is_uri_made` is true if the URI was made from arguments.
+    fn params(
         self,
         params: &Params<'_>,
         spec: Option<&ScriptSpec>,

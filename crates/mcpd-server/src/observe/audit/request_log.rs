@@ -11,7 +11,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
-use arc_swap::ArcSwapOption;
 use mcpd_audit::{
     ConnectionDetails, Details, Record, RecordKind, RecordedCaller, RunDetails, Slot,
 };
@@ -24,7 +23,7 @@ use mcpd_protocol::{Implementation, Method as _, Params, ProtocolVersion};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
 
-use super::arguments::Recorder;
+use super::arguments::{NamedItem, Recorder};
 use super::{Arguments, Audit, Mode, Options, outcomes};
 use crate::limits::run_queue::Busy;
 use crate::message::arguments::INVALID_ARGUMENTS;
@@ -33,38 +32,27 @@ use crate::message::reply::{MethodResult, OTHER_METHOD};
 use crate::message::transport::Transport;
 use crate::observe::approval::ApprovalStep;
 use crate::observe::metrics::Operation;
-use crate::observe::request_events::ObservedRequest;
+use crate::observe::request_events::{ObservedDetail, ObservedRequest};
 use crate::observe::spans::RequestSpan;
 use crate::observe::{Observers, RequestOrigin};
+use crate::policy::Redactor;
 use crate::policy::principal::Principal;
-use crate::policy::{Policy, Redactor};
 use crate::support::sync::lock;
 
 mod run;
 
-/// An audit log, and the secrets that must stay out of it.
+/// An audit log, and what its records have in common.
 #[derive(Debug)]
 pub(crate) struct Auditor {
     pub(crate) audit: Audit,
-    redactor: ArcSwapOption<Redactor>,
     /// Name of this machine in records.
     node: Option<String>,
 }
 
 impl Auditor {
-    /// Creates the auditor of `audit` on the machine `node`, with the secrets of `policy`.
-    pub(crate) fn new(audit: Audit, policy: &Policy, node: Option<String>) -> Self {
-        let redactor = policy.secrets().map(Arc::new).into();
-        Self {
-            audit,
-            redactor,
-            node,
-        }
-    }
-
-    /// Keeps the secrets of `policy` out of records from now on.
-    pub(crate) fn redact(&self, policy: &Policy) {
-        self.redactor.store(policy.secrets().map(Arc::new));
+    /// Creates the auditor of `audit` on the machine `node`.
+    pub(crate) fn new(audit: Audit, node: Option<String>) -> Self {
+        Self { audit, node }
     }
 }
 
@@ -107,12 +95,7 @@ enum Moment {
 
 #[derive(Default)]
 struct Notes {
-    tool: Option<String>,
-    spec: Option<Arc<ScriptSpec>>,
-    /// The arguments belong to an unknown tool.
-    is_for_unknown: bool,
-    /// The URI was made from a template.
-    is_uri_made: bool,
+    item: NamedItem,
     params: Box<RawValue>,
     call_id: Option<String>,
     /// Worker that was asked, id of the run there, and version of the script.
@@ -140,9 +123,26 @@ impl RequestRecord {
         origin: RequestOrigin<'_>,
     ) -> Self {
         let name = method.map_or(OTHER_METHOD, KnownMethod::name);
+        let (request, observed) = match method.filter(|method| method.may_run_script()) {
+            Some(_) => {
+                let redactor = observers.secrets.load_full();
+                let request =
+                    Self::request(observers.auditor.as_ref(), name, origin, redactor.clone());
+                let arguments = match &request {
+                    Some(request) => request.options.arguments,
+                    None => Arguments::Full,
+                };
+                let detail = ObservedDetail {
+                    arguments,
+                    redactor,
+                };
+                (request, observers.requests.observe(name, origin, detail))
+            }
+            None => (None, None),
+        };
         Self {
-            request: Self::request(observers.auditor.as_ref(), method, origin),
-            observed: observers.requests.observe(method, origin),
+            request,
+            observed,
             operation: observers.metrics.start_operation(name),
             span: observers.spans.start_request(name, id, origin),
         }
@@ -150,15 +150,15 @@ impl RequestRecord {
 
     fn request(
         auditor: Option<&Arc<Auditor>>,
-        method: Option<KnownMethod>,
+        method: &'static str,
         origin: RequestOrigin<'_>,
+        redactor: Option<Arc<Redactor>>,
     ) -> Option<Arc<AuditedRequest>> {
-        let method = method.filter(|method| method.may_run_script())?.name();
         let auditor = auditor?;
         Some(Arc::new(AuditedRequest {
             slot: auditor.audit.reserve(),
             options: auditor.audit.options(),
-            redactor: auditor.redactor.load_full(),
+            redactor,
             auditor: Arc::clone(auditor),
             method,
             began: SystemTime::now(),
@@ -186,25 +186,25 @@ impl RequestRecord {
     pub(crate) fn set_tool(&self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
         self.operation.set_tool(path.as_str());
         self.span.set_tool(path);
-        if let Some(observed) = &self.observed {
-            observed.set_tool(path, spec);
-        }
-        self.note(|notes| {
-            notes.tool = Some(path.to_string());
-            notes.spec = spec.cloned();
-            notes.is_for_unknown = false;
-        });
+        self.update_item(|item| item.set(path, spec));
     }
 
     /// Sets the known tool that the request names, when the arguments are for an unknown one.
     pub(crate) fn set_tool_for_unknown(&self, path: &ScriptPath) {
         self.set_tool(path, None);
-        self.note(|notes| notes.is_for_unknown = true);
+        self.update_item(|item| item.is_for_unknown = true);
     }
 
     /// Marks the URI as made from a template: it contains arguments.
     pub(crate) fn mark_uri_as_made(&self) {
-        self.note(|notes| notes.is_uri_made = true);
+        self.update_item(|item| item.is_uri_made = true);
+    }
+
+    fn update_item(&self, update: impl Fn(&mut NamedItem)) {
+        if let Some(observed) = &self.observed {
+            observed.update_item(&update);
+        }
+        self.note(|notes| update(&mut notes.item));
     }
 
     /// Sets the parameters. The tool that they name must have been set before, if it is known.
@@ -214,13 +214,7 @@ impl RequestRecord {
         }
         if let Some(request) = &self.request {
             let mut notes = lock(&request.notes);
-            let (spec, is_uri_made) = (notes.spec.as_deref(), notes.is_uri_made);
-            let is_known = notes.tool.is_some() && !notes.is_for_unknown;
-            let recorder = match is_known {
-                true => request.recorder(),
-                false => request.recorder().for_unknown_tool(),
-            };
-            notes.params = recorder.params(params, spec, is_uri_made);
+            notes.params = notes.item.params(request.recorder(), params);
         }
     }
 
@@ -342,9 +336,6 @@ impl RequestRecord {
     pub(crate) fn finish(&self, result: &MethodResult) {
         self.operation.finish(result);
         self.span.finish(result);
-        if let Some(observed) = &self.observed {
-            observed.finish(result);
-        }
         self.note(|notes| match result {
             Ok(result) => {
                 notes.result_bytes = Some(result.len() as u64);
@@ -352,6 +343,13 @@ impl RequestRecord {
             }
             Err(error) => notes.answer = Some(Err(error.message.to_string())),
         });
+        if let Some(observed) = &self.observed {
+            let request = self.request.as_ref();
+            observed.finish(
+                result,
+                request.and_then(|request| request.withheld_message()),
+            );
+        }
     }
 }
 
@@ -369,7 +367,7 @@ impl AuditedRequest {
     fn is_wanted(&self) -> bool {
         let notes = lock(&self.notes);
         let was_refused = notes.outcome == Some(Busy::NAME) && notes.run.is_none();
-        (self.method != ReadResourceRequest::NAME || notes.tool.is_some())
+        (self.method != ReadResourceRequest::NAME || notes.item.path.is_some())
             && (!was_refused || self.options.mode == Mode::Require)
     }
 
@@ -405,7 +403,7 @@ impl AuditedRequest {
         let mut caller = RecordedCaller::new(principal, transport, self.version.as_str());
         caller.client = client.as_deref();
         let mut details = Details::default();
-        details.tool = notes.tool.as_deref();
+        details.tool = notes.item.path.as_deref();
         details.call_id = notes.call_id.as_deref();
         details.node = self.auditor.node.as_deref();
         details.worker = notes.worker.as_deref();
@@ -434,13 +432,20 @@ impl AuditedRequest {
             Some(Err(message)) => message,
             None => return Some(outcome.to_owned()),
         };
-        let exit_code = notes.run.as_ref().and_then(|run| run.exit_code);
-        Some(match exit_code {
+        Some(match notes.exit_code() {
             Some(code) => format!("exit code {code} ({outcome})"),
             None if self.options.arguments == Arguments::Full => self.recorder().message(message),
             // The message may repeat an argument.
             None => outcome.to_owned(),
         })
+    }
+
+    /// Returns the outcome of a request whose message of failure may repeat an argument that is
+    /// not recorded. Output of a script is none.
+    fn withheld_message(&self) -> Option<&'static str> {
+        let notes = lock(&self.notes);
+        let is_message = matches!(notes.answer, Some(Err(_))) && notes.exit_code().is_none();
+        (is_message && self.options.arguments != Arguments::Full).then(|| notes.outcome())
     }
 }
 
@@ -457,6 +462,11 @@ impl Drop for AuditedRequest {
 }
 
 impl Notes {
+    /// Exit code of the last run, if there was one.
+    fn exit_code(&self) -> Option<i32> {
+        self.run.as_ref().and_then(|run| run.exit_code)
+    }
+
     fn outcome(&self) -> &'static str {
         match (&self.answer, self.outcome) {
             (None, _) => "cancelled",
