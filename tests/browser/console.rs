@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use mcpd_tests::{Daemon, Sandbox, binary, output_within, repository};
+use mcpd_tests::{Daemon, Sandbox, binary, output_within, repository, write_audit_log};
 use ring::digest::{SHA256, digest};
 
 use crate::{browser, set_up};
@@ -305,7 +305,7 @@ fn console_stays_responsive_in_a_flood() {
 
 #[test]
 fn console_takes_thousands_of_tools_and_runs() {
-    const RUNS: usize = 20_000;
+    const RUNS: usize = 100_000;
     let sandbox = Sandbox::new().with_counter("count");
     let many = sandbox.path().join("scripts/many");
     fs::create_dir_all(&many).unwrap();
@@ -314,18 +314,8 @@ fn console_takes_thousands_of_tools_and_runs() {
         sandbox.write_script(&format!("many/tool{number}"), "#!/bin/sh\n");
         fs::write(many.join(format!("tool{number}.mcpd.toml")), sidecar).unwrap();
     }
-    let log = sandbox.path().join("state/mcpd/logs");
-    fs::create_dir_all(&log).unwrap();
-    let records = (0..RUNS).map(|number| {
-        format!(
-            "{{\"timestamp\":\"2026-11-01T00:00:00.000Z\",\"method\":\"tools/call\",\
-             \"params\":{{\"name\":\"count\"}},\"duration_ms\":5,\"success\":true,\
-             \"event\":\"end\",\"principal\":\"ada\",\"tool\":\"many/tool{}\",\
-             \"outcome\":\"success\",\"hash\":\"{number:064x}\"}}\n",
-            number % 2000
-        )
-    });
-    fs::write(log.join("mcp-audit.jsonl"), records.collect::<String>()).unwrap();
+    let state = sandbox.path().join("state");
+    write_audit_log(&state, RUNS, |number| format!("many/tool{}", number % 2000));
     let daemon = Daemon::start(&sandbox, &["--console"]);
     run(&sandbox, &daemon, "many");
 }

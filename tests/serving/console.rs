@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use mcpd_tests::{Daemon, Nats, Sandbox, Worker, eventually, wait_for_tools};
+use mcpd_tests::{Daemon, Nats, Sandbox, Worker, eventually, wait_for_tools, write_audit_log};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
@@ -273,7 +273,7 @@ fn operator_cancels_the_run_of_another_caller() {
     let answer = std::thread::spawn(move || client.post(&call).unwrap().1);
     // Its output is there although no page was open when it began.
     let number = eventually("the run with its line", || {
-        let (_, live) = operator.get(&daemon, "live");
+        let (_, live) = operator.get(&daemon, "live?open=1");
         let run = live["runs"].as_array()?.first()?.clone();
         (run["lines"][0] == "INFO waiting").then_some(run["number"].as_u64()?)
     });
@@ -322,7 +322,7 @@ const KEY: &str = "[[tool]]\nmatch = \"*\"\n[tool.env]\nKEY = \"correct horse\"\
 fn run_live(daemon: &Daemon, page: &Page, number: u64, arguments: Value) -> Value {
     let call = crate::call("talkative", arguments).to_string();
     daemon.client().post(&call).unwrap();
-    let (_, live) = page.get(daemon, "live");
+    let (_, live) = page.get(daemon, &format!("live?open={number}"));
     let mut runs = live["runs"].as_array().unwrap().iter();
     let run = runs.find(|run| run["number"] == number);
     run.unwrap_or_else(|| panic!("{live}")).clone()
@@ -388,6 +388,41 @@ fn new_link_needs_the_token() {
     let wrong = [("Authorization", "Bearer wrong")];
     let (head, _) = exchange(&daemon, "POST /console/code", &wrong);
     assert_eq!(status(&head), 401);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn record_is_read_without_the_rest_of_the_log() {
+    const RECORDS: usize = 100_000;
+    let sandbox = Sandbox::new().with_counter("count");
+    let state = sandbox.path().join("state");
+    write_audit_log(&state, RECORDS, |_| "count".to_owned());
+    let (sandbox, daemon) = start_with(sandbox, "");
+    let page = Page::of_link(&daemon);
+    let open = |skip: usize| {
+        let (_, found) = page.get(&daemon, &format!("runs?skip={skip}"));
+        assert_eq!(found["total"], RECORDS);
+        let id = found["runs"][0]["id"].as_str().unwrap().to_owned();
+        let before = mcpd_tests::bytes_read(daemon.id());
+        let (_, record) = page.get(&daemon, &format!("runs/{id}"));
+        let read = mcpd_tests::bytes_read(daemon.id()) - before;
+        assert!(read < 200_000, "{read} bytes for record {skip}");
+        (id, record["seq"].clone())
+    };
+    assert_eq!(open(0).1, RECORDS);
+    assert_eq!(open(RECORDS / 2).1, RECORDS / 2);
+    let (id, seq) = open(RECORDS - 1);
+    assert_eq!(seq, 1);
+    // A full file that is no longer kept has taken its records along.
+    let log = sandbox.path().join("state/mcpd/logs/mcp-audit.jsonl");
+    fs::remove_file(log.with_extension("jsonl.3")).unwrap();
+    assert_eq!(page.get(&daemon, &format!("runs/{id}")).0, 404);
+    let call = crate::call("count", json!({})).to_string();
+    daemon.client().post(&call).unwrap();
+    eventually("the new record", || {
+        (page.get(&daemon, "runs").1["total"] == RECORDS + 1).then_some(())
+    });
+    assert_eq!(page.get(&daemon, "verify").1["faults"], json!([]));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 #![cfg(unix)]
 
+mod audit_log;
 mod binary;
 mod client;
 mod cluster;
@@ -17,6 +18,7 @@ mod sandbox;
 mod skip;
 mod wait;
 
+pub use audit_log::write_audit_log;
 pub use binary::{binary, repository};
 pub use client::Client;
 pub use cluster::{TwoFronts, Worker, wait_for_tools};
@@ -25,7 +27,7 @@ pub use issuer::{Algorithm, Conduct, Issuer, now};
 pub use nats::Nats;
 pub use pipes::Pipes;
 #[cfg(target_os = "linux")]
-pub use processes::{peak_memory, processes_of};
+pub use processes::{bytes_read, peak_memory, processes_of};
 pub use round_robin::RoundRobin;
 pub use sandbox::{Sandbox, output, output_within};
 pub use skip::skip;

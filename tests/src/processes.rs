@@ -17,6 +17,19 @@ pub fn peak_memory(process: u32) -> u64 {
     kilobytes.expect("the kernel keeps count") * 1024
 }
 
+/// Returns the number of bytes that a process has read so far, from files and connections.
+///
+/// # Panics
+///
+/// Panics if there is no such process.
+#[must_use]
+pub fn bytes_read(process: u32) -> u64 {
+    let io = fs::read_to_string(format!("/proc/{process}/io")).expect("it is running");
+    let read = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+    let bytes = read.and_then(|text| text.parse().ok());
+    bytes.expect("the kernel keeps count")
+}
+
 /// Returns the processes with the environment of a sandbox: mcpd and its descendants.
 #[must_use]
 pub fn processes_of(sandbox: &Sandbox) -> Vec<u32> {

@@ -42,8 +42,9 @@
 //! # Reading
 //!
 //! [`Records`] iterates over the lines of all files, and continues with those written since.
-//! A [`Search`] selects records. [`verify`] finds every fault. Who can write the files can also
-//! write a new chain; a copy of the last hash, kept elsewhere, proves that there is none.
+//! A [`Search`] selects records, and [`find_record`] reads one again. [`verify`] finds every fault.
+//! Who can write the files can also write a new chain; a copy of the last hash, kept elsewhere,
+//! proves that there is none.
 //!
 //! # Stability
 //!
@@ -69,7 +70,7 @@ mod writer;
 
 pub use log::{Audit, NotRecorded, Slot};
 pub use options::{Arguments, Mode, Options, files};
-pub use reader::{FaultKind, Line, LogFault, Records, Verified, verify};
+pub use reader::{FaultKind, Line, LogFault, Records, Verified, find_record, verify};
 pub use record::{ConnectionDetails, Details, Record, RecordKind, RecordedCaller, RunDetails};
 pub use search::{Search, parse_time};
 pub use witness::{Run, WitnessedRuns, Witnesses};

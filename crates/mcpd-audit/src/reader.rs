@@ -44,6 +44,8 @@ pub struct Line {
     pub file: PathBuf,
     /// Line number in the file, from 1.
     pub number: u64,
+    /// Offset of the line in the file, in bytes.
+    pub offset: u64,
     /// Text, with bytes that are not UTF-8 replaced, and without those beyond the first MiB.
     pub text: String,
     /// Nothing in the text was replaced or omitted.
@@ -86,7 +88,8 @@ impl Records {
                 .position(|source| source.handle == read.handle)
         {
             sources.drain(..known);
-            sources[0].skip(&read)?;
+            sources[0].seek(read.offset)?;
+            sources[0].lines = read.lines;
         }
         self.sources = sources;
         Ok(())
@@ -104,17 +107,17 @@ impl LogFile {
         })
     }
 
-    /// Skips the part of the same file that `read` has already returned.
-    fn skip(&mut self, read: &Self) -> io::Result<()> {
+    /// Skips the beginning of a file of which nothing was read yet.
+    fn seek(&mut self, offset: u64) -> io::Result<()> {
         let file = self.bytes.get_mut();
-        file.get_mut().seek(SeekFrom::Start(read.offset))?;
-        file.set_limit(file.limit().saturating_sub(read.offset));
-        self.offset = read.offset;
-        self.lines = read.lines;
+        file.get_mut().seek(SeekFrom::Start(offset))?;
+        file.set_limit(file.limit().saturating_sub(offset));
+        self.offset = offset;
         Ok(())
     }
 
     fn line(&mut self) -> io::Result<Option<Line>> {
+        let offset = self.offset;
         let (bytes, mut is_whole) = self.part()?;
         let mut length = bytes.len() as u64;
         let mut last = length;
@@ -136,6 +139,7 @@ impl LogFile {
         Ok(Some(Line {
             file: self.path.clone(),
             number: self.lines + u64::from(!is_whole),
+            offset,
             is_verbatim: matches!(text, Cow::Borrowed(_)) && length == bytes.len() as u64,
             text: text.into_owned(),
             length,
@@ -167,6 +171,29 @@ impl Iterator for Records {
             }
         }
     }
+}
+
+/// Finds the record whose hash begins with `hash` at an offset that a [`Line`] of the log in `file`
+/// had. Reads one line of each file: a full file keeps its content and gets another name. `None`
+/// if the file of the record is no longer kept.
+///
+/// # Errors
+///
+/// The log does not exist, or cannot be read.
+pub fn find_record(file: &Path, offset: u64, hash: &str) -> io::Result<Option<String>> {
+    let files = readable(file)?.into_iter();
+    for (path, file) in files.filter(|(_, file)| file.limit() > offset) {
+        let mut file = LogFile::new(path, file)?;
+        file.seek(offset)?;
+        let line = file.line()?.filter(|line| line.is_whole);
+        if let Some(line) = line
+            && let Some(found) = line.record()["hash"].as_str()
+            && found.starts_with(hash)
+        {
+            return Ok(Some(line.text));
+        }
+    }
+    Ok(None)
 }
 
 /// Result of verifying a log.

@@ -129,6 +129,7 @@ mod tests {
         Line {
             file: PathBuf::from("audit.jsonl"),
             number: 1,
+            offset: 0,
             text: text.to_owned(),
             is_verbatim: true,
             length: text.len() as u64,

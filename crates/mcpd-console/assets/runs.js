@@ -28,15 +28,17 @@ export async function runsView(about, chosen) {
   const open = new Set(chosen.startsWith("live-") ? [Number(chosen.slice(5))] : []);
   async function poll() {
     try {
-      const [{ runs }, background] = await Promise.all([api("live"), api("tasks")]);
+      const [{ runs }, background] = await Promise.all([api("live", { open: openNumbers(open) }), api("tasks")]);
       if (isOver) return;
       drawLive(live, about, runs, open);
       drawTasks(tasks, about, background.tasks);
     } catch (error) {
       if (!isOver) fill(live, failure(error));
     }
+    clearTimeout(timer);
     if (!isOver) timer = window.setTimeout(poll, document.hidden ? POLL * 5 : POLL);
   }
+  pollNow = poll;
   await poll();
   await drawPast(about, past, chosen);
   return { element, title: "Runs", leave: () => { isOver = true; clearTimeout(timer); } };
@@ -44,6 +46,19 @@ export async function runsView(about, chosen) {
 
 /** @type {Map<number, {element: HTMLElement, state: string, update: (run: any) => void}>} */
 let cards = new Map();
+
+/** Looks at what runs at once. */
+let pollNow = async () => {};
+
+/**
+ * Numbers of the runs whose output is shown.
+ * @param {Set<number>} open runs that are open from the start
+ */
+function openNumbers(open) {
+  const isOpen = (/** @type {[number, {element: HTMLElement}]} */ [, card]) => card.element.querySelector("details")?.open;
+  const drawn = [...cards].filter(isOpen).map(([number]) => number);
+  return [...new Set([...drawn, ...[...open].filter((number) => !cards.has(number))])].join(",");
+}
 
 /**
  * The tasks that run in the background.
@@ -90,15 +105,14 @@ function drawLive(element, about, runs, open) {
   }
   const [, box, empty] = /** @type {HTMLElement[]} */ ([...element.children]);
   empty.hidden = runs.length > 0;
-  const shown = runs.slice(0, 30);
-  const numbers = new Set(shown.map((run) => run.number));
+  const numbers = new Set(runs.map((run) => run.number));
   for (const [number, card] of cards) {
     if (!numbers.has(number)) {
       card.element.remove();
       cards.delete(number);
     }
   }
-  shown.forEach((run, at) => {
+  runs.forEach((run, at) => {
     let card = cards.get(run.number);
     if (!card) {
       card = liveCard(about, run, open.has(run.number));
@@ -139,7 +153,7 @@ function liveCard(about, first, isOpen) {
     state.className = `badge ${run.state}`;
     time.textContent = `${clock(run.time)}, ${duration(run.milliseconds)}, ${run.caller}`;
     const mark = `${run.state} ${run.linesTotal} ${details.open}`;
-    if (!details.open || mark === drawn) return;
+    if (!details.open || !run.lines || mark === drawn) return;
     drawn = mark;
     fill(body,
       facts([["Method", run.method], ["Client", run.client]]),
@@ -152,7 +166,10 @@ function liveCard(about, first, isOpen) {
       isRunning && !isCancellable ? h("p", { className: "hint" }, "A run ends with its client: cancel it there.") : null,
       run.method === "tools/call" && run.tool ? againButton(run.tool, run.params?.arguments) : null);
   }
-  details.addEventListener("toggle", () => { drawn = ""; update(latest); });
+  details.addEventListener("toggle", () => {
+    drawn = "";
+    if (details.open) pollNow();
+  });
   return { element, state: first.state, update };
 }
 

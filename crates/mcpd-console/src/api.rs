@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use crate::ConsoleSite;
-use crate::runs::{self, Filter, Page};
+use crate::runs::{Filter, Page};
 
 mod catalog;
 mod operator;
@@ -54,11 +54,10 @@ pub(crate) async fn answer(site: &ConsoleSite, request: SiteRequest<'_>) -> Site
         }
         "live" => {
             let name = request.caller.name();
-            let shown = site
-                .inner
-                .live
-                .shown(|caller| is_operator || caller == name);
-            found(json!({"runs": shown}))
+            let open = query(request, "open").unwrap_or_default();
+            let open: Vec<_> = open.split(',').filter_map(|it| it.parse().ok()).collect();
+            let is_shown = |caller: &str| is_operator || caller == name;
+            found(json!({"runs": site.inner.live.shown(is_shown, &open)}))
         }
         "tasks" => {
             let caller = (!is_operator).then(|| request.caller.name());
@@ -71,7 +70,7 @@ pub(crate) async fn answer(site: &ConsoleSite, request: SiteRequest<'_>) -> Site
             found(json!({"clients": clients.unwrap_or_default()}))
         }
         path => match path.strip_prefix("runs/") {
-            Some(id) => record(request, id, is_operator).await,
+            Some(id) => record(site, request, id, is_operator).await,
             None if !is_operator => refuse(403, ONLY_OPERATORS),
             None => answer_operator(site, request).await,
         },
@@ -177,13 +176,18 @@ async fn search(site: &ConsoleSite, request: SiteRequest<'_>, is_operator: bool)
 }
 
 /// Finds one record.
-async fn record(request: SiteRequest<'_>, id: &str, is_operator: bool) -> SiteAnswer {
+async fn record(
+    site: &ConsoleSite,
+    request: SiteRequest<'_>,
+    id: &str,
+    is_operator: bool,
+) -> SiteAnswer {
     let missing = || refuse(404, "the log no longer has this record");
     let Some(audit) = request.server.audit() else {
         return missing();
     };
-    let (file, id) = (audit.file(), id.to_owned());
-    let read = spawn_blocking(move || runs::find_record(&file, &id)).await;
+    let (index, file, id) = (site.inner.runs.clone(), audit.file(), id.to_owned());
+    let read = spawn_blocking(move || index.find_record(&file, &id)).await;
     match read.unwrap_or_else(|error| Err(io::Error::other(error))) {
         Ok(Some(record)) if is_operator || record["principal"] == request.caller.name() => {
             found(record)

@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 const MAX_RUNNING: usize = 500;
 /// Number of requests that have ended and are shown with their output.
 const MAX_ENDED: usize = 100;
+/// Number of requests on the page.
+const MAX_SHOWN: usize = 30;
 /// Number of lines that are kept of a request.
 const MAX_LINES: usize = 100;
 /// Length of a line that is kept, in bytes.
@@ -125,14 +127,15 @@ impl LiveRuns {
         }))
     }
 
-    /// Returns the requests that `is_shown`, by their callers: the running ones, then the ended,
-    /// the newest first.
-    pub(crate) fn shown(&self, is_shown: impl Fn(&str) -> bool) -> Vec<Value> {
+    /// Returns the first requests that `is_shown`, by their callers: the running ones, then the
+    /// ended, the newest first. Those whose numbers are in `open` have their output.
+    pub(crate) fn shown(&self, is_shown: impl Fn(&str) -> bool, open: &[u64]) -> Vec<Value> {
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         let all = requests.running.values().rev();
         all.chain(requests.ended.iter().rev())
             .filter(|run| is_shown(&run.caller))
-            .map(LiveRun::to_json)
+            .take(MAX_SHOWN)
+            .map(|run| run.to_json(open.contains(&run.number)))
             .collect()
     }
 }
@@ -168,9 +171,10 @@ impl LiveRun {
         self.lines_total += 1;
     }
 
-    fn to_json(&self) -> Value {
+    fn to_json(&self, is_open: bool) -> Value {
         let ending = self.ending.as_ref();
-        json!({
+        let milliseconds = ending.map_or(self.began.elapsed().as_millis(), |it| it.milliseconds);
+        let mut shown = json!({
             "number": self.number,
             "method": self.method,
             "tool": self.path,
@@ -178,14 +182,15 @@ impl LiveRun {
             "client": self.client,
             "params": self.params,
             "time": self.time.as_millisecond(),
-            "milliseconds": ending.map_or(self.began.elapsed().as_millis(), |ending| {
-                ending.milliseconds
-            }) as u64,
-            "lines": self.lines,
+            "milliseconds": milliseconds as u64,
             "linesTotal": self.lines_total,
             "state": ending.map_or("running", |ending| ending.state),
-            "result": ending.map(|ending| &ending.result),
-        })
+        });
+        if is_open {
+            shown["lines"] = json!(self.lines);
+            shown["result"] = json!(ending.map(|ending| &ending.result));
+        }
+        shown
     }
 }
 
@@ -208,12 +213,9 @@ fn describe_result(result: &[u8]) -> (&'static str, Value) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn lines_are_bounded_in_number_and_length() {
-        let live = LiveRuns::default();
-        let mut requests = live.requests.lock().unwrap();
+    fn start(live: &LiveRuns, number: u64) {
         let run = LiveRun {
-            number: 1,
+            number,
             method: "tools/call",
             path: None,
             caller: "ada".to_owned(),
@@ -227,18 +229,40 @@ mod tests {
             is_cancelled: false,
             ending: None,
         };
-        requests.running.insert(1, run);
-        drop(requests);
+        live.requests.lock().unwrap().running.insert(number, run);
+    }
+
+    #[test]
+    fn lines_are_bounded_in_number_and_length() {
+        let live = LiveRuns::default();
+        start(&live, 1);
         for _ in 0..2 * MAX_LINES {
             live.add(1, RequestEvent::Line(&[b'x'; 10_000]));
         }
-        let shown = live.shown(|_| true);
+        let shown = live.shown(|_| true, &[1]);
         assert_eq!(shown[0]["lines"].as_array().unwrap().len(), MAX_LINES);
         assert_eq!(shown[0]["linesTotal"], 2 * MAX_LINES);
         assert!(shown[0]["lines"][0].as_str().unwrap().len() <= MAX_LINE_BYTES + 3);
         live.add(1, RequestEvent::Cancelled);
-        assert_eq!(live.shown(|_| true)[0]["state"], "cancelled");
-        assert!(live.shown(|caller| caller == "bob").is_empty());
+        assert_eq!(live.shown(|_| true, &[])[0]["state"], "cancelled");
+        assert!(live.shown(|caller| caller == "bob", &[]).is_empty());
+    }
+
+    #[test]
+    fn list_has_only_what_the_page_shows() {
+        let live = LiveRuns::default();
+        let all = 1..=2 * MAX_SHOWN as u64;
+        all.clone().for_each(|number| start(&live, number));
+        for number in all {
+            live.add(number, RequestEvent::Line(b"a line"));
+        }
+        let shown = live.shown(|_| true, &[1, 59]);
+        assert_eq!(shown.len(), MAX_SHOWN);
+        assert_eq!(shown[0]["number"], 60);
+        let is_open = |run: &Value| run.get("lines").is_some() && run.get("result").is_some();
+        let open: Vec<_> = shown.iter().filter(|run| is_open(run)).collect();
+        assert_eq!(open.len(), 1);
+        assert_eq!(open[0]["number"], 59);
     }
 
     #[test]

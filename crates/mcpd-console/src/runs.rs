@@ -1,5 +1,6 @@
-//! Index of the audit log: a few fields of each request, in memory, so that pages and filters of
-//! 100,000 runs take milliseconds. The records themselves stay in the log.
+//! Index of the audit log: a few fields of each request and the offset of its record, in memory, so
+//! that pages and filters of 100,000 runs take milliseconds, and a record is one read. The records
+//! themselves stay in the log.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -7,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcpd_server::audit::{Line, Records};
+use mcpd_server::audit::{Line, Records, find_record};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -46,6 +47,8 @@ type Counts = BTreeMap<Arc<str>, u32>;
 #[derive(Debug)]
 struct Run {
     id: Box<str>,
+    /// Offset of the record in its file, in bytes.
+    offset: u64,
     /// As in the record: such texts are in the order of time.
     time: Box<str>,
     milliseconds: u64,
@@ -154,6 +157,26 @@ impl RunIndex {
             "outcomes": texts(outcomes),
         }))
     }
+
+    /// Returns the record of a run in the log in `file`, with one read of each of its files; `None`
+    /// if the run is not in the index, or its file is no longer kept.
+    ///
+    /// # Errors
+    ///
+    /// The log can't be read.
+    pub(crate) fn find_record(&self, file: &Path, id: &str) -> io::Result<Option<Value>> {
+        let offset = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.follow(file)?;
+            let mut runs = state.runs.iter().rev();
+            runs.find(|run| *run.id == *id).map(|run| run.offset)
+        };
+        let Some(offset) = offset else {
+            return Ok(None);
+        };
+        let record = find_record(file, offset, id)?;
+        Ok(record.and_then(|record| serde_json::from_str(&record).ok()))
+    }
 }
 
 /// Returns the most frequent texts, in their order.
@@ -167,28 +190,6 @@ fn most_frequent(counts: &Counts) -> Vec<Arc<str>> {
     let mut texts: Vec<_> = texts.collect();
     texts.sort_unstable();
     texts
-}
-
-/// Finds the record with that id in the log.
-///
-/// # Errors
-///
-/// The log can't be read.
-pub(crate) fn find_record(file: &Path, id: &str) -> io::Result<Option<Value>> {
-    if id.len() != ID_CHARS || !id.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return Ok(None);
-    }
-    for line in Records::open(file)? {
-        let line = line?;
-        if line.text.contains(id) {
-            let record: Value = serde_json::from_str(&line.text).unwrap_or_default();
-            let hash = record["hash"].as_str();
-            if hash.is_some_and(|hash| hash.starts_with(id)) {
-                return Ok(Some(record));
-            }
-        }
-    }
-    Ok(None)
 }
 
 impl State {
@@ -228,6 +229,7 @@ impl State {
         });
         let run = Run {
             id: fields.hash[..ID_CHARS].into(),
+            offset: line.offset,
             time: fields.timestamp.into(),
             milliseconds: fields.duration_ms,
             is_success: fields.success,
@@ -369,9 +371,9 @@ mod tests {
         assert_eq!(found["total"], 1);
         assert_eq!(found["callers"], json!(["ada"]));
         let id = found["runs"][0]["id"].as_str().unwrap();
-        let record = find_record(&file, id).unwrap().unwrap();
+        let record = index.find_record(&file, id).unwrap().unwrap();
         assert_eq!(record["outcome"], "failure");
-        assert_eq!(find_record(&file, "x").unwrap(), None);
+        assert_eq!(index.find_record(&file, "x").unwrap(), None);
     }
 
     #[test]

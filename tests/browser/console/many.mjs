@@ -25,9 +25,9 @@ try {
   await click(page, ".side .name", "many/tool1999");
   await waitForText(page, "Number 1999.");
   await visit(page, "#/runs");
-  await waitForText(page, "1 to 100 of 20,000");
+  await waitForText(page, "1 to 100 of 100,000");
   await click(page, "button", "Older");
-  await waitForText(page, "101 to 200 of 20,000");
+  await waitForText(page, "101 to 200 of 100,000");
   assert.equal((await page.$$("table.runs tbody tr")).length, 100);
   nothingHappened(page);
 } finally {

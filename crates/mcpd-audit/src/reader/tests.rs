@@ -265,3 +265,29 @@ fn missing_log_is_an_error() {
     let error = verify(&directory.path().join("audit.jsonl")).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }
+
+#[test]
+fn record_is_found_at_its_offset_until_its_file_is_removed() {
+    let (directory, mut files) = log();
+    files.max_size = 1;
+    let lines: Vec<_> = Records::open(&files.path)
+        .unwrap()
+        .map(|line| line.unwrap())
+        .collect();
+    let line = &lines[2];
+    let hash = &line.record()["hash"];
+    let hash = &hash.as_str().unwrap()[..32];
+    let find = |offset| find_record(&files.path, offset, hash).unwrap();
+    assert_eq!(find(line.offset).as_ref(), Some(&line.text));
+    for offset in [0, line.offset - 1, lines[3].offset, u64::MAX] {
+        assert_eq!(find(offset), None, "{offset}");
+    }
+    for _ in 0..files.keep.get() {
+        append(&files, "f");
+        assert_eq!(find(line.offset).as_ref(), Some(&line.text));
+    }
+    append(&files, "f");
+    assert_eq!(find(line.offset), None);
+    fs::remove_file(directory.path().join("audit.jsonl")).unwrap();
+    assert!(find_record(&files.path, 0, hash).is_err());
+}

@@ -4,7 +4,7 @@
 
 pub use mcpd_audit::{
     Arguments, Audit, FaultKind, Line, LogFault, Mode, Options, Records, Search, Verified,
-    WitnessedRuns, Witnesses, files, parse_time, verify,
+    WitnessedRuns, Witnesses, files, find_record, parse_time, verify,
 };
 
 use crate::observe::ending::CONTRACT;
