@@ -19,6 +19,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::header::{
@@ -172,7 +173,7 @@ impl Console {
     /// `secret`. The session ends with the token.
     #[must_use]
     pub fn one_time_code(&self, secret: &str) -> String {
-        self.inner.sessions.add_code(secret)
+        self.inner.sessions.add_code(secret, Instant::now())
     }
 
     /// Returns the hash of the token that a request of a signed-in page stands for.
@@ -183,7 +184,7 @@ impl Console {
         let key = parts.headers.get(&KEY_HEADER)?.as_bytes();
         let name = cookie_name(parts);
         let id = cookies(&parts.headers).find_map(|(found, id)| (found == name).then_some(id))?;
-        self.inner.sessions.find(id, key)
+        self.inner.sessions.find(id, key, Instant::now())
     }
 
     /// Answers a request for a file, which needs no credentials.
@@ -266,7 +267,7 @@ impl Router {
         let sign_in = serde_json::from_slice(&body).unwrap_or(SignIn { code: None });
         let sessions = &console.inner.sessions;
         let token = match sign_in.code {
-            Some(code) => match sessions.take_code(&code) {
+            Some(code) => match sessions.take_code(&code, Instant::now()) {
                 Some(token) => token,
                 None => {
                     self.guard.count_failure(peer.address());
@@ -286,7 +287,7 @@ impl Router {
             Ok(principal) => principal,
             Err(refusal) => return reply::guard_refusal(refusal),
         };
-        let Opened { id, key } = sessions.open(token);
+        let Opened { id, key } = sessions.open(token, Instant::now());
         let body = json!({"key": key, "caller": principal.name()});
         let mut response = reply::json(StatusCode::OK, body.to_string());
         let secure = if peer.local_side().is_encrypted {
@@ -316,7 +317,7 @@ impl Router {
         let credentials = super::auth::Credentials::Session(&token);
         match self.guard.identify(credentials, peer.address()).await {
             Ok(_) => {
-                let code = console.inner.sessions.add_code_for(token);
+                let code = console.inner.sessions.add_code_for(token, Instant::now());
                 reply::json(StatusCode::OK, json!({"code": code}).to_string())
             }
             Err(refusal) => reply::guard_refusal(refusal),

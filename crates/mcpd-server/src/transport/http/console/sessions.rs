@@ -1,5 +1,6 @@
-//! One-time codes and sessions of a console, bounded in number and in time. Secrets are kept as
-//! hashes, and each stands for a token, also by its hash.
+//! One-time codes and sessions of a console, bounded in time, and in number for each token: no
+//! holder of one ends the sessions of another. Secrets are kept as hashes, and each stands for a
+//! token, also by its hash. Callers say what time it is.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,8 +17,8 @@ use crate::support::sync::lock;
 const CODE_LIFETIME: Duration = Duration::from_secs(10 * 60);
 /// Idle timeout of a session.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(12 * 60 * 60);
-/// Maximum number of codes, and of sessions.
-const MAX_ENTRIES: usize = 64;
+/// Maximum number of codes, and of sessions, of a token.
+const MAX_PER_TOKEN: usize = 16;
 
 /// Codes that are not used, and open sessions.
 #[derive(Debug, Default)]
@@ -39,6 +40,33 @@ struct Session {
     used: Instant,
 }
 
+/// Entry of a table: it stands for a token, and has an age.
+trait Entry {
+    fn token(&self) -> &Hash;
+    /// Beginning of its age.
+    fn time(&self) -> Instant;
+}
+
+impl Entry for Code {
+    fn token(&self) -> &Hash {
+        &self.token
+    }
+
+    fn time(&self) -> Instant {
+        self.created
+    }
+}
+
+impl Entry for Session {
+    fn token(&self) -> &Hash {
+        &self.token
+    }
+
+    fn time(&self) -> Instant {
+        self.used
+    }
+}
+
 /// Secrets of a new session.
 #[derive(Debug)]
 pub(super) struct Opened {
@@ -50,55 +78,52 @@ pub(super) struct Opened {
 
 impl Sessions {
     /// Makes a code for the holder of the token `secret`.
-    pub(super) fn add_code(&self, secret: &str) -> String {
-        self.add_code_for(hash(secret.as_bytes()))
+    pub(super) fn add_code(&self, secret: &str, now: Instant) -> String {
+        self.add_code_for(hash(secret.as_bytes()), now)
     }
 
     /// Makes a code for the holder of the token with this hash.
-    pub(super) fn add_code_for(&self, token: Hash) -> String {
+    pub(super) fn add_code_for(&self, token: Hash, now: Instant) -> String {
         let code = random_id::new();
         let mut codes = lock(&self.codes);
-        codes.retain(|_, code| code.created.elapsed() < CODE_LIFETIME);
-        remove_oldest(&mut codes, |code| code.created);
-        let created = Instant::now();
+        make_room(&mut codes, &token, CODE_LIFETIME, now);
+        let created = now;
         codes.insert(hash(code.as_bytes()), Code { token, created });
         code
     }
 
     /// Uses a code up, and returns the hash of its token.
-    pub(super) fn take_code(&self, code: &str) -> Option<Hash> {
+    pub(super) fn take_code(&self, code: &str, now: Instant) -> Option<Hash> {
         // Found by its hash, so that the time of the search tells nothing about the codes.
         let code = lock(&self.codes).remove(&hash(code.as_bytes()))?;
-        (code.created.elapsed() < CODE_LIFETIME).then_some(code.token)
+        is_valid(&code, CODE_LIFETIME, now).then_some(code.token)
     }
 
     /// Opens a session for the token with this hash.
-    pub(super) fn open(&self, token: Hash) -> Opened {
+    pub(super) fn open(&self, token: Hash, now: Instant) -> Opened {
         let opened = Opened {
             id: random_id::new(),
             key: random_id::new(),
         };
+        let mut open = lock(&self.open);
+        make_room(&mut open, &token, IDLE_TIMEOUT, now);
         let session = Session {
             token,
             key: hash(opened.key.as_bytes()),
-            used: Instant::now(),
+            used: now,
         };
-        let mut open = lock(&self.open);
-        open.retain(|_, session| session.used.elapsed() < IDLE_TIMEOUT);
-        remove_oldest(&mut open, |session| session.used);
         open.insert(hash(opened.id.as_bytes()), session);
         opened
     }
 
     /// Returns the hash of the token of a session, if the page has its key.
-    pub(super) fn find(&self, id: &str, key: &[u8]) -> Option<Hash> {
+    pub(super) fn find(&self, id: &str, key: &[u8], now: Instant) -> Option<Hash> {
         let mut open = lock(&self.open);
         let session = open.get_mut(&hash(id.as_bytes()))?;
-        let is_valid = session.used.elapsed() < IDLE_TIMEOUT;
-        if !is_valid || !bool::from(session.key.ct_eq(&hash(key))) {
+        if !is_valid(session, IDLE_TIMEOUT, now) || !bool::from(session.key.ct_eq(&hash(key))) {
             return None;
         }
-        session.used = Instant::now();
+        session.used = now;
         Some(session.token)
     }
 
@@ -108,12 +133,23 @@ impl Sessions {
     }
 }
 
-/// Removes the oldest entry of a full table.
-fn remove_oldest<T>(entries: &mut BTreeMap<Hash, T>, time: impl Fn(&T) -> Instant) {
-    if entries.len() < MAX_ENTRIES {
+fn is_valid(entry: &impl Entry, lifetime: Duration, now: Instant) -> bool {
+    now.saturating_duration_since(entry.time()) < lifetime
+}
+
+/// Removes expired entries, and the oldest of a token that has as many as it may have.
+fn make_room<T: Entry>(
+    entries: &mut BTreeMap<Hash, T>,
+    token: &Hash,
+    lifetime: Duration,
+    now: Instant,
+) {
+    entries.retain(|_, entry| is_valid(entry, lifetime, now));
+    let own = entries.iter().filter(|(_, entry)| entry.token() == token);
+    if own.clone().count() < MAX_PER_TOKEN {
         return;
     }
-    let oldest = entries.iter().min_by_key(|(_, entry)| time(entry));
+    let oldest = own.min_by_key(|(_, entry)| entry.time());
     if let Some(oldest) = oldest.map(|(hash, _)| *hash) {
         entries.remove(&oldest);
     }
@@ -127,21 +163,45 @@ fn hash(secret: &[u8]) -> Hash {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     #[test]
     fn code_opens_one_session() {
-        let sessions = Sessions::default();
-        let code = sessions.add_code("secret");
-        assert_eq!(sessions.take_code("wrong"), None);
-        assert_eq!(sessions.take_code(&code), Some(hash(b"secret")));
-        assert_eq!(sessions.take_code(&code), None);
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let code = sessions.add_code("secret", now);
+        assert_eq!(sessions.take_code("wrong", now), None);
+        assert_eq!(sessions.take_code(&code, now), Some(hash(b"secret")));
+        assert_eq!(sessions.take_code(&code, now), None);
+    }
+
+    #[test]
+    fn code_is_valid_for_ten_minutes() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let [one, two] = ["one", "two"].map(|secret| sessions.add_code(secret, now));
+        let end = now + Duration::from_secs(600);
+        assert_eq!(sessions.take_code(&one, end - SECOND), Some(hash(b"one")));
+        assert_eq!(sessions.take_code(&two, end), None);
+    }
+
+    #[test]
+    fn session_ends_twelve_hours_after_its_last_use() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let Opened { id, key } = sessions.open(hash(b"one"), now);
+        let find = |now| sessions.find(&id, key.as_bytes(), now);
+        let half_day = Duration::from_secs(12 * 60 * 60);
+        let used = now + half_day - SECOND;
+        assert_eq!(find(used), Some(hash(b"one")));
+        // A request without the key is no use.
+        assert_eq!(sessions.find(&id, b"", used + SECOND), None);
+        assert_eq!(find(used + half_day), None);
     }
 
     #[test]
     fn session_needs_its_cookie_and_its_key() {
-        let sessions = Sessions::default();
-        let one = sessions.open(hash(b"one"));
-        let two = sessions.open(hash(b"two"));
-        let find = |id: &str, key: &str| sessions.find(id, key.as_bytes());
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let one = sessions.open(hash(b"one"), now);
+        let two = sessions.open(hash(b"two"), now);
+        let find = |id: &str, key: &str| sessions.find(id, key.as_bytes(), now);
         assert_eq!(find(&one.id, &one.key), Some(hash(b"one")));
         assert_eq!(find(&two.id, &two.key), Some(hash(b"two")));
         assert_eq!(find(&one.id, &two.key), None);
@@ -153,17 +213,23 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_bounded() {
-        let sessions = Sessions::default();
-        let first = sessions.open(hash(b"one"));
-        let code = sessions.add_code("one");
-        for _ in 0..MAX_ENTRIES {
-            sessions.open(hash(b"two"));
-            sessions.add_code("two");
+    fn tables_are_bounded_for_each_token() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let operator = sessions.open(hash(b"one"), now);
+        let link = sessions.add_code("one", now);
+        let first = sessions.open(hash(b"two"), now);
+        let first_code = sessions.add_code("two", now);
+        let later = now + SECOND;
+        for _ in 0..MAX_PER_TOKEN {
+            sessions.open(hash(b"two"), later);
+            sessions.add_code("two", later);
         }
-        assert_eq!(lock(&sessions.open).len(), MAX_ENTRIES);
-        assert_eq!(lock(&sessions.codes).len(), MAX_ENTRIES);
-        assert_eq!(sessions.find(&first.id, first.key.as_bytes()), None);
-        assert_eq!(sessions.take_code(&code), None);
+        assert_eq!(lock(&sessions.open).len(), MAX_PER_TOKEN + 1);
+        assert_eq!(lock(&sessions.codes).len(), MAX_PER_TOKEN + 1);
+        let find = |opened: &Opened| sessions.find(&opened.id, opened.key.as_bytes(), later);
+        assert_eq!(find(&first), None);
+        assert_eq!(sessions.take_code(&first_code, later), None);
+        assert_eq!(find(&operator), Some(hash(b"one")));
+        assert_eq!(sessions.take_code(&link, later), Some(hash(b"one")));
     }
 }
