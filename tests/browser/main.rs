@@ -34,8 +34,9 @@ const SKIPPED: i32 = 77;
 #[test]
 fn dns_rebinding_page_reaches_nothing() {
     let Some(browser) = browser() else { return };
-    // Without a token, only the checks of host and origin are in the way.
-    let (outcomes, runs) = visit(browser, &["--no-auth"]);
+    // Without a token, only the checks of host and origin are in the way, and every caller is an
+    // operator of the console.
+    let (outcomes, runs) = visit(browser, &["--no-auth", "--console"]);
     insta::assert_snapshot!(outcomes, @r#"
     {
       "POST /mcp": 403,
@@ -46,6 +47,17 @@ fn dns_rebinding_page_reaches_nothing() {
       "GET /health": 403,
       "GET /ready": 403,
       "GET /.well-known/oauth-protected-resource": 403,
+      "GET /console": 403,
+      "GET /console/app.js": 403,
+      "GET console about": 403,
+      "GET console catalog": 403,
+      "GET console live": 403,
+      "GET console runs": 403,
+      "GET console server": 403,
+      "GET console configuration": 403,
+      "POST console session": 403,
+      "POST console code": 403,
+      "POST console api/cancel": 403,
       "POST localhost": "blocked",
       "POST localhost, simple": "unreadable",
       "POST 127.0.0.1": "blocked",
@@ -61,7 +73,7 @@ fn dns_rebinding_page_reaches_nothing() {
 #[test]
 fn page_of_an_allowed_name_reaches_the_server() {
     let Some(browser) = browser() else { return };
-    let (outcomes, runs) = visit(browser, &["--no-auth", "--allow-host", NAME]);
+    let (outcomes, runs) = visit(browser, &["--no-auth", "--console", "--allow-host", NAME]);
     insta::assert_snapshot!(outcomes, @r#"
     {
       "POST /mcp": 200,
@@ -72,6 +84,17 @@ fn page_of_an_allowed_name_reaches_the_server() {
       "GET /health": 200,
       "GET /ready": 200,
       "GET /.well-known/oauth-protected-resource": 404,
+      "GET /console": 200,
+      "GET /console/app.js": 200,
+      "GET console about": 200,
+      "GET console catalog": 200,
+      "GET console live": 200,
+      "GET console runs": 200,
+      "GET console server": 200,
+      "GET console configuration": 200,
+      "POST console session": 400,
+      "POST console code": 400,
+      "POST console api/cancel": 400,
       "POST localhost": "blocked",
       "POST localhost, simple": "unreadable",
       "POST 127.0.0.1": "blocked",
