@@ -359,6 +359,41 @@ fn live_run_has_the_arguments_that_the_audit_log_has() {
 }
 
 #[test]
+fn runs_have_the_trace_of_their_caller() {
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+    let (_sandbox, daemon) = start();
+    let page = Page::of_link(&daemon);
+    let parent = format!("00-{TRACE}-b7ad6b7169203331-01");
+    let mut in_meta = crate::call("count", json!({}));
+    in_meta["params"]["_meta"]["traceparent"] = json!(parent);
+    let call = crate::call("count", json!({})).to_string();
+    let client = daemon.client().with_header("traceparent", &parent);
+    client.post(&call).unwrap();
+    daemon.client().post(&in_meta.to_string()).unwrap();
+    // An id of zeros is none, and most callers send nothing.
+    let zero = parent.replace(TRACE, &"0".repeat(32));
+    let client = daemon.client().with_header("traceparent", &zero);
+    client.post(&call).unwrap();
+    daemon.client().post(&call).unwrap();
+    let runs = eventually("the records", || {
+        let (_, found) = page.get(&daemon, "runs");
+        (found["total"] == 4).then(|| found["runs"].clone())
+    });
+    let recorded: Vec<_> = (runs.as_array().unwrap().iter())
+        .map(|run| {
+            let path = format!("runs/{}", run["id"].as_str().unwrap());
+            page.get(&daemon, &path).1["trace_id"].clone()
+        })
+        .collect();
+    let expected = [json!(null), json!(null), json!(TRACE), json!(TRACE)];
+    assert_eq!(recorded, expected);
+    let (_, live) = page.get(&daemon, "live");
+    let live = live["runs"].as_array().unwrap().iter();
+    let live: Vec<_> = live.map(|run| run["traceId"].clone()).collect();
+    assert_eq!(live, expected);
+}
+
+#[test]
 fn operator_sees_the_tools_as_another_caller_does() {
     let (_sandbox, daemon) = start();
     let operator = Page::of_link(&daemon);

@@ -89,6 +89,9 @@ pub struct Details<'a> {
     /// Identifier of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_id: Option<&'a str>,
+    /// Identifier of the trace that the request is part of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<&'a str>,
     /// Name of the machine that writes the record, where several have something to do with a
     /// request.
     #[serde(skip_serializing_if = "Option::is_none")]

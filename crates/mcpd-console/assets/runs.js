@@ -156,7 +156,7 @@ function liveCard(about, first, isOpen) {
     if (!details.open || !run.lines || mark === drawn) return;
     drawn = mark;
     fill(body,
-      facts([["Method", run.method], ["Client", run.client]]),
+      facts([["Method", run.method], ["Client", run.client], ["Trace", run.traceId]]),
       h("h3", {}, "Arguments"), block(JSON.stringify(run.params?.arguments ?? run.params, null, 2), "Arguments", "arguments.json"),
       run.lines.length ? h("h3", {}, `Log${run.linesTotal > run.lines.length ? `, the last ${run.lines.length} of ${run.linesTotal} lines` : ""}`) : null,
       run.lines.length ? block(run.lines.join("\n"), "Log of the run", "log.txt") : null,

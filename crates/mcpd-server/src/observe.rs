@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use mcpd_protocol::{Implementation, ProtocolVersion};
 
+use crate::message::trace::TraceContext;
 use crate::message::transport::Transport;
 use crate::policy::principal::Principal;
 use crate::policy::{Policy, Redactor};
@@ -72,6 +73,5 @@ pub(crate) struct RequestOrigin<'a> {
     #[cfg(all(feature = "http", feature = "otel"))]
     pub(crate) session_id: Option<&'a str>,
     /// Trace that the request is part of.
-    #[cfg(feature = "otel")]
-    pub(crate) trace: &'a crate::message::trace::TraceContext,
+    pub(crate) trace: &'a TraceContext,
 }

@@ -54,6 +54,13 @@ impl TraceContext {
         }
     }
 
+    /// Id of the trace. "An all-zero value is considered an invalid value" -- W3C Trace Context,
+    /// 3.2.2.3.
+    pub(crate) fn id(&self) -> Option<&str> {
+        let id = self.parent.as_deref()?.split('-').nth(1)?;
+        id.bytes().any(|digit| digit != b'0').then_some(id)
+    }
+
     /// Present values, by their names in `_meta` and in headers.
     pub(crate) fn members(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let members = [
@@ -133,6 +140,19 @@ mod tests {
             );
         }
         check([None, Some("a=b"), Some("a\0b")], &[]);
+    }
+
+    #[test]
+    fn trace_has_an_id_that_is_not_zero() {
+        let id = |parent: &str| {
+            let context = TraceContext::new(Some(parent), None::<&str>, None::<&str>);
+            context.id().map(str::to_owned)
+        };
+        let trace = "0af7651916cd43dd8448eb211c80319c";
+        assert_eq!(id(PARENT).as_deref(), Some(trace));
+        assert_eq!(id(&PARENT.replace(trace, &"0".repeat(32))), None);
+        assert_eq!(id("nonsense"), None);
+        assert_eq!(TraceContext::default().id(), None);
     }
 
     #[test]

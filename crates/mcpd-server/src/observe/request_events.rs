@@ -48,6 +48,8 @@ pub enum RequestEvent<'a> {
         caller: &'a str,
         /// Name and version that the client claims.
         client: Option<&'a Implementation>,
+        /// Id of the trace that it is part of.
+        trace_id: Option<&'a str>,
         /// Handle that cancels the request.
         cancel: &'a RequestCancel,
     },
@@ -123,6 +125,7 @@ pub(crate) struct ObservedDetail {
     pub(crate) arguments: Arguments,
     /// Finds the secrets that mcpd has been given.
     pub(crate) redactor: Option<Arc<Redactor>>,
+    pub(crate) trace_id: Option<Arc<str>>,
 }
 
 /// Request that is observed.
@@ -186,6 +189,7 @@ impl ObservedRequest {
             sent,
             caller: &self.caller,
             client: self.client.as_deref(),
+            trace_id: self.detail.trace_id.as_deref(),
             cancel: &self.cancel,
         });
     }

@@ -146,7 +146,6 @@ impl Context {
                 .session
                 .as_ref()
                 .and_then(|session| session.id.as_deref()),
-            #[cfg(feature = "otel")]
             trace: &self.trace,
         }
     }

@@ -72,6 +72,7 @@ struct AuditedRequest {
     options: Options,
     /// Finds the secrets known at that time.
     redactor: Option<Arc<Redactor>>,
+    trace_id: Option<Arc<str>>,
     method: &'static str,
     began: SystemTime,
     began_at: Instant,
@@ -123,11 +124,19 @@ impl RequestRecord {
         origin: RequestOrigin<'_>,
     ) -> Self {
         let name = method.map_or(OTHER_METHOD, KnownMethod::name);
+        let span = observers.spans.start_request(name, id, origin);
         let (request, observed) = match method.filter(|method| method.may_run_script()) {
             Some(_) => {
                 let redactor = observers.secrets.load_full();
-                let request =
-                    Self::request(observers.auditor.as_ref(), name, origin, redactor.clone());
+                let trace = span.continue_trace(origin.trace.clone());
+                let trace_id: Option<Arc<str>> = trace.id().map(Into::into);
+                let request = Self::request(
+                    observers.auditor.as_ref(),
+                    name,
+                    origin,
+                    redactor.clone(),
+                    trace_id.clone(),
+                );
                 let arguments = match &request {
                     Some(request) => request.options.arguments,
                     None => Arguments::Full,
@@ -135,6 +144,7 @@ impl RequestRecord {
                 let detail = ObservedDetail {
                     arguments,
                     redactor,
+                    trace_id,
                 };
                 (request, observers.requests.observe(name, origin, detail))
             }
@@ -144,7 +154,7 @@ impl RequestRecord {
             request,
             observed,
             operation: observers.metrics.start_operation(name),
-            span: observers.spans.start_request(name, id, origin),
+            span,
         }
     }
 
@@ -153,12 +163,14 @@ impl RequestRecord {
         method: &'static str,
         origin: RequestOrigin<'_>,
         redactor: Option<Arc<Redactor>>,
+        trace_id: Option<Arc<str>>,
     ) -> Option<Arc<AuditedRequest>> {
         let auditor = auditor?;
         Some(Arc::new(AuditedRequest {
             slot: auditor.audit.reserve(),
             options: auditor.audit.options(),
             redactor,
+            trace_id,
             auditor: Arc::clone(auditor),
             method,
             began: SystemTime::now(),
@@ -405,6 +417,7 @@ impl AuditedRequest {
         let mut details = Details::default();
         details.tool = notes.item.path.as_deref();
         details.call_id = notes.call_id.as_deref();
+        details.trace_id = self.trace_id.as_deref();
         details.node = self.auditor.node.as_deref();
         details.worker = notes.worker.as_deref();
         details.run_id = notes.run_id.as_deref();
