@@ -199,6 +199,50 @@ fn console_shows_callers_only_what_is_theirs() {
 }
 
 #[test]
+fn operator_sees_refusals_and_the_limits_in_force() {
+    let sandbox = Sandbox::new().with_counter("count");
+    let table = |rate: u32| team_table(&format!("rate = {rate}\nburst = 1\nconcurrency = 3\n"));
+    let (sandbox, daemon) = start_with(sandbox, &format!("page_size = 5\n{}", table(1)));
+    let operator = Page::of_link(&daemon);
+    let call = crate::call("count", json!({})).to_string();
+    let team = daemon.client().with_token(Some(TOKEN));
+    let answers = [(); 3].map(|()| team.post(&call).unwrap().1);
+    let refused = answers
+        .iter()
+        .filter(|answer| answer.contains("too many calls"));
+    let refused = refused.count();
+    assert!(refused > 0, "{answers:?}");
+    let (_, server) = operator.get(&daemon, "server");
+    assert_eq!(server["refusals"]["rate"], refused);
+    let limits = &server["limits"];
+    assert!(limits["running"].as_u64().unwrap() > 0 && limits["queued"] == 1024);
+    let limit = |server: &Value| {
+        let callers = server["limits"]["callers"].as_array().unwrap();
+        let mut callers = callers.iter();
+        callers
+            .find(|one| one["caller"] == "team-a")
+            .unwrap()
+            .clone()
+    };
+    let expected = json!({"caller": "team-a", "concurrency": 3, "rate": 1.0, "burst": 1});
+    assert_eq!(limit(&server), expected);
+    let file = format!("console = true\npage_size = 7\n{}", table(4));
+    fs::write(sandbox.path().join("mcpd.toml"), file).unwrap();
+    daemon.signal(rustix::process::Signal::HUP);
+    let settings = eventually("the new rate", || {
+        let (_, answer) = operator.get(&daemon, "configuration");
+        let settings = answer["settings"].as_array()?.clone();
+        let rate = settings.iter().find(|one| one["key"] == "token[0].rate")?;
+        (rate["value"] == 4.0).then_some(settings)
+    });
+    let (_, server) = operator.get(&daemon, "server");
+    assert_eq!(limit(&server)["rate"], 4.0);
+    // This key needs a restart.
+    let page_size = settings.iter().find(|one| one["key"] == "page_size");
+    assert_eq!(page_size.unwrap()["value"], 5);
+}
+
+#[test]
 fn console_session_ends_with_its_token() {
     let (sandbox, daemon) = start();
     let page = Page::of_link(&daemon);

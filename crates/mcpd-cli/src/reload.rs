@@ -34,20 +34,22 @@ pub(crate) struct Reloading<'a> {
 }
 
 impl Reloading<'_> {
-    /// Reloads the configuration whenever a signal requests it.
+    /// Reloads the configuration whenever a signal requests it, and shows what is in force then.
     pub(crate) async fn follow(
         &self,
         mut reload: Reload,
         server: &Server,
         auth: &Auth,
         started: Started<'_>,
+        show: impl Fn(&[Effective]),
     ) -> Infallible {
         let mut path = self.file.path().map(Path::to_owned);
         loop {
             reload.wait().await;
             manager::report_state(ServiceState::Reloading).await;
             match self.reload(path.as_deref(), server, auth, started).await {
-                Ok(file) => {
+                Ok((file, in_force)) => {
+                    show(&in_force);
                     path = file.path().map(Path::to_owned);
                     tracing::info!("configuration reloaded");
                 }
@@ -62,14 +64,14 @@ impl Reloading<'_> {
     }
 
     /// Reads the configuration in place of the file at `before`, applies it, and returns the file
-    /// in use. All fallible steps come first.
+    /// in use and the configuration in force. All fallible steps come first.
     async fn reload(
         &self,
         before: Option<&Path>,
         server: &Server,
         auth: &Auth,
         started: Started<'_>,
-    ) -> anyhow::Result<File> {
+    ) -> anyhow::Result<(File, Vec<Effective>)> {
         let mut file = File::find_again(self.line.search(), before)?;
         if self.line.serves_roots_of_file() {
             command::report(file.open_sources(true).await?);
@@ -78,11 +80,11 @@ impl Reloading<'_> {
         let serve = args.serve().context("read the options of `serve`")?;
         let changes = mcpd_config::read_changes(&file, serve.clone(), started, server).await?;
         let filter = self.filter.read(&args.logging)?;
-        let fixed = restart_keys(
-            &self.line.effective(self.file)?,
-            &self.line.effective(&file)?,
-            server.audit().is_some(),
-        );
+        let before = self.line.effective(self.file)?;
+        let after = self.line.effective(&file)?;
+        let is_audited = server.audit().is_some();
+        let fixed = restart_keys(&before, &after, is_audited);
+        let in_force = in_force(before, after, is_audited);
         server
             .reload(changes.settings)
             .context("apply the configuration")?;
@@ -97,16 +99,30 @@ impl Reloading<'_> {
             let keys = fixed.join("`, `");
             tracing::warn!("changed settings need a restart of mcpd to take effect: `{keys}`");
         }
-        Ok(file)
+        Ok((file, in_force))
     }
+}
+
+/// Returns whether a key needs a restart to change, with an audit log or without.
+fn is_fixed(entry: &Effective, is_audited: bool) -> bool {
+    !entry.is_reloadable || !is_audited && entry.key.starts_with("audit.")
+}
+
+/// Configuration in force after a reload: that of the start where a change needs a restart.
+fn in_force(before: Vec<Effective>, after: Vec<Effective>, is_audited: bool) -> Vec<Effective> {
+    let fixed = before
+        .into_iter()
+        .filter(|entry| is_fixed(entry, is_audited));
+    let changed = after
+        .into_iter()
+        .filter(|entry| !is_fixed(entry, is_audited));
+    fixed.chain(changed).collect()
 }
 
 /// Changed keys that need a restart, with an audit log or without.
 fn restart_keys(before: &[Effective], after: &[Effective], is_audited: bool) -> Vec<String> {
-    let is_fixed =
-        |entry: &&Effective| !entry.is_reloadable || !is_audited && entry.key.starts_with("audit.");
     let values = |effective: &[Effective]| -> BTreeMap<String, Value> {
-        let fixed = effective.iter().filter(is_fixed);
+        let fixed = effective.iter().filter(|entry| is_fixed(entry, is_audited));
         fixed
             .map(|entry| (entry.key.clone(), entry.value.clone()))
             .collect()

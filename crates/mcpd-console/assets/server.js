@@ -10,6 +10,10 @@ const REPORTS = {
   doctor: { title: "Machine", hint: "What mcpd doctor finds: sandbox levels, limits and interpreters. It takes some seconds.", act: "Examine this machine", label: "Findings about this machine" },
 };
 
+/** Reasons of refusals, as the metrics name them.
+ * @type {Record<string, string>} */
+const REASONS = { rate: "rate limit", busy: "full queue", source: "host, origin or address", token: "token" };
+
 /** Interval between two looks at the numbers, in milliseconds. */
 const POLL = 10_000;
 
@@ -25,7 +29,7 @@ export async function serverView(about) {
   async function poll() {
     try {
       const [server, history] = await Promise.all([api("server"), api("history")]);
-      if (!isOver) fill(numbers, state(about, server), charts(server, history.samples), sources(server.sources));
+      if (!isOver) fill(numbers, state(about, server), charts(server, history.samples), limits(server.limits.callers), sources(server.sources));
     } catch (error) {
       if (!isOver) fill(numbers, failure(error));
     }
@@ -60,7 +64,8 @@ function state(about, server) {
       ["Tools", String(server.tools)],
       ["Prompts", server.prompts ? String(server.prompts) : null],
       ["Resources", server.resources + server.templates ? `${server.resources}, and ${server.templates} templates` : null],
-      ["Running", `${server.now.running}, and ${server.now.queued} in the queue`],
+      ["Running", `${server.now.running} of ${server.limits.running}, and ${server.now.queued} of ${server.limits.queued} in the queue`],
+      ["Refusals", Object.entries(server.refusals).map(([reason, count]) => `${REASONS[reason] ?? reason} ${count.toLocaleString()}`).join(", ")],
       ["Sessions", `${server.now.sessions} on ${server.now.connections} connections`],
       ["Memory", server.now.memory ? bytes(server.now.memory) : null],
     ]));
@@ -91,6 +96,16 @@ function charts(server, samples) {
     Object.keys(server.now.latency).length ? [h("h3", {}, "Calls by duration, since the start"), histogram(server.now.latency)] : null);
 }
 
+/**
+ * Limits of the callers in force.
+ * @param {any[]} callers
+ */
+function limits(callers) {
+  return h("section", {}, h("h2", {}, "Limits of callers"),
+    table("Limits of callers", ["Caller", "Calls at a time", "Calls a second", "Calls at once"], callers.map((one) => [one.caller,
+      String(one.concurrency), one.rate === null ? "no limit" : String(Math.round(one.rate * 1000) / 1000), one.rate === null ? "no limit" : String(one.burst)])));
+}
+
 /** @param {any[]} all */
 function sources(all) {
   if (!all.length) return null;
@@ -113,7 +128,7 @@ function configuration(settings) {
       : h("p", { className: "hint" }, "No setting matches; all have their defaults."));
   }
   draw();
-  return h("section", { "aria-labelledby": "configuration" }, h("h2", { id: "configuration" }, "Configuration at the start"),
+  return h("section", { "aria-labelledby": "configuration" }, h("h2", { id: "configuration" }, "Configuration"),
     h("div", { className: "filters wide" },
       h("div", {}, h("label", { for: "setting" }, "Key"), search),
       h("div", { className: "check" }, changed, h("label", { for: "changed" }, "Without defaults"))),

@@ -81,9 +81,9 @@ pub(crate) async fn answer(site: &ConsoleSite, request: SiteRequest<'_>) -> Site
 async fn answer_operator(site: &ConsoleSite, request: SiteRequest<'_>) -> SiteAnswer {
     match request.path {
         "files" => found(json!({"files": site.inner.files.not_served(request.server).await})),
-        "server" => found(state::describe(request.server)),
+        "server" => found(state::describe(request)),
         "history" => found(json!({"samples": site.inner.history.samples()})),
-        "configuration" => found(json!({"settings": site.inner.configuration})),
+        "configuration" => found(json!({"settings": site.configuration()})),
         "verify" => verify(request).await,
         "viewpoints" => found(operator::viewpoints(request)),
         path => match path.strip_prefix("report/") {

@@ -33,7 +33,7 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpd_server::transport::http::console::{Site, SiteAnswerFuture, SiteAsset, SiteRequest};
 use mcpd_server::{Principal, Server, ServerBuilder};
@@ -66,7 +66,7 @@ pub struct ConsoleSite {
 #[derive(Debug, Default)]
 struct Shared {
     operators: BTreeSet<String>,
-    configuration: Value,
+    configuration: Arc<Mutex<Value>>,
     connection: Option<Connection>,
     reports: Reports,
     live: Arc<LiveRuns>,
@@ -90,11 +90,19 @@ impl ConsoleSite {
         })
     }
 
-    /// Sets the configuration that operators see: a list of objects with `key`, `value` and
-    /// `origin`, without secrets.
-    #[must_use]
-    pub fn configuration(self, configuration: Value) -> Self {
-        self.with(|shared| shared.configuration = configuration)
+    /// Sets the configuration that operators see, at the start and after a reload: a list of
+    /// objects with `key`, `value` and `origin`, without secrets.
+    pub fn set_configuration(&self, configuration: Value) {
+        *self.lock_configuration() = configuration;
+    }
+
+    fn configuration(&self) -> Value {
+        self.lock_configuration().clone()
+    }
+
+    fn lock_configuration(&self) -> MutexGuard<'_, Value> {
+        let configuration = self.inner.configuration.lock();
+        configuration.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets the way in which clients reach the server.
@@ -119,7 +127,7 @@ impl ConsoleSite {
     fn with(self, change: impl FnOnce(&mut Shared)) -> Self {
         let mut shared = Shared {
             operators: self.inner.operators.clone(),
-            configuration: self.inner.configuration.clone(),
+            configuration: Arc::clone(&self.inner.configuration),
             connection: self.inner.connection.clone(),
             reports: self.inner.reports.clone(),
             live: Arc::clone(&self.inner.live),

@@ -207,8 +207,11 @@ impl Server {
     #[must_use]
     pub fn numbers(&self) -> ServerNumbers {
         let mut numbers = self.engine().observers.metrics.numbers();
+        let runs = &self.engine().admission.runs;
         numbers.running = self.executor().running();
-        numbers.queued = self.engine().admission.runs.waiting();
+        numbers.max_running = runs.limit();
+        numbers.queued = runs.waiting();
+        numbers.max_queued = runs.capacity();
         numbers
     }
 

@@ -77,8 +77,9 @@ async fn run_observed(
         log_shortage(config.shortage.as_ref());
         manager::report_state(ServiceState::Ready).await;
         let started = Started::new(args, &config.places, &config.front);
+        let show = |in_force: &[_]| console::show_configuration(console, in_force);
         tokio::select! {
-            never = reloading.follow(reload, &server, &auth, started) => never,
+            never = reloading.follow(reload, &server, &auth, started, show) => never,
             never = config.front.share_events(&server) => never,
             never = if_any(published.as_ref().map(Published::restore_when_lost)) => never,
         }

@@ -229,6 +229,18 @@ impl RunQueue {
         }
     }
 
+    /// Returns the number of calls that run at a time.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn limit(&self) -> usize {
+        lock(&self.0).all.limit.load(Relaxed)
+    }
+
+    /// Returns the number of calls that can be queued.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn capacity(&self) -> usize {
+        lock(&self.0).all.capacity
+    }
+
     /// Returns the number of queued calls.
     pub(crate) fn waiting(&self) -> usize {
         lock(&self.0).all.waiting.load(Relaxed)

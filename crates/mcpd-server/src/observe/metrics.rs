@@ -256,11 +256,12 @@ impl Metrics {
             memory_bytes: process::resident_memory(),
             ..ServerNumbers::default()
         };
-        for family in self.refusals.collect() {
-            let counters = family.get_metric().iter();
-            numbers.refusals += counters
-                .map(|one| one.get_counter().get_value() as u64)
-                .sum::<u64>();
+        let refusals = self.refusals.collect();
+        for counter in refusals.iter().flat_map(|family| family.get_metric()) {
+            let count = counter.get_counter().get_value() as u64;
+            let reason = counter.get_label().iter().map(LabelPair::value).collect();
+            numbers.refusals += count;
+            numbers.refusals_by_reason.push((reason, count));
         }
         for family in self.operations.collect() {
             for series in family.get_metric() {

@@ -19,10 +19,16 @@ pub struct ServerNumbers {
     pub calls_by_duration: Vec<(f64, u64)>,
     /// Requests refused before any work.
     pub refusals: u64,
+    /// Numbers of these refusals, by their reasons in the metrics.
+    pub refusals_by_reason: Vec<(String, u64)>,
     /// Running processes.
     pub running: usize,
+    /// Maximum number of running processes.
+    pub max_running: usize,
     /// Runs that wait in the queue.
     pub queued: usize,
+    /// Maximum number of runs that wait.
+    pub max_queued: usize,
     /// Open HTTP sessions.
     pub sessions: u64,
     /// Open HTTP connections.

@@ -125,7 +125,8 @@ impl Principal {
     }
 
     /// Quota.
-    pub(crate) fn quota(&self) -> &Quota {
+    #[must_use]
+    pub fn quota(&self) -> &Quota {
         &self.quota
     }
 

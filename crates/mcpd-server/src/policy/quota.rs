@@ -60,6 +60,24 @@ impl RateLimit {
         })
     }
 
+    /// Returns the calls a second that it allows in the long run; infinite without a limit.
+    #[must_use]
+    pub fn per_second(&self) -> f64 {
+        1.0 / self.interval.as_secs_f64()
+    }
+
+    /// Returns the number of calls that it allows at once.
+    #[must_use]
+    pub fn burst(&self) -> u64 {
+        let ahead = self
+            .burst_time
+            .as_nanos()
+            .checked_div(self.interval.as_nanos());
+        ahead.map_or(u64::MAX, |ahead| {
+            u64::try_from(ahead).unwrap_or(u64::MAX).saturating_add(1)
+        })
+    }
+
     fn divided_among(self, servers: NonZeroU32) -> Self {
         let servers = servers.get();
         // A server allows one call ahead of the clock at least, which needs no depth.
@@ -75,6 +93,18 @@ impl RateLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rate_limit_has_the_numbers_it_was_made_of() {
+        for (per_second, burst) in [(20.0, 40), (0.5, 1), (3.0, 7)] {
+            let limit = RateLimit::new(per_second, NonZeroU32::new(burst).unwrap()).unwrap();
+            assert!((limit.per_second() - per_second).abs() < 1e-6);
+            assert_eq!(limit.burst(), u64::from(burst));
+        }
+        let unlimited = RateLimit::new(f64::INFINITY, NonZeroU32::MIN).unwrap();
+        assert!(unlimited.per_second().is_infinite());
+        assert_eq!(unlimited.burst(), u64::MAX);
+    }
 
     #[test]
     fn quota_is_divided_among_servers() {

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::path::Path;
 
+use mcpd_config::Effective;
 use mcpd_config::listening::Address;
 use mcpd_config::options::Serve;
 use mcpd_config::token;
@@ -54,9 +55,8 @@ impl ServedConsole {
             connection = connection.places(places);
         }
         let configuration = reloading.line.effective(reloading.file)?;
-        let mut site = ConsoleSite::new()
-            .configuration(serde_json::to_value(configuration)?)
-            .connection(connection);
+        let mut site = ConsoleSite::new().connection(connection);
+        site.set_configuration(serde_json::to_value(configuration)?);
         let file = reloading.file.path().map(Path::to_owned);
         site = site.report("doctor", move || Box::pin(examine_with(file.clone())));
         #[cfg(feature = "cluster")]
@@ -102,6 +102,15 @@ pub(super) fn observe(console: Option<&ServedConsole>, server: ServerBuilder) ->
     match console {
         Some(console) => console.observe(server),
         None => server,
+    }
+}
+
+/// Shows the configuration that is in force after a reload, if there is a console.
+pub(super) fn show_configuration(console: Option<&ServedConsole>, in_force: &[Effective]) {
+    if let Some(console) = console {
+        // A list of values can always be encoded.
+        let in_force = serde_json::json!(in_force);
+        console.site.set_configuration(in_force);
     }
 }
 
