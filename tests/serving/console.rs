@@ -243,6 +243,46 @@ fn operator_sees_refusals_and_the_limits_in_force() {
 }
 
 #[test]
+fn token_without_tools_reads_and_calls_nothing() {
+    let sandbox = Sandbox::new().with_counter("count");
+    let (sandbox, daemon) = start_with(sandbox, &team_table("tools = []\n"));
+    let page = Page::sign_in(&daemon, Some(TOKEN), None).ok().unwrap();
+    let (_, about) = page.get(&daemon, "about");
+    assert_eq!(
+        (&about["caller"], &about["operator"]),
+        (&json!("team-a"), &json!(false))
+    );
+    assert_eq!(page.get(&daemon, "catalog").1["tools"], json!([]));
+    assert_eq!(page.get(&daemon, "live").0, 200);
+    assert_eq!(page.get(&daemon, "runs").0, 200);
+    let call = crate::call("count", json!({})).to_string();
+    let (_, answer) = daemon.client().with_token(Some(TOKEN)).post(&call).unwrap();
+    assert!(answer.contains("unknown tool `count`"), "{answer}");
+    let (head, _) = exchange(&daemon, "POST /console/api/cancel?run=1", &page.headers());
+    assert_eq!(status(&head), 403);
+    assert_eq!(sandbox.runs(), 0);
+}
+
+#[test]
+fn token_with_the_role_is_an_operator_until_a_reload() {
+    let sandbox = Sandbox::new().with_counter("count");
+    let table = team_table("tools = []\nconsole = \"operator\"\n");
+    let (sandbox, daemon) = start_with(sandbox, &format!("agent_token = false\n{table}"));
+    let page = Page::sign_in(&daemon, Some(TOKEN), None).ok().unwrap();
+    assert_eq!(page.get(&daemon, "about").1["operator"], true);
+    assert_eq!(page.get(&daemon, "server").0, 200);
+    let (head, _) = exchange(&daemon, "POST /console/api/cancel?run=1", &page.headers());
+    assert_eq!(status(&head), 404);
+    let file = format!("console = true\nagent_token = false\n{}", team_table(""));
+    fs::write(sandbox.path().join("mcpd.toml"), file).unwrap();
+    daemon.signal(rustix::process::Signal::HUP);
+    eventually("the role to end", || {
+        (page.get(&daemon, "server").0 == 403).then_some(())
+    });
+    assert_eq!(page.get(&daemon, "about").1["operator"], false);
+}
+
+#[test]
 fn console_session_ends_with_its_token() {
     let (sandbox, daemon) = start();
     let page = Page::of_link(&daemon);

@@ -19,8 +19,8 @@ pub(crate) mod warm;
 pub(crate) use approval::ApprovalTable;
 pub(crate) use audit::{AuditArguments, AuditMode, AuditTable};
 pub(crate) use callers::{
-    CallerTable, ClientTable, ExchangeTable, IssuerTable, LimitsTable, OAuthTable, ProfileTable,
-    RuleTable, ScopeTable,
+    CallerTable, ClientTable, ConsoleRole, ExchangeTable, IssuerTable, LimitsTable, OAuthTable,
+    ProfileTable, RuleTable, ScopeTable,
 };
 pub(crate) use cluster::{ClusterTable, Rerun, TaskPlace};
 pub(crate) use scripts::{

@@ -10,7 +10,7 @@ use mcpd_server::transport::http::{Certificate, Token};
 
 use super::profiles;
 use crate::file::{self, File};
-use crate::tables::{ClientTable, RuleTable, Variables};
+use crate::tables::{ClientTable, ConsoleRole, RuleTable, Variables};
 use crate::value::Spanned;
 
 /// Client that presents the token created by mcpd.
@@ -143,6 +143,10 @@ pub(crate) fn principal(
     table: Option<&ClientTable>,
 ) -> anyhow::Result<Principal> {
     let principal = Principal::new(name).with_quota(quota(file, name, table)?);
+    let principal = match console_role(file, name, table) {
+        ConsoleRole::Operator => principal.operator(),
+        ConsoleRole::Caller => principal,
+    };
     let tools = table.and_then(|table| table.tools.as_deref());
     let (mut allowed, mut denied) = (Vec::new(), Vec::new());
     for rule in &file.tables.rule {
@@ -167,6 +171,17 @@ pub(crate) fn principal(
     }
     let access = denied.into_iter().fold(access, Access::deny);
     Ok(principal.with_access(selections.into_iter().fold(access, Access::select)))
+}
+
+/// Role of a client in the web console, from its table or from `[[client]]`.
+fn console_role(file: &File, name: &str, table: Option<&ClientTable>) -> ConsoleRole {
+    let mut others = file.tables.client.iter();
+    match table {
+        Some(table) => table.console,
+        None => others
+            .find(|other| other.name.get_ref() == name)
+            .map_or(ConsoleRole::default(), |other| other.console),
+    }
 }
 
 /// Selection of the profile that a client has in its table or in `[[client]]`, if it has one.

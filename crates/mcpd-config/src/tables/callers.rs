@@ -25,6 +25,9 @@ pub(crate) struct ClientTable {
     pub(crate) tools: Option<Vec<Spanned<String>>>,
     /// Name of the `[profile.NAME]` that selects what the client may use.
     pub(crate) profile: Option<Spanned<String>>,
+    /// Role of the client in the web console.
+    #[serde(default)]
+    pub(crate) console: ConsoleRole,
     /// Calls of the client that run at the same time; further calls wait.
     pub(crate) concurrency: Option<NonZeroUsize>,
     /// Rate limit of the client (token bucket): calls per second in the long run, such as `0.5`;
@@ -46,10 +49,23 @@ pub(crate) struct CallerTable {
     pub(crate) name: Spanned<String>,
     /// Name of the `[profile.NAME]` that selects what the client may use.
     pub(crate) profile: Option<Spanned<String>>,
+    /// Role of the client in the web console; `agent` and `anonymous` are operators in any case.
+    #[serde(default)]
+    pub(crate) console: ConsoleRole,
     /// Variables for the runs of scripts that the client causes, and no others: its own
     /// credentials. Their values are secrets.
     #[serde(default)]
     pub(crate) env: Variables,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ConsoleRole {
+    /// The client sees its own tools and runs.
+    #[default]
+    Caller,
+    /// The client sees the server and all runs, and may cancel these.
+    Operator,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -16,6 +16,7 @@ pub struct Principal {
     name: Arc<str>,
     access: Option<Arc<Access>>,
     quota: Quota,
+    is_operator: bool,
     grant: Option<Arc<Grant>>,
 }
 
@@ -56,6 +57,7 @@ impl Principal {
             name: name.into(),
             access: None,
             quota: Quota::default(),
+            is_operator: false,
             grant: None,
         }
     }
@@ -101,6 +103,13 @@ impl Principal {
         self
     }
 
+    /// Makes the principal an operator of the server: a console shows everything to it.
+    #[must_use]
+    pub fn operator(mut self) -> Self {
+        self.is_operator = true;
+        self
+    }
+
     /// Local user that started the server and is connected by a private channel, such as a pipe.
     #[must_use]
     pub fn local() -> Self {
@@ -117,6 +126,12 @@ impl Principal {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns whether the principal is an operator of the server.
+    #[must_use]
+    pub fn is_operator(&self) -> bool {
+        self.is_operator
     }
 
     /// Name as a shared key of tables.
