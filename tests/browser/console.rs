@@ -134,6 +134,20 @@ echo 'INFO half done' >&2
 sleep 60
 "#;
 
+/// Asks for a name in the background.
+const GREETER: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Greets in the background.", "output": "mcp", "task": "required"}'; exit; }
+if [ -n "$MCPD_INPUT_RESPONSES" ]; then
+  name=$(sed 's/.*"name" *: *"\([^"]*\)".*/\1/' "$MCPD_INPUT_RESPONSES")
+  echo "{\"content\": [{\"type\": \"text\", \"text\": \"Hello, $name.\"}]}"
+  exit
+fi
+echo '{"inputRequests": {"who": {"method": "elicitation/create", "params": {
+  "message": "Who is there?",
+  "requestedSchema": {"type": "object", "properties": {"name": {"type": "string", "title": "Name"}}, "required": ["name"]}
+}}}}'
+"#;
+
 /// Token of a caller that is no operator.
 const TEAM: &str = "a-token-of-team-a-that-is-long";
 
@@ -237,6 +251,16 @@ fn operator_cancels_and_sees_as_others() {
     fs::write(sandbox.path().join("mcpd.toml"), team_table(more)).unwrap();
     let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml", "--console"]);
     run(&sandbox, &daemon, "operator");
+}
+
+#[test]
+fn call_in_the_background_is_followed_and_cancelled() {
+    let sandbox = Sandbox::new()
+        .with_script("background", BACKGROUND)
+        .with_script("greeter", GREETER);
+    fs::write(sandbox.path().join("mcpd.toml"), team_table("")).unwrap();
+    let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml", "--console"]);
+    run(&sandbox, &daemon, "background");
 }
 
 #[test]

@@ -37,12 +37,13 @@ const callers = new Map();
  * The caller of a tool, with its last call. It goes on while other views are shown.
  * @param {string} path
  * @param {any} tool
+ * @param {boolean} needsTask its calls run in the background
  */
-export function caller(path, tool) {
+export function caller(path, tool, needsTask) {
   const known = callers.get(path);
   if (known?.isRunning()) return known;
   const made = known ?? makeCaller();
-  made.setTool(tool);
+  made.setTool(tool, needsTask);
   callers.set(path, made);
   for (const [other, one] of callers) {
     if (callers.size > KEPT && !one.isRunning() && other !== path) {
@@ -65,6 +66,7 @@ export function cancelOf(path) {
 function makeCaller() {
   /** @type {any} */
   let tool;
+  let tasks = false;
   /** @type {Form | undefined} */
   let attached;
   /** @type {AbortController | undefined} */
@@ -180,7 +182,8 @@ function makeCaller() {
     for (;;) {
       const params = { name: tool.name, arguments: given, ...more };
       const headers = parameterHeaders(tool.inputSchema, given);
-      const answer = await request("tools/call", params, { onNotification, signal: mine.signal, headers });
+      const answer = await request("tools/call", params, { onNotification, signal: mine.signal, headers, tasks });
+      if (answer.result?.resultType === "task") return outcomeOf(answer.result, mine.signal);
       if (answer.result?.resultType !== "input_required") return answer;
       /** @type {Record<string, any>} */
       const inputResponses = {};
@@ -189,6 +192,34 @@ function makeCaller() {
       }
       more = { inputResponses };
       if (answer.result.requestState !== undefined) more.requestState = answer.result.requestState;
+    }
+  }
+
+  /**
+   * Follows a task until it ends, and asks its questions. Cancelling the call ends the task.
+   * @param {any} task
+   * @param {AbortSignal} signal
+   */
+  async function outcomeOf(task, signal) {
+    const which = { taskId: task.taskId };
+    signal.addEventListener("abort", () => request("tasks/cancel", which, { quiet: true }).catch(() => {}));
+    line("info", `The call is a task, and goes on without this page: ${task.taskId}`);
+    let told = "";
+    for (;;) {
+      const { result, text } = await request("tasks/get", which, { signal, quiet: true });
+      const { status, statusMessage = "", inputRequests = {}, pollIntervalMs = 1000 } = result;
+      if (statusMessage !== told) line("progress", statusMessage);
+      told = statusMessage;
+      if (status === "completed") return { result: result.result, text };
+      if (status === "failed") throw new Error(`${result.error.message} (error ${result.error.code})`);
+      if (status === "cancelled") throw new Error("The task was cancelled.");
+      for (const [key, question] of Object.entries(inputRequests)) {
+        await request("tasks/update", { ...which, inputResponses: { [key]: await ask(question, signal) } }, { signal, quiet: true });
+      }
+      await new Promise((done, stop) => {
+        setTimeout(done, pollIntervalMs);
+        signal.addEventListener("abort", () => stop(new Error("cancelled")));
+      });
     }
   }
 
@@ -230,7 +261,10 @@ function makeCaller() {
     cancel: () => running?.abort(),
     close: () => app?.close(),
     isRunning: () => running !== undefined,
-    setTool: (/** @type {any} */ next) => (tool = next),
+    setTool: (/** @type {any} */ next, /** @type {boolean} */ needsTask) => {
+      tool = next;
+      tasks = needsTask;
+    },
     attach: (/** @type {Form | undefined} */ next) => (attached = next),
   };
 }

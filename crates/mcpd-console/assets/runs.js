@@ -4,7 +4,7 @@ import { cancelOf } from "./call.js";
 import { add, block, clock, duration, facts, failure, fill, h, say } from "./dom.js";
 import { again } from "./tools.js";
 import { showResult } from "./result.js";
-import { api } from "./session.js";
+import { api, request } from "./session.js";
 
 /** Interval between two looks at what runs, in milliseconds. */
 const POLL = 1000;
@@ -73,19 +73,29 @@ function drawTasks(element, about, tasks) {
     h("details", { id: `task-${task.id}`, open: open.has(`task-${task.id}`) },
       h("summary", {}, h("span", { className: "name" }, task.tool), " ", h("span", { className: "badge running" }, "running"), " ", h("span", { className: "hint" }, `since ${clock(task.time)}, ${task.caller}${task.progress ? `, ${task.progress}` : ""}`)),
       task.log ? block(task.log, "Log of the task", "log.txt") : h("p", { className: "hint" }, "It has logged nothing yet.")),
-    about.operator ? h("button", { type: "button", id: `cancel-${task.id}`, "aria-label": `Cancel ${task.tool}`, onclick: (/** @type {Event} */ event) => cancelOther(/** @type {HTMLButtonElement} */ (event.target), { task: task.id }) }, "Cancel") : null)));
+    about.operator || task.caller === about.caller ? h("button", { type: "button", id: `cancel-${task.id}`, "aria-label": `Cancel ${task.tool}`, onclick: (/** @type {Event} */ event) => cancelTask(/** @type {HTMLButtonElement} */ (event.target), about, task) }, "Cancel") : null)));
   if (focused && !element.contains(document.activeElement)) document.getElementById(focused)?.focus();
 }
 
 /**
- * Cancels a run or a task of any caller.
+ * Cancels a task: its owner as any client does, an operator as such.
  * @param {HTMLButtonElement} button
- * @param {Record<string, string>} which
+ * @param {any} about
+ * @param {any} task
  */
-async function cancelOther(button, which) {
+function cancelTask(button, about, task) {
+  const isOwn = task.caller === about.caller;
+  cancelBy(button, () => isOwn ? request("tasks/cancel", { taskId: task.id }, { quiet: true }) : api("cancel", { task: task.id }, "POST"));
+}
+
+/**
+ * @param {HTMLButtonElement} button
+ * @param {() => Promise<unknown>} cancel
+ */
+async function cancelBy(button, cancel) {
   button.disabled = true;
   try {
-    await api("cancel", which, "POST");
+    await cancel();
     say("Cancelled");
   } catch (error) {
     button.after(failure(error));
@@ -141,7 +151,7 @@ function liveCard(about, first, isOpen) {
   const isOurs = () => latest.client?.startsWith("mcpd-console") && cancelOf(latest.tool) !== undefined;
   function cancel() {
     if (isOurs()) cancelOf(first.tool)?.();
-    else cancelOther(cancelButton, { run: String(first.number) });
+    else cancelBy(cancelButton, () => api("cancel", { run: String(first.number) }, "POST"));
   }
   /** @param {any} run */
   function update(run) {

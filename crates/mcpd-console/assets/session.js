@@ -66,6 +66,7 @@ export async function api(path, query = {}, method = "GET") {
  * @property {AbortSignal} [signal]
  * @property {Record<string, string>} [headers]
  * @property {boolean} [quiet] no log and no progress
+ * @property {boolean} [tasks] the call may become a task
  */
 
 let next = 1;
@@ -75,14 +76,16 @@ let next = 1;
  * @param {string} method
  * @param {Record<string, unknown>} params
  * @param {boolean} [quiet]
+ * @param {boolean} [tasks]
  */
-export function message(method, params, quiet = false) {
+export function message(method, params, quiet = false, tasks = method.startsWith("tasks/")) {
   const id = next++;
+  const extensions = { [`${PREFIX}ui`]: { mimeTypes: ["text/html;profile=mcp-app"] }, ...(tasks ? { [`${PREFIX}tasks`]: {} } : {}) };
   /** @type {Record<string, unknown>} */
   const meta = {
     [`${PREFIX}protocolVersion`]: PROTOCOL,
     [`${PREFIX}clientInfo`]: { name: "mcpd-console", version: "1" },
-    [`${PREFIX}clientCapabilities`]: { elicitation: { form: {}, url: {} }, extensions: { [`${PREFIX}ui`]: { mimeTypes: ["text/html;profile=mcp-app"] } } },
+    [`${PREFIX}clientCapabilities`]: { elicitation: { form: {}, url: {} }, extensions },
   };
   if (!quiet) {
     meta.progressToken = id;
@@ -117,10 +120,10 @@ export function headersOf(method, name) {
  * @returns {Promise<{result: any, text: string}>}
  */
 export async function request(method, params, options = {}) {
-  const sent = message(method, params, options.quiet);
+  const sent = message(method, params, options.quiet, options.tasks);
   const response = await fetch("/mcp", {
     method: "POST",
-    headers: { ...headersOf(method, params.name ?? params.uri), ...options.headers, ...keyHeader() },
+    headers: { ...headersOf(method, params.name ?? params.uri ?? params.taskId), ...options.headers, ...keyHeader() },
     body: JSON.stringify(sent),
     signal: options.signal,
   });

@@ -298,7 +298,7 @@ function toolDetail(about, tool, extra, remarks) {
   let values = {};
   const editor = h("textarea", { id: "json", className: "code", rows: Object.keys(tool.inputSchema?.properties ?? {}).length ? 8 : 3, spellcheck: false, oninput: fromText, "aria-describedby": "json-fault" });
   const fault = h("p", { className: "hint bad", id: "json-fault", role: "status" });
-  const call = caller(path, tool);
+  const call = caller(path, tool, extra.needsTask === true);
   const runButton = h("button", { type: "submit", className: "primary" }, "Run");
   const cancelButton = h("button", { type: "button", hidden: true, onclick: call.cancel }, "Cancel");
   const curl = command(() => curlLine(about, tool, values), "Command with curl");

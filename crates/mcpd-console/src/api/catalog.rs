@@ -20,6 +20,7 @@ pub(super) fn describe(server: &Server, caller: &Principal, is_operator: bool) -
         }
         facts["app"] = tool.app().into();
         facts["approval"] = server.needs_approval(tool).into();
+        facts["needsTask"] = tool.needs_task().into();
         facts
     });
     let mut body = json!({

@@ -269,6 +269,12 @@ impl Tool {
         }
     }
 
+    /// Returns whether its calls have to run in the background: clients without tasks are refused.
+    #[must_use]
+    pub fn needs_task(&self) -> bool {
+        self.task_support() == TaskSupport::Required
+    }
+
     /// Support of calls in the background.
     pub(crate) fn task_support(&self) -> TaskSupport {
         self.policy()
