@@ -78,7 +78,10 @@ echo '{"inputRequests": {"who": {"method": "elicitation/create", "params": {
 const HOSTILE: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"title": "<img src=x onerror=window.hacked=1>", "description": "<script>window.hacked=1</script> [x](javascript:window.hacked=1)", "tags": ["<b>bold</b>"]}'
-  echo '{"<b>bold</b>": {"description": "<b>bold</b>", "default_value": "\"><img src=x onerror=window.hacked=1>"}}' >&2
+  echo '{
+    "<b>bold</b>": {"description": "<b>bold</b>", "default_value": "\"><img src=x onerror=window.hacked=1>"},
+    "paste": {"description": "Ends a paste, and interrupts.", "default_value": "\u202e\u001b[201~\u0003"}
+  }' >&2
   exit
 fi
 printf '<script>window.hacked=1</script>\n<img src=x onerror="window.hacked=1">\n[a](javascript:window.hacked=1)\n'

@@ -43,7 +43,7 @@ export function isForApps(tool) {
  * @param {(name: string) => any} find finds a tool by the name that an app uses
  */
 export function openApp(tool, uri, given, find) {
-  const frame = h("iframe", { src: "/console/frame", title: `App of ${tool.title ?? tool.name}`, className: "app", referrerPolicy: "no-referrer" });
+  const frame = h("iframe", { src: "/console/frame", title: visible(`App of ${tool.title ?? tool.name}`), className: "app", referrerPolicy: "no-referrer" });
   frame.setAttribute("sandbox", "allow-scripts");
   frame.setAttribute("allow", "");
   const notes = h("div");

@@ -1,7 +1,7 @@
 /** Connect: the entry of this server in each client, the command that writes it, and links. */
 
-import { fill, h, quote } from "./dom.js";
-import { command } from "./result.js";
+import { command, quote } from "./commands.js";
+import { fill, h } from "./dom.js";
 import { api } from "./session.js";
 
 /** Schemes of links that clients open; no other is made a link. */

@@ -20,7 +20,7 @@ export function h(tag, properties = {}, ...children) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined || value === null) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name.includes("-") || name === "role" || name === "for") element.setAttribute(name, String(value));
+    else if (name.includes("-") || name === "role" || name === "for") element.setAttribute(name, visible(String(value)));
     else Reflect.set(element, name, value);
   }
   add(element, ...children);
@@ -62,6 +62,16 @@ export function visible(text) {
     const number = char.codePointAt(0) ?? 0;
     return number === 0x1b ? "␛" : `[U+${number.toString(16).toUpperCase().padStart(4, "0")}]`;
   });
+}
+
+/**
+ * JSON of a value, with its hidden characters as escapes: it reads as it is, and means the same.
+ * @param {any} value
+ * @param {number} [indent]
+ */
+export function jsonText(value, indent) {
+  const text = JSON.stringify(value, null, indent) ?? "";
+  return text.replace(HIDDEN, (char) => char.split("").map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join(""));
 }
 
 /** Length of a text that is shown at once, in characters. */
@@ -166,14 +176,6 @@ export function clock(time) {
   const date = new Date(time);
   const day = date.toDateString() === new Date().toDateString() ? "" : `${date.toLocaleDateString()} `;
   return day + date.toLocaleTimeString();
-}
-
-/**
- * Quotes a word for a shell.
- * @param {string} word
- */
-export function quote(word) {
-  return /^[A-Za-z0-9_\/:=.,@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Result of a call: its content by type, structured values as tables, and its very text. */
 
-import { add, block, bytes, copyButton, facts, h, saveButton, table } from "./dom.js";
+import { add, block, bytes, facts, h, saveButton, table } from "./dom.js";
 
 /** Images that are shown: the first bytes must be those of the type. SVG is shown as text. */
 const IMAGES = /** @type {[string, (data: Uint8Array) => boolean][]} */ ([
@@ -150,10 +150,4 @@ function cell(value) {
 function json(value, label) {
   const text = JSON.stringify(value, null, 2);
   return h("details", {}, h("summary", {}, "JSON"), block(text, `${label} as JSON`, "result.json"));
-}
-
-/** @param {() => string} text */
-export function command(text, label = "Command") {
-  const code = h("pre", { className: "command", tabIndex: 0, role: "group", "aria-label": label }, text());
-  return { element: h("div", { className: "block" }, code, h("div", { className: "bar" }, copyButton(text))), update: () => (code.textContent = text()) };
 }

@@ -1,12 +1,12 @@
 /** Tools: a list with a search, what is not served and why, and a form that calls a tool. */
 
-import { block, counted, facts, fill, h, prose, quote } from "./dom.js";
+import { block, counted, facts, fill, h, jsonText, prose } from "./dom.js";
 import { appOf } from "./apps.js";
 import { caller, setKnownTools, short } from "./call.js";
+import { callLine, command, curlLine } from "./commands.js";
 import { form } from "./form.js";
-import { command } from "./result.js";
 import { skillDetail } from "./skills.js";
-import { api, headersOf, list, message, parameterHeaders } from "./session.js";
+import { api, list } from "./session.js";
 
 /** Arguments of a run that is to be made again, by the path of its tool. */
 /** @type {Map<string, any>} */
@@ -274,7 +274,7 @@ function missingDetail(entry) {
 
 /** @param {any} fault */
 function showFault(fault) {
-  return h("section", { className: `fault ${fault.severity === "error" ? "error" : "warning"}`, "aria-label": fault.code },
+  return h("div", { className: `fault ${fault.severity === "error" ? "error" : "warning"}`, role: "group", "aria-label": fault.code },
       h("h2", {}, h("span", { className: `badge ${fault.severity}` }, fault.severity), " ", prose(fault.message)),
       fault.line ? h("pre", { className: "line", tabIndex: 0, role: "group", "aria-label": "Faulty line" }, fault.line) : null,
       facts([
@@ -312,7 +312,7 @@ function toolDetail(about, tool, extra, remarks) {
   }
   function fromForm() {
     values = fields.value();
-    editor.value = JSON.stringify(values, null, 2);
+    editor.value = jsonText(values, 2);
     settle("");
   }
   function fromText() {
@@ -328,7 +328,7 @@ function toolDetail(about, tool, extra, remarks) {
   }
   /** @param {string} text */
   function settle(text) {
-    fault.textContent = text;
+    fill(fault, text);
     runButton.disabled = text !== "";
     curl.update();
     line.update();
@@ -392,37 +392,4 @@ function badges(tool, extra) {
     ...tagsOf(tool).map((tag) => ["", `#${tag}`]),
   ];
   return shown.flatMap((one) => (one ? [h("span", { className: `badge ${one[0]}` }, one[1])] : []));
-}
-
-/**
- * @param {any} about
- * @param {any} tool
- * @param {any} values
- */
-function curlLine(about, tool, values) {
-  const url = about.url ?? `${location.origin}/mcp`;
-  const body = message("tools/call", { name: tool.name, arguments: values }, true);
-  body.id = 1;
-  const headers = { ...headersOf("tools/call", tool.name), ...parameterHeaders(tool.inputSchema, values) };
-  const lines = Object.entries(headers).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`);
-  if (about.tokenFile) lines.unshift(`-H "Authorization: Bearer $(cat ${quote(about.tokenFile)})"`);
-  else if (about.caller !== "anonymous") lines.unshift("-H \"Authorization: Bearer $MCPD_TOKEN\"");
-  return [`curl -N ${quote(url)}`, ...lines, `-d ${quote(JSON.stringify(body))}`].join(" \\\n  ");
-}
-
-/**
- * @param {any} about
- * @param {string} path
- * @param {any} values
- */
-function callLine(about, path, values) {
-  const url = about.url ?? `${location.origin}/mcp`;
-  const words = Object.entries(values).map(([name, value]) =>
-    typeof value === "string" && /^[A-Za-z_][\w.-]*$/.test(name) ? `${name}=${value}` : `${name}:=${JSON.stringify(value)}`);
-  const isSimple = Object.keys(values).every((name) => /^[A-Za-z_][\w.-]*$/.test(name));
-  const rest = isSimple ? words.map(quote) : ["--arguments", quote(JSON.stringify(values))];
-  const isOpen = about.caller === "anonymous";
-  const token = isOpen ? [] : ["--token-env", "MCPD_TOKEN"];
-  const set = about.tokenFile && !isOpen ? `MCPD_TOKEN=$(cat ${quote(about.tokenFile)}) ` : "";
-  return set + ["mcpd", "call", ...token, quote(url), quote(path), ...rest].join(" ");
 }

@@ -117,6 +117,17 @@ export async function argumentsOf(page, values) {
   }, JSON.stringify(values));
 }
 
+/** Presses the button for a copy, and returns what it has put into the clipboard. */
+export async function copied(page, selector, at = 0) {
+  const { origin } = new URL(page.url());
+  await page.browserContext().overridePermissions(origin, ["clipboard-read", "clipboard-write", "clipboard-sanitized-write"]);
+  const button = (await page.$$(selector))[at];
+  await button.evaluate((element) => element.scrollIntoView({ block: "center" }));
+  await button.click();
+  await page.waitForFunction((element) => element.textContent === "Copied", WAIT, button);
+  return page.evaluate(() => navigator.clipboard.readText());
+}
+
 export function nothingHappened(page) {
   assert.deepEqual(page.faults, []);
 }

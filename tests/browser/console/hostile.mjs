@@ -1,6 +1,6 @@
 // Hostile names, descriptions and outputs: all of it is text, and a huge line leaves the page usable.
 import assert from "node:assert/strict";
-import { accessible, click, launch, nothingHappened, open, text, visit, waitForText } from "./driver.mjs";
+import { accessible, click, copied, launch, nothingHappened, open, text, visit, waitForText } from "./driver.mjs";
 
 const browser = await launch();
 try {
@@ -24,6 +24,17 @@ try {
     assert.ok(shown.includes(part), `${part} in:\n${shown}`);
   }
   assert.ok(!/[\u202e\u001b]/.test(shown));
+  // What is shown and copied for a shell can't end a paste, or be read in another order.
+  assert.equal(JSON.parse(await page.$eval("#json", (editor) => editor.value)).paste, "\u202e\u001b[201~\u0003");
+  assert.match(await page.$eval("#json", (editor) => editor.value), /"\\u202e\\u001b\[201~\\u0003"/);
+  await click(page, "summary", "Call it from a shell");
+  const lines = await page.$$eval("pre.command", (all) => all.map((line) => line.textContent));
+  assert.equal(lines.length, 2);
+  for (const [at, line] of lines.entries()) {
+    assert.match(line, /\\u202e\\u001b\[201~\\u0003/);
+    assert.equal(await copied(page, "pre.command + .bar button", at), line, "what is copied is what is shown");
+    assert.match(line, /^[\n\x20-\x7e]*$/);
+  }
 
   // The same in runs.
   await visit(page, "#/runs");
