@@ -6,6 +6,8 @@
 
 #[path = "console.rs"]
 mod console;
+#[path = "records.rs"]
+mod records;
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};

@@ -1,6 +1,7 @@
 /** Runs: what runs now, what ended lately with its output, and the whole audit log. */
 
 import { cancelOf } from "./call.js";
+import { choice } from "./choice.js";
 import { add, block, clock, duration, facts, failure, fill, h, say } from "./dom.js";
 import { again } from "./tools.js";
 import { showResult } from "./result.js";
@@ -9,7 +10,35 @@ import { api, request } from "./session.js";
 /** Interval between two looks at what runs, in milliseconds. */
 const POLL = 1000;
 
-const filter = { tool: "", caller: "", outcome: "", since: "", skip: 0 };
+const filter = { tool: "", caller: "", outcome: "", time: "", skip: 0 };
+
+const TIMES = [["hour", "last hour"], ["today", "today"], ["yesterday", "yesterday"], ["week", "last 7 days"]];
+
+/**
+ * Bounds of a time that can be chosen. Days are those of the browser.
+ * @param {string} time
+ * @returns {Record<string, string>}
+ */
+function bounds(time) {
+  const midnight = (/** @type {number} */ ago) => {
+    const date = new Date();
+    date.setHours(0, 0, 0, 0);
+    date.setDate(date.getDate() - ago);
+    return date.toISOString();
+  };
+  switch (time) {
+    case "hour":
+      return { since: "1h" };
+    case "today":
+      return { since: midnight(0) };
+    case "yesterday":
+      return { since: midnight(1), until: midnight(0) };
+    case "week":
+      return { since: midnight(7) };
+    default:
+      return {};
+  }
+}
 
 /**
  * @param {any} about
@@ -209,32 +238,30 @@ async function drawPast(about, element, chosen) {
   const tool = h("input", { id: "run-tool", autocomplete: "off", value: filter.tool, onchange: search });
   tool.setAttribute("list", "run-tools");
   const tools = h("datalist", { id: "run-tools" });
-  const callers = h("select", { id: "run-caller", onchange: search });
-  const outcomes = h("select", { id: "run-outcome", onchange: search });
-  const times = h("select", { id: "run-time", onchange: search },
-    [["", "any time"], ["15m", "last 15 minutes"], ["1h", "last hour"], ["24h", "last 24 hours"], ["48h", "last 2 days"], ["168h", "last 7 days"]].map(([value, text]) => h("option", { value }, text)));
-  times.value = filter.since;
+  const callers = choice("run-caller", "Caller", "all callers", search);
+  const outcomes = choice("run-outcome", "Outcome", "all outcomes", search);
+  const times = choice("run-time", "Time", "any time", search);
+  times.offer(TIMES, filter.time);
   fill(element, heading,
     h("form", { className: "filters wide", role: "search", "aria-label": "Filter of the log", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); search(); } },
       h("div", {}, h("label", { for: "run-tool" }, "Tool"), tool, tools),
-      h("div", {}, h("label", { for: "run-outcome" }, "Outcome"), outcomes),
-      h("div", { hidden: !about.operator }, h("label", { for: "run-caller" }, "Caller"), callers),
-      h("div", {}, h("label", { for: "run-time" }, "Time"), times)),
+      outcomes.element, about.operator ? callers.element : null, times.element),
     results);
   async function search() {
-    Object.assign(filter, { tool: tool.value, caller: callers.value, outcome: outcomes.value, since: times.value, skip: 0 });
+    Object.assign(filter, { tool: tool.value, caller: callers.value(), outcome: outcomes.value(), time: times.value(), skip: 0 });
     await show();
   }
   let asked = 0;
   async function show() {
     const mine = ++asked;
-    const query = { tool: filter.tool, caller: filter.caller, outcome: filter.outcome, since: filter.since, skip: String(filter.skip) };
+    const query = { tool: filter.tool, caller: filter.caller, outcome: filter.outcome, ...bounds(filter.time), skip: String(filter.skip) };
     try {
       const found = await api("runs", query);
       // An earlier answer may come late.
       if (mine !== asked) return;
-      options(callers, [["", "all callers"], ...found.callers.map((/** @type {string} */ name) => [name, name])], filter.caller);
-      options(outcomes, [["", "all outcomes"], ["failed", "not successful"], ...found.outcomes.map((/** @type {string} */ name) => [name, name])], filter.outcome);
+      const named = (/** @type {string[]} */ names) => names.map((name) => [name, name]);
+      callers.offer(named(found.callers), filter.caller);
+      outcomes.offer([["failed", "not successful"], ...named(found.outcomes)], filter.outcome);
       if (tools.childElementCount !== found.tools.length) fill(tools, found.tools.map((/** @type {string} */ name) => h("option", { value: name })));
       draw(found);
     } catch (error) {
@@ -256,6 +283,9 @@ async function drawPast(about, element, chosen) {
       h("caption", { className: "visually-hidden" }, "Runs in the log, the newest first"),
       h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col", className: text === "Duration" ? "number" : "" }, text)))), body));
     fill(results, pager, list);
+    // What was looked for is found if it is alone.
+    const opened = found.runs.findIndex((/** @type {any} */ run) => found.total === 1 || run.id === chosen);
+    body.rows[opened]?.querySelector("button")?.click();
     say(position);
   }
   /** @param {number} step */
@@ -292,21 +322,9 @@ async function drawPast(about, element, chosen) {
         fill(cell, failure(error));
       }
     }
-    if (run.id === chosen) toggle();
     return cells;
   }
   await show();
-}
-
-/**
- * @param {HTMLSelectElement} select
- * @param {string[][]} choices
- * @param {string} value
- */
-function options(select, choices, value) {
-  if (!choices.some(([one]) => one === value)) choices.push([value, value]);
-  fill(select, choices.map(([one, text]) => h("option", { value: one }, text)));
-  select.value = value;
 }
 
 /** Fields of a record that have a place of their own. */

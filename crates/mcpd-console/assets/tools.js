@@ -3,6 +3,7 @@
 import { block, counted, facts, fill, h, jsonText, prose } from "./dom.js";
 import { appOf } from "./apps.js";
 import { caller, setKnownTools, short } from "./call.js";
+import { choice } from "./choice.js";
 import { callLine, command, curlLine } from "./commands.js";
 import { form } from "./form.js";
 import { skillDetail } from "./skills.js";
@@ -181,9 +182,8 @@ function sidebar({ tools, missing, remarks, skills, viewpoints }, chosen) {
   const counts = new Map();
   for (const tag of tools.flatMap(tagsOf)) counts.set(tag, (counts.get(tag) ?? 0) + 1);
   const tags = [...counts.keys()].sort();
-  const select = h("select", { id: "tag", onchange: filter }, h("option", { value: "" }, "All tags"),
-    tags.map((tag) => h("option", { value: tag }, `${tag} (${counts.get(tag)})`)));
-  select.value = counts.has(kept.tag) ? kept.tag : "";
+  const tag = choice("tag", "Tag", "All tags", filter);
+  tag.offer(tags.map((tag) => [tag, `${tag} (${counts.get(tag)})`]), counts.has(kept.tag) ? kept.tag : "");
   const rows = tools.map((tool) => {
     const path = pathOf(tool);
     const row = () => h("li", {}, h("a", { href: `#/tools/${encodeURIComponent(path)}`, "aria-current": path === chosen ? "page" : undefined },
@@ -215,10 +215,10 @@ function sidebar({ tools, missing, remarks, skills, viewpoints }, chosen) {
   const otherHead = h("h2", {}, "Not served");
   function filter() {
     kept.text = search.value;
-    kept.tag = select.value;
+    kept.tag = tag.value();
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const isShown = (/** @type {typeof rows[0]} */ entry) =>
-      words.every((word) => entry.text.includes(word)) && (select.value === "" || entry.tags.includes(select.value));
+      words.every((word) => entry.text.includes(word)) && (kept.tag === "" || entry.tags.includes(kept.tag));
     const shown = rows.filter(isShown);
     const shownOthers = others.filter(isShown);
     const shownSkills = skillRows.filter(isShown);
@@ -236,7 +236,7 @@ function sidebar({ tools, missing, remarks, skills, viewpoints }, chosen) {
   return h("nav", { className: "side", "aria-label": "Tools" },
     h("div", { className: "filters" },
       h("label", { for: "search", className: "visually-hidden" }, "Search tools"), search,
-      h("label", { for: "tag", className: "visually-hidden", hidden: tags.length === 0 }, "Tag"), tags.length ? select : null, viewpointChoice(viewpoints)),
+      tag.element, viewpointChoice(viewpoints)),
     count, toolList, more, skillHead, skillList, otherHead, otherList);
 }
 

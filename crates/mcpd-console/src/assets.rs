@@ -24,7 +24,7 @@ macro_rules! asset {
     };
 }
 
-const ASSETS: [(&str, SiteAsset); 18] = [
+const ASSETS: [(&str, SiteAsset); 19] = [
     asset!("", "index.html", HTML),
     asset!("app.css", "app.css", CSS),
     asset!("icon.svg", "icon.svg", SVG),
@@ -33,6 +33,7 @@ const ASSETS: [(&str, SiteAsset); 18] = [
     asset!("apps.js", "apps.js", SCRIPT),
     asset!("call.js", "call.js", SCRIPT),
     asset!("charts.js", "charts.js", SCRIPT),
+    asset!("choice.js", "choice.js", SCRIPT),
     asset!("commands.js", "commands.js", SCRIPT),
     asset!("connect.js", "connect.js", SCRIPT),
     asset!("dom.js", "dom.js", SCRIPT),

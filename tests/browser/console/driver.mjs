@@ -21,7 +21,7 @@ export async function launch() {
 }
 
 /** A page that records what must never happen: faults, dialogs, and requests to elsewhere. */
-export async function open(browser, link) {
+export async function open(browser, link, prepare) {
   const page = await browser.newPage();
   const faults = [];
   await page.setViewport({ width: 1280, height: 860 });
@@ -39,9 +39,25 @@ export async function open(browser, link) {
     if (!url.startsWith(`${origin}/`) && !url.startsWith("blob:") && !url.startsWith("data:")) faults.push(`request: ${url}`);
   });
   page.faults = faults;
+  await prepare?.(page);
   await page.goto(link);
   await page.waitForSelector("h1", WAIT);
   return page;
+}
+
+/** Stops the clock of a page at the time of the last records, so that their days have names. */
+export async function stopClock(page) {
+  await page.emulateTimezone("Asia/Tokyo");
+  await page.evaluateOnNewDocument((now) => {
+    globalThis.Date = class extends Date {
+      constructor(...given) {
+        super(...(given.length ? given : [now]));
+      }
+      static now() {
+        return new Date().getTime();
+      }
+    };
+  }, process.env.NOW);
 }
 
 export async function visit(page, hash) {
@@ -101,6 +117,13 @@ export async function click(page, selector, label) {
       if (attempt === 3 || !/detached|not clickable/.test(error.message)) throw error;
     }
   }
+}
+
+/** Clicks a button of a filter, once what was asked before is drawn, and waits for its answer. */
+export async function filter(page, label) {
+  await settle(page);
+  await click(page, ".chip", label);
+  await settle(page);
 }
 
 export async function waitForText(page, wanted, selector = "main") {

@@ -13,9 +13,9 @@ try {
   await page.type("#search", "numbers");
   await waitForText(page, "1 of 7 tools", "#count");
   await page.$eval("#search", (search) => { search.value = ""; search.dispatchEvent(new Event("input")); });
-  await page.select("#tag", "report");
+  await click(page, "#tag .chip", "report (2)");
   await waitForText(page, "2 of 7 tools", "#count");
-  await page.select("#tag", "");
+  await click(page, "#tag .chip", "report (2)");
 
   // A form, with the JSON beside it, and a structured result.
   await click(page, ".side .name", "math/add");
@@ -77,7 +77,7 @@ try {
   await click(page, "header nav a", "Runs");
   await click(page, ".card button", "Cancel");
   await page.waitForFunction(() => document.querySelector(".card .badge")?.textContent === "cancelled", { timeout: 20_000 });
-  await page.select("#run-outcome", "failed");
+  await click(page, ".chip", "not successful");
   await page.waitForFunction(() => document.querySelectorAll("table.runs tbody tr").length === 2, { timeout: 20_000 });
   await click(page, "table.runs button", "report/fail");
   await waitForText(page, "exit code 3");
@@ -99,7 +99,7 @@ try {
   await accessible(page, "connect");
   await click(page, ".side .name", "Cursor");
   await waitForText(page, "mcpd install cursor --url");
-  assert.match(await page.$eval("a.primary", (link) => link.href), /^cursor:\/\//);
+  assert.match(await page.$eval("article a.button", (link) => link.href), /^cursor:\/\//);
   await accessible(page, "cursor");
 
   // Dark and narrow.
