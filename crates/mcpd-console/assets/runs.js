@@ -212,13 +212,30 @@ function liveCard(about, first, isOpen) {
   return { element, state: first.state, update };
 }
 
+/** @param {any} value */
+const isDigest = (value) => typeof value?.bytes === "number" && /^[0-9a-f]{64}$/.test(value.sha256) && Object.keys(value).length === 2;
+
+/**
+ * Recorded arguments that a call can use again, without those of which the log has only the names
+ * or hashes, or whose secrets it leaves out.
+ * @param {any} recorded
+ * @returns {{values: Record<string, any>, missing: string[]}}
+ */
+export function reusable(recorded) {
+  if (Array.isArray(recorded)) return { values: {}, missing: recorded.map(String) };
+  if (isDigest(recorded)) return { values: {}, missing: ["all arguments"] };
+  const isMissing = (/** @type {[string, any]} */ [name, value]) => isDigest(value) || /\[redacted( [^\]]*)?\]/.test(name + JSON.stringify(value));
+  const entries = Object.entries(recorded ?? {});
+  return { values: Object.fromEntries(entries.filter((entry) => !isMissing(entry))), missing: entries.filter(isMissing).map(([name]) => name) };
+}
+
 /**
  * @param {string} path
  * @param {any} values
  */
 function againButton(path, values) {
   return h("p", {}, h("button", { type: "button", onclick: () => {
-    again.set(path, values ?? {});
+    again.set(path, reusable(values));
     location.hash = `#/tools/${encodeURIComponent(path)}`;
   } }, "Again, with changes"));
 }

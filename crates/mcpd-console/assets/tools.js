@@ -9,8 +9,9 @@ import { form } from "./form.js";
 import { skillDetail } from "./skills.js";
 import { api, list } from "./session.js";
 
-/** Arguments of a run that is to be made again, by the path of its tool. */
-/** @type {Map<string, any>} */
+/** Arguments of a run that is to be made again, and the names of those that the log does not have,
+ * by the path of its tool. */
+/** @type {Map<string, {values: any, missing: string[]}>} */
 export const again = new Map();
 
 /**
@@ -333,10 +334,9 @@ function toolDetail(about, tool, extra, remarks) {
     curl.update();
     line.update();
   }
-  if (again.has(path)) {
-    fields.set(again.get(path));
-    again.delete(path);
-  }
+  const earlier = again.get(path);
+  again.delete(path);
+  if (earlier) fields.set(earlier.values);
   fromForm();
   call.attach({ values: () => values, onStart: () => toggle(true), onEnd: () => toggle(false) });
   runButton.hidden = call.isRunning();
@@ -344,6 +344,7 @@ function toolDetail(about, tool, extra, remarks) {
 
   const hasFields = Object.keys(tool.inputSchema?.properties ?? {}).length > 0;
   const work = h("form", { className: "work", "aria-label": `Call ${path}`, onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); call.run(); }, onkeydown: shortcut },
+    earlier?.missing.length ? h("p", { className: "notice", role: "status" }, `Not in the record. Enter them again: ${earlier.missing.join(", ")}.`) : null,
     h("div", { className: "columns" },
       h("div", { className: "inputs" }, hasFields ? fields.element : h("p", { className: "hint" }, "This tool takes no arguments.")),
       h("div", { className: "json" }, h("label", { for: "json" }, "Arguments as JSON"), editor, fault)),

@@ -1,4 +1,4 @@
-// The log: its filters and pages, and what a record shows.
+// The log: its filters and pages, what a record shows, and runs that are made again.
 import assert from "node:assert/strict";
 import { accessible, click, filter, launch, nothingHappened, open, stopClock, text, visit, waitForText } from "./driver.mjs";
 
@@ -43,6 +43,29 @@ try {
   assert.match(await text(page, ".record"), /Sandbox\s+strict/);
   assert.match(await text(page, ".record"), /missing\s+.*limit of memory/);
   await accessible(page, "record");
+
+  // Again, with what the log knows; what it does not know is neither filled in nor sent.
+  const again = {
+    names: [{}, ["mode", "numbers"]],
+    hashes: [{}, ["mode", "numbers"]],
+    redacted: [{ numbers: [1, 2], scale: 3 }, ["mode"]],
+    hash: [{}, ["all arguments"]],
+  };
+  for (const [client, [values, missing]] of Object.entries(again)) {
+    await visit(page, "#/runs");
+    const isTeam = await page.$eval(".chip[value=team-c]", (chip) => chip.getAttribute("aria-pressed"));
+    if (isTeam === "false") await filter(page, "team-c");
+    await total(4);
+    const row = await page.evaluateHandle((name) => [...document.querySelectorAll("table.runs tbody tr")].find((one) => one.lastElementChild.innerText === name), client);
+    await (await row.$("button")).click();
+    await click(page, ".record button", "Again, with changes");
+    await waitForText(page, "Enter them again");
+    const named = (await text(page, "form .notice")).match(/again: (.*)\.$/)[1];
+    assert.deepEqual(named.split(", ").sort(), missing, client);
+    const filled = JSON.parse(await page.$eval("#json", (editor) => editor.value));
+    assert.deepEqual(filled.numbers?.length ? filled : { ...filled, numbers: undefined }, { numbers: undefined, ...values }, client);
+  }
+  await accessible(page, "again");
   nothingHappened(page);
 } finally {
   await browser.close();
