@@ -33,6 +33,8 @@ async function show(isFirst = false) {
   const [, name = "", ...rest] = location.hash.split("/");
   const [id, , view] = VIEWS.find(([known]) => known === name) ?? VIEWS[0];
   main.setAttribute("aria-busy", "true");
+  // A view may take its sidebar over.
+  const scroll = document.querySelector(".side")?.scrollTop ?? 0;
   try {
     about ??= await api("about");
     drawHeader(id);
@@ -42,10 +44,10 @@ async function show(isFirst = false) {
       return;
     }
     current = next;
-    const scroll = document.querySelector(".side")?.scrollTop ?? 0;
     fill(main, next.element);
     const side = main.querySelector(".side");
     if (side) side.scrollTop = scroll;
+    side?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
     document.title = `${visible(next.title)} – mcpd console`;
     if (!isFirst) /** @type {HTMLElement | null} */ (main.querySelector("h1"))?.focus({ preventScroll: true });
     if (!side || rest.length === 0) window.scrollTo(0, 0);

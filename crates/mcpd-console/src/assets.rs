@@ -24,7 +24,7 @@ macro_rules! asset {
     };
 }
 
-const ASSETS: [(&str, SiteAsset); 19] = [
+const ASSETS: [(&str, SiteAsset); 21] = [
     asset!("", "index.html", HTML),
     asset!("app.css", "app.css", CSS),
     asset!("icon.svg", "icon.svg", SVG),
@@ -32,6 +32,7 @@ const ASSETS: [(&str, SiteAsset); 19] = [
     asset!("app.js", "app.js", SCRIPT),
     asset!("apps.js", "apps.js", SCRIPT),
     asset!("call.js", "call.js", SCRIPT),
+    asset!("catalog.js", "catalog.js", SCRIPT),
     asset!("charts.js", "charts.js", SCRIPT),
     asset!("choice.js", "choice.js", SCRIPT),
     asset!("commands.js", "commands.js", SCRIPT),
@@ -42,6 +43,7 @@ const ASSETS: [(&str, SiteAsset); 19] = [
     asset!("runs.js", "runs.js", SCRIPT),
     asset!("server.js", "server.js", SCRIPT),
     asset!("session.js", "session.js", SCRIPT),
+    asset!("sidebar.js", "sidebar.js", SCRIPT),
     asset!("skills.js", "skills.js", SCRIPT),
     asset!("tools.js", "tools.js", SCRIPT),
 ];

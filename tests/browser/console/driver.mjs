@@ -140,6 +140,25 @@ export async function argumentsOf(page, values) {
   }, JSON.stringify(values));
 }
 
+/** Watches the frames of a page; the function that is returned tells the largest gap between two,
+ * in milliseconds. */
+export async function watchFrames(page) {
+  const watch = await page.evaluateHandle(() => {
+    const watch = { largest: 0, isOver: false };
+    let last = performance.now();
+    requestAnimationFrame(function frame(now) {
+      watch.largest = Math.max(watch.largest, now - last);
+      last = now;
+      if (!watch.isOver) requestAnimationFrame(frame);
+    });
+    return watch;
+  });
+  return () => watch.evaluate((watch) => {
+    watch.isOver = true;
+    return Math.round(watch.largest);
+  });
+}
+
 /** Presses the button for a copy, and returns what it has put into the clipboard. */
 export async function copied(page, selector, at = 0) {
   const { origin } = new URL(page.url());
