@@ -119,16 +119,29 @@ head -c 10000000 /dev/zero | tr '\0' x
 /// Duration of the flood, in seconds, unless the variable of this name has another.
 const FLOOD_SECONDS: (&str, &str) = ("MCPD_FLOOD_SECONDS", "10");
 
+/// Prints 100 lines in each tenth of a second, however long that takes.
 const FLOOD: &str = r#"#!/bin/sh
 [ "$1" = --help ] && { echo '{"description": "Prints a thousand lines a second."}'; exit; }
-exec awk 'BEGIN {
-  for (second = 0; second < SECONDS; second++) {
-    for (line = 0; line < 1000; line++) print "INFO line " second * 1000 + line > "/dev/stderr"
+exec awk 'function now(text) {
+  getline text < "/proc/uptime"
+  close("/proc/uptime")
+  return text + 0
+}
+BEGIN {
+  begin = now()
+  for (tick = 0; tick < SECONDS * 10; tick++) {
+    for (line = 0; line < 100; line++) print "INFO line " tick * 100 + line > "/dev/stderr"
     fflush("/dev/stderr")
-    system("sleep 1")
+    rest = begin + (tick + 1) / 10 - now()
+    if (rest > 0) system("sleep " rest)
   }
 }'
 "#;
+
+fn flood_seconds() -> String {
+    let (variable, default) = FLOOD_SECONDS;
+    std::env::var(variable).unwrap_or_else(|_| default.to_owned())
+}
 
 /// Works in the background.
 const BACKGROUND: &str = r#"#!/bin/sh
@@ -192,6 +205,8 @@ fn run(sandbox: &Sandbox, daemon: &Daemon, scenario: &str) -> Option<String> {
         .env("SHOTS", shots)
         .env("LINK", link(sandbox, daemon))
         .env("NOW", records::NOW)
+        .env("SERVER", daemon.id().to_string())
+        .env("FLOOD_SECONDS", flood_seconds())
         .env("TEAM", TEAM)
         .env("TOKEN", daemon.token().unwrap_or_default());
     let output = output_within(SCENARIO_TIMEOUT, command, b"");
@@ -324,9 +339,7 @@ fn app_shows_results_and_reaches_nothing_else() {
 
 #[test]
 fn console_stays_responsive_in_a_flood() {
-    let (variable, default) = FLOOD_SECONDS;
-    let seconds = std::env::var(variable).unwrap_or_else(|_| default.to_owned());
-    let script = FLOOD.replace("SECONDS", &seconds);
+    let script = FLOOD.replace("SECONDS", &flood_seconds());
     let sandbox = sandbox().with_script("flood", &script);
     let daemon = Daemon::start(&sandbox, &["--console", "--timeout", "300"]);
     let figures = run(&sandbox, &daemon, "stream");

@@ -73,19 +73,22 @@ function makeCaller() {
   let running;
   const state = h("p", { className: "state", "aria-live": "off" });
   const bar = h("progress", { hidden: true, "aria-label": "Progress of the call" });
+  const count = h("p", { className: "hint", hidden: true });
   const log = h("pre", { className: "log", tabIndex: 0, role: "log", "aria-live": "off", "aria-label": "Log of the call", hidden: true });
   const questions = h("div");
   const output = h("div");
   const apps = h("div");
   /** @type {ReturnType<typeof openApp> | undefined} */
   let app;
-  const element = h("section", { className: "outcome", "aria-label": "Outcome of the call" }, h("h2", { className: "visually-hidden" }, "Outcome"), state, bar, questions, log, apps, output);
+  const element = h("section", { className: "outcome", "aria-label": "Outcome of the call" }, h("h2", { className: "visually-hidden" }, "Outcome"), state, bar, questions, log, count, apps, output);
 
   /** @type {{text: string, level: string}[]} */
   let pending = [];
   let isDrawing = false;
+  let total = 0;
   /** @param {string} level @param {string} text */
   function line(level, text) {
+    total += 1;
     pending.push({ level, text: text.length > LINE ? `${text.slice(0, LINE)}…` : text });
     if (pending.length > LINES) pending = pending.slice(-LINES);
     if (!isDrawing) {
@@ -100,6 +103,8 @@ function makeCaller() {
     for (const { level, text } of pending) add(log, h("span", { className: `level-${level}` }, `${text}\n`));
     pending = [];
     while (log.childElementCount > LINES) log.firstElementChild?.remove();
+    count.hidden = total <= LINES;
+    count.textContent = `The last ${LINES} of ${total.toLocaleString()} lines.`;
     if (isAtEnd) log.scrollTop = log.scrollHeight;
   }
 
@@ -127,6 +132,8 @@ function makeCaller() {
     fill(output);
     fill(questions);
     log.hidden = true;
+    count.hidden = true;
+    total = 0;
     bar.hidden = false;
     bar.removeAttribute("value");
     state.className = "state running";
