@@ -10,7 +10,7 @@ use std::time::Duration;
 use mcpd_tests::{Daemon, Sandbox, binary, output_within, repository, write_audit_log};
 use ring::digest::{SHA256, digest};
 
-use crate::{browser, records, set_up};
+use crate::{browser, hostile, records, set_up};
 
 /// Time limit of a scenario, on a busy machine.
 const SCENARIO_TIMEOUT: Duration = Duration::from_secs(300);
@@ -75,22 +75,6 @@ echo '{"inputRequests": {"who": {"method": "elicitation/create", "params": {
 }}}}'
 "#;
 
-const HOSTILE: &str = r#"#!/bin/sh
-if [ "$1" = --help ]; then
-  echo '{"title": "<img src=x onerror=window.hacked=1>", "description": "<script>window.hacked=1</script> [x](javascript:window.hacked=1)", "tags": ["<b>bold</b>"]}'
-  echo '{
-    "<b>bold</b>": {"description": "<b>bold</b>", "default_value": "\"><img src=x onerror=window.hacked=1>"},
-    "paste": {"description": "Ends a paste, and interrupts.", "default_value": "\u202e\u001b[201~\u0003"}
-  }' >&2
-  exit
-fi
-printf '<script>window.hacked=1</script>\n<img src=x onerror="window.hacked=1">\n[a](javascript:window.hacked=1)\n'
-printf '<svg onload="window.hacked=1"><b>bold</b>\n\033[31mred\033[0m \033]8;;javascript:window.hacked=1\033\\link\033]8;;\033\\\n'
-printf '\342\200\256turned around\342\200\254 zero\342\200\213width\n'
-printf 'ERROR <img src=x onerror=window.hacked=1>\nPROGRESS 1/2 <script>window.hacked=1</script>\n' >&2
-sleep 1
-"#;
-
 /// Returns its argument: the server that its app tries to reach.
 const HOSTILE_APP: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
@@ -99,21 +83,6 @@ if [ "$1" = --help ]; then
   exit
 fi
 cat
-"#;
-
-const PICTURES: &str = r#"#!/bin/sh
-[ "$1" = --help ] && { echo '{"description": "Sends what is no picture.", "output": "mcp"}'; exit; }
-echo '{"content": [
-  {"type": "image", "mimeType": "image/svg+xml", "data": "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIG9ubG9hZD0id2luZG93LmhhY2tlZD0xIi8+"},
-  {"type": "image", "mimeType": "text/html", "data": "PHNjcmlwdD53aW5kb3cuaGFja2VkPTE8L3NjcmlwdD4="},
-  {"type": "resource_link", "name": "<b>bold</b>", "uri": "javascript:window.hacked=1"},
-  {"type": "resource", "resource": {"uri": "javascript:window.hacked=1", "mimeType": "text/html", "text": "<script>window.hacked=1</script>"}}
-], "structuredContent": {"<b>bold</b>": "<img src=x onerror=window.hacked=1>", "__proto__": {"hacked": 1}}}'
-"#;
-
-const HUGE: &str = r#"#!/bin/sh
-[ "$1" = --help ] && { echo '{"description": "Prints a line of 10 MB."}'; exit; }
-head -c 10000000 /dev/zero | tr '\0' x
 "#;
 
 /// Duration of the flood, in seconds, unless the variable of this name has another.
@@ -251,10 +220,7 @@ fn console_is_usable_by_keyboard() {
 
 #[test]
 fn console_shows_hostile_texts_as_text() {
-    let sandbox = sandbox()
-        .with_script("hostile", HOSTILE)
-        .with_script("pictures", PICTURES)
-        .with_script("huge", HUGE);
+    let sandbox = hostile::fill(sandbox());
     let daemon = Daemon::start(&sandbox, &["--console"]);
     run(&sandbox, &daemon, "hostile");
 }
@@ -383,15 +349,36 @@ fn other_site_reaches_nothing_of_the_console() {
     };
     insta::assert_snapshot!(outcomes, @r#"
     {
-      "call": "blocked",
-      "simple call": "unreadable",
-      "data": "blocked",
-      "simple data": "blocked",
-      "sign-in": "unreadable",
-      "script": "blocked",
-      "socket": "blocked",
-      "frame": "chrome-error://chromewebdata/",
-      "form": "this Origin is not allowed; see --allow-origin"
+      "other port": {
+        "call": "blocked",
+        "simple call": "unreadable",
+        "data": "blocked",
+        "simple data": "blocked",
+        "sign-in": "unreadable",
+        "cancel": "blocked",
+        "simple cancel": "unreadable",
+        "script": "blocked",
+        "socket": "blocked",
+        "frame": "chrome-error://chromewebdata/",
+        "form to /mcp": "this Origin is not allowed; see --allow-origin",
+        "form to /console/session": "this Origin is not allowed; see --allow-origin",
+        "form to /console/api/cancel?run=1": "this Origin is not allowed; see --allow-origin"
+      },
+      "other site": {
+        "call": "blocked",
+        "simple call": "unreadable",
+        "data": "blocked",
+        "simple data": "blocked",
+        "sign-in": "unreadable",
+        "cancel": "blocked",
+        "simple cancel": "unreadable",
+        "script": "blocked",
+        "socket": "blocked",
+        "frame": "chrome-error://chromewebdata/",
+        "form to /mcp": "this Origin is not allowed; see --allow-origin",
+        "form to /console/session": "this Origin is not allowed; see --allow-origin",
+        "form to /console/api/cancel?run=1": "this Origin is not allowed; see --allow-origin"
+      }
     }
     "#);
     assert_eq!(sandbox.runs(), 0);

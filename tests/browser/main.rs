@@ -6,6 +6,8 @@
 
 #[path = "console.rs"]
 mod console;
+#[path = "hostile.rs"]
+mod hostile;
 #[path = "records.rs"]
 mod records;
 

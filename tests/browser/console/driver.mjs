@@ -10,12 +10,12 @@ const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const WAIT = { timeout: 30_000 };
 
-export async function launch() {
+export async function launch(more = []) {
   return puppeteer.launch({
     executablePath: BROWSER,
     headless: "shell",
     // Chromium's own sandbox needs a user other than root.
-    args: ["--no-sandbox", "--disable-gpu", "--no-proxy-server"],
+    args: ["--no-sandbox", "--disable-gpu", "--no-proxy-server", ...more],
     protocolTimeout: 120_000,
   });
 }

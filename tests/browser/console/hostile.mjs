@@ -1,6 +1,29 @@
 // Hostile names, descriptions and outputs: all of it is text, and a huge line leaves the page usable.
 import assert from "node:assert/strict";
-import { accessible, click, copied, launch, nothingHappened, open, text, visit, waitForText } from "./driver.mjs";
+import { accessible, click, copied, launch, nothingHappened, open, text, visit, waitForText, watchFrames } from "./driver.mjs";
+
+const MARKUP = "<img src=x onerror=window.hacked=1>";
+const FILE = `${MARKUP}[U+202E].sh`;
+
+/** Asserts that texts have become no elements, no code and no links. */
+async function isText(page, name) {
+  assert.equal(await page.evaluate(() => window.hacked), undefined, name);
+  assert.deepEqual(await page.$$eval("main img, main iframe, main script, main b, main object, main base, main form[action]", (all) => all.map((element) => element.outerHTML)), []);
+  const links = await page.$$eval("a", (all) => all.map((link) => link.getAttribute("href")));
+  assert.deepEqual(links.filter((link) => !link.startsWith("#")), [], "no link of a script");
+  assert.doesNotMatch(await text(page), /[\u202e\u001b]/);
+  await accessible(page, name);
+}
+
+/** Calls a tool as another client. */
+async function callAs(client, name, values) {
+  const { origin } = new URL(process.env.LINK);
+  const prefix = "io.modelcontextprotocol/";
+  const meta = { [`${prefix}protocolVersion`]: "2026-07-28", [`${prefix}clientInfo`]: { name: client, version: client }, [`${prefix}clientCapabilities`]: {} };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: values, _meta: meta } });
+  const headers = { Authorization: `Bearer ${process.env.TOKEN}`, "Content-Type": "application/json", Accept: "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": name };
+  return (await fetch(`${origin}/mcp`, { method: "POST", headers, body })).text();
+}
 
 const browser = await launch();
 try {
@@ -11,12 +34,7 @@ try {
     await click(page, "button", "Run");
     await waitForText(page, "Succeeded after");
     await page.$$eval("details", (all) => all.forEach((details) => (details.open = true)));
-    assert.equal(await page.evaluate(() => window.hacked), undefined, tool);
-    // Elements that scripts could only make by markup, and links to anywhere else.
-    assert.deepEqual(await page.$$eval("main img, main iframe, main script, main b, main object, main base, main form[action]", (all) => all.map((element) => element.outerHTML)), []);
-    const links = await page.$$eval("a", (all) => all.map((link) => link.getAttribute("href")));
-    assert.deepEqual(links.filter((link) => !link.startsWith("#")), [], "no link of a script");
-    await accessible(page, `hostile-${tool}`);
+    await isText(page, `hostile-${tool}`);
   }
   await visit(page, "#/tools/hostile");
   const shown = await text(page);
@@ -36,8 +54,37 @@ try {
     assert.match(line, /^[\n\x20-\x7e]*$/);
   }
 
-  // The same in runs.
+  // Files that are not served: their names, their faults, and the lines that these are in.
+  for (const [name, words] of [[FILE, "not executable"], ["faulty-bidi", "hidden-character"], ["faulty-words", "window.hacked=1"]]) {
+    await visit(page, "#/tools");
+    const shownName = await page.evaluateHandle((part) => [...document.querySelectorAll(".side .name")].find((one) => one.innerText.includes(part)), name);
+    await shownName.click();
+    await waitForText(page, words, ".detail");
+    await isText(page, `fault-${words.replace(/\W/g, "")}`);
+  }
+
+  // A question, and a skill with its file.
+  await visit(page, "#/tools/questions");
+  await click(page, "button", "Run");
+  await waitForText(page, "A question before the call goes on");
+  await isText(page, "hostile-question");
+  await waitForText(page, "[U+202E]", ".question");
+  await click(page, ".question button", "Decline");
+  await waitForText(page, "after");
+  await click(page, ".side .name", "hostile-skill");
+  await click(page, "button.link", "skill://hostile-skill/references/page.md");
+  await waitForText(page, "<script>window.hacked=2</script>", ".detail");
+  await isText(page, "hostile-skill");
+
+  // A client with a hostile name and hostile arguments, in runs and in the log.
+  assert.match(await callAs(`${MARKUP}\u202e`, "hostile", { "<b>bold</b>": `${MARKUP}\u202e`, [MARKUP]: MARKUP }), /unknown name|Invalid/);
   await visit(page, "#/runs");
+  await waitForText(page, `${MARKUP}[U+202E]`);
+  await page.$$eval("table.runs button", (all) => all[0].click());
+  await page.waitForSelector(".record pre");
+  await isText(page, "hostile-runs");
+
+  // The same in runs.
   await page.$$eval(".card details", (all) => all.forEach((details) => (details.open = true)));
   await waitForText(page, "<script>window.hacked=1</script>");
   await visit(page, "#/tools/!%3Cimg%20src%3Dx%20onerror%3Dwindow.hacked%3D1%3E");
@@ -45,14 +92,18 @@ try {
   await visit(page, "#/<img src=x onerror=window.hacked=1>/%");
   assert.equal(await page.evaluate(() => window.hacked), undefined);
 
-  // A line of 10 MB.
-  await visit(page, "#/tools/huge");
-  await click(page, "button", "Run");
-  await waitForText(page, "Succeeded after");
-  const began = Date.now();
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0))));
-  assert.ok(Date.now() - began < 5000, "the page answers");
-  assert.ok((await page.$eval("pre.text", (pre) => pre.textContent.length)) < 300_000);
+  // A line of 10 MB, as a result and in the log.
+  for (const tool of ["huge", "huge-log"]) {
+    await visit(page, `#/tools/${tool}`);
+    const frames = await watchFrames(page);
+    await click(page, "button", "Run");
+    await waitForText(page, "Succeeded after");
+    await waitForText(page, "xxxx", tool === "huge" ? "pre.text" : "pre.log");
+    const gap = await frames();
+    console.log(`${tool}: ${gap} ms`);
+    assert.ok(gap < 2000, `${tool}: the page answers`);
+    assert.ok((await page.$$eval("pre", (all) => all.reduce((sum, pre) => sum + pre.textContent.length, 0))) < 300_000);
+  }
   nothingHappened(page);
 } finally {
   await browser.close();

