@@ -75,6 +75,29 @@ echo '{"inputRequests": {"who": {"method": "elicitation/create", "params": {
 }}}}'
 "#;
 
+/// Returns its arguments, which are of all kinds.
+const FORM: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  cat <<'END'
+{"description": "Returns its arguments.", "output": "json", "input_schema": {"type": "object", "properties": {
+  "text": {"type": "string", "description": "A word.", "minLength": 2, "maxLength": 5, "pattern": "^[a-z]+$"},
+  "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": null, "title": "Note"},
+  "count": {"type": "integer", "minimum": 1, "maximum": 9, "description": "How many."},
+  "ratio": {"anyOf": [{"type": "number", "minimum": 0}, {"type": "null"}]},
+  "is_loud": {"type": "boolean"},
+  "day": {"type": "string", "format": "date"},
+  "file": {"type": "string", "contentEncoding": "base64"},
+  "page": {"type": "string"},
+  "place": {"type": "object", "properties": {"city": {"type": "string"}, "floor": {"type": "integer", "minimum": 0}}, "required": ["city"]},
+  "people": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name"]}},
+  "more": {"description": "Anything."}
+}, "required": ["count"]}}
+END
+  exit
+fi
+cat
+"#;
+
 /// Returns its argument: the server that its app tries to reach.
 const HOSTILE_APP: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
@@ -216,6 +239,13 @@ fn console_is_usable_by_keyboard() {
     let sandbox = sandbox();
     let daemon = Daemon::start(&sandbox, &["--console"]);
     run(&sandbox, &daemon, "keyboard");
+}
+
+#[test]
+fn console_makes_forms_of_schemas() {
+    let sandbox = Sandbox::new().with_script("form", FORM);
+    let daemon = Daemon::start(&sandbox, &["--console"]);
+    run(&sandbox, &daemon, "form");
 }
 
 #[test]
