@@ -94,9 +94,10 @@ fn newest(directory: &Path) -> Option<SystemTime> {
 }
 
 fn source(file: &Path) -> Option<SystemTime> {
-    let is_source = file.extension().is_some_and(|extension| extension == "rs")
-        && file.components().any(|part| part.as_os_str() == "src");
-    if is_source {
+    let is_below = |name| file.components().any(|part| part.as_os_str() == name);
+    let is_code = file.extension().is_some_and(|extension| extension == "rs") && is_below("src");
+    // The page of the console is part of the binary.
+    if is_code || is_below("assets") {
         modification_time(file)
     } else {
         None
