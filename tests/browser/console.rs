@@ -98,6 +98,23 @@ fi
 cat
 "#;
 
+/// Asks to open an address, and returns the answer.
+const SIGN_IN: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Asks where to sign in.", "output": "mcp"}'; exit; }
+if [ -n "$MCPD_INPUT_RESPONSES" ]; then
+  action=$(tr -d ' \n' < "$MCPD_INPUT_RESPONSES" | sed 's/.*"action":"\([a-z]*\)".*/\1/')
+  echo "{\"content\": [{\"type\": \"text\", \"text\": \"The answer is $action.\"}]}"
+  exit
+fi
+echo '{"inputRequests": {"where": {"method": "elicitation/create", "params": {"mode": "url", "elicitationId": "1", "message": "Sign in first.", "url": "https://login.example/start"}}}}'
+"#;
+
+/// Asks for approval.
+const DELETE: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Deletes.", "annotations": {"destructive": true}}'; exit; }
+echo 'deleted it'
+"#;
+
 /// Returns its argument: the server that its app tries to reach.
 const HOSTILE_APP: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
@@ -197,6 +214,7 @@ fn run(sandbox: &Sandbox, daemon: &Daemon, scenario: &str) -> Option<String> {
         .env("SHOTS", shots)
         .env("LINK", link(sandbox, daemon))
         .env("NOW", records::NOW)
+        .env("MCPD", binary())
         .env("SERVER", daemon.id().to_string())
         .env("FLOOD_SECONDS", flood_seconds())
         .env("TEAM", TEAM)
@@ -242,10 +260,17 @@ fn console_is_usable_by_keyboard() {
 }
 
 #[test]
-fn console_makes_forms_of_schemas() {
-    let sandbox = Sandbox::new().with_script("form", FORM);
-    let daemon = Daemon::start(&sandbox, &["--console"]);
+fn console_makes_forms_of_schemas_and_lines_for_a_shell() {
+    let sandbox = Sandbox::new()
+        .with_script("form", FORM)
+        .with_script("asks", SIGN_IN)
+        .with_script("delete", DELETE)
+        .with_script("slow", SLOW);
+    let file = "[approval]\nask = \"destructive\"\n";
+    fs::write(sandbox.path().join("mcpd.toml"), file).unwrap();
+    let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml", "--console"]);
     run(&sandbox, &daemon, "form");
+    run(&sandbox, &daemon, "actions");
 }
 
 #[test]
