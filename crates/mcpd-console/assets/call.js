@@ -80,7 +80,8 @@ function makeCaller() {
   const apps = h("div");
   /** @type {ReturnType<typeof openApp> | undefined} */
   let app;
-  const element = h("section", { className: "outcome", "aria-label": "Outcome of the call" }, h("h2", { className: "visually-hidden" }, "Outcome"), state, bar, questions, log, count, apps, output);
+  const heading = h("h2", { className: "visually-hidden", tabIndex: -1 }, "Outcome");
+  const element = h("section", { className: "outcome", "aria-label": "Outcome of the call" }, heading, state, bar, questions, log, count, apps, output);
 
   /** @type {{text: string, level: string}[]} */
   let pending = [];
@@ -246,6 +247,7 @@ function makeCaller() {
       const fields = form(params.requestedSchema ?? {}, () => {});
       /** @param {string} action */
       const answer = (action) => {
+        heading.focus();
         fill(questions);
         resolve(action === "accept" && params.mode !== "url" ? { action, content: fields.value() } : { action });
       };

@@ -172,13 +172,16 @@ function liveCard(about, first, isOpen) {
   const time = h("span", { className: "hint" });
   const body = h("div");
   const name = first.tool ?? first.params?.name ?? first.method;
-  const details = h("details", { open: isOpen }, h("summary", {}, h("span", { className: "name" }, name), " ", state, " ", time), body);
+  const summary = h("summary", {}, h("span", { className: "name" }, name), " ", state, " ", time);
+  const details = h("details", { open: isOpen }, summary, body);
   const cancelButton = h("button", { type: "button", hidden: true, "aria-label": `Cancel ${name}`, onclick: cancel }, "Cancel");
   const element = h("div", { className: "card" }, details, cancelButton);
   let drawn = "";
   let latest = first;
   const isOurs = () => latest.client?.startsWith("mcpd-console") && cancelOf(latest.tool) !== undefined;
   function cancel() {
+    // The button will be gone.
+    summary.focus();
     if (isOurs()) cancelOf(first.tool)?.();
     else cancelBy(cancelButton, () => api("cancel", { run: String(first.number) }, "POST"));
   }

@@ -48,6 +48,13 @@ try {
   await frame.waitForFunction(() => [...document.querySelectorAll(".times")].reduce((sum, one) => sum + Number(one.textContent), 0) === 12);
   nothingHappened(page);
 
+  // It fits a narrow screen.
+  const { width, height } = page.viewport();
+  await page.setViewport({ width: 360, height: 740 });
+  await accessible(page, "narrow-app");
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 360);
+  await page.setViewport({ width, height });
+
   // The page comes back with its result after another view was shown.
   await click(page, "header nav a", "Connect");
   await visit(page, "#/tools/dice");

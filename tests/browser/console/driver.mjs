@@ -159,10 +159,14 @@ export async function watchFrames(page) {
   });
 }
 
-/** Presses the button for a copy, and returns what it has put into the clipboard. */
-export async function copied(page, selector, at = 0) {
+export async function allowClipboard(page) {
   const { origin } = new URL(page.url());
   await page.browserContext().overridePermissions(origin, ["clipboard-read", "clipboard-write", "clipboard-sanitized-write"]);
+}
+
+/** Presses the button for a copy, and returns what it has put into the clipboard. */
+export async function copied(page, selector, at = 0) {
+  await allowClipboard(page);
   const button = (await page.$$(selector))[at];
   await button.evaluate((element) => element.scrollIntoView({ block: "center" }));
   await button.click();

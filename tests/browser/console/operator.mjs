@@ -69,6 +69,33 @@ try {
   await accessible(page, "examined");
   assert.doesNotMatch(await text(page), /undefined|NaN/);
   nothingHappened(page);
+
+  // A caller that is no operator sees its own tools and runs, and nothing of the server.
+  const context = await browser.createBrowserContext();
+  const other = await open(context, `${origin}/console`);
+  await other.type("#token", TEAM);
+  await other.keyboard.press("Enter");
+  await waitForText(other, "2 tools", "#count");
+  assert.equal(await other.$(".side .badge"), null);
+  await accessible(other, "team-tools");
+  await click(other, ".side .name", "slow");
+  await waitForText(other, "Waits for a minute.", ".detail");
+  await accessible(other, "team-tool");
+  await visit(other, "#/runs");
+  await waitForText(other, "These are the runs of team-a.");
+  const callers = await other.$$eval("table.runs tbody tr > :nth-child(5)", (all) => [...new Set(all.map((cell) => cell.innerText))]);
+  assert.deepEqual(callers, ["team-a"]);
+  assert.equal(await other.$("#run-caller"), null);
+  await accessible(other, "team-runs");
+  await visit(other, "#/server");
+  await waitForText(other, "Only operators of this server see its state");
+  await accessible(other, "team-server");
+  await visit(other, "#/connect/cursor");
+  await waitForText(other, "--token-env MCPD_TOKEN");
+  assert.doesNotMatch(await text(other), /agent-token/);
+  await accessible(other, "team-connect");
+  nothingHappened(other);
+  await context.close();
 } finally {
   await browser.close();
 }

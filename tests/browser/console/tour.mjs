@@ -17,6 +17,13 @@ try {
   await waitForText(page, "2 of 7 tools", "#count");
   await click(page, "#tag .chip", "report (2)");
 
+  // What is not served, and why.
+  for (const [name, words, shot] of [["broken", "a comma with nothing between it and", "fault"], ["forgotten.sh", "is not executable", "passed-over"]]) {
+    await click(page, ".side .name", name);
+    await waitForText(page, words, ".detail");
+    await accessible(page, shot);
+  }
+
   // A form, with the JSON beside it, and a structured result.
   await click(page, ".side .name", "math/add");
   await waitForText(page, "Adds the numbers of a list.", ".detail");
@@ -77,6 +84,9 @@ try {
   await click(page, "header nav a", "Runs");
   await click(page, ".card button", "Cancel");
   await page.waitForFunction(() => document.querySelector(".card .badge")?.textContent === "cancelled", { timeout: 20_000 });
+  await click(page, ".card summary .name", "ask");
+  await waitForText(page, "Hello, Ada.", ".card details[open]");
+  await accessible(page, "live-card");
   await click(page, ".chip", "not successful");
   await page.waitForFunction(() => document.querySelectorAll("table.runs tbody tr").length === 2, { timeout: 20_000 });
   await click(page, "table.runs button", "report/fail");
@@ -104,14 +114,16 @@ try {
 
   // Dark and narrow.
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
-  for (const [hash, name] of [["#/tools/math%2Fadd", "dark-tool"], ["#/runs", "dark-runs"], ["#/server", "dark-server"]]) {
+  for (const [hash, name] of [["#/tools/math%2Fadd", "dark-tool"], ["#/runs", "dark-runs"], ["#/server", "dark-server"], ["#/connect", "dark-connect"], ["#/connect/cursor", "dark-cursor"]]) {
     await visit(page, hash);
     await settle(page);
     await accessible(page, name);
   }
   await page.setViewport({ width: 360, height: 740 });
-  for (const [hash, name] of [["#/tools", "narrow-tools"], ["#/tools/math%2Fadd", "narrow-tool"], ["#/runs", "narrow-runs"], ["#/server", "narrow-server"], ["#/connect/cursor", "narrow-connect"]]) {
+  const narrow = [["#/tools", "narrow-tools"], ["#/tools/math%2Fadd", "narrow-result", runAgain], ["#/runs", "narrow-record", openRecord], ["#/server", "narrow-server"], ["#/connect/cursor", "narrow-connect"]];
+  for (const [hash, name, act] of narrow) {
     await visit(page, hash);
+    await act?.(page);
     await accessible(page, name);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= 360, `${name}: ${width}`);
@@ -132,4 +144,16 @@ try {
   nothingHappened(page);
 } finally {
   await browser.close();
+}
+
+async function runAgain(page) {
+  await argumentsOf(page, { numbers: [3, 4, 5] });
+  await click(page, "button", "Run");
+  await waitForText(page, "Structured result");
+}
+
+async function openRecord(page) {
+  await settle(page);
+  await click(page, "table.runs button", "report/fail");
+  await waitForText(page, "exit code 3");
 }
