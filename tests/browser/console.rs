@@ -10,7 +10,7 @@ use std::time::Duration;
 use mcpd_tests::{Daemon, Sandbox, binary, output_within, repository, write_audit_log};
 use ring::digest::{SHA256, digest};
 
-use crate::{browser, hostile, records, set_up};
+use crate::{browser, hostile, records, set_up, shots};
 
 /// Time limit of a scenario, on a busy machine.
 const SCENARIO_TIMEOUT: Duration = Duration::from_secs(300);
@@ -204,14 +204,14 @@ fn sandbox() -> Sandbox {
 fn run(sandbox: &Sandbox, daemon: &Daemon, scenario: &str) -> Option<String> {
     let (browser, packages) = (browser()?, packages()?);
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("browser/console");
-    let shots = target().join("console").join(scenario);
-    fs::create_dir_all(&shots).unwrap();
+    let directory = target().join("console").join(scenario);
+    shots::clear(&directory);
     let mut command = sandbox.program("node");
     command
         .arg(here.join(format!("{scenario}.mjs")))
         .env("BROWSER", browser)
         .env("PACKAGES", packages)
-        .env("SHOTS", shots)
+        .env("SHOTS", &directory)
         .env("LINK", link(sandbox, daemon))
         .env("NOW", records::NOW)
         .env("MCPD", binary())
@@ -222,6 +222,7 @@ fn run(sandbox: &Sandbox, daemon: &Daemon, scenario: &str) -> Option<String> {
     let output = output_within(SCENARIO_TIMEOUT, command, b"");
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{scenario}: {error}");
+    shots::check(&directory, scenario);
     Some(String::from_utf8(output.stdout).unwrap())
 }
 

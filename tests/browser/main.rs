@@ -10,6 +10,8 @@ mod console;
 mod hostile;
 #[path = "records.rs"]
 mod records;
+#[path = "shots.rs"]
+mod shots;
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};

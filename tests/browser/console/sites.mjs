@@ -1,7 +1,7 @@
 // Another port of this machine, and another site, while the console is open in the same browser.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { click, launch, open, visit, waitForText } from "./driver.mjs";
+import { click, launch, open, shot, visit, waitForText } from "./driver.mjs";
 
 const { LINK } = process.env;
 const { origin } = new URL(LINK);
@@ -110,6 +110,7 @@ try {
 
   // The page is as before, and its call goes on.
   assert.ok(await page.$("p.state.running"), "nothing was cancelled");
+  await shot(page, "call-goes-on");
   await page.reload();
   await waitForText(page, "math/add", ".side");
 } finally {
