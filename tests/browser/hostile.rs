@@ -1,5 +1,5 @@
-//! Scripts, files and skills that try to get markup, code, control characters and marks of direction
-//! into the page of the console, by all that it shows of them.
+//! Scripts, files and skills that try to get markup, code, control characters and marks of
+//! direction into the page of the console, by all that it shows of them.
 
 use std::fs;
 

@@ -124,7 +124,7 @@ function arrange(about, as, [listed, catalog, files, viewpoints]) {
     tools,
     extra: new Map(catalog.tools.map((/** @type {any} */ tool) => [tool.path, tool])),
     remarks: groupByPath(faults.filter(isOfTool)),
-    // What is not served is seen as oneself only.
+    // Files that are not served are seen as oneself only.
     missing: as ? [] : notServed(faults.filter((/** @type {any} */ fault) => !isOfTool(fault)), files.files, about.roots ?? []),
     skills: catalog.skills ?? [],
     viewpoints,
@@ -143,7 +143,7 @@ function groupByPath(faults) {
 }
 
 /**
- * What is not served, and served things with faults: those that are wrong first.
+ * Files that are not served, and served things with faults: those that are wrong first.
  * @param {any[]} faults
  * @param {any[]} files
  * @param {string[]} roots

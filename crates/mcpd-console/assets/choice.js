@@ -49,7 +49,7 @@ export function choice(id, label, none, changed) {
       value = chosen;
       const all = chosen === "" || choices.some(([one]) => one === chosen) ? choices : [...choices, [chosen, chosen]];
       element.hidden = all.length === 0;
-      // What has not changed keeps the focus.
+      // Buttons that have not changed keep the focus.
       if (offered !== JSON.stringify(all)) {
         offered = JSON.stringify(all);
         fill(shown, all.length > BUTTONS ? list(all) : buttons(all));

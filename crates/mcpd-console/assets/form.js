@@ -160,7 +160,7 @@ function messageOf(input, { id, describedBy }) {
 }
 
 /**
- * What is wrong with a number of something, by its bounds.
+ * Fault of a number of something, by its bounds.
  * @param {number} count
  * @param {number | undefined} low
  * @param {number | undefined} high
@@ -304,7 +304,7 @@ function text(schema, setting) {
 }
 
 /**
- * What is wrong with a text. Its format is left to the server.
+ * Fault of a text. Its format is left to the server.
  * @param {string} value
  * @param {any} schema
  */

@@ -303,7 +303,7 @@ async function drawPast(about, element, chosen) {
       h("caption", { className: "visually-hidden" }, "Runs in the log, the newest first"),
       h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col", className: text === "Duration" ? "number" : "" }, text)))), body));
     fill(results, pager, list);
-    // What was looked for is found if it is alone.
+    // A run that alone matches is the one that was looked for.
     const opened = found.runs.findIndex((/** @type {any} */ run) => found.total === 1 || run.id === chosen);
     body.rows[opened]?.querySelector("button")?.click();
     say(position);

@@ -66,7 +66,7 @@ export async function toolsView(about, chosen) {
 }
 
 /**
- * Everything that the detail of a choice is made of.
+ * Parts that the detail of a choice is made of.
  * @param {Catalog} catalog
  * @param {string} chosen
  */

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { accessible, argumentsOf, click, copied, launch, nothingHappened, open, shot, text, visit, waitForText } from "./driver.mjs";
+import { accessible, argumentsOf, click, copyText, launch, nothingHappened, open, shot, text, visit, waitForText } from "./driver.mjs";
 
 const { LINK, TOKEN, MCPD } = process.env;
 const { origin } = new URL(LINK);
@@ -24,23 +24,23 @@ try {
   const values = { count: 3, page: "it's \"so\" $HOME `x` \\ %\n\u202e\u001b[201~\u0003 é 😀", note: "two words", people: [{ name: "Ada" }], is_loud: true };
   await argumentsOf(page, values);
   await click(page, "summary", "Call it from a shell");
-  assert.deepEqual(JSON.parse(shell(await copied(page, "pre.command + .bar button", 0))), values);
-  const events = shell(await copied(page, "pre.command + .bar button", 1)).match(/\{"jsonrpc.*/g).map((line) => JSON.parse(line));
+  assert.deepEqual(JSON.parse(shell(await copyText(page, "pre.command + .bar button", 0))), values);
+  const events = shell(await copyText(page, "pre.command + .bar button", 1)).match(/\{"jsonrpc.*/g).map((line) => JSON.parse(line));
   assert.deepEqual(events.at(-1).result.structuredContent, values);
 
-  // What the client receives, to the byte, and what it costs.
+  // The message that the client receives, to the byte, and its cost.
   const [request] = await Promise.all([page.waitForRequest((one) => one.url().endsWith("/mcp") && one.postData()?.includes("tools/call")), click(page, "button", "Run")]);
   await waitForText(page, "Succeeded after");
   const headers = Object.fromEntries(Object.entries(request.headers()).filter(([name]) => /^(content-type|accept|mcp-)/.test(name) && name !== "mcpd-console"));
   const response = await fetch(`${origin}/mcp`, { method: "POST", headers: { ...headers, Authorization: `Bearer ${TOKEN}` }, body: request.postData() });
   const received = (await response.text()).split("\n").findLast((line) => line.includes('"jsonrpc"')).replace(/^data: ?/, "");
   await page.$$eval(".result details", (all) => all.forEach((details) => (details.open = true)));
-  assert.equal(await copied(page, "[aria-label='Message of the server'] + .bar button"), received);
+  assert.equal(await copyText(page, "[aria-label='Message of the server'] + .bar button"), received);
   const summary = await page.$$eval(".result summary", (all) => all.at(-1).innerText);
   const tokens = Math.ceil(JSON.parse(received).result.content[0].text.length / 4);
   assert.equal(summary, `What the client receives: ${Buffer.byteLength(received)} B, about ${tokens} tokens for a model`);
 
-  // What the tool costs in a list is what the command says.
+  // The cost of the tool in a list is the one that the command shows.
   await click(page, "summary", "Definition, confinement and limits");
   const cost = shell(`mcpd list --cost scripts`).match(/^ *(\d+) .* form$/m)[1];
   await waitForText(page, `about ${cost} tokens`, ".detail");

@@ -165,7 +165,7 @@ export async function allowClipboard(page) {
 }
 
 /** Presses the button for a copy, and returns what it has put into the clipboard. */
-export async function copied(page, selector, at = 0) {
+export async function copyText(page, selector, at = 0) {
   await allowClipboard(page);
   const button = (await page.$$(selector))[at];
   await button.evaluate((element) => element.scrollIntoView({ block: "center" }));

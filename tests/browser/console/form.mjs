@@ -22,8 +22,8 @@ try {
     else await field.type(text);
     return field;
   };
-  /** What is said about a control: its descriptions, and that it is invalid. */
-  const said = (field) => field.evaluate((element) => {
+  /** Descriptions of a control, with a mark if it is invalid. */
+  const describe = (field) => field.evaluate((element) => {
     const texts = (element.getAttribute("aria-describedby") ?? "").split(" ").map((id) => document.getElementById(id)?.innerText ?? "");
     return `${texts.join(" ").trim()}${element.getAttribute("aria-invalid") === "true" ? " !" : ""}`;
   });
@@ -42,10 +42,10 @@ try {
     ["ratio", "-1", "Expected at least 0. !"],
     ["more", "{", "Anything. Expected JSON: a text is between quotes. !"],
   ];
-  for (const [name, text, expected] of faults) assert.equal(await said(await enter(name, text)), expected, `${name}: ${text}`);
+  for (const [name, text, expected] of faults) assert.equal(await describe(await enter(name, text)), expected, `${name}: ${text}`);
   await accessible(page, "form-faults");
   for (const [name, text, expected] of [["count", "9", "How many."], ["ratio", "0.5", ""], ["more", "[1]", "Anything."]]) {
-    assert.equal(await said(await enter(name, text)), expected, `${name}: ${text}`);
+    assert.equal(await describe(await enter(name, text)), expected, `${name}: ${text}`);
   }
   assert.deepEqual(await values(), { text: "abc", count: 9, ratio: 0.5, more: [1] });
 
@@ -55,7 +55,7 @@ try {
   assert.equal((await values()).note, "x");
   await enter("Note", "");
   assert.equal("note" in (await values()), false);
-  assert.match(await said(await enter("Note", "a\u202eb")), /can't be seen: \[U\+202E\]$/);
+  assert.match(await describe(await enter("Note", "a\u202eb")), /can't be seen: \[U\+202E\]$/);
   await enter("Note", "");
 
   // Choices, dates, and files as text and as base64.
@@ -87,11 +87,11 @@ try {
     await add();
     await page.keyboard.type(name);
   }
-  assert.match(await said(await list()), /Expected at most 2 items/);
+  assert.match(await describe(await list()), /Expected at most 2 items/);
   assert.deepEqual(await page.$$eval(".items legend", (all) => all.map((one) => one.innerText)), ["Item 1", "Item 2", "Item 3"]);
   await click(page, ".items button", "Remove");
   assert.deepEqual(await page.$$eval(".items > li > button", (all) => all.map((one) => one.getAttribute("aria-label"))), ["Remove item 1", "Remove item 2"]);
-  assert.doesNotMatch(await said(await list()), /Expected/);
+  assert.doesNotMatch(await describe(await list()), /Expected/);
   await enter("age", "36");
   const expected = { text: "abc", count: 9, ratio: 0.5, is_loud: true, day: "2026-11-22", file: "AAEC/w==", page: "one\ntwo\n", place: { city: "Rome", floor: 2 }, people: [{ name: "Bob", age: 36 }, { name: "Eve" }], more: [1] };
   assert.deepEqual(await values(), expected);

@@ -1,6 +1,6 @@
 // Hostile names, descriptions and outputs: all of it is text, and a huge line leaves the page usable.
 import assert from "node:assert/strict";
-import { accessible, click, copied, launch, nothingHappened, open, text, visit, waitForText, watchFrames } from "./driver.mjs";
+import { accessible, click, copyText, launch, nothingHappened, open, text, visit, waitForText, watchFrames } from "./driver.mjs";
 
 const MARKUP = "<img src=x onerror=window.hacked=1>";
 const FILE = `${MARKUP}[U+202E].sh`;
@@ -42,7 +42,7 @@ try {
     assert.ok(shown.includes(part), `${part} in:\n${shown}`);
   }
   assert.ok(!/[\u202e\u001b]/.test(shown));
-  // What is shown and copied for a shell can't end a paste, or be read in another order.
+  // Lines for a shell, shown or copied, can't end a paste or be read in another order.
   assert.equal(JSON.parse(await page.$eval("#json", (editor) => editor.value)).paste, "\u202e\u001b[201~\u0003");
   assert.match(await page.$eval("#json", (editor) => editor.value), /"\\u202e\\u001b\[201~\\u0003"/);
   await click(page, "summary", "Call it from a shell");
@@ -50,7 +50,7 @@ try {
   assert.equal(lines.length, 2);
   for (const [at, line] of lines.entries()) {
     assert.match(line, /\\u202e\\u001b\[201~\\u0003/);
-    assert.equal(await copied(page, "pre.command + .bar button", at), line, "what is copied is what is shown");
+    assert.equal(await copyText(page, "pre.command + .bar button", at), line, "what is copied is what is shown");
     assert.match(line, /^[\n\x20-\x7e]*$/);
   }
 
@@ -84,7 +84,7 @@ try {
   await page.waitForSelector(".record pre");
   await isText(page, "hostile-runs");
 
-  // The same in runs.
+  // Cards of the runs, and addresses with markup.
   await page.$$eval(".card details", (all) => all.forEach((details) => (details.open = true)));
   await waitForText(page, "<script>window.hacked=1</script>");
   await visit(page, "#/tools/!%3Cimg%20src%3Dx%20onerror%3Dwindow.hacked%3D1%3E");

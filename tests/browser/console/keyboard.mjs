@@ -66,7 +66,7 @@ try {
   assert.equal(await focus(), "button Run");
   assert.match(await status(), /^Succeeded after/);
 
-  // What readers of screens are told while a call runs.
+  // Names that readers of screens are told while a call runs.
   await find("report/build", "Builds a report.");
   await enter("Run");
   await waitForText(page, "page 2 has no title", "pre.log");

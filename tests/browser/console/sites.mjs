@@ -14,7 +14,7 @@ const other = createServer((request, response) => {
   response.end("<!doctype html><title>Another site</title><body></body>");
 });
 await new Promise((done) => other.listen(0, "127.0.0.1", done));
-/** Everything that a page of another origin may try, and its outcome. */
+/** Attempts of a page of another origin, with their outcomes. */
 async function attack(url, witness) {
   const evil = await browser.newPage();
   await evil.goto(url);

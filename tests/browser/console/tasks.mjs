@@ -1,4 +1,4 @@
-// What a new user wants to do, by the page and the mouse alone, and the number of clicks that it
+// Tasks of a new user, by the page and the mouse alone, and the number of clicks that each
 // takes. The log has many failures of two teams on three days.
 import assert from "node:assert/strict";
 import { argumentsOf, click, filter, launch, nothingHappened, open, shot, stopClock, text, visit, waitForText } from "./driver.mjs";

@@ -17,7 +17,7 @@ try {
   await waitForText(page, "2 of 7 tools", "#count");
   await click(page, "#tag .chip", "report (2)");
 
-  // What is not served, and why.
+  // Files that are not served, and the reasons.
   for (const [name, words, shot] of [["broken", "a comma with nothing between it and", "fault"], ["forgotten.sh", "is not executable", "passed-over"]]) {
     await click(page, ".side .name", name);
     await waitForText(page, words, ".detail");
