@@ -113,8 +113,8 @@ fn missing_secret_is_located() {
     assert_snapshot!(mistake(&secret("{ file = \"missing\" }")), @"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: failed to read the file `@@ROOT@@/missing`: No such file or directory (os error 2)");
     assert_snapshot!(mistake(&secret("{ command = [\"sh\", \"-c\", \"echo hidden; exit 3\"] }")), @"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: `sh` failed with the exit code 3");
     assert_snapshot!(mistake(&secret("{ command = [\"no-such-program\"] }")), @"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: failed to start `no-such-program`: no such file or command");
-    assert_snapshot!(mistake(&secret("{ command = [] }")), @r#"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }` or `{ command = ["…"] }`, or for a `[[tool]]` also `{ header = "…" }` or `{ exchange = "…" }`"#);
-    assert_snapshot!(mistake(&secret("{ file = \"a\", pass = true }")), @r#"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }` or `{ command = ["…"] }`, or for a `[[tool]]` also `{ header = "…" }` or `{ exchange = "…" }`"#);
+    assert_snapshot!(mistake(&secret("{ command = [] }")), @r#"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }`, `{ keyring = "service/account" }` or `{ command = ["…"] }`, or for a `[[tool]]` also `{ header = "…" }` or `{ exchange = "…" }`"#);
+    assert_snapshot!(mistake(&secret("{ file = \"a\", pass = true }")), @r#"apply the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }`, `{ keyring = "service/account" }` or `{ command = ["…"] }`, or for a `[[tool]]` also `{ header = "…" }` or `{ exchange = "…" }`"#);
 }
 
 #[test]
@@ -212,6 +212,48 @@ fn files_and_programs_give_secrets_without_the_last_newline() {
         let stdout = sandbox.stdout(&["call", "scripts", "printer", "-q"]);
         assert_eq!(String::from_utf8_lossy(&stdout), expected);
     }
+}
+
+/// Program that stands in for that of libsecret, and knows one password.
+#[cfg(target_os = "linux")]
+const SECRET_TOOL: &str = "#!/bin/sh
+[ \"$*\" = 'lookup service api.example/v1 username alice' ] || exit 1
+printf 'from the keyring'
+";
+
+#[test]
+#[cfg(target_os = "linux")]
+fn keyring_gives_secrets() {
+    let sandbox = sandbox();
+    let printed = |entry: &str| {
+        let value = format!("{{ keyring = \"{entry}\" }}");
+        let configuration = secret(&value).replace("[tool.env]", "redact = false\n[tool.env]");
+        fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+        let mut command = sandbox.command(&["call", "scripts", "printer", "-q"]);
+        command.env("PATH", sandbox.path().join("scripts/.bin"));
+        sandbox.transcript(&output(command, b""))
+    };
+    assert_snapshot!(printed("api.example/v1/alice"), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to apply the configuration: mcpd.toml:6:10: in [tool.env]: `SECRET`: the keyring gives no password for the service `api.example/v1` and the account `alice`: failed to start `secret-tool`: no such file or command; unlock the keyring and store it with `secret-tool store --label='api.example/v1' service 'api.example/v1' username 'alice'` (package libsecret-tools); without a desktop session use a `file` or a `credential`
+    ");
+    sandbox.write_script(".bin/secret-tool", SECRET_TOOL);
+    assert_snapshot!(printed("api.example/v1/alice"), @"
+    exit code: 0
+    ----- stdout -----
+    from the keyring|
+    ");
+    assert_snapshot!(printed("api.example/v1/bob"), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to apply the configuration: mcpd.toml:6:10: in [tool.env]: `SECRET`: the keyring gives no password for the service `api.example/v1` and the account `bob`: `secret-tool` failed with the exit code 1; unlock the keyring and store it with `secret-tool store --label='api.example/v1' service 'api.example/v1' username 'bob'` (package libsecret-tools); without a desktop session use a `file` or a `credential`
+    ");
+    assert_snapshot!(printed("alice"), @r#"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to apply the configuration: mcpd.toml:6:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }`, `{ keyring = "service/account" }` or `{ command = ["…"] }`, or for a `[[tool]]` also `{ header = "…" }` or `{ exchange = "…" }`
+    "#);
 }
 
 #[test]

@@ -47,3 +47,24 @@ pub(crate) async fn run(
         )),
     }
 }
+
+/// Runs a program as [`run`] does, and returns the text that it printed.
+///
+/// # Errors
+///
+/// As [`run`], or the output is too long or not UTF-8.
+pub(crate) async fn output(
+    words: &[String],
+    directory: &Path,
+    executor: &Executor,
+) -> Result<String, String> {
+    let outcome = run(words, directory, executor).await?;
+    let whole = outcome.stdout.whole();
+    let text = whole.and_then(|bytes| String::from_utf8(bytes.into()).ok());
+    text.ok_or_else(|| {
+        format!(
+            "`{}` printed output that is too long or not UTF-8",
+            words[0]
+        )
+    })
+}

@@ -209,10 +209,35 @@ pub(crate) enum Source {
     Command(Vec<String>),
     /// Credential of this name from the service manager.
     Credential(String),
+    /// Password in the keyring of the user.
+    Keyring(KeyringEntry),
     /// Header of this name of each request.
     Header(String),
     /// Token in place of each caller's own, by the exchange of this name.
     Exchange(String),
+}
+
+/// Entry of a keyring: a service, which may have slashes, and an account after the last one.
+#[derive(PartialEq, Eq, serde::Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct KeyringEntry {
+    pub(crate) service: String,
+    pub(crate) account: String,
+}
+
+impl TryFrom<String> for KeyringEntry {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let (service, account) = text.rsplit_once('/').unwrap_or_default();
+        match service.is_empty() || account.is_empty() {
+            true => Err("expected the service and the account, with a slash between them"),
+            false => Ok(Self {
+                service: service.to_owned(),
+                account: account.to_owned(),
+            }),
+        }
+    }
 }
 
 /// Omits the value, which may be a secret.
@@ -225,6 +250,7 @@ impl fmt::Debug for Source {
             Self::File(_) => "File",
             Self::Command(_) => "Command",
             Self::Credential(_) => "Credential",
+            Self::Keyring(_) => "Keyring",
             Self::Header(_) => "Header",
             Self::Exchange(_) => "Exchange",
         })
@@ -240,11 +266,12 @@ struct Table {
     file: Option<PathBuf>,
     command: Option<Vec<String>>,
     credential: Option<String>,
+    keyring: Option<KeyringEntry>,
     header: Option<String>,
     exchange: Option<String>,
 }
 
-const SOURCES: &str = "expected a text, `{ pass = true }`, `{ variable = \"…\" }`, `{ file = \"…\" }`, `{ credential = \"…\" }` or `{ command = [\"…\"] }`, or for a `[[tool]]` also `{ header = \"…\" }` or `{ exchange = \"…\" }`";
+const SOURCES: &str = "expected a text, `{ pass = true }`, `{ variable = \"…\" }`, `{ file = \"…\" }`, `{ credential = \"…\" }`, `{ keyring = \"service/account\" }` or `{ command = [\"…\"] }`, or for a `[[tool]]` also `{ header = \"…\" }` or `{ exchange = \"…\" }`";
 
 impl Table {
     /// The source, if there is just one.
@@ -257,6 +284,7 @@ impl Table {
                 .filter(|words| !words.is_empty())
                 .map(Source::Command),
             self.credential.map(Source::Credential),
+            self.keyring.map(Source::Keyring),
             self.header.map(Source::Header),
             self.exchange.map(Source::Exchange),
         ];
@@ -359,6 +387,11 @@ impl JsonSchema for Source {
                 only("credential", json_schema!({
                     "description": "The credential of systemd whose content it is, without the newline at its end.",
                     "type": "string"
+                })),
+                only("keyring", json_schema!({
+                    "description": "The service and the account of the password in the keyring of the user, with a slash between them.",
+                    "type": "string",
+                    "pattern": "^.+/[^/]+$"
                 })),
                 only("command", json_schema!({
                     "description": "The program that prints it, and its arguments.",

@@ -17,6 +17,8 @@ use crate::tables::{Tables, Variables};
 use crate::value::{Source, Spanned};
 use crate::{directories, program};
 
+mod keyring;
+
 /// Environment of all scripts.
 ///
 /// # Errors
@@ -236,6 +238,7 @@ pub(crate) async fn value(
                 "the service manager provides no credential `{name}`"
             )),
         },
+        Source::Keyring(entry) => keyring::read_password(entry, file, executor).await,
         Source::Command(words) => run_secret_command(file, words, executor).await,
         Source::Header(_) | Source::Exchange(_) => Err(
             "a `header` and an `exchange` differ from call to call, and only variables of a `[[tool]]` can have them"
@@ -246,7 +249,7 @@ pub(crate) async fn value(
     let mut value = value.map_err(wrong)?;
     let is_text = matches!(
         source.get_ref(),
-        Source::File(_) | Source::Credential(_) | Source::Command(_)
+        Source::File(_) | Source::Credential(_) | Source::Keyring(_) | Source::Command(_)
     );
     if is_text && value.ends_with('\n') {
         value.pop();
@@ -286,13 +289,5 @@ async fn run_secret_command(
     let Some(executor) = executor else {
         return Ok(String::new());
     };
-    let outcome = program::run(&file.command(words), file.directory(), executor).await?;
-    let whole = outcome.stdout.whole();
-    let text = whole.and_then(|bytes| String::from_utf8(bytes.into()).ok());
-    text.ok_or_else(|| {
-        format!(
-            "`{}` printed output that is too long or not UTF-8",
-            words[0]
-        )
-    })
+    program::output(&file.command(words), file.directory(), executor).await
 }

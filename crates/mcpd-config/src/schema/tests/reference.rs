@@ -32,7 +32,7 @@ This page is made from the [JSON Schema](schemas/mcpd.schema.json) of the file: 
 | seconds | a number; fractions count |
 | path | a text, relative to the directory of the file; `~/` is the home directory |
 | pattern | a text: `*` stands for a part of a name, `**` for any number of names, `?` for one character, `[ab]` and `{add,sub}` for either of them; after a backslash each stands for itself |
-| secret | a text, or the place of one: `{ file = \"…\" }`, `{ variable = \"…\" }`, `{ pass = true }`, `{ credential = \"…\" }` or `{ command = [\"…\"] }` ([Environment and secrets](configuration.md#environment-and-secrets)) |
+| secret | a text, or the place of one: `{ file = \"…\" }`, `{ variable = \"…\" }`, `{ pass = true }`, `{ credential = \"…\" }`, `{ keyring = \"service/account\" }` or `{ command = [\"…\"] }` ([Environment and secrets](configuration.md#environment-and-secrets)) |
 ";
 
 /// Page that explains a table.
