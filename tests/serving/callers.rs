@@ -1,6 +1,9 @@
 //! Credentials of callers: each caller's runs get its own, and nothing else of mcpd shows them.
 
 use std::fs;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use mcpd_tests::{Client, Daemon, Issuer, Sandbox, eventually};
 use ring::digest::{SHA256, digest};
@@ -9,11 +12,14 @@ use serde_json::{Value, json};
 
 use crate::call;
 
-/// Service of its callers: notes which credential acts for which of them, and discloses it.
+mod api;
+
+use api::Api;
+
+/// Script that calls an API for its caller, and discloses the credential.
 const ACT: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then echo '{"description": "Acts.", "context": true}'; exit; fi
-echo "$MCPD_PRINCIPAL=$API_KEY" >> "$ACTED"
-echo "out $API_KEY"
+echo "out $(curl -sS -H "Authorization: Bearer $API_KEY" -H "X-Caller: $MCPD_PRINCIPAL" "$API")"
 echo "err $API_KEY" >&2
 cat "$MCPD_CONTEXT"
 "#;
@@ -29,13 +35,11 @@ pub(crate) fn hash(token: &str) -> String {
         .collect()
 }
 
-fn sandbox() -> Sandbox {
-    let sandbox = Sandbox::new();
-    let acted = sandbox.path().join("acted").display().to_string();
-    sandbox
+fn sandbox(api: &Api) -> Sandbox {
+    Sandbox::new()
         .with_script("act", ACT)
         .with_script("other", OTHER)
-        .with_variable("ACTED", &acted)
+        .with_variable("API", &api.url)
 }
 
 fn start(sandbox: &Sandbox, configuration: &str) -> Daemon {
@@ -48,10 +52,6 @@ fn answer(client: &Client, tool: &str) -> String {
     let (status, body) = client.post(&call(tool, json!({})).to_string()).unwrap();
     assert_eq!(status, 200, "{body}");
     body
-}
-
-fn acted(sandbox: &Sandbox) -> String {
-    fs::read_to_string(sandbox.path().join("acted")).unwrap()
 }
 
 /// Stops the server, and checks that no answer, log or record shows a secret.
@@ -73,7 +73,8 @@ fn check_hidden(sandbox: &Sandbox, daemon: Daemon, answers: &[String], secrets: 
 
 #[test]
 fn each_team_acts_with_its_own_credential() {
-    let sandbox = sandbox().with_variable("KEY_OF_B", "credential-of-b");
+    let api = Api::start();
+    let sandbox = sandbox(&api).with_variable("KEY_OF_B", "credential-of-b");
     fs::write(sandbox.path().join("key-of-a"), "credential-of-a\n").unwrap();
     let configuration = format!(
         "[[token]]\nname = \"a\"\nsha256 = \"{}\"\nenv = {{ API_KEY = {{ file = \"key-of-a\" }} }}\n\
@@ -89,28 +90,39 @@ fn each_team_acts_with_its_own_credential() {
     let clients = [of("token-a"), of("token-b"), daemon.client()];
     let mut answers: Vec<_> = clients.iter().map(|client| answer(client, "act")).collect();
     assert_eq!(
-        acted(&sandbox),
-        "a=credential-of-a\nb=credential-of-b\nagent=credential-of-agent\n"
+        api.calls(),
+        [
+            "a=credential-of-a",
+            "b=credential-of-b",
+            "agent=credential-of-agent"
+        ]
     );
     for one in &answers {
         assert!(one.contains("out [redacted API_KEY]"), "{one}");
     }
     // A tool that accepts none gets none, and the variable that one came from is for nobody else.
-    let others = clients.iter().map(|client| answer(client, "other"));
-    answers.extend(others);
+    // The names show it: a value would be redacted.
+    for client in &clients {
+        let other = answer(client, "other");
+        let is_leaked = other.contains("API_KEY") || other.contains("KEY_OF_B");
+        assert!(other.contains("MCPD_PRINCIPAL=") && !is_leaked, "{other}");
+        answers.push(other);
+    }
     let described = sandbox.run(&["describe", "act", "--config", "mcpd.toml"]);
     let secrets = ["credential-of", "token-a", "token-b"];
     assert!(!described.contains(secrets[0]), "{described}");
     check_hidden(&sandbox, daemon, &answers, &secrets);
 }
 
+/// Configuration whose script acts with the header of each request.
+const KEY_IN_A_HEADER: &str =
+    "[[tool]]\nmatch = \"act\"\nenv = { API_KEY = { header = \"X-Api-Key\" } }\n";
+
 #[test]
 fn header_of_a_request_is_a_secret_of_its_run() {
-    let sandbox = sandbox();
-    let daemon = start(
-        &sandbox,
-        "[[tool]]\nmatch = \"act\"\nenv = { API_KEY = { header = \"X-Api-Key\" } }\n",
-    );
+    let api = Api::start();
+    let sandbox = sandbox(&api);
+    let daemon = start(&sandbox, KEY_IN_A_HEADER);
     let token = daemon.token().map(str::to_owned);
     let client = |key: &str| {
         let client = daemon.client().with_token(token.as_deref());
@@ -123,24 +135,72 @@ fn header_of_a_request_is_a_secret_of_its_run() {
         answer(&client("key-of-one"), "other"),
     ];
     assert_eq!(
-        acted(&sandbox),
-        "agent=key-of-one\nagent=key-of-two\nagent=\n"
+        api.calls(),
+        ["agent=key-of-one", "agent=key-of-two", "agent="]
     );
+    assert!(!answers[3].contains("API_KEY"), "{}", answers[3]);
     check_hidden(&sandbox, daemon, &answers, &["key-of"]);
 }
 
-#[test]
-fn token_of_an_issuer_is_exchanged_for_one_of_the_service() {
-    let issuer = Issuer::start();
-    let sandbox = sandbox();
-    let configuration = format!(
+/// Returns a configuration whose script acts with a token in place of the caller's.
+fn exchanging(issuer: &Issuer) -> String {
+    format!(
         "[oauth]\nresource = \"{RESOURCE}\"\nclaims = [\"email\"]\n\
          [[oauth.issuer]]\nurl = \"{url}\"\n\
          [[oauth.exchange]]\nname = \"api\"\nendpoint = \"{url}/token\"\nclient_id = \"mcpd\"\nclient_secret = \"password-of-mcpd\"\naudience = \"api\"\n\
          [[tool]]\nmatch = \"act\"\nenv = {{ API_KEY = {{ exchange = \"api\" }} }}\n",
         url = issuer.url()
-    );
-    let daemon = start(&sandbox, &configuration);
+    )
+}
+
+#[test]
+fn exchanged_token_is_replaced_shortly_before_it_expires() {
+    let (api, issuer) = (Api::start(), Issuer::start());
+    // A second more than the 30 in which it is not used any more.
+    issuer.set_lifetime(31);
+    let sandbox = sandbox(&api);
+    let daemon = start(&sandbox, &exchanging(&issuer));
+    let token = issuer.token(&issuer.claims(RESOURCE));
+    let client = daemon.client().with_token(Some(&token));
+    let start = Instant::now();
+    answer(&client, "act");
+    assert_eq!(issuer.grants().len(), 1);
+    eventually("another exchange", || {
+        answer(&client, "act");
+        (issuer.grants().len() == 2).then_some(())
+    });
+    assert!(start.elapsed() >= Duration::from_secs(1));
+    let calls = api.calls();
+    let is_exchanged = |call: &String| call.ends_with("#alice=token-of-alice-for-api");
+    assert!(calls.iter().all(is_exchanged), "{calls:?}");
+}
+
+#[test]
+fn first_calls_at_once_share_one_exchange() {
+    const CALLERS: usize = 8;
+    let (api, issuer) = (Api::start(), Issuer::start());
+    let sandbox = sandbox(&api);
+    let daemon = start(&sandbox, &exchanging(&issuer));
+    let token = issuer.token(&issuer.claims(RESOURCE));
+    let client = daemon.client().with_token(Some(&token));
+    let barrier = Barrier::new(CALLERS);
+    thread::scope(|scope| {
+        for _ in 0..CALLERS {
+            scope.spawn(|| {
+                barrier.wait();
+                answer(&client, "act")
+            });
+        }
+    });
+    assert_eq!(api.calls().len(), CALLERS);
+    assert_eq!(issuer.grants().len(), 1);
+}
+
+#[test]
+fn token_of_an_issuer_is_exchanged_for_one_of_the_service() {
+    let (api, issuer) = (Api::start(), Issuer::start());
+    let sandbox = sandbox(&api);
+    let daemon = start(&sandbox, &exchanging(&issuer));
     let token = |subject: &str| {
         let mut claims = issuer.claims(RESOURCE);
         claims["sub"] = json!(subject);
@@ -155,13 +215,8 @@ fn token_of_an_issuer_is_exchanged_for_one_of_the_service() {
         .map(|place: usize| answer(&clients[place], "act"))
         .into();
     let (url, exchanged) = (issuer.url(), "token-of");
-    assert_eq!(
-        acted(&sandbox),
-        format!(
-            "{url}#alice={exchanged}-alice-for-api\n{url}#bob={exchanged}-bob-for-api\n\
-             {url}#alice={exchanged}-alice-for-api\n"
-        )
-    );
+    let call = |subject| format!("{url}#{subject}={exchanged}-{subject}-for-api");
+    assert_eq!(api.calls(), ["alice", "bob", "alice"].map(call));
     assert_eq!(issuer.grants().len(), 2, "a token is kept while it lasts");
     assert!(
         answers[0].contains("someone@example.com") && answers[0].contains("tools:read"),
@@ -188,7 +243,7 @@ fn token_of_an_issuer_is_exchanged_for_one_of_the_service() {
 
 #[track_caller]
 fn check_error(configuration: &str, expected: &str) {
-    let sandbox = sandbox();
+    let sandbox = Sandbox::new();
     fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
     let said = sandbox.run(&["config", "check", "mcpd.toml"]);
     assert!(said.contains(expected), "{said}");
