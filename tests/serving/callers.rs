@@ -1,6 +1,8 @@
 //! Credentials of callers: each caller's runs get its own, and nothing else of mcpd shows them.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
+use std::net::TcpStream;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -140,6 +142,47 @@ fn header_of_a_request_is_a_secret_of_its_run() {
     );
     assert!(!answers[3].contains("API_KEY"), "{}", answers[3]);
     check_hidden(&sandbox, daemon, &answers, &["key-of"]);
+}
+
+/// Opens a stream of revision 2024-11-05. Returns it with the path to post to.
+fn open_stream(address: &str, token: &str) -> (BufReader<TcpStream>, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "GET /sse HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n"
+    )
+    .unwrap();
+    let mut stream = BufReader::new(stream);
+    let path = next_line(&mut stream, "data: ");
+    (stream, path)
+}
+
+/// Returns the rest of the next line that begins with `start`.
+fn next_line(stream: &mut impl BufRead, start: &str) -> String {
+    let mut lines = stream.lines().map(Result::unwrap);
+    let rest = lines.find_map(|line| Some(line.strip_prefix(start)?.to_owned()));
+    rest.unwrap()
+}
+
+#[test]
+fn header_is_a_secret_of_every_transport_over_http() {
+    let api = Api::start();
+    let sandbox = sandbox(&api);
+    fs::write(sandbox.path().join("mcpd.toml"), KEY_IN_A_HEADER).unwrap();
+    let flags = ["--config", "mcpd.toml", "--http-sse", "-vv"];
+    let daemon = Daemon::start(&sandbox, &flags);
+    let token = daemon.token().unwrap();
+    let client = daemon.client().with_header("x-api-key", "key-of-events");
+    let (_, events) = client.exchange("POST /events/act", "{}").unwrap();
+    let (mut stream, path) = open_stream(daemon.address(), token);
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "act", "arguments": {}}})
+    .to_string();
+    let client = daemon.client().with_header("x-api-key", "key-of-stream");
+    client.exchange(&format!("POST {path}"), &message).unwrap();
+    let said = next_line(&mut stream, "data: {\"jsonrpc\":\"2.0\",\"id\":1,");
+    assert_eq!(api.calls(), ["agent=key-of-events", "agent=key-of-stream"]);
+    check_hidden(&sandbox, daemon, &[events, said], &["key-of"]);
 }
 
 /// Returns a configuration whose script acts with a token in place of the caller's.

@@ -186,7 +186,7 @@ impl Connection {
     }
 
     /// Receives a message whose sender was authenticated again: the permissions may have changed
-    /// since the connection was opened.
+    /// since the connection was opened. It came with `headers` of its own.
     ///
     /// # Errors
     ///
@@ -196,11 +196,13 @@ impl Connection {
         &self,
         principal: &Principal,
         reservation: SharedReservation,
+        headers: SecretHeaders,
         message: &[u8],
     ) -> Result<(), Closed> {
         let peer = Arc::new(PeerContext {
             principal: principal.clone(),
             reservation,
+            headers,
             ..PeerContext::clone(&self.peer)
         });
         self.deliver_with(message, &peer).await
@@ -310,9 +312,11 @@ impl Connection {
         &self,
         request: &Request<'_>,
         reservation: SharedReservation,
+        headers: SecretHeaders,
     ) -> Result<CancellableAnswer, ErrorObject> {
         let peer = Arc::new(PeerContext {
             reservation,
+            headers,
             ..PeerContext::clone(&self.peer)
         });
         self.request_with(request, &peer)

@@ -73,6 +73,7 @@ impl Router {
         let called = connection.request(
             &RpcRequest::new(id.clone(), "tools/call", Some(&params)),
             reservation,
+            headers::secrets(&self.server, &parts.headers),
         );
         let answer: events::PendingResponse =
             match called.unwrap_or_else(|error| CancellableAnswer::Now(Err(error))) {

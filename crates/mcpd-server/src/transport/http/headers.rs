@@ -14,6 +14,8 @@ use serde::Deserialize;
 
 use crate::message::param_headers::ParameterHeaders;
 use crate::message::trace::TraceContext;
+use crate::policy::SecretHeaders;
+use crate::server::Server;
 use crate::transport::exchange::Channel;
 
 /// Revision of the request.
@@ -115,8 +117,14 @@ pub(super) fn single<'a>(
     Ok(Some(text.trim_ascii()))
 }
 
+/// Returns the headers of a request that scripts of `server` get.
+pub(super) fn secrets(server: &Server, headers: &HeaderMap) -> SecretHeaders {
+    let names = server.engine().secret_headers.load();
+    SecretHeaders::collect(&names, |name| secret(headers, name))
+}
+
 /// Returns the text of a header that scripts get; none for several values, and other than text.
-pub(super) fn secret(headers: &HeaderMap, name: &str) -> Option<String> {
+fn secret(headers: &HeaderMap, name: &str) -> Option<String> {
     let mut values = headers.get_all(name).iter();
     let value = values.next().filter(|_| values.next().is_none())?;
     Some(value.to_str().ok()?.to_owned())

@@ -33,7 +33,6 @@ use crate::message::reply::Handled;
 use crate::message::tool_names::ToolNames;
 use crate::message::transport::Transport;
 use crate::methods::dispatch::{self, CancellableAnswer};
-use crate::policy::SecretHeaders;
 use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
 use crate::request::context::{Context, PeerContext};
@@ -383,7 +382,6 @@ impl Router {
         };
         let engine = self.server.engine();
         let closing = engine.stopping.clone();
-        let names = engine.secret_headers.load();
         (
             Arc::new(PeerContext {
                 transport: Transport::Http,
@@ -396,7 +394,7 @@ impl Router {
                 trace: headers::trace(head.headers),
                 parameters: Some(headers::parameters(head.headers)),
                 directory: None,
-                headers: SecretHeaders::collect(&names, |name| headers::secret(head.headers, name)),
+                headers: headers::secrets(&self.server, head.headers),
             }),
             notifications,
         )

@@ -203,8 +203,9 @@ impl Router {
                     self.open_stream(streams, &parts.method, client.principal)
                 }
                 Some(streams) if path == sse::MESSAGES_PATH => {
+                    let principal = &client.principal;
                     streams
-                        .post(parts, body, &client.principal, &self.body_reader)
+                        .post(parts, body, &self.server, principal, &self.body_reader)
                         .await
                 }
                 _ => reply::text(StatusCode::NOT_FOUND, "the MCP endpoint is /mcp"),

@@ -10,6 +10,7 @@ use hyper::{Response, StatusCode};
 
 use super::body_reader::BodyReader;
 use super::events::Events;
+use super::headers;
 use super::reply::{self, ResponseBody};
 use crate::message::tool_names::ToolNames;
 use crate::message::transport::Transport;
@@ -68,6 +69,7 @@ impl Streams {
         &self,
         parts: &Parts,
         body: &mut Incoming,
+        server: &Server,
         principal: &Principal,
         body_reader: &BodyReader,
     ) -> Response<ResponseBody> {
@@ -79,7 +81,9 @@ impl Streams {
             Ok(read) => read,
             Err(response) => return *response,
         };
-        match connection.deliver_from(principal, reservation, &body).await {
+        let secrets = headers::secrets(server, &parts.headers);
+        let delivered = connection.deliver_from(principal, reservation, secrets, &body);
+        match delivered.await {
             Ok(()) => reply::accepted_response(),
             Err(_) => stream_gone(),
         }
