@@ -6,7 +6,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::thread;
 
-use mcpd_tests::{Pipes, Sandbox, eventually, skip};
+use insta::assert_snapshot;
+use mcpd_tests::{Pipes, Sandbox, binary, eventually, output, skip};
 use serde_json::{Value, json};
 
 use crate::{Server as _, text};
@@ -110,4 +111,44 @@ fn script_gives_up_destinations_and_gains_none() {
         };
         assert_eq!(output.trim(), expected, "{configuration}: {record}");
     }
+}
+
+/// Wrapper that starts a program where the kernel allows no network namespace.
+const WITHOUT_NAMESPACE: [&str; 5] = [
+    "-r",
+    "sh",
+    "-c",
+    "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"",
+    "sh",
+];
+
+/// Calls the tool of a sandbox at `guarded` that may lack nothing, and returns what mcpd prints.
+fn call_without_namespace(sandbox: &Sandbox, settings: &str) -> String {
+    let configuration = format!(
+        "floor = \"web\"\n[sandbox.web]\nlevel = \"guarded\"\nmissing = \"refuse\"\n{settings}\n"
+    );
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    let mut command = sandbox.program("unshare");
+    command.args(WITHOUT_NAMESPACE).arg(binary());
+    command.args(["call", "scripts", "greet"]);
+    sandbox.transcript(&output(command, b""))
+}
+
+#[test]
+fn guarded_without_a_network_namespace_is_refused_if_nothing_may_be_missing() {
+    let greet = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\necho hello\n";
+    let sandbox = Sandbox::new().with_script("greet", greet);
+    let without_destinations = call_without_namespace(&sandbox, "");
+    if !without_destinations.contains("hello") {
+        return skip(&format!("`guarded` as a whole: {without_destinations}"));
+    }
+    let said = call_without_namespace(&sandbox, "network = [\"127.0.0.1:1\"]");
+    assert_snapshot!(said, @"
+    exit code: 5
+    ----- stdout -----
+    The script `greet` was not run: this system cannot enforce its sandbox. The server's log has the details.
+    ----- stderr -----
+    ERROR failed to enforce the sandbox of `@@ROOT@@/scripts/greet`: network namespace: the kernel refuses one, so only ports are limited: the process can connect to the port of its proxy on any machine tool=greet
+    mcpd: error: `greet` failed
+    ");
 }
