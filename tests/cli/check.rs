@@ -319,3 +319,27 @@ fn static_check_runs_nothing() {
     sandbox.run(&["check", "scripts"]);
     assert!(sandbox.path().join("scripts/tripped").exists());
 }
+
+#[test]
+fn more_tools_than_clients_pass_on_are_a_warning() {
+    let sandbox = (0..81).fold(Sandbox::new(), |sandbox, number| {
+        sandbox.with_script(&format!("hello{number}"), HELLO)
+    });
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
+    exit code: 0
+    ----- stdout -----
+    no faults in 81 scripts
+    ----- stderr -----
+    warning: 81 tools are too many for some clients: Cursor at most 80, including those of other servers; serve them with `--search`, which lists only two
+    ");
+    fs::write(
+        sandbox.path().join("mcpd.toml"),
+        "[search]\nenabled = true\n",
+    )
+    .unwrap();
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
+    exit code: 0
+    ----- stdout -----
+    no faults in 81 scripts
+    ");
+}

@@ -4,6 +4,7 @@ use std::fs;
 
 use insta::assert_snapshot;
 use mcpd_tests::{Sandbox, output};
+use serde_json::Value;
 
 use crate::{BROKEN, HELLO, sandbox};
 
@@ -215,4 +216,29 @@ fn files_are_listed_with_their_status() {
     scripts/skipped      ignored: excluded by `skip*` in `exclude` of mcpd.toml
     scripts/venv/        passed over: virtual environment
     ");
+}
+
+#[test]
+fn cost_of_a_list_is_estimated_for_each_tool() {
+    let long = "#!/bin/sh\nif [ \"$1\" = --help ]; then\n  echo '{\"description\": \"Counts the words of a text, and the lines, and the characters.\"}'\n  echo '{\"text\": {\"description\": \"Text to count.\"}}' >&2\n  exit\nfi\n";
+    let sandbox = Sandbox::new()
+        .with_script("hello", HELLO)
+        .with_script("count", long);
+    assert_snapshot!(sandbox.run(&["list", "scripts", "--cost"]), @"
+    exit code: 0
+    ----- stdout -----
+     tokens    name  description  schema  tool
+         50       1           16      25  count
+         27       1            2      16  hello
+         77       2           18      41  2 tools
+    ");
+    let printed = sandbox.stdout(&["list", "scripts", "--cost", "--json"]);
+    let cost: Value = serde_json::from_slice(&printed).unwrap();
+    let tools = cost["tools"].as_array().unwrap();
+    let sum: u64 = tools
+        .iter()
+        .map(|tool| tool["total"].as_u64().unwrap())
+        .sum();
+    assert_eq!(tools[0]["path"], "count", "{cost}");
+    assert_eq!(cost["total"], sum, "{cost}");
 }
