@@ -31,6 +31,12 @@ const LAYERS: [&str; 17] = [
 /// Maximum length of a file without its tests, in lines.
 const MAX_LINES: usize = 500;
 
+/// Maximum length of the body of a function, in lines of code, as for Clippy.
+const MAX_FUNCTION_LINES: usize = 60;
+
+/// Maximum length of `mcpd-cli`, in lines.
+const MAX_CLI_LINES: usize = 8000;
+
 /// Maximum number of public types at the root of a library.
 const MAX_ROOT_TYPES: usize = 25;
 
@@ -122,6 +128,63 @@ fn files_are_short_without_their_tests() {
     assert!(
         long.is_empty(),
         "files of more than {MAX_LINES} lines: {long:?}"
+    );
+}
+
+/// Returns the names of the functions whose bodies have more lines than allowed, without blank ones
+/// and comments: of rustfmt's code, in which a body ends at the indentation of its function.
+fn long_functions(text: &str) -> Vec<&str> {
+    let lines: Vec<_> = production(text).lines().collect();
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let is_code = |line: &&&str| !line.trim().is_empty() && !line.trim_start().starts_with("//");
+    let starts = lines.iter().enumerate().filter_map(|(place, line)| {
+        let name = line.trim_start().split("fn ").nth(1)?;
+        let is_function = !line.trim_start().starts_with("//") && !line.contains('"');
+        is_function.then_some((place, name))
+    });
+    let starts = starts.filter(|(place, _)| {
+        let rest = &lines[*place..];
+        let ends = |line: &&str| line.ends_with(';') || line.ends_with('{');
+        let Some(head) = rest.iter().position(ends) else {
+            return false;
+        };
+        let own = indentation(rest[0]);
+        let body = rest[head + 1..].iter().take_while(|line| {
+            line.is_empty() || indentation(line) > own || !line.trim_start().starts_with('}')
+        });
+        rest[head].ends_with('{') && body.filter(is_code).count() > MAX_FUNCTION_LINES
+    });
+    starts.map(|(_, name)| name).collect()
+}
+
+#[test]
+fn functions_are_short() {
+    let files = rust_files(&root().join("crates")).into_iter();
+    let files = files.filter(|(file, _)| !is_test(file));
+    let long: Vec<_> = files
+        .flat_map(|(_, text)| {
+            long_functions(&text)
+                .into_iter()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(
+        long.is_empty(),
+        "functions of more than {MAX_FUNCTION_LINES} lines: {long:?}"
+    );
+    let body = |lines| format!("fn long() {{\n{}}}\n", "    step();\n".repeat(lines));
+    assert_eq!(long_functions(&body(MAX_FUNCTION_LINES)), [""; 0]);
+    assert_eq!(long_functions(&body(MAX_FUNCTION_LINES + 1)), ["long() {"]);
+}
+
+#[test]
+fn command_line_stays_thin() {
+    let files = rust_files(&root().join("crates/mcpd-cli/src")).into_iter();
+    let lines: usize = files.map(|(_, text)| text.lines().count()).sum();
+    assert!(
+        lines <= MAX_CLI_LINES,
+        "{lines} lines; move what others might want into a library"
     );
 }
 
