@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -146,6 +148,7 @@ impl Proxy {
             observer,
             connections: AtomicUsize::new(0),
             idle: IDLE_TIMEOUT,
+            look_up: look_up_by_system,
         });
         Ok(Self(tokio::spawn(accept_all(listener, shared))))
     }
@@ -171,6 +174,14 @@ struct Shared {
     observer: Option<ConnectionObserver>,
     connections: AtomicUsize,
     idle: Duration,
+    look_up: LookUp,
+}
+
+/// Resolver of a name, with a port.
+type LookUp = fn(String, u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
+
+fn look_up_by_system(name: String, port: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
+    async move { Ok(lookup_host((name, port)).await?.collect()) }.boxed()
 }
 
 async fn accept_all(listener: TcpListener, shared: Arc<Shared>) {
@@ -305,7 +316,9 @@ async fn connect(shared: &Shared, target: &Target) -> Result<(TcpStream, SocketA
         return Err(Verdict::TooMany);
     }
     check_target(&shared.destinations, target)?;
-    let found = resolve(target).await;
+    // The addresses that are checked are those that are connected: a second look-up could give
+    // others (DNS rebinding).
+    let found = resolve(target, shared.look_up).await;
     if found.is_empty() {
         return Err(Verdict::Unresolved);
     }
@@ -324,15 +337,16 @@ async fn connect(shared: &Shared, target: &Target) -> Result<(TcpStream, SocketA
 }
 
 /// Returns the addresses of a target. An IPv4 address in the form of IPv6 is the IPv4 address.
-async fn resolve(target: &Target) -> Vec<SocketAddr> {
+async fn resolve(target: &Target, look_up: LookUp) -> Vec<SocketAddr> {
     let name = match &target.host {
         Host::Address(address) => return vec![SocketAddr::new(*address, target.port)],
-        Host::Name(name) => name.as_str(),
+        Host::Name(name) => name.clone(),
     };
-    let found = timeout(RESOLVE_TIMEOUT, lookup_host((name, target.port))).await;
+    let found = timeout(RESOLVE_TIMEOUT, look_up(name, target.port)).await;
     let Ok(Ok(found)) = found else {
         return Vec::new();
     };
+    let found = found.into_iter();
     found
         .map(|address| SocketAddr::new(address.ip().to_canonical(), target.port))
         .collect()

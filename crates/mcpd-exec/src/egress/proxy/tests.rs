@@ -36,6 +36,7 @@ impl World {
             observer: Some(ConnectionObserver(Arc::new(observe))),
             connections: AtomicUsize::new(0),
             idle: IDLE_TIMEOUT,
+            look_up: look_up_by_system,
         };
         change(&mut shared);
         let mut task = JoinSet::new();
@@ -185,6 +186,37 @@ async fn everything_else_is_refused_with_its_reason() {
         assert_eq!((report.verdict, report.sent), (verdict, 0), "{target}");
         assert_eq!(report.address, None, "{target}");
     }
+}
+
+/// Answers with a listed address first, and then with another one of this machine.
+fn rebind(_: String, port: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
+    let is_first = LOOK_UPS.fetch_add(1, Relaxed) == 0;
+    let last = if is_first { 1 } else { 2 };
+    async move { Ok(vec![(Ipv4Addr::new(127, 0, 0, last), port).into()]) }.boxed()
+}
+
+static LOOK_UPS: AtomicUsize = AtomicUsize::new(0);
+
+#[tokio::test]
+async fn address_that_was_checked_is_the_one_that_is_connected() {
+    let list = |port| {
+        vec![
+            format!("rebinding.example:{port}"),
+            format!("127.0.0.1:{port}"),
+        ]
+    };
+    let world = World::new(list, |shared| shared.look_up = rebind).await;
+    let port = world.server.port();
+    let request = format!("CONNECT rebinding.example:{port} HTTP/1.1\r\n\r\nhello\n");
+    let answer = world.ask(&request).await;
+    assert!(answer.ends_with("\r\nhello\n"), "{answer}");
+    assert_eq!(LOOK_UPS.load(Relaxed), 1);
+    assert_eq!(world.reports(1).await[0].address, Some(world.server));
+    // The next connection is checked anew.
+    let answer = world.ask(&request).await;
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    assert_eq!(LOOK_UPS.load(Relaxed), 2);
+    assert_eq!(world.reports(1).await[0].verdict, Verdict::PrivateAddress);
 }
 
 #[tokio::test]
