@@ -17,9 +17,13 @@ const QUESTIONS: &str = include_str!("search/questions.txt");
 /// Questions for tools drawn at random, as a user asks who knows what a tool is for, but not its
 /// name. The ranking was improved after they were measured.
 const TASKS: &str = include_str!("search/tasks.txt");
-/// Further questions like these, about other objects, measured once the ranking was settled. They
-/// are held out: nothing may be changed for their sake.
+/// Further questions like these, with which the ranking was improved again.
+const EVERYDAY: &str = include_str!("search/everyday.txt");
+/// Questions about other tools. They are held out: nothing may be changed for their sake.
 const HELD_OUT: &str = include_str!("search/held-out.txt");
+/// Held out, too, and measured once: they were written before the last improvement, for tools
+/// that no other question asks for.
+const FRESH: &str = include_str!("search/fresh.txt");
 
 async fn connect(server: ServerBuilder) -> Connection {
     let server = server.start().unwrap();
@@ -77,9 +81,10 @@ async fn list_of_2000_tools_has_less_than_2_kb() {
     assert!(length < 2000, "{length} bytes");
 }
 
-/// Outcome of 50 questions.
+/// Outcome of some questions.
 #[derive(Debug, Default)]
 struct Figures {
+    questions: usize,
     /// Questions whose tool is not among the first five.
     missed: Vec<String>,
     /// Number of those whose tool is not named either.
@@ -90,8 +95,11 @@ struct Figures {
 
 async fn ask(lines: &str) -> Figures {
     let connection = connect(corpus::add_tools(Server::builder()).search(Search::default())).await;
-    assert_eq!(lines.lines().count(), 50);
-    let mut figures = Figures::default();
+    let questions = lines.lines().count();
+    let mut figures = Figures {
+        questions,
+        ..Figures::default()
+    };
     // The first search builds the index.
     search(&connection, json!({"query": "index"})).await;
     for line in lines.lines() {
@@ -100,7 +108,7 @@ async fn ask(lines: &str) -> Figures {
         assert!(called["error"].is_null(), "{expected}: {called}");
         let start = Instant::now();
         let answer = call(&connection, "search_tools", json!({"query": question})).await;
-        figures.time += start.elapsed() / 50;
+        figures.time += start.elapsed() / u32::try_from(questions).unwrap();
         let found = &answer["result"]["structuredContent"];
         let tools = found["tools"].as_array().unwrap();
         assert!(tools.len() <= 5, "{found}");
@@ -113,22 +121,29 @@ async fn ask(lines: &str) -> Figures {
     figures
 }
 
+/// Asks questions, a part of which in percent must find their tool, and be told its name.
+async fn check(lines: &str, found: usize, named: usize) {
+    let figures = ask(lines).await;
+    let is_enough = |missed: usize, wanted: usize| {
+        (figures.questions - missed) * 100 >= wanted * figures.questions
+    };
+    println!("{} missed: {figures:#?}", figures.missed.len());
+    assert!(is_enough(figures.missed.len(), found), "{figures:#?}");
+    assert!(is_enough(figures.unnamed, named), "{figures:#?}");
+}
+
 #[tokio::test]
 async fn search_finds_the_right_tool_among_the_first_five() {
-    for lines in [QUESTIONS, TASKS] {
-        let figures = ask(lines).await;
-        println!("{} missed: {figures:#?}", figures.missed.len());
-        assert!(figures.missed.len() <= 5, "{figures:#?}");
-    }
+    check(QUESTIONS, 98, 98).await;
+    check(TASKS, 98, 98).await;
+    check(EVERYDAY, 90, 94).await;
 }
 
 /// Figures of `docs/search.md`.
 #[tokio::test]
 async fn held_out_questions_find_their_tool_or_its_name() {
-    let figures = ask(HELD_OUT).await;
-    println!("{} missed: {figures:#?}", figures.missed.len());
-    assert!(figures.missed.len() <= 10, "{figures:#?}");
-    assert!(figures.unnamed <= 3, "{figures:#?}");
+    check(HELD_OUT, 84, 92).await;
+    check(FRESH, 78, 90).await;
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -246,4 +261,6 @@ async fn synonym_of_a_verb_alone_finds_tools() {
     let connection = connect(server.search(Search::default())).await;
     let found = search(&connection, json!({"query": "erase"})).await;
     assert_eq!(found, ["delete_note"]);
+    let found = search(&connection, json!({"query": "xylophone"})).await;
+    assert_eq!(found, [""; 0]);
 }

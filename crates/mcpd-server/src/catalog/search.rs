@@ -13,7 +13,7 @@ use crate::policy::pattern::{Pattern, PatternError};
 
 mod index;
 mod question;
-mod synonyms;
+mod verbs;
 mod words;
 
 use index::ToolIndex;

@@ -1,29 +1,27 @@
-//! Full-text index of tools, ranked with BM25. Names weigh more than titles and tags, and those
-//! more than descriptions; a synonym of a verb counts in names only, and less than the word itself.
+//! Full-text index of tools, ranked with BM25. Names weigh as much as titles and tags, and those
+//! more than descriptions; the verbs that a question stands for count in names only.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use bm25::{
-    Embedder, EmbedderBuilder, Embedding, Scorer, TokenEmbedder as _, TokenEmbedding,
-    Tokenizer as _,
-};
+use bm25::{Embedder, EmbedderBuilder, Embedding, Scorer, TokenEmbedder as _, TokenEmbedding};
 use serde_json::Value;
 
-use super::question::Question;
-use super::synonyms::Synonyms;
+use super::question::{Cues, Verbs};
 use super::words::Words;
 use crate::catalog::tool::Tool;
 use crate::catalog::tool::definition::tags;
 
 /// Number of times that the name of a tool counts.
-const NAME_WEIGHT: usize = 3;
+const NAME_WEIGHT: usize = 2;
 /// Number of times that its title and its tags count.
 const TITLE_WEIGHT: usize = 2;
-/// Weight of a synonym in a name.
-const SYNONYM_WEIGHT: f32 = 0.5;
+/// Weight of the verb of a name.
+const VERB_WEIGHT: f32 = 1.2;
+/// Weight of a word in texts that may be the verb of a question.
+const AMBIGUOUS_WEIGHT: f32 = 0.6;
 /// Maximum number of characters of a text that are indexed, such as a manual in a description.
 const MAX_TEXT_CHARS: usize = 4000;
 /// Maximum depth of nested objects in arguments whose names are indexed.
@@ -32,10 +30,10 @@ const MAX_DEPTH: usize = 4;
 /// Index of tools by their place in the catalog.
 pub(super) struct ToolIndex {
     texts: TextIndex,
-    /// Names alone, for synonyms.
+    /// Verbs of names.
     names: TextIndex,
     words: Words,
-    synonyms: Synonyms,
+    cues: Cues,
 }
 
 impl ToolIndex {
@@ -46,30 +44,32 @@ impl ToolIndex {
         let texts = tools
             .clone()
             .map(|(place, tool)| (place, searchable_text(tool)));
-        let names = tools.map(|(place, tool)| (place, tool.path().to_string()));
         let words = Words::default();
+        let cues = Cues::new(&words);
+        let names = tools.map(|(place, tool)| (place, verb(tool.path().as_str(), &words, &cues)));
         Self {
             texts: TextIndex::new(texts.collect()),
             names: TextIndex::new(names.collect()),
-            synonyms: Synonyms::new(|text| words.tokenize(text)),
+            cues,
             words,
         }
     }
 
     /// Returns the places of the tools that match best, at most `limit`.
     pub(super) fn search(&self, query: &str, limit: usize) -> Vec<usize> {
-        let question = Question::read(query);
-        let stems = self.words.tokenize(&question.text);
-        let verbs = question.verbs.iter();
-        let verbs: BTreeSet<_> = verbs.flat_map(|verb| self.words.tokenize(verb)).collect();
-        let mut scores = self.texts.scores(stems.iter().map(String::as_str));
-        let synonyms = self.names.scores(self.synonyms.expand(&stems, &verbs));
-        if scores.is_empty() && self.synonyms.has_verb(&stems) {
-            scores.clone_from(&synonyms);
+        let question = self.cues.read(query, &self.words);
+        let cued = self.verb_scores(&question.verbs);
+        let mut scores = self.texts.scores(&question.objects);
+        for (place, score) in self.texts.scores(&question.ambiguous) {
+            *scores.entry(place).or_default() += AMBIGUOUS_WEIGHT * score;
         }
+        if scores.is_empty() {
+            scores.clone_from(&cued);
+        }
+        let usual = self.verb_scores(&question.usual);
         for (place, score) in &mut scores {
-            let bonus = synonyms.get(place).copied().unwrap_or_default();
-            *score += SYNONYM_WEIGHT * bonus;
+            let verbs = [&cued, &usual].map(|verbs| verbs.get(place).copied().unwrap_or_default());
+            *score += VERB_WEIGHT * verbs[0].max(verbs[1]);
         }
         let mut ranked: Vec<_> = scores.into_iter().collect();
         // Equal scores come in the order of the catalog.
@@ -80,6 +80,18 @@ impl ToolIndex {
         });
         ranked.truncate(limit);
         ranked.into_iter().map(|(place, _)| place).collect()
+    }
+
+    /// Returns the score of every tool whose name has one of these verbs, by its place.
+    fn verb_scores(&self, verbs: &[Verbs<'_>]) -> BTreeMap<usize, f32> {
+        let mut scores: BTreeMap<_, f32> = BTreeMap::new();
+        for (stems, strength) in verbs {
+            for (place, score) in self.names.scores(stems) {
+                let best = scores.entry(place).or_default();
+                *best = best.max(strength * score);
+            }
+        }
+        scores
     }
 }
 
@@ -103,8 +115,8 @@ impl TextIndex {
     }
 
     /// Returns the score of every text with one of the words, by its place.
-    fn scores<'a>(&self, stems: impl IntoIterator<Item = &'a str>) -> BTreeMap<usize, f32> {
-        let stems: BTreeSet<_> = stems.into_iter().collect();
+    fn scores(&self, stems: &[String]) -> BTreeMap<usize, f32> {
+        let stems: BTreeSet<_> = stems.iter().map(String::as_str).collect();
         let tokens = stems.into_iter().map(|stem| TokenEmbedding {
             index: u64::embed(stem),
             value: 1.0,
@@ -121,6 +133,16 @@ impl fmt::Debug for ToolIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolIndex").finish_non_exhaustive()
     }
+}
+
+/// Returns the word of a name that is its verb: the first one without folders, if that is a known
+/// verb, and else the last one.
+fn verb(path: &str, words: &Words, cues: &Cues) -> String {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let all = words.split(name);
+    let first = all.first().filter(|word| cues.is_verb(&word.stem));
+    let verb = first.or(all.last());
+    verb.map(|word| word.text.clone()).unwrap_or_default()
 }
 
 /// Returns all words about a tool, each as often as it counts.

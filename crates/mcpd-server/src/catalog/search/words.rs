@@ -6,14 +6,16 @@ use rust_stemmers::{Algorithm, Stemmer};
 
 /// Words that nearly every question or description has.
 const STOP_WORDS: &[&str] = &[
-    "a", "about", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "between",
-    "but", "by", "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "he",
-    "her", "here", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "may",
-    "me", "might", "my", "need", "no", "not", "of", "on", "one", "or", "our", "out", "please", "s",
-    "she", "should", "so", "some", "t", "than", "that", "the", "their", "them", "then", "there",
-    "these", "they", "this", "those", "to", "tool", "two", "up", "us", "use", "using", "want",
-    "was", "we", "were", "what", "when", "where", "who", "why", "will", "with", "would", "you",
-    "your",
+    "a", "about", "after", "already", "also", "am", "an", "and", "any", "are", "as", "at", "be",
+    "because", "been", "before", "between", "but", "by", "can", "could", "did", "do", "does",
+    "during", "even", "ever", "for", "from", "had", "has", "have", "he", "her", "here", "his",
+    "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "may", "me", "might", "my",
+    "need", "never", "no", "not", "of", "off", "on", "one", "only", "or", "our", "out", "over",
+    "please", "s", "she", "should", "so", "some", "soon", "still", "t", "than", "that", "the",
+    "their", "them", "then", "there", "these", "they", "this", "those", "through", "to", "too",
+    "tool", "two", "under", "until", "up", "us", "use", "using", "very", "want", "was", "we",
+    "were", "what", "when", "where", "while", "who", "why", "will", "with", "without", "would",
+    "yet", "you", "your",
 ];
 
 /// Irregular forms of English verbs, each with the form that names of tools have.
@@ -102,13 +104,42 @@ impl Default for Words {
     }
 }
 
+/// Word of a text, in lower case.
+pub(super) struct Word {
+    pub(super) text: String,
+    pub(super) stem: String,
+}
+
+impl Word {
+    /// Returns whether nearly every question or description has the word.
+    pub(super) fn is_stop_word(&self) -> bool {
+        STOP_WORDS.binary_search(&self.text.as_str()).is_ok()
+    }
+}
+
+impl Words {
+    /// Returns all words of a text.
+    pub(super) fn split(&self, text: &str) -> Vec<Word> {
+        let words = split(text).into_iter();
+        let with_stem = |text: String| Word {
+            stem: self.stemmer.stem(base_form(&text)).into_owned(),
+            text,
+        };
+        words.map(with_stem).collect()
+    }
+
+    /// Returns the stems of all words of a text.
+    pub(super) fn stems(&self, text: &str) -> Vec<String> {
+        let words = self.split(text).into_iter();
+        words.map(|word| word.stem).collect()
+    }
+}
+
 impl Tokenizer for Words {
     fn tokenize(&self, text: &str) -> Vec<String> {
-        let words = split(text).into_iter();
-        let words = words.filter(|word| STOP_WORDS.binary_search(&word.as_str()).is_err());
-        words
-            .map(|word| self.stemmer.stem(base_form(&word)).into_owned())
-            .collect()
+        let words = self.split(text).into_iter();
+        let words = words.filter(|word| !word.is_stop_word());
+        words.map(|word| word.stem).collect()
     }
 }
 
