@@ -148,7 +148,7 @@ fn first_list(bencher: Bencher<'_, '_>, tools: usize) {
         .bench_local_refs(|connection| answer(&world.runtime, connection, black_box(LIST)));
 }
 
-/// Search among 2,000 tools, after the first, which builds the index.
+/// Search among 2,000 tools.
 #[divan::bench]
 fn search(bencher: Bencher<'_, '_>) {
     let world = World::new();

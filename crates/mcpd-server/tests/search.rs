@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mcpd_server::catalog::Search;
-use mcpd_server::{CallContext, Connection, Reply, Server, ServerBuilder, ToolNames};
+use mcpd_server::policy::{Access, CallPattern};
+use mcpd_server::{CallContext, Connection, Principal, Reply, Server, ServerBuilder, ToolNames};
 use serde_json::{Value, json};
 
 #[path = "search/corpus.rs"]
@@ -236,6 +237,24 @@ async fn search_finds_a_tool_by_its_name() {
     ] {
         let found = search(&connection, json!({"query": query, "limit": 1})).await;
         assert_eq!(found, ["text/repeat"], "{query}");
+    }
+}
+
+/// All callers share the index of the whole catalog.
+#[tokio::test]
+async fn search_finds_only_what_the_caller_may_use() {
+    let server = server().search(Search::default()).start().unwrap();
+    server.catalog_ready().await;
+    let greet = CallPattern::default().tool("greet").unwrap();
+    let access = Access::default().allow_only([greet]);
+    let principal = Principal::new("ada").with_access(access);
+    let (ada, _) = Connection::open_for(principal, &server, ToolNames::Path);
+    let (local, _) = Connection::open(&server, ToolNames::Path);
+    for query in ["text/repeat", "repeat a text"] {
+        let query = json!({"query": query});
+        assert_eq!(search(&local, query.clone()).await[0], "text/repeat");
+        // It has an argument of that name.
+        assert_eq!(search(&ada, query).await, ["greet"]);
     }
 }
 

@@ -299,7 +299,7 @@ impl Follower {
         let retry_needed = scan.is_transient;
         // Saved before any client is answered, because a command ends with its answer. No client
         // has seen a list yet, so none has changed.
-        let swap = async { self.swap_catalog(scan, offers) };
+        let swap = self.swap_catalog(scan, offers);
         tokio::join!(self.scanner.save_cache(), swap);
         retry_needed
     }
@@ -319,7 +319,7 @@ impl Follower {
         let answers = self.scanner.finish_probes();
         timeout(probe_wait, answers).await.ok();
         self.scanner.compare_with_lock().await;
-        let retry_needed = self.publish_changes();
+        let retry_needed = self.publish_changes().await;
         // Clients do not wait for this, as another process may keep the database locked for
         // seconds.
         self.scanner.save_cache().await;
@@ -327,7 +327,7 @@ impl Follower {
     }
 
     /// Replaces the catalog with what is known now, if anything differs.
-    fn publish_changes(&mut self) -> bool {
+    async fn publish_changes(&mut self) -> bool {
         let before = self.live.current();
         let (scan, offers) = self.findings();
         let retry_needed = scan.is_transient;
@@ -336,7 +336,8 @@ impl Follower {
             || !are_same_offers(&offers, before.offers())
             || !scan.is_same_as(before.scan())
         {
-            for event in self.swap_catalog(scan, offers).events_since(&before) {
+            let after = self.swap_catalog(scan, offers).await;
+            for event in after.events_since(&before) {
                 self.subscribers.publish(&event);
             }
         }
@@ -350,8 +351,9 @@ impl Follower {
     }
 
     /// Builds the catalog and makes it the current one.
-    fn swap_catalog(&self, scan: Scan, offers: Vec<Arc<Offer>>) -> Arc<Catalog> {
+    async fn swap_catalog(&self, scan: Scan, offers: Vec<Arc<Offer>>) -> Arc<Catalog> {
         let after = Catalog::new(&self.built_in, scan, offers, self.page_size);
+        after.build_index().await;
         faults::log_changes(&self.live.current(), &after);
         let after = Arc::new(after);
         self.live.current.store(Arc::clone(&after));

@@ -1,5 +1,5 @@
 //! Search for tools: the short list that clients get in place of all tools, and the index behind
-//! it, which the first search of a snapshot builds.
+//! it, which is built once for a snapshot and all its views, before clients see it.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
@@ -83,18 +83,40 @@ impl Search {
     }
 }
 
-/// Short list of one catalog, and the index of its tools.
+/// Short list of one catalog, and all tools that may be found.
 #[derive(Debug)]
 pub(super) struct SearchableTools {
     listed: List<Tool>,
+    indexed: Arc<IndexedTools>,
+}
+
+/// Tools of a whole catalog, which its views share: each finds those that are its own.
+#[derive(Debug)]
+struct IndexedTools {
+    tools: Vec<Arc<Tool>>,
     index: OnceLock<ToolIndex>,
+}
+
+impl IndexedTools {
+    fn index(&self) -> &ToolIndex {
+        self.index.get_or_init(|| ToolIndex::new(&self.tools))
+    }
+
+    /// Returns the tools that match `query`, best first.
+    fn search(&self, query: &str) -> impl Iterator<Item = &Arc<Tool>> {
+        let matching = self.index().search(query).into_iter();
+        matching.map(|place| &self.tools[place])
+    }
 }
 
 impl SearchableTools {
     pub(super) fn new(search: &Search, tools: &List<Tool>) -> Self {
         Self {
             listed: tools.filter(|tool| search.lists(tool)),
-            index: OnceLock::new(),
+            indexed: Arc::new(IndexedTools {
+                tools: tools.entries().to_vec(),
+                index: OnceLock::new(),
+            }),
         }
     }
 
@@ -103,7 +125,7 @@ impl SearchableTools {
         let is_kept = |tool: &Tool| tools.find(tool.path().as_str()).is_some();
         Self {
             listed: self.listed.filter(is_kept),
-            index: OnceLock::new(),
+            indexed: Arc::clone(&self.indexed),
         }
     }
 
@@ -119,6 +141,18 @@ impl Catalog {
         self.searchable.is_some()
     }
 
+    /// Builds the index of its tools, so that no search has to wait for it.
+    pub(crate) async fn build_index(&self) {
+        let Some(searchable) = &self.searchable else {
+            return;
+        };
+        let indexed = Arc::clone(&searchable.indexed);
+        let build = move || {
+            indexed.index();
+        };
+        tokio::task::spawn_blocking(build).await.ok();
+    }
+
     /// Returns the tools that match `query`, best first, with the schemas of their arguments as
     /// lists show them. A tool called `query` comes first.
     pub(crate) fn find_tools(
@@ -130,13 +164,10 @@ impl Catalog {
         let Some(searchable) = &self.searchable else {
             return Vec::new();
         };
-        let index = searchable
-            .index
-            .get_or_init(|| ToolIndex::new(self.tools()));
         let named = self.tool(query.trim());
         let named = named.filter(|tool| !tool.is_part_of_search());
-        let matching = index.search(query, limit.saturating_add(1));
-        let matching = matching.into_iter().map(|place| &self.tools()[place]);
+        let matching = searchable.indexed.search(query);
+        let matching = matching.filter_map(|tool| self.tools.find(tool.path().as_str()));
         let is_other = |tool: &&Arc<Tool>| named.is_none_or(|named| !Arc::ptr_eq(named, tool));
         let found = named.into_iter().chain(matching.filter(is_other));
         let found = found.take(limit);

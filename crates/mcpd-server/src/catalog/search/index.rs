@@ -55,8 +55,8 @@ impl ToolIndex {
         }
     }
 
-    /// Returns the places of the tools that match best, at most `limit`.
-    pub(super) fn search(&self, query: &str, limit: usize) -> Vec<usize> {
+    /// Returns the places of the tools that match, best first.
+    pub(super) fn search(&self, query: &str) -> Vec<usize> {
         let question = self.cues.read(query, &self.words);
         let cued = self.verb_scores(&question.verbs);
         let mut scores = self.texts.scores(&question.objects);
@@ -78,7 +78,6 @@ impl ToolIndex {
                 .unwrap_or(Ordering::Equal)
                 .then(place.cmp(other))
         });
-        ranked.truncate(limit);
         ranked.into_iter().map(|(place, _)| place).collect()
     }
 
