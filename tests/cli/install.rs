@@ -262,6 +262,31 @@ fn several_clients_are_changed_after_one_question() {
 }
 
 /// The file is committed, so that it has to work in other places and for other users.
+/// Our transcription of the schema that VS Code has for this file.
+const VSCODE_SCHEMA: &str = include_str!("vscode-mcp.schema.json");
+
+#[test]
+fn entry_for_vscode_matches_its_schema() {
+    let schema = serde_json::from_str(VSCODE_SCHEMA).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let is_valid = |text: &str| schema.is_valid(&serde_json::from_str(text).unwrap());
+    assert!(!is_valid(r#"{"servers": {"mcpd": {"cmd": "mcpd"}}}"#));
+    for flags in [
+        &[][..],
+        &["--env", "LEVEL=3", "--pass-env", "API_KEY"],
+        &["--transport", "http"],
+    ] {
+        let sandbox = tools();
+        let install = [
+            "install", "vscode", "scripts", "--scope", "project", "--yes",
+        ];
+        let said = sandbox.run(&[&install[..], flags].concat());
+        let text = fs::read_to_string(sandbox.path().join(".vscode/mcp.json"));
+        let text = text.unwrap_or_else(|_| panic!("{said}"));
+        assert!(is_valid(&text), "{text}");
+    }
+}
+
 #[test]
 fn entry_of_a_project_works_where_the_project_is_moved() {
     let sandbox = tools();
