@@ -1,5 +1,5 @@
-//! Built mcpd in its packages: from the file of each package to the answer of a script, timed, and
-//! removed again.
+//! Built mcpd in its packages: from the file of each package to the answer of a script, timed. The
+//! Debian package is unpacked beside this system, not installed, so its removal is not tried.
 
 use std::fs;
 use std::io::{self, Write as _};
