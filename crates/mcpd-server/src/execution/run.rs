@@ -336,13 +336,24 @@ fn regain_files(engine: &Arc<Engine>, policy: &EffectivePolicy) {
     let Some(files) = policy.endangered_files().map(Arc::clone) else {
         return;
     };
+    let Some(wait) = files.request_check() else {
+        return;
+    };
     let auditor = engine.observers.auditor.as_ref().map(Arc::clone);
-    tokio::task::spawn_blocking(move || {
+    let check = move || {
         for regained in files.regain() {
             if let Some(auditor) = &auditor {
                 auditor.audit.note_regained(&regained);
             }
         }
+    };
+    if wait.is_zero() {
+        tokio::task::spawn_blocking(check);
+        return;
+    }
+    tokio::spawn(async move {
+        tokio::time::sleep(wait).await;
+        tokio::task::spawn_blocking(check).await.ok();
     });
 }
 

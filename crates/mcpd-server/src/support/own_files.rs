@@ -1,13 +1,14 @@
 //! Private files of the server, and its rights to them. A script at `guarded` runs as the same
 //! user and may change modes: a right that it takes from the server is detected after the run,
-//! restored, and recorded.
+//! restored, and recorded. Checks are coalesced: one serves all runs that have ended since the last
+//! one began.
 //!
 //! The contents and locations of the files are safe: the script may not write there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use mcpd_audit::access::{Regained, own_mode, regain};
 
@@ -16,13 +17,24 @@ use crate::support::sync::lock;
 /// Mode bits of the owner.
 const OWNER: u32 = 0o700;
 
+/// Minimum time between the beginnings of two checks.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
 /// Files and the directories above them, each with the rights that the server had when it was
 /// added.
 #[derive(Debug, Default)]
 pub(crate) struct OwnFiles {
     /// By path, so that a directory comes before its contents.
     rights: Mutex<BTreeMap<PathBuf, u32>>,
-    is_checking: AtomicBool,
+    checks: Mutex<Checks>,
+}
+
+#[derive(Debug, Default)]
+struct Checks {
+    /// Beginning of the last one.
+    last: Option<Instant>,
+    /// One more is to come.
+    is_due: bool,
 }
 
 impl OwnFiles {
@@ -36,18 +48,31 @@ impl OwnFiles {
         }
     }
 
-    /// Restores lost rights. Blocks; does nothing if another thread is doing so.
-    pub(crate) fn regain(&self) -> Vec<Regained> {
-        if self.is_checking.swap(true, Ordering::Acquire) {
-            return Vec::new();
+    /// Makes a check due after the end of a run. Returns the time until the caller has to
+    /// [`regain`](Self::regain), or `None` if an earlier caller has yet to do so.
+    pub(crate) fn request_check(&self) -> Option<Duration> {
+        let mut checks = lock(&self.checks);
+        if std::mem::replace(&mut checks.is_due, true) {
+            return None;
         }
-        let rights = lock(&self.rights).clone();
+        let elapsed = checks.last.map(|last| last.elapsed());
+        Some(elapsed.map_or(Duration::ZERO, |elapsed| {
+            CHECK_INTERVAL.saturating_sub(elapsed)
+        }))
+    }
+
+    /// Restores lost rights. Blocks.
+    pub(crate) fn regain(&self) -> Vec<Regained> {
+        // A run that ends from here on needs another check.
+        *lock(&self.checks) = Checks {
+            last: Some(Instant::now()),
+            is_due: false,
+        };
+        let rights = lock(&self.rights);
         let regained = rights
             .iter()
             .filter_map(|(path, rights)| regain(path, *rights));
-        let regained = regained.collect();
-        self.is_checking.store(false, Ordering::Release);
-        regained
+        regained.collect()
     }
 }
 
@@ -95,6 +120,17 @@ mod tests {
             [0o600, 0o400]
         );
         assert_eq!(files.regain(), []);
+    }
+
+    #[test]
+    fn checks_are_coalesced_and_one_follows_the_last_request() {
+        let files = OwnFiles::default();
+        assert_eq!(files.request_check(), Some(Duration::ZERO));
+        assert_eq!(files.request_check(), None);
+        files.regain();
+        let wait = files.request_check().unwrap();
+        assert!(wait <= CHECK_INTERVAL, "{wait:?}");
+        assert_eq!(files.request_check(), None);
     }
 
     #[test]
