@@ -36,6 +36,10 @@ use crate::script::start_command::StartCommand;
 use crate::script::version_check::VersionCheck;
 use crate::script::{Launch, Script};
 
+/// Maximum size of an output that an async worker redacts itself, in bytes: some tens of
+/// microseconds.
+const MAX_REDACTED_INLINE: u64 = 32 * 1024;
+
 /// Maximum size of stdin that is also passed as a variable, in bytes.
 const MAX_ARGUMENTS_VARIABLE: usize = 32 * 1024;
 
@@ -399,6 +403,7 @@ async fn redact_outcome(
     let Some(redactor) = policy.redactor().map(Arc::clone) else {
         return Ok(outcome);
     };
+    let size = outcome.stdout.total_bytes + outcome.stderr.total_bytes;
     let redact = move || {
         outcome.stdout = if format == OutputFormat::Text {
             redactor.redact_text(&outcome.stdout)
@@ -408,7 +413,9 @@ async fn redact_outcome(
         outcome.stderr = redactor.redact_text(&outcome.stderr);
         outcome
     };
-    // An output can be megabytes.
+    if size <= MAX_REDACTED_INLINE {
+        return Ok(redact());
+    }
     let redacting = tokio::task::spawn_blocking(redact);
     redacting.await.map_err(RunError::Redaction)
 }
