@@ -172,12 +172,8 @@ fn command_lines_of_a_cluster_are_accepted() {
 fn kustomization_names_files_of_one_cluster() {
     let base = read_packaged("cluster/kubernetes/kustomization.yaml");
     let resources = strings_of(&base, "resources");
-    assert_eq!(resources, [["front.yaml", "worker.yaml"]]);
-    for name in resources
-        .concat()
-        .into_iter()
-        .chain(["keda.yaml".to_owned()])
-    {
+    assert_eq!(resources, [["namespace.yaml", "front.yaml", "worker.yaml"]]);
+    for name in ["front.yaml", "worker.yaml", "keda.yaml"] {
         let text = read_packaged(&format!("cluster/kubernetes/{name}"));
         let events = Parser::new_from_str(&text);
         let documents =
@@ -194,5 +190,51 @@ fn kustomization_names_files_of_one_cluster() {
         let metrics = fs::read_to_string(metrics).unwrap();
         assert!(metrics.contains(&format!("\"{metric}\"")), "{metric}");
         assert!(keda.contains(&format!("mcpd_cluster_{metric}")), "{metric}");
+    }
+}
+
+#[test]
+fn kustomization_renders_into_its_namespace() {
+    let sandbox = Sandbox::new();
+    let kubectl = |arguments: &[&str]| {
+        let mut command = sandbox.program("kubectl");
+        let output = command.args(arguments).output().ok()?;
+        assert!(output.status.success(), "{}", sandbox.transcript(&output));
+        Some(String::from_utf8(output.stdout).unwrap())
+    };
+    let base = repository().join("packaging/cluster/kubernetes");
+    let Some(rendered) = kubectl(&["kustomize", base.to_str().unwrap()]) else {
+        return skip("there is no kubectl to render the base for Kustomize with");
+    };
+    let namespace = "kind: Namespace\nmetadata:\n  name: mcpd\n";
+    let (namespaces, others): (Vec<_>, Vec<_>) = rendered
+        .split("---\n")
+        .partition(|resource| resource.contains(namespace));
+    assert_eq!((namespaces.len(), others.len()), (1, 3), "{rendered}");
+    for resource in others {
+        assert!(resource.contains("\n  namespace: mcpd\n"), "{resource}");
+    }
+    for image in ["mcpd", "mcpd-scripts"] {
+        let image = format!("image: registry.example/{image}:1\n");
+        assert_eq!(rendered.matches(&image).count(), 1, "{image}");
+    }
+
+    // The command in the comment makes the secret that fronts mount, in the same namespace.
+    let front = read_packaged("cluster/kubernetes/front.yaml");
+    let command = front.lines().find_map(|line| line.split_once("# kubectl "));
+    let (_, words) = command.unwrap();
+    for name in ["token", "state.key"] {
+        fs::write(sandbox.path().join(name), name).unwrap();
+    }
+    let words: Vec<_> = words.split(' ').collect();
+    let dry = [&words[..], &["--dry-run=client", "--output=yaml"]].concat();
+    let secret = kubectl(&dry).unwrap();
+    assert!(
+        secret.contains("\n  name: mcpd-front\n  namespace: mcpd\n"),
+        "{secret}"
+    );
+    for name in ["token", "state.key"] {
+        assert!(secret.contains(&format!("\n  {name}: ")), "{secret}");
+        assert!(front.contains(&format!("/secrets/{name}\"")), "{name}");
     }
 }
