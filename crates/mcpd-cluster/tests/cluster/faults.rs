@@ -149,6 +149,53 @@ async fn stall_shorter_than_the_lease_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_cut_are_opened_again() {
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let proxies = [Proxy::start(nats.port).await, Proxy::start(nats.port).await];
+    let _worker = LocalWorker::start(&scripts, &proxies[0].url(), "w1");
+    let front = Front::start(&proxies[1].url(), "f1");
+    front.wait_for(&NAMES).await;
+    for (number, proxy) in proxies.iter().enumerate() {
+        let prefix = format!("c{number}-");
+        let calls = tokio::spawn({
+            let front = front.clone();
+            async move { call_many(&front, &prefix, 9, "1").await }
+        });
+        sleep(Duration::from_millis(600)).await;
+        // Shorter than the 3 s after which a worker without a connection is lost.
+        proxy
+            .misbehave(Conduct::Cut, Duration::from_millis(500))
+            .await;
+        let calls = calls.await.expect("no panic");
+        assert_eq!(judge(&scripts, &calls), 9);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn latency_on_all_ways_loses_no_call() {
+    const LATENCY: Duration = Duration::from_millis(40);
+
+    let Some(nats) = Nats::start("") else { return };
+    let scripts = Scripts::new();
+    let proxies = [Proxy::start(nats.port).await, Proxy::start(nats.port).await];
+    let _worker = LocalWorker::start(&scripts, &proxies[0].url(), "w1");
+    let front = Front::start(&proxies[1].url(), "f1");
+    front.wait_for(&NAMES).await;
+    for proxy in &proxies {
+        proxy.set(Conduct::Delay(LATENCY));
+    }
+    let begun = Instant::now();
+    let told = front.run("change", "first", "0").await;
+    assert_eq!(told, Ok((true, "did first".to_owned())));
+    // The run and its end pass both proxies.
+    assert!(begun.elapsed() >= 4 * LATENCY, "{:?}", begun.elapsed());
+    let calls = call_many(&front, "l", 30, "0.1").await;
+    assert_eq!(judge(&scripts, &calls), 30);
+    assert!(scripts.journal().values().all(|counts| *counts == (1, 1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn worker_that_is_cut_off_ends_its_runs() {
     let Some(nats) = Nats::start("") else { return };
     let scripts = Scripts::new();

@@ -1,5 +1,5 @@
-//! Proxy on loopback between a node and the NATS server: passes bytes, holds them back, or cuts
-//! the connections.
+//! Proxy on loopback between a node and the NATS server: passes bytes, delays them, holds them
+//! back, or cuts the connections.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -7,12 +7,15 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
 
 /// Conduct of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conduct {
     Pass,
+    /// Bytes arrive later, in both directions.
+    Delay(Duration),
     /// Bytes wait, and so do new connections.
     Stall,
     /// Connections are closed, and new ones as well.
@@ -75,24 +78,37 @@ async fn serve(client: TcpStream, target: u16, mut conduct: watch::Receiver<Cond
     }
 }
 
-async fn pump(
+/// Passes bytes in one direction, until one of the sides closes.
+async fn pump(from: OwnedReadHalf, to: OwnedWriteHalf, conduct: watch::Receiver<Conduct>) {
+    let (sender, receiver) = mpsc::channel(64);
+    tokio::join!(receive(from, sender, conduct), pass_on(receiver, to));
+}
+
+/// Receives bytes, with the time at which they are to arrive.
+async fn receive(
     mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
+    sender: mpsc::Sender<(Instant, Vec<u8>)>,
     mut conduct: watch::Receiver<Conduct>,
 ) {
     let mut buffer = vec![0; 64 * 1024];
-    loop {
-        let Ok(count @ 1..) = from.read(&mut buffer).await else {
-            return;
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        let passing = conduct.wait_for(|conduct| *conduct != Conduct::Stall).await;
+        let delay = match passing.map(|conduct| *conduct) {
+            Ok(Conduct::Pass) => Duration::ZERO,
+            Ok(Conduct::Delay(delay)) => delay,
+            Ok(Conduct::Stall | Conduct::Cut) | Err(_) => return,
         };
-        if conduct
-            .wait_for(|conduct| *conduct == Conduct::Pass)
-            .await
-            .is_err()
-        {
+        let bytes = buffer[..count].to_vec();
+        if sender.send((Instant::now() + delay, bytes)).await.is_err() {
             return;
         }
-        if to.write_all(&buffer[..count]).await.is_err() {
+    }
+}
+
+async fn pass_on(mut receiver: mpsc::Receiver<(Instant, Vec<u8>)>, mut to: OwnedWriteHalf) {
+    while let Some((at, bytes)) = receiver.recv().await {
+        sleep_until(at).await;
+        if to.write_all(&bytes).await.is_err() {
             return;
         }
     }
