@@ -3,6 +3,8 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "cluster/encryption.rs"]
+mod encryption;
 #[path = "cluster/examination.rs"]
 mod examination;
 #[path = "cluster/faults.rs"]

@@ -102,7 +102,11 @@ fn explain(kind: ConnectErrorKind, cause: Option<String>) -> String {
             "it refuses this node; add what `mcpd cluster grants` prints to its configuration, and check the credentials in `[cluster]`"
         }
         ConnectErrorKind::Dns => "check the name of the host",
-        ConnectErrorKind::Tls => {
+        // An alert comes after the handshake, when the client regards TLS as established.
+        _ if what.starts_with("received fatal alert") => {
+            "check `certificate` and `key` in `[cluster]`: it demands a certificate of an authority that it trusts"
+        }
+        _ if kind == ConnectErrorKind::Tls || what.starts_with("invalid peer certificate") => {
             "check `ca` in `[cluster]`, and whether the server has TLS and a certificate for this name"
         }
         ConnectErrorKind::TimedOut => "check the address, and firewalls on the way",
