@@ -208,9 +208,10 @@ impl Presence {
             return Contact::Fine;
         };
         let Some(seen) = self.workers.get(node) else {
-            // Forgotten, after a silence longer than any that is waited for.
-            let since = now.saturating_sub(FORGET_AFTER);
-            return Contact::Absent { since };
+            // Forgotten after a long silence, or not heard yet by a front that has just been
+            // started and continues with a task.
+            let since = trusted.max(now.saturating_sub(FORGET_AFTER));
+            return Contact::Silent { since };
         };
         if seen.here.epoch > epoch {
             let since = seen.since.max(trusted);
@@ -328,6 +329,15 @@ mod tests {
         presence.miss(secs(16.5), "a");
         let contact = presence.contact(secs(16.6), "a", 1, None);
         assert_eq!(contact, Contact::Absent { since: secs(16.5) });
+    }
+
+    #[test]
+    fn worker_that_a_new_front_has_not_heard_is_silent_since_its_start() {
+        let presence = presence(100);
+        let contact = presence.contact(secs(2.0), "a", 1, None);
+        assert_eq!(contact, Contact::Silent { since: secs(0.0) });
+        let contact = presence.contact(secs(100.0), "a", 1, None);
+        assert_eq!(contact, Contact::Silent { since: secs(40.0) });
     }
 
     #[test]
