@@ -12,7 +12,7 @@
 
 mod adoption;
 mod record;
-mod roster;
+pub(crate) mod roster;
 mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};

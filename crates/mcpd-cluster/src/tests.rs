@@ -4,6 +4,8 @@
 mod figures;
 mod network;
 mod simulation;
+mod task_store;
+mod versions;
 mod world;
 
 use std::thread;

@@ -8,6 +8,9 @@ mod duty;
 mod lines;
 mod run;
 
+#[cfg(test)]
+pub(crate) use self::run::check as check_run;
+
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! Network of the simulation: one server in between, links that stall and break, processes that
-//! stop. Messages between two
-//! nodes keep their order, unless delays are long.
+//! stop. Messages between two nodes keep their order, unless delays are long.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,10 +18,15 @@ pub(super) enum Message {
     Here(Here),
     Run {
         request: RunRequest,
+        front: Node,
         call: u64,
         send: u8,
     },
-    Event(Event),
+    /// Event of a run. That of an end has the result in its body, if its worker still has it.
+    Event {
+        event: Event,
+        has_result: bool,
+    },
     Control {
         from: String,
         node: Node,
@@ -31,6 +35,8 @@ pub(super) enum Message {
     Pong {
         node: String,
         epoch: u64,
+        /// Name under which a front runs tasks.
+        runner: String,
     },
     /// The server had no subscriber for a run.
     NoRun {
@@ -38,13 +44,37 @@ pub(super) enum Message {
         send: u8,
     },
     NoPing {
-        node: String,
+        to: Node,
     },
+    /// A front writes into the bucket where the run of a task will be, and then sends it.
+    Record(Sending),
     /// A script of this worker has ended.
     ScriptEnd {
         run: RunId,
         is_cut: bool,
     },
+}
+
+/// Run of a task on its way into the bucket and then to its worker.
+#[derive(Debug, Clone)]
+pub(super) struct Sending {
+    pub(super) call: u64,
+    pub(super) run: RunId,
+    /// Name and start of the worker.
+    pub(super) worker: (String, u64),
+    pub(super) send: u8,
+    /// Start of the front.
+    pub(super) epoch: u64,
+    /// Time after which the front gives up writing.
+    pub(super) until: Moment,
+    pub(super) is_written: bool,
+}
+
+impl Message {
+    /// Returns whether it is from the node itself, so that no link is in between.
+    fn is_local(&self) -> bool {
+        matches!(self, Self::ScriptEnd { .. } | Self::Record(_))
+    }
 }
 
 /// Link between a node and the server.
@@ -157,9 +187,8 @@ impl Network {
         if !port.is_alive {
             return false;
         }
-        let is_local = matches!(message, Message::ScriptEnd { .. });
         match port.link {
-            _ if is_local => {}
+            _ if message.is_local() => {}
             Link::Cut { .. } => return false,
             Link::Stalled => {
                 port.incoming.push(message.clone());
@@ -191,8 +220,7 @@ impl Network {
             }
             if matches!(link, Link::Cut { .. }) {
                 // Messages that the server had for it are gone with the connection.
-                port.incoming
-                    .retain(|one| matches!(one, Message::ScriptEnd { .. }));
+                port.incoming.retain(Message::is_local);
             }
             return (Vec::new(), Vec::new());
         }
@@ -202,6 +230,11 @@ impl Network {
             false => std::mem::take(&mut port.incoming),
         };
         (std::mem::take(&mut port.outgoing), incoming)
+    }
+
+    /// Returns whether messages of a node pass at once.
+    pub(super) fn is_up(&self, node: Node) -> bool {
+        self.is_server_up && self.ports[node].link == Link::Up
     }
 
     /// The process is gone, and with it what it had to send.

@@ -1,42 +1,78 @@
 //! One schedule: calls and faults drawn from a seed, played until everything is over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::network::{Fate, Link, Message, Network, Node};
-use super::world::{Agenda, Entry, Everything, Fault, Happening, Told, Weather, judge};
+use super::network::{Fate, Link, Message, Network, Node, Sending};
+use super::task_store::{Duty, Record, TASK_HOLD};
+use super::versions::{self, CatalogueNumber, Known, PER_VERSION};
+use super::world::{Agenda, Ending, Entry, Fault, Happening, Told, Weather, judge};
 use crate::delivery::{self, Answer, Delivery, Order, Rerun};
 use crate::placement::{Chance, Requirements};
-use crate::presence::Moment;
+use crate::presence::{HEARTBEAT, Moment};
 use crate::registry::{self, Limits, Registry, RunRequest};
+use crate::tasks::roster::Roster;
 use crate::wire::{Cut, Event, Here, Kind, Request, RunId, Word};
 
 const TICK: Duration = Duration::from_millis(250);
 const LEASE: Duration = Duration::from_secs(4);
+/// Time for which the runs of a draining worker may go on.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(4);
+/// Time for which a draining worker stays at least, as fronts may not know of it yet.
+const LINGER: Duration = Duration::from_secs(1);
+/// Time for which a worker keeps what it knows of a run after its end.
+const HOLD: Duration = Duration::from_secs(60);
 /// Time in which calls and faults begin.
 const BUSY_TIME: usize = 6_000;
 /// Time after which nothing may be left to happen.
 const HORIZON: Duration = Duration::from_secs(150);
+/// Labels that workers may have.
+const LABELS: [&str; 2] = ["eu", "gpu"];
 
 /// Process of a node.
-enum Process {
-    Front(Box<Delivery<Everything>>),
-    Worker(Registry),
+pub(super) enum Process {
+    Front(Box<Front>),
+    Worker(Box<Worker>),
 }
 
-struct Simulation {
-    now: Moment,
-    chance: Chance,
-    agenda: Agenda,
-    network: Network,
+pub(super) struct Front {
+    pub(super) delivery: Delivery<Known>,
+    pub(super) roster: Roster,
+    pub(super) tasks: Duty,
+    /// The event that is handled has the result of its run.
+    has_result: bool,
+}
+
+pub(super) struct Worker {
+    registry: Registry,
+    draining_since: Option<Moment>,
+    /// Fronts that hear of each run.
+    replies: BTreeMap<RunId, Node>,
+    /// Runs whose results are still there.
+    results: BTreeSet<RunId>,
+}
+
+/// What stays when a worker is started again.
+#[derive(Debug, Clone, Default)]
+struct Machine {
+    catalogue: CatalogueNumber,
+    labels: Vec<String>,
+}
+
+pub(super) struct Simulation {
+    pub(super) now: Moment,
+    pub(super) chance: Chance,
+    pub(super) agenda: Agenda,
+    pub(super) network: Network,
     fronts: usize,
-    processes: Vec<Option<Process>>,
+    pub(super) processes: Vec<Option<Process>>,
+    machines: Vec<Machine>,
     /// Number of the start of each node.
-    epochs: Vec<u64>,
+    pub(super) epochs: Vec<u64>,
     last_here: Vec<Moment>,
-    calls: BTreeMap<u64, Told>,
+    pub(super) calls: BTreeMap<u64, Told>,
     journal: Vec<Entry>,
-    /// Outcomes that workers hold, and whether each is a success.
+    /// Outcomes of runs, and whether each is a success.
     outcomes: BTreeMap<RunId, bool>,
     /// Planned happenings that have not happened yet.
     pending: usize,
@@ -54,18 +90,21 @@ pub(super) fn simulate(seed: u64) -> Result<(), String> {
     for _ in 0..4 {
         chance.next();
     }
-    let fronts = 1 + usize::from(chance.below(6) == 0);
-    let workers = 1 + chance.below(3);
+    let fronts = 1 + usize::from(chance.below(5) == 0);
+    let nodes = fronts + 1 + chance.below(3);
     let loss = [0, 0, 0, 20, 100][chance.below(5)];
     let delay = [5, 5, 300, 1500][chance.below(4)];
+    // Versions side by side, as in the middle of a roll-out.
+    let has_two_versions = chance.below(5) == 0;
     let mut simulation = Simulation {
         now: Moment::ZERO,
         agenda: Agenda::default(),
-        network: Network::new(fronts + workers, loss, delay),
+        network: Network::new(nodes, loss, delay),
         fronts,
-        processes: (0..fronts + workers).map(|_| None).collect(),
-        epochs: vec![0; fronts + workers],
-        last_here: vec![Moment::ZERO; fronts + workers],
+        processes: (0..nodes).map(|_| None).collect(),
+        machines: Vec::new(),
+        epochs: vec![0; nodes],
+        last_here: vec![Moment::ZERO; nodes],
         calls: BTreeMap::new(),
         journal: Vec::new(),
         outcomes: BTreeMap::new(),
@@ -74,8 +113,9 @@ pub(super) fn simulate(seed: u64) -> Result<(), String> {
         is_traced: std::env::var_os("MCPD_SIMULATION_SEED").is_some(),
         chance,
     };
+    simulation.draw_machines(has_two_versions);
     let weather = simulation.plan();
-    let is_calm = loss == 0 && delay == 5;
+    let is_calm = loss == 0 && delay == 5 && !has_two_versions;
     simulation.play()?;
     let weather = if is_calm { weather } else { Weather::Any };
     judge(&simulation.calls, &simulation.journal, weather)
@@ -86,16 +126,60 @@ impl Simulation {
         node < self.fronts
     }
 
-    fn name(&self, node: Node) -> String {
+    /// Returns the name of a node, which is that of its present start for a front.
+    pub(super) fn name(&self, node: Node) -> String {
         match self.is_front(node) {
             true => format!("f{node}.{}", self.epochs[node]),
             false => format!("w{node}"),
         }
     }
 
-    fn node_of(&self, name: &str) -> Option<Node> {
-        let number: Node = name.get(1..)?.split('.').next()?.parse().ok()?;
-        (self.name(number) == name).then_some(number)
+    pub(super) fn node_of(&self, name: &str) -> Option<Node> {
+        name.get(1..)?.split('.').next()?.parse().ok()
+    }
+
+    /// Draws the scripts and the labels of every worker.
+    fn draw_machines(&mut self, has_two_versions: bool) {
+        for _ in 0..self.processes.len() {
+            let version = match has_two_versions {
+                true => self.chance.below(2) * PER_VERSION,
+                false => 0,
+            };
+            // Most have all scripts.
+            let catalogue = version + [0, 0, 1, 2][self.chance.below(4)];
+            let labels = LABELS.map(str::to_owned).to_vec();
+            let labels = self.draw_some(labels);
+            self.machines.push(Machine { catalogue, labels });
+        }
+    }
+
+    /// Draws some of these labels.
+    fn draw_some(&mut self, mut labels: Vec<String>) -> Vec<String> {
+        labels.retain(|_| self.chance.below(2) == 0);
+        labels
+    }
+
+    /// Draws an order that one of the workers can follow, if that has the served version.
+    fn draw_order(&mut self) -> Order {
+        let worker = self.fronts + self.chance.below(self.processes.len() - self.fronts);
+        let Machine { catalogue, labels } = self.machines[worker].clone();
+        let scripts = &versions::catalogue(catalogue).scripts;
+        let path = scripts.keys().nth(self.chance.below(scripts.len()));
+        let reruns = [
+            Rerun::Never,
+            Rerun::Never,
+            Rerun::ReadOnly,
+            Rerun::Idempotent,
+        ];
+        Order {
+            requirements: Requirements {
+                path: path.expect("one of them").clone(),
+                labels: self.draw_some(labels),
+                home: self.chance.below(4) == 0,
+            },
+            digest: String::new(),
+            rerun: reruns[self.chance.below(4)],
+        }
     }
 
     /// Draws calls and faults. Returns what kind of faults they are.
@@ -107,48 +191,56 @@ impl Simulation {
             self.agenda.add(first, Happening::Tick(node));
         }
         for number in 0..(2 + self.chance.below(5)) as u64 {
-            let at = millis(self.chance.below(BUSY_TIME));
-            let reruns = [
-                Rerun::Never,
-                Rerun::Never,
-                Rerun::ReadOnly,
-                Rerun::Idempotent,
-            ];
-            let lasts = [50, 400, 2000, 400, 50, 12_000][self.chance.below(6)];
-            let told = Told {
-                front: self.chance.below(self.fronts),
-                rerun: reruns[self.chance.below(4)],
-                lasts: millis(1 + self.chance.below(lasts)),
-                begun: false,
-                is_gone: false,
-                answer: None,
-            };
-            self.calls.insert(number, told);
-            self.agenda.add(at, Happening::Call(number));
-            self.pending += 1;
-            if self.chance.below(10) == 0 {
-                let at = at + millis(self.chance.below(2000));
-                self.agenda.add(at, Happening::HangUp(number));
-                self.pending += 1;
-            }
+            self.plan_call(number);
         }
-        let kind = self.chance.below(8);
-        if kind == 7 {
+        let kind = self.chance.below(11);
+        if kind == 10 {
             return self.plan_mild_fault();
         }
-        for _ in 0..self.chance.below(5) {
-            let kind = if kind == 6 {
-                self.chance.below(6)
+        let faults = self.chance.below(5);
+        for _ in 0..faults {
+            let kind = if kind == 9 {
+                self.chance.below(9)
             } else {
                 kind
             };
             self.plan_fault(kind);
         }
-        if kind == 0 {
-            Weather::Kills
-        } else {
-            Weather::Any
+        match kind {
+            _ if faults == 0 => Weather::Calm,
+            0 => Weather::Kills,
+            6 => Weather::Drains,
+            8 => Weather::Leaves,
+            _ => Weather::Any,
         }
+    }
+
+    fn plan_call(&mut self, number: u64) {
+        let at = millis(self.chance.below(BUSY_TIME));
+        let lasts = [50, 400, 2000, 400, 50, 12_000][self.chance.below(6)];
+        let kind = self.chance.below(8);
+        let told = Told {
+            front: self.chance.below(self.fronts),
+            order: self.draw_order(),
+            schema: &[],
+            lasts: millis(1 + self.chance.below(lasts)),
+            begun: None,
+            is_task: kind == 0,
+            task: None,
+            is_gone: false,
+            ending: None,
+        };
+        self.calls.insert(number, told);
+        self.agenda.add(at, Happening::Call(number));
+        self.pending += 1;
+        let later = at + millis(self.chance.below(2000));
+        let then = match kind {
+            1 => Happening::Keep(number),
+            2 => Happening::HangUp(number),
+            _ => return,
+        };
+        self.agenda.add(later, then);
+        self.pending += 1;
     }
 
     /// Draws one fault that must not be noticed: the server restarts, or a node stops for a
@@ -195,11 +287,24 @@ impl Simulation {
                 Fault::Server { is_up: false },
                 Fault::Server { is_up: true },
             ),
-            _ => (Fault::Kill(any), Fault::Start(any)),
+            5 => (Fault::Kill(any), Fault::Start(any)),
+            // A worker that has drained is started again when it has ended.
+            6 => return self.plan_single(at, Fault::Drain(worker)),
+            7 => return self.plan_single(at, Fault::Update(worker)),
+            _ => {
+                let front = any % self.fronts;
+                (Fault::Leave(front), Fault::Start(front))
+            }
         };
         self.pending += 1;
         self.agenda.add(at, Happening::Fault(begin));
         self.agenda.add(end, Happening::Fault(finish));
+    }
+
+    /// Plans a fault that has no end.
+    fn plan_single(&mut self, at: Moment, fault: Fault) {
+        self.pending += 1;
+        self.agenda.add(at, Happening::Fault(fault));
     }
 
     fn play(&mut self) -> Result<(), String> {
@@ -228,14 +333,15 @@ impl Simulation {
     /// Returns whether nothing is left to happen.
     fn is_over(&self) -> bool {
         self.pending == 0
+            && !self.calls.values().any(Told::is_open)
             && self.journal.iter().all(|entry| entry.end.is_some())
             && self
                 .processes
                 .iter()
                 .flatten()
                 .all(|process| match process {
-                    Process::Front(front) => front.has_answered_all(),
-                    Process::Worker(worker) => worker.active() == 0,
+                    Process::Front(front) => front.delivery.has_answered_all(),
+                    Process::Worker(worker) => worker.registry.active() == 0,
                 })
     }
 
@@ -256,54 +362,76 @@ impl Simulation {
                 self.pending -= 1;
                 self.call(number);
             }
+            Happening::Keep(number) => {
+                self.pending -= 1;
+                self.keep(number);
+            }
             Happening::HangUp(number) => {
                 self.pending -= 1;
-                let call = self.calls.get_mut(&number).expect("a call");
-                if call.begun && call.answer.is_none() && !call.is_gone {
-                    call.is_gone = true;
-                    let (front, now) = (call.front, self.now);
-                    if let Some(Process::Front(delivery)) = &mut self.processes[front] {
-                        delivery.hang_up(now, number);
-                    }
-                    self.act(front);
-                }
+                self.hang_up(number);
             }
             Happening::Fault(fault) => self.inject(fault),
             Happening::ScriptEnd { entry, is_killed } => self.end_script(entry, is_killed),
         }
     }
 
+    /// Draws an identifier, from which the call of a run can be told.
+    pub(super) fn draw_id(&mut self, call: u64) -> u128 {
+        u128::from(self.chance.next()) << 64 | u128::from(call)
+    }
+
     fn call(&mut self, number: u64) {
-        let id = u128::from(self.chance.next()) << 64 | u128::from(number);
+        let (now, id) = (self.now, self.draw_id(number));
         let call = self.calls.get_mut(&number).expect("a call");
-        let front = call.front;
-        if !self.network.ports[front].is_alive || self.network.ports[front].is_stopped {
+        let node = call.front;
+        let is_there = self.network.ports[node].is_alive && !self.network.ports[node].is_stopped;
+        if !is_there || (call.is_task && !self.network.is_up(node)) {
             return;
         }
-        call.begun = true;
-        let order = Order {
-            requirements: Requirements::default(),
-            digest: String::new(),
-            rerun: call.rerun,
+        let runner = format!("f{node}.{}", self.epochs[node]);
+        call.task = call.is_task.then(|| Record::new(runner, None));
+        let Some(Process::Front(front)) = &mut self.processes[node] else {
+            return;
         };
-        if let Some(Process::Front(delivery)) = &mut self.processes[front] {
-            delivery.call(self.now, number, id, order);
+        let path = &call.order.requirements.path;
+        let version = front.delivery.catalogues.version(path);
+        call.schema = versions::schema(path, &version);
+        call.order.digest = version.to_string();
+        call.begun = Some(now);
+        front.delivery.call(now, number, id, call.order.clone());
+        self.act(node);
+    }
+
+    fn hang_up(&mut self, number: u64) {
+        let call = self.calls.get_mut(&number).expect("a call");
+        if !call.is_open() {
+            return;
         }
-        self.act(front);
+        call.is_gone = true;
+        let (node, now) = (call.front, self.now);
+        if let Some(Process::Front(front)) = &mut self.processes[node] {
+            front.delivery.hang_up(now, number);
+        }
+        self.act(node);
     }
 
     fn inject(&mut self, fault: Fault) {
         if !matches!(
             fault,
-            Fault::Kill(_) | Fault::Stop(_) | Fault::Server { is_up: false }
-        ) && !matches!(fault, Fault::Link(_, Link::Stalled | Link::Cut { .. }))
-        {
+            Fault::Kill(_) | Fault::Stop(_) | Fault::Leave(_) | Fault::Server { is_up: false }
+        ) && !matches!(
+            fault,
+            Fault::Restart(_) | Fault::Link(_, Link::Stalled | Link::Cut { .. })
+        ) {
             self.pending -= 1;
         }
         match fault {
             Fault::Kill(node) => self.kill(node),
-            Fault::Start(node) if !self.network.ports[node].is_alive => self.start(node),
-            Fault::Start(_) => {}
+            Fault::Start(node) | Fault::Restart(node) => {
+                if !self.network.ports[node].is_alive {
+                    self.start(node);
+                }
+            }
             Fault::Stop(node) => self.network.ports[node].is_stopped = true,
             Fault::Continue(node) => {
                 self.network.ports[node].is_stopped = false;
@@ -314,6 +442,21 @@ impl Simulation {
                 self.flush(node, self.network.ports[node].link);
             }
             Fault::Link(node, link) => self.flush(node, link),
+            Fault::Drain(node) => {
+                if let Some(Process::Worker(worker)) = &mut self.processes[node] {
+                    worker.registry.is_draining = true;
+                    worker.draining_since.get_or_insert(self.now);
+                    self.announce(node, false);
+                }
+            }
+            Fault::Update(node) => {
+                let catalogue = &mut self.machines[node].catalogue;
+                *catalogue = (*catalogue + PER_VERSION) % (2 * PER_VERSION);
+                if self.network.ports[node].is_alive {
+                    self.announce(node, false);
+                }
+            }
+            Fault::Leave(node) => self.leave(node),
             Fault::Server { is_up } => {
                 self.network.is_server_up = is_up;
                 for node in 0..self.processes.len() {
@@ -346,24 +489,48 @@ impl Simulation {
         let epoch = self.epochs[node];
         let process = if self.is_front(node) {
             let seed = self.chance.next();
-            Process::Front(Box::new(Delivery::new(self.now, LEASE, seed, Everything)))
+            Process::Front(Box::new(Front {
+                delivery: Delivery::new(self.now, LEASE, seed, Known::default()),
+                roster: Roster::default(),
+                tasks: Duty::default(),
+                has_result: false,
+            }))
         } else {
             let limits = Limits {
                 lease: LEASE,
                 slots: 2,
             };
-            Process::Worker(Registry::new(self.now, epoch, limits))
+            Process::Worker(Box::new(Worker {
+                registry: Registry::new(self.now, epoch, limits),
+                draining_since: None,
+                replies: BTreeMap::new(),
+                results: BTreeSet::new(),
+            }))
         };
         self.processes[node] = Some(process);
-        self.announce(node);
+        self.announce(node, false);
+    }
+
+    /// Ends a front that says good-bye.
+    fn leave(&mut self, node: Node) {
+        let Some(Process::Front(front)) = &self.processes[node] else {
+            return;
+        };
+        let workers: Vec<_> = front.delivery.workers_in_use().cloned().collect();
+        for worker in workers {
+            self.control(node, &worker, Request::Leave);
+        }
+        self.announce(node, true);
+        self.kill(node);
     }
 
     fn kill(&mut self, node: Node) {
         self.network.kill(node);
         self.processes[node] = None;
         if self.is_front(node) {
-            for call in self.calls.values_mut().filter(|call| call.front == node) {
-                call.is_gone |= call.begun && call.answer.is_none();
+            let calls = self.calls.values_mut();
+            for call in calls.filter(|call| call.front == node && call.task.is_none()) {
+                call.is_gone |= call.is_open();
             }
             return;
         }
@@ -388,6 +555,9 @@ impl Simulation {
         let (id, worker) = (run.run, run.worker);
         if run.epoch == self.epochs[worker] && self.network.ports[worker].is_alive {
             self.outcomes.insert(id, !is_killed);
+            if let Some(Process::Worker(process)) = &mut self.processes[worker] {
+                process.results.insert(id);
+            }
             let end = Message::ScriptEnd {
                 run: id,
                 is_cut: is_killed,
@@ -396,20 +566,45 @@ impl Simulation {
         }
     }
 
-    fn announce(&mut self, node: Node) {
+    fn announce(&mut self, node: Node, leaving: bool) {
         self.last_here[node] = self.now;
-        let kind = match self.is_front(node) {
-            true => Kind::Front,
-            false => Kind::Worker,
+        let (name, epoch) = (self.name(node), self.epochs[node]);
+        let at_ms = self.now.as_millis() as u64;
+        let here = match &self.processes[node] {
+            Some(Process::Front(_)) => Here {
+                at_ms,
+                runner: name.clone(),
+                leaving,
+                ..Here::new(&name, epoch, Kind::Front)
+            },
+            Some(Process::Worker(worker)) => Here {
+                at_ms,
+                slots: 2,
+                catalog: versions::catalogue(self.machines[node].catalogue)
+                    .digest
+                    .clone(),
+                labels: self.machines[node].labels.clone(),
+                draining: worker.registry.is_draining,
+                ..Here::new(&name, epoch, Kind::Worker)
+            },
+            None => return,
         };
-        let mut here = Here::new(&self.name(node), self.epochs[node], kind);
-        here.at_ms = self.now.as_millis() as u64;
-        here.slots = 2;
         self.send(node, node, Message::Here(here.clone()));
-        if kind == Kind::Worker {
-            for front in 0..self.fronts {
-                self.send(node, front, Message::Here(here.clone()));
-            }
+        for front in (0..self.fronts).filter(|front| *front != node) {
+            self.send(node, front, Message::Here(here.clone()));
+        }
+    }
+
+    /// Sends a request to a node.
+    pub(super) fn control(&mut self, node: Node, to: &str, request: Request) {
+        if let Some(to) = self.node_of(to) {
+            let from = self.name(node);
+            let control = Message::Control {
+                from,
+                node,
+                request,
+            };
+            self.send(node, to, control);
         }
     }
 
@@ -429,9 +624,7 @@ impl Simulation {
                     Message::Control {
                         request: Request::Ping,
                         ..
-                    } => Message::NoPing {
-                        node: self.name(to),
-                    },
+                    } => Message::NoPing { to },
                     _ => return,
                 };
                 let at = self.now + millis(1);
@@ -441,208 +634,365 @@ impl Simulation {
     }
 
     fn tick(&mut self, node: Node) {
-        if self.now - self.last_here[node] >= Duration::from_secs(1) {
-            self.announce(node);
+        let now = self.now;
+        let is_due = now - self.last_here[node] >= HEARTBEAT;
+        if is_due {
+            self.announce(node, false);
         }
+        let is_connected = !matches!(self.network.ports[node].link, Link::Cut { .. });
         match &mut self.processes[node] {
-            Some(Process::Front(delivery)) => delivery.tick(self.now),
-            Some(Process::Worker(registry)) => {
-                registry.tick(self.now);
-                let cut_off = self.network.ports[node].cut_off_since;
-                let limit = LEASE + Duration::from_secs(2);
-                let is_long = cut_off.is_some_and(|since| self.now > since + limit);
-                let mut entries = self.journal.iter();
-                if is_long && entries.any(|run| run.worker == node && run.end.is_none()) {
-                    self.fault = Some("a script outlives the lease of its worker".to_owned());
+            Some(Process::Front(front)) => {
+                front.delivery.is_connected = is_connected;
+                front.delivery.tick(now);
+                if is_due {
+                    let delivery = &mut front.delivery;
+                    delivery.catalogues.select(now, &delivery.presence);
                 }
+                self.act(node);
+                self.tend_tasks(node);
+            }
+            Some(Process::Worker(worker)) => {
+                worker.registry.tick(now);
+                self.check_lease(node);
+                self.act(node);
+                self.tick_drain(node);
             }
             None => {}
         }
-        self.act(node);
+    }
+
+    fn check_lease(&mut self, node: Node) {
+        let cut_off = self.network.ports[node].cut_off_since;
+        let limit = LEASE + Duration::from_secs(2);
+        let is_long = cut_off.is_some_and(|since| self.now > since + limit);
+        let mut entries = self.journal.iter();
+        if is_long && entries.any(|run| run.worker == node && run.end.is_none()) {
+            self.fault = Some("a script outlives the lease of its worker".to_owned());
+        }
+    }
+
+    /// Ends a worker that has drained.
+    fn tick_drain(&mut self, node: Node) {
+        let (now, is_up) = (self.now, self.network.is_up(node));
+        let Some(Process::Worker(worker)) = &mut self.processes[node] else {
+            return;
+        };
+        let Some(since) = worker.draining_since else {
+            return;
+        };
+        let is_late = now >= since + DRAIN_TIMEOUT;
+        if is_late {
+            worker.registry.cut_all(Cut::Drain);
+        }
+        let is_done = worker.registry.is_idle() || (is_late && worker.registry.active() == 0);
+        if is_done && is_up && now >= since + LINGER {
+            self.kill(node);
+            let again = now + millis(200 + self.chance.below(4000));
+            self.agenda
+                .add(again, Happening::Fault(Fault::Restart(node)));
+        } else {
+            self.act(node);
+        }
     }
 
     fn handle(&mut self, node: Node, message: Message) {
-        let now = self.now;
-        match (&mut self.processes[node], message) {
-            (Some(Process::Front(front)), Message::Here(here)) if here.kind == Kind::Front => {
-                let is_own = here.epoch == self.epochs[node];
-                let sent = Duration::from_millis(here.at_ms);
-                front
-                    .presence
-                    .echo
-                    .hear(now, if is_own { sent } else { Moment::ZERO });
-            }
-            (Some(Process::Front(front)), Message::Here(here)) => {
-                front.hear_here(now, here);
-            }
-            (Some(Process::Front(front)), Message::Event(event)) => {
-                front.hear_event(now, &event);
-            }
-            (Some(Process::Front(front)), Message::Pong { node, epoch }) => {
-                front.hear_pong(now, &node, epoch);
-            }
-            (Some(Process::Front(front)), Message::NoRun { run, send }) => {
-                front.miss_run(now, run, send);
-            }
-            (Some(Process::Front(front)), Message::NoPing { node }) => front.miss_ping(now, &node),
-            (Some(Process::Worker(_)), message) => self.handle_at_worker(node, message),
-            _ => {}
+        match &self.processes[node] {
+            Some(Process::Front(_)) => self.handle_at_front(node, message),
+            Some(Process::Worker(_)) => self.handle_at_worker(node, message),
+            None => return,
         }
         self.act(node);
     }
 
+    fn handle_at_front(&mut self, node: Node, message: Message) {
+        let (now, own) = (self.now, self.name(node));
+        let Some(Process::Front(front)) = &mut self.processes[node] else {
+            return;
+        };
+        match message {
+            Message::Here(here) if here.kind == Kind::Front => {
+                front.roster.hear(now, &here.runner, here.leaving);
+                if here.node == own {
+                    let sent = Duration::from_millis(here.at_ms);
+                    front.delivery.presence.echo.hear(now, sent);
+                }
+            }
+            Message::Here(here) => {
+                let delivery = &mut front.delivery;
+                if delivery.hear_here(now, here) {
+                    delivery.catalogues.select(now, &delivery.presence);
+                }
+            }
+            Message::Event { event, has_result } => {
+                front.has_result = has_result;
+                front.delivery.hear_event(now, &event);
+            }
+            Message::Pong { runner, .. } if !runner.is_empty() => {
+                front.roster.hear(now, &runner, false);
+            }
+            Message::Pong { node, epoch, .. } => front.delivery.hear_pong(now, &node, epoch),
+            Message::NoRun { run, send } => front.delivery.miss_run(now, run, send),
+            Message::NoPing { to } if to < self.fronts => {
+                if let Some(runner) = front.tasks.asked.get(&to) {
+                    front.roster.miss(now, runner);
+                }
+            }
+            Message::NoPing { to } => front.delivery.miss_ping(now, &format!("w{to}")),
+            Message::Control {
+                node: asker,
+                request: Request::Ping,
+                ..
+            } => {
+                let pong = Message::Pong {
+                    epoch: self.epochs[node],
+                    runner: own.clone(),
+                    node: own,
+                };
+                self.send(node, asker, pong);
+            }
+            Message::Record(sending) => self.record(node, sending),
+            _ => {}
+        }
+    }
+
     fn handle_at_worker(&mut self, node: Node, message: Message) {
-        let now = self.now;
-        let (epoch, name) = (self.epochs[node], self.name(node));
+        let (now, epoch) = (self.now, self.epochs[node]);
         let Some(Process::Worker(worker)) = &mut self.processes[node] else {
             return;
         };
         match message {
             Message::Here(here) if here.epoch == epoch => {
-                worker.echo.hear(now, Duration::from_millis(here.at_ms));
+                let sent = Duration::from_millis(here.at_ms);
+                worker.registry.echo.hear(now, sent);
             }
-            Message::Run { request, call, .. } => {
-                let mut started = false;
-                worker.request(now, &request, || {
-                    started = true;
-                    Ok(())
-                });
-                if started {
-                    let entry = Entry {
-                        call,
-                        run: request.run,
-                        worker: node,
-                        epoch,
-                        end: None,
-                        is_done: false,
-                    };
-                    let is_killed = false;
-                    let ends = now + self.calls[&call].lasts;
-                    let happening = Happening::ScriptEnd {
-                        entry: self.journal.len(),
-                        is_killed,
-                    };
-                    self.journal.push(entry);
-                    self.agenda.add(ends, happening);
-                }
-                self.act_of_worker(node, &request.front);
+            Message::Run {
+                request,
+                front,
+                call,
+                ..
+            } => {
+                worker.replies.insert(request.run, front);
+                let order = &self.calls[&call].order;
+                let check = || versions::check(self.machines[node].catalogue, order);
+                worker.registry.request(now, &request, check);
+                self.start_runs(node, call);
             }
             Message::Control {
                 from,
                 node: front,
                 request,
-            } => {
-                worker.hear_front(now, &from);
-                match request {
-                    Request::Ack { run } => worker.acknowledge(run),
-                    Request::Cancel { run } => worker.cancel(now, run),
-                    Request::Status { run } => worker.status(now, run),
-                    Request::Ping => self.send(node, front, Message::Pong { node: name, epoch }),
-                    _ => {}
-                }
-                self.act_of_worker(node, &from);
-            }
-            Message::ScriptEnd { run, is_cut } => worker.end(now, run, is_cut),
+            } => self.follow(node, (front, &from), &request),
+            Message::ScriptEnd { run, is_cut } => worker.registry.end(now, run, is_cut),
             _ => {}
         }
     }
 
-    fn act(&mut self, node: Node) {
-        if self.is_front(node) {
-            self.act_of_front(node);
-        } else {
-            self.act_of_worker(node, "");
-        }
-    }
-
-    fn act_of_front(&mut self, node: Node) {
-        let Some(Process::Front(front)) = &mut self.processes[node] else {
+    /// Follows a request of a front about runs of a worker.
+    fn follow(&mut self, node: Node, (front, from): (Node, &str), request: &Request) {
+        let (now, epoch, name) = (self.now, self.epochs[node], self.name(node));
+        let Some(Process::Worker(worker)) = &mut self.processes[node] else {
             return;
         };
-        for action in front.take_actions() {
-            self.act_one(node, action);
+        let Worker {
+            registry,
+            replies,
+            results,
+            ..
+        } = &mut **worker;
+        registry.hear_front(now, from);
+        match *request {
+            Request::Ack { run } => {
+                registry.acknowledge(run);
+                if !registry.is_kept(run) {
+                    results.remove(&run);
+                }
+            }
+            Request::Cancel { run } => {
+                replies.insert(run, front);
+                registry.cancel(now, run);
+            }
+            Request::Status { run } => {
+                replies.insert(run, front);
+                registry.status(now, run);
+            }
+            Request::Keep { run, hold_s } => {
+                replies.insert(run, front);
+                registry.keep(now, run, from, Duration::from_secs(hold_s));
+            }
+            Request::Release { run } => {
+                registry.release(run);
+                results.remove(&run);
+            }
+            Request::Leave => registry.leave(from),
+            Request::Ping => {
+                let runner = String::new();
+                let pong = Message::Pong {
+                    node: name,
+                    epoch,
+                    runner,
+                };
+                self.send(node, front, pong);
+            }
+            _ => {}
         }
     }
 
-    fn act_one(&mut self, node: Node, action: delivery::Action) {
-        let from = self.name(node);
-        let control = |simulation: &mut Self, to: &str, request| {
-            if let Some(to) = simulation.node_of(to) {
-                let from = from.clone();
-                simulation.send(
-                    node,
-                    to,
-                    Message::Control {
-                        from,
-                        node,
-                        request,
-                    },
-                );
-            }
+    /// Starts the script that a worker has accepted.
+    fn start_runs(&mut self, node: Node, call: u64) {
+        let Some(Process::Worker(worker)) = &mut self.processes[node] else {
+            return;
         };
+        let actions = worker.registry.take_actions();
+        for action in &actions {
+            let registry::Action::Start { run } = action else {
+                continue;
+            };
+            let told = &self.calls[&call];
+            let Machine { catalogue, labels } = &self.machines[node];
+            let requirements = &told.order.requirements;
+            if versions::schema_at(*catalogue, &requirements.path) != Some(told.schema) {
+                self.fault = Some(format!(
+                    "call {call} was run with the schema of another version"
+                ));
+            }
+            if !requirements
+                .labels
+                .iter()
+                .all(|label| labels.contains(label))
+            {
+                self.fault = Some(format!(
+                    "call {call} was run on a worker without its labels"
+                ));
+            }
+            let entry = self.journal.len();
+            self.journal.push(Entry {
+                call,
+                run: *run,
+                worker: node,
+                epoch: self.epochs[node],
+                end: None,
+                is_done: false,
+            });
+            let is_killed = false;
+            let end = Happening::ScriptEnd { entry, is_killed };
+            self.agenda.add(self.now + told.lasts, end);
+        }
+        self.act_of_worker(node, actions);
+    }
+
+    pub(super) fn act(&mut self, node: Node) {
+        match &mut self.processes[node] {
+            Some(Process::Front(front)) => {
+                for action in front.delivery.take_actions() {
+                    self.act_of_front(node, action);
+                }
+            }
+            Some(Process::Worker(worker)) => {
+                let actions = worker.registry.take_actions();
+                self.act_of_worker(node, actions);
+            }
+            None => {}
+        }
+    }
+
+    fn act_of_front(&mut self, node: Node, action: delivery::Action) {
+        use delivery::Action;
+
         match action {
-            delivery::Action::Run {
+            Action::Run {
                 call,
                 run,
                 node: to,
                 epoch,
                 send,
             } => {
-                let request = RunRequest {
-                    run,
-                    epoch,
-                    front: from,
-                    hold: Duration::from_secs(60),
-                    is_kept: false,
-                };
-                if let Some(to) = self.node_of(&to) {
-                    self.send(
-                        node,
-                        to,
-                        Message::Run {
-                            request,
-                            call,
-                            send,
-                        },
-                    );
+                let sending = self.sending(node, (call, run), (to, epoch), send);
+                match self.calls[&call].task {
+                    Some(_) => self.send_run_of_task(node, sending),
+                    None => self.send_run(node, &sending),
                 }
             }
-            delivery::Action::Ack { run, node: to } => control(self, &to, Request::Ack { run }),
-            delivery::Action::Cancel { run, node: to } => {
-                control(self, &to, Request::Cancel { run });
+            Action::Ack { run, node: to } => self.control(node, &to, Request::Ack { run }),
+            Action::Cancel { run, node: to } => self.control(node, &to, Request::Cancel { run }),
+            Action::Status { run, node: to } => self.control(node, &to, Request::Status { run }),
+            Action::Keep { run, node: to } => {
+                let hold_s = TASK_HOLD.as_secs();
+                self.control(node, &to, Request::Keep { run, hold_s });
             }
-            delivery::Action::Status { run, node: to } => {
-                control(self, &to, Request::Status { run });
-            }
-            // No call of the simulation is a task.
-            delivery::Action::Keep { .. } => {}
-            delivery::Action::Ping { node: to } => control(self, &to, Request::Ping),
-            delivery::Action::Rerun { .. } => {}
-            delivery::Action::Finish { call, run, answer } => self.tell(call, run, answer),
+            Action::Ping { node: to } => self.control(node, &to, Request::Ping),
+            Action::Rerun { .. } => {}
+            Action::Finish { call, run, answer } => self.finish(node, call, run, answer),
         }
     }
 
-    /// Takes the answer to a call.
-    fn tell(&mut self, call: u64, run: Option<RunId>, answer: Answer) {
-        let is_ok = run.is_some_and(|run| self.outcomes.get(&run) == Some(&true));
-        let was_ok = answer == Answer::Ended && is_ok;
-        if self.is_traced {
-            println!("{:?} call {call} is told {answer:?}", self.now);
+    /// Sends a run to its worker.
+    pub(super) fn send_run(&mut self, node: Node, sending: &Sending) {
+        let Sending {
+            call, run, send, ..
+        } = *sending;
+        let (worker, epoch) = &sending.worker;
+        let is_kept = self.calls[&call].task.is_some();
+        let request = RunRequest {
+            run,
+            epoch: *epoch,
+            front: self.name(node),
+            hold: if is_kept { TASK_HOLD } else { HOLD },
+            is_kept,
+        };
+        let front = node;
+        if let Some(to) = self.node_of(worker) {
+            let message = Message::Run {
+                request,
+                front,
+                call,
+                send,
+            };
+            self.send(node, to, message);
         }
-        let told = self.calls.get_mut(&call).expect("a call");
-        if told.answer.is_some() || told.is_gone {
-            self.fault = Some(format!("call {call} was told twice"));
-        }
-        told.answer = Some((self.now, answer, run, was_ok));
     }
 
-    fn act_of_worker(&mut self, node: Node, asker: &str) {
-        let Some(Process::Worker(worker)) = &mut self.processes[node] else {
+    /// Takes the answer to a call, and passes it on: to its caller, or to the record of its task.
+    fn finish(&mut self, node: Node, call: u64, run: Option<RunId>, answer: Answer) {
+        let Some(Process::Front(front)) = &mut self.processes[node] else {
             return;
         };
-        for action in worker.take_actions() {
+        let has_ended = answer == Answer::Ended;
+        let is_ok = has_ended && run.is_some_and(|run| self.outcomes.get(&run) == Some(&true));
+        let told = &self.calls[&call];
+        // A run that became a task later may have ended before its worker knew of that.
+        if is_ok && !front.has_result && (told.is_task || told.task.is_none()) {
+            self.fault = Some(format!("the result of call {call} is not there any more"));
+        }
+        let ending = Ending {
+            at: self.now,
+            answer,
+            run,
+            is_ok: is_ok && front.has_result,
+        };
+        if told.task.is_some() {
+            front.tasks.endings.insert(call, ending);
+            self.store_endings(node);
+        } else {
+            self.tell(call, ending);
+        }
+    }
+
+    /// Takes the end of a call.
+    pub(super) fn tell(&mut self, call: u64, ending: Ending) {
+        if self.is_traced {
+            println!("{:?} call {call} is told {:?}", self.now, ending.answer);
+        }
+        let told = self.calls.get_mut(&call).expect("a call");
+        if told.ending.is_some() || told.is_gone {
+            self.fault = Some(format!("call {call} was told twice"));
+        }
+        told.ending = Some(ending);
+    }
+
+    fn act_of_worker(&mut self, node: Node, actions: Vec<registry::Action>) {
+        for action in actions {
             match action {
-                registry::Action::Say { run, word } => self.say(node, run, word, asker),
+                registry::Action::Say { run, word } => self.say(node, run, word),
                 registry::Action::End { run } => {
                     let at = self.now + millis(self.chance.below(200));
                     let mut entries = self.journal.iter();
@@ -653,26 +1003,34 @@ impl Simulation {
                             .add(at, Happening::ScriptEnd { entry, is_killed });
                     }
                 }
-                registry::Action::Start { .. } | registry::Action::Forget { .. } => {}
+                registry::Action::Forget { run } => {
+                    if let Some(Process::Worker(worker)) = &mut self.processes[node] {
+                        worker.replies.remove(&run);
+                        worker.results.remove(&run);
+                    }
+                }
+                registry::Action::Start { .. } => {}
             }
         }
     }
 
-    /// Sends an event to the front of a run, or to the one that asked about it.
-    fn say(&mut self, node: Node, run: RunId, word: Word, asker: &str) {
-        let call = (run.id & u128::from(u64::MAX)) as u64;
-        let front = self.calls[&call].front;
-        let front = self.node_of(asker).unwrap_or(front);
-        if matches!(
-            word,
-            Word::End {
-                cut: Some(Cut::Drain),
-                ..
-            }
-        ) {
-            self.fault = Some("no worker drains here".to_owned());
+    /// Sends an event to the front that hears of a run.
+    fn say(&mut self, node: Node, run: RunId, word: Word) {
+        let Some(Process::Worker(worker)) = &self.processes[node] else {
+            return;
+        };
+        let cut = match &word {
+            Word::End { cut, .. } => *cut,
+            _ => None,
+        };
+        if cut == Some(Cut::Drain) && worker.draining_since.is_none() {
+            self.fault = Some("a worker that does not drain ends a run for that".to_owned());
         }
+        let has_result = worker.results.contains(&run);
+        let Some(front) = worker.replies.get(&run).copied() else {
+            return;
+        };
         let event = Event::new(run, &self.name(node), self.epochs[node], word);
-        self.send(node, front, Message::Event(event));
+        self.send(node, front, Message::Event { event, has_result });
     }
 }

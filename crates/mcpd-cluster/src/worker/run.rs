@@ -53,7 +53,7 @@ pub(super) struct Running {
 }
 
 /// Checks what can be checked before a run is accepted.
-pub(super) fn check(catalogue: &Catalogue, head: &RunHead) -> Result<(), (Refusal, String)> {
+pub(crate) fn check(catalogue: &Catalogue, head: &RunHead) -> Result<(), (Refusal, String)> {
     let refuse = |reason| Err((reason, String::new()));
     let request = &head.request;
     let Some(script) = catalogue.scripts.get(&request.path) else {
