@@ -12,6 +12,7 @@ use lab::Lab;
 use suite::Suite;
 
 mod bare;
+mod cluster;
 mod docs;
 mod findings;
 mod lab;

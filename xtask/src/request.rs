@@ -84,6 +84,15 @@ impl Request {
         }
     }
 
+    /// Reads a resource.
+    pub(crate) fn read(uri: &str) -> Self {
+        Self {
+            // Revision 2026-07-28 names it in a header, as it does a tool.
+            tool: Some(uri.to_owned()),
+            ..Self::new("resources/read", json!({ "uri": uri }))
+        }
+    }
+
     /// Calls for a greeting, with a different name each time.
     pub(crate) fn greet() -> Self {
         let arguments = json!({"name": format!("n{NUMBER}")});

@@ -103,10 +103,25 @@ pub(crate) fn build() -> anyhow::Result<PathBuf> {
 /// # Errors
 ///
 /// Fails if they can't be built.
-#[expect(clippy::disallowed_methods, reason = "cargo is no script")]
 pub(crate) fn build_packages(profile: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
+    build_with(profile, packages, &[])
+}
+
+/// Builds the programs of these packages with further options of cargo, and returns their
+/// directory.
+///
+/// # Errors
+///
+/// Fails if they can't be built.
+#[expect(clippy::disallowed_methods, reason = "cargo is no script")]
+pub(crate) fn build_with(
+    profile: &str,
+    packages: &[&str],
+    options: &[&str],
+) -> anyhow::Result<PathBuf> {
     let mut cargo = std::process::Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "--profile", or_dev(profile)]);
+    cargo.args(options);
     for package in packages {
         cargo.args(["--package", package]);
     }

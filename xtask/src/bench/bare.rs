@@ -17,7 +17,7 @@ use crate::latency::Latency;
 ///
 /// Fails if a script doesn't run.
 pub(crate) fn load(script: &Path, at_once: usize, time: Duration) -> anyhow::Result<Sample> {
-    let meter = Meter::start(None)?;
+    let meter = Meter::start(Vec::new())?;
     let end = Instant::now() + time;
     let latency = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..at_once)

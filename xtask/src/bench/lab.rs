@@ -8,14 +8,18 @@ use anyhow::Context as _;
 use tokio::process::Command;
 
 use super::Options;
+use super::cluster::Cluster;
 use super::lineup::Lineup;
 use super::pipes::Pipes;
 use super::subject::{Peer, Subject};
 use crate::request::Request;
-use crate::server::{GREET, Home, Server, build_packages};
+use crate::server::{GREET, Home, Server, build_packages, build_with};
 
 /// Measured numbers of concurrent requests.
 pub(crate) const CONCURRENCIES: [usize; 3] = [1, 8, 64];
+
+/// Packages of mcpd and the Rust peers.
+const PACKAGES: [&str; 2] = ["mcpd-cli", "mcpd-peers"];
 
 /// Scripts of the tools that every server has.
 pub(crate) const SCRIPTS: [(&str, &str); 3] = [
@@ -49,6 +53,8 @@ pub(crate) struct Lab {
     pub(crate) options: Options,
     /// Directory of mcpd and the Rust peers.
     programs: PathBuf,
+    /// Directory of cargo's, below which peers are installed.
+    target: PathBuf,
     others: Vec<Other>,
     /// Home of every server but mcpd over HTTP.
     home: Home,
@@ -85,13 +91,15 @@ impl Lab {
     ///
     /// Fails if mcpd or a Rust peer can't be built.
     pub(crate) fn new(options: Options) -> anyhow::Result<Self> {
-        let programs = build_packages(&options.profile, &["mcpd-cli", "mcpd-peers"])?;
+        let programs = build_packages(&options.profile, &PACKAGES)?;
         let target = programs.parent().context("a directory of cargo's")?;
+        let target = target.to_owned();
         let others = install(&target.join("peers"))?;
         let home = Home::new(&SCRIPTS, "")?;
         Ok(Self {
             options,
             programs,
+            target,
             others,
             home,
         })
@@ -101,9 +109,14 @@ impl Lab {
         &self.home
     }
 
+    /// Returns the path of mcpd.
+    pub(crate) fn program(&self) -> PathBuf {
+        self.programs.join("mcpd")
+    }
+
     /// Returns the command of mcpd over stdio with the scripts of `home`.
     pub(crate) fn stdio(&self, home: &Home, arguments: &[&str]) -> Command {
-        let mut command = home.command(&self.programs.join("mcpd"), "stdio");
+        let mut command = home.command(&self.program(), "stdio");
         command.args(arguments);
         command
     }
@@ -114,7 +127,7 @@ impl Lab {
     ///
     /// Fails if it doesn't start.
     pub(crate) async fn http(&self, home: Home, arguments: &[&str]) -> anyhow::Result<Subject> {
-        let server = Server::serve(&self.programs.join("mcpd"), home, arguments).await?;
+        let server = Server::serve(&self.program(), home, arguments).await?;
         Ok(Subject::Mcpd(server))
     }
 
@@ -131,6 +144,40 @@ impl Lab {
                 Ok(Subject::Stdio(Pipes::start(&mut command)?))
             }
         }
+    }
+
+    /// Starts a cluster whose worker has the scripts of `home`, of which there are `tools`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a process doesn't start, or the NATS server can't be installed.
+    pub(crate) async fn cluster(&self, home: Home, tools: usize) -> anyhow::Result<Cluster> {
+        Cluster::start(&self.program(), &self.target, home, tools).await
+    }
+
+    /// Builds mcpd without its feature for clusters, and returns the path of a copy. The program
+    /// that is measured otherwise is in its place again afterwards.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it can't be built.
+    pub(crate) fn build_without_cluster(&self) -> anyhow::Result<PathBuf> {
+        let profile = &self.options.profile;
+        let copy = self.programs.join("mcpd-without-cluster");
+        build_with(profile, &PACKAGES, &["--no-default-features"])?;
+        std::fs::copy(self.program(), &copy)?;
+        build_packages(profile, &PACKAGES)?;
+        Ok(copy)
+    }
+
+    /// Starts another program of mcpd over HTTP, with the scripts of the common tools.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it doesn't start.
+    pub(crate) async fn start_other(&self, program: &Path) -> anyhow::Result<Subject> {
+        let server = Server::serve(program, Home::new(&SCRIPTS, "")?, &[]).await?;
+        Ok(Subject::Mcpd(server))
     }
 
     /// Starts the peer on rmcp with this number of tools.

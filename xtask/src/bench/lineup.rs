@@ -102,6 +102,23 @@ impl Samples {
         Ok(Spread::over(self.of(name)?, figure))
     }
 
+    /// Returns a figure of several subjects, computed within each round.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one of them was excluded.
+    pub(crate) fn compare<const N: usize>(
+        &self,
+        names: [&str; N],
+        figure: impl Fn([&Sample; N]) -> f64,
+    ) -> anyhow::Result<Spread> {
+        let subjects = names.into_iter().map(|name| self.of(name));
+        let subjects: Vec<_> = subjects.collect::<Result<_, _>>()?;
+        let rounds = subjects.iter().map(|samples| samples.len()).min();
+        let round = |round: usize| figure(std::array::from_fn(|place| &subjects[place][round]));
+        Ok(Spread::of((0..rounds.unwrap_or_default()).map(round)))
+    }
+
     /// Returns a figure of one subject divided by that of another, within each round.
     ///
     /// # Errors

@@ -117,7 +117,7 @@ impl Pipes {
         let mut latency = Latency::default();
         let mut waiting = BTreeMap::new();
         let mut outgoing = Vec::new();
-        let meter = Meter::start(self.id())?;
+        let meter = Meter::start(self.id().into_iter().collect())?;
         let end = Instant::now() + time;
         let mut numbers = 0..;
         let mut ask = |waiting: &mut BTreeMap<u64, Instant>, outgoing: &mut Vec<u8>| {

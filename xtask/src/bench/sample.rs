@@ -10,8 +10,9 @@ use crate::process;
 #[derive(Debug)]
 pub(crate) struct Meter {
     begun: Instant,
-    process: Option<u32>,
+    processes: Vec<u32>,
     cpu: Duration,
+    children: Duration,
 }
 
 /// Measurements of a round.
@@ -21,20 +22,22 @@ pub(crate) struct Sample {
     took: Duration,
     /// Processor time of the server, without that of its children.
     cpu: Duration,
+    /// Processor time of its children that have ended.
+    children: Duration,
 }
 
 impl Meter {
-    /// Starts the clocks, including that of the process.
+    /// Starts the clocks, including those of the processes of the server.
     ///
     /// # Errors
     ///
-    /// Fails if the process has ended.
-    pub(crate) fn start(process: Option<u32>) -> anyhow::Result<Self> {
-        let cpu = process.map_or(Ok(Duration::ZERO), process::cpu)?;
+    /// Fails if one has ended.
+    pub(crate) fn start(processes: Vec<u32>) -> anyhow::Result<Self> {
         Ok(Self {
+            cpu: sum(&processes, process::cpu)?,
+            children: sum(&processes, process::cpu_of_children)?,
+            processes,
             begun: Instant::now(),
-            process,
-            cpu,
         })
     }
 
@@ -42,16 +45,26 @@ impl Meter {
     ///
     /// # Errors
     ///
-    /// Fails if the process has ended.
+    /// Fails if a process has ended.
     pub(crate) fn stop(self, latency: Latency) -> anyhow::Result<Sample> {
         let took = self.begun.elapsed();
-        let cpu = self.process.map_or(Ok(Duration::ZERO), process::cpu)?;
+        let cpu = sum(&self.processes, process::cpu)?;
+        let children = sum(&self.processes, process::cpu_of_children)?;
         Ok(Sample {
             latency,
             took,
             cpu: cpu.saturating_sub(self.cpu),
+            children: children.saturating_sub(self.children),
         })
     }
+}
+
+/// Returns the sum of a time over processes.
+fn sum(
+    processes: &[u32],
+    time: impl Fn(u32) -> anyhow::Result<Duration>,
+) -> anyhow::Result<Duration> {
+    processes.iter().map(|process| time(*process)).sum()
 }
 
 impl Sample {
@@ -63,6 +76,11 @@ impl Sample {
     /// Returns the processor time of the server per answer, in µs.
     pub(crate) fn cpu(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / self.latency.count() as f64
+    }
+
+    /// Returns the processor time of the server and its scripts per answer, in µs.
+    pub(crate) fn cpu_with_scripts(&self) -> f64 {
+        self.cpu() + self.children.as_secs_f64() * 1e6 / self.latency.count() as f64
     }
 
     /// Returns the time within which this share of the answers came, in µs.

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::bare;
+use super::cluster::{Cluster, RoundTrips};
 use super::pipes::Pipes;
 use super::sample::{Meter, Sample};
 use crate::client::Client;
@@ -30,6 +31,10 @@ const MAX_CONCURRENCY: usize = 1000;
 pub(crate) enum Subject {
     /// mcpd over HTTP.
     Mcpd(Server),
+    /// Front of a cluster over HTTP.
+    Cluster(Box<Cluster>),
+    /// Requests through a NATS server alone.
+    RoundTrips(RoundTrips),
     /// Another server over HTTP.
     Peer(Peer),
     /// Any server over stdio.
@@ -71,9 +76,18 @@ impl Subject {
     pub(crate) fn process(&self) -> Option<u32> {
         match self {
             Self::Mcpd(server) => server.id().ok(),
+            Self::Cluster(cluster) => cluster.front().id().ok(),
             Self::Peer(peer) => peer.child.id(),
             Self::Stdio(pipes) => pipes.id(),
-            Self::Bare(_) => None,
+            Self::Bare(_) | Self::RoundTrips(_) => None,
+        }
+    }
+
+    /// Returns the ids of all processes that work for its clients.
+    fn processes(&self) -> Vec<u32> {
+        match self {
+            Self::Cluster(cluster) => cluster.processes(),
+            _ => self.process().into_iter().collect(),
         }
     }
 
@@ -90,7 +104,10 @@ impl Subject {
     ) -> anyhow::Result<Sample> {
         let load = async {
             match self {
-                Self::Mcpd(_) | Self::Peer(_) => self.load_http(request, at_once, time).await,
+                Self::Mcpd(_) | Self::Cluster(_) | Self::Peer(_) => {
+                    self.load_http(request, at_once, time).await
+                }
+                Self::RoundTrips(round_trips) => round_trips.load(at_once, time).await,
                 Self::Stdio(pipes) => pipes.load(request, at_once, time).await,
                 Self::Bare(script) => bare::load(script, at_once, time),
             }
@@ -111,7 +128,7 @@ impl Subject {
         time: Duration,
     ) -> anyhow::Result<Sample> {
         let (clients, checker) = self.clients(request, at_once).await?;
-        load(clients, checker, Meter::start(self.process())?, time).await
+        load(clients, checker, Meter::start(self.processes())?, time).await
     }
 
     /// Makes a request once, and returns the answer.
@@ -137,8 +154,14 @@ impl Subject {
     pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
         match self {
             Self::Mcpd(server) => Client::connect(server.address(), server.token()).await,
+            Self::Cluster(cluster) => {
+                let front = cluster.front();
+                Client::connect(front.address(), front.token()).await
+            }
             Self::Peer(peer) => Client::connect(&peer.address, "").await,
-            Self::Stdio(_) | Self::Bare(_) => anyhow::bail!("it has no address"),
+            Self::Stdio(_) | Self::Bare(_) | Self::RoundTrips(_) => {
+                anyhow::bail!("it has no address")
+            }
         }
     }
 

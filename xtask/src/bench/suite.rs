@@ -6,6 +6,7 @@ use super::findings::Findings;
 use super::lab::Lab;
 
 mod catalog;
+mod cluster;
 mod greet;
 mod growth;
 mod list;
@@ -37,6 +38,8 @@ pub(crate) enum Suite {
     Output,
     /// Cost of a call with an increasing number of tools, and with increasing arguments.
     Growth,
+    /// Script calls through a front and a worker of a cluster, beside those of one server.
+    Cluster,
 }
 
 impl Suite {
@@ -56,6 +59,7 @@ impl Suite {
             Self::Memory => memory::run(lab).await,
             Self::Output => output::run(lab).await,
             Self::Growth => growth::run(lab).await,
+            Self::Cluster => cluster::run(lab).await,
         }
     }
 }
