@@ -1,6 +1,7 @@
 //! Fronts and workers of a cluster, as processes: what a client sees of them, and what an operator
 //! does with them.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use mcpd_tests::{Client, Daemon, Nats, Sandbox, Worker, eventually, wait_for_tools};
@@ -130,6 +131,57 @@ fn killed_worker_leaves_an_unknown_end_and_no_process() {
     assert_eq!(result["_meta"]["mcpd/unknown"], true, "{result}");
     assert_eq!(begun(&sandbox), 1, "nothing runs twice");
     mcpd_tests::assert_group_ends(&sandbox.path().join("scripts/journal"));
+}
+
+/// Returns the names of the threads of a process.
+fn threads(process: u32) -> BTreeSet<String> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let names = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("comm")));
+    // One may end meanwhile.
+    let names = names.flatten();
+    names.map(|name| name.trim().to_owned()).collect()
+}
+
+/// Returns the remote addresses of the connections that a process has opened: those whose local
+/// port is not the one that it listens on.
+fn connections(daemon: &Daemon) -> Vec<String> {
+    let process = daemon.id();
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let links = descriptors.filter_map(|descriptor| fs::read_link(descriptor.unwrap().path()).ok());
+    let sockets: BTreeSet<_> = links.map(|link| link.display().to_string()).collect();
+    let port = daemon.address().rsplit(':').next().unwrap();
+    let own = format!(":{:04X}", port.parse::<u16>().unwrap());
+    let table = fs::read_to_string(format!("/proc/{process}/net/tcp")).unwrap();
+    let rows = table.lines().skip(1).map(|row| row.split_whitespace());
+    let rows = rows.map(Iterator::collect::<Vec<_>>);
+    let opened = rows.filter(|row| {
+        let is_of_process = sockets.contains(&format!("socket:[{}]", row[9]));
+        is_of_process && !row[1].ends_with(&own)
+    });
+    opened.map(|row| row[2].to_owned()).collect()
+}
+
+#[test]
+fn server_without_a_cluster_has_neither_thread_nor_connection_for_one() {
+    let sandbox = sandbox();
+    let alone = Daemon::start(&sandbox, &[]);
+    assert_eq!(text(&work(&alone.client(), json!({}))), "done on ");
+    assert!(!threads(alone.id()).contains("mcpd-cluster"));
+    assert_eq!(connections(&alone), Vec::<String>::new());
+    let Some(nats) = Nats::start(&sandbox) else {
+        return;
+    };
+    let _worker = worker(&sandbox, &nats, "w1", &[]);
+    let front = front(&sandbox, &nats, 1);
+    assert!(threads(front.id()).contains("mcpd-cluster"));
+    let url = nats.url();
+    let (_, port) = url.rsplit_once(':').unwrap();
+    let port = format!(":{:04X}", port.parse::<u16>().unwrap());
+    let opened = connections(&front);
+    assert!(
+        !opened.is_empty() && opened.iter().all(|remote| remote.ends_with(&port)),
+        "{opened:?}"
+    );
 }
 
 #[test]
