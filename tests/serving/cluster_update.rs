@@ -71,7 +71,7 @@ fn check_update(old: &Path, new: &Path) {
     let names = ["front-1", "front-2"];
     let mut fronts = names.map(|name| front(old, &sandbox, &nats, name));
     let backends = [0, 1].map(|number| (names[number], fronts[number].address()));
-    let balancer = RoundRobin::start(&backends);
+    let balancer = RoundRobin::start(&backends, true);
     let stop = Arc::new(AtomicBool::new(false));
     let client = || Client::new(&balancer.address(), fronts[0].token());
     let load = [(); CLIENTS].map(|()| call_until(client(), Arc::clone(&stop)));

@@ -85,12 +85,14 @@ impl Drop for Worker {
     }
 }
 
-/// Two fronts behind a balancer, and one worker.
+/// Two fronts behind balancers, and one worker.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TwoFronts {
-    /// Balancer.
+    /// Balancer with affinity of sessions.
     pub balancer: RoundRobin,
+    /// Balancer that knows nothing of sessions.
+    pub blind: RoundRobin,
     /// Fronts `front-1` and `front-2`.
     pub fronts: [Daemon; 2],
     /// Worker `w1`.
@@ -126,7 +128,8 @@ impl TwoFronts {
             ("front-2", fronts[1].address()),
         ];
         Some(Self {
-            balancer: RoundRobin::start(&backends),
+            balancer: RoundRobin::start(&backends, true),
+            blind: RoundRobin::start(&backends, false),
             fronts,
             worker,
             nats,

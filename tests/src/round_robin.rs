@@ -1,5 +1,5 @@
-//! Round-robin balancer for HTTP in front of several servers: each request goes to the next one,
-//! except those with the id of a session, which go to the server whose name it begins with. A
+//! Round-robin balancer for HTTP in front of several servers: each request goes to the next one.
+//! With affinity, those with the id of a session go to the server whose name it begins with. A
 //! request is sent once, and never again.
 
 use std::io::{self, Read as _, Write as _};
@@ -23,6 +23,7 @@ pub struct RoundRobin {
 #[derive(Debug)]
 struct Shared {
     backends: RwLock<Vec<Arc<Backend>>>,
+    has_affinity: bool,
     next: AtomicUsize,
 }
 
@@ -37,13 +38,14 @@ struct Backend {
 }
 
 impl RoundRobin {
-    /// Starts a balancer in front of servers, each with its name and its address.
+    /// Starts a balancer in front of servers, each with its name and its address. With affinity it
+    /// keeps sessions at the servers that they begin with.
     ///
     /// # Panics
     ///
     /// Panics without a free port.
     #[must_use]
-    pub fn start(backends: &[(&str, &str)]) -> Self {
+    pub fn start(backends: &[(&str, &str)], has_affinity: bool) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = listener.local_addr().expect("it is bound");
         let backends = backends
@@ -51,6 +53,7 @@ impl RoundRobin {
             .map(|(name, address)| Backend::new(name, address));
         let shared = Arc::new(Shared {
             backends: RwLock::new(backends.collect()),
+            has_affinity,
             next: AtomicUsize::new(0),
         });
         let served = Arc::clone(&shared);
@@ -167,7 +170,7 @@ impl Shared {
     fn choose(&self, head: &str) -> Arc<Backend> {
         // Until it is counted, the server is not taken out.
         let backends = self.backends.read().expect("no panic");
-        let session = header(head, "mcp-session-id");
+        let session = header(head, "mcp-session-id").filter(|_| self.has_affinity);
         let of_session = session.and_then(|session| {
             let owns = |backend: &&Arc<Backend>| session.starts_with(&format!("{}-", backend.name));
             let owners = backends.iter().filter(owns);
