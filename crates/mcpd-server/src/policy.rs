@@ -34,8 +34,9 @@ mod tool_policy;
 pub use access::{Access, CallPattern};
 pub use approval::{Approval, AskFor, Remember, WithoutPerson};
 pub(crate) use client_directories::ClientDirectories;
+use effective::Confinements;
 pub use effective::EffectivePolicy;
-pub(crate) use effective::{ProbeConfinements, ProbePolicy};
+pub(crate) use effective::ProbePolicy;
 pub use environment::Environment;
 pub use pattern::PatternError;
 pub use probe_settings::Probing;
@@ -185,6 +186,8 @@ pub struct Policy {
     probing: Probing,
     roots: Vec<Root>,
     tools: Vec<ToolPolicy>,
+    /// Computed at first use.
+    confinements: Confinements,
 }
 
 impl Default for Policy {
@@ -206,6 +209,7 @@ impl Default for Policy {
             probing: Probing::default(),
             roots: Vec::new(),
             tools: Vec::new(),
+            confinements: Confinements::default(),
         }
     }
 }
@@ -215,6 +219,7 @@ impl Policy {
     #[must_use]
     pub fn floor(mut self, floor: SandboxProfile) -> Self {
         self.floor = floor;
+        self.confinements = Confinements::default();
         self
     }
 
@@ -225,6 +230,7 @@ impl Policy {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self.confinements = Confinements::default();
         self
     }
 
@@ -232,6 +238,7 @@ impl Policy {
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
+        self.confinements = Confinements::default();
         self
     }
 
@@ -243,6 +250,7 @@ impl Policy {
         let path = path.into();
         self.own_files.add(&path);
         self.hidden.push(path);
+        self.confinements = Confinements::default();
         self
     }
 
@@ -340,15 +348,10 @@ impl Policy {
     }
 
     /// Returns the effective policy of a probe of the script at `path`, whose file is in
-    /// `directory`. All `shared` confinements must stem from this policy.
-    pub(crate) fn probe_policy(
-        &self,
-        path: &ScriptPath,
-        directory: &Path,
-        shared: &ProbeConfinements,
-    ) -> ProbePolicy {
+    /// `directory`.
+    pub(crate) fn probe_policy(&self, path: &ScriptPath, directory: &Path) -> ProbePolicy {
         let probing = self.probing_of(path, directory);
-        ProbePolicy::new(self, self.merged_settings(path), directory, probing, shared)
+        ProbePolicy::new(self, self.merged_settings(path), directory, probing)
     }
 
     /// Returns a text of all other settings that affect probes, without secrets.

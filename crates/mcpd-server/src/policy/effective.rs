@@ -6,29 +6,28 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use indexmap::IndexMap;
 use mcpd_exec::warm::WarmStart;
-use mcpd_exec::{Command, Level, Limits, Network, Sandbox};
-use mcpd_scriptspec::spec::{NetworkRequest, SandboxLevel, SandboxRequest};
+use mcpd_exec::{Command, Level, Limits, Sandbox};
 use mcpd_scriptspec::{OutputFormat, Role, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::request_secrets::RequestSecret;
-use super::{
-    ClientDirectories, Policy, Probing, Redactor, SandboxProfile, Secret, Start, ToolSettings,
-    tighten,
-};
+use super::{ClientDirectories, Policy, Probing, Redactor, Secret, Start, ToolSettings};
 use crate::policy::caller_variables::CallerVariables;
 use crate::policy::concurrency::ConcurrencyLimit;
 use crate::policy::environment::Inherited;
 use crate::support::own_files::OwnFiles;
 use crate::support::regular_file;
-use crate::support::sync::lock;
 
+mod confinement;
 mod of_call;
+
+use confinement::Confinement;
+pub(super) use confinement::Confinements;
 
 /// Captured bytes of an output that is useful only as a whole.
 const MAX_STRUCTURED_OUTPUT: usize = 16 << 20;
@@ -41,7 +40,7 @@ const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::new(16).expect("it is no
 pub struct EffectivePolicy {
     sandbox: Arc<Sandbox>,
     limits: Limits,
-    environment: Inherited,
+    environment: Arc<Inherited>,
     variables: Vec<(String, Secret)>,
     /// Variables of callers, and the names of those that it accepts, if not all.
     callers: Arc<CallerVariables>,
@@ -69,7 +68,7 @@ impl EffectivePolicy {
         directory: &Path,
         spec: Option<&ScriptSpec>,
     ) -> Self {
-        let confinement = Confinement::new(policy, &settings, directory, spec, &Sandbox::none());
+        let confinement = Confinement::new(policy, &settings, directory, spec, None);
         Self::with_confinement(policy, settings, spec, confinement)
     }
 
@@ -81,6 +80,7 @@ impl EffectivePolicy {
     ) -> Self {
         let Confinement {
             sandbox,
+            environment,
             mut limits,
             writes_client_directory,
         } = confinement;
@@ -100,7 +100,7 @@ impl EffectivePolicy {
         let redacts = settings.redact != Some(false);
         Self {
             own_files: Arc::clone(&policy.own_files),
-            environment: policy.environment.for_level(sandbox.level, sandbox.run_as),
+            environment,
             sandbox,
             limits,
             redacts,
@@ -295,65 +295,6 @@ impl EffectivePolicy {
     }
 }
 
-/// Sandbox and limits of a script, without its own timeout.
-#[derive(Debug, Clone)]
-struct Confinement {
-    sandbox: Arc<Sandbox>,
-    limits: Limits,
-    writes_client_directory: bool,
-}
-
-impl Confinement {
-    /// Returns the confinement of a script that is confined at least as `least` says, and may
-    /// write only where that allows it.
-    fn new(
-        policy: &Policy,
-        settings: &ToolSettings,
-        directory: &Path,
-        spec: Option<&ScriptSpec>,
-        least: &Sandbox,
-    ) -> Self {
-        let SandboxProfile {
-            mut sandbox,
-            limits: kernel,
-            writes_client_directory,
-        } = match &settings.profile {
-            Some(profile) => policy.floor.combined_with(profile),
-            None => policy.floor.clone(),
-        };
-        if let Some(wish) = spec.and_then(|spec| spec.sandbox.as_ref()) {
-            add_link_targets(&mut sandbox);
-            sandbox = sandbox.tighten(&wished_sandbox(wish, directory));
-        }
-        sandbox = sandbox.tighten(least);
-        // A path that the script may write to could be replaced anyway, so hiding it is of no
-        // use.
-        let is_written =
-            |path: &&PathBuf| sandbox.write.iter().any(|write| path.starts_with(write));
-        let hidden: Vec<_> = policy
-            .hidden
-            .iter()
-            .filter(|path| !is_written(path))
-            .cloned()
-            .collect();
-        sandbox.hidden.extend(hidden);
-        let mut limits = policy.limits.clone();
-        tighten(&mut limits, &kernel);
-        Self {
-            sandbox: Arc::new(sandbox),
-            limits,
-            writes_client_directory,
-        }
-    }
-}
-
-/// Confinement of probes, and that of their calls, by the settings of probes under one policy.
-///
-/// Probes under the same settings share one sandbox: it has hundreds of paths, and the executor
-/// caches the rules that it derives from one.
-#[derive(Debug, Default)]
-pub(crate) struct ProbeConfinements(Mutex<IndexMap<Probing, [Confinement; 2]>>);
-
 /// Policy of a probe.
 #[derive(Debug)]
 pub(crate) struct ProbePolicy {
@@ -369,23 +310,14 @@ impl ProbePolicy {
         settings: ToolSettings,
         directory: &Path,
         probing: Probing,
-        shared: &ProbeConfinements,
     ) -> Self {
-        let confine = |least: Sandbox| Confinement::new(policy, &settings, directory, None, &least);
-        let make = || [confine(probing.sandbox()), confine(Sandbox::none())];
-        let [confined, unconfined] = match settings.profile {
-            Some(_) => make(),
-            None => lock(&shared.0)
-                .entry(probing.clone())
-                .or_insert_with(make)
-                .clone(),
-        };
-        let with = |confinement, settings| {
-            EffectivePolicy::with_confinement(policy, settings, None, confinement)
+        let with_least = |least| {
+            let confinement = Confinement::new(policy, &settings, directory, None, least);
+            EffectivePolicy::with_confinement(policy, settings.clone(), None, confinement)
         };
         Self {
-            effective: with(confined, settings.clone()),
-            unconfined: with(unconfined, settings),
+            effective: with_least(Some(&probing)),
+            unconfined: with_least(None),
             probing,
         }
     }
@@ -416,62 +348,10 @@ impl ProbePolicy {
     }
 }
 
-/// Resolves the links in the paths of `sandbox`: a wish that leaves the permitted paths through a
-/// link grants nothing.
-fn add_link_targets(sandbox: &mut Sandbox) {
-    let add_resolved = |paths: &mut Vec<PathBuf>| {
-        let resolved: Vec<_> = paths.iter().map(|path| resolve_path(path)).collect();
-        paths.extend(resolved);
-        paths.sort();
-        paths.dedup();
-    };
-    sandbox.write = sandbox
-        .write
-        .iter()
-        .map(|path| resolve_path(path))
-        .collect();
-    sandbox.resolved = true;
-    add_resolved(&mut sandbox.hidden);
-    add_resolved(&mut sandbox.homes);
-}
-
 /// Returns whether a cut output is useless. The ends of a text are useful, those of JSON or of a
 /// resource are not.
 fn is_wanted_whole(spec: &ScriptSpec) -> bool {
     spec.output != OutputFormat::Text || matches!(spec.role, Role::Resource { .. })
-}
-
-fn wished_sandbox(wish: &SandboxRequest, directory: &Path) -> Sandbox {
-    let mut sandbox = match wish.level {
-        SandboxLevel::Strict => Sandbox::strict(),
-        _ => Sandbox::guarded(),
-    };
-    match &wish.network {
-        NetworkRequest::Off => sandbox.network = Network::Off,
-        NetworkRequest::Only(list) => {
-            let list = list.iter().filter_map(|text| text.parse().ok());
-            sandbox = sandbox.destinations(list);
-        }
-        _ => {}
-    }
-    for path in &wish.write {
-        sandbox = sandbox.write(resolve_path(&expand_home(path, directory)));
-    }
-    for path in &wish.read {
-        sandbox = sandbox.read(resolve_path(&expand_home(path, directory)));
-    }
-    for path in &wish.hide {
-        sandbox = sandbox.hide(expand_home(path, directory));
-    }
-    sandbox
-}
-
-/// Resolves a path written by a script: `~/` is the home directory of the user that runs mcpd.
-fn expand_home(path: &str, directory: &Path) -> PathBuf {
-    match (path.strip_prefix("~/"), std::env::home_dir()) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => directory.join(path),
-    }
 }
 
 /// Returns the target of a path, of which the last components need not exist yet.

@@ -66,6 +66,33 @@ fn later_rule_overrides_earlier_one_and_variables_add_up() {
 }
 
 #[test]
+fn scripts_with_the_same_settings_share_a_sandbox() {
+    let strict = SandboxProfile::new(Sandbox::strict());
+    let strict = ToolPolicy::new("strict*").unwrap().sandbox(strict);
+    let quick = ToolPolicy::new("quick").unwrap();
+    let guarded = SandboxProfile::new(Sandbox::guarded());
+    let policy = Policy::default().floor(guarded).tool(strict);
+    let policy = policy.tool(quick.timeout(Duration::from_secs(1)));
+    let sandbox =
+        |policy: &Policy, path| Arc::clone(effective_policy(policy, path).shared_sandbox());
+    let [one, quick] = ["one", "quick"].map(|path| sandbox(&policy, path));
+    assert!(Arc::ptr_eq(&one, &quick));
+    let [first, second] = ["strict1", "strict2"].map(|path| sandbox(&policy, path));
+    assert!(Arc::ptr_eq(&first, &second) && first.level == Level::Strict);
+
+    let hiding = policy.clone().hide("/srv/secret");
+    let hidden = sandbox(&hiding, "one");
+    assert!(hidden.hidden.contains(&PathBuf::from("/srv/secret")));
+    assert!(
+        !sandbox(&policy, "one")
+            .hidden
+            .contains(&PathBuf::from("/srv/secret"))
+    );
+    let free = policy.clone().floor(SandboxProfile::default());
+    assert_eq!(sandbox(&free, "one").level, Level::None);
+}
+
+#[test]
 fn floor_is_loosened_by_no_rule() {
     let mut floor = SandboxProfile::new(Sandbox::guarded().write("/a").network(Network::Off));
     floor.limits.memory = Some(64);

@@ -25,7 +25,7 @@ use crate::catalog::probe_cache::CachedResult;
 use crate::catalog::walk::Candidate;
 use crate::database::rows::{ProbeRefusal, ProbeResult};
 use crate::observe::missing_enforcement::MissingEnforcement;
-use crate::policy::{Policy, ProbeConfinements, Root};
+use crate::policy::{Policy, Root};
 use crate::script::interpreter::Interpreters;
 use crate::script::start_command::{Excerpts, StartCommand};
 
@@ -52,7 +52,6 @@ pub(super) struct Inspector {
     checked_lines: Mutex<BTreeSet<String>>,
     missing_enforcement: Arc<MissingEnforcement>,
     conditions: Conditions,
-    probe_confinements: ProbeConfinements,
     /// Check of what is approved, if only that is served.
     lock_check: Option<Arc<LockCheck>>,
     /// Tells whether nothing may be run.
@@ -69,7 +68,6 @@ impl Inspector {
             checked_lines: Mutex::default(),
             missing_enforcement: Arc::default(),
             conditions: Conditions::default(),
-            probe_confinements: ProbeConfinements::default(),
             lock_check: None,
             is_static: false,
         }
@@ -86,7 +84,6 @@ impl Inspector {
             checked_lines: Mutex::default(),
             missing_enforcement: Arc::clone(&self.missing_enforcement),
             conditions: Conditions::default(),
-            probe_confinements: ProbeConfinements::default(),
             lock_check: self.lock_check.clone(),
             is_static: self.is_static,
         }

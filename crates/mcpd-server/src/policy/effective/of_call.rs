@@ -7,7 +7,6 @@ use std::sync::Arc;
 use mcpd_exec::{Level, Sandbox};
 
 use super::EffectivePolicy;
-use crate::policy::environment::Inherited;
 use crate::policy::principal::Principal;
 use crate::policy::request_secrets::{self, SecretHeaders};
 use crate::policy::{ClientDirectories, Redactor, Secret, environment};
@@ -70,7 +69,7 @@ impl EffectivePolicy {
     /// Returns the policy of a script that runs on another machine, for the machine that its
     /// callers speak to: environment, secrets and directories are those of the other machine.
     pub(crate) fn for_elsewhere(mut self) -> Self {
-        self.environment = Inherited::default();
+        self.environment = Arc::default();
         self.variables.clear();
         self.callers = Arc::default();
         self.request_variables.clear();

@@ -2,10 +2,11 @@
 
 use std::fs;
 
+use mcpd_exec::Network;
 use mcpd_scriptspec::{HelpOutput, parse};
 
 use super::*;
-use crate::policy::ToolPolicy;
+use crate::policy::{SandboxProfile, ToolPolicy};
 
 /// Returns the policy of a script in `directory` with this metadata.
 fn effective_policy(policy: &Policy, directory: &Path, metadata: &str) -> EffectivePolicy {

@@ -85,11 +85,9 @@ impl Inspector {
             start_command,
             concerns_operator,
         } = script;
-        let policy = self.policy.probe_policy(
-            &candidate.path,
-            candidate.directory(),
-            &self.probe_confinements,
-        );
+        let policy = self
+            .policy
+            .probe_policy(&candidate.path, candidate.directory());
         let probed = probe::probe(&self.executor, &candidate, &start_command, &policy).await;
         self.missing_enforcement.report_probe(&probed.missing);
         let path = candidate.path.clone();
