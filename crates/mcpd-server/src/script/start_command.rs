@@ -39,15 +39,16 @@ pub(crate) struct FileVariant {
 }
 
 impl StartCommand {
-    /// Executes `file`. Blocks.
-    pub(crate) fn of_program(file: &Path) -> Self {
+    /// Executes `file`, whose first line is `shebang` if that names an interpreter.
+    pub(crate) fn of_program(file: &Path, shebang: Option<&str>) -> Self {
         Self {
             program: file.to_owned(),
             args: Vec::new(),
             file: None,
             variants: Vec::new(),
-            temporary: interpreter_in_first_line(file)
-                .map(|(program, _)| temporary_variables(&program))
+            temporary: shebang
+                .and_then(interpreter_in)
+                .map(|(program, _)| temporary_variables(Path::new(program)))
                 .unwrap_or_default(),
             _excerpts: None,
         }
@@ -90,7 +91,11 @@ impl StartCommand {
     ) -> Option<PathBuf> {
         let is_program = self.file.is_none() && self.variants.is_empty();
         let (name, own_path) = match is_program {
-            true => interpreter_in_first_line(&self.program)?,
+            true => {
+                let line = first_line(&self.program)?;
+                let (program, path) = interpreter_in(&line)?;
+                (PathBuf::from(program), path.map(str::to_owned))
+            }
             false => (self.program.clone(), None),
         };
         let search_path = own_path.as_deref().or(search_path);
@@ -140,9 +145,8 @@ pub(crate) fn temporary_variables(program: &Path) -> &'static [&'static str] {
     }
 }
 
-/// Returns the program in the first line of a script, if it has one, and the `PATH` in which that
-/// line has it searched, if it says so.
-fn interpreter_in_first_line(file: &Path) -> Option<(PathBuf, Option<String>)> {
+/// Returns the first line of a file, if it is readable.
+fn first_line(file: &Path) -> Option<String> {
     /// Maximum length that the kernel reads.
     const MAX_LINE: u64 = 256;
     let mut start = Vec::new();
@@ -151,15 +155,19 @@ fn interpreter_in_first_line(file: &Path) -> Option<(PathBuf, Option<String>)> {
         script.take(MAX_LINE).read_to_end(&mut start).ok();
     }
     let line = start.split(|byte| *byte == b'\n').next()?;
-    let line = String::from_utf8_lossy(line);
+    Some(String::from_utf8_lossy(line).into_owned())
+}
+
+/// Returns the program in the first line of a script, if it has one, and the `PATH` in which that
+/// line has it searched, if it says so.
+fn interpreter_in(line: &str) -> Option<(&str, Option<&str>)> {
     let mut words = line.strip_prefix("#!")?.split_whitespace();
     let program = words.next()?;
     let named = program
         .ends_with("/env")
         .then(|| program_of_env(words))
         .flatten();
-    let (program, path) = named.unwrap_or((program, None));
-    Some((program.into(), path.map(str::to_owned)))
+    Some(named.unwrap_or((program, None)))
 }
 
 /// Returns the program that `env` starts with these arguments, and the `PATH` in which it searches
@@ -249,16 +257,13 @@ mod tests {
 
     #[test]
     fn start_command_gives_fish_temporary_directories() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("script");
         for (line, is_fish) in [
             ("#!/usr/bin/fish", true),
             ("#!/usr/bin/env -S fish --no-config", true),
             ("#!/bin/sh fish", false),
             ("fish", false),
         ] {
-            fs::write(&file, line).unwrap();
-            let start_command = StartCommand::of_program(&file);
+            let start_command = StartCommand::of_program(Path::new("script"), Some(line));
             assert_eq!(!start_command.temporary.is_empty(), is_fish, "{line}");
         }
     }

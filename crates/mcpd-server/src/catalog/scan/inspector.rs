@@ -145,7 +145,9 @@ impl Inspector {
         if let Some((answer, conditions)) = cached.answer
             && *conditions == *self.conditions(&candidate, answer.shebang.as_deref())
         {
-            return Ok(Inspection::Done(self.restore(candidate, answer)));
+            return Ok(Inspection::Done(
+                self.restore(candidate, answer, conditions),
+            ));
         }
         // A scan that runs nothing cannot run a half-written file.
         if !self.is_static && FileActivity::of(&candidate, quiet_time).is_some() {
@@ -192,7 +194,7 @@ impl Inspector {
                 return Inspection::Done(self.build_scripts(
                     candidate,
                     description,
-                    shebang.is_some(),
+                    shebang.as_deref(),
                 ));
             }
             Ok(Ok(_)) if !candidate.is_executable => {
@@ -223,10 +225,14 @@ impl Inspector {
         self.conditions.of(candidate, shebang, &self.policy)
     }
 
-    /// Rebuilds the result for a file from a cached one.
-    fn restore(&self, candidate: Candidate, answer: ProbeResult) -> InspectedFile {
-        let conditions = self.conditions(&candidate, answer.shebang.as_deref());
-        let to_cache = Some((answer.clone(), conditions));
+    /// Rebuilds the result for a file from a cached one, whose conditions are those of today.
+    fn restore(
+        &self,
+        candidate: Candidate,
+        answer: ProbeResult,
+        conditions: Arc<str>,
+    ) -> InspectedFile {
+        let to_cache = (answer.clone(), Arc::clone(&conditions));
         let inspected = match answer.refusal.clone() {
             Some(ProbeRefusal::NotATool(reason)) => {
                 InspectedFile::passed_over_file(candidate, PassOverKind::NotATool, reason)
@@ -239,18 +245,19 @@ impl Inspector {
                 ..self.faulty_file(candidate, answer.help, fault)
             },
             Some(ProbeRefusal::Text) => {
-                let start_command = StartCommand::of_program(&candidate.file);
-                self.file_from_probe(candidate, answer, start_command)
+                let start_command =
+                    StartCommand::of_program(&candidate.file, answer.shebang.as_deref());
+                self.file_from_probe(candidate, answer, conditions, start_command)
             }
             None => {
                 let start_command = self
-                    .start_command(&candidate, answer.shebang.is_some())
+                    .start_command(&candidate, answer.shebang.as_deref())
                     .and_then(|start_command| {
                         self.recheck_start(start_command, &candidate, &answer)
                     });
                 match start_command {
                     Ok(start_command) => {
-                        return self.file_from_probe(candidate, answer, start_command);
+                        return self.file_from_probe(candidate, answer, conditions, start_command);
                     }
                     Err(missing) => {
                         return self.faulty_file(candidate, HelpText::default(), missing);
@@ -259,7 +266,7 @@ impl Inspector {
             }
         };
         InspectedFile {
-            answer: to_cache,
+            answer: Some(to_cache),
             ..inspected
         }
     }
@@ -293,7 +300,7 @@ impl Inspector {
         &self,
         candidate: Candidate,
         mut description: Description,
-        has_shebang: bool,
+        shebang: Option<&str>,
     ) -> InspectedFile {
         let mut scripts = Vec::with_capacity(description.tools.len());
         for tool in std::mem::take(&mut description.tools) {
@@ -306,7 +313,7 @@ impl Inspector {
             let extension = match &body {
                 Body::Code { extension, .. } => Some(Cow::Borrowed(extension.as_str())),
                 Body::None => None,
-                _ if self.is_program(&candidate, has_shebang) => None,
+                _ if self.is_program(&candidate, shebang.is_some()) => None,
                 _ => Some(extension(&candidate.file)),
             };
             if let Some(check) = extension.and_then(|name| self.interpreters.check_for(&name)) {
@@ -326,18 +333,18 @@ impl Inspector {
                     ..
                 } => self.start_command_of_part(&path, &extension, variants),
                 // It is not served.
-                Body::None => Ok(StartCommand::of_program(Path::new(""))),
+                Body::None => Ok(StartCommand::of_program(Path::new(""), None)),
                 _ if description.dialect == Dialect::ScriptKit
-                    && !self.is_program(&candidate, has_shebang) =>
+                    && !self.is_program(&candidate, shebang.is_some()) =>
                 {
                     self.start_command_for_script_kit(&candidate)
                 }
                 // argc reads it as Bash does, regardless of its extension.
-                _ if description.dialect == Dialect::Argc && !has_shebang => self
+                _ if description.dialect == Dialect::Argc && shebang.is_none() => self
                     .interpreter("bash")
                     .map(|bash| StartCommand::by(bash, &candidate.file)),
                 _ => self
-                    .start_command(&candidate, has_shebang)
+                    .start_command(&candidate, shebang)
                     .and_then(|start_command| self.check_start(start_command, &candidate, &path)),
             };
             let said = ScriptDescription {
@@ -360,7 +367,7 @@ impl Inspector {
         shebang: Option<String>,
         concerns_operator: bool,
     ) -> Inspection {
-        let start_command = self.start_command(&candidate, shebang.is_some());
+        let start_command = self.start_command(&candidate, shebang.as_deref());
         let start_command = match start_command {
             // Its first line can be wrong even where its interpreter must not run.
             Ok(start_command) if self.is_static && concerns_operator => {
@@ -399,6 +406,7 @@ impl Inspector {
         &self,
         candidate: Candidate,
         answer: ProbeResult,
+        conditions: Arc<str>,
         start_command: StartCommand,
     ) -> InspectedFile {
         let said = ScriptDescription {
@@ -407,7 +415,6 @@ impl Inspector {
             help: answer.help.clone(),
             parsed: parse(answer.help.output()),
         };
-        let conditions = self.conditions(&candidate, answer.shebang.as_deref());
         let script = self.script(&candidate, candidate.path.clone(), said, Ok(start_command));
         // An unusable schema is detected again when the output is parsed again.
         InspectedFile {

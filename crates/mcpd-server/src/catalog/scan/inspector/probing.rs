@@ -69,7 +69,7 @@ impl Inspector {
             parsed: Parsed::default(),
         };
         // It is not served, so its command does not matter.
-        let start_command = Ok(StartCommand::of_program(Path::new("")));
+        let start_command = Ok(StartCommand::of_program(Path::new(""), None));
         let script = self.script(&candidate, candidate.path.clone(), said, start_command);
         let script = Arc::new(script.held_back(reason));
         InspectedFile {
@@ -152,7 +152,8 @@ impl Inspector {
             shebang,
             refusal: parsed.spec.is_none().then_some(ProbeRefusal::Text),
         };
-        let mut inspected = self.file_from_probe(candidate, answer, start_command);
+        let conditions = self.conditions(&candidate, answer.shebang.as_deref());
+        let mut inspected = self.file_from_probe(candidate, answer, conditions, start_command);
         if let (Some(remedy), [script]) = (remedy, &mut inspected.scripts[..])
             && script.spec.is_none()
             && let Some(fault) = Arc::make_mut(script).diagnostics.first_mut()

@@ -56,15 +56,15 @@ impl Inspector {
         Ok(start_command)
     }
 
-    /// Returns the start command of a file: the file itself, or the interpreter for its
-    /// extension.
+    /// Returns the start command of a file whose first line is `shebang` if that names an
+    /// interpreter: the file itself, or the interpreter for its extension.
     pub(super) fn start_command(
         &self,
         candidate: &Candidate,
-        has_shebang: bool,
+        shebang: Option<&str>,
     ) -> Result<StartCommand, Diagnostic> {
-        if self.is_program(candidate, has_shebang) {
-            return Ok(StartCommand::of_program(&candidate.file));
+        if self.is_program(candidate, shebang.is_some()) {
+            return Ok(StartCommand::of_program(&candidate.file, shebang));
         }
         self.start_command_by(
             &extension(&candidate.file),
@@ -102,7 +102,7 @@ impl Inspector {
         variants: Vec<Variant>,
     ) -> Result<StartCommand, Diagnostic> {
         if self.is_static && self.interpreters.has_interpreter(extension) {
-            return Ok(StartCommand::of_program(Path::new("")));
+            return Ok(StartCommand::of_program(Path::new(""), None));
         }
         let found = self.interpreter(extension)?;
         let for_script_kit = matches!(extension, "js" | "ts").then(|| found.for_script_kit());
@@ -138,7 +138,7 @@ impl Inspector {
         start_command: impl FnOnce(&Interpreter) -> StartCommand,
     ) -> Result<StartCommand, Diagnostic> {
         if self.is_static && self.interpreters.has_interpreter(extension) {
-            return Ok(StartCommand::of_program(file));
+            return Ok(StartCommand::of_program(file, None));
         }
         self.interpreter(extension).map(start_command)
     }
