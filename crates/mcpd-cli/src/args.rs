@@ -303,10 +303,12 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
         let argument = argument.as_encoded_bytes();
         argument == b"--root-directory" || argument.starts_with(b"--root-directory=")
     };
+    let Some(root) = arguments.iter().position(is_root) else {
+        return arguments;
+    };
     let definition = Args::command();
     let is_command = |argument: &OsString| definition.find_subcommand(argument).is_some();
-    let root = arguments.iter().position(is_root);
-    if root.is_some_and(|root| !arguments[1..root].iter().any(is_command)) {
+    if !arguments[1..root].iter().any(is_command) {
         arguments.insert(1, OsStr::new("serve").to_owned());
     }
     arguments

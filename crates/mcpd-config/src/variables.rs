@@ -24,7 +24,9 @@ const MAX_NAMES: usize = 10;
 
 /// Warns of each variable with mcpd's prefix that is unknown, also to the `flags` of the program,
 /// and of those that scripts don't get because of their names.
-pub fn warn_of_variables(file: &File, flags: &[String]) {
+///
+/// The flags are listed only if there is a variable to compare with them.
+pub fn warn_of_variables(file: &File, flags: impl FnOnce() -> Vec<String>) {
     let names = env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let names: Vec<_> = names.collect();
     let ours: Vec<_> = names
@@ -83,11 +85,11 @@ pub(crate) fn variable(name: &str) -> anyhow::Result<Option<String>> {
     }
 }
 
-fn remarks(ours: &[String], flags: &[String]) -> Vec<String> {
+fn remarks(ours: &[String], flags: impl FnOnce() -> Vec<String>) -> Vec<String> {
     if ours.is_empty() || ours.iter().any(|name| name == TOOL) {
         return Vec::new();
     }
-    let mut known = flags.to_owned();
+    let mut known = flags();
     known.extend(listening::VARIABLES.map(str::to_owned));
     known.extend([NO_SOURCES, TOKEN].map(str::to_owned));
     let unknown = ours.iter().filter(|name| !known.contains(name));
@@ -112,7 +114,7 @@ mod tests {
     fn check(names: &[&str], expected: &[&str]) {
         let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
         let flags = ["MCPD_TIMEOUT", "MCPD_LOG", "MCPD_TOKEN_FILE"].map(str::to_owned);
-        assert_eq!(remarks(&names, &flags), expected);
+        assert_eq!(remarks(&names, || flags.into()), expected);
     }
 
     #[test]

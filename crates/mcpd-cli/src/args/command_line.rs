@@ -144,7 +144,7 @@ impl CommandLine {
 
     /// Warns of variables that have no effect.
     pub(crate) fn warn_of_variables(&self, file: &File) {
-        mcpd_config::warn_of_variables(file, &variables());
+        mcpd_config::warn_of_variables(file, variables);
     }
 
     fn is_given(&self, argument: &str) -> bool {
