@@ -215,10 +215,11 @@ pub fn prepare_memory() {
     os::prepare_memory();
 }
 
-/// Returns free memory that the allocator holds to the system (Linux with glibc).
+/// Returns memory to the system (Linux): free memory that the allocator of glibc holds, and
+/// pages with constants of the program file, such as the relocations, which only its start needs.
 ///
-/// It may take milliseconds, and is worth them after heavy use: glibc keeps free memory that lies
-/// below memory in use.
+/// It may take milliseconds, and is worth them once a program has started and after heavy use:
+/// glibc keeps free memory that lies below memory in use.
 pub fn release_memory() {
     os::release_memory();
 }

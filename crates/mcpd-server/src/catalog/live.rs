@@ -220,6 +220,7 @@ impl Follower {
         if is_watching {
             changed.notify_one();
         }
+        let mut is_started = false;
         let mut pause = MIN_RETRY_DELAY;
         // These timers are not restarted when another event comes first.
         let mut retry_at = Instant::now() + pause;
@@ -254,6 +255,10 @@ impl Follower {
                 }
             }
             retry_needed = catch_panic(self.refresh(probe_wait)).await.unwrap_or(true);
+            if !std::mem::replace(&mut is_started, true) {
+                // The start took more than it left in use, and few scans are like the first two.
+                drop(tokio::task::spawn_blocking(mcpd_exec::release_memory));
+            }
             pause = if retry_needed {
                 MAX_RETRY_DELAY.min(pause * 2)
             } else {
