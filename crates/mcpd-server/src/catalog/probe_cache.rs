@@ -130,7 +130,7 @@ impl ProbeCache {
         let gone = gone.map(str::to_owned).collect();
         let is_known = |name: &str, inspected: &InspectedFile| {
             let known = known.get(name);
-            known.is_some_and(|known| known.is_same_as(&new_entry(inspected)))
+            known.is_some_and(|known| is_stored(known, inspected))
         };
         let found = found.into_iter();
         let new = found.filter(|(name, (inspected, _))| !is_known(name, inspected));
@@ -154,6 +154,18 @@ impl ProbeCache {
         let file = self.database.file().display();
         tracing::warn!(%error, %file, "failed to use the database; every start runs all scripts with `--help`");
     }
+}
+
+/// Returns whether a finding adds nothing to what is known. The number of timeouts counts.
+fn is_stored(known: &CacheEntry, inspected: &InspectedFile) -> bool {
+    let (refusal, conditions) = match &inspected.answer {
+        Some((answer, conditions)) => (Some(&answer.refusal), &**conditions),
+        None => (None, ""),
+    };
+    let known_refusal = known.answer.as_ref().map(|answer| &answer.refusal);
+    known_refusal == refusal
+        && *known.conditions == *conditions
+        && inspected.candidate.stamp().matches_text(&known.fingerprint)
 }
 
 /// Returns the knowledge of a file to save for the next start.

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use memchr::memmem;
 use sha2::{Digest as _, Sha256};
 
 use crate::catalog::walk::Candidate;
@@ -54,7 +55,8 @@ impl Conditions {
 /// Returns the fingerprints of the packages that JavaScript finds beside a script.
 fn packages_beside(candidate: &Candidate, runs: &str) -> Vec<Option<Fingerprint>> {
     const RUNTIMES: [&str; 8] = ["node", "bun", "deno", "tsx", ".js", ".mjs", ".cjs", ".ts"];
-    if !RUNTIMES.iter().any(|name| runs.contains(name)) {
+    let has = |name: &&str| memmem::find(runs.as_bytes(), name.as_bytes()).is_some();
+    if !RUNTIMES.iter().any(has) {
         return Vec::new();
     }
     let above = candidate.directory().ancestors();

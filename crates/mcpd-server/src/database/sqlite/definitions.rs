@@ -43,16 +43,6 @@ pub(crate) struct CacheEntry {
     pub(crate) answer: Option<ProbeResult>,
 }
 
-impl CacheEntry {
-    /// Returns whether `now` adds nothing. The number of timeouts counts.
-    pub(crate) fn is_same_as(&self, now: &Self) -> bool {
-        let refusal = |one: &Self| one.answer.as_ref().map(|answer| answer.refusal.clone());
-        self.fingerprint == now.fingerprint
-            && self.conditions == now.conditions
-            && refusal(self) == refusal(now)
-    }
-}
-
 /// Definition to store.
 #[derive(Debug)]
 pub(crate) struct CompiledDefinition {
