@@ -20,6 +20,7 @@ mod dist;
 mod instructions;
 mod interop;
 mod latency;
+mod layout;
 mod process;
 mod report;
 mod request;

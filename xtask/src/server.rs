@@ -15,8 +15,8 @@ use tokio::process::{Child, Command};
 use crate::cores::ForServer;
 use crate::process;
 
-/// Time limit for its start and its end.
-const LIFECYCLE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time limit for its start and its end, also under callgrind on a busy machine.
+const LIFECYCLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Memory that an allocator may keep after an attack, in KiB.
 const ALLOCATOR_ALLOWANCE: u64 = 32 * 1024;

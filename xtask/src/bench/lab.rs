@@ -12,14 +12,12 @@ use super::cluster::Cluster;
 use super::lineup::Lineup;
 use super::pipes::Pipes;
 use super::subject::{Peer, Subject};
+use crate::layout;
 use crate::request::Request;
-use crate::server::{GREET, Home, Server, build_packages, build_with};
+use crate::server::{GREET, Home, Server, build_packages, build_with, or_dev};
 
 /// Measured numbers of concurrent requests.
 pub(crate) const CONCURRENCIES: [usize; 3] = [1, 8, 64];
-
-/// Packages of mcpd and the Rust peers.
-const PACKAGES: [&str; 2] = ["mcpd-cli", "mcpd-peers"];
 
 /// Scripts of the tools that every server has.
 pub(crate) const SCRIPTS: [(&str, &str); 3] = [
@@ -85,13 +83,14 @@ impl fmt::Display for Way {
 }
 
 impl Lab {
-    /// Builds and installs the programs.
+    /// Builds and installs the programs; mcpd of the profile `dist` as its packages have it.
     ///
     /// # Errors
     ///
     /// Fails if mcpd or a Rust peer can't be built.
     pub(crate) fn new(options: Options) -> anyhow::Result<Self> {
-        let programs = build_packages(&options.profile, &PACKAGES)?;
+        let programs = build_packages(&options.profile, &["mcpd-peers"])?;
+        build_mcpd(&options.profile, &[])?;
         let target = programs.parent().context("a directory of cargo's")?;
         let target = target.to_owned();
         let others = install(&target.join("peers"))?;
@@ -164,9 +163,9 @@ impl Lab {
     pub(crate) fn build_without_cluster(&self) -> anyhow::Result<PathBuf> {
         let profile = &self.options.profile;
         let copy = self.programs.join("mcpd-without-cluster");
-        build_with(profile, &PACKAGES, &["--no-default-features"])?;
+        build_mcpd(profile, &["--no-default-features"])?;
         std::fs::copy(self.program(), &copy)?;
-        build_packages(profile, &PACKAGES)?;
+        build_mcpd(profile, &[])?;
         Ok(copy)
     }
 
@@ -251,6 +250,21 @@ impl Lab {
             Way::Stdio => "stdio",
         };
         command.arg(transport).arg(self.home.scripts())
+    }
+}
+
+/// Builds mcpd, as its packages have it if the profile is theirs, with these options of cargo.
+///
+/// # Errors
+///
+/// Fails if it can't be built.
+fn build_mcpd(profile: &str, options: &[&str]) -> anyhow::Result<()> {
+    match or_dev(profile) {
+        "dist" => {
+            let arguments = [&["--profile", "dist", "--locked"], options].concat();
+            layout::build(&arguments).map(drop)
+        }
+        profile => build_with(profile, &["mcpd-cli"], options).map(drop),
     }
 }
 

@@ -2,15 +2,15 @@
 //! header rather than assumed: processor, C library and the versions of its symbols.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
 use elf::ElfBytes;
 use elf::endian::AnyEndian;
-use serde_json::Value;
 
 use super::WORKSPACE;
-use super::platform::{Platform, Processor, System};
+use super::platform::{Platform, Processor, System, triple_of_this_machine};
+use crate::layout;
 
 /// Magic number of an ELF file.
 const ELF_MAGIC: &[u8] = b"\x7fELF";
@@ -142,33 +142,20 @@ pub(crate) fn without_libc_version(target: &str) -> &str {
 /// # Errors
 ///
 /// Fails if the build fails, or `cargo zigbuild` is needed and not installed.
-#[expect(clippy::disallowed_methods, reason = "cargo is no script")]
 pub(crate) fn build(target: &str) -> anyhow::Result<PathBuf> {
-    let subcommand = if target.contains('.') {
+    let arguments = ["--profile", "dist", "--locked", "--target", target];
+    if target.contains('.') {
         ensure!(
             output("cargo", &["zigbuild", "--help"]).is_ok(),
             "`{target}` needs `cargo zigbuild`, which is not installed: \
              `pip install ziglang cargo-zigbuild`, or leave out the version of glibc"
         );
-        "zigbuild"
-    } else {
-        "build"
-    };
-    let output = Command::new("cargo")
-        .args([subcommand, "--package", "mcpd-cli", "--bin", "mcpd"])
-        .args(["--profile", "dist", "--locked", "--target", target])
-        .args(["--message-format", "json-render-diagnostics"])
-        .current_dir(WORKSPACE)
-        .stderr(Stdio::inherit())
-        .output()?;
-    ensure!(output.status.success(), "mcpd can't be built");
-    let lines = output.stdout.split(|byte| *byte == b'\n');
-    let mut messages = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    let program = messages.find_map(|message| {
-        let is_it = message["target"]["name"] == "mcpd" && message["executable"].is_string();
-        is_it.then(|| message["executable"].as_str().map(PathBuf::from))?
-    });
-    program.context("cargo doesn't say where the binary is")
+        return layout::build_with("zigbuild", &arguments, &[]);
+    }
+    match target == triple_of_this_machine() {
+        true => layout::build(&arguments),
+        false => layout::build_with("build", &arguments, &[]),
+    }
 }
 
 /// Runs a program in the workspace, and returns its output.

@@ -1,6 +1,7 @@
 //! Memory: idle, busy, and with many connections.
 
 use std::fs;
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -13,6 +14,9 @@ use crate::report::line;
 use crate::request::{Checker, Request};
 
 const CONNECTIONS: usize = 10_000;
+
+/// Time after which a server has returned the memory that only its start needs.
+const START_TIME: Duration = Duration::from_secs(1);
 
 /// Memory limits: idle and busy in MB, and per connection in kB.
 const MAX_IDLE: f64 = 8.0;
@@ -80,6 +84,7 @@ async fn of_a_server(lab: &Lab, way: Way) -> anyhow::Result<(f64, f64, f64)> {
     let mut subject = lab.mcpd(way, &[]).await?;
     subject.exchange(&Request::list(SCRIPTS.len())).await?;
     let process = subject.process().context("a process")?;
+    tokio::time::sleep(START_TIME).await;
     let idle = process::status(process, "VmRSS")?;
     let second = match process::children(process)?.first() {
         Some(child) => process::status(*child, "VmRSS")?,

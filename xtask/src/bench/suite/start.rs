@@ -1,5 +1,6 @@
 //! Time from the start of a server over stdio to its first answers.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -15,8 +16,11 @@ use crate::bench::subject::ANSWER_TIMEOUT;
 use crate::request::{Checker, Request};
 
 /// Maximum time to the list and to the answer of `server/discover`, in ms.
-const MAX_LIST_TIME: f64 = 20.0;
-const MAX_DISCOVER_TIME: f64 = 10.0;
+const MAX_LIST_TIME: f64 = 15.0;
+const MAX_DISCOVER_TIME: f64 = 5.0;
+
+/// Maximum size of the program, in MB.
+const MAX_SIZE: f64 = 18.0;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let tools = lab.options.number(1000);
@@ -77,6 +81,9 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
         "ms",
         discovered,
     );
+    let size = fs::metadata(lab.program())?.len() as f64 / 1e6;
+    let size = Spread::of(vec![size]);
+    findings.at_most("size of the program", MAX_SIZE, "MB", size);
     Ok(findings)
 }
 
