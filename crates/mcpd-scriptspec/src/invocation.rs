@@ -179,7 +179,7 @@ impl ScriptSpec {
         let document = read(arguments).map_err(|fault| vec![fault])?;
         let members: Vec<_> = document.root.members().collect();
         let mut faults = Vec::new();
-        let mut output = InvocationBuilder::default();
+        let mut output = InvocationBuilder::new(document.root.span().len());
         let mut command_line = CommandLine::new(shown);
         let is_masked = !std::ptr::eq(self, shown);
         if let Some(schema) = &self.declared_schema {
@@ -275,7 +275,7 @@ fn pass_unchecked(
         output.write(&member.key, &accepted);
         // Callers choose the other names, and must not choose the name of a variable.
         if schema["properties"].get(&*member.key).is_some() && is_variable(&member.key) {
-            output.export(&member.key, accepted.text, None);
+            output.export(&member.key, accepted.text.as_deref(), None);
         }
     }
 }
@@ -388,24 +388,25 @@ struct InvocationBuilder {
     room: usize,
 }
 
-impl Default for InvocationBuilder {
-    fn default() -> Self {
+impl InvocationBuilder {
+    /// Creates a builder for arguments that are `length` bytes as they were sent.
+    fn new(length: usize) -> Self {
+        let mut stdin = String::with_capacity(length + 1);
+        stdin.push('{');
         Self {
-            stdin: "{".to_owned(),
+            stdin,
             env: Vec::new(),
             omitted: Vec::new(),
             room: MAX_VARIABLES,
         }
     }
-}
 
-impl InvocationBuilder {
     /// Writes the value of an option to stdin and to its variables.
     fn pass(&mut self, option: &ScriptOption, accepted: &Accepted<'_>) {
         self.write(&option.name, accepted);
         let declared = option.variable.as_deref();
         let declared = declared.map(|name| (name, declared_text(option, accepted)));
-        self.export(&option.name, accepted.text.clone(), declared);
+        self.export(&option.name, accepted.text.as_deref(), declared);
     }
 
     fn write(&mut self, name: &str, accepted: &Accepted<'_>) {
@@ -423,28 +424,30 @@ impl InvocationBuilder {
     fn export(
         &mut self,
         name: &str,
-        text: Option<Cow<'_, str>>,
+        text: Option<&str>,
         declared: Option<(&str, Option<Cow<'_, str>>)>,
     ) {
         let alias = alias(name).map(|alias| variable_of(&alias));
         let query = (name == QUERY.0).then(|| QUERY.1.to_owned());
         let names = alias.into_iter().chain([variable_of(name)]).chain(query);
-        let named = names.map(|name| (name, text.clone()));
-        let declared = declared.map(|(name, text)| (name.to_owned(), text));
+        let named = names.map(|name| (name, text));
+        let declared = declared.as_ref();
+        let declared = declared.map(|(name, text)| ((*name).to_owned(), text.as_deref()));
         let variables = named.chain(declared);
-        let variables: Option<Vec<_>> = variables
-            .map(|(name, text)| Some((name, text?.into_owned())))
-            .collect();
-        let size_of = |variables: &[(String, String)]| -> usize {
+        let variables: Option<Vec<_>> = variables.map(|(name, text)| Some((name, text?))).collect();
+        let size_of = |variables: &[(String, &str)]| -> usize {
             variables.iter().map(|(_, text)| text.len()).sum()
         };
         let is_fit =
-            |(_, text): &(String, String)| text.len() <= MAX_VARIABLE && !text.contains('\0');
+            |(_, text): &(String, &str)| text.len() <= MAX_VARIABLE && !text.contains('\0');
         let fitting = variables
             .filter(|variables| variables.iter().all(is_fit) && size_of(variables) <= self.room);
         match fitting {
             Some(variables) => {
                 self.room -= size_of(&variables);
+                // A long value was never copied.
+                let variables = variables.into_iter();
+                let variables = variables.map(|(name, text)| (name, text.to_owned()));
                 self.env.extend(variables);
             }
             None => self.omitted.push(name.to_owned()),

@@ -6,6 +6,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
+use memchr::{memchr, memchr2};
 use serde_json::value::RawValue;
 
 use reader::Reader;
@@ -171,7 +172,8 @@ impl<'a> Value<'a> {
 
     /// The text without insignificant whitespace, on one line.
     pub(crate) fn compact(&self) -> Cow<'a, str> {
-        if !self.text.bytes().any(is_whitespace) {
+        // White space in a string is significant.
+        if self.kind() == Kind::String || !self.text.bytes().any(is_whitespace) {
             return Cow::Borrowed(self.text);
         }
         let bytes = self.text.as_bytes();
@@ -221,20 +223,23 @@ impl<'a> Value<'a> {
 /// Unescapes the characters between the quotes of a well-formed string.
 fn unescape(quoted: &str) -> Cow<'_, str> {
     let inner = &quoted[1..quoted.len() - 1];
-    if inner.contains('\\') {
+    if memchr(b'\\', inner.as_bytes()).is_some() {
         Cow::Owned(serde_json::from_str(quoted).expect("a string that was read can be decoded"))
     } else {
         Cow::Borrowed(inner)
     }
 }
 
-/// Index of the closing quote of the well-formed string at `start`.
+/// Index after the closing quote of the well-formed string at `start`.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
-    while bytes[at] != b'"' {
-        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    loop {
+        at += memchr2(b'"', b'\\', &bytes[at..]).expect("a string that was read has its end");
+        if bytes[at] == b'"' {
+            return at + 1;
+        }
+        at += 2;
     }
-    at + 1
 }
 
 /// End of the well-formed value at `start`.

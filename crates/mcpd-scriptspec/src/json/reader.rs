@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use memchr::memchr2;
+
 use super::{Duplicate, Span, SyntaxError, SyntaxErrorKind, is_whitespace, unescape};
 use crate::{decimal, text::excerpt};
 
@@ -144,6 +146,10 @@ impl<'a> Reader<'a> {
         let start = self.at;
         self.at += 1;
         loop {
+            let rest = &self.text.as_bytes()[self.at..];
+            let len = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+            self.reject_control_characters(len)?;
+            self.at += len;
             match self.peek() {
                 None => {
                     let message = "a string without its closing quote".to_owned();
@@ -153,15 +159,23 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                     return Ok(());
                 }
-                Some(b'\\') => self.escape()?,
-                Some(byte @ 0..=0x1f) => {
-                    let message =
-                        format!("a raw control character in a string, write it as `\\u{byte:04x}`");
-                    return Err(Self::grammar(self.at..self.at + 1, message));
-                }
-                Some(_) => self.at += 1,
+                Some(_) => self.escape()?,
             }
         }
+    }
+
+    /// Checks that none of the next `len` bytes is a raw control character.
+    fn reject_control_characters(&self, len: usize) -> Result<(), SyntaxError> {
+        let bytes = &self.text.as_bytes()[self.at..self.at + len];
+        let is_control = |byte: &u8| *byte <= 0x1f;
+        // A loop without an early exit is vectorised; nearly all strings have none.
+        if !bytes.iter().fold(false, |any, byte| any | is_control(byte)) {
+            return Ok(());
+        }
+        let offset = bytes.iter().position(is_control).unwrap_or_default();
+        let (at, byte) = (self.at + offset, bytes[offset]);
+        let message = format!("a raw control character in a string, write it as `\\u{byte:04x}`");
+        Err(Self::grammar(at..at + 1, message))
     }
 
     fn escape(&mut self) -> Result<(), SyntaxError> {
