@@ -1,13 +1,18 @@
 //! Tamper-evident hash chain of the records: each contains the hash of the one before, so that a
 //! record that is changed, removed or moved later is detected.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 /// Previous hash of the very first record.
-const FIRST_PREV_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+pub(crate) const FIRST_PREV_HASH: &str =
+    "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// Texts before and after the hash at the end of a line. Everything before them is hashed.
+const END: [&str; 2] = [r#","hash":""#, r#""}"#];
 
 /// Maximum length of a line that is a record, in bytes. All records are far shorter.
 pub(crate) const MAX_LINE_LENGTH: u64 = 1024 * 1024;
@@ -53,63 +58,63 @@ impl Link {
         write!(lines, r#","seq":{},"prev":"{}""#, self.seq, self.hash)
             .expect("a string takes everything");
         self.hash = hash(&lines[start..]);
-        lines.push_str(&end(&self.hash));
-        lines.push('\n');
+        let [before, after] = END;
+        lines.extend([before, &self.hash, after, "\n"]);
     }
 }
 
 /// Position in the chain that a line claims.
 #[derive(Debug, Deserialize)]
-pub(crate) struct ChainPosition {
+pub(crate) struct ChainPosition<'a> {
     pub(crate) seq: u64,
-    pub(crate) prev: String,
-    pub(crate) hash: String,
+    #[serde(borrow)]
+    pub(crate) prev: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) hash: Cow<'a, str>,
     /// The hash matches the content of the line.
     #[serde(skip)]
     pub(crate) is_intact: bool,
 }
 
-impl ChainPosition {
+impl<'a> ChainPosition<'a> {
     /// Reads a line; `None` if it is not a record.
-    pub(crate) fn read(line: &str) -> Option<Self> {
+    pub(crate) fn read(line: &'a str) -> Option<Self> {
         let place: Option<Self> = serde_json::from_str(line).ok();
         let mut place = place.filter(|place| place.seq <= MAX_SEQ)?;
-        let body = line.strip_suffix(&end(&place.hash))?;
-        place.is_intact = hash(body) == place.hash;
+        let [before, after] = END;
+        let body = line.strip_suffix(after)?.strip_suffix(&*place.hash)?;
+        let body = body.strip_suffix(before)?;
+        place.is_intact = digits(body) == *place.hash.as_bytes();
         Some(place)
     }
 
-    /// Returns whether the record was written directly after `link`.
-    pub(crate) fn follows(&self, link: &Link) -> bool {
-        self.seq == link.seq + 1 && self.prev == link.hash
+    /// Returns whether the record was written directly after the one with this number and hash.
+    pub(crate) fn follows(&self, seq: u64, hash: &str) -> bool {
+        self.seq == seq + 1 && self.prev == hash
     }
 
     /// Returns the link that the next record follows.
     pub(crate) fn link(self) -> Link {
         Link {
             seq: self.seq,
-            hash: self.hash,
+            hash: self.hash.into_owned(),
         }
     }
 }
 
-/// Returns the end of a line, up to which everything is hashed.
-fn end(hash: &str) -> String {
-    format!(r#","hash":"{hash}"}}"#)
+fn hash(body: &str) -> String {
+    String::from_utf8(digits(body).to_vec()).expect("digits are text")
 }
 
-fn hash(body: &str) -> String {
+/// Returns the digits of the hash of a text.
+fn digits(body: &str) -> [u8; FIRST_PREV_HASH.len()] {
     let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
-    let mut digits = vec![0; FIRST_PREV_HASH.len()];
-    for (pair, byte) in digits
-        .as_chunks_mut()
-        .0
-        .iter_mut()
-        .zip(Sha256::digest(body))
-    {
+    let mut digits = [0; FIRST_PREV_HASH.len()];
+    let (pairs, _) = digits.as_chunks_mut();
+    for (pair, byte) in pairs.iter_mut().zip(Sha256::digest(body)) {
         *pair = [digit(byte >> 4), digit(byte & 15)];
     }
-    String::from_utf8(digits).expect("digits are text")
+    digits
 }
 
 #[cfg(test)]
@@ -127,7 +132,8 @@ mod tests {
     #[track_caller]
     fn check(damage: impl Fn(&str) -> String, is_intact: Option<bool>) {
         let line = line(&mut Link::default(), r#"{"a":1}"#);
-        let place = ChainPosition::read(&damage(line.trim_end()));
+        let damaged = damage(line.trim_end());
+        let place = ChainPosition::read(&damaged);
         assert_eq!(place.map(|place| place.is_intact), is_intact);
     }
 
@@ -157,11 +163,12 @@ mod tests {
         let first = line(&mut link, "{\"a\":1}");
         let after_first = link.clone();
         let second = line(&mut link, "{\"a\":2}");
-        let read = |line: &str| ChainPosition::read(line.trim_end()).unwrap();
-        assert!(read(&first).follows(&Link::default()));
-        assert!(read(&second).follows(&after_first));
-        assert!(!read(&second).follows(&Link::default()));
-        assert!(!read(&first).follows(&after_first));
+        let read = |line| ChainPosition::read(str::trim_end(line)).unwrap();
+        let first_hash = after_first.hash;
+        assert!(read(&first).follows(0, FIRST_PREV_HASH));
+        assert!(read(&second).follows(1, &first_hash));
+        assert!(!read(&second).follows(0, FIRST_PREV_HASH));
+        assert!(!read(&first).follows(1, &first_hash));
         assert_eq!(read(&second).link(), link);
     }
 
@@ -171,7 +178,7 @@ mod tests {
         let line = line(&mut Link::default(), forged);
         assert_eq!(line.lines().count(), 1);
         let place = ChainPosition::read(line.trim_end()).unwrap();
-        assert!(place.is_intact && place.follows(&Link::default()));
+        assert!(place.is_intact && place.follows(0, FIRST_PREV_HASH));
     }
 
     #[test]

@@ -42,9 +42,9 @@
 //! # Reading
 //!
 //! [`Records`] iterates over the lines of all files, and continues with those written since.
-//! A [`Search`] selects records, and [`find_record`] reads one again. [`verify`] finds every fault.
-//! Who can write the files can also write a new chain; a copy of the last hash, kept elsewhere,
-//! proves that there is none.
+//! A [`Search`] selects records, and [`find_record`] reads
+//! one again. [`verify`] finds every fault. Who can write the files can also
+//! write a new chain; a copy of the last hash, kept elsewhere, proves that there is none.
 //!
 //! # Stability
 //!
@@ -57,6 +57,7 @@
 struct Readme;
 
 pub mod access;
+mod blocks;
 mod chain;
 mod files;
 mod log;
@@ -65,12 +66,16 @@ mod reader;
 mod record;
 mod regular_file;
 mod search;
+#[cfg(test)]
+mod test_log;
+mod verification;
 mod witness;
 mod writer;
 
 pub use log::{Audit, NotRecorded, Slot};
 pub use options::{Arguments, Mode, Options, files};
-pub use reader::{FaultKind, Line, LogFault, Records, Verified, find_record, verify};
+pub use reader::{Line, Records, find_record};
 pub use record::{ConnectionDetails, Details, Record, RecordKind, RecordedCaller, RunDetails};
 pub use search::{Search, parse_time};
+pub use verification::{FaultKind, LogFault, Verified, verify};
 pub use witness::{Run, WitnessedRuns, Witnesses};

@@ -121,18 +121,12 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
 
     fn line(text: &str) -> Line {
         Line {
-            file: PathBuf::from("audit.jsonl"),
-            number: 1,
             offset: 0,
             text: text.to_owned(),
-            is_verbatim: true,
-            length: text.len() as u64,
             is_whole: true,
         }
     }
