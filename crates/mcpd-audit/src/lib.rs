@@ -42,8 +42,7 @@
 //! # Reading
 //!
 //! [`Records`] iterates over the lines of all files, and continues with those written since.
-//! A [`Search`] selects records, and [`find_record`] reads
-//! one again. [`verify`] finds every fault. Who can write the files can also
+//! A [`Search`] finds records. [`verify`] finds every fault. Who can write the files can also
 //! write a new chain; a copy of the last hash, kept elsewhere, proves that there is none.
 //!
 //! # Stability
@@ -76,6 +75,6 @@ pub use log::{Audit, NotRecorded, Slot};
 pub use options::{Arguments, Mode, Options, files};
 pub use reader::{Line, Records, find_record};
 pub use record::{ConnectionDetails, Details, Record, RecordKind, RecordedCaller, RunDetails};
-pub use search::{Search, parse_time};
+pub use search::{Found, Search, parse_time};
 pub use verification::{FaultKind, LogFault, Verified, verify};
 pub use witness::{Run, WitnessedRuns, Witnesses};

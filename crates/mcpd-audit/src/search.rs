@@ -1,9 +1,33 @@
 //! Search for records, by their fields and by text, and their summaries on one line.
 
-use jiff::{Span, Timestamp, Zoned, civil};
-use serde_json::Value;
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
 
+use jiff::{Span, Timestamp, Zoned, civil};
+use memchr::memchr;
+use memchr::memmem::Finder;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::blocks::{Block, FileBlock, LogBlocks, RawLine, map_blocks};
 use crate::reader::Line;
+
+/// Characters that have a short escape in JSON, and that escape.
+const ESCAPES: [(char, &str); 8] = [
+    ('"', r#"\""#),
+    ('\\', r"\\"),
+    ('/', r"\/"),
+    ('\u{8}', r"\b"),
+    ('\u{c}', r"\f"),
+    ('\n', r"\n"),
+    ('\r', r"\r"),
+    ('\t', r"\t"),
+];
+
+/// Beginning of an escape that can stand for any character.
+const ANY_ESCAPE: &str = r"\u";
 
 /// Search for records. Each criterion that is set has to match.
 #[derive(Debug, Clone, Default)]
@@ -24,23 +48,201 @@ pub struct Search {
 }
 
 impl Search {
-    /// Returns whether the record on a line matches.
-    #[must_use]
-    pub fn matches(&self, line: &Line) -> bool {
-        let record = line.record();
-        let is = |field: &Value, wanted: &Option<String>| {
-            wanted.as_deref().is_none_or(|wanted| field == wanted)
+    /// Finds the records that match in the log in `file`, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// The log does not exist, or cannot be read.
+    pub fn find(&self, file: &Path) -> io::Result<Found<'_>> {
+        self.find_in(LogBlocks::open(file)?)
+    }
+
+    fn find_in(&self, mut log: LogBlocks) -> io::Result<Found<'_>> {
+        Ok(Found {
+            matcher: Matcher::new(self),
+            blocks: log.next_batch()?,
+            log,
+            lines: VecDeque::new(),
+        })
+    }
+
+    fn has_fields(&self) -> bool {
+        let fields = [&self.tool, &self.principal, &self.outcome];
+        fields.into_iter().any(Option::is_some) || self.has_time()
+    }
+
+    fn has_time(&self) -> bool {
+        self.since.is_some() || self.until.is_some()
+    }
+
+    /// Returns whether the fields of a record match, and the name in its parameters. The time is
+    /// compared last, as it takes the longest.
+    fn matches_fields(&self, fields: &Fields<'_>, name: Option<&str>) -> bool {
+        let is = |field: Option<&str>, wanted: &Option<String>| {
+            wanted.is_none() || field == wanted.as_deref()
         };
-        let time = record["timestamp"]
-            .as_str()
-            .and_then(|time| time.parse().ok());
-        (is(&record["tool"], &self.tool) || is(&record["params"]["name"], &self.tool))
-            && is(&record["principal"], &self.principal)
-            && is(&record["outcome"], &self.outcome)
-            && (self.since).is_none_or(|since| time.is_some_and(|time: Timestamp| time >= since))
-            && (self.until).is_none_or(|until| time.is_some_and(|time: Timestamp| time < until))
-            && (self.text.as_deref())
-                .is_none_or(|text| line.text.contains(text) || contains_text(&record, text))
+        is(fields.principal, &self.principal)
+            && is(fields.outcome, &self.outcome)
+            && (is(fields.tool, &self.tool) || is(name, &self.tool))
+            && (!self.has_time() || self.matches_time(fields.timestamp))
+    }
+
+    fn matches_time(&self, timestamp: Option<&str>) -> bool {
+        let Some(Ok(time)) = timestamp.map(str::parse::<Timestamp>) else {
+            return false;
+        };
+        self.since.is_none_or(|since| time >= since) && self.until.is_none_or(|until| time < until)
+    }
+}
+
+/// Records that match a [`Search`], the oldest first. Several threads look for them.
+#[derive(Debug)]
+pub struct Found<'s> {
+    matcher: Matcher<'s>,
+    log: LogBlocks,
+    /// Blocks that were not searched yet.
+    blocks: Vec<FileBlock>,
+    /// Records found in those before.
+    lines: VecDeque<io::Result<Line>>,
+}
+
+impl Iterator for Found<'_> {
+    type Item = io::Result<Line>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.lines.is_empty() && !self.blocks.is_empty() {
+            let select = |block| self.matcher.select(block);
+            let (found, next) = map_blocks(&self.blocks, select, || self.log.next_batch());
+            let found = found.into_iter().flatten();
+            self.lines.extend(found.map(|line| Ok(Line::new(line))));
+            self.blocks = next.unwrap_or_else(|error| {
+                self.lines.push_back(Err(error));
+                Vec::new()
+            });
+        }
+        self.lines.pop_front()
+    }
+}
+
+/// Fields of a record that a search compares, without any escape.
+#[derive(Debug, Default, Deserialize)]
+struct Fields<'a> {
+    timestamp: Option<&'a str>,
+    principal: Option<&'a str>,
+    outcome: Option<&'a str>,
+    tool: Option<&'a str>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+/// Name of the tool in the parameters of a call.
+#[derive(Debug, Default, Deserialize)]
+struct Named<'a> {
+    name: Option<&'a str>,
+}
+
+/// Search, prepared for many lines.
+#[derive(Debug)]
+struct Matcher<'s> {
+    search: &'s Search,
+    /// Texts without which no line matches.
+    wanted: Vec<Wanted<'s>>,
+}
+
+/// A text that has to be in a line, perhaps escaped.
+#[derive(Debug)]
+struct Wanted<'s> {
+    text: Finder<'s>,
+    /// Escapes that can stand for one of its characters.
+    escapes: Vec<Finder<'static>>,
+}
+
+impl<'s> Wanted<'s> {
+    fn new(text: &'s str) -> Self {
+        let is_used = |(char, _): &(char, &str)| text.contains(*char);
+        let used = ESCAPES.into_iter().filter(is_used);
+        let escapes = used.map(|(_, escape)| escape).chain([ANY_ESCAPE]);
+        Self {
+            text: Finder::new(text),
+            escapes: escapes.map(Finder::new).collect(),
+        }
+    }
+
+    fn may_be_in(&self, line: &[u8], has_escapes: bool) -> bool {
+        self.text.find(line).is_some()
+            || has_escapes
+                && self
+                    .escapes
+                    .iter()
+                    .any(|escape| escape.find(line).is_some())
+    }
+}
+
+impl<'s> Matcher<'s> {
+    fn new(search: &'s Search) -> Self {
+        let fields = [
+            &search.text,
+            &search.tool,
+            &search.principal,
+            &search.outcome,
+        ];
+        let wanted = fields.into_iter().flatten();
+        Self {
+            search,
+            wanted: wanted.map(|text| Wanted::new(text)).collect(),
+        }
+    }
+
+    fn select<'b>(&self, block: &'b Block) -> Vec<RawLine<'b>> {
+        let lines = block.lines();
+        lines.filter(|line| self.matches(&line.text())).collect()
+    }
+
+    /// Returns whether a line matches. Most lines are not parsed at all, and most others without a
+    /// copy of anything.
+    fn matches(&self, line: &str) -> bool {
+        let has_escapes = memchr(b'\\', line.as_bytes()).is_some();
+        let mut wanted = self.wanted.iter();
+        if !wanted.all(|wanted| wanted.may_be_in(line.as_bytes(), has_escapes)) {
+            return false;
+        }
+        let text = self.search.text.as_deref();
+        if text.is_some_and(|text| !line.contains(text)) {
+            return self.matches_parsed(line);
+        }
+        if !self.search.has_fields() {
+            return true;
+        }
+        let fields = serde_json::from_str::<Fields<'_>>(line).ok();
+        let matches = fields.and_then(|fields| self.matches_borrowed(&fields));
+        matches.unwrap_or_else(|| self.matches_parsed(line))
+    }
+
+    /// Does what [`matches_parsed`](Self::matches_parsed) does for a record in which the text was
+    /// found; `None` if that takes more than borrowed fields.
+    fn matches_borrowed(&self, fields: &Fields<'_>) -> Option<bool> {
+        let is_named = self.search.tool.is_some() && fields.tool != self.search.tool.as_deref();
+        let name = match fields.params.filter(|_| is_named) {
+            Some(params) => serde_json::from_str::<Named<'_>>(params.get()).ok()?.name,
+            None => None,
+        };
+        Some(self.search.matches_fields(fields, name))
+    }
+
+    /// Returns whether a line matches that has escapes where it matters, or is no record.
+    fn matches_parsed(&self, line: &str) -> bool {
+        let record: Value = serde_json::from_str(line).unwrap_or_default();
+        let fields = Fields {
+            timestamp: record["timestamp"].as_str(),
+            principal: record["principal"].as_str(),
+            outcome: record["outcome"].as_str(),
+            tool: record["tool"].as_str(),
+            params: None,
+        };
+        let name = record["params"]["name"].as_str();
+        let text = self.search.text.as_deref();
+        self.search.matches_fields(&fields, name)
+            && text.is_none_or(|text| line.contains(text) || contains_text(&record, text))
     }
 }
 
@@ -80,7 +282,7 @@ impl Line {
     /// Returns whether the record on this line has that hash.
     #[must_use]
     pub fn has_hash(&self, hash: &str) -> bool {
-        self.record()["hash"] == hash
+        self.text.contains(hash) && self.record()["hash"] == hash
     }
 
     /// Summary of the record for people: time, client, request, outcome, duration and error, as far
@@ -121,7 +323,11 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::reader::Records;
+    use crate::test_log::{append, log};
 
     fn line(text: &str) -> Line {
         Line {
@@ -137,11 +343,10 @@ mod tests {
 
     #[test]
     fn every_criterion_has_to_match() {
-        let call = line(CALL);
         let matches = |change: fn(&mut Search)| {
             let mut search = Search::default();
             change(&mut search);
-            search.matches(&call)
+            Matcher::new(&search).matches(CALL)
         };
         assert!(matches(|_| {}));
         assert!(matches(|search| search.tool = Some("math_add".to_owned())));
@@ -156,6 +361,83 @@ mod tests {
             search.tool = Some("math/add".to_owned());
             search.outcome = Some("success".to_owned());
         }));
+    }
+
+    /// A string in JSON, some of whose characters are escaped.
+    fn string() -> impl Strategy<Value = String> {
+        let piece = prop::sample::select(vec![
+            "a", "b", "é", "/", r"\/", r"\n", r#"\""#, r"\\", r"\u0061", r"\\u0061", r"\u00e9",
+            r"\ud800",
+        ]);
+        let pieces = prop::collection::vec(piece, 0..3);
+        pieces.prop_map(|pieces| format!("\"{}\"", pieces.concat()))
+    }
+
+    /// A line with fields of any kind, some of them twice.
+    fn any_line() -> impl Strategy<Value = String> {
+        let names = ["tool", "principal", "outcome", "params", "timestamp", "a"];
+        let others = [
+            "null",
+            "1",
+            "{}",
+            r#""2026-11-22T10:30:00Z""#,
+            "[",
+            "\u{fffd}",
+        ];
+        let value = prop_oneof![
+            4 => string(),
+            1 => prop::sample::select(others.to_vec()).prop_map(str::to_owned),
+            2 => string().prop_map(|name| format!(r#"{{"name":{name}}}"#)),
+        ];
+        let field = (prop::sample::select(names.to_vec()), value);
+        let field = field.prop_map(|(name, value)| format!(r#""{name}":{value}"#));
+        let fields = prop::collection::vec(field, 0..7);
+        fields.prop_map(|fields| format!("{{{}}}", fields.join(",")))
+    }
+
+    fn any_search() -> impl Strategy<Value = Search> {
+        let wanted = || {
+            let texts = [
+                "a", "b", "é", "/", "\n", "\"", "\\", "\\n", "ab", "u0061", "",
+            ];
+            prop::option::of(prop::sample::select(texts.to_vec()).prop_map(str::to_owned))
+        };
+        let time = prop::option::of(Just("2026-11-22T10:30:00Z".parse().unwrap()));
+        let fields = (wanted(), wanted(), wanted(), wanted(), time);
+        fields.prop_map(|(text, tool, principal, outcome, since)| Search {
+            text,
+            tool,
+            principal,
+            outcome,
+            since,
+            until: None,
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// A line that is not parsed would not match if it were.
+        #[test]
+        fn search_finds_what_parsing_every_line_finds(line in any_line(), search in any_search()) {
+            let matcher = Matcher::new(&search);
+            prop_assert_eq!(matcher.matches(&line), matcher.matches_parsed(&line));
+        }
+    }
+
+    #[test]
+    fn records_are_found_in_the_order_of_the_log() {
+        let (_directory, files) = log();
+        append(&files, "axaya");
+        let search = Search {
+            text: Some(r#""method":"a""#.to_owned()),
+            ..Search::default()
+        };
+        let found = search.find_in(LogBlocks::open_with(&files.path, 100, 3).unwrap());
+        let found: Vec<_> = found.unwrap().map(Result::unwrap).collect();
+        let all = Records::open(&files.path).unwrap().map(Result::unwrap);
+        let expected = all.filter(|line| line.text.contains(r#""a""#));
+        assert!(found.len() == 4 && found.into_iter().eq(expected));
     }
 
     #[test]

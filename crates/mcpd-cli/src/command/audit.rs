@@ -1,7 +1,7 @@
 //! `mcpd audit`: reads the audit log, which servers write.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -134,7 +134,10 @@ fn show_last(log: &Path, tail: &AuditTail) -> anyhow::Result<ExitCode> {
             last.pop_front();
         }
     }
-    last.iter().try_for_each(|line| print(line, tail.json))?;
+    let mut output = io::stdout().lock();
+    last.iter()
+        .try_for_each(|line| print(&mut output, line, tail.json))?;
+    drop(output);
     if tail.follow {
         follow(log, records, tail.json)?;
     }
@@ -151,7 +154,7 @@ fn follow(log: &Path, mut records: Records, json: bool) -> anyhow::Result<()> {
             refreshed => read(log, refreshed)?,
         }
         for line in &mut records {
-            print(&read(log, line)?, json)?;
+            print(&mut io::stdout(), &read(log, line)?, json)?;
         }
     }
 }
@@ -171,23 +174,21 @@ fn find(log: &Path, grep: &AuditGrep) -> anyhow::Result<ExitCode> {
     search.since = grep.since.as_ref().map(time).transpose()?;
     search.until = grep.until.as_ref().map(time).transpose()?;
     let mut code = ExitCode::Failure;
-    for line in read(log, Records::open(log))? {
-        let line = read(log, line)?;
-        if search.matches(&line) {
-            print(&line, grep.json)?;
-            code = ExitCode::Success;
-        }
+    let mut output = BufWriter::new(io::stdout().lock());
+    for line in read(log, search.find(log))? {
+        print(&mut output, &read(log, line)?, grep.json)?;
+        code = ExitCode::Success;
     }
+    output.flush()?;
     Ok(code)
 }
 
-fn print(line: &Line, json: bool) -> io::Result<()> {
-    let shown = if json {
-        line.text.clone()
+fn print(output: &mut impl io::Write, line: &Line, json: bool) -> io::Result<()> {
+    if json {
+        writeln!(output, "{}", line.text)
     } else {
-        format_record(line)
-    };
-    writeln!(io::stdout(), "{shown}")
+        writeln!(output, "{}", format_record(line))
+    }
 }
 
 /// A record on one line. Each field is shortened, and its hidden characters show.
