@@ -10,13 +10,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{mem, thread};
 
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memrchr, memrchr_iter};
 
 use crate::chain::MAX_LINE_LENGTH;
 use crate::files::readable;
 
 /// Size of a block in bytes; one may be longer by the beginning of a line.
 pub(crate) const BLOCK_SIZE: u64 = 2 * 1024 * 1024;
+
+/// Size of the pieces in which the end of a file is read, in bytes.
+const END_BLOCK_SIZE: u64 = 64 * 1024;
 
 /// Maximum number of threads: more would wait for memory, and each needs two blocks of it.
 const MAX_THREADS: usize = 8;
@@ -146,6 +149,30 @@ impl BlockReader {
             self.offset += block.bytes.len() as u64 + omitted;
             return Ok((!block.bytes.is_empty()).then_some(block));
         }
+    }
+
+    /// Finds the last lines, at most `count` of them. Returns where they begin, and their number.
+    /// Only the end of the file is read.
+    pub(crate) fn find_last_lines(&self, count: usize) -> io::Result<(u64, usize)> {
+        let length = self.file.limit();
+        let (mut end, mut bytes, mut found) = (length, Vec::new(), 0);
+        while end > 0 {
+            let start = end.saturating_sub(self.block_size.min(END_BLOCK_SIZE));
+            let mut file = self.file.get_ref();
+            file.seek(SeekFrom::Start(start))?;
+            bytes.clear();
+            file.take(end - start).read_to_end(&mut bytes)?;
+            for newline in memrchr_iter(b'\n', &bytes) {
+                let next = start + newline as u64 + 1;
+                // The last one ends a line, and begins none.
+                found += usize::from(next < length);
+                if found == count {
+                    return Ok((next, found));
+                }
+            }
+            end = start;
+        }
+        Ok((0, found + usize::from(length > 0)))
     }
 }
 

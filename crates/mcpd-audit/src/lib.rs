@@ -41,9 +41,10 @@
 //!
 //! # Reading
 //!
-//! [`Records`] iterates over the lines of all files, and continues with those written since.
-//! A [`Search`] finds records. [`verify`] finds every fault. Who can write the files can also
-//! write a new chain; a copy of the last hash, kept elsewhere, proves that there is none.
+//! [`Records`] iterates over the lines of all files, or the last of them, and continues with those
+//! written since. A [`Search`] finds records, and [`find_record`] reads one again. [`verify`] finds
+//! every fault. Who can write the files can also write a new chain; a copy of the last hash, kept
+//! elsewhere, proves that there is none.
 //!
 //! # Stability
 //!

@@ -70,6 +70,30 @@ impl Records {
         Ok(records)
     }
 
+    /// Opens the log in `file` at its last lines, `count` at most. What is before them is not
+    /// read, however long the log is.
+    ///
+    /// # Errors
+    ///
+    /// The log does not exist, or cannot be read.
+    pub fn open_last(file: &Path, count: usize) -> io::Result<Self> {
+        let mut records = Self::open(file)?;
+        let mut wanted = count.max(1);
+        let mut known = records.sources.len();
+        while known > 0 && wanted > 0 {
+            known -= 1;
+            let source = &mut records.sources[known];
+            let (start, found) = source.blocks.find_last_lines(wanted)?;
+            source.skip_to(start)?;
+            wanted -= found;
+        }
+        records.sources.drain(..known);
+        if count == 0 {
+            records.by_ref().try_for_each(|line| line.map(drop))?;
+        }
+        Ok(records)
+    }
+
     /// Looks for lines written since; the iterator continues with them.
     ///
     /// # Errors

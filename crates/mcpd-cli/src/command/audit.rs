@@ -1,6 +1,5 @@
 //! `mcpd audit`: reads the audit log, which servers write.
 
-use std::collections::VecDeque;
 use std::io::{self, BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -126,18 +125,8 @@ fn has_record(log: &Path, hash: &str) -> anyhow::Result<bool> {
 }
 
 fn show_last(log: &Path, tail: &AuditTail) -> anyhow::Result<ExitCode> {
-    let mut records = read(log, Records::open(log))?;
-    let mut last = VecDeque::new();
-    for line in &mut records {
-        last.push_back(read(log, line)?);
-        if last.len() > tail.lines {
-            last.pop_front();
-        }
-    }
-    let mut output = io::stdout().lock();
-    last.iter()
-        .try_for_each(|line| print(&mut output, line, tail.json))?;
-    drop(output);
+    let mut records = read(log, Records::open_last(log, tail.lines))?;
+    print_all(log, &mut records, tail.json)?;
     if tail.follow {
         follow(log, records, tail.json)?;
     }
@@ -153,10 +142,16 @@ fn follow(log: &Path, mut records: Records, json: bool) -> anyhow::Result<()> {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             refreshed => read(log, refreshed)?,
         }
-        for line in &mut records {
-            print(&mut io::stdout(), &read(log, line)?, json)?;
-        }
+        print_all(log, &mut records, json)?;
     }
+}
+
+fn print_all(log: &Path, records: &mut Records, json: bool) -> anyhow::Result<()> {
+    let mut output = BufWriter::new(io::stdout().lock());
+    for line in records {
+        print(&mut output, &read(log, line)?, json)?;
+    }
+    Ok(output.flush()?)
 }
 
 fn find(log: &Path, grep: &AuditGrep) -> anyhow::Result<ExitCode> {
