@@ -15,6 +15,9 @@ use crate::spawner::Input;
 use crate::spill::{SpillFile, SpillWriter};
 use crate::terminal::TerminalCapture;
 
+/// Maximum size of a pipe, in bytes. A user may have only some 64 MiB of them.
+const MAX_PIPE_SIZE: usize = 256 * 1024;
+
 /// Writer of the standard input.
 #[derive(Debug)]
 pub(crate) struct InputWriter {
@@ -24,8 +27,17 @@ pub(crate) struct InputWriter {
 }
 
 impl InputWriter {
+    /// Number of bytes left to write from which on a larger pipe is worth a system call.
+    const LONG_REST: usize = 64 * 1024;
+
     pub(crate) fn new(input: Input) -> io::Result<Self> {
         let pipe = input.pipe.map(os::writer).transpose()?;
+        // What a pipe holds by itself was written by the thread that started the process.
+        if let Some(pipe) = &pipe
+            && input.rest.len() >= Self::LONG_REST
+        {
+            os::widen(pipe, MAX_PIPE_SIZE);
+        }
         Ok(Self {
             pipe,
             rest: input.rest,
@@ -83,7 +95,7 @@ impl OutputReader {
     /// Most processes write a line or two. For the others the buffer grows, and then the pipe
     /// with it.
     const INITIAL_BUFFER: usize = 4 * 1024;
-    const MAX_BUFFER: usize = 256 * 1024;
+    const MAX_BUFFER: usize = MAX_PIPE_SIZE;
 
     pub(crate) fn new(
         stream: Stream,
@@ -215,5 +227,33 @@ impl OutputReader {
             terminal: self.terminal.finish(&self.capture),
             ..self.capture.finish()
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use rustix::pipe::{fcntl_getpipe_size, pipe};
+
+    use super::*;
+
+    /// Checks the size of the pipe for an input of which this many bytes are left to write.
+    #[track_caller]
+    fn check_pipe_size(rest: usize, expected: usize) {
+        let (reader, writer) = pipe().unwrap();
+        let input = Input {
+            pipe: Some(writer),
+            rest: vec![0; rest].into(),
+            report: StdinReport::default(),
+        };
+        let _writer = InputWriter::new(input).unwrap();
+        assert_eq!(fcntl_getpipe_size(&reader).unwrap(), expected);
+    }
+
+    #[tokio::test]
+    async fn only_pipe_of_long_input_is_widened() {
+        let (reader, _writer) = pipe().unwrap();
+        check_pipe_size(1, fcntl_getpipe_size(&reader).unwrap());
+        check_pipe_size(InputWriter::LONG_REST, MAX_PIPE_SIZE);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::Metadata;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -28,9 +28,9 @@ pub(crate) fn writer(end: Pipe) -> io::Result<Writer> {
     pipe::Sender::from_owned_fd_unchecked(non_blocking(end)?)
 }
 
-/// Enlarges a pipe so that the process can write further ahead: each time it blocks costs two
-/// context switches.
-pub(crate) fn widen(pipe: &Reader, bytes: usize) {
+/// Enlarges a pipe so that its writer can be further ahead: each time it blocks costs two context
+/// switches.
+pub(crate) fn widen(pipe: &impl AsFd, bytes: usize) {
     // Refused to a user with many large pipes; the small one stays.
     #[cfg(target_os = "linux")]
     rustix::pipe::fcntl_setpipe_size(pipe, bytes).ok();

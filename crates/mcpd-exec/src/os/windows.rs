@@ -25,7 +25,7 @@ pub(crate) fn writer(end: Pipe) -> io::Result<Writer> {
 }
 
 /// Does nothing: the size of a pipe is fixed when it is made.
-pub(crate) fn widen(_pipe: &Reader, _bytes: usize) {}
+pub(crate) fn widen(_pipe: &File, _bytes: usize) {}
 
 /// Reads nothing: anonymous pipes can't be non-blocking, so the runtime reads everything.
 pub(crate) fn read_at_once(_pipe: &Reader, _buffer: &mut Vec<u8>) -> io::Result<usize> {
