@@ -429,10 +429,9 @@ pub(crate) fn command(script: &Script, start_command: &StartCommand, input: &Inp
     let variables = input.env.iter();
     let command = variables.fold(command, |command, (name, value)| command.env(name, value));
     // JSON, as scripts for action endpoints expect it.
-    match str::from_utf8(&input.stdin) {
-        Ok(arguments) if arguments.len() <= MAX_ARGUMENTS_VARIABLE => {
-            command.env("TOOL_ARGS", arguments)
-        }
+    let is_short = input.stdin.len() <= MAX_ARGUMENTS_VARIABLE;
+    match is_short.then(|| str::from_utf8(&input.stdin)) {
+        Some(Ok(arguments)) => command.env("TOOL_ARGS", arguments),
         _ => command,
     }
 }

@@ -91,6 +91,10 @@ enum Recorded {
     Values(IndexMap<String, Self>),
 }
 
+/// A string of JSON, borrowed if nothing in it is escaped.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
 impl Recorded {
     fn digest(text: &str) -> Self {
         Self::Digest {
@@ -99,21 +103,22 @@ impl Recorded {
         }
     }
 
-    fn text(text: String) -> Self {
+    /// Records a text. A long one is hashed where it is.
+    fn text(text: Cow<'_, str>) -> Self {
         if text.len() > MAX_VALUE {
             Self::digest(&text)
         } else {
-            Self::Text(text)
+            Self::Text(text.into_owned())
         }
     }
 
-    fn json(value: Box<RawValue>) -> Self {
+    fn json(value: &RawValue) -> Self {
         match serde_json::from_str(value.get()) {
-            Ok(text) => Self::text(text),
+            Ok(Text(text)) => Self::text(text),
             Err(_) if value.get().len() > MAX_VALUE || !is_readable(value.get()) => {
                 Self::digest(value.get())
             }
-            Err(_) => Self::Json(value),
+            Err(_) => Self::Json(value.to_owned()),
         }
     }
 
@@ -148,7 +153,7 @@ impl Recorder<'_> {
         let recorded = RecordedParams {
             name: given
                 .name
-                .map(|name| Recorded::text(self.redact_text(&name))),
+                .map(|name| Recorded::text(self.redact_text(&name).into())),
             uri: given.uri.and_then(|uri| self.uri(&uri, spec, is_uri_made)),
             arguments: given.arguments.and_then(|all| self.arguments(all, spec)),
         };
@@ -168,7 +173,7 @@ impl Recorder<'_> {
 
     /// Records a URI; one that contains arguments is treated like an argument.
     fn uri(self, uri: &str, spec: Option<&ScriptSpec>, is_uri_made: bool) -> Option<Recorded> {
-        let recorded = Recorded::text(self.redact_text(uri));
+        let recorded = Recorded::text(self.redact_text(uri).into());
         if !is_uri_made {
             return Some(recorded);
         }
@@ -185,7 +190,7 @@ impl Recorder<'_> {
             return None;
         }
         let json = self.redact_json(arguments.get());
-        let recorded = match serde_json::from_str::<IndexMap<String, Box<RawValue>>>(&json) {
+        let recorded = match serde_json::from_str::<IndexMap<String, &RawValue>>(&json) {
             Err(_) => Recorded::digest(&json),
             Ok(values) if self.arguments == Arguments::Names => {
                 Recorded::Names(values.into_keys().collect())
@@ -208,7 +213,7 @@ impl Recorder<'_> {
         })
     }
 
-    fn value(self, name: &str, value: Box<RawValue>, spec: Option<&ScriptSpec>) -> Recorded {
+    fn value(self, name: &str, value: &RawValue, spec: Option<&ScriptSpec>) -> Recorded {
         if spec.is_some_and(|spec| is_secret(name, spec)) {
             return Recorded::Text(REDACTED.to_owned());
         }
@@ -376,15 +381,16 @@ mod tests {
 
     #[test]
     fn long_values_are_recorded_as_length_and_hash() {
+        let [plain, escaped] = ["x", "\n"].map(|text| text.repeat(1025));
         let params =
-            json!({"name": "x", "arguments": {"a": "x".repeat(1024), "b": "x".repeat(1025)}});
+            json!({"name": "x", "arguments": {"a": &plain[1..], "b": plain, "c": escaped}});
         let recorded_params = encode(Arguments::Full, &params, None);
-        let expected = format!(
-            r#""b":{{"bytes":1025,"sha256":"{}"}}"#,
-            random_id::hex(&Sha256::digest("x".repeat(1025)))
-        );
-        assert!(recorded_params.contains(&expected), "{recorded_params}");
-        assert!(recorded_params.contains(&"x".repeat(1024)));
+        for (name, text) in [("b", &plain), ("c", &escaped)] {
+            let hash = random_id::hex(&Sha256::digest(text));
+            let expected = format!(r#""{name}":{{"bytes":1025,"sha256":"{hash}"}}"#);
+            assert!(recorded_params.contains(&expected), "{recorded_params}");
+        }
+        assert!(recorded_params.contains(&plain[1..]));
 
         let many: Value = (0..2000)
             .map(|n| (format!("option{n}"), json!(n)))
