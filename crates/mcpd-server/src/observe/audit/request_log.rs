@@ -11,9 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
-use mcpd_audit::{
-    ConnectionDetails, Details, Record, RecordKind, RecordedCaller, RunDetails, Slot,
-};
+use mcpd_audit::{ConnectionDetails, RunDetails, Slot};
 use mcpd_exec::Line;
 use mcpd_exec::egress::Connection;
 use mcpd_protocol::content::ContentBlock;
@@ -24,7 +22,7 @@ use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
 
 use super::arguments::{NamedItem, Recorder};
-use super::{Arguments, Audit, Mode, Options, outcomes};
+use super::{Arguments, Audit, Mode, Options};
 use crate::limits::run_queue::Busy;
 use crate::message::arguments::INVALID_ARGUMENTS;
 use crate::message::method::KnownMethod;
@@ -39,6 +37,7 @@ use crate::policy::Redactor;
 use crate::policy::principal::Principal;
 use crate::support::sync::lock;
 
+mod record;
 mod run;
 
 /// An audit log, and what its records have in common.
@@ -386,80 +385,6 @@ impl AuditedRequest {
     fn is_required(&self) -> bool {
         self.options.mode == Mode::Require && self.is_wanted()
     }
-
-    /// Makes the record of a moment, and passes it on.
-    fn with_record<T>(&self, moment: Moment, pass: impl FnOnce(&Record<'_>) -> T) -> T {
-        let notes = lock(&self.notes);
-        let (event, is_over) = match moment {
-            Moment::Begin => (RecordKind::Begin, false),
-            Moment::RunLost | Moment::End => (RecordKind::End, true),
-        };
-        let client = self.client.as_deref().map(|client| {
-            let client = format!("{} {}", client.name, client.version);
-            self.recorder().message(&client)
-        });
-        let outcome = match moment {
-            Moment::RunLost => "lost",
-            Moment::Begin | Moment::End => notes.outcome(),
-        };
-        debug_assert!(
-            outcomes().any(|known| known == outcome),
-            "`{outcome}` is none of them"
-        );
-        let error = match moment {
-            Moment::Begin => Some("it has only begun".to_owned()),
-            Moment::RunLost => Some(outcome.to_owned()),
-            Moment::End => self.error(&notes, outcome),
-        };
-        let (principal, transport) = (self.principal.name(), self.transport.name());
-        let mut caller = RecordedCaller::new(principal, transport, self.version.as_str());
-        caller.client = client.as_deref();
-        let mut details = Details::default();
-        details.tool = notes.item.path.as_deref();
-        details.call_id = notes.call_id.as_deref();
-        details.trace_id = self.trace_id.as_deref();
-        details.node = self.auditor.node.as_deref();
-        details.worker = notes.worker.as_deref();
-        details.run_id = notes.run_id.as_deref();
-        details.digest = notes.digest.as_deref();
-        details.approval = notes.approval;
-        details.outcome = is_over.then_some(outcome);
-        details.result_bytes = notes.result_bytes;
-        details.run = notes.run.as_ref();
-        details.connections = &notes.connections;
-        details.connections_omitted = notes.connections_omitted;
-        let record = Record::new(event, self.method, &notes.params)
-            .error(error.as_deref())
-            .caller(caller)
-            .details(details);
-        pass(&match is_over {
-            true => record.duration(self.began_at.elapsed()),
-            false => record.timestamp(self.began),
-        })
-    }
-
-    /// Returns the error for the record. The output of a script is not repeated.
-    fn error(&self, notes: &Notes, outcome: &str) -> Option<String> {
-        let message = match &notes.answer {
-            Some(Ok(())) => return None,
-            Some(Err(message)) => message,
-            None => return Some(outcome.to_owned()),
-        };
-        Some(match notes.exit_code() {
-            Some(code) => format!("exit code {code} ({outcome})"),
-            None if self.options.arguments == Arguments::Full => self.recorder().message(message),
-            // The message may repeat an argument.
-            None => outcome.to_owned(),
-        })
-    }
-
-    /// Returns the outcome of a request whose message of failure may repeat an argument that is
-    /// not recorded. Output of a script is none.
-    fn withheld_message(&self) -> Option<&'static str> {
-        let notes = lock(&self.notes);
-        let is_message = matches!(notes.answer, Some(Err(_))) && notes.exit_code().is_none();
-        (is_message && self.options.arguments != Arguments::Full).then(|| notes.outcome())
-    }
 }
 
 impl Drop for AuditedRequest {
@@ -470,27 +395,6 @@ impl Drop for AuditedRequest {
         match self.slot.take() {
             Some(slot) => self.with_record(Moment::End, |record| slot.record(record)),
             None => self.auditor.audit.count_lost(),
-        }
-    }
-}
-
-impl Notes {
-    /// Exit code of the last run, if there was one.
-    fn exit_code(&self) -> Option<i32> {
-        self.run.as_ref().and_then(|run| run.exit_code)
-    }
-
-    fn outcome(&self) -> &'static str {
-        match (&self.answer, self.outcome) {
-            (None, _) => "cancelled",
-            (Some(Ok(())), noted) => noted.unwrap_or("success"),
-            // The script succeeded, but its output was not what it had declared.
-            (Some(Err(_)), Some("success")) => "invalid-output",
-            (Some(Err(_)), Some(noted)) => noted,
-            (Some(Err(message)), None) if message.starts_with(INVALID_ARGUMENTS) => {
-                "invalid-arguments"
-            }
-            (Some(Err(_)), None) => "failed",
         }
     }
 }
