@@ -164,12 +164,14 @@ impl Orphans {
         none
     }
 
-    /// Number of living orphans with this mark, at about this moment.
+    /// Number of orphans with this mark that live and go on, at about this moment.
     pub(crate) fn count_alive(&self, mark: Mark) -> u32 {
         let held = self.lock();
         let list = self.list_marked(&held, Some(mark));
         drop(held);
-        let is_left = |pid: &Pid| mark.is_on(*pid) && is_alive(*pid);
+        let goes_on =
+            |pid| stat(pid).is_ok_and(|stat| is_alive_in_stat(&stat) && !is_ending_in_stat(&stat));
+        let is_left = |pid: &Pid| mark.is_on(*pid) && goes_on(*pid);
         list.into_iter().filter(is_left).count() as u32
     }
 
@@ -447,6 +449,22 @@ fn is_alive_in_stat(stat: &[u8]) -> bool {
     }
 }
 
+/// Returns whether a process exits, or has been sent KILL: on a busy machine it may take a while
+/// until it has ended.
+fn is_ending_in_stat(stat: &[u8]) -> bool {
+    /// Indices of the flags and of the pending signals, counted from the state.
+    const FLAGS_FIELD: usize = 6;
+    const PENDING_FIELD: usize = 28;
+    const EXITING: u64 = 0x4;
+    const KILL: u64 = 1 << (libc::SIGKILL - 1);
+    let mut fields = fields_of_stat(stat).map(|field| str::from_utf8(field).ok()?.parse().ok());
+    let mut has = |index, bit: u64| {
+        let field: Option<u64> = fields.nth(index).flatten();
+        field.is_some_and(|bits| bits & bit != 0)
+    };
+    has(FLAGS_FIELD, EXITING) || has(PENDING_FIELD - FLAGS_FIELD - 1, KILL)
+}
+
 /// Ends every process whose mark begins with `nonce`, in all runs of the process that has that
 /// nonce.
 pub(crate) fn end_all(nonce: u32) {
@@ -472,6 +490,22 @@ pub(crate) fn end_all(nonce: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stat_line_tells_whether_a_process_is_ending() {
+        let stat = |flags: u32, pending: u32| {
+            let zeros = |count| "0 ".repeat(count);
+            let (before, between) = (zeros(5), zeros(21));
+            format!("7 (a) name) S {before}{flags} {between}{pending} 0 0\n").into_bytes()
+        };
+        assert!(!is_ending_in_stat(&stat(0x0040_0000, 1 << 14)));
+        assert!(is_ending_in_stat(&stat(0x0040_0004, 0)));
+        assert!(is_ending_in_stat(&stat(0x0040_0000, 1 << 8)));
+        assert!(!is_ending_in_stat(
+            &std::fs::read("/proc/self/stat").unwrap()
+        ));
+        assert!(!is_ending_in_stat(b"") && !is_ending_in_stat(b"7 (name) S 0 0"));
+    }
 
     #[test]
     fn stat_line_tells_whether_a_process_is_alive() {
