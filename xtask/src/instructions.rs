@@ -1,7 +1,8 @@
-//! Instruction counts of a message, from its bytes to the bytes of its answer. Unlike times, they
-//! do not depend on the load of the machine.
+//! Instructions and allocations of paths through the server, counted by valgrind. Unlike times,
+//! they do not depend on the load of the machine.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,76 +10,121 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use crate::report::{line, promise};
+use crate::report::promise;
 use crate::server::or_dev;
 
-/// Kinds of messages that the benchmark `messages` repeats.
-const KINDS: [&str; 2] = ["list", "call"];
-
-/// Difference of the repetitions between two runs, which cancels one-time work.
-const REPETITIONS: u64 = 1000;
+/// Paths of the benchmark `paths`, each with the repetitions that two runs differ by. That
+/// difference cancels one-time work.
+const PATHS: [(&str, u64); 6] = [
+    // From the bytes of a request to those of its answer: a list, and a call of a function.
+    ("list", 1000),
+    ("function", 1000),
+    // A call of a script, without what the script itself does.
+    ("script", 100),
+    // A list over HTTP, from socket to socket.
+    ("http", 1000),
+    // Arguments of a call to stdin and environment of the script.
+    ("arguments", 1000),
+    // Start of a server that remembers 100 scripts, to the first list.
+    ("start", 10),
+];
 
 /// Maximum ratio to the recorded count.
-const TOLERANCE: f64 = 1.1;
+const TOLERANCE: f64 = 1.05;
 
-/// Recorded counts: a line for each kind.
+/// Recorded counts: a line for each path, with its instructions and its allocations.
 const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/instructions.txt");
 
-/// Counts instructions, and compares or records them. Returns whether every count is within the
-/// tolerance.
+/// Counts of one path taken once.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    instructions: u64,
+    allocations: u64,
+}
+
+/// Counts the cost of each path, and compares or records it. Returns whether all counts are within
+/// the tolerance.
 ///
 /// # Errors
 ///
-/// Fails if the benchmark can't be built or run, or nothing is recorded.
+/// Fails if there is no valgrind, the benchmark can't be built or run, or nothing is recorded.
 pub(crate) fn run(record: bool) -> anyhow::Result<bool> {
-    if valgrind()
+    let version = valgrind()
         .arg("--version")
         .stdout(Stdio::null())
         .status()
-        .is_err()
-    {
-        line(format_args!("*** NOT COUNTED: there is no valgrind"));
-        return Ok(true);
-    }
+        .context("valgrind counts: install it, for example with `apt-get install valgrind`")?;
+    ensure!(version.success(), "`valgrind --version` fails");
     let program = build()?;
-    let counts = KINDS.map(|kind| {
-        let [once, twice] =
-            [REPETITIONS, 2 * REPETITIONS].map(|times| count(&program, kind, times));
-        anyhow::Ok((kind, (twice? - once?) / REPETITIONS))
-    });
-    let counts = counts.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    let costs = PATHS.map(|(path, times)| anyhow::Ok((path, measure(&program, path, times)?)));
+    let costs = costs.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     if record {
-        let lines = counts
-            .iter()
-            .map(|(kind, count)| format!("{kind} {count}\n"));
-        fs::write(RECORD, lines.collect::<String>())?;
+        let mut lines = String::new();
+        for (path, cost) in &costs {
+            let (instructions, allocations) = (cost.instructions, cost.allocations);
+            writeln!(lines, "{path} {instructions} {allocations}")?;
+        }
+        fs::write(RECORD, lines)?;
     }
-    compare(&counts)
+    compare(&costs)
 }
 
 /// Compares the counts with the recorded ones.
-fn compare(counts: &[(&str, u64)]) -> anyhow::Result<bool> {
+fn compare(costs: &[(&str, Cost)]) -> anyhow::Result<bool> {
     let record =
         fs::read_to_string(RECORD).with_context(|| format!("{RECORD}, which `--record` writes"))?;
-    let recorded: BTreeMap<&str, &str> = record
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .collect();
-    let mut kept = true;
-    for (kind, count) in counts {
-        let before = recorded.get(kind);
-        let before: f64 = before
-            .with_context(|| format!("no {kind} in {RECORD}"))?
-            .parse()?;
-        let ratio = *count as f64 / before;
-        kept &= promise(
-            ratio <= TOLERANCE,
-            format_args!(
-                "{kind}: {count} instructions, {ratio:.2} of {before}, {TOLERANCE} at most"
-            ),
-        );
+    let recorded = parse_record(&record).with_context(|| RECORD.to_owned())?;
+    let mut is_kept = true;
+    for (path, cost) in costs {
+        let before = recorded.get(path);
+        let before = before.with_context(|| format!("no `{path}` in {RECORD}"))?;
+        let counts = [
+            ("instructions", cost.instructions, before.instructions),
+            ("allocations", cost.allocations, before.allocations),
+        ];
+        for (unit, count, before) in counts {
+            let ratio = count as f64 / before as f64;
+            is_kept &= promise(
+                ratio <= TOLERANCE,
+                format_args!("{path}: {count} {unit}, {ratio:.3} of {before}, {TOLERANCE} at most"),
+            );
+        }
     }
-    Ok(kept)
+    Ok(is_kept)
+}
+
+fn parse_record(record: &str) -> anyhow::Result<BTreeMap<&str, Cost>> {
+    let costs = record.lines().map(|line| {
+        let mut words = line.split(' ');
+        let mut next = || {
+            words
+                .next()
+                .with_context(|| format!("`{line}` is too short"))
+        };
+        let path = next()?;
+        let (instructions, allocations) = (next()?.parse()?, next()?.parse()?);
+        let cost = Cost {
+            instructions,
+            allocations,
+        };
+        Ok((path, cost))
+    });
+    costs.collect()
+}
+
+/// Returns the cost of a path, from the difference of two runs.
+fn measure(program: &Path, path: &str, times: u64) -> anyhow::Result<Cost> {
+    let once = |count: fn(&Path, &str, u64) -> anyhow::Result<u64>| {
+        let (few, many) = (
+            count(program, path, times)?,
+            count(program, path, 2 * times)?,
+        );
+        anyhow::Ok(many.saturating_sub(few) / times)
+    };
+    Ok(Cost {
+        instructions: once(count_instructions)?,
+        allocations: once(count_allocations)?,
+    })
 }
 
 /// Builds the benchmark, and returns its path.
@@ -91,7 +137,7 @@ fn build() -> anyhow::Result<PathBuf> {
             "--package",
             "mcpd-server",
             "--bench",
-            "messages",
+            "paths",
         ])
         .args(["--profile", or_dev("bench"), "--message-format", "json"])
         .stderr(Stdio::inherit())
@@ -100,24 +146,45 @@ fn build() -> anyhow::Result<PathBuf> {
     let lines = output.stdout.split(|byte| *byte == b'\n');
     let mut messages = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     let program = messages.find_map(|message| {
-        let is_it = message["target"]["name"] == "messages";
+        let is_it = message["target"]["name"] == "paths";
         is_it.then(|| message["executable"].as_str().map(PathBuf::from))?
     });
     program.context("cargo doesn't say where the benchmark is")
 }
 
-/// Returns the number of instructions for this many messages of a kind.
-fn count(program: &Path, kind: &str, times: u64) -> anyhow::Result<u64> {
+/// Returns the number of instructions of a run that takes a path this many times.
+fn count_instructions(program: &Path, path: &str, times: u64) -> anyhow::Result<u64> {
+    let tool = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
+    count(program, path, times, tool, "Collected : ")
+}
+
+/// Returns the number of allocations of a run that takes a path this many times.
+fn count_allocations(program: &Path, path: &str, times: u64) -> anyhow::Result<u64> {
+    let tool = ["--tool=dhat", "--dhat-out-file=/dev/null"];
+    count(program, path, times, tool, "bytes in ")
+}
+
+/// Runs a path below a tool of valgrind, and returns the number behind `label` in its report.
+fn count(
+    program: &Path,
+    path: &str,
+    times: u64,
+    tool: [&str; 2],
+    label: &str,
+) -> anyhow::Result<u64> {
     let output = valgrind()
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(tool)
         .arg(program)
-        .args(["--repeat", kind, &times.to_string()])
+        .args([path, &times.to_string()])
         .output()?;
     let log = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{kind}: {log}");
-    let collected = log.lines().find_map(|line| line.split_once("Collected : "));
-    let (_, count) = collected.with_context(|| format!("no count in: {log}"))?;
-    Ok(count.trim().parse()?)
+    ensure!(output.status.success(), "{path}: {log}");
+    let number = log.lines().find_map(|line| {
+        let (_, number) = line.split_once(label)?;
+        let digits = number.split_whitespace().next()?;
+        digits.replace(',', "").parse().ok()
+    });
+    number.with_context(|| format!("no count in: {log}"))
 }
 
 #[expect(clippy::disallowed_methods, reason = "valgrind is no script")]

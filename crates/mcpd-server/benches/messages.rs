@@ -1,8 +1,6 @@
 //! Cost of a message from its bytes to those of the response, without a transport or a process.
 //!
-//! `cargo bench -p mcpd-server` prints the time per kind of message. With `--repeat list|call
-//! NUMBER` it only answers that many messages of a kind: `cargo xtask instructions` counts the
-//! instructions.
+//! `cargo bench -p mcpd-server` prints the time per kind of message.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark may fail where it stands")]
 
@@ -36,11 +34,7 @@ const OPTIONS: &str = r#"{
 const ARGUMENTS: &str = r#"{"operation": "add", "a": 1, "b": "2.5", "digits": 3}"#;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["--repeat", kind, number] => repeat(kind, number.parse().unwrap()),
-        _ => divan::main(),
-    }
+    divan::main();
 }
 
 fn message(kind: &str) -> &'static str {
@@ -48,18 +42,6 @@ fn message(kind: &str) -> &'static str {
         "list" => LIST,
         "call" => CALL,
         _ => panic!("there is no {kind}"),
-    }
-}
-
-/// Answers `number` messages of a kind, with three tools.
-fn repeat(kind: &str, number: u32) {
-    let message = message(kind);
-    let world = World::new();
-    let connection = world.connection(3);
-    let _runtime = world.runtime.enter();
-    for _ in 0..number {
-        let answer = answer(&world.runtime, &connection, black_box(message));
-        assert!(memchr::memmem::find(&answer, b"\"result\"").is_some());
     }
 }
 
