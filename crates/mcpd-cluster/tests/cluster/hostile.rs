@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::{Client, Message};
+use async_nats::{Client, Message, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use mcpd_cluster::{Role, Worker};
@@ -17,6 +17,25 @@ use crate::nats::Nats;
 
 async fn client(nats: &Nats) -> Client {
     async_nats::connect(nats.url()).await.expect("a connection")
+}
+
+/// Subscribes, and waits until the server knows of it: what a connection sends takes effect in
+/// order.
+async fn subscribe(client: &Client, subject: &str) -> Subscriber {
+    let subscribe = async |subject: String| client.subscribe(subject).await.expect("a server");
+    let subscription = subscribe(subject.to_owned()).await;
+    let marker = client.new_inbox();
+    let mut echo = subscribe(marker.clone()).await;
+    let sent = client.publish(marker, Bytes::new()).await;
+    sent.expect("a server");
+    next(&mut echo).await;
+    subscription
+}
+
+/// Returns the next message, which is to come in time.
+async fn next(subscription: &mut Subscriber) -> Message {
+    let message = timeout(EVENT_TIMEOUT, subscription.next()).await;
+    message.expect("in time").expect("a message")
 }
 
 pub(crate) fn frame(head: &Value, body: &[u8]) -> Bytes {
@@ -39,19 +58,15 @@ async fn replayed_run_starts_nothing() {
         return;
     };
     let spy = client(&nats).await;
-    let mut runs = spy
-        .subscribe("mcpd.1.default.run.w1")
-        .await
-        .expect("a subscription");
-    spy.flush().await.expect("a flush");
+    let mut runs = subscribe(&spy, "mcpd.1.default.run.w1").await;
     let told = front.run("change", "one", "0").await;
     assert_eq!(told, Ok((true, "did one".to_owned())));
-    let run = runs.next().await.expect("the request");
-    let mut answers = spy.subscribe("_INBOX.spy").await.expect("a subscription");
+    let run = next(&mut runs).await;
+    let mut answers = subscribe(&spy, "_INBOX.spy").await;
     for _ in 0..3 {
         let sent = spy.publish_with_reply(run.subject.clone(), "_INBOX.spy", run.payload.clone());
         sent.await.expect("a replay");
-        let answer = answers.next().await.expect("an answer");
+        let answer = next(&mut answers).await;
         assert_eq!(head(&answer.payload)["event"], "end");
     }
     assert_eq!(scripts.counts("one"), (1, 1));
@@ -63,16 +78,12 @@ async fn forged_end_is_ignored() {
         return;
     };
     let spy = client(&nats).await;
-    let mut runs = spy
-        .subscribe("mcpd.1.default.run.w1")
-        .await
-        .expect("a subscription");
-    spy.flush().await.expect("a flush");
+    let mut runs = subscribe(&spy, "mcpd.1.default.run.w1").await;
     let call = tokio::spawn({
         let front = front.clone();
         async move { front.run("change", "one", "1").await }
     });
-    let run = runs.next().await.expect("the request");
+    let run = next(&mut runs).await;
     let (inbox, request) = (run.reply.expect("an inbox"), head(&run.payload));
     // It knows the inbox, but is another node, or does not know the run.
     for (node, id) in [
@@ -139,15 +150,12 @@ async fn worker_that_lies_about_its_scripts_is_not_listed() {
         return;
     };
     let liar = client(&nats).await;
-    let mut asked = liar
-        .subscribe("mcpd.1.default.catalog.liar")
-        .await
-        .expect("a subscription");
+    let mut asked = subscribe(&liar, "mcpd.1.default.catalog.liar").await;
     let here = json!({"v": 1, "node": "liar", "epoch": 1, "kind": "worker", "at_ms": 0, "slots": 9000, "catalog": "00"});
     liar.publish("mcpd.1.default.here.liar", frame(&here, b""))
         .await
         .expect("a message");
-    let question = asked.next().await.expect("a question");
+    let question = next(&mut asked).await;
     let part = json!({"v": 1, "catalog": "00", "total": 1, "scripts": [{
         "path": "change", "digest": "sha256:0", "role": "tool", "level": "none",
         "description": {}, "lengths": [4, 0, 0],
@@ -214,11 +222,8 @@ async fn outcome_that_is_never_there_ends_the_call() {
             return;
         };
         let liar = client(&nats).await;
-        let mut heard = liar
-            .subscribe("mcpd.1.default.here.w1")
-            .await
-            .expect("a subscription");
-        let here = head(&heard.next().await.expect("a heartbeat").payload);
+        let mut heard = subscribe(&liar, "mcpd.1.default.here.w1").await;
+        let here = head(&next(&mut heard).await.payload);
         let lying = tokio::spawn(promise_outcomes(liar.clone(), here, size));
         worker.drain().await;
         let begun = Instant::now();
@@ -244,8 +249,7 @@ async fn forge(thief: &Client, inbox: &str, run: &Message, front: Option<&str>) 
     let payload = frame(&forged, body);
     let sent = thief.publish_with_reply(run.subject.clone(), inbox.to_owned(), payload);
     sent.await.expect("a server");
-    let answer = timeout(EVENT_TIMEOUT, answers.next()).await;
-    head(&answer.expect("in time").expect("an answer").payload)
+    head(&next(&mut answers).await.payload)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -281,12 +285,10 @@ async fn run_under_the_name_of_another_front_is_denied() {
         let _worker = LocalWorker::with(accepting, &scripts);
         let front = Front::with(front);
         front.wait_for(&NAMES).await;
-        let runs = watcher.subscribe("mcpd.1.default.run.w1").await;
-        let mut runs = runs.expect("a subscription");
-        watcher.flush().await.expect("a flush");
+        let mut runs = subscribe(&watcher, "mcpd.1.default.run.w1").await;
         let told = front.run("change", "one", "0").await;
         assert_eq!(told, Ok((true, "did one".to_owned())));
-        let run = runs.next().await.expect("the request");
+        let run = next(&mut runs).await;
         let own = format!("f2.{}", head(&run.payload)["epoch"]);
         for front in [None, Some(&*own)] {
             let answer = forge(&thief, "_INBOX.f2.thief", &run, front).await;
