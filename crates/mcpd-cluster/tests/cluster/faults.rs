@@ -16,6 +16,7 @@ use crate::nats::Nats;
 use crate::proxy::{Conduct, Proxy};
 
 /// Call with its result.
+#[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) name: &'static str,
     pub(crate) id: String,
