@@ -44,7 +44,7 @@ enum Command {
     /// Build mcpd and make its packages: archive, Debian package, Python wheel, npm packages, with
     /// their SHA-256 sums, the list of components (SBOM) and the licences of dependencies.
     Dist(dist::Options),
-    /// Count the instructions and allocations of six paths, and compare them with the recorded ones.
+    /// Count the instructions and allocations of six paths, and compare them with those recorded.
     Instructions {
         /// Record the counts.
         #[arg(long)]
