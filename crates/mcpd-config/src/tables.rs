@@ -22,7 +22,9 @@ pub(crate) use callers::{
     CallerTable, ClientTable, ConsoleRole, ExchangeTable, IssuerTable, LimitsTable, OAuthTable,
     ProfileTable, RuleTable, ScopeTable,
 };
-pub(crate) use cluster::{ClusterTable, Rerun, TaskPlace};
+#[cfg(feature = "cluster")]
+pub(crate) use cluster::TaskPlace;
+pub(crate) use cluster::{ClusterTable, Rerun};
 pub(crate) use scripts::{
     Backend, Level, Missing, Network, NetworkAccess, RunIn, SandboxTable, Task, Terminal, ToolTable,
 };

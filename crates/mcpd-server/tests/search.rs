@@ -1,6 +1,7 @@
 //! Search for tools: its list, its ranking over 2,000 tools, and calls of what it finds.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+#![expect(clippy::print_stdout, reason = "docs/search.md has the figures")]
 
 use std::time::{Duration, Instant};
 

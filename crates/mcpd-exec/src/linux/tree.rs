@@ -501,9 +501,7 @@ mod tests {
         assert!(!is_ending_in_stat(&stat(0x0040_0000, 1 << 14)));
         assert!(is_ending_in_stat(&stat(0x0040_0004, 0)));
         assert!(is_ending_in_stat(&stat(0x0040_0000, 1 << 8)));
-        assert!(!is_ending_in_stat(
-            &std::fs::read("/proc/self/stat").unwrap()
-        ));
+        assert!(!is_ending_in_stat(&fs::read("/proc/self/stat").unwrap()));
         assert!(!is_ending_in_stat(b"") && !is_ending_in_stat(b"7 (name) S 0 0"));
     }
 
