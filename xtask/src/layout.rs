@@ -46,15 +46,20 @@ const PREFIX: &str = "callgrind.";
 ///
 /// Fails if mcpd can't be built, or the build doesn't serve.
 pub(crate) fn build(arguments: &[&str]) -> anyhow::Result<PathBuf> {
-    if !IS_LINKED_WITH_LLD || !is_valgrind_installed() {
+    let build_without_order = |reason: &str| {
         line(format_args!(
-            "*** FUNCTIONS NOT IN ORDER, SO THAT A SERVER TAKES MORE MEMORY: \
-             it takes valgrind, on x86_64 with glibc"
+            "*** FUNCTIONS NOT IN ORDER, SO THAT A SERVER TAKES MORE MEMORY: {reason}"
         ));
-        return build_with("build", arguments, &[]);
+        build_with("build", arguments, &[])
+    };
+    if !IS_LINKED_WITH_LLD || !is_valgrind_installed() {
+        return build_without_order("it takes valgrind, on x86_64 with glibc");
     }
     let program = build_with("rustc", arguments, &["-C", "strip=none"])?;
-    let functions = functions_run(&program)?;
+    let functions = match functions_run(&program) {
+        Ok(functions) => functions,
+        Err(error) => return build_without_order(&format!("{error:#}, under valgrind")),
+    };
     line(format_args!("{} functions in order", functions.len()));
     let order = program.with_file_name("functions.txt");
     fs::write(&order, functions.join("\n"))?;
