@@ -32,7 +32,7 @@ impl InputWriter {
 
     pub(crate) fn new(input: Input) -> io::Result<Self> {
         let pipe = input.pipe.map(os::writer).transpose()?;
-        // What a pipe holds by itself was written by the thread that started the process.
+        // The thread that started the process has filled the pipe as far as it goes by itself.
         if let Some(pipe) = &pipe
             && input.rest.len() >= Self::LONG_REST
         {

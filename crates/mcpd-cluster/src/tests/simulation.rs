@@ -52,7 +52,7 @@ pub(super) struct Worker {
     results: BTreeSet<RunId>,
 }
 
-/// What stays when a worker is started again.
+/// State that outlives a restart of a worker.
 #[derive(Debug, Clone, Default)]
 struct Machine {
     catalogue: CatalogueNumber,

@@ -41,7 +41,7 @@ impl Record {
     }
 }
 
-/// What a front knows of tasks.
+/// Knowledge of a front about tasks.
 #[derive(Debug, Default)]
 pub(super) struct Duty {
     /// Attempt of each task that is in its record, or on the way there.

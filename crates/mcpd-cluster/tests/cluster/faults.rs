@@ -24,6 +24,21 @@ pub(crate) struct Call {
     pub(crate) took: Duration,
 }
 
+impl Call {
+    /// Calls a script that takes `seconds`.
+    pub(crate) async fn make(front: &Front, name: &'static str, id: String, seconds: &str) -> Self {
+        let begun = Instant::now();
+        let told = front.run(name, &id, seconds).await;
+        let took = begun.elapsed();
+        Self {
+            name,
+            id,
+            told,
+            took,
+        }
+    }
+}
+
 /// Calls `count` scripts, another one every 40 ms.
 pub(crate) async fn call_many(
     front: &Front,
@@ -36,17 +51,7 @@ pub(crate) async fn call_many(
     for number in 0..count {
         let name = NAMES[number % NAMES.len()];
         let (front, id) = (front.clone(), format!("{prefix}{number}"));
-        calls.spawn(async move {
-            let begun = Instant::now();
-            let told = front.run(name, &id, seconds).await;
-            let took = begun.elapsed();
-            Call {
-                name,
-                id,
-                told,
-                took,
-            }
-        });
+        calls.spawn(async move { Call::make(&front, name, id, seconds).await });
         sleep(Duration::from_millis(40)).await;
     }
     while let Some(call) = calls.join_next().await {

@@ -19,17 +19,7 @@ async fn stop_a_worker(scripts: &Scripts, nats: &Nats, time: Duration) -> Vec<Ca
     front.wait_for(&NAMES).await;
     let calls = (0..9).map(|number| {
         let (front, name, id) = (front.clone(), NAMES[number % 3], format!("s{number}"));
-        tokio::spawn(async move {
-            let begun = Instant::now();
-            let told = front.run(name, &id, "1.5").await;
-            let took = begun.elapsed();
-            Call {
-                name,
-                id,
-                told,
-                took,
-            }
-        })
+        tokio::spawn(async move { Call::make(&front, name, id, "1.5").await })
     });
     let calls: Vec<_> = calls.collect();
     wait_until("all scripts run", || scripts.journal().len() == 9).await;
