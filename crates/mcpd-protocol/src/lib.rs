@@ -76,6 +76,7 @@
 //! | [`meta`], [`Params`] | `_meta`: reserved keys, and reading before the method is known |
 //! | [`content`], [`ClientCapabilities`] … | shared values, named as in the schema |
 //! | [`method`] | each method: its name, its parameters, its result |
+//! | [`event_stream`] | messages in the body of a response over HTTP |
 //! | [`Stamp`] | members that results carry on one wire and must not carry on the other |
 //!
 //! # Revisions
@@ -110,6 +111,7 @@ struct Readme;
 
 mod capabilities;
 pub mod content;
+pub mod event_stream;
 mod json;
 pub mod jsonrpc;
 pub mod meta;
