@@ -1,4 +1,5 @@
-//! State that outlives the process, in an SQLite database.
+//! State that outlives the process, in an SQLite database. Knows keys and values; what they mean is
+//! known to those who keep them.
 
 pub(crate) mod rows;
 #[cfg(feature = "database")]

@@ -1,4 +1,5 @@
-//! Calls of scripts: arguments, runs and their output, rounds of input, and the result.
+//! Calls of scripts: arguments, runs and their output, rounds of input, and the result. Knows the
+//! script and the request; neither the catalog nor a transport.
 
 pub(crate) mod approval;
 pub(crate) mod archive;

@@ -1,5 +1,6 @@
 //! Limits on what one caller, and all callers together, may use: rate limit, run queue,
-//! memory budget, and the admission control that holds the three.
+//! memory budget, and the admission control that holds the three. Knows callers as principals; not
+//! what they ask for.
 
 pub(crate) mod admission;
 pub(crate) mod memory_budget;

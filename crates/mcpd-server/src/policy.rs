@@ -1,5 +1,6 @@
 //! Policy: confinement, limits and environment of scripts, as set by the operator. The effective
-//! policy of a script is computed when the script is found, never during a call.
+//! policy of a script is computed when the script is found, never during a call. Knows specs
+//! of scripts and callers as principals; no request.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! One request: its envelope, on either wire, and the context in which it is answered.
+//! One request: its envelope, on either wire, and the context in which it is answered. Knows who
+//! asks and by which revision; not the methods.
 
 pub(crate) mod context;
 pub(crate) mod envelope;

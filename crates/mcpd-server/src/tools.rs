@@ -1,5 +1,5 @@
 //! Tools that are no scripts: native functions, shell commands, background runs, the search for
-//! tools, and the tools of endpoints.
+//! tools, and the tools of endpoints. Knows the catalog and how to run; no method and no transport.
 
 pub(crate) mod background_tools;
 pub mod endpoint;
