@@ -13,6 +13,14 @@
 //! - [`trial`](mod@trial) starts the server of an entry as its client would, and lists its tools.
 //!
 //! The crate prints nothing and asks nothing.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), String> {
+//! let report = mcpd_doctor::report::examine_with(None).await?;
+//! println!("{report}");
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 
