@@ -8,6 +8,7 @@ use std::process::Command;
 use mcpd_tests::{Client as Http, Daemon, Issuer, Sandbox, eventually, output};
 use serde_json::Value;
 
+use super::recovery::stop;
 use super::{Client, ERAS, Era, HELLO};
 
 /// Browser that writes the address of the page to a file.
@@ -50,6 +51,14 @@ impl Setting {
         let bin = self.sandbox.path().join("bin");
         command.env("PATH", format!("{}:{path}", bin.display()));
         command
+    }
+
+    /// Ends the server, and starts it again at the same address.
+    fn restart(self) -> Self {
+        let port = stop(self.daemon);
+        let arguments = ["--config", "mcpd.toml", "--port", &port];
+        let daemon = Daemon::listening(&self.sandbox, &arguments);
+        Self { daemon, ..self }
     }
 
     /// Starts a client without a session.
@@ -189,6 +198,19 @@ fn token_is_refreshed_before_it_expires_and_when_it_is_refused() {
     client.call(4, "hello");
     setting.log_in();
     client.check_answer(4, "hello");
+}
+
+#[test]
+fn server_restarts_during_a_login() {
+    let setting = Setting::new("");
+    let mut client = setting.client();
+    client.call(1, "hello");
+    let page = setting.sandbox.path().join("page");
+    eventually("the browser opens", || page.exists().then_some(()));
+    let setting = setting.restart();
+    setting.log_in();
+    client.check_answer(1, "hello");
+    assert_eq!(setting.issuer.grants(), ["authorization_code"]);
 }
 
 #[test]
