@@ -215,8 +215,9 @@ pub fn prepare_memory() {
     os::prepare_memory();
 }
 
-/// Returns memory to the system (Linux): free memory that the allocator of glibc holds, and
-/// pages with constants of the program file, such as the relocations, which only its start needs.
+/// Returns memory to the system (Linux): free memory that the allocator of glibc holds, and pages
+/// with code and constants of the program and its libraries, most of which only its start needs.
+/// Breakpoints in that code are lost.
 ///
 /// It may take milliseconds, and is worth them once a program has started and after heavy use:
 /// glibc keeps free memory that lies below memory in use.

@@ -24,11 +24,11 @@ pub(crate) fn prepare_memory() {
     }
 }
 
-/// Lets the allocator return free memory to the system, and the system take back constants of the
-/// program file.
+/// Lets the allocator return free memory to the system, and the system take back code and constants
+/// of the program and its libraries.
 ///
-/// Most of these are the relocations, megabytes that the dynamic linker has read once. Those that
-/// are needed again are mapped again from the cache of the file.
+/// Most of these are the code of the start, and the relocations, which the dynamic linker has read
+/// once. What is needed again is mapped again from the cache of the file.
 pub(crate) fn release_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: It touches nothing but free memory, and that under the locks of the allocator.
@@ -37,13 +37,12 @@ pub(crate) fn release_memory() {
     }
     // SAFETY: The callback has the required signature, and needs no data.
     unsafe {
-        libc::dl_iterate_phdr(Some(release_constants), std::ptr::null_mut());
+        libc::dl_iterate_phdr(Some(release_segments), std::ptr::null_mut());
     }
 }
 
-/// Lets the system take back the constants of the first object that it is called for, which is the
-/// program.
-unsafe extern "C" fn release_constants(
+/// Lets the system take back the segments of an object that are never written.
+unsafe extern "C" fn release_segments(
     object: *mut libc::dl_phdr_info,
     _: size_t,
     _: *mut c_void,
@@ -57,10 +56,10 @@ unsafe extern "C" fn release_constants(
             slice::from_raw_parts(object.dlpi_phdr, count),
         )
     };
-    let is_constant = |segment: &&libc::Elf64_Phdr| {
-        segment.p_type == libc::PT_LOAD && segment.p_flags == libc::PF_R
+    let is_never_written = |segment: &&libc::Elf64_Phdr| {
+        segment.p_type == libc::PT_LOAD && segment.p_flags & libc::PF_W == 0
     };
-    for segment in segments.iter().filter(is_constant) {
+    for segment in segments.iter().filter(is_never_written) {
         // SAFETY: It reads a number.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.unsigned_abs();
         let begin = (base + segment.p_vaddr).next_multiple_of(page);
@@ -72,8 +71,8 @@ unsafe extern "C" fn release_constants(
             libc::madvise(begin as *mut c_void, length, libc::MADV_DONTNEED);
         }
     }
-    const STOP: c_int = 1;
-    STOP
+    const GO_ON: c_int = 0;
+    GO_ON
 }
 
 #[cfg(test)]
