@@ -159,6 +159,9 @@ impl Kit {
 async fn scripts(context: &CallContext) -> Vec<Entry> {
     let mut scripts = tools(context, SCRIPTS);
     let catalog = context.whole_catalog();
+    if !catalog.scan().has_schemaless_scripts() {
+        return scripts;
+    }
     let schemaless = spawn_blocking(move || catalog.scan().schemaless_scripts()).await;
     let schemaless = schemaless.unwrap_or_default().into_iter();
     let schemaless = schemaless.filter(|script| context.allows(&script.path));

@@ -27,21 +27,29 @@ pub struct SchemalessScript {
 }
 
 impl Scan {
+    /// Returns whether [`schemaless_scripts`](Self::schemaless_scripts) has any file to read.
+    #[must_use]
+    pub fn has_schemaless_scripts(&self) -> bool {
+        self.schemaless_files().next().is_some()
+    }
+
     /// Reads the metadata of the scripts of a Script Kit that have no schema. Blocks.
     #[must_use]
     pub fn schemaless_scripts(&self) -> Vec<SchemalessScript> {
+        let files = self.schemaless_files();
+        files.filter_map(SchemalessScript::read).collect()
+    }
+
+    fn schemaless_files(&self) -> impl Iterator<Item = &PassedOver> {
         let passed_over = self.passed_over.iter();
-        let scripts = passed_over.filter(|passed| is_kit_script(&passed.file));
-        scripts.filter_map(SchemalessScript::read).collect()
+        passed_over
+            .filter(|passed| passed.kind != PassOverKind::Ignored && is_kit_script(&passed.file))
     }
 }
 
 impl SchemalessScript {
     /// Reads the beginning of a file; `None` if that is unreadable or has no valid name.
     fn read(passed: &PassedOver) -> Option<Self> {
-        if passed.kind == PassOverKind::Ignored {
-            return None;
-        }
         let file = passed.file.clone();
         let text = String::from_utf8_lossy(&reading::read_head(&file).ok()?).into_owned();
         let name = file.file_name()?.to_str()?;
