@@ -959,8 +959,12 @@ async fn cancelled_call_gets_no_response() {
 
 #[tokio::test]
 async fn session_in_use_is_not_evicted() {
-    let (server, port) = serve().await;
+    let (server, _) = serve().await;
     server.catalog_ready().await;
+    let mut options = options();
+    options.max_sessions = 16;
+    let max_sessions = options.max_sessions;
+    let port = listen_with(server.clone(), options).await;
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
     let initialize = with_usual_headers(&format!("POST /mcp\n\n{initialize}"));
     let open = async || {
@@ -980,7 +984,7 @@ async fn session_in_use_is_not_evicted() {
     .await;
     let is_running = || server.executor().running() == 1;
     assert!(until(is_running).await, "the script starts");
-    for _ in 0..1024 {
+    for _ in 0..max_sessions {
         open().await;
     }
     let ping = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;

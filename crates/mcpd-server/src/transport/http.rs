@@ -95,6 +95,8 @@ use write_timeout::{GuardedBody, StreamExecutor};
 
 /// Default maximum number of open connections.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 16 * 1024;
+/// Default maximum number of sessions.
+const DEFAULT_MAX_SESSIONS: usize = 16 * 1024;
 /// Default size of the events that each session keeps for clients that reconnect, in bytes.
 pub const DEFAULT_RESUME_BUFFER: usize = 1024 * 1024;
 /// Time for a new connection to send its first request.
@@ -142,8 +144,11 @@ pub struct Options {
     /// Maximum number of open connections; further ones wait in the system's queue. Each takes a
     /// descriptor, and where none is left, nothing else can be opened either. 16384.
     pub max_connections: usize,
+    /// Maximum number of sessions of older revisions; then the longest unused gives way. 16384.
+    pub max_sessions: usize,
     /// Size of the events that each session keeps, in bytes, so that a client whose connection
-    /// broke can resume a stream by `Last-Event-ID`; with 0, streams have no ids. 1 MiB.
+    /// broke can resume a stream by `Last-Event-ID`; with 0, streams have no ids. All sessions
+    /// together keep 1024 times as much. 1 MiB.
     pub resume_buffer: usize,
     /// Name of this server among those that share the [`state_secret`] and their events. The ids of
     /// sessions begin with it, so that a balancer can route by that, and each of these servers can
@@ -171,6 +176,7 @@ impl Options {
             metrics: false,
             max_message: DEFAULT_MAX_MESSAGE,
             max_connections: DEFAULT_MAX_CONNECTIONS,
+            max_sessions: DEFAULT_MAX_SESSIONS,
             resume_buffer: DEFAULT_RESUME_BUFFER,
             session_prefix: None,
             write_timeout: DEFAULT_WRITE_TIMEOUT,

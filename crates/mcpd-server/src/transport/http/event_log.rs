@@ -12,7 +12,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId};
@@ -101,6 +102,24 @@ pub(super) enum StreamState {
     },
 }
 
+/// Memory that the events of all sessions share, in bytes.
+#[derive(Debug, Clone)]
+pub(super) struct EventBudget {
+    used: Arc<AtomicUsize>,
+    max: usize,
+}
+
+impl EventBudget {
+    pub(super) fn new(max: usize) -> Self {
+        let used = Arc::default();
+        Self { used, max }
+    }
+
+    fn is_exceeded(&self) -> bool {
+        self.used.load(Ordering::Relaxed) > self.max
+    }
+}
+
 /// Recent events of one session.
 #[derive(Debug)]
 pub(super) struct EventLog {
@@ -112,6 +131,8 @@ struct LogState {
     /// Maximum size in bytes; 0 after the session.
     limit: usize,
     bytes: usize,
+    /// Budget that `bytes` are part of.
+    budget: EventBudget,
     /// Events, the oldest first.
     events: VecDeque<StoredEvent>,
     streams: BTreeMap<u64, EventStream>,
@@ -138,17 +159,25 @@ struct EventStream {
 }
 
 impl EventLog {
-    /// Creates an empty log of at most `limit` bytes.
-    pub(super) fn new(limit: usize) -> Self {
+    /// Creates an empty log of at most `limit` bytes, and of fewer while others have used the
+    /// budget.
+    pub(super) fn new(limit: usize, budget: &EventBudget) -> Self {
         Self {
             state: Mutex::new(LogState {
                 limit,
                 bytes: 0,
+                budget: budget.clone(),
                 events: VecDeque::new(),
                 streams: BTreeMap::new(),
                 ended: VecDeque::new(),
             }),
         }
+    }
+
+    /// Creates an empty log of at most `limit` bytes, which it shares with no other.
+    #[cfg(test)]
+    pub(super) fn alone(limit: usize) -> Self {
+        Self::new(limit, &EventBudget::new(limit))
     }
 
     /// Opens a stream, whose writer is the caller.
@@ -266,8 +295,8 @@ impl EventLog {
     /// Drops all events, and keeps none from now on: the session is over.
     pub(super) fn end(&self) {
         let mut state = lock(&self.state);
-        (state.limit, state.bytes) = (0, 0);
-        state.events = VecDeque::new();
+        state.limit = 0;
+        state.clear();
     }
 }
 
@@ -283,14 +312,22 @@ impl LogState {
             return self.mark_lost(&stored);
         }
         self.bytes += size;
+        self.budget.used.fetch_add(size, Ordering::Relaxed);
         self.events.push_back(stored);
-        while self.bytes > self.limit {
+        while self.bytes > self.limit || self.budget.is_exceeded() {
             let Some(oldest) = self.events.pop_front() else {
                 break;
             };
             self.bytes -= oldest.size();
+            self.budget.used.fetch_sub(oldest.size(), Ordering::Relaxed);
             self.mark_lost(&oldest);
         }
+    }
+
+    fn clear(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = 0;
+        self.events = VecDeque::new();
     }
 
     /// Records that an event cannot be read again.
@@ -316,6 +353,12 @@ impl LogState {
         {
             self.streams.remove(&oldest);
         }
+    }
+}
+
+impl Drop for LogState {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
@@ -386,7 +429,7 @@ mod tests {
 
     #[test]
     fn stream_is_readable_after_any_of_its_events() {
-        let log = EventLog::new(1000);
+        let log = EventLog::alone(1000);
         let (one, other) = (
             log.open(StreamKind::Listening),
             log.open(StreamKind::Answer(None)),
@@ -403,7 +446,7 @@ mod tests {
 
     #[test]
     fn oldest_events_are_dropped_first() {
-        let log = EventLog::new(3 * (EVENT_OVERHEAD + SMALL.len()));
+        let log = EventLog::alone(3 * (EVENT_OVERHEAD + SMALL.len()));
         let stream = log.open(StreamKind::Listening);
         for sequence in 1..=5 {
             write(&log, stream, sequence, SMALL, false);
@@ -413,8 +456,27 @@ mod tests {
     }
 
     #[test]
+    fn logs_share_a_budget() {
+        let size = EVENT_OVERHEAD + SMALL.len();
+        let budget = EventBudget::new(3 * size);
+        let [one, other] = [(); 2].map(|()| EventLog::new(2 * size, &budget));
+        let [in_one, in_other] = [&one, &other].map(|log| log.open(StreamKind::Listening));
+        for sequence in 1..=3 {
+            write(&one, in_one, sequence, SMALL, false);
+            write(&other, in_other, sequence, SMALL, false);
+        }
+        let kept = |log: &EventLog| lock(&log.state).events.len();
+        assert_eq!([kept(&one), kept(&other)], [2, 1]);
+        one.end();
+        write(&other, in_other, 4, SMALL, false);
+        assert_eq!(kept(&other), 2);
+        drop(other);
+        assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
     fn lost_answer_is_an_error_to_its_request() {
-        let log = EventLog::new(EVENT_OVERHEAD + SMALL.len());
+        let log = EventLog::alone(EVENT_OVERHEAD + SMALL.len());
         let request = RequestId::from(9);
         let too_large = Bytes::from(vec![b'x'; 2 * SMALL.len()]);
         let evicted = log.open(StreamKind::Answer(Some(request.clone())));
@@ -443,7 +505,7 @@ mod tests {
 
     #[test]
     fn fully_read_stream_is_finished() {
-        let log = EventLog::new(1000);
+        let log = EventLog::alone(1000);
         let stream = log.open(StreamKind::Answer(None));
         write(&log, stream, 1, SMALL, true);
         log.close(stream);
@@ -460,7 +522,7 @@ mod tests {
 
     #[test]
     fn listening_stream_is_reopened_at_its_end() {
-        let log = EventLog::new(1000);
+        let log = EventLog::alone(1000);
         let stream = log.open(StreamKind::Listening);
         let (first, receiver) = reader();
         let mut cursor = EventId {
@@ -477,7 +539,7 @@ mod tests {
 
     #[test]
     fn reader_is_replaced_by_the_next() {
-        let log = EventLog::new(1000);
+        let log = EventLog::alone(1000);
         let stream = log.open(StreamKind::Answer(None));
         let (first, _) = reader();
         let (second, _) = reader();
@@ -494,7 +556,7 @@ mod tests {
 
     #[test]
     fn streams_are_forgotten_some_time_after_their_end() {
-        let log = EventLog::new(1 << 20);
+        let log = EventLog::alone(1 << 20);
         let streams: Vec<_> = (0..=MAX_ENDED_STREAMS)
             .map(|_| log.open(StreamKind::Answer(None)))
             .collect();
@@ -514,7 +576,7 @@ mod tests {
 
     #[test]
     fn log_of_an_ended_session_keeps_nothing() {
-        let log = EventLog::new(1000);
+        let log = EventLog::alone(1000);
         let stream = log.open(StreamKind::Listening);
         write(&log, stream, 1, SMALL, false);
         log.end();

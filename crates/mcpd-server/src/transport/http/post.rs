@@ -23,7 +23,7 @@ use super::ongoing::{Ongoing, WholeAnswer, respond, run_attached, run_detached};
 use super::reply::{self, RefusedResponse, ResponseBody, WholeResponse};
 use super::resumption::Resumable;
 use super::router::{Client, Router};
-use super::sessions::{MAX_SESSIONS, Visit};
+use super::sessions::Visit;
 use crate::client::outbox::Outbox;
 use crate::client::session::{Introduction, Session};
 use crate::limits::memory_budget::SharedReservation;
@@ -211,7 +211,7 @@ impl Router {
         let result = result.await;
         let inserted = self.insert_session(session, owner);
         let Some(session) = inserted else {
-            let reason = format!("{MAX_SESSIONS} sessions are in use");
+            let reason = format!("{} sessions are in use", self.sessions.max());
             let error = rate_limit::overload_error(&reason);
             return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
         };

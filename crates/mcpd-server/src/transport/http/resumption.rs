@@ -330,7 +330,7 @@ mod tests {
 
     #[tokio::test]
     async fn backpressure_reaches_the_writer_of_an_unread_stream() {
-        let log = Arc::new(EventLog::new(1 << 20));
+        let log = Arc::new(EventLog::alone(1 << 20));
         let (outbox, notifications) = Outbox::new();
         let mut events = endless(&log, notifications);
         let mut sent = 0;
@@ -351,7 +351,7 @@ mod tests {
 
     #[tokio::test]
     async fn stream_without_a_reader_is_still_written() {
-        let log = Arc::new(EventLog::new(1 << 20));
+        let log = Arc::new(EventLog::alone(1 << 20));
         let (outbox, notifications) = Outbox::new();
         drop(endless(&log, notifications));
         for _ in 0..2000 {

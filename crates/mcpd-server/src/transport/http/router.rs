@@ -72,7 +72,7 @@ impl Router {
         Self {
             body_reader: BodyReader::new(options.max_message, metrics),
             server,
-            sessions: Sessions::new(options.resume_buffer, options.session_prefix.clone()),
+            sessions: Sessions::new(options),
             max_connections: options.max_connections,
             write_timeout: options.write_timeout,
             nowhere: Outbox::nowhere(),

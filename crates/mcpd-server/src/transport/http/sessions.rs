@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 pub(super) mod sealed;
 
-use super::event_log::EventLog;
+use super::Options;
+use super::event_log::{EventBudget, EventLog};
 use crate::client::session::Session;
 use crate::observe::metrics::{Metrics, OpenGuard};
 use crate::policy::principal::Principal;
@@ -16,24 +17,37 @@ use crate::support::random_id;
 use crate::support::sync::lock;
 use crate::transport::conversation::Conversation;
 
-/// Maximum number of sessions.
-pub(super) const MAX_SESSIONS: usize = 1024;
+/// Number of sessions that can keep as many events as each may; more of them share that.
+const FULL_EVENT_LOGS: usize = 1024;
 /// Number of ended sessions whose ids are remembered, so that no server continues with them.
 const MAX_ENDED: usize = 4096;
 /// Idle timeout of a session.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
+/// Interval at which expired sessions are looked for, at most.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sessions of one listener.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sessions {
-    by_id: Mutex<BTreeMap<String, StoredSession>>,
+    stored: Mutex<Stored>,
+    /// Maximum number of sessions.
+    max: usize,
     /// Size of the events that each session keeps for clients that reconnect, in bytes; 0 for
     /// none.
     resume_buffer: usize,
+    /// Budget of all sessions for these events.
+    event_budget: EventBudget,
     /// Beginning of each id, if there is one.
     prefix: Option<String>,
     /// Names of sessions that their clients have ended, with the times of that.
     ended: Mutex<BTreeMap<String, Instant>>,
+}
+
+#[derive(Debug)]
+struct Stored {
+    by_id: BTreeMap<String, StoredSession>,
+    /// Time at which expired sessions were last looked for.
+    swept: Instant,
 }
 
 /// Session with its owner and its usage.
@@ -64,15 +78,25 @@ pub(super) struct Visit {
 }
 
 impl Sessions {
-    /// Creates an empty store; each session will keep `resume_buffer` bytes of events, and have
-    /// an id that begins with `prefix`.
-    pub(super) fn new(resume_buffer: usize, prefix: Option<String>) -> Self {
+    /// Creates an empty store.
+    pub(super) fn new(options: &Options) -> Self {
+        let event_budget = options.resume_buffer.saturating_mul(FULL_EVENT_LOGS);
         Self {
-            by_id: Mutex::default(),
-            resume_buffer,
-            prefix,
+            stored: Mutex::new(Stored {
+                by_id: BTreeMap::new(),
+                swept: Instant::now(),
+            }),
+            max: options.max_sessions,
+            resume_buffer: options.resume_buffer,
+            event_budget: EventBudget::new(event_budget),
+            prefix: options.session_prefix.clone(),
             ended: Mutex::default(),
         }
+    }
+
+    /// Maximum number of sessions.
+    pub(super) fn max(&self) -> usize {
+        self.max
     }
 
     /// Stores a session under a new, unguessable id. `None` if the maximum is reached, and all
@@ -100,30 +124,26 @@ impl Sessions {
     ) -> Option<String> {
         session.id = Some(id.clone());
         let usage = Usage::new();
-        let mut sessions = lock(&self.by_id);
-        sessions.retain(|_, stored| {
-            let keep = !lock(&stored.usage).is_over(usage.since);
-            if !keep {
-                stored.end();
-            }
-            keep
-        });
-        if sessions.len() >= MAX_SESSIONS {
-            let abandoned = choose_evicted(&sessions, &owner)?;
+        let mut stored = lock(&self.stored);
+        stored.sweep(usage.since);
+        let sessions = &mut stored.by_id;
+        if sessions.len() >= self.max {
+            let abandoned = choose_evicted(sessions, &owner)?;
             if let Some(abandoned) = sessions.remove(&abandoned) {
                 abandoned.end();
             }
         }
-        let stored = StoredSession {
+        let event_log = (self.resume_buffer > 0)
+            .then(|| Arc::new(EventLog::new(self.resume_buffer, &self.event_budget)));
+        let inserted = StoredSession {
             owner,
             usage: Arc::new(Mutex::new(usage)),
             conversation: Conversation::new(session, Arc::default()),
-            event_log: (self.resume_buffer > 0)
-                .then(|| Arc::new(EventLog::new(self.resume_buffer))),
+            event_log,
             _open: metrics.open_session(),
         };
         // Of two requests that continue with a session at once, the second finds that of the first.
-        sessions.entry(id.clone()).or_insert(stored);
+        sessions.entry(id.clone()).or_insert(inserted);
         Some(id)
     }
 
@@ -143,7 +163,7 @@ impl Sessions {
         }
         ended.insert(name.to_owned(), Instant::now());
         drop(ended);
-        let mut sessions = lock(&self.by_id);
+        let sessions = &mut lock(&self.stored).by_id;
         let found = sessions.keys().find(|id| sealed::name_of(id) == name);
         if let Some(id) = found.cloned()
             && let Some(removed) = sessions.remove(&id)
@@ -159,15 +179,15 @@ impl Sessions {
 
     /// Visits the session with this name. The server that has sent it has checked the owner.
     pub(super) fn named(&self, name: &str) -> Option<Visit> {
-        let sessions = lock(&self.by_id);
-        let mut found = sessions.iter();
+        let stored = lock(&self.stored);
+        let mut found = stored.by_id.iter();
         let (_, stored) = found.find(|(id, _)| sealed::name_of(id) == name)?;
         Some(stored.visit())
     }
 
     /// Visits the session with this id, if it belongs to the caller.
     pub(super) fn get(&self, id: &str, caller: &Principal) -> Option<Visit> {
-        let mut sessions = lock(&self.by_id);
+        let sessions = &mut lock(&self.stored).by_id;
         let stored = sessions.get(id).filter(|stored| stored.owner == *caller)?;
         if lock(&stored.usage).is_over(Instant::now()) {
             stored.end();
@@ -179,7 +199,7 @@ impl Sessions {
 
     /// Ends a session of this caller. Returns whether it existed.
     pub(super) fn remove(&self, id: &str, caller: &Principal) -> bool {
-        let mut sessions = lock(&self.by_id);
+        let sessions = &mut lock(&self.stored).by_id;
         let is_theirs = sessions
             .get(id)
             .is_some_and(|stored| stored.owner == *caller);
@@ -187,6 +207,23 @@ impl Sessions {
             removed.end();
         }
         is_theirs
+    }
+}
+
+impl Stored {
+    /// Ends and removes expired sessions, unless that has just been done.
+    fn sweep(&mut self, now: Instant) {
+        if now.saturating_duration_since(self.swept) < SWEEP_INTERVAL {
+            return;
+        }
+        self.swept = now;
+        self.by_id.retain(|_, stored| {
+            let keep = !lock(&stored.usage).is_over(now);
+            if !keep {
+                stored.end();
+            }
+            keep
+        });
     }
 }
 
@@ -295,6 +332,17 @@ mod tests {
     use super::*;
     use crate::client::session::Introduction;
     use crate::client::subscribers::Subscribers;
+    use crate::transport::http::auth::Auth;
+
+    /// Maximum number of sessions.
+    const MAX: usize = 64;
+
+    fn sessions(prefix: Option<&str>) -> Sessions {
+        let mut options = Options::new(Auth::without_credentials(Principal::new("owner")));
+        options.max_sessions = MAX;
+        options.session_prefix = prefix.map(str::to_owned);
+        Sessions::new(&options)
+    }
 
     fn introduction() -> Introduction {
         Introduction::none(ProtocolVersion::LATEST_STATEFUL)
@@ -302,7 +350,7 @@ mod tests {
 
     #[test]
     fn longest_unused_session_is_evicted() {
-        let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
+        let (sessions, subscribers) = (sessions(None), Arc::new(Subscribers::default()));
         let owner = Principal::new("owner");
         let open = || {
             let session = Session::new(introduction(), &owner, &subscribers);
@@ -310,12 +358,12 @@ mod tests {
             id.expect("not all are in use")
         };
         let (first, second) = (open(), open());
-        for _ in 2..MAX_SESSIONS {
+        for _ in 2..MAX {
             open();
         }
         sessions.get(&first, &owner).expect("it is not full yet");
-        let used = lock(&sessions.by_id)[&first].conversation.clone();
-        let unused = lock(&sessions.by_id)[&second].conversation.clone();
+        let used = lock(&sessions.stored).by_id[&first].conversation.clone();
+        let unused = lock(&sessions.stored).by_id[&second].conversation.clone();
         let last = open();
         let is_there = |id: &str| sessions.get(id, &owner).is_some();
         assert!(is_there(&first) && is_there(&last) && !is_there(&second));
@@ -326,7 +374,7 @@ mod tests {
 
     #[test]
     fn session_ids_begin_with_the_prefix() {
-        let sessions = Sessions::new(0, Some("front-1".to_owned()));
+        let sessions = sessions(Some("front-1"));
         let (owner, subscribers) = (Principal::new("owner"), Arc::new(Subscribers::default()));
         let session = Session::new(introduction(), &owner, &subscribers);
         let id = sessions.insert(session, owner.clone(), &Metrics::new());
@@ -337,7 +385,7 @@ mod tests {
 
     #[test]
     fn session_in_use_is_not_evicted_for_its_owner() {
-        let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
+        let (sessions, subscribers) = (sessions(None), Arc::new(Subscribers::default()));
         let metrics = Metrics::new();
         let open = |owner: &Principal| {
             let session = Session::new(introduction(), owner, &subscribers);
@@ -347,11 +395,11 @@ mod tests {
         let visit =
             |id: Option<String>| sessions.get(&id.expect("a session"), &bob).expect("there");
         let oldest = visit(open(&bob));
-        for _ in 0..2 * MAX_SESSIONS {
+        for _ in 0..2 * MAX {
             open(&bob);
         }
         assert!(!oldest.session.end_token().is_cancelled());
-        let mut visits: Vec<_> = (1..MAX_SESSIONS).map(|_| visit(open(&bob))).collect();
+        let mut visits: Vec<_> = (1..MAX).map(|_| visit(open(&bob))).collect();
         assert_eq!(open(&bob), None);
         assert!(open(&alice).is_some());
         assert!(oldest.session.end_token().is_cancelled());
@@ -362,29 +410,29 @@ mod tests {
 
     #[test]
     fn idle_timeout_ends_a_session() {
-        let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
+        let (sessions, subscribers) = (sessions(None), Arc::new(Subscribers::default()));
         let owner = Principal::new("owner");
         let session = Session::new(introduction(), &owner, &subscribers);
         let id = sessions.insert(session, owner.clone(), &Metrics::new());
         let id = id.expect("a place");
         let is_over = || {
-            let sessions = lock(&sessions.by_id);
+            let sessions = &lock(&sessions.stored).by_id;
             let usage = lock(&sessions[&id].usage);
             usage.is_over(usage.since + IDLE_TIMEOUT)
         };
-        let before = lock(&lock(&sessions.by_id)[&id].usage).since;
+        let before = lock(&lock(&sessions.stored).by_id[&id].usage).since;
         assert!(is_over());
         let (first, second) = (sessions.get(&id, &owner), sessions.get(&id, &owner));
         drop(first);
         assert!(!is_over());
         drop(second);
         assert!(is_over());
-        assert!(lock(&lock(&sessions.by_id)[&id].usage).since > before);
+        assert!(lock(&lock(&sessions.stored).by_id[&id].usage).since > before);
     }
 
     #[test]
     fn session_is_evicted_from_the_owner_with_most() {
-        let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
+        let (sessions, subscribers) = (sessions(None), Arc::new(Subscribers::default()));
         let metrics = Metrics::new();
         let open = |owner: &Principal| {
             let session = Session::new(introduction(), owner, &subscribers);
@@ -393,16 +441,16 @@ mod tests {
         };
         let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
         let hers = open(&alice);
-        for _ in 0..2 * MAX_SESSIONS {
+        for _ in 0..2 * MAX {
             open(&bob);
         }
         assert!(sessions.get(&hers, &alice).is_some());
-        assert_eq!(lock(&sessions.by_id).len(), MAX_SESSIONS);
+        assert_eq!(lock(&sessions.stored).by_id.len(), MAX);
     }
 
     #[test]
     fn session_of_another_principal_is_unreachable() {
-        let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
+        let (sessions, subscribers) = (sessions(None), Arc::new(Subscribers::default()));
         let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
         let session = Session::new(introduction(), &alice, &subscribers);
         let id = sessions.insert(session, alice.clone(), &Metrics::new());
