@@ -1,7 +1,8 @@
 //! Least server of a script: it starts the script and returns what that prints. It limits,
 //! confines, checks and records nothing.
 //!
-//! `floor-peer http DIR` and `floor-peer stdio DIR` call `DIR/greet`, whatever the request.
+//! `floor-peer http DIR` and `floor-peer stdio DIR` call `DIR/greet`, whatever the request. Without
+//! a name to greet the server over HTTP answers at once, as a function does.
 
 use std::convert::Infallible;
 use std::io::{self, BufRead as _, Write as _};
@@ -49,7 +50,7 @@ struct Params {
 
 #[derive(serde::Deserialize)]
 struct Arguments {
-    name: String,
+    name: Option<String>,
 }
 
 /// A start that the runtime waits for.
@@ -102,8 +103,10 @@ async fn respond(
 
 async fn call(body: &[u8], starts: &Sender<Start>) -> anyhow::Result<String> {
     let call: Call<'_> = serde_json::from_slice(body)?;
+    let Some(name) = call.params.arguments.name else {
+        return Ok(answer(call.id, "{}"));
+    };
     let (reply, started) = oneshot::channel();
-    let name = call.params.arguments.name;
     starts.send(Start { name, reply }).context("no spawner")?;
     let text = collect(started.await??).await?;
     Ok(answer(call.id, &text))
@@ -149,7 +152,8 @@ fn serve_stdio(script: PathBuf) -> anyhow::Result<()> {
 
 fn print_answer(script: &Path, line: &[u8]) -> anyhow::Result<()> {
     let call: Call<'_> = serde_json::from_slice(line)?;
-    let child = start(script, &call.params.arguments.name)?;
+    let name = call.params.arguments.name.context("no name")?;
+    let child = start(script, &name)?;
     let output = child.wait_with_output()?;
     let message = answer(call.id, str::from_utf8(&output.stdout)?) + "\n";
     io::stdout().lock().write_all(message.as_bytes())?;

@@ -6,42 +6,58 @@ use tokio::try_join;
 
 use crate::bench::findings::{Findings, Table};
 use crate::bench::lab::{Lab, SCRIPTS, Way};
-use crate::bench::lineup::Lineup;
 use crate::bench::sample::{Sample, Spread};
 use crate::bench::subject::{ANSWER_TIMEOUT, Subject};
 use crate::request::Request;
 
 const CONCURRENCY: usize = 64;
 
-/// Maximum processor time of a call, in µs.
-const MAX_CPU: [(Way, f64); 2] = [(Way::Http, 22.0), (Way::Stdio, 8.0)];
+/// Maximum ratio of the processor time of a call over HTTP to that of a list of bare hyper.
+const MAX_CPU_RATIO: f64 = 1.5;
 
-/// Maximum median and 99th percentile of the latency while scripts run, in µs.
-const MAX_MEDIAN: f64 = 100.0;
-const MAX_P99: f64 = 3000.0;
+/// Maximum ratio of the latency while scripts run to that of the least server.
+const MAX_LATENCY_RATIO: f64 = 1.2;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let mut findings = Findings::default();
-    let mut lineup = Lineup::new(&lab.options);
-    for (way, _) in MAX_CPU {
-        lineup.add(format!("mcpd {way}"), lab.mcpd(way, &["--kit"]).await?);
-    }
-    let samples = lineup.load(&kit_state(), CONCURRENCY).await?;
-    let mut table = Table::new(["", "calls a second", "server's CPU, µs"]);
-    for (way, bar) in MAX_CPU {
-        let name = format!("mcpd {way}");
-        let cpu = samples.figure(&name, Sample::cpu)?;
-        table.row([
-            name.clone(),
-            samples.figure(&name, Sample::rate)?.to_string(),
-            cpu.to_string(),
-        ]);
-        let what = format!("CPU of a call of a function, {way}, {CONCURRENCY} at a time");
-        findings.at_most(what, bar, "µs", cpu);
-    }
-    findings.table("native", table);
+    alone(lab, &mut findings).await?;
     meanwhile(lab, &mut findings).await?;
     Ok(findings)
+}
+
+/// Measures calls without another load, beside lists of bare hyper.
+async fn alone(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
+    let list = Request::list(SCRIPTS.len());
+    let http = lab.mcpd(Way::Http, &["--kit"]).await?;
+    let hyper = lab
+        .hyper(&mut lab.mcpd(Way::Http, &[]).await?, &list)
+        .await?;
+    let stdio = lab.mcpd(Way::Stdio, &["--kit"]).await?;
+    let mut subjects = [
+        ("mcpd HTTP", http, kit_state(), Vec::new()),
+        ("a list of hyper", hyper, list, Vec::new()),
+        ("mcpd stdio", stdio, kit_state(), Vec::new()),
+    ];
+    for _ in 0..lab.options.rounds() {
+        for (_, subject, request, samples) in &mut subjects {
+            let load = subject.load(request, CONCURRENCY, lab.options.time());
+            samples.push(load.await?);
+        }
+    }
+    let mut table = Table::new(["", "calls a second", "server's CPU, µs"]);
+    for (name, _, _, samples) in &subjects {
+        table.row([
+            (*name).to_owned(),
+            Spread::over(samples, Sample::rate).to_string(),
+            Spread::over(samples, Sample::cpu).to_string(),
+        ]);
+    }
+    findings.table("native", table);
+    let [(.., call), (.., list), _] = &subjects;
+    let ratio = Spread::ratio(call, list, Sample::cpu);
+    let what = format!("CPU of a call of a function / a list of hyper, {CONCURRENCY} at a time");
+    findings.at_most(what, MAX_CPU_RATIO, "", ratio);
+    Ok(())
 }
 
 /// Returns a call of a built-in tool that does next to nothing.
@@ -60,6 +76,12 @@ async fn meanwhile(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
             Vec::new(),
         ),
         (
+            "floor",
+            lab.floor(Way::Http).await?,
+            kit_state(),
+            Vec::new(),
+        ),
+        (
             "rmcp",
             lab.rmcp(Way::Http, SCRIPTS.len()).await?,
             echo,
@@ -70,9 +92,7 @@ async fn meanwhile(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
         for (_, subject, request, samples) in &mut subjects {
             samples.push(both(lab, subject, request).await?);
         }
-        subjects.reverse();
     }
-    subjects.sort_by_key(|(name, ..)| *name);
     let mut table = Table::new([
         "",
         "median, µs",
@@ -80,25 +100,28 @@ async fn meanwhile(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
         "calls a second",
         "greetings a second",
     ]);
-    for (name, _, _, samples) in subjects {
+    for (name, _, _, samples) in &subjects {
         let figure =
             |figure: &dyn Fn(&(Sample, Sample)) -> f64| Spread::of(samples.iter().map(figure));
-        let median = figure(&|(call, _)| call.within(0.5));
-        let most = figure(&|(call, _)| call.within(0.99));
         table.row([
-            name.to_owned(),
-            median.to_string(),
-            most.to_string(),
+            (*name).to_owned(),
+            figure(&|(call, _)| call.within(0.5)).to_string(),
+            figure(&|(call, _)| call.within(0.99)).to_string(),
             figure(&|(call, _)| call.rate()).to_string(),
             figure(&|(_, greeting)| greeting.rate()).to_string(),
         ]);
-        if name == "mcpd" {
-            let what = "call of a function while 64 scripts run";
-            findings.at_most(format!("{what}: median"), MAX_MEDIAN, "µs", median);
-            findings.at_most(format!("{what}: 99 %"), MAX_P99, "µs", most);
-        }
     }
     findings.table("meanwhile", table);
+    let calls = subjects.map(|(.., samples)| {
+        let calls = samples.into_iter().map(|(call, _)| call);
+        calls.collect::<Vec<_>>()
+    });
+    let [mcpd, floor, _] = &calls;
+    for (share, name) in [(0.5, "median"), (0.99, "99 %")] {
+        let ratio = Spread::ratio(mcpd, floor, |call| call.within(share));
+        let what = format!("call of a function while 64 scripts run / floor: {name}");
+        findings.at_most(what, MAX_LATENCY_RATIO, "", ratio);
+    }
     Ok(())
 }
 
