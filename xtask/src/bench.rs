@@ -13,6 +13,7 @@ use suite::Suite;
 
 mod bare;
 mod cluster;
+mod diagram;
 mod docs;
 mod findings;
 pub(crate) mod lab;

@@ -143,6 +143,38 @@ impl Client {
         Ok(body)
     }
 
+    /// Opens a session of an older revision.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no answer, or none that opens a session.
+    pub(crate) async fn open_session(&mut self) -> anyhow::Result<()> {
+        const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"xtask","version":"0"}}}"#;
+        let head = self.head.replace(REVISION, "2025-11-25");
+        let length = INITIALIZE.len();
+        let message = format!("{head}Content-Length: {length}\r\n\r\n{INITIALIZE}");
+        let head = self.transmit(message.as_bytes()).await?;
+        let is_open = self.buffer[..head.length].to_ascii_lowercase();
+        let is_open = memchr::memmem::find(&is_open, b"mcp-session-id:").is_some();
+        self.body(head).await?;
+        ensure!(head.status == 200 && is_open, "status {}", head.status);
+        Ok(())
+    }
+
+    /// Waits until the stream that the last request has opened has this text, and forgets what it
+    /// had so far.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the stream ends before that.
+    pub(crate) async fn wait_for(&mut self, text: &str) -> anyhow::Result<()> {
+        while memchr::memmem::find(&self.buffer, text.as_bytes()).is_none() {
+            self.read().await?;
+        }
+        self.buffer.clear();
+        Ok(())
+    }
+
     /// Sends the request with this id, and returns the head of the response before its body
     /// arrives.
     ///
@@ -158,7 +190,12 @@ impl Client {
         message += &format!("Content-Length: {}\r\n\r\n", body.len());
         let mut message = message.into_bytes();
         message.extend(body);
-        self.stream.write_all(&message).await?;
+        self.transmit(&message).await
+    }
+
+    /// Sends a message over HTTP, and returns the head of the response.
+    async fn transmit(&mut self, message: &[u8]) -> anyhow::Result<Head> {
+        self.stream.write_all(message).await?;
         self.buffer.clear();
         loop {
             self.read().await?;

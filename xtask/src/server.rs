@@ -274,6 +274,15 @@ impl Server {
         }
     }
 
+    /// Writes a script.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it can't be written.
+    pub(crate) fn add(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        self.home.add(name, text)
+    }
+
     pub(crate) fn address(&self) -> &str {
         &self.address
     }

@@ -10,8 +10,9 @@ use super::Options;
 use super::findings::{Findings, Table};
 use super::plot;
 
-/// Link to the plot, relative to the page.
+/// Links to the plots, relative to the page.
 const PLOT: &str = "![Throughput and latency of mcpd and its peers](performance.svg)\n";
+const GROWTH_PLOT: &str = "![Cost as work grows](growth.svg)\n";
 
 /// Writes the findings. The rest of the page stays as it is.
 ///
@@ -31,6 +32,13 @@ pub(crate) fn write(findings: &Findings) -> anyhow::Result<()> {
     {
         fs::write(page.with_extension("svg"), plot::draw(&findings.curves))?;
         text = replace(&text, "plot", PLOT)?;
+    }
+    if !findings.growths.is_empty() {
+        fs::write(
+            page.with_file_name("growth.svg"),
+            plot::draw_growth(&findings.growths),
+        )?;
+        text = replace(&text, "growth-plot", GROWTH_PLOT)?;
     }
     fs::write(page, text)?;
     Ok(())

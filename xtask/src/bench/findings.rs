@@ -12,6 +12,7 @@ pub(crate) struct Findings {
     pub(crate) tables: Vec<(&'static str, Table)>,
     pub(crate) bars: Vec<Bar>,
     pub(crate) curves: Vec<Curve>,
+    pub(crate) growths: Vec<Growth>,
 }
 
 /// Markdown table.
@@ -52,6 +53,31 @@ pub(crate) struct Point {
     pub(crate) median: f64,
     /// 99th percentile of the latency in µs.
     pub(crate) most: f64,
+}
+
+/// Growth of a figure with the amount of work.
+#[derive(Debug, Clone)]
+pub(crate) struct Growth {
+    /// Figure, its unit, and the work.
+    pub(crate) panel: &'static str,
+    pub(crate) name: &'static str,
+    /// Amounts of work, and medians.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+impl Growth {
+    pub(crate) fn new(panel: &'static str, name: &'static str) -> Self {
+        let points = Vec::new();
+        Self {
+            panel,
+            name,
+            points,
+        }
+    }
+
+    pub(crate) fn add(&mut self, work: usize, measured: Spread) {
+        self.points.push((work as f64, measured.median));
+    }
 }
 
 impl Findings {
@@ -96,6 +122,7 @@ impl Findings {
         self.tables.append(&mut others.tables);
         self.bars.append(&mut others.bars);
         self.curves.append(&mut others.curves);
+        self.growths.append(&mut others.growths);
     }
 
     /// Returns whether every bar was met.

@@ -1,6 +1,7 @@
 //! Lab: builds and installs the subjects, and starts them.
 
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -90,7 +91,7 @@ impl Lab {
     /// Fails if mcpd or a Rust peer can't be built.
     pub(crate) fn new(options: Options) -> anyhow::Result<Self> {
         let programs = build_packages(&options.profile, &["mcpd-peers"])?;
-        build_mcpd(&options.profile, &[])?;
+        build_mcpd(&options.profile)?;
         let target = programs.parent().context("a directory of cargo's")?;
         let target = target.to_owned();
         let others = install(&target.join("peers"))?;
@@ -154,18 +155,20 @@ impl Lab {
         Cluster::start(&self.program(), &self.target, home, tools).await
     }
 
-    /// Builds mcpd without its feature for clusters, and returns the path of a copy. The program
-    /// that is measured otherwise is in its place again afterwards.
+    /// Builds mcpd without its feature for clusters, and without an order of functions, and
+    /// returns the path of a copy.
     ///
     /// # Errors
     ///
     /// Fails if it can't be built.
     pub(crate) fn build_without_cluster(&self) -> anyhow::Result<PathBuf> {
-        let profile = &self.options.profile;
+        let (program, kept) = (self.program(), self.programs.join("mcpd-kept"));
         let copy = self.programs.join("mcpd-without-cluster");
-        build_mcpd(profile, &["--no-default-features"])?;
-        std::fs::copy(self.program(), &copy)?;
-        build_mcpd(profile, &[])?;
+        fs::rename(&program, &kept)?;
+        let options = ["--no-default-features"];
+        build_with(&self.options.profile, &["mcpd-cli"], &options)?;
+        fs::rename(&program, &copy)?;
+        fs::rename(&kept, &program)?;
         Ok(copy)
     }
 
@@ -208,7 +211,7 @@ impl Lab {
     ) -> anyhow::Result<Subject> {
         let answer: serde_json::Value = serde_json::from_slice(&subject.exchange(request).await?)?;
         let file = self.home.path().join("result");
-        std::fs::write(&file, answer["result"].to_string())?;
+        fs::write(&file, answer["result"].to_string())?;
         let mut command = Command::new(self.programs.join("hyper-peer"));
         command.arg(file);
         start(command, Way::Http).await
@@ -253,18 +256,15 @@ impl Lab {
     }
 }
 
-/// Builds mcpd, as its packages have it if the profile is theirs, with these options of cargo.
+/// Builds mcpd, as its packages have it if the profile is theirs.
 ///
 /// # Errors
 ///
 /// Fails if it can't be built.
-fn build_mcpd(profile: &str, options: &[&str]) -> anyhow::Result<()> {
+fn build_mcpd(profile: &str) -> anyhow::Result<()> {
     match or_dev(profile) {
-        "dist" => {
-            let arguments = [&["--profile", "dist", "--locked"], options].concat();
-            layout::build(&arguments).map(drop)
-        }
-        profile => build_with(profile, &["mcpd-cli"], options).map(drop),
+        "dist" => layout::build(&["--profile", "dist", "--locked"]).map(drop),
+        profile => build_packages(profile, &["mcpd-cli"]).map(drop),
     }
 }
 

@@ -80,7 +80,7 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
 }
 
 /// Returns the time from the start of a server to the right answer, in ms.
-async fn first_answer(mut command: Command, request: &Request) -> anyhow::Result<f64> {
+pub(super) async fn first_answer(mut command: Command, request: &Request) -> anyhow::Result<f64> {
     let begun = Instant::now();
     let mut pipes = Pipes::start(&mut command)?;
     let answered = timeout(ANSWER_TIMEOUT, pipes.exchange(request, Checker::FIRST)).await??;
