@@ -5,7 +5,7 @@
 //! twice. Its end is sent again with exponential backoff until the front acknowledges it. Its
 //! lease is over when the worker has been cut off for too long, or its front has been silent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::presence::{Echo, Moment};
@@ -72,7 +72,7 @@ enum State {
         resend: Option<(Moment, usize)>,
     },
     /// Never run, and never to be.
-    Tombstone { until: Moment },
+    Tombstone,
 }
 
 #[derive(Debug)]
@@ -100,7 +100,14 @@ pub(crate) struct Registry {
     pub(crate) is_draining: bool,
     epoch: u64,
     limits: Limits,
+    /// All runs that are known. They are many, so that nothing looks at each: the sets below name
+    /// those that matter.
     runs: BTreeMap<RunId, Entry>,
+    running: BTreeSet<RunId>,
+    /// Runs whose ends are sent again.
+    unheard: BTreeSet<RunId>,
+    /// All others than those that run, by the time at which they are forgotten.
+    by_expiry: BTreeSet<(Moment, RunId)>,
     /// Last sign of life of each front that has runs here.
     fronts: BTreeMap<String, Moment>,
     actions: Vec<Action>,
@@ -114,6 +121,9 @@ impl Registry {
             epoch,
             limits,
             runs: BTreeMap::new(),
+            running: BTreeSet::new(),
+            unheard: BTreeSet::new(),
+            by_expiry: BTreeSet::new(),
             fronts: BTreeMap::new(),
             actions: Vec::new(),
         }
@@ -126,18 +136,12 @@ impl Registry {
 
     /// Returns the number of runs that have not ended.
     pub(crate) fn active(&self) -> usize {
-        let runs = self.runs.values();
-        runs.filter(|entry| matches!(entry.state, State::Running { .. }))
-            .count()
+        self.running.len()
     }
 
     /// Returns whether no run is left that could have news for a front.
     pub(crate) fn is_idle(&self) -> bool {
-        self.runs.values().all(|entry| match &entry.state {
-            State::Running { .. } => false,
-            State::Ended { resend, .. } => resend.is_none(),
-            State::Tombstone { .. } => true,
-        })
+        self.running.is_empty() && self.unheard.is_empty()
     }
 
     /// A front has sent something.
@@ -197,26 +201,24 @@ impl Registry {
             state: State::Running { cut: None },
         };
         self.runs.insert(run, entry);
+        self.running.insert(run);
         self.fronts.insert(request.front.clone(), now);
         self.say(run, Word::Accepted);
         self.actions.push(Action::Start { run });
     }
 
     fn make_room(&mut self) {
-        if self.runs.len() < MAX_REMEMBERED {
-            return;
+        if self.runs.len() >= MAX_REMEMBERED {
+            self.forget_next();
         }
-        let ended = self
-            .runs
-            .iter()
-            .filter_map(|(run, entry)| match entry.state {
-                State::Ended { at, .. } => Some((at, *run)),
-                State::Tombstone { until } => Some((until.saturating_sub(TOMBSTONE), *run)),
-                State::Running { .. } => None,
-            });
-        if let Some((_, oldest)) = ended.min() {
-            self.runs.remove(&oldest);
-            self.actions.push(Action::Forget { run: oldest });
+    }
+
+    /// Forgets the run that is to be forgotten next, if any is.
+    fn forget_next(&mut self) {
+        if let Some((_, run)) = self.by_expiry.pop_first() {
+            self.runs.remove(&run);
+            self.unheard.remove(&run);
+            self.actions.push(Action::Forget { run });
         }
     }
 
@@ -228,7 +230,7 @@ impl Registry {
                 cut: *cut,
                 size: None,
             },
-            Some(State::Tombstone { .. }) => Word::Unknown,
+            Some(State::Tombstone) => Word::Unknown,
             None => {
                 self.bury(now, run);
                 Word::Unknown
@@ -240,9 +242,13 @@ impl Registry {
     /// A front says that a run belongs to a task, and that it wants to hear of it from now on.
     pub(crate) fn keep(&mut self, now: Moment, run: RunId, front: &str, hold: Duration) {
         if let Some(entry) = self.runs.get_mut(&run)
-            && !matches!(entry.state, State::Tombstone { .. })
+            && !matches!(entry.state, State::Tombstone)
         {
             entry.is_kept = true;
+            if let State::Ended { at, .. } = entry.state {
+                self.by_expiry.remove(&(at.saturating_add(entry.hold), run));
+                self.by_expiry.insert((at.saturating_add(hold), run));
+            }
             entry.hold = hold;
             front.clone_into(&mut entry.front);
             self.fronts.insert(front.to_owned(), now);
@@ -265,11 +271,11 @@ impl Registry {
 
     /// A front stops. No caller waits for what runs for it, except for tasks.
     pub(crate) fn leave(&mut self, front: &str) {
-        let left = self
-            .runs
-            .iter()
-            .filter(|(_, entry)| entry.front == front && !entry.is_kept);
-        for run in left.map(|(run, _)| *run).collect::<Vec<_>>() {
+        let left = self.running.iter().filter(|run| {
+            let entry = &self.runs[run];
+            entry.front == front && !entry.is_kept
+        });
+        for run in left.copied().collect::<Vec<_>>() {
             self.cut(run, Cut::Front);
         }
     }
@@ -280,18 +286,17 @@ impl Registry {
             front: String::new(),
             hold: Duration::ZERO,
             is_kept: false,
-            state: State::Tombstone {
-                until: now + TOMBSTONE,
-            },
+            state: State::Tombstone,
         };
         self.runs.insert(run, entry);
+        self.by_expiry.insert((now + TOMBSTONE, run));
     }
 
     /// A front does not want a run any more.
     pub(crate) fn cancel(&mut self, now: Moment, run: RunId) {
         match self.runs.get_mut(&run).map(|entry| &mut entry.state) {
             Some(State::Running { .. }) => self.cut(run, Cut::Cancel),
-            Some(State::Ended { .. } | State::Tombstone { .. }) | None => self.status(now, run),
+            Some(State::Ended { .. } | State::Tombstone) | None => self.status(now, run),
         }
     }
 
@@ -308,7 +313,7 @@ impl Registry {
 
     /// Ends every run.
     pub(crate) fn cut_all(&mut self, reason: Cut) {
-        for run in self.runs.keys().copied().collect::<Vec<_>>() {
+        for run in self.running.iter().copied().collect::<Vec<_>>() {
             self.cut(run, reason);
         }
     }
@@ -318,6 +323,7 @@ impl Registry {
         let entry = self.runs.get_mut(&run);
         if let Some(State::Ended { resend, .. }) = entry.map(|entry| &mut entry.state) {
             *resend = None;
+            self.unheard.remove(&run);
         }
     }
 
@@ -335,6 +341,10 @@ impl Registry {
             at: now,
             resend: Some((now + END_PAUSES[0], 0)),
         };
+        let expiry = now.saturating_add(entry.hold);
+        self.running.remove(&run);
+        self.unheard.insert(run);
+        self.by_expiry.insert((expiry, run));
         self.say(run, Word::End { cut, size: None });
     }
 
@@ -344,21 +354,29 @@ impl Registry {
             self.cut_all(Cut::Lease);
         }
         self.end_orphans(now);
+        self.send_ends_again(now);
+        self.forget_old(now);
+    }
+
+    fn send_ends_again(&mut self, now: Moment) {
         let mut resent = Vec::new();
-        for (run, entry) in &mut self.runs {
-            if let State::Ended { cut, resend, .. } = &mut entry.state
+        for run in &self.unheard {
+            let entry = self.runs.get_mut(run).map(|entry| &mut entry.state);
+            if let Some(State::Ended { cut, resend, .. }) = entry
                 && let Some((at, count)) = *resend
                 && now >= at
             {
                 let pause = END_PAUSES.get(count + 1);
                 *resend = pause.map(|pause| (now + *pause, count + 1));
-                resent.push((*run, *cut));
+                resent.push((*run, *cut, resend.is_some()));
             }
         }
-        for (run, cut) in resent {
+        for (run, cut, is_sent_again) in resent {
+            if !is_sent_again {
+                self.unheard.remove(&run);
+            }
             self.say(run, Word::End { cut, size: None });
         }
-        self.forget_old(now);
     }
 
     /// Ends the runs of silent fronts. While the worker is away, it can't hear any of them.
@@ -370,32 +388,22 @@ impl Registry {
             return;
         }
         let silent = |last: &Moment| now.saturating_sub(*last) >= FRONT_SILENCE;
-        let orphans = self.runs.iter().filter_map(|(run, entry)| {
-            let last = self.fronts.get(&entry.front)?;
-            let is_running = matches!(entry.state, State::Running { .. });
-            (is_running && !entry.is_kept && silent(last)).then_some(*run)
+        let orphans = self.running.iter().filter(|run| {
+            let entry = &self.runs[run];
+            let last = self.fronts.get(&entry.front);
+            !entry.is_kept && last.is_some_and(silent)
         });
-        for run in orphans.collect::<Vec<_>>() {
+        for run in orphans.copied().collect::<Vec<_>>() {
             self.cut(run, Cut::Front);
         }
     }
 
     fn forget_old(&mut self, now: Moment) {
-        let is_old = |entry: &Entry| match &entry.state {
-            State::Running { .. } => false,
-            State::Ended { at, .. } => now.saturating_sub(*at) >= entry.hold,
-            State::Tombstone { until } => now >= *until,
-        };
-        let actions = &mut self.actions;
-        self.runs.retain(|run, entry| {
-            let is_old = is_old(entry);
-            if is_old {
-                actions.push(Action::Forget { run: *run });
-            }
-            !is_old
-        });
-        let runs = &self.runs;
+        while self.by_expiry.first().is_some_and(|(at, _)| now >= *at) {
+            self.forget_next();
+        }
+        let (runs, running) = (&self.runs, &self.running);
         self.fronts
-            .retain(|front, _| runs.values().any(|entry| entry.front == *front));
+            .retain(|front, _| running.iter().any(|run| runs[run].front == *front));
     }
 }

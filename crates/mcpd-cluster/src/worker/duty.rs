@@ -329,7 +329,9 @@ impl Duty {
                 if let Some(running) = self.runs.get_mut(&run) {
                     running.ended = Some(ended);
                 }
-                self.bound_kept(run);
+                if self.registry.is_kept(run) {
+                    self.bound_kept(run);
+                }
                 self.registry.end(self.node.now(), run, is_cut);
             }
         }
