@@ -103,6 +103,7 @@ pub struct Cluster {
     fingerprint: Option<u64>,
     tasks: Option<SharedTasks>,
     key_mark: String,
+    is_worker: bool,
     departure: Arc<Departure>,
 }
 
@@ -123,6 +124,7 @@ impl Cluster {
             fingerprint: Some(0),
             tasks: None,
             key_mark: String::new(),
+            is_worker: false,
             departure: Arc::default(),
         }
     }
@@ -146,6 +148,15 @@ impl Cluster {
             key_mark: key_mark.collect(),
             ..self
         }
+    }
+
+    /// Says that a [`Worker`](crate::Worker) of the same name runs in this process, whose scripts
+    /// are served otherwise. Without it a worker of that name is reported: its scripts are not
+    /// served.
+    #[must_use]
+    pub fn beside_worker(self) -> Self {
+        let is_worker = true;
+        Self { is_worker, ..self }
     }
 
     /// Takes the place of an earlier source of the same process, with its tasks and its key.
@@ -207,7 +218,8 @@ impl Cluster {
         let (news, mut heard) = mpsc::unbounded_channel();
         let place = Arc::new(ClusterPlace::new(node.clone(), commands));
         let mut duty = Duty::new(&self.settings, Arc::clone(&self.place), node, place, news)
-            .with_tasks(self.tasks.clone(), self.key_mark.clone());
+            .with_tasks(self.tasks.clone(), self.key_mark.clone())
+            .beside_worker(self.is_worker);
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stopped_at = None;

@@ -106,6 +106,9 @@ pub(super) struct Duty {
     key_mark: String,
     /// Fronts with another key, which have been reported.
     strangers: BTreeSet<String>,
+    /// A worker of the same name runs in this process.
+    is_worker: bool,
+    has_namesake: bool,
 }
 
 impl Duty {
@@ -133,6 +136,8 @@ impl Duty {
             metrics: None,
             tasks: None,
             key_mark: String::new(),
+            is_worker: false,
+            has_namesake: false,
             strangers: BTreeSet::new(),
         }
     }
@@ -204,9 +209,12 @@ impl Duty {
             tasks.hear(&here.runner, here.leaving);
         }
         if here.node == self.node.name {
-            if here.epoch == self.node.epoch {
-                let sent = std::time::Duration::from_millis(here.at_ms);
-                self.delivery.presence.echo.hear(now, sent);
+            match here.epoch == self.node.epoch {
+                true => {
+                    let sent = std::time::Duration::from_millis(here.at_ms);
+                    self.delivery.presence.echo.hear(now, sent);
+                }
+                false => self.report_namesake(&here),
             }
             return;
         }

@@ -24,7 +24,7 @@ pub struct Clustering {
         help_heading = CLUSTER
     )]
     pub cluster: Vec<String>,
-    /// Name of this node in the cluster [default: the host name]
+    /// Name of this node in the cluster [default: the host name; of a front with `-front`]
     #[arg(long, value_name = "NAME", env = "MCPD_NODE", help_heading = CLUSTER)]
     pub node: Option<String>,
 }

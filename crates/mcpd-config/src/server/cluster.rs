@@ -32,11 +32,6 @@ const SCHEMES: [&str; 2] = ["nats", "tls"];
 /// Length of the public NKey of a user.
 const PUBLIC_KEY_LENGTH: usize = 56;
 
-/// Returns the options of a front among those of a server.
-pub(crate) fn options(args: &Serve) -> &Clustering {
-    &args.clustering
-}
-
 /// Returns the beginning of the ids of sessions, which is the name of this node if there is a
 /// cluster: a balancer can route by it.
 ///
@@ -46,7 +41,11 @@ pub(crate) fn options(args: &Serve) -> &Clustering {
 pub(crate) fn session_prefix(file: &File, args: &Serve) -> anyhow::Result<Option<String>> {
     match args.clustering.cluster.is_empty() {
         true => Ok(None),
-        false => Ok(Some(settings(file, &args.clustering)?.node.to_string())),
+        false => Ok(Some(
+            front_settings(file, &args.clustering, args.worker)?
+                .node
+                .to_string(),
+        )),
     }
 }
 
@@ -230,6 +229,16 @@ pub(crate) fn secret_files(file: &File) -> Vec<PathBuf> {
     let files = [&table.key_file, &table.credentials_file, &table.key];
     let files = files.into_iter().flatten();
     files.map(|path| file.absolute(path.get_ref())).collect()
+}
+
+/// Returns the settings of a front. Without a name it has that of its machine, and unless it is a
+/// worker as well not the name that a worker on this machine has.
+fn front_settings(file: &File, options: &Clustering, is_worker: bool) -> anyhow::Result<Settings> {
+    let mut settings = settings(file, options)?;
+    if options.node.is_none() && !is_worker {
+        settings.node = Name::of_host(&format!("{}-front", settings.node));
+    }
+    Ok(settings)
 }
 
 /// Returns the settings of this node.

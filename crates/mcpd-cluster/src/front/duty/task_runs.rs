@@ -21,6 +21,29 @@ impl Duty {
         }
     }
 
+    /// Says whether a worker of the same name runs in this process.
+    pub(in super::super) fn beside_worker(self, is_worker: bool) -> Self {
+        Self { is_worker, ..self }
+    }
+
+    /// Reports another node of the same name, once. One that leaves may be an earlier start of this
+    /// front.
+    pub(super) fn report_namesake(&mut self, here: &Here) {
+        let is_expected = here.leaving || (here.kind == Kind::Worker && self.is_worker);
+        if is_expected || here.epoch < self.node.epoch && here.kind == Kind::Front {
+            return;
+        }
+        if !std::mem::replace(&mut self.has_namesake, true) {
+            let effect = match here.kind {
+                Kind::Worker => {
+                    "a worker has the name of this front, and its scripts are not served"
+                }
+                _ => "another front has the same name",
+            };
+            tracing::warn!(node = here.node, "{effect}; change one of them (`--node`)");
+        }
+    }
+
     /// Reports a front that can't open what this one seals, once.
     pub(super) fn compare_keys(&mut self, here: &Here) {
         let is_other = here.kind == Kind::Front && here.key != self.key_mark;

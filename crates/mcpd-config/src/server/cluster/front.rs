@@ -9,8 +9,8 @@ use anyhow::Context as _;
 use mcpd_cluster::{Cluster, SharedTasks};
 use mcpd_server::{Server, ServerBuilder};
 
+use super::front_settings;
 use super::placement::{place, placement_rules};
-use super::{options, settings};
 use crate::file::File;
 use crate::options::{Clustering, Serve};
 use crate::server::state_key;
@@ -29,7 +29,7 @@ pub struct FrontNode(Option<Cluster>);
 /// # Errors
 ///
 /// A faulty value, with its place if it is in the file.
-fn front(file: &File, options: &Clustering) -> anyhow::Result<Option<Cluster>> {
+fn front(file: &File, options: &Clustering, is_worker: bool) -> anyhow::Result<Option<Cluster>> {
     if options.cluster.is_empty() {
         return Ok(None);
     }
@@ -37,7 +37,10 @@ fn front(file: &File, options: &Clustering) -> anyhow::Result<Option<Cluster>> {
     let mut hasher = DefaultHasher::new();
     format!("{rules:?}").hash(&mut hasher);
     let place = move |path: &str| place(&rules, path);
-    let cluster = Cluster::new(settings(file, options)?);
+    let mut cluster = Cluster::new(front_settings(file, options, is_worker)?);
+    if is_worker {
+        cluster = cluster.beside_worker();
+    }
     Ok(Some(cluster.placed(place, Some(hasher.finish()))))
 }
 
@@ -53,7 +56,7 @@ impl FrontNode {
         file: &File,
         args: &Serve,
     ) -> anyhow::Result<(ServerBuilder, Self)> {
-        let Some(mut cluster) = front(file, options(args))? else {
+        let Some(mut cluster) = front(file, &args.clustering, args.worker)? else {
             return Ok((server, Self::default()));
         };
         let mut server = server;
@@ -67,7 +70,7 @@ impl FrontNode {
         };
         cluster = cluster.with_key(&key);
         if file.tables.cluster.tasks.unwrap_or_default() == TaskPlace::Shared {
-            let settings = settings(file, options(args))?;
+            let settings = front_settings(file, &args.clustering, args.worker)?;
             let tasks = SharedTasks::new(settings, replicas(file)?);
             cluster = cluster.with_tasks(tasks.clone());
             server = server.task_store(tasks);
@@ -81,7 +84,7 @@ impl FrontNode {
     ///
     /// A faulty value, with its place if it is in the file.
     pub(crate) fn reload(&self, file: &File, args: &Serve) -> anyhow::Result<Option<Cluster>> {
-        let cluster = front(file, options(args))?;
+        let cluster = front(file, &args.clustering, args.worker)?;
         Ok(match (cluster, &self.0) {
             (Some(cluster), Some(earlier)) => Some(cluster.in_place_of(earlier)),
             (cluster, _) => cluster,
@@ -143,7 +146,7 @@ fn own_state_key() -> anyhow::Result<Vec<u8>> {
 
 /// File of the key that a front without `state_key_file` creates.
 pub(crate) fn own_key_file(args: &Serve) -> Option<PathBuf> {
-    let is_needed = !options(args).cluster.is_empty() && args.serving.state_key_file.is_none();
+    let is_needed = !args.clustering.cluster.is_empty() && args.serving.state_key_file.is_none();
     let state = directories::state().ok().filter(|_| is_needed)?;
     Some(state.join(OWN_KEY))
 }
@@ -164,6 +167,8 @@ pub(super) fn replicas(file: &File) -> anyhow::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use mcpd_cluster::Name;
+
     use super::*;
 
     #[test]
@@ -172,15 +177,23 @@ mod tests {
         let path = directory.path().join("mcpd.toml");
         std::fs::write(&path, "[cluster]\nname = \"prod\"\n").unwrap();
         let file = File::read(&path).unwrap();
-        assert!(front(&file, &Clustering::default()).unwrap().is_none());
+        assert!(
+            front(&file, &Clustering::default(), false)
+                .unwrap()
+                .is_none()
+        );
         let mut options = Clustering {
             cluster: vec!["localhost".to_owned()],
             node: Some("Front".to_owned()),
         };
-        let fault = front(&file, &options).unwrap_err();
+        let fault = front(&file, &options, false).unwrap_err();
         assert!(format!("{fault:#}").starts_with("use `--node`: `Front` is not a name"));
         options.node = Some("front".to_owned());
-        let cluster = front(&file, &options).unwrap().unwrap();
+        let cluster = front(&file, &options, false).unwrap().unwrap();
         assert_eq!(cluster.to_string(), "the cluster `prod`");
+        options.node = None;
+        let [front, both] =
+            [false, true].map(|is_worker| front_settings(&file, &options, is_worker).unwrap().node);
+        assert_eq!(front, Name::of_host(&format!("{both}-front")));
     }
 }
