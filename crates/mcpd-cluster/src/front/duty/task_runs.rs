@@ -26,21 +26,15 @@ impl Duty {
         Self { is_worker, ..self }
     }
 
-    /// Reports another node of the same name, once. One that leaves may be an earlier start of this
-    /// front.
+    /// Reports a worker of the same name, once, unless it is this process's own.
     pub(super) fn report_namesake(&mut self, here: &Here) {
-        let is_expected = here.leaving || (here.kind == Kind::Worker && self.is_worker);
-        if is_expected || here.epoch < self.node.epoch && here.kind == Kind::Front {
-            return;
-        }
-        if !std::mem::replace(&mut self.has_namesake, true) {
-            let effect = match here.kind {
-                Kind::Worker => {
-                    "a worker has the name of this front, and its scripts are not served"
-                }
-                _ => "another front has the same name",
-            };
-            tracing::warn!(node = here.node, "{effect}; change one of them (`--node`)");
+        let is_foreign = here.kind == Kind::Worker && !self.is_worker;
+        if is_foreign && !std::mem::replace(&mut self.has_namesake, true) {
+            tracing::warn!(
+                node = here.node,
+                "a worker has the name of this front, and its scripts are not served; change one \
+                 of them (`--node`)"
+            );
         }
     }
 
