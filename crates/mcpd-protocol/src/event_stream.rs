@@ -69,6 +69,7 @@ pub struct Parser {
 
 /// Event that is larger than allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
 #[error("a message has more than {max_size} bytes")]
 pub struct TooLarge {
     /// Maximum size, in bytes.
