@@ -17,6 +17,7 @@
 //! accepted; another attempt has another identifier. What is done when contact is lost is the
 //! table in [`verdict`].
 
+mod acks;
 mod adoption;
 mod attempt;
 mod cancels;
@@ -26,6 +27,7 @@ mod verdict;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use self::acks::Acks;
 use self::attempt::{Attempt, Step};
 use self::cancels::Cancels;
 pub(crate) use self::verdict::Rerun;
@@ -84,7 +86,7 @@ pub(crate) enum Action {
         send: u8,
     },
     Ack {
-        run: RunId,
+        runs: Vec<RunId>,
         node: String,
     },
     Cancel {
@@ -172,6 +174,7 @@ pub(crate) struct Delivery<C> {
     by_run: BTreeMap<u128, CallId>,
     in_flight: InFlight,
     pings: BTreeMap<String, Moment>,
+    acks: Acks,
     cancels: Cancels,
     chance: Chance,
     actions: Vec<Action>,
@@ -188,6 +191,7 @@ impl<C: Catalogues> Delivery<C> {
             by_run: BTreeMap::new(),
             in_flight: InFlight::new(),
             pings: BTreeMap::new(),
+            acks: Acks::default(),
             cancels: Cancels::default(),
             chance: Chance::new(seed),
             actions: Vec::new(),
@@ -270,6 +274,16 @@ impl<C: Catalogues> Delivery<C> {
         let call = *self.by_run.get(&run.id)?;
         let attempt = self.calls.get(&call)?.current.as_ref()?;
         (attempt.run == run && attempt.node == node).then_some(call)
+    }
+
+    /// Acknowledges the end of a run: at the next tick, or with enough others of its worker.
+    pub(crate) fn acknowledge(&mut self, run: RunId, node: &str) {
+        self.acks.add(run, node, &mut self.actions);
+    }
+
+    /// Sends every acknowledgement that waits.
+    pub(crate) fn send_acks(&mut self) {
+        self.acks.send(&mut self.actions);
     }
 
     fn current(&mut self, run: RunId) -> Option<(CallId, &mut Attempt)> {
@@ -362,6 +376,7 @@ impl<C: Catalogues> Delivery<C> {
         for call in self.calls.keys().copied().collect::<Vec<_>>() {
             self.advance(now, call);
         }
+        self.acks.send(&mut self.actions);
         self.cancels.tick(now, &mut self.actions);
         self.ping(now);
     }

@@ -14,8 +14,7 @@ use crate::wire::{Cut, Refusal, RunId, Word};
 /// Silence of a front after which its runs are ended.
 const FRONT_SILENCE: Duration = Duration::from_secs(15);
 /// Pauses before an end that was not acknowledged is sent again; afterwards it can be asked for.
-const END_PAUSES: [Duration; 8] = [
-    Duration::from_millis(200),
+const END_PAUSES: [Duration; 7] = [
     Duration::from_millis(500),
     Duration::from_secs(1),
     Duration::from_secs(2),
@@ -104,6 +103,9 @@ pub(crate) struct Registry {
     /// those that matter.
     runs: BTreeMap<RunId, Entry>,
     running: BTreeSet<RunId>,
+    /// Runs that were started since the last tick: those that still run then are said to be
+    /// accepted, so that a short run costs no message.
+    started: Vec<RunId>,
     /// Runs whose ends are sent again.
     unheard: BTreeSet<RunId>,
     /// All others than those that run, by the time at which they are forgotten.
@@ -122,6 +124,7 @@ impl Registry {
             limits,
             runs: BTreeMap::new(),
             running: BTreeSet::new(),
+            started: Vec::new(),
             unheard: BTreeSet::new(),
             by_expiry: BTreeSet::new(),
             fronts: BTreeMap::new(),
@@ -203,7 +206,7 @@ impl Registry {
         self.runs.insert(run, entry);
         self.running.insert(run);
         self.fronts.insert(request.front.clone(), now);
-        self.say(run, Word::Accepted);
+        self.started.push(run);
         self.actions.push(Action::Start { run });
     }
 
@@ -353,9 +356,18 @@ impl Registry {
         if self.echo.away_for(now) >= self.limits.lease {
             self.cut_all(Cut::Lease);
         }
+        self.say_accepted();
         self.end_orphans(now);
         self.send_ends_again(now);
         self.forget_old(now);
+    }
+
+    fn say_accepted(&mut self) {
+        for run in std::mem::take(&mut self.started) {
+            if self.running.contains(&run) {
+                self.say(run, Word::Accepted);
+            }
+        }
     }
 
     fn send_ends_again(&mut self, now: Moment) {

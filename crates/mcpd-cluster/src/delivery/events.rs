@@ -1,6 +1,6 @@
 //! Events of runs, and what each means for its call.
 
-use super::{Action, Answer, CallId, Catalogues, Delivery, MAX_BUSY};
+use super::{Answer, CallId, Catalogues, Delivery, MAX_BUSY};
 use crate::delivery::verdict::{MAX_RERUNS, Rerun};
 use crate::presence::Moment;
 use crate::wire::{Cut, Event, Refusal, Word};
@@ -10,10 +10,13 @@ impl<C: Catalogues> Delivery<C> {
     /// this event.
     pub(crate) fn hear_event(&mut self, now: Moment, event: &Event) {
         let (run, node) = (event.run, &event.node);
-        if matches!(event.word, Word::End { .. }) {
+        if let Word::End { size, .. } = &event.word {
             // Also for a run that no caller waits for: the worker repeats it until then.
-            let node = node.clone();
-            self.actions.push(Action::Ack { run, node });
+            self.acknowledge(run, node);
+            if size.is_some() {
+                // It keeps much for this one.
+                self.acks.send_of(node, &mut self.actions);
+            }
         }
         if matches!(
             event.word,

@@ -92,7 +92,6 @@ pub(super) struct Duty {
     place_of: Place,
     place: Arc<ClusterPlace>,
     calls: BTreeMap<CallId, Call>,
-    last_call: CallId,
     /// Result that belongs to the event that is handled.
     ended: Option<Ended>,
     news: mpsc::UnboundedSender<News>,
@@ -127,7 +126,6 @@ impl Duty {
             place_of,
             place,
             calls: BTreeMap::new(),
-            last_call: 0,
             ended: None,
             news,
             last_here: Instant::now(),
@@ -318,10 +316,11 @@ impl Duty {
         let now = self.node.now();
         match command {
             Command::Call {
+                call,
                 request,
                 location,
                 events,
-            } => self.begin_call(*request, location, events),
+            } => self.begin_call(call, *request, location, events),
             Command::HangUp(call) => match self.calls.remove(&call) {
                 Some(state) if state.is_released => self.delivery.leave(call),
                 _ => self.delivery.hang_up(now, call),
@@ -342,12 +341,11 @@ impl Duty {
 
     fn begin_call(
         &mut self,
+        call: CallId,
         request: Request,
         location: Option<Location>,
         events: mpsc::UnboundedSender<CallEvent>,
     ) {
-        self.last_call += 1;
-        let call = self.last_call;
         let placement = (self.place_of)(&request.path);
         let order = Order {
             requirements: Requirements {
@@ -360,8 +358,6 @@ impl Duty {
         };
         // The server's own id is random, too, but its form is its own concern.
         let id = random_bits();
-        // The receiver waits for it.
-        events.send(CallEvent::Begun(call)).ok();
         let state = Call {
             request,
             events,
@@ -425,9 +421,9 @@ impl Duty {
                     let request = wire::Request::Keep { run, hold_s };
                     self.node.send_control(&node, request, reply);
                 }
-                Action::Ack { run, node } => {
+                Action::Ack { runs, node } => {
                     self.node
-                        .send_control(&node, wire::Request::Ack { run }, None);
+                        .send_control(&node, wire::Request::Ack { runs }, None);
                 }
                 Action::Cancel { run, node } => {
                     let reply = Some(self.node.inbox(&format!("r.{run}.c")));

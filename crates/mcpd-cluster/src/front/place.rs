@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use mcpd_exec::Stream;
@@ -22,6 +23,7 @@ use crate::wire::{self, Frame, PartRequest, read_lines};
 /// Request to the front's task.
 pub(super) enum Command {
     Call {
+        call: CallId,
         request: Box<Request>,
         /// Where its run is, if another front has begun it.
         location: Option<Location>,
@@ -42,8 +44,6 @@ pub(super) enum Command {
 
 /// Event of a call.
 pub(super) enum CallEvent {
-    /// It is under way, with this number.
-    Begun(CallId),
     Sent {
         worker: String,
         run: String,
@@ -58,11 +58,16 @@ pub(super) enum CallEvent {
 pub(super) struct ClusterPlace {
     node: Node,
     commands: mpsc::UnboundedSender<Command>,
+    last_call: AtomicU64,
 }
 
 impl ClusterPlace {
     pub(super) fn new(node: Node, commands: mpsc::UnboundedSender<Command>) -> Self {
-        Self { node, commands }
+        Self {
+            node,
+            commands,
+            last_call: AtomicU64::new(0),
+        }
     }
 
     async fn run_anywhere(
@@ -73,22 +78,26 @@ impl ClusterPlace {
     ) -> Result<mcpd_exec::Outcome, NotRun> {
         let (events, mut received) = mpsc::unbounded_channel();
         let request = Box::new(request);
-        let is_new = location.is_none();
-        let call = Command::Call {
+        let mut may_run = location.is_some();
+        let call = 1 + self.last_call.fetch_add(1, Ordering::Relaxed);
+        let command = Command::Call {
+            call,
             request,
             location,
             events,
         };
         // Without the task, the channel of events is closed as well.
-        self.commands.send(call).ok();
+        self.commands.send(command).ok();
         let mut hang_up = HangUp {
-            call: None,
+            call: Some(call),
             commands: &self.commands,
         };
         while let Some(event) = received.recv().await {
             match event {
-                CallEvent::Begun(call) => hang_up.call = Some(call),
-                CallEvent::Sent { worker, run } => on_event(RunEvent::sent(&worker, &run)),
+                CallEvent::Sent { worker, run } => {
+                    may_run = true;
+                    on_event(RunEvent::sent(&worker, &run));
+                }
                 CallEvent::Lost => on_event(RunEvent::Lost),
                 CallEvent::Lines(lines) => {
                     read_lines(&lines, |line| on_event(RunEvent::Line(line)));
@@ -99,10 +108,9 @@ impl ClusterPlace {
                 }
             }
         }
-        Err(match hang_up.call {
-            // The task has not heard of it, and no other front has begun it.
-            None if is_new => NotRun::Draining,
-            _ => NotRun::lost("the connection with the cluster was given up"),
+        Err(match may_run {
+            true => NotRun::lost("the connection with the cluster was given up"),
+            false => NotRun::Draining,
         })
     }
 

@@ -800,28 +800,30 @@ impl Simulation {
             ..
         } = &mut **worker;
         registry.hear_front(now, from);
-        match *request {
-            Request::Ack { run } => {
-                registry.acknowledge(run);
-                if !registry.is_kept(run) {
-                    results.remove(&run);
+        match request {
+            Request::Ack { runs } => {
+                for run in runs {
+                    registry.acknowledge(*run);
+                    if !registry.is_kept(*run) {
+                        results.remove(run);
+                    }
                 }
             }
             Request::Cancel { run } => {
-                replies.insert(run, front);
-                registry.cancel(now, run);
+                replies.insert(*run, front);
+                registry.cancel(now, *run);
             }
             Request::Status { run } => {
-                replies.insert(run, front);
-                registry.status(now, run);
+                replies.insert(*run, front);
+                registry.status(now, *run);
             }
             Request::Keep { run, hold_s } => {
-                replies.insert(run, front);
-                registry.keep(now, run, from, Duration::from_secs(hold_s));
+                replies.insert(*run, front);
+                registry.keep(now, *run, from, Duration::from_secs(*hold_s));
             }
             Request::Release { run } => {
-                registry.release(run);
-                results.remove(&run);
+                registry.release(*run);
+                results.remove(run);
             }
             Request::Leave => registry.leave(from),
             Request::Ping => {
@@ -912,7 +914,7 @@ impl Simulation {
                     None => self.send_run(node, &sending),
                 }
             }
-            Action::Ack { run, node: to } => self.control(node, &to, Request::Ack { run }),
+            Action::Ack { runs, node: to } => self.control(node, &to, Request::Ack { runs }),
             Action::Cancel { run, node: to } => self.control(node, &to, Request::Cancel { run }),
             Action::Status { run, node: to } => self.control(node, &to, Request::Status { run }),
             Action::Keep { run, node: to } => {

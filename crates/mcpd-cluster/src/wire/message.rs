@@ -148,7 +148,8 @@ pub(crate) enum Cut {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(crate) enum Word {
-    /// The run is known and has not ended; sent before anything is started.
+    /// The run is known and has not ended. Sent some time after the start, so that a short run has
+    /// no other event than its end.
     Accepted,
     Refused {
         reason: Refusal,
@@ -264,9 +265,9 @@ pub(crate) struct Pong {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case")]
 pub(crate) enum Request {
-    /// The end of the run has arrived.
+    /// The ends of the runs have arrived.
     Ack {
-        run: RunId,
+        runs: Vec<RunId>,
     },
     /// Lines of this many bytes have arrived in all.
     Lines {

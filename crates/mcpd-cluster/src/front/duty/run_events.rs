@@ -113,8 +113,7 @@ impl Duty {
         self.ended = Some(ended);
         if let Some(reason) = reason {
             let (run, text) = (event.run, String::new());
-            self.node
-                .send_control(&event.node, wire::Request::Ack { run }, None);
+            self.delivery.acknowledge(run, &event.node);
             let word = Word::Refused { reason, text };
             let refused = Event {
                 word,

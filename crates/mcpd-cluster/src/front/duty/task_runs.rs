@@ -55,6 +55,8 @@ impl Duty {
     /// Says good-bye: workers end what no task needs, and other fronts continue with the tasks, if
     /// this process stops.
     pub(in super::super) async fn leave(mut self, is_final: bool) {
+        self.delivery.send_acks();
+        self.act();
         for worker in self.delivery.workers_in_use() {
             self.node.send_control(worker, wire::Request::Leave, None);
         }

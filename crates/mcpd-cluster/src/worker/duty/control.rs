@@ -21,15 +21,7 @@ impl Duty {
         self.registry.hear_front(now, &from);
         let reply = message.reply.as_ref().map(ToString::to_string);
         match request {
-            Request::Ack { run } => {
-                self.registry.acknowledge(run);
-                // Only its id is needed from now on, and outcomes can be large.
-                if !self.registry.is_kept(run)
-                    && let Some(running) = self.runs.get_mut(&run)
-                {
-                    running.ended = None;
-                }
-            }
+            Request::Ack { runs } => runs.iter().for_each(|run| self.hear_ack(*run)),
             Request::Keep { run, hold_s } => {
                 if let Some(running) = self.runs.get(&run) {
                     running.lines.restart();
@@ -71,6 +63,17 @@ impl Duty {
             Request::Other => {}
         }
         Ok(())
+    }
+
+    /// The front has the end of a run.
+    fn hear_ack(&mut self, run: RunId) {
+        self.registry.acknowledge(run);
+        // Only its id is needed from now on, and outcomes can be large.
+        if !self.registry.is_kept(run)
+            && let Some(running) = self.runs.get_mut(&run)
+        {
+            running.ended = None;
+        }
     }
 
     fn send_pong(&self, reply: Option<String>) {

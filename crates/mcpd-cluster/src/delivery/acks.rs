@@ -1,0 +1,45 @@
+//! Acknowledgements of ends, many in one message: a worker waits longer for them than they do.
+
+use std::collections::BTreeMap;
+
+use super::Action;
+use crate::wire::RunId;
+
+/// Number of acknowledgements of one worker that are sent without waiting for more. Until then it
+/// keeps their outcomes.
+const MAX_WAITING: usize = 32;
+
+/// Acknowledgements that have not been sent.
+#[derive(Debug, Default)]
+pub(super) struct Acks(BTreeMap<String, Vec<RunId>>);
+
+impl Acks {
+    /// Adds one, and sends those of its worker if they are many.
+    pub(super) fn add(&mut self, run: RunId, node: &str, actions: &mut Vec<Action>) {
+        let Some(runs) = self.0.get_mut(node) else {
+            self.0.insert(node.to_owned(), vec![run]);
+            return;
+        };
+        runs.push(run);
+        if runs.len() >= MAX_WAITING {
+            let runs = std::mem::take(runs);
+            let node = node.to_owned();
+            self.0.remove(&node);
+            actions.push(Action::Ack { runs, node });
+        }
+    }
+
+    /// Sends those of one worker, at most [`MAX_WAITING`].
+    pub(super) fn send_of(&mut self, node: &str, actions: &mut Vec<Action>) {
+        if let Some((node, runs)) = self.0.remove_entry(node) {
+            actions.push(Action::Ack { runs, node });
+        }
+    }
+
+    /// Sends all.
+    pub(super) fn send(&mut self, actions: &mut Vec<Action>) {
+        for (node, runs) in std::mem::take(&mut self.0) {
+            actions.push(Action::Ack { runs, node });
+        }
+    }
+}
