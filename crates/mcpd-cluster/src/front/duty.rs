@@ -64,7 +64,7 @@ pub(super) struct Sending {
 
 /// Call that has no answer yet.
 struct Call {
-    request: Request,
+    request: Box<Request>,
     events: mpsc::UnboundedSender<CallEvent>,
     /// Input of the run, if workers fetch it.
     input: Bytes,
@@ -320,7 +320,7 @@ impl Duty {
                 request,
                 location,
                 events,
-            } => self.begin_call(call, *request, location, events),
+            } => self.begin_call(call, request, location, events),
             Command::HangUp(call) => match self.calls.remove(&call) {
                 Some(state) if state.is_released => self.delivery.leave(call),
                 _ => self.delivery.hang_up(now, call),
@@ -342,7 +342,7 @@ impl Duty {
     fn begin_call(
         &mut self,
         call: CallId,
-        request: Request,
+        request: Box<Request>,
         location: Option<Location>,
         events: mpsc::UnboundedSender<CallEvent>,
     ) {

@@ -47,7 +47,7 @@ pub(super) struct Running {
     /// Its encoded result, after its end.
     pub(super) ended: Option<Bytes>,
     /// Request, before its start.
-    request: Option<(RunHead, Bytes)>,
+    request: Option<Box<(RunHead, Bytes)>>,
     cancel: Option<oneshot::Sender<()>>,
     is_started: bool,
 }
@@ -77,7 +77,7 @@ impl Running {
             reply,
             lines: Arc::default(),
             ended: None,
-            request: Some((head, body)),
+            request: Some(Box::new((head, body))),
             cancel: None,
             is_started: false,
         }
@@ -90,9 +90,10 @@ impl Running {
 
     /// Starts the run, once.
     pub(super) fn start(&mut self, mut task: Task, catalogue: &Catalogue, runtime: &Handle) {
-        let Some((mut head, body)) = self.request.take() else {
+        let Some(request) = self.request.take() else {
             return;
         };
+        let (mut head, body) = *request;
         self.is_started = true;
         if let Some(script) = catalogue.scripts.get(&head.request.path) {
             // The server knows the digest of the files; the front records the version.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpd_server::remote::KeptOutput;
 
-use super::{Duty, MAX_HOLD};
+use super::{Duty, MAX_HOLD, Running};
 use crate::node::Incoming;
 use crate::registry::Action;
 use crate::transfer::{self, PART};
@@ -33,9 +33,7 @@ impl Duty {
             }
             Request::Release { run } => {
                 self.registry.release(run);
-                if let Some(running) = self.runs.get_mut(&run) {
-                    running.ended = None;
-                }
+                self.drop_ended(run);
             }
             Request::Leave => self.registry.leave(&from),
             Request::Lines { run, bytes } => {
@@ -68,11 +66,17 @@ impl Duty {
     /// The front has the end of a run.
     fn hear_ack(&mut self, run: RunId) {
         self.registry.acknowledge(run);
-        // Only its id is needed from now on, and outcomes can be large.
-        if !self.registry.is_kept(run)
-            && let Some(running) = self.runs.get_mut(&run)
-        {
-            running.ended = None;
+        if !self.registry.is_kept(run) {
+            self.drop_ended(run);
+        }
+    }
+
+    /// Drops a run that has ended, with its outcome: that the registry remembers it is enough from
+    /// now on.
+    fn drop_ended(&mut self, run: RunId) {
+        let has_ended = |running: &Running| running.ended.is_some();
+        if self.runs.get(&run).is_some_and(has_ended) {
+            self.runs.remove(&run);
         }
     }
 
