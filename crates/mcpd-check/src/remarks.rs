@@ -78,7 +78,13 @@ pub fn describe_faults(catalog: &Catalog, how: &str, check: &str) -> Option<Stri
     let is_empty = catalog.tools().is_empty() && catalog.scan().scripts.is_empty();
     let passed = catalog.scan().passed_over.iter();
     let passed = passed.filter(|file| file.is_remarkable()).count();
+    let sources: Vec<_> = catalog
+        .offers()
+        .iter()
+        .map(|offer| offer.source())
+        .collect();
     let why = match passed {
+        0 if !sources.is_empty() => format!("none from {} yet", sources.join(" or ")),
         0 => EXECUTABLE_HINT.to_owned(),
         1 => format!("1 file was passed over; run `{check}` for the reason"),
         _ => format!("{passed} files were passed over; run `{check}` for the reasons"),

@@ -360,7 +360,11 @@ impl Executor {
             .map_err(|_| StartError::ShuttingDown)
     }
 
-    async fn start(&self, command: &Arc<Command>, slot: &RunSlot) -> Result<Started, StartError> {
+    async fn start(
+        &self,
+        command: &Arc<Command>,
+        slot: &RunSlot,
+    ) -> Result<Box<Started>, StartError> {
         let mut pauses = BUSY_PAUSES.iter();
         loop {
             match self.0.spawners.spawn(command, slot).await {

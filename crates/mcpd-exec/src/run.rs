@@ -80,7 +80,7 @@ struct Run<'a> {
 ///
 /// The system has no resources to watch the process; it is killed.
 pub(crate) async fn run(
-    started: Started,
+    started: Box<Started>,
     limits: &Limits,
     temporary: &Arc<Path>,
     mut on_line: Option<&mut OnLine<'_>>,
@@ -97,12 +97,14 @@ pub(crate) async fn run(
         at,
         spawn,
         ..
-    } = started;
-    let mut run = Run {
+    } = *started;
+    let timer = pin!(sleep(limits.wall.saturating_sub(at.elapsed())));
+    // It is large, and moves with every future that holds it otherwise.
+    let mut run = Box::new(Run {
         stdin: InputWriter::new(stdin)?,
         stdout: OutputReader::new(Stream::Stdout, stdout, limits, temporary)?,
         stderr: OutputReader::new(Stream::Stderr, stderr, limits, temporary)?,
-        timer: pin!(sleep(limits.wall.saturating_sub(at.elapsed()))),
+        timer,
         process,
         warmth,
         limits,
@@ -112,7 +114,7 @@ pub(crate) async fn run(
         remains: None,
         ending: None,
         cut_short: None,
-    };
+    });
     let mut level = ShutdownStage::No;
     run.take_over(on_line.as_deref_mut())?;
     let mut guarded = scopeguard::guard(run, Run::leave_to_reaper);
@@ -285,7 +287,7 @@ impl Run<'_> {
     }
 
     /// Leaves a run that was dropped to the reaper.
-    fn leave_to_reaper(self) {
+    fn leave_to_reaper(self: Box<Self>) {
         let grace = match self.stage {
             Stage::Running | Stage::Leaving | Stage::Asked => self.limits.grace,
             Stage::Killed | Stage::Ending => Duration::ZERO,
@@ -294,7 +296,11 @@ impl Run<'_> {
         self.process.end_gently(grace, outputs);
     }
 
-    fn finish(mut self, mut on_line: Option<&mut OnLine<'_>>, timing: Timing) -> Outcome {
+    fn finish(
+        mut self: Box<Self>,
+        mut on_line: Option<&mut OnLine<'_>>,
+        timing: Timing,
+    ) -> Outcome {
         let mut enforced = self.process.enforcement().clone();
         let remains = self.remains.take().unwrap_or_else(|| {
             // The reaper is still ending it, in the background.

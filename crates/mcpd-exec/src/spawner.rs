@@ -92,7 +92,7 @@ struct Job {
     command: Arc<Command>,
     slot: RunSlot,
     reaper: Reaper,
-    reply: oneshot::Sender<Result<Started, StartError>>,
+    reply: oneshot::Sender<Result<Box<Started>, StartError>>,
 }
 
 impl Spawners {
@@ -119,7 +119,7 @@ impl Spawners {
         &self,
         command: &Arc<Command>,
         slot: &RunSlot,
-    ) -> Result<Started, StartError> {
+    ) -> Result<Box<Started>, StartError> {
         let (reply, started) = oneshot::channel();
         let job = Job {
             command: Arc::clone(command),
@@ -255,7 +255,7 @@ fn start(
     reaper: Reaper,
     system: &System,
     class: &InstalledClass,
-) -> Result<Started, StartError> {
+) -> Result<Box<Started>, StartError> {
     diagnosis::check(command)?;
     let program = resolve(command)?;
     let start_time = Instant::now();
@@ -265,7 +265,7 @@ fn start(
     let proxy = spawned.proxy.transpose();
     // Without its proxy, the process is killed.
     let proxy = proxy.map_err(|source| StartError::Resource { program, source })?;
-    Ok(Started {
+    Ok(Box::new(Started {
         process,
         proxy,
         warmth: spawned.warmth,
@@ -274,7 +274,7 @@ fn start(
         stderr: Output::new(spawned.stderr),
         at,
         spawn: at - start_time,
-    })
+    }))
 }
 
 /// Writes what the pipe takes at once. Most inputs fit, which saves a wake-up.
