@@ -112,6 +112,8 @@
 //! # runtime.block_on(example()).unwrap();
 //! ```
 
+#![warn(clippy::large_futures)] // 4 kB, in clippy.toml
+
 mod account;
 pub mod backend;
 mod capture;

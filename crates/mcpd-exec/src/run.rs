@@ -15,7 +15,7 @@
 use std::future::Future;
 use std::io;
 use std::path::Path;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +54,8 @@ enum Stage {
 /// so long.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Process that runs, with what is written to it and read from it. It is boxed: it is large, and
+/// would move with every future that holds it.
 struct Run<'a> {
     process: Process,
     warmth: Option<Warmth>,
@@ -68,7 +70,7 @@ struct Run<'a> {
     /// The reason that the executor ended the run, if it did.
     cut_short: Option<Ending>,
     /// End of the present stage.
-    timer: Pin<&'a mut Sleep>,
+    timer: Pin<Box<Sleep>>,
     stdin: InputWriter,
     stdout: OutputReader,
     stderr: OutputReader,
@@ -98,13 +100,11 @@ pub(crate) async fn run(
         spawn,
         ..
     } = *started;
-    let timer = pin!(sleep(limits.wall.saturating_sub(at.elapsed())));
-    // It is large, and moves with every future that holds it otherwise.
     let mut run = Box::new(Run {
         stdin: InputWriter::new(stdin)?,
         stdout: OutputReader::new(Stream::Stdout, stdout, limits, temporary)?,
         stderr: OutputReader::new(Stream::Stderr, stderr, limits, temporary)?,
-        timer,
+        timer: Box::pin(sleep(limits.wall.saturating_sub(at.elapsed()))),
         process,
         warmth,
         limits,

@@ -96,6 +96,7 @@
 //! Before 1.0 a minor version may break. The minimum supported Rust version is 1.95.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::large_futures)] // 4 kB, in clippy.toml
 
 pub mod catalog;
 mod client;

@@ -133,8 +133,8 @@ impl LiveCatalog {
             scan_time: Duration::ZERO,
         };
         tokio::spawn(async move {
-            stop.run_until_cancelled_owned(follower.follow(watched))
-                .await;
+            let following = Box::pin(follower.follow(watched));
+            stop.run_until_cancelled_owned(following).await;
         });
         live
     }
@@ -383,7 +383,7 @@ pub(super) async fn debounce(changed: &Notify, scan_time: Duration) {
 /// Runs `work`; returns `None` if it panics. The follower goes on, or the catalog would stay
 /// unchanged for good.
 async fn catch_panic<T>(work: impl Future<Output = T>) -> Option<T> {
-    let done = AssertUnwindSafe(work).catch_unwind().await;
+    let done = AssertUnwindSafe(Box::pin(work)).catch_unwind().await;
     if done.is_err() {
         tracing::error!(
             "rebuild of the catalog failed with an internal error; still serving the previous one"

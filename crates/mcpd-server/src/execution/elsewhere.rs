@@ -2,7 +2,6 @@
 //! the messages meanwhile, and the outcome as if it had run here.
 
 use std::fmt;
-use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use mcpd_exec::Outcome;
@@ -88,8 +87,9 @@ pub(crate) async fn run(
     let attempt = Mutex::new(None);
     let ended = {
         let run = run_when_permitted(engine, context, elsewhere, request, &observer, &attempt);
-        let run = pin!(run);
-        observer.relay_while(run).await
+        // The future is large, and every future that awaits it would move it.
+        let mut run = Box::pin(run);
+        observer.relay_while(run.as_mut()).await
     };
     observer.ended(&ended);
     let (worker, run) = lock(&attempt).take().unwrap_or_default();

@@ -5,7 +5,6 @@ mod hidden_files;
 pub(crate) mod input_files;
 
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -204,13 +203,13 @@ impl<'a> Job<'a> {
 /// # Cancel safety
 ///
 /// Dropping the future ends the process and its group.
-pub(crate) async fn run(
-    engine: &Arc<Engine>,
-    context: &Context,
-    job: Job<'_>,
+pub(crate) fn run<'a>(
+    engine: &'a Arc<Engine>,
+    context: &'a Context,
+    job: Job<'a>,
     command: Command,
-) -> Result<Outcome, RunError> {
-    run_with_tap(engine, context, job, command, None).await
+) -> impl Future<Output = Result<Outcome, RunError>> + Send + 'a {
+    run_with_tap(engine, context, job, command, None)
 }
 
 /// Runs `command` as [`run`] does, and passes its lines to `tap` as well.
@@ -232,8 +231,9 @@ pub(super) async fn run_with_tap<'a>(
     let observer = RunObserver::new(engine, context, job).with_tap(tap);
     let command = with_trace(command, &observer.trace());
     let ended = {
-        let run = pin!(run_when_permitted(engine, context, job, command, &observer));
-        observer.relay_while(run).await
+        // The future is large, and every future that awaits it would move it.
+        let mut run = Box::pin(run_when_permitted(engine, context, job, command, &observer));
+        observer.relay_while(run.as_mut()).await
     };
     observer.ended(&ended);
     ended

@@ -29,7 +29,7 @@ impl Inspector {
             return self.refused_file(candidate, reason, script.concerns_operator);
         }
         // A panic on the output of one script must not affect the others.
-        let asked = AssertUnwindSafe(self.run_probe(script, time_outs)).catch_unwind();
+        let asked = AssertUnwindSafe(Box::pin(self.run_probe(script, time_outs))).catch_unwind();
         asked.await.unwrap_or_else(|_| {
             let fault = Diagnostic::help_not_started("internal error while reading its output");
             self.faulty_file(candidate, HelpText::default(), fault)
