@@ -1,6 +1,7 @@
 //! Transfer of what a run needs and gives: its input with the request or in parts, its outcome
 //! with the event or in parts, parts of its kept outputs.
 
+use std::iter;
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
@@ -24,18 +25,18 @@ const MAX_TRANSFER: u64 = 256 << 20;
 /// Result of a run at its worker.
 pub(crate) type Ended = Result<Outcome, NotRun>;
 
-/// Request for a run, as it crosses.
+/// Request for a run, as it crosses. A front only borrows the request `R`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct RunHead {
+pub(crate) struct RunHead<R = Request> {
     v: u32,
+    pub(crate) run: RunId,
     /// Start of the worker that is meant.
     pub(crate) epoch: u64,
     /// Start of the front.
     pub(crate) front: String,
     /// Time for which the worker keeps what it knows of the run after its end, in seconds.
     pub(crate) hold_s: u64,
-    #[serde(flatten)]
-    pub(crate) request: Request,
+    pub(crate) request: R,
     /// Length of the arguments in the input.
     arguments: u64,
     /// Files after the arguments in the input: variable and length.
@@ -55,41 +56,42 @@ fn length(bytes: &Bytes) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
-impl RunHead {
+impl<'a> RunHead<&'a Request> {
     /// Returns the head for a request, and its input.
     pub(crate) fn new(
-        request: &Request,
+        request: &'a Request,
         run: RunId,
         epoch: u64,
         front: String,
         hold_s: u64,
     ) -> (Self, Bytes) {
-        let mut input = BytesMut::from(&request.arguments[..]);
-        let mut files = Vec::new();
-        for file in &request.files {
-            input.extend_from_slice(&file.content);
-            files.push((file.variable.clone(), length(&file.content)));
-        }
-        let input = input.freeze();
-        let mut request = request.clone();
-        let arguments = length(&request.arguments);
-        request.run = run.to_string();
-        (request.arguments, request.files) = (Bytes::new(), Vec::new());
-        let keep = request.task.is_some();
+        let files = request.files.iter();
+        let lengths = files.map(|file| (file.variable.clone(), length(&file.content)));
+        let input = match &request.files[..] {
+            [] => request.arguments.clone(),
+            files => {
+                let contents = files.iter().map(|file| &file.content[..]);
+                let parts: Vec<_> = iter::once(&request.arguments[..]).chain(contents).collect();
+                parts.concat().into()
+            }
+        };
         let head = Self {
             v: PROTOCOL_VERSION,
+            run,
             epoch,
             front,
             hold_s,
             request,
-            arguments,
-            files,
+            arguments: length(&request.arguments),
+            files: lengths.collect(),
             fetch: length(&input) > PART,
-            keep,
+            keep: request.task.is_some(),
         };
         (head, input)
     }
+}
 
+impl RunHead {
     /// Returns the size of the input; `None` if that is too large.
     pub(crate) fn input_size(&self) -> Option<u64> {
         let lengths = self.files.iter().map(|(_, length)| *length);
@@ -109,6 +111,7 @@ impl RunHead {
             has.then(|| input.split_to(length)).ok_or(NotRun::Version)
         };
         let mut request = self.request;
+        request.run = self.run.to_string();
         request.arguments = take(self.arguments)?;
         for (variable, length) in self.files {
             request.files.push(InputFile::new(variable, take(length)?));

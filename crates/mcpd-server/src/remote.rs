@@ -127,12 +127,13 @@ impl<'a> RunEvent<'a> {
     }
 }
 
-/// Run of a script, as a front asks for it. Arguments and files are not serialized, because they
-/// are bytes of any length: a transport sends them beside the rest.
+/// Run of a script, as a front asks for it. Its id, arguments and files are not serialized: a
+/// transport gives each attempt an id of its own, and bytes of any length are sent beside the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Request {
     /// Id of the run, unguessable. A place that repeats a run elsewhere gives each attempt its own.
+    #[serde(skip)]
     pub run: String,
     /// Path of the script.
     pub path: String,

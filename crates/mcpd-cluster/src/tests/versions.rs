@@ -12,7 +12,7 @@ use crate::delivery::{Catalogues, Order};
 use crate::presence::{Moment, Presence};
 use crate::selection::Selection;
 use crate::transfer::RunHead;
-use crate::wire::{Here, Refusal, RunId};
+use crate::wire::{Frame, Here, Refusal, RunId};
 use crate::worker::check_run;
 
 /// Scripts of each catalogue, by version.
@@ -62,7 +62,9 @@ fn ask(script: &Script) -> RunHead {
         "for": {"method": "", "name": "", "call": "", "principal": ""},
     }));
     let run = RunId { id: 0, attempt: 0 };
-    RunHead::new(&request, run, 0, String::new(), 0).0
+    let (head, _) = RunHead::new(&request, run, 0, String::new(), 0);
+    let bytes = Frame::new(head, Bytes::new()).encode().expect("a frame");
+    Frame::decode(&bytes).expect("a head").head
 }
 
 pub(super) fn catalogue(number: CatalogueNumber) -> &'static Catalogue {

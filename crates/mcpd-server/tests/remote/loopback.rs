@@ -36,7 +36,7 @@ impl Loopback {
         let head = serde_json::to_string(&request).expect("JSON");
         let mut there: Request = serde_json::from_str(&head).expect("a request");
         (there.arguments, there.files) = (request.arguments, request.files);
-        there.run.push_str(".1");
+        there.run = format!("{}.1", request.run);
         on_event(RunEvent::sent("loopback", &there.run));
         (self.interfere)(&mut there)?;
         self.worker.check_request(&there).await?;
