@@ -3,6 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -73,6 +74,9 @@ enum Command {
         /// Calls per second.
         #[arg(long, default_value_t = 100)]
         rate: u32,
+        /// Draw memory and latency by minutes into this file.
+        #[arg(long, value_name = "FILE")]
+        picture: Option<PathBuf>,
     },
 }
 
@@ -91,8 +95,12 @@ fn main() -> ExitCode {
             let siege = siege::run(Duration::from_secs(seconds));
             block_on(&mut Builder::new_multi_thread(), siege)
         }),
-        Command::Soak { minutes, rate } => {
-            let soak = soak::run(Duration::from_secs(60 * minutes), rate);
+        Command::Soak {
+            minutes,
+            rate,
+            picture,
+        } => {
+            let soak = soak::run(Duration::from_secs(60 * minutes), rate, picture);
             block_on(&mut Builder::new_multi_thread(), soak)
         }
     };

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,8 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
+use crate::bench::findings::Growth;
+use crate::bench::plot;
 use crate::client::Client;
 use crate::latency::Latency;
 use crate::report::{line, promise};
@@ -43,12 +46,20 @@ const CASES: [(&str, &str, u64); 6] = [
     ("orphan", "sleep 3 & echo left", 3),
 ];
 
-/// Runs for this time, with `rate` calls a second. Returns whether every promise was kept.
+/// Minutes that a picture shows.
+const SHOWN_MINUTES: [usize; 7] = [1, 2, 5, 10, 20, 30, 60];
+
+/// Runs for this time, with `rate` calls a second, and draws memory and latency into `picture`.
+/// Returns whether every promise was kept.
 ///
 /// # Errors
 ///
 /// Fails if the server can't be built, or ends.
-pub(crate) async fn run(time: Duration, rate: u32) -> anyhow::Result<bool> {
+pub(crate) async fn run(
+    time: Duration,
+    rate: u32,
+    picture: Option<PathBuf>,
+) -> anyhow::Result<bool> {
     let scripts =
         CASES.map(|(name, text, _)| (name, format!("{}{text}\n", SCRIPT.replace("CASE", name))));
     let scripts = scripts
@@ -60,23 +71,28 @@ pub(crate) async fn run(time: Duration, rate: u32) -> anyhow::Result<bool> {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut calls = JoinSet::new();
     let mut wrong = Vec::new();
-    let mut latency = Latency::default();
-    let end = Instant::now() + time;
+    let begun = Instant::now();
+    let mut minutes = Minutes::default();
     for number in 0_u64.. {
         ticks.tick().await;
-        if Instant::now() >= end {
+        if begun.elapsed() >= time {
             break;
         }
+        let minute = minutes.at(begun.elapsed());
         calls.spawn(call(Arc::clone(&server), number));
         while let Some(ended) = calls.try_join_next() {
-            note(ended?, &mut latency, &mut wrong);
+            note(ended?, minute, &mut wrong);
         }
     }
+    let minute = minutes.at(begun.elapsed());
     while let Some(ended) = calls.join_next().await {
-        note(ended?, &mut latency, &mut wrong);
+        note(ended?, minute, &mut wrong);
     }
-    line(format_args!("greet: {latency}"));
-    let mut kept = watched.await??;
+    line(format_args!("greet: {}", minutes.sum()));
+    let (looks, mut kept) = watched.await??;
+    if let Some(picture) = picture {
+        fs::write(picture, plot::draw_growth(&curves(&looks, &minutes)))?;
+    }
     kept &= promise(
         wrong.is_empty(),
         format_args!("{} answers other than expected", wrong.len()),
@@ -145,7 +161,7 @@ async fn call(server: Arc<Server>, number: u64) -> Ended {
 }
 
 /// Reloads and changes a script at intervals, and checks the server's usage.
-async fn watch(server: Arc<Server>, time: Duration) -> anyhow::Result<bool> {
+async fn watch(server: Arc<Server>, time: Duration) -> anyhow::Result<(Vec<Usage>, bool)> {
     let start = Instant::now();
     let mut looks: Vec<Usage> = Vec::new();
     let script = server.script("greet");
@@ -189,5 +205,48 @@ async fn watch(server: Arc<Server>, time: Duration) -> anyhow::Result<bool> {
             last.processes, last.temporaries
         ),
     );
-    Ok(memory & rest & processes)
+    Ok((looks, memory & rest & processes))
+}
+
+/// Latencies of the greetings of each minute.
+#[derive(Debug, Default)]
+struct Minutes(Vec<Latency>);
+
+impl Minutes {
+    /// Returns those of the minute at this time.
+    fn at(&mut self, time: Duration) -> &mut Latency {
+        let minute = usize::try_from(time.as_secs() / 60).unwrap_or_default();
+        if self.0.len() <= minute {
+            self.0.resize_with(minute + 1, Latency::default);
+        }
+        &mut self.0[minute]
+    }
+
+    fn sum(&self) -> Latency {
+        let mut sum = Latency::default();
+        self.0.iter().for_each(|latency| sum.add(latency));
+        sum
+    }
+}
+
+/// Returns memory and latency by minutes.
+fn curves(looks: &[Usage], minutes: &Minutes) -> [Growth; 3] {
+    const LOOKS_A_MINUTE: usize = 60 / CHECK_INTERVAL.as_secs() as usize;
+    let mut memory = Growth::new("memory, MB, by minutes", "resident");
+    let mut median = Growth::new("a greeting, ms, by minutes", "median");
+    let mut slow = Growth::new("a greeting, ms, by minutes", "99 %");
+    for minute in SHOWN_MINUTES {
+        let look = looks.get(minute * LOOKS_A_MINUTE - 1).or(looks.last());
+        let (Some(look), Some(latency)) = (look, minutes.0.get(minute - 1)) else {
+            continue;
+        };
+        let place = minute as f64;
+        memory
+            .points
+            .push((place, look.memory as f64 * 1024.0 / 1e6));
+        let within = |share| latency.quantile(share).as_secs_f64() * 1e3;
+        median.points.push((place, within(0.5)));
+        slow.points.push((place, within(0.99)));
+    }
+    [memory, median, slow]
 }

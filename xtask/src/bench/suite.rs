@@ -14,6 +14,7 @@ mod memory;
 mod native;
 mod output;
 mod rates;
+mod stages;
 mod start;
 mod warm;
 
@@ -22,6 +23,8 @@ mod warm;
 pub(crate) enum Suite {
     /// Script calls, beside the bare start of the scripts.
     Greet,
+    /// Work of a script call by thread, beside the floor.
+    Stages,
     /// Script calls in Python with a warm and a cold start.
     Warm,
     /// Lists of three tools.
@@ -51,6 +54,7 @@ impl Suite {
     pub(crate) async fn run(self, lab: &Lab) -> anyhow::Result<Findings> {
         match self {
             Self::Greet => greet::run(lab).await,
+            Self::Stages => stages::run(lab).await,
             Self::Warm => warm::run(lab).await,
             Self::List => list::run(lab).await,
             Self::Catalog => catalog::run(lab).await,
