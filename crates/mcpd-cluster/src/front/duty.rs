@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::Place;
 use super::inventory::Inventory;
 use super::metrics;
-use super::place::{CallEvent, ClusterPlace, Command};
+use super::place::{CallEvents, ClusterPlace, Command};
 use crate::catalogue::Catalogue;
 use crate::delivery::{Action, CallId, Delivery, Order};
 use crate::node::{Incoming, Node};
@@ -65,7 +65,7 @@ pub(super) struct Sending {
 /// Call that has no answer yet.
 struct Call {
     request: Box<Request>,
-    events: mpsc::UnboundedSender<CallEvent>,
+    events: CallEvents,
     /// Input of the run, if workers fetch it.
     input: Bytes,
     /// Bytes of lines that have arrived from the current attempt.
@@ -320,7 +320,7 @@ impl Duty {
                 request,
                 location,
                 events,
-            } => self.begin_call(call, request, location, events),
+            } => self.begin_call(call, request, location, CallEvents::new(events)),
             Command::HangUp(call) => match self.calls.remove(&call) {
                 Some(state) if state.is_released => self.delivery.leave(call),
                 _ => self.delivery.hang_up(now, call),
@@ -344,7 +344,7 @@ impl Duty {
         call: CallId,
         request: Box<Request>,
         location: Option<Location>,
-        events: mpsc::UnboundedSender<CallEvent>,
+        events: CallEvents,
     ) {
         let placement = (self.place_of)(&request.path);
         let order = Order {
@@ -358,7 +358,7 @@ impl Duty {
         };
         // The server's own id is random, too, but its form is its own concern.
         let id = random_bits();
-        let state = Call {
+        let mut state = Call {
             request,
             events,
             input: Bytes::new(),
@@ -370,11 +370,8 @@ impl Duty {
         self.delivery.is_connected = self.node.is_connected();
         let now = self.node.now();
         if let Some(Location::Worker { node, epoch, run }) = location {
-            let (worker, text) = (node.clone(), run.to_string());
-            state
-                .events
-                .send(CallEvent::Sent { worker, run: text })
-                .ok();
+            state.events.note_sent(node.clone(), run.to_string());
+            state.events.tell_sent();
             self.calls.insert(call, state);
             return self.delivery.adopt(now, call, (run, node, epoch), order);
         }
@@ -475,9 +472,7 @@ impl Duty {
             input
         };
         if sending.send == 0 {
-            let (worker, run) = (worker.clone(), run.to_string());
-            // A caller that is gone hangs up as well.
-            call.events.send(CallEvent::Sent { worker, run }).ok();
+            call.events.note_sent(worker.clone(), run.to_string());
         }
         let reply = self.node.inbox(&format!("r.{run}.{}", sending.send));
         let subject = self.node.subject("run", &worker);

@@ -43,6 +43,7 @@ pub(super) enum Command {
 }
 
 /// Event of a call.
+#[derive(Debug)]
 pub(super) enum CallEvent {
     Sent {
         worker: String,
@@ -52,6 +53,46 @@ pub(super) enum CallEvent {
     Lost,
     Lines(Bytes),
     Finished(Box<Ended>),
+}
+
+/// Channel to a caller. That its run was sent is told with the next event, so that a short run wakes
+/// it once, and at the latest when this is dropped.
+#[derive(Debug)]
+pub(super) struct CallEvents {
+    channel: mpsc::UnboundedSender<CallEvent>,
+    sent: Option<CallEvent>,
+}
+
+impl CallEvents {
+    pub(super) fn new(channel: mpsc::UnboundedSender<CallEvent>) -> Self {
+        let sent = None;
+        Self { channel, sent }
+    }
+
+    /// The run was sent to this worker, under this id.
+    pub(super) fn note_sent(&mut self, worker: String, run: String) {
+        self.sent = Some(CallEvent::Sent { worker, run });
+    }
+
+    /// Tells where the run was sent.
+    pub(super) fn tell_sent(&mut self) {
+        if let Some(sent) = self.sent.take() {
+            // A caller that is gone hangs up as well.
+            self.channel.send(sent).ok();
+        }
+    }
+
+    pub(super) fn tell(&mut self, event: CallEvent) {
+        self.tell_sent();
+        // As above.
+        self.channel.send(event).ok();
+    }
+}
+
+impl Drop for CallEvents {
+    fn drop(&mut self) {
+        self.tell_sent();
+    }
 }
 
 /// Place of all scripts of a cluster.

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use mcpd_server::remote::NotRun;
 
-use super::{CallEvent, Duty, News, OutcomeFetch, RETRY_AFTER_MS};
+use super::{Duty, News, OutcomeFetch, RETRY_AFTER_MS};
 use crate::delivery::{Answer, CallId};
+use crate::front::place::CallEvent;
 use crate::transfer::{self, Ended, FetchError, decode_ended};
 use crate::wire::{self, Event, Frame, FrameError, Refusal, Stream, Word};
 
@@ -20,9 +21,21 @@ impl Duty {
             } => self.fetch_outcome(event, size),
             Word::End { .. } => self.end(&event, decode_ended(&body)),
             Word::Lines { dropped } => self.pass_lines(&event, dropped, body),
+            Word::Accepted => {
+                self.delivery.hear_event(self.node.now(), &event);
+                self.tell_sent(&event);
+            }
             _ => self.delivery.hear_event(self.node.now(), &event),
         }
         Ok(())
+    }
+
+    /// Tells a caller whose run goes on where that is.
+    fn tell_sent(&mut self, event: &Event) {
+        let call = self.delivery.call_of(event.run, &event.node);
+        if let Some(call) = call.and_then(|call| self.calls.get_mut(&call)) {
+            call.events.tell_sent();
+        }
     }
 
     pub(super) fn pass_lines(&mut self, event: &Event, dropped: u64, body: Bytes) {
@@ -39,8 +52,7 @@ impl Duty {
         if dropped > 0 {
             tracing::debug!(dropped, "lines of a run were dropped");
         }
-        // A caller that is gone hangs up as well.
-        call.events.send(CallEvent::Lines(body)).ok();
+        call.events.tell(CallEvent::Lines(body));
         let run = event.run;
         let request = wire::Request::Lines { run, bytes };
         self.node.send_control(&event.node, request, None);
@@ -128,8 +140,8 @@ impl Duty {
     }
 
     /// Says that the run of a call is made again.
-    pub(super) fn report_rerun(&self, call: CallId, lost: &str) {
-        let Some(call) = self.calls.get(&call) else {
+    pub(super) fn report_rerun(&mut self, call: CallId, lost: &str) {
+        let Some(call) = self.calls.get_mut(&call) else {
             return;
         };
         let script = &*call.request.path;
@@ -138,13 +150,12 @@ impl Duty {
             worker = lost,
             "a worker is lost; its run is made again"
         );
-        // A caller that is gone hangs up as well.
-        call.events.send(CallEvent::Lost).ok();
+        call.events.tell(CallEvent::Lost);
     }
 
     /// Answers a call.
     pub(super) fn finish(&mut self, call: CallId, answer: Answer) {
-        let Some(call) = self.calls.remove(&call) else {
+        let Some(mut call) = self.calls.remove(&call) else {
             return;
         };
         let retry_after_ms = RETRY_AFTER_MS;
@@ -158,8 +169,7 @@ impl Duty {
             Answer::Unavailable => Err(NotRun::Unreachable { retry_after_ms }),
             Answer::Refused { reason, text } => Err(refusal(reason, text)),
         };
-        // A caller that is gone hangs up as well.
-        call.events.send(CallEvent::Finished(Box::new(ended))).ok();
+        call.events.tell(CallEvent::Finished(Box::new(ended)));
     }
 }
 
