@@ -42,6 +42,7 @@ pub(crate) struct Session {
     /// The session began with `initialize`. Any other session may be over after one request.
     pub(crate) introduced: bool,
     /// The client was promised notifications of changed lists.
+    #[cfg(feature = "http")]
     pub(crate) has_list_changes: bool,
     /// Session id over HTTP.
     #[cfg(feature = "http")]
@@ -90,6 +91,7 @@ impl Session {
             capabilities: Arc::new(introduction.capabilities),
             client: introduction.client.map(Arc::new),
             introduced: introduction.is_given,
+            #[cfg(feature = "http")]
             has_list_changes: introduction.has_list_changes,
             #[cfg(feature = "http")]
             id: None,

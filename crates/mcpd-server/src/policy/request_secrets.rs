@@ -10,6 +10,7 @@ use super::Secret;
 use crate::policy::principal::Principal;
 
 /// Maximum size of a header that scripts get, in bytes: a longer one is left out.
+#[cfg(feature = "http")]
 const MAX_HEADER: usize = 16 << 10;
 
 /// Origin of the value of a variable that differs from request to request.

@@ -41,7 +41,6 @@ impl Versions {
 
     /// Returns the version of a program, which is run with `--version`.
     #[cfg(not(feature = "database"))]
-    #[expect(clippy::unused_self, reason = "without a database no version is known")]
     pub(super) async fn of(&self, program: &Path, executor: &Executor) -> Option<Version> {
         query(program, executor).await
     }
