@@ -5,10 +5,11 @@
 //! ```text
 //!          no worker            refused, or nobody subscribes
 //!   ┌──► waiting ───► sent ──────────────────┐
-//!   │                  │ accepted            ▼
-//!   │                  ▼               another worker
-//! call              running ── lost ──► may be run again? ── no ──► lost
-//!                      │ end                         └ yes ──► another worker
+//!   │               │  │ accepted            ▼
+//!   │               │  ▼               another worker
+//! call              │ running ── lost ──► may be run again? ── no ──► lost
+//!                   │  │                              └ yes ──► another worker
+//!               end └──┤ end
 //!                      ▼
 //!                    ended
 //! ```

@@ -34,7 +34,7 @@ const MAX_REMEMBERED: usize = 100_000;
 /// Something that the caller of the state machine has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Sends an event. That of an end has the stored outcome as its body.
+    /// Sends an event. That of an end has the stored outcome as its body, until a front has it.
     Say { run: RunId, word: Word },
     /// Starts the run that was passed in last.
     Start { run: RunId },
@@ -51,7 +51,7 @@ pub(crate) struct RunRequest {
     /// Start of the worker that is meant.
     pub(crate) epoch: u64,
     pub(crate) front: String,
-    /// Time for which the end can be asked for.
+    /// Time for which it is known after its end.
     pub(crate) hold: Duration,
     /// It belongs to a task.
     pub(crate) is_kept: bool,
@@ -262,6 +262,12 @@ impl Registry {
     /// Returns whether the end of a run is kept although a front has it.
     pub(crate) fn is_kept(&self, run: RunId) -> bool {
         self.runs.get(&run).is_some_and(|entry| entry.is_kept)
+    }
+
+    /// Returns whether a run has ended.
+    pub(crate) fn has_ended(&self, run: RunId) -> bool {
+        let state = self.runs.get(&run).map(|entry| &entry.state);
+        matches!(state, Some(State::Ended { .. }))
     }
 
     /// The end of the run of a task is stored.

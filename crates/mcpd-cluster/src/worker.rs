@@ -159,6 +159,8 @@ impl Worker {
                     drain_until = Some((now, Some(now + self.drain_timeout)));
                     duty.drain();
                 }
+                // Before messages, of which there may always be one more.
+                _ = tick.tick() => duty.tick(),
                 message = own.next() => duty.hear(message.ok_or(Error::Closed)?.into()),
                 _ = who.next() => duty.announce(),
                 Some(report) = reported.recv() => duty.take(report),
@@ -166,7 +168,6 @@ impl Worker {
                     known = announcements;
                     duty.set_announcements(&known);
                 }
-                _ = tick.tick() => duty.tick(),
             }
             if duty.registry.is_draining && drain_until.is_none() {
                 // The operator wants it, without a time limit.

@@ -1,12 +1,13 @@
-//! Acknowledgements of ends, many in one message: a worker waits longer for them than they do.
+//! Acknowledgements of ends, many in one message. They wait for one tick at most, and a worker
+//! repeats an end only after 500 ms.
 
 use std::collections::BTreeMap;
 
 use super::Action;
 use crate::wire::RunId;
 
-/// Number of acknowledgements of one worker that are sent without waiting for more. Until then it
-/// keeps their outcomes.
+/// Number of acknowledgements for one worker that are sent without waiting for more: until then the
+/// worker keeps the outcomes.
 const MAX_WAITING: usize = 32;
 
 /// Acknowledgements that have not been sent.

@@ -10,6 +10,9 @@ use crate::wire::RunId;
 const RESEND: Duration = Duration::from_secs(1);
 /// Number of times that a run is sent, the first time included.
 const MAX_SENDS: u8 = 4;
+/// Time after which a run counts as accepted, whatever was heard of it: its worker may have run it
+/// and forgotten it by then.
+const MAX_UNACCEPTED: Duration = Duration::from_secs(20);
 /// Silence of a run after which its state is asked for.
 const STATUS_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -19,6 +22,7 @@ pub(super) struct Attempt {
     pub(super) run: RunId,
     pub(super) node: String,
     pub(super) epoch: u64,
+    sent: Moment,
     pub(super) sends: u8,
     pub(super) is_accepted: bool,
     /// Last event of this run, or the time of its sending.
@@ -43,6 +47,7 @@ impl Attempt {
             run,
             node,
             epoch,
+            sent: now,
             sends: 1,
             is_accepted: false,
             heard: now,
@@ -60,6 +65,7 @@ impl Attempt {
 
     /// Advances by time.
     pub(super) fn step(&mut self, now: Moment) -> Step {
+        self.is_accepted |= now.saturating_sub(self.sent) >= MAX_UNACCEPTED;
         if self.is_accepted {
             let since = self.heard.max(self.next);
             if now.saturating_sub(since) < STATUS_INTERVAL {
@@ -77,5 +83,19 @@ impl Attempt {
             return Step::Resend;
         }
         Step::Withdraw
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_that_may_be_forgotten_is_not_sent_again() {
+        let run = RunId { id: 1, attempt: 0 };
+        let mut attempt = Attempt::new(Duration::ZERO, run, "w1".to_owned(), 1);
+        // Its front was away meanwhile.
+        assert_eq!(attempt.step(Duration::from_secs(70)), Step::AskStatus);
+        assert!(attempt.is_accepted);
     }
 }

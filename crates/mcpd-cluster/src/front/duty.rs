@@ -320,7 +320,7 @@ impl Duty {
                 request,
                 location,
                 events,
-            } => self.begin_call(call, request, location, CallEvents::new(events)),
+            } => self.begin_call(call, request, location, events),
             Command::HangUp(call) => match self.calls.remove(&call) {
                 Some(state) if state.is_released => self.delivery.leave(call),
                 _ => self.delivery.hang_up(now, call),
@@ -358,7 +358,7 @@ impl Duty {
         };
         // The server's own id is random, too, but its form is its own concern.
         let id = random_bits();
-        let mut state = Call {
+        let state = Call {
             request,
             events,
             input: Bytes::new(),

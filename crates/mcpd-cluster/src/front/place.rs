@@ -4,6 +4,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use mcpd_exec::Stream;
@@ -23,11 +24,12 @@ use crate::wire::{self, Frame, PartRequest, read_lines};
 /// Request to the front's task.
 pub(super) enum Command {
     Call {
+        /// Number that its caller has drawn.
         call: CallId,
         request: Box<Request>,
         /// Where its run is, if another front has begun it.
         location: Option<Location>,
-        events: mpsc::UnboundedSender<CallEvent>,
+        events: CallEvents,
     },
     HangUp(CallId),
     /// Ties the call with this id of the server to a task.
@@ -55,44 +57,40 @@ pub(super) enum CallEvent {
     Finished(Box<Ended>),
 }
 
-/// Channel to a caller. That its run was sent is told with the next event, so that a short run wakes
-/// it once, and at the latest when this is dropped.
+/// Worker and run that a call was sent to, until its caller is told.
+type Destination = Arc<Mutex<Option<(String, String)>>>;
+
+/// Channel to a caller. Where its run was sent is told with the next event, so that a short run
+/// wakes it once. A caller that gives up looks itself.
 #[derive(Debug)]
 pub(super) struct CallEvents {
     channel: mpsc::UnboundedSender<CallEvent>,
-    sent: Option<CallEvent>,
+    destination: Destination,
 }
 
 impl CallEvents {
-    pub(super) fn new(channel: mpsc::UnboundedSender<CallEvent>) -> Self {
-        let sent = None;
-        Self { channel, sent }
-    }
-
-    /// The run was sent to this worker, under this id.
-    pub(super) fn note_sent(&mut self, worker: String, run: String) {
-        self.sent = Some(CallEvent::Sent { worker, run });
+    /// The run is about to be sent to this worker, under this id.
+    pub(super) fn note_sent(&self, worker: String, run: String) {
+        *lock(&self.destination) = Some((worker, run));
     }
 
     /// Tells where the run was sent.
-    pub(super) fn tell_sent(&mut self) {
-        if let Some(sent) = self.sent.take() {
+    pub(super) fn tell_sent(&self) {
+        if let Some((worker, run)) = lock(&self.destination).take() {
             // A caller that is gone hangs up as well.
-            self.channel.send(sent).ok();
+            self.channel.send(CallEvent::Sent { worker, run }).ok();
         }
     }
 
-    pub(super) fn tell(&mut self, event: CallEvent) {
+    pub(super) fn tell(&self, event: CallEvent) {
         self.tell_sent();
         // As above.
         self.channel.send(event).ok();
     }
 }
 
-impl Drop for CallEvents {
-    fn drop(&mut self) {
-        self.tell_sent();
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Place of all scripts of a cluster.
@@ -117,39 +115,42 @@ impl ClusterPlace {
         location: Option<Location>,
         on_event: OnEvent<'_>,
     ) -> Result<mcpd_exec::Outcome, NotRun> {
-        let (events, mut received) = mpsc::unbounded_channel();
-        let request = Box::new(request);
-        let mut may_run = location.is_some();
+        let (channel, mut received) = mpsc::unbounded_channel();
+        let destination = Destination::default();
         let call = 1 + self.last_call.fetch_add(1, Ordering::Relaxed);
+        let mut caller = Caller {
+            call: Some(call),
+            commands: &self.commands,
+            may_run: location.is_some(),
+            destination: Arc::clone(&destination),
+            on_event,
+        };
         let command = Command::Call {
             call,
-            request,
+            request: Box::new(request),
             location,
-            events,
+            events: CallEvents {
+                channel,
+                destination,
+            },
         };
         // Without the task, the channel of events is closed as well.
         self.commands.send(command).ok();
-        let mut hang_up = HangUp {
-            call: Some(call),
-            commands: &self.commands,
-        };
         while let Some(event) = received.recv().await {
             match event {
-                CallEvent::Sent { worker, run } => {
-                    may_run = true;
-                    on_event(RunEvent::sent(&worker, &run));
-                }
-                CallEvent::Lost => on_event(RunEvent::Lost),
+                CallEvent::Sent { worker, run } => caller.hear_sent(&worker, &run),
+                CallEvent::Lost => (caller.on_event)(RunEvent::Lost),
                 CallEvent::Lines(lines) => {
-                    read_lines(&lines, |line| on_event(RunEvent::Line(line)));
+                    read_lines(&lines, |line| (caller.on_event)(RunEvent::Line(line)));
                 }
                 CallEvent::Finished(ended) => {
-                    hang_up.call = None;
+                    caller.call = None;
                     return *ended;
                 }
             }
         }
-        Err(match may_run {
+        caller.look();
+        Err(match caller.may_run {
             true => NotRun::lost("the connection with the cluster was given up"),
             false => NotRun::Draining,
         })
@@ -184,15 +185,35 @@ impl ClusterPlace {
     }
 }
 
-/// Cancels a call when its future is dropped.
-struct HangUp<'a> {
+/// Caller that waits for the end of a call. The call is cancelled when this is dropped before.
+struct Caller<'a> {
     call: Option<CallId>,
     commands: &'a mpsc::UnboundedSender<Command>,
+    /// It was sent, so it is not certain that nothing was run.
+    may_run: bool,
+    destination: Destination,
+    on_event: OnEvent<'a>,
 }
 
-impl Drop for HangUp<'_> {
+impl Caller<'_> {
+    fn hear_sent(&mut self, worker: &str, run: &str) {
+        self.may_run = true;
+        (self.on_event)(RunEvent::sent(worker, run));
+    }
+
+    /// Looks where the run was sent, if no event has told it.
+    fn look(&mut self) {
+        let sent = lock(&self.destination).take();
+        if let Some((worker, run)) = sent {
+            self.hear_sent(&worker, &run);
+        }
+    }
+}
+
+impl Drop for Caller<'_> {
     fn drop(&mut self) {
         if let Some(call) = self.call {
+            self.look();
             // Without the task no call is left.
             self.commands.send(Command::HangUp(call)).ok();
         }

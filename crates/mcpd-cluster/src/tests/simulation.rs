@@ -513,10 +513,12 @@ impl Simulation {
 
     /// Ends a front that says good-bye.
     fn leave(&mut self, node: Node) {
-        let Some(Process::Front(front)) = &self.processes[node] else {
+        let Some(Process::Front(front)) = &mut self.processes[node] else {
             return;
         };
+        front.delivery.send_acks();
         let workers: Vec<_> = front.delivery.workers_in_use().cloned().collect();
+        self.act(node);
         for worker in workers {
             self.control(node, &worker, Request::Leave);
         }

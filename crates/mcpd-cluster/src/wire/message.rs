@@ -6,7 +6,8 @@ use super::frame::heads;
 use super::run_id::RunId;
 
 /// Version of the messages. A node reads those of its own version and of earlier ones; what it
-/// can't read it refuses, if it is a run, and ignores otherwise.
+/// can't read it refuses, if it is a run, and ignores otherwise. Until the first release the
+/// messages of version 1 may change.
 pub(crate) const PROTOCOL_VERSION: u32 = 1;
 /// Version of the subjects, which are those of all versions of the messages: nodes of different
 /// versions meet, and can refuse each other.

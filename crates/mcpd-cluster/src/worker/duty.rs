@@ -50,7 +50,7 @@ pub(super) struct Duty {
     selects: Selects,
     acceptance: Acceptance,
     catalogue: Arc<Catalogue>,
-    /// Runs whose state a front may ask for.
+    /// Runs that go on, whose end no front has yet, or that are kept for a task.
     runs: BTreeMap<RunId, Running>,
     reports: mpsc::UnboundedSender<Report>,
     last_here: Instant,
@@ -353,22 +353,26 @@ impl Duty {
 
     pub(super) fn act(&mut self) {
         for action in self.registry.take_actions() {
-            match action {
-                Action::Say { run, word } => self.say(run, word),
-                Action::Start { run } => {
-                    if let Some(running) = self.runs.get_mut(&run) {
-                        let task = Task::new(run, &self.node, &self.server, &self.reports);
-                        running.start(task, &self.catalogue, &self.runtime);
-                    }
+            self.follow(action);
+        }
+    }
+
+    fn follow(&mut self, action: Action) {
+        match action {
+            Action::Say { run, word } => self.say(run, word),
+            Action::Start { run } => {
+                if let Some(running) = self.runs.get_mut(&run) {
+                    let task = Task::new(run, &self.node, &self.server, &self.reports);
+                    running.start(task, &self.catalogue, &self.runtime);
                 }
-                Action::End { run } => {
-                    if let Some(running) = self.runs.get_mut(&run) {
-                        running.cancel();
-                    }
+            }
+            Action::End { run } => {
+                if let Some(running) = self.runs.get_mut(&run) {
+                    running.cancel();
                 }
-                Action::Forget { run } => {
-                    self.runs.remove(&run);
-                }
+            }
+            Action::Forget { run } => {
+                self.runs.remove(&run);
             }
         }
     }

@@ -38,7 +38,7 @@ pub(super) enum Report {
     },
 }
 
-/// Run whose state a front may ask for.
+/// Run that goes on, whose end no front has yet, or that is kept for a task.
 #[derive(Debug)]
 pub(super) struct Running {
     /// Subject that its events are sent to.

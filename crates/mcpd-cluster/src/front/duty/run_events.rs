@@ -31,9 +31,9 @@ impl Duty {
     }
 
     /// Tells a caller whose run goes on where that is.
-    fn tell_sent(&mut self, event: &Event) {
+    fn tell_sent(&self, event: &Event) {
         let call = self.delivery.call_of(event.run, &event.node);
-        if let Some(call) = call.and_then(|call| self.calls.get_mut(&call)) {
+        if let Some(call) = call.and_then(|call| self.calls.get(&call)) {
             call.events.tell_sent();
         }
     }
@@ -140,8 +140,8 @@ impl Duty {
     }
 
     /// Says that the run of a call is made again.
-    pub(super) fn report_rerun(&mut self, call: CallId, lost: &str) {
-        let Some(call) = self.calls.get_mut(&call) else {
+    pub(super) fn report_rerun(&self, call: CallId, lost: &str) {
+        let Some(call) = self.calls.get(&call) else {
             return;
         };
         let script = &*call.request.path;
@@ -155,7 +155,7 @@ impl Duty {
 
     /// Answers a call.
     pub(super) fn finish(&mut self, call: CallId, answer: Answer) {
-        let Some(mut call) = self.calls.remove(&call) else {
+        let Some(call) = self.calls.remove(&call) else {
             return;
         };
         let retry_after_ms = RETRY_AFTER_MS;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpd_server::remote::KeptOutput;
 
-use super::{Duty, MAX_HOLD, Running};
+use super::{Duty, MAX_HOLD};
 use crate::node::Incoming;
 use crate::registry::Action;
 use crate::transfer::{self, PART};
@@ -29,7 +29,7 @@ impl Duty {
                 self.set_reply(run, reply);
                 let hold = Duration::from_secs(hold_s).min(MAX_HOLD);
                 self.registry.keep(now, run, &from, hold);
-                self.answer_unknown(run, message);
+                self.answer_without_entry(run, message);
             }
             Request::Release { run } => {
                 self.registry.release(run);
@@ -45,12 +45,12 @@ impl Duty {
             Request::Cancel { run } => {
                 self.set_reply(run, reply);
                 self.registry.cancel(now, run);
-                self.answer_unknown(run, message);
+                self.answer_without_entry(run, message);
             }
             Request::Status { run } => {
                 self.set_reply(run, reply);
                 self.registry.status(now, run);
-                self.answer_unknown(run, message);
+                self.answer_without_entry(run, message);
             }
             Request::Part(part) => self.send_part(part, reply),
             Request::Ping => self.send_pong(reply),
@@ -74,8 +74,7 @@ impl Duty {
     /// Drops a run that has ended, with its outcome: that the registry remembers it is enough from
     /// now on.
     fn drop_ended(&mut self, run: RunId) {
-        let has_ended = |running: &Running| running.ended.is_some();
-        if self.runs.get(&run).is_some_and(has_ended) {
+        if self.registry.has_ended(run) {
             self.runs.remove(&run);
         }
     }
@@ -99,18 +98,21 @@ impl Duty {
         }
     }
 
-    /// Says that a run is not known, which has no entry with a subject to say it to.
-    fn answer_unknown(&mut self, run: RunId, message: &Incoming) {
+    /// Answers for a run that has no entry with a subject to answer to: it was never here, or is
+    /// acknowledged.
+    fn answer_without_entry(&mut self, run: RunId, message: &Incoming) {
         if self.runs.contains_key(&run) {
             return;
         }
         for action in self.registry.take_actions() {
-            let (Action::Say { run, word }, Some(reply)) = (action, &message.reply) else {
-                continue;
-            };
-            let event = Event::new(run, &self.node.name, self.node.epoch, word);
-            self.node
-                .send_frame(reply, None, &Frame::new(event, Bytes::new()));
+            match (action, &message.reply) {
+                (Action::Say { run: said, word }, Some(reply)) if said == run => {
+                    let event = Event::new(run, &self.node.name, self.node.epoch, word);
+                    self.node
+                        .send_frame(reply, None, &Frame::new(event, Bytes::new()));
+                }
+                (action, _) => self.follow(action),
+            }
         }
     }
 
