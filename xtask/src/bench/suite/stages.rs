@@ -26,10 +26,8 @@ const EVENTS: [&str; 3] = [
 /// Numbers of events by thread.
 type Threads = BTreeMap<String, [f64; EVENTS.len()]>;
 
-/// Calls are few enough for the buffers of `perf`.
-const TIME: Duration = Duration::from_millis(500);
-/// Time until `perf` counts.
-const ATTACHING: Duration = Duration::from_secs(1);
+/// Interval at which `perf` is looked at until it counts.
+const ATTACHING: Duration = Duration::from_millis(200);
 /// Rarer than this in a call, a thread has no row.
 const MIN_COUNT: f64 = 0.1;
 
@@ -52,7 +50,8 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
             let mcpd = lab.mcpd(way, &["--sandbox", "none"]).await?;
             let floor = lab.floor(way).await?;
             for (name, mut subject) in [("mcpd", mcpd), ("floor", floor)] {
-                for (thread, counts) in count(lab, &mut subject, at_once).await? {
+                let counted = count(lab, &mut subject, at_once).await;
+                for (thread, counts) in counted.with_context(|| format!("{name} {way}"))? {
                     let counts = counts.map(|count| format!("{count:.1}"));
                     let names = [at_once.to_string(), format!("{name} {way}"), thread];
                     table.row(names.into_iter().chain(counts));
@@ -82,20 +81,29 @@ async fn try_perf() -> anyhow::Result<()> {
 async fn count(lab: &Lab, subject: &mut Subject, at_once: usize) -> anyhow::Result<Threads> {
     let greet = Request::greet();
     // Before anything is counted, threads are started and connections made.
-    subject.load(&greet, at_once, TIME).await?;
+    let time = lab.options.time();
+    subject.load(&greet, at_once, time).await?;
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("events");
     let process = subject.process().context("a process")?;
     let mut perf = record(process, &file)?;
+    // Its file has a beginning once it counts.
+    while file.metadata().map_or(0, |file| file.len()) == 0 && perf.try_wait()?.is_none() {
+        sleep(ATTACHING).await;
+    }
     sleep(ATTACHING).await;
-    let sample = subject
-        .load(&greet, at_once, TIME.min(lab.options.time()))
-        .await?;
+    // The calls that are open at the end are counted by `perf` alone, so they must be few.
+    let sample = subject.load(&greet, at_once, 3 * time).await?;
     let id = Pid::from_raw(perf.id().context("perf has ended")?.try_into()?);
     kill_process(id.context("an id")?, Signal::INT)?;
-    perf.wait().await?;
+    let perf = perf.wait_with_output().await?;
     let calls = sample.latency.count() as f64;
     let mut threads = events_by_thread(&file).await?;
+    let complaint = String::from_utf8_lossy(&perf.stderr);
+    ensure!(
+        !threads.is_empty(),
+        "`perf` has counted nothing: {complaint}"
+    );
     for count in threads.values_mut().flatten() {
         *count /= calls;
     }
@@ -119,7 +127,7 @@ fn record(process: u32, file: &Path) -> anyhow::Result<Child> {
     .args(["-p", &process.to_string(), "-o"])
     .arg(file)
     .stdout(Stdio::null())
-    .stderr(Stdio::null())
+    .stderr(Stdio::piped())
     .kill_on_drop(true);
     Ok(perf.spawn()?)
 }
@@ -138,7 +146,6 @@ async fn events_by_thread(file: &Path) -> anyhow::Result<Threads> {
             threads.entry(role(thread.trim())).or_default()[column] += 1.0;
         }
     }
-    ensure!(!threads.is_empty(), "`perf` has counted nothing");
     Ok(threads)
 }
 
