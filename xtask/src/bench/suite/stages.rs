@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -96,14 +96,10 @@ async fn count(lab: &Lab, subject: &mut Subject, at_once: usize) -> anyhow::Resu
     let sample = subject.load(&greet, at_once, 3 * time).await?;
     let id = Pid::from_raw(perf.id().context("perf has ended")?.try_into()?);
     kill_process(id.context("an id")?, Signal::INT)?;
-    let perf = perf.wait_with_output().await?;
+    // It ends by that signal.
+    perf.wait().await?;
     let calls = sample.latency.count() as f64;
     let mut threads = events_by_thread(&file).await?;
-    let complaint = String::from_utf8_lossy(&perf.stderr);
-    ensure!(
-        !threads.is_empty(),
-        "`perf` has counted nothing: {complaint}"
-    );
     for count in threads.values_mut().flatten() {
         *count /= calls;
     }
@@ -127,7 +123,7 @@ fn record(process: u32, file: &Path) -> anyhow::Result<Child> {
     .args(["-p", &process.to_string(), "-o"])
     .arg(file)
     .stdout(Stdio::null())
-    .stderr(Stdio::piped())
+    .stderr(Stdio::null())
     .kill_on_drop(true);
     Ok(perf.spawn()?)
 }
@@ -136,17 +132,24 @@ fn record(process: u32, file: &Path) -> anyhow::Result<Child> {
 async fn events_by_thread(file: &Path) -> anyhow::Result<Threads> {
     let mut perf = Command::new("perf");
     perf.args(["script", "-F", "comm,event", "-i"]).arg(file);
-    let output = perf.stderr(Stdio::null()).output().await?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let output = perf.output().await?;
+    let records = String::from_utf8_lossy(&output.stdout);
     let mut threads = Threads::new();
-    for record in text.lines() {
+    for record in records.lines() {
         let (thread, event) = record.trim().rsplit_once(' ').unwrap_or_default();
         let event = event.trim_end_matches(':');
         if let Some(column) = EVENTS.iter().position(|known| *known == event) {
             threads.entry(role(thread.trim())).or_default()[column] += 1.0;
         }
     }
+    ensure!(!threads.is_empty(), "`perf script`: {}", text(&output));
     Ok(threads)
+}
+
+/// Returns how a program ended, and what it complained of.
+fn text(output: &Output) -> String {
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    format!("{}: {}", output.status, complaint.trim_end())
 }
 
 /// Returns what a thread does. A child has the name of its parent until it runs its program.
