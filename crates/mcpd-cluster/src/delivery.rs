@@ -23,6 +23,7 @@ mod adoption;
 mod attempt;
 mod cancels;
 mod events;
+mod pings;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ use std::time::Duration;
 use self::acks::Acks;
 use self::attempt::{Attempt, Step};
 use self::cancels::Cancels;
+use self::pings::Pings;
 pub(crate) use self::verdict::Rerun;
 use self::verdict::{Judgement, MAX_RERUNS, is_replaced};
 use crate::placement::{Chance, Choice, InFlight, Requirements, Search, label_set};
@@ -43,8 +45,6 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 const MAX_WAIT_FOR_VERSION: Duration = Duration::from_secs(1);
 /// Interval at which a waiting call looks for a worker.
 const RETRY: Duration = Duration::from_millis(250);
-/// Interval of requests to workers at which this front has runs.
-const PING: Duration = Duration::from_millis(250);
 /// Number of workers that may refuse a call for lack of slots before its caller is told.
 const MAX_BUSY: u32 = 3;
 
@@ -174,7 +174,7 @@ pub(crate) struct Delivery<C> {
     calls: BTreeMap<CallId, Call>,
     by_run: BTreeMap<u128, CallId>,
     in_flight: InFlight,
-    pings: BTreeMap<String, Moment>,
+    pings: Pings,
     acks: Acks,
     cancels: Cancels,
     chance: Chance,
@@ -191,7 +191,7 @@ impl<C: Catalogues> Delivery<C> {
             calls: BTreeMap::new(),
             by_run: BTreeMap::new(),
             in_flight: InFlight::new(),
-            pings: BTreeMap::new(),
+            pings: Pings::default(),
             acks: Acks::default(),
             cancels: Cancels::default(),
             chance: Chance::new(seed),
@@ -275,16 +275,6 @@ impl<C: Catalogues> Delivery<C> {
         let call = *self.by_run.get(&run.id)?;
         let attempt = self.calls.get(&call)?.current.as_ref()?;
         (attempt.run == run && attempt.node == node).then_some(call)
-    }
-
-    /// Acknowledges the end of a run: at the next tick, or with enough others of its worker.
-    pub(crate) fn acknowledge(&mut self, run: RunId, node: &str) {
-        self.acks.add(run, node, &mut self.actions);
-    }
-
-    /// Sends every acknowledgement that waits.
-    pub(crate) fn send_acks(&mut self) {
-        self.acks.send(&mut self.actions);
     }
 
     fn current(&mut self, run: RunId) -> Option<(CallId, &mut Attempt)> {
@@ -379,7 +369,7 @@ impl<C: Catalogues> Delivery<C> {
         }
         self.acks.send(&mut self.actions);
         self.cancels.tick(now, &mut self.actions);
-        self.ping(now);
+        self.pings.tick(now, &self.in_flight, &mut self.actions);
     }
 
     fn advance(&mut self, now: Moment, call: CallId) {
@@ -493,19 +483,6 @@ impl<C: Catalogues> Delivery<C> {
         self.drop_attempt(call);
         if let Some(state) = self.calls.remove(&call) {
             self.by_run.remove(&state.next_run.id);
-        }
-    }
-
-    fn ping(&mut self, now: Moment) {
-        let in_flight = &self.in_flight;
-        self.pings.retain(|node, _| in_flight.contains_key(node));
-        for node in in_flight.keys() {
-            let last = self.pings.entry(node.clone()).or_insert(now);
-            if now.saturating_sub(*last) >= PING {
-                *last = now;
-                let node = node.clone();
-                self.actions.push(Action::Ping { node });
-            }
         }
     }
 }

@@ -146,11 +146,11 @@ impl Worker {
         let (reports, mut reported) = mpsc::unbounded_channel();
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut known: Arc<[Announcement]> = Arc::new([]);
+        // It compares all of them, so it must not begin anew with each message.
+        let mut changed = pin!(next_announcements(server.clone(), Arc::new([])));
         let mut duty = Duty::new(&self, node, server.clone(), reports, runtime);
         let (mut is_stopped, mut drain_until) = (false, None);
         loop {
-            let changed = server.announcements_changed(&known);
             tokio::select! {
                 biased;
                 _ = &mut stop, if !is_stopped => {
@@ -164,9 +164,9 @@ impl Worker {
                 message = own.next() => duty.hear(message.ok_or(Error::Closed)?.into()),
                 _ = who.next() => duty.announce(),
                 Some(report) = reported.recv() => duty.take(report),
-                announcements = changed => {
-                    known = announcements;
-                    duty.set_announcements(&known);
+                announcements = &mut changed => {
+                    duty.set_announcements(&announcements);
+                    changed.set(next_announcements(server.clone(), announcements));
                 }
             }
             if duty.registry.is_draining && drain_until.is_none() {
@@ -180,4 +180,9 @@ impl Worker {
             }
         }
     }
+}
+
+/// Waits until a server announces something else than is known.
+async fn next_announcements(server: Server, known: Arc<[Announcement]>) -> Arc<[Announcement]> {
+    server.announcements_changed(&known).await
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Action;
+use super::{Action, Delivery};
 use crate::wire::RunId;
 
 /// Number of acknowledgements for one worker that are sent without waiting for more: until then the
@@ -42,5 +42,17 @@ impl Acks {
         for (node, runs) in std::mem::take(&mut self.0) {
             actions.push(Action::Ack { runs, node });
         }
+    }
+}
+
+impl<C> Delivery<C> {
+    /// Acknowledges the end of a run: at the next tick, or with enough others of its worker.
+    pub(crate) fn acknowledge(&mut self, run: RunId, node: &str) {
+        self.acks.add(run, node, &mut self.actions);
+    }
+
+    /// Sends every acknowledgement that waits.
+    pub(crate) fn send_acks(&mut self) {
+        self.acks.send(&mut self.actions);
     }
 }
