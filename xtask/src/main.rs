@@ -3,6 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -80,8 +81,26 @@ enum Command {
     },
 }
 
+/// Variable by which cargo has its programs, and all that these start, look for libraries in its
+/// own directories first: some hundred system calls for each script of a server that passes its
+/// environment on.
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+
+/// Becomes this program without the variable of cargo. Returns the failure.
+#[expect(clippy::disallowed_methods, reason = "it is this program")]
+fn leave_cargo() -> std::io::Error {
+    let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let mut command = std::process::Command::new(program);
+    command.args(std::env::args_os().skip(1));
+    command.env_remove(LIBRARY_PATH).exec()
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
+    if std::env::var_os(LIBRARY_PATH).is_some() {
+        report::line(format_args!("error: {}", leave_cargo()));
+        return ExitCode::FAILURE;
+    }
     let ended = match args.command {
         // A single thread leaves more of the machine to the measured server.
         Command::Bench(options) => {
