@@ -367,7 +367,7 @@ impl<C: Catalogues> Delivery<C> {
         for call in self.calls.keys().copied().collect::<Vec<_>>() {
             self.advance(now, call);
         }
-        self.acks.send(&mut self.actions);
+        self.send_acks();
         self.cancels.tick(now, &mut self.actions);
         self.pings.tick(now, &self.in_flight, &mut self.actions);
     }

@@ -23,10 +23,7 @@ impl Acks {
         };
         runs.push(run);
         if runs.len() >= MAX_WAITING {
-            let runs = std::mem::take(runs);
-            let node = node.to_owned();
-            self.0.remove(&node);
-            actions.push(Action::Ack { runs, node });
+            self.send_of(node, actions);
         }
     }
 

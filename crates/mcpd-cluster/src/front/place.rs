@@ -77,14 +77,17 @@ impl CallEvents {
     /// Tells where the run was sent.
     pub(super) fn tell_sent(&self) {
         if let Some((worker, run)) = lock(&self.destination).take() {
-            // A caller that is gone hangs up as well.
-            self.channel.send(CallEvent::Sent { worker, run }).ok();
+            self.send(CallEvent::Sent { worker, run });
         }
     }
 
     pub(super) fn tell(&self, event: CallEvent) {
         self.tell_sent();
-        // As above.
+        self.send(event);
+    }
+
+    fn send(&self, event: CallEvent) {
+        // A caller that is gone hangs up as well.
         self.channel.send(event).ok();
     }
 }

@@ -235,9 +235,13 @@ impl Duty {
     fn deny(&self, reply: &str, run: RunId) {
         let (reason, text) = (Refusal::Denied, NOT_ACCEPTED.to_owned());
         let word = Word::Refused { reason, text };
+        self.send_event(reply, run, word, Bytes::new());
+    }
+
+    /// Sends an event of a run.
+    fn send_event(&self, reply: &str, run: RunId, word: Word, body: Bytes) {
         let event = Event::new(run, &self.node.name, self.node.epoch, word);
-        self.node
-            .send_frame(reply, None, &Frame::new(event, Bytes::new()));
+        self.node.send_frame(reply, None, &Frame::new(event, body));
     }
 
     /// Handles a run that its front has confirmed, or has not.
@@ -294,9 +298,7 @@ impl Duty {
         };
         let text = error.to_string();
         let word = Word::Refused { reason, text };
-        let event = Event::new(run, &self.node.name, self.node.epoch, word);
-        self.node
-            .send_frame(reply, None, &Frame::new(event, Bytes::new()));
+        self.send_event(reply, run, word, Bytes::new());
         Ok(())
     }
 
@@ -307,9 +309,7 @@ impl Duty {
         };
         while let Some((dropped, body)) = running.lines.take_batch() {
             let word = Word::Lines { dropped };
-            let event = Event::new(run, &self.node.name, self.node.epoch, word);
-            self.node
-                .send_frame(&running.reply, None, &Frame::new(event, body));
+            self.send_event(&running.reply, run, word, body);
         }
     }
 
@@ -392,8 +392,6 @@ impl Duty {
             }
             word => (word, Bytes::new()),
         };
-        let event = Event::new(run, &self.node.name, self.node.epoch, word);
-        self.node
-            .send_frame(&running.reply, None, &Frame::new(event, body));
+        self.send_event(&running.reply, run, word, body);
     }
 }

@@ -222,7 +222,7 @@ pub(crate) fn process_worker_with(
     node: &str,
 ) -> NodeProcess {
     let mut command = NodeProcess::command(prefix, "worker");
-    // What a killed one leaves goes with the scripts.
+    // The directories of a killed worker are removed with the scripts.
     command.env("TMPDIR", scripts.directory.path());
     NodeProcess::start(command.arg(scripts.root()).args([url, node, "4"]))
 }

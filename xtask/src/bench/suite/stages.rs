@@ -17,7 +17,7 @@ use crate::bench::subject::Subject;
 use crate::report::line;
 use crate::request::Request;
 
-/// What is counted.
+/// Events of `perf` that are counted.
 const EVENTS: [&str; 3] = [
     "raw_syscalls:sys_enter",
     "sched:sched_switch",

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use mcpd_server::remote::NotRun;
 
-use super::{Duty, News, OutcomeFetch, RETRY_AFTER_MS};
+use super::{Call, Duty, News, OutcomeFetch, RETRY_AFTER_MS};
 use crate::delivery::{Answer, CallId};
 use crate::front::place::CallEvent;
 use crate::transfer::{self, Ended, FetchError, decode_ended};
@@ -23,25 +23,24 @@ impl Duty {
             Word::Lines { dropped } => self.pass_lines(&event, dropped, body),
             Word::Accepted => {
                 self.delivery.hear_event(self.node.now(), &event);
-                self.tell_sent(&event);
+                if let Some(call) = self.call_of(&event) {
+                    call.events.tell_sent();
+                }
             }
             _ => self.delivery.hear_event(self.node.now(), &event),
         }
         Ok(())
     }
 
-    /// Tells a caller whose run goes on where that is.
-    fn tell_sent(&self, event: &Event) {
-        let call = self.delivery.call_of(event.run, &event.node);
-        if let Some(call) = call.and_then(|call| self.calls.get(&call)) {
-            call.events.tell_sent();
-        }
+    /// Returns the call that an event is for, if it is from its present attempt.
+    fn call_of(&mut self, event: &Event) -> Option<&mut Call> {
+        let call = self.delivery.call_of(event.run, &event.node)?;
+        self.calls.get_mut(&call)
     }
 
     pub(super) fn pass_lines(&mut self, event: &Event, dropped: u64, body: Bytes) {
         self.delivery.hear_event(self.node.now(), event);
-        let call = self.delivery.call_of(event.run, &event.node);
-        let Some(call) = call.and_then(|call| self.calls.get_mut(&call)) else {
+        let Some(call) = self.call_of(event) else {
             return;
         };
         if call.lines.0 != Some(event.run) {
@@ -61,8 +60,7 @@ impl Duty {
     /// Fetches an outcome that did not fit into its event.
     pub(super) fn fetch_outcome(&mut self, event: Event, size: u64) {
         let run = event.run;
-        let call = self.delivery.call_of(run, &event.node);
-        let Some(call) = call.and_then(|call| self.calls.get_mut(&call)) else {
+        let Some(call) = self.call_of(&event) else {
             return self.delivery.hear_event(self.node.now(), &event);
         };
         if call.outcome.run != Some(run) {
@@ -97,8 +95,7 @@ impl Duty {
             Err(error) => error,
         };
         tracing::warn!(worker = event.node, %error, "failed to fetch an outcome");
-        let call = self.delivery.call_of(event.run, &event.node);
-        let Some(call) = call.and_then(|call| self.calls.get_mut(&call)) else {
+        let Some(call) = self.call_of(event) else {
             return;
         };
         call.outcome.is_underway = false;

@@ -10,7 +10,7 @@ use crate::node::Incoming;
 use crate::registry::Action;
 use crate::transfer::{self, PART};
 use crate::wire::{
-    Control, Event, Frame, FrameError, PROTOCOL_VERSION, PartRequest, Pong, Request, RunId, Stream,
+    Control, Frame, FrameError, PROTOCOL_VERSION, PartRequest, Pong, Request, RunId, Stream,
 };
 
 impl Duty {
@@ -107,9 +107,7 @@ impl Duty {
         for action in self.registry.take_actions() {
             match (action, &message.reply) {
                 (Action::Say { run: said, word }, Some(reply)) if said == run => {
-                    let event = Event::new(run, &self.node.name, self.node.epoch, word);
-                    self.node
-                        .send_frame(reply, None, &Frame::new(event, Bytes::new()));
+                    self.send_event(reply, run, word, Bytes::new());
                 }
                 (action, _) => self.follow(action),
             }
