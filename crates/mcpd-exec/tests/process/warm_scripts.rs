@@ -135,7 +135,7 @@ pub(crate) const HOSTILE: &[(&str, &str)] = &[
     ),
     (
         "writes elsewhere",
-        "for path in '/etc/mcpd-test', '/usr/mcpd-test', '/var/tmp/mcpd-test-warm':\n  try: open(path, 'w').close(); import os; os.remove(path); print('written')\n  except OSError as e: print(e.errno)",
+        "import os\nfor path in '/etc/mcpd-test', '/usr/mcpd-test', '/var/tmp/mcpd-test':\n  path += '-%d' % os.getpid()\n  try: open(path, 'w').close(); os.remove(path); print('written')\n  except OSError as e: print(e.errno)",
     ),
     (
         "reads secrets",
