@@ -280,15 +280,18 @@ async fn zygote_that_was_killed_is_started_again() {
     if !is_possible(&world, Level::None).await {
         return;
     }
-    // Its option tells this zygote from those of other tests.
+    // Its option tells this zygote from those of other tests, its parent from other test runs.
     let killer = "import os, sys\n\
-        for p in os.listdir('/proc'):\n\
-        \x20 try: line = open(f'/proc/{p}/cmdline').read()\n\
+        for p in filter(str.isdigit, os.listdir('/proc')):\n\
+        \x20 try: line, status = (open(f'/proc/{p}/{n}').read() for n in ('cmdline', 'status'))\n\
         \x20 except OSError: continue\n\
-        \x20 if p.isdigit() and '\\0-bB\\0' in line and 'mcpd-warm' in line and int(p) != os.getpid():\n\
+        \x20 ours = f'PPid:\\t{sys.argv[2]}\\n' in status and int(p) != os.getpid()\n\
+        \x20 if ours and '\\0-bB\\0' in line and 'mcpd-warm' in line:\n\
         \x20   os.kill(int(p), int(sys.argv[1])); print('sent')";
     for signal in ["9", "19"] {
-        let command = python_with(&world, "-bB", killer).arg(signal);
+        let command = python_with(&world, "-bB", killer)
+            .arg(signal)
+            .arg(std::process::id().to_string());
         run_warm(&world, &python_with(&world, "-bB", "pass")).await;
         let killed = run_warm(&world, &command).await.unwrap();
         assert_eq!(killed.stdout.to_text_lossy(), "sent\n", "{killed:?}");

@@ -47,7 +47,7 @@ pub(crate) const ORDINARY: &[(&str, &str)] = &[
     ),
     (
         "process",
-        "import os\nprint(os.getpid() == os.getpgrp(), os.umask(0), os.nice(0), os.getppid() > 0)\nfor line in open('/proc/self/status'):\n  if line.startswith(('Sig', 'Shd', 'Cap', 'NoNewPrivs', 'Seccomp:', 'Groups', 'Uid', 'Gid', 'Threads')): print(line, end='')",
+        "import os\nprint(os.getpid() == os.getpgrp(), os.umask(0), os.nice(0), os.getppid() > 0)\nfor line in open('/proc/self/status'):\n  if line.startswith(('SigP', 'SigB', 'SigI', 'SigC', 'Shd', 'Cap', 'NoNewPrivs', 'Seccomp:', 'Groups', 'Uid', 'Gid', 'Threads')): print(line, end='')",
     ),
     (
         "limits",
