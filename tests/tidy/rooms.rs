@@ -8,16 +8,15 @@ use std::path::Path;
 use crate::{root, rust_files};
 
 /// Folders from the bottom to the top. `fuzzing`, which tests alone compile, is above all.
-const LAYERS: [&str; 17] = [
+const LAYERS: [&str; 16] = [
     "support",
     "policy",
     "limits",
     "database",
     "message",
     "remote",
-    "client",
     "observe",
-    "request",
+    "client",
     "script",
     "execution",
     "catalog",

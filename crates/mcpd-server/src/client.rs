@@ -1,9 +1,11 @@
-//! State of one client: its session, its open requests and subscriptions, the questions that
-//! wait for its answers, and the queue of messages to it. Knows no transport.
+//! A client and its requests: its session, a [`request`] in its context, the open ones and the
+//! subscriptions, the questions that wait for answers, and the queue of messages to it. Knows no
+//! transport and no method.
 
 pub(crate) mod approvals;
 pub(crate) mod inflight;
 pub(crate) mod outbox;
 pub(crate) mod questions;
+pub(crate) mod request;
 pub(crate) mod session;
 pub(crate) mod subscribers;

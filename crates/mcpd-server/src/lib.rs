@@ -111,7 +111,6 @@ mod methods;
 mod observe;
 pub mod policy;
 pub mod remote;
-mod request;
 mod script;
 mod server;
 mod support;

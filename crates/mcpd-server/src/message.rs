@@ -1,5 +1,5 @@
-//! Parts of a message beside its method and parameters: the trace it belongs to, and arguments
-//! that are repeated in headers. Knows nothing else of this crate.
+//! Parts of a message: its method, its arguments, the trace it belongs to, and texts of answers.
+//! Knows nothing else of this crate.
 
 pub(crate) mod apps;
 pub(crate) mod arguments;

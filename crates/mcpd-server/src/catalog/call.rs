@@ -9,6 +9,7 @@ use mcpd_scriptspec::ScriptPath;
 
 use crate::catalog::Catalog;
 use crate::catalog::live::LiveCatalog;
+use crate::client::request::context::Context;
 use crate::client::subscribers::Event;
 use crate::execution::engine::Engine;
 use crate::execution::permit::PermitRequest;
@@ -16,7 +17,6 @@ use crate::limits::run_queue::ScriptQueue;
 use crate::message::trace::TraceContext;
 use crate::observe::spans::ChildSpan;
 use crate::policy::principal::Principal;
-use crate::request::context::Context;
 
 /// Parts of a server that calls reach. Keeps the server running.
 #[derive(Debug, Clone)]

@@ -10,9 +10,9 @@ use mcpd_protocol::method::{GetPromptResult, ReadResourceResult};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 
 use crate::catalog::call::{CallContext, CallHost};
+use crate::client::request::context::Context;
 use crate::limits::run_queue::ScriptQueue;
 use crate::policy::access::Defaults;
-use crate::request::context::Context;
 use crate::script::Script;
 
 /// Future of one answer; dropping it cancels the request.

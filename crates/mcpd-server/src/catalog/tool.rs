@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::catalog::call::{CallContext, CallHost};
 use crate::catalog::source::RemoteTool;
+use crate::client::request::context::Context;
 use crate::execution::approval::ApprovalGate;
 use crate::execution::call;
 use crate::execution::input_rounds::Resumption;
@@ -24,7 +25,6 @@ use crate::message::raw::raw;
 use crate::policy::EffectivePolicy;
 use crate::policy::access::{self, Defaults};
 use crate::policy::selection::ToolTraits;
-use crate::request::context::Context;
 use crate::script::Script;
 
 mod approval;

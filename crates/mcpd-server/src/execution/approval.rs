@@ -33,6 +33,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::client::approvals::{ApprovedCalls, RememberedApprovals, UsedAnswers};
 use crate::client::questions::Unanswered;
+use crate::client::request::context::Context;
 use crate::client::session::Session;
 use crate::execution::engine::Engine;
 use crate::execution::input_rounds::{self, Binding, Resumption};
@@ -42,7 +43,6 @@ use crate::message::call::{CallEnding, CallFuture};
 use crate::observe::approval::ApprovalStep;
 use crate::policy::Policy;
 use crate::policy::approval::{Approval, ApprovalRules, Remember, WithoutPerson};
-use crate::request::context::Context;
 use crate::support::random_id;
 use crate::support::sync::unless_cancelled;
 use question::{Answer, Choices};

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use mcpd_exec::{Captured, Outcome, SpillFile, Stream};
 use tokio::time::{Instant, sleep_until};
 
+use crate::client::request::context::Context;
 use crate::client::session::Session;
 use crate::execution::elsewhere::KeptAt;
 use crate::execution::output::{self, is_text};
@@ -22,7 +23,6 @@ use crate::execution::relay::stream_name;
 use crate::policy::principal::Principal;
 use crate::policy::{EffectivePolicy, Redactor};
 use crate::remote::KeptOutput;
-use crate::request::context::Context;
 use crate::script::Script;
 use crate::support::sync::lock;
 

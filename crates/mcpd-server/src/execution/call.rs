@@ -12,6 +12,7 @@ use mcpd_protocol::method::{CallToolResult, Interactive};
 use mcpd_scriptspec::ScriptPath;
 use serde_json::value::RawValue;
 
+use crate::client::request::context::Context;
 use crate::execution::archive::CallArchive;
 use crate::execution::client_directory;
 use crate::execution::elsewhere::KeptAt;
@@ -25,7 +26,6 @@ use crate::message::arguments::{INVALID_ARGUMENTS, describe_faults, invalid_argu
 use crate::message::call::CallStart;
 use crate::observe::ending::RunError;
 use crate::remote::NotRun;
-use crate::request::context::Context;
 use crate::script::Script;
 use crate::support::error_chain::chain;
 use crate::support::random_id;

@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::client::request::context::Context;
 use crate::client::session::Session;
 use crate::message::raw::raw;
 use crate::policy::ClientDirectories;
-use crate::request::context::Context;
 
 /// Time for a client to name its roots, which no person has to look up.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(10);

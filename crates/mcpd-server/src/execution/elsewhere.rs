@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use mcpd_exec::Outcome;
 
+use crate::client::request::context::Context;
 use crate::execution::archive::MAX_BYTES;
 use crate::execution::engine::Engine;
 use crate::execution::run::{Ended, Job, Purpose};
@@ -13,7 +14,6 @@ use crate::execution::run_observer::RunObserver;
 use crate::limits::admission::Rejection;
 use crate::observe::ending::RunError;
 use crate::remote::{self, KeptOutput, NotRun, OutputPart, Place, Request, RunEvent};
-use crate::request::context::Context;
 use crate::script::{Elsewhere, Script};
 use crate::support::random_id;
 use crate::support::sync::lock;

@@ -10,6 +10,7 @@ use mcpd_scriptspec::OutputFormat;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::client::request::context::Context;
 use crate::execution::archive;
 use crate::execution::call::{SHARED_EXECUTOR_RETRY_DELAY, accepted_arguments};
 use crate::execution::engine::Engine;
@@ -26,7 +27,6 @@ use crate::observe::ending::{Exit, RunError};
 use crate::policy::principal::Principal;
 use crate::policy::{SecretHeaders, stricter};
 use crate::remote::{InputFile, NotRun, OnLine, OutputPart, Question, Request};
-use crate::request::context::Context;
 use crate::script::Script;
 use crate::script::start_command::StartCommand;
 use crate::script::version_check::VersionCheck;

@@ -27,9 +27,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::client::questions::Unanswered;
+use crate::client::request::context::Context;
 use crate::client::session::Session;
 pub(crate) use crate::execution::seal::{Binding, Seal};
-use crate::request::context::Context;
 use crate::support::random_id;
 
 /// Maximum number of rounds of one call where the client does not limit them: on the stateful

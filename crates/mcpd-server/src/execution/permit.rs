@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use tokio::task::yield_now;
 
+use crate::client::request::context::Context;
 use crate::execution::engine::Engine;
 use crate::limits::admission::Rejection;
 use crate::limits::memory_budget::{Exhausted, Reservation};
@@ -13,7 +14,6 @@ use crate::limits::run_queue::{Busy, RunQueue, ScriptQueue, busy_error};
 use crate::observe::audit::request_log::RequestRecord;
 use crate::observe::metrics::Metrics;
 use crate::policy::principal::Principal;
-use crate::request::context::Context;
 
 /// Waits for memory for `bytes` that are to be read for a caller.
 ///

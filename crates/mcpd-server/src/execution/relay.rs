@@ -26,8 +26,8 @@ use mcpd_scriptspec::{OutputFormat, ScriptPath};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
+use crate::client::request::side_stream::SideStream;
 use crate::policy::{EffectivePolicy, Redactor};
-use crate::request::side_stream::SideStream;
 use crate::script::Script;
 use crate::support::sync::lock;
 

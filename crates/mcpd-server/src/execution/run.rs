@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 
 use self::hidden_files::HiddenFileSearch;
 pub(crate) use self::input_files::change_owner;
+use crate::client::request::context::Context;
 use crate::client::subscribers::{Event, Subscribers};
 use crate::execution::elsewhere::{self, KeptAt};
 use crate::execution::engine::Engine;
@@ -30,7 +31,6 @@ use crate::message::trace::TraceContext;
 use crate::observe::ending::Exit;
 use crate::observe::ending::RunError;
 use crate::policy::EffectivePolicy;
-use crate::request::context::Context;
 use crate::script::start_command::StartCommand;
 use crate::script::version_check::VersionCheck;
 use crate::script::{Launch, Script};

@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use mcpd_exec::{Line, Outcome};
 
+use crate::client::request::context::Context;
 use crate::execution::engine::Engine;
 use crate::execution::line_tap::LineTap;
 use crate::execution::relay::Relay;
@@ -13,7 +14,6 @@ use crate::message::trace::TraceContext;
 use crate::observe::ending::RunError;
 use crate::observe::metrics::RunCounter;
 use crate::observe::spans::ChildSpan;
-use crate::request::context::Context;
 
 /// Observer of one run. Dropping it means that the run was cancelled.
 pub(super) struct RunObserver<'a> {

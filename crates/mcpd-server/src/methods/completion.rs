@@ -6,8 +6,8 @@ use mcpd_protocol::method::{CompleteRequestParams, CompleteResult, CompletionRef
 use mcpd_scriptspec::{ScriptSpec, ValueType};
 
 use crate::catalog::Catalog;
+use crate::client::request::context::Context;
 use crate::message::reply::MethodResult;
-use crate::request::context::Context;
 use crate::server::Server;
 
 /// Completes a value by its prefix. Only enums and booleans of scripts are known; nothing runs,

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::catalog::Catalog;
 use crate::client::inflight::Inflight;
+use crate::client::request::context::Context;
 use crate::limits::admission::Rejection;
 use crate::limits::memory_budget;
 use crate::message::method::KnownMethod;
@@ -22,7 +23,6 @@ use crate::methods::{
     completion, lifecycle, prompts, resources, skills, subscriptions, tasks, tools,
 };
 use crate::observe::audit::request_log::RequestRecord;
-use crate::request::context::Context;
 use crate::server::Server;
 
 /// Answer to a request that can be cancelled by its id: now, or later unless it is cancelled.

@@ -19,12 +19,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::instructions;
+use crate::client::request::context::{self, Context};
 use crate::client::session::Introduction;
 use crate::message::apps::{APP_TYPE, APPS_EXTENSION};
 use crate::message::downgrade::Downgrade as _;
 use crate::message::reply::{Handled, MethodResult};
 use crate::policy::principal::Principal;
-use crate::request::context::{self, Context};
 use crate::server::Server;
 
 /// Maximum size of the capabilities and the name that a client sends in `initialize`, in bytes:

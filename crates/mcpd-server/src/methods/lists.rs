@@ -4,8 +4,8 @@ use mcpd_protocol::Params;
 use mcpd_protocol::method::PaginatedRequestParams;
 
 use crate::catalog::{Catalog, ListForm, PageRequest};
+use crate::client::request::context::Context;
 use crate::message::reply::MethodResult;
-use crate::request::context::Context;
 use crate::server::Server;
 
 /// Returns one page, with names as the transport spells them.

@@ -5,13 +5,13 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::method::GetPromptRequestParams;
 
 use crate::catalog::handler::{EntryBody, convert_error};
+use crate::client::request::context::Context;
 use crate::execution::call::ScriptCall;
 use crate::execution::input_rounds::Resumption;
 use crate::execution::output;
 use crate::message::arguments::text_arguments;
 use crate::message::raw::raw;
 use crate::message::reply::Handled;
-use crate::request::context::Context;
 use crate::server::Server;
 
 /// Runs the script behind a prompt, or asks its source. "Servers SHOULD validate prompt arguments

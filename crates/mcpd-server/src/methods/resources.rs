@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::catalog::handler::{EntryBody, ResourceHandler, convert_error};
 use crate::catalog::{Catalog, ContentSource, ReadError, StaticFile};
+use crate::client::request::context::Context;
 use crate::execution::archive::{self, ArchivedOutput};
 use crate::execution::call::ScriptCall;
 use crate::execution::elsewhere;
@@ -33,7 +34,6 @@ use crate::message::reply::Handled;
 use crate::observe::ending::{Exit, RunError};
 use crate::policy::access::Defaults;
 use crate::remote::{KeptOutput, NotRun, Question};
-use crate::request::context::Context;
 use crate::script::{Launch, Script};
 use crate::server::Server;
 

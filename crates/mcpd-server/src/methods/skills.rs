@@ -4,8 +4,8 @@ use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::method::{GetSkillRequestParams, GetSkillResult};
 
+use crate::client::request::context::Context;
 use crate::message::reply::MethodResult;
-use crate::request::context::Context;
 use crate::server::Server;
 
 /// Returns the skill whose `SKILL.md` has the URI.

@@ -11,9 +11,9 @@ use mcpd_protocol::method::{
     UpdateTaskRequestParams,
 };
 
+use crate::client::request::context::Context;
 use crate::execution::input_rounds;
 use crate::message::reply::Handled;
-use crate::request::context::Context;
 use crate::server::Server;
 use crate::tools::tasks::{self, Tasks};
 

@@ -10,11 +10,11 @@ use serde_json::value::RawValue;
 
 use crate::catalog::Catalog;
 use crate::catalog::tool::Tool;
+use crate::client::request::context::Context;
 use crate::execution::input_rounds::{REPLACED, Resumption};
 use crate::message::call::{CallEnding, CallFuture, InnerCall};
 use crate::message::reply::Handled;
 use crate::policy::principal::Principal;
-use crate::request::context::Context;
 use crate::server::Server;
 use crate::tools::background_tools::{self, UnknownStartedTool};
 use crate::tools::search;

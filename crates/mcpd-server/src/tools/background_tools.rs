@@ -16,11 +16,11 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::catalog::Catalog;
 use crate::catalog::call::CallContext;
 use crate::catalog::tool::Tool;
+use crate::client::request::context::Context;
 use crate::database::rows::StoredTask;
 use crate::execution::input_rounds;
 use crate::message::raw::raw;
 use crate::policy::secret_arguments::has_secrets;
-use crate::request::context::Context;
 use crate::tools::native::{IntoToolResult, Json, NativeToolDescription};
 use crate::tools::tasks::{self, Tasks};
 

@@ -41,13 +41,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalog::call::CallHost;
 use crate::catalog::tool::Tool;
+use crate::client::request::context::Context;
+use crate::client::request::side_stream::SideStream;
 use crate::execution::engine::Engine;
 use crate::execution::input_rounds::{self, Resumption};
 use crate::message::call::{CallEnding, CallFuture, CallStart};
 use crate::message::text::replace_nul;
 use crate::policy::principal::Principal;
-use crate::request::context::Context;
-use crate::request::side_stream::SideStream;
 use crate::support::sync::lock;
 
 mod call_messages;

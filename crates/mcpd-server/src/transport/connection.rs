@@ -19,6 +19,7 @@ use tokio_util::sync::DropGuard;
 
 use crate::client::inflight::{Inflight, MAX_OPEN};
 use crate::client::outbox::{Closed, Outbox};
+use crate::client::request::context::PeerContext;
 use crate::client::session::{Introduction, Session};
 use crate::limits::memory_budget;
 #[cfg(feature = "http")]
@@ -31,7 +32,6 @@ use crate::methods::subscriptions;
 use crate::policy::SecretHeaders;
 use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
-use crate::request::context::PeerContext;
 use crate::server::Server;
 use crate::support::sync::lock;
 use crate::transport::conversation::Conversation;

@@ -9,10 +9,10 @@ use mcpd_protocol::jsonrpc::{ErrorObject, Message, Request};
 use serde_json::value::RawValue;
 
 use crate::client::inflight::Inflight;
+use crate::client::request::context::PeerContext;
+use crate::client::request::envelope;
 use crate::client::session::Session;
 use crate::methods::dispatch::{self, CancellableAnswer};
-use crate::request::context::PeerContext;
-use crate::request::envelope;
 use crate::server::Server;
 use crate::transport::connection::Reply;
 

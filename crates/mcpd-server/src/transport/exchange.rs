@@ -7,12 +7,12 @@ use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use mcpd_protocol::meta::RequestMeta;
 use mcpd_protocol::{Params, Wire};
 
+use crate::client::request::context::{Context, PeerContext};
+use crate::client::request::envelope::StatelessEnvelope;
 use crate::client::session::Session;
 use crate::message::reply::Later;
 use crate::methods::lifecycle;
 use crate::policy::principal::Principal;
-use crate::request::context::{Context, PeerContext};
-use crate::request::envelope::StatelessEnvelope;
 use crate::server::Server;
 
 /// Channel over which a request arrived.

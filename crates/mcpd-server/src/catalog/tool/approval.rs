@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 
 use super::{Body, Tool};
 use crate::catalog::call::CallHost;
+use crate::client::request::context::Context;
 use crate::execution::approval::CallToApprove;
 use crate::policy::approval::ApprovalRules;
-use crate::request::context::Context;
 
 /// Call that a person must approve.
 pub(super) struct ApprovalNeed {

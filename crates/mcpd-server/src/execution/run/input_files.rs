@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use tokio::runtime::Handle;
 
 use super::Purpose;
+use crate::client::request::context::Context;
 use crate::execution::engine::Engine;
 use crate::execution::input_rounds::RoundInput;
 use crate::remote::InputFile;
-use crate::request::context::Context;
 use crate::script::Script;
 use crate::support::private_dir;
 

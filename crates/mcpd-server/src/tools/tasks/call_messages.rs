@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use mcpd_protocol::method::ProgressNotificationParams;
 
 use crate::client::outbox::{self, MAX_QUEUED_BYTES};
-use crate::request::side_stream::{SideListener, SideMessage, SideStream, log_text};
+use crate::client::request::side_stream::{SideListener, SideMessage, SideStream, log_text};
 use crate::support::sync::lock;
 
 /// Maximum size of the kept log, in bytes.

@@ -22,6 +22,8 @@ use super::{StartedCall, TaskCall, Tasks};
 use crate::catalog::call::CallHost;
 use crate::catalog::live::LiveCatalog;
 use crate::catalog::tool::Tool;
+use crate::client::request::context::Context;
+use crate::client::request::side_stream::SideStream;
 use crate::execution::engine::Engine;
 use crate::execution::input_rounds::{CallFailure, Resumption};
 use crate::execution::seal::Seal;
@@ -31,8 +33,6 @@ use crate::message::trace::TraceContext;
 use crate::observe::audit::request_log::RequestRecord;
 use crate::policy::principal::Principal;
 use crate::remote::TaskRun;
-use crate::request::context::Context;
-use crate::request::side_stream::SideStream;
 
 /// Pause after a failure of the store.
 const RETRY: Duration = Duration::from_secs(5);

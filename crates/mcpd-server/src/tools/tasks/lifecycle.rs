@@ -20,10 +20,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::continuation::{Asking, Continuation};
 use super::{RunningTask, StartedCall, StoredTask, Tasks, database_error, store};
+use crate::client::request::context;
 use crate::client::subscribers::Event;
 use crate::execution::input_rounds::{MAX_ROUNDS, Resumption};
 use crate::message::reply::unless_panicked;
-use crate::request::context;
 use crate::support::sync::lock;
 
 /// Maximum size of a stored result, in bytes.

@@ -25,6 +25,7 @@ use super::resumption::Resumable;
 use super::router::{Client, Router};
 use super::sessions::Visit;
 use crate::client::outbox::Outbox;
+use crate::client::request::context::{Context, PeerContext};
 use crate::client::session::{Introduction, Session};
 use crate::limits::memory_budget::SharedReservation;
 use crate::limits::rate_limit;
@@ -35,7 +36,6 @@ use crate::message::transport::Transport;
 use crate::methods::dispatch::{self, CancellableAnswer};
 use crate::policy::access::NeededScope;
 use crate::policy::principal::Principal;
-use crate::request::context::{Context, PeerContext};
 use crate::transport::connection::Reply;
 use crate::transport::exchange::{self, Exchange};
 

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::outbox::Outbox;
+use crate::client::request::side_stream::SideStream;
 use crate::client::session::Session;
 use crate::limits::memory_budget::SharedReservation;
 use crate::message::apps::{APP_TYPE, APPS_EXTENSION};
@@ -31,7 +32,6 @@ use crate::policy::access::{Defaults, NeededScope};
 use crate::policy::principal::Principal;
 use crate::policy::selection::Selections;
 use crate::remote::TaskRun;
-use crate::request::side_stream::SideStream;
 
 /// Properties of a peer that the transport adds to the context of every request.
 #[derive(Debug, Clone)]

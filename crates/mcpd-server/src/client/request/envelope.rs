@@ -8,11 +8,11 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::meta::{self, RequestMeta};
 use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Stamp, Wire};
 
+use crate::client::request::context::{Context, PeerContext};
+use crate::client::request::side_stream::SideStream;
 use crate::client::session::Session;
 use crate::message::trace::TraceContext;
 use crate::observe::audit::request_log::RequestRecord;
-use crate::request::context::{Context, PeerContext};
-use crate::request::side_stream::SideStream;
 
 /// Complete envelope of a stateless request; its revision may still be unsupported.
 #[derive(Debug)]
