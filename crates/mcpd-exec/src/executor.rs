@@ -102,12 +102,6 @@ impl Default for Config {
 /// Processes per core, so that the cores stay busy while some processes wait.
 const PROCESSES_PER_CORE: usize = 4;
 
-/// Spawner threads per two cores. Each stays with a process for its first milliseconds, when most
-/// processes want nothing but a core. All others queue for a core behind them, this process and
-/// its clients too. With one thread more, the latency of a client that needs no process grows up
-/// to twofold, while the rate of short processes rises by 5 % at most.
-const SPAWNERS_PER_TWO_CORES: usize = 3;
-
 fn per_core(count: usize) -> usize {
     count * std::thread::available_parallelism().map_or(1, NonZero::get)
 }
@@ -162,10 +156,7 @@ impl Executor {
     pub fn new(config: Config) -> io::Result<Self> {
         let concurrency = config.concurrency.clamp(1, MAX_CONCURRENCY);
         Ok(Self(Arc::new(Shared {
-            spawners: Spawners::new(
-                concurrency.min(per_core(SPAWNERS_PER_TWO_CORES).div_ceil(2)),
-                os::System::new(&config)?,
-            )?,
+            spawners: Spawners::new(concurrency, os::System::new(&config)?)?,
             slots: Arc::new(Semaphore::new(concurrency)),
             concurrency: concurrency as u32,
             queued: AtomicUsize::new(0),
@@ -256,6 +247,15 @@ impl Executor {
     /// while a shutdown waits.
     pub fn running(&self) -> usize {
         self.concurrency() - self.0.slots.available_permits()
+    }
+
+    /// Starts fewer processes at a time for the next tenth of a second.
+    ///
+    /// A host calls it whenever it answers something without a process. Processes want a core
+    /// above all in their first milliseconds; with many of them, such an answer waits several
+    /// times as long, and with few, up to a tenth fewer short processes run in a second.
+    pub fn make_way(&self) {
+        self.0.spawners.make_way();
     }
 
     /// Number of runs in the queue.

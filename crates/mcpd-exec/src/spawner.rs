@@ -3,6 +3,8 @@
 //! process for its first milliseconds, in which most processes end: the async workers are woken
 //! once, when everything is read.
 
+mod width;
+
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::TcpListener;
@@ -21,6 +23,7 @@ use crate::error::{StartError, diagnosis};
 use crate::os::{self, InstalledClass, Output, Pipe, SpawnerClass, System};
 use crate::outcome::StdinReport;
 use crate::process::{EndSignal, Process, Reaper, RunSlot};
+use crate::spawner::width::Width;
 use crate::warm::Warmth;
 
 /// Process that was just started, with our ends of its pipes.
@@ -49,11 +52,10 @@ pub(crate) struct Input {
     pub(crate) report: StdinReport,
 }
 
-/// Threads of an executor, one pool per kind of confinement. A pool grows with demand up to
-/// `count` threads.
+/// Threads of an executor, one pool per kind of confinement. A pool grows with demand.
 #[derive(Debug)]
 pub(crate) struct Spawners {
-    count: usize,
+    width: Arc<Width>,
     pools: Box<[Threads]>,
     reaper: Reaper,
     system: Arc<System>,
@@ -68,12 +70,13 @@ pub(crate) struct Spawners {
 struct Ends(Mutex<Receiver<Infallible>>);
 
 /// Threads that take jobs in order. They end when this is dropped.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Threads(Arc<Queue>);
 
 /// Job queue of a pool. Each job holds a slot of the executor, which bounds the queue.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
+    width: Arc<Width>,
     state: Mutex<QueueState>,
     changed: Condvar,
 }
@@ -84,6 +87,8 @@ struct QueueState {
     threads: usize,
     /// Number of threads that wait for a job.
     idle: usize,
+    /// Number of threads that were woken for a job and have not taken one yet.
+    woken: usize,
     closed: bool,
 }
 
@@ -96,16 +101,17 @@ struct Job {
 }
 
 impl Spawners {
-    /// Creates the pools, each with at most `count` threads.
-    pub(crate) fn new(count: usize, system: System) -> io::Result<Self> {
+    /// Creates the pools, for `concurrency` processes at a time.
+    pub(crate) fn new(concurrency: usize, system: System) -> io::Result<Self> {
         let system = Arc::new(system);
+        let width = Arc::new(Width::new(concurrency));
         let (end, ends) = mpsc::channel();
         Ok(Self {
-            count,
             pools: SpawnerClass::ALL
                 .iter()
-                .map(|_| Threads::default())
+                .map(|_| Threads::new(&width))
                 .collect(),
+            width,
             reaper: Reaper::start(Arc::clone(&system), end.clone())?,
             system,
             end,
@@ -135,6 +141,11 @@ impl Spawners {
         started.await.map_err(|_| StartError::ShuttingDown)?
     }
 
+    /// Starts fewer processes at a time for a while.
+    pub(crate) fn make_way(&self) {
+        self.width.narrow();
+    }
+
     /// Kills the processes that still have grace.
     pub(crate) fn end_all_graces(&self) {
         self.reaper.end_all_graces();
@@ -148,8 +159,9 @@ impl Spawners {
         let index = SpawnerClass::index_for(&job.command.sandbox);
         let queue = &self.pools[index].0;
         let mut state = queue.state();
-        let is_awaited = state.jobs.len() < state.idle;
-        if !is_awaited && state.threads < self.count {
+        let may_start = state.active() < self.width.current();
+        let is_awaited = state.woken < state.idle;
+        if may_start && !is_awaited {
             match self.start(index, state.threads) {
                 Ok(()) => state.threads += 1,
                 Err(error) if state.threads == 0 => return Err(error),
@@ -158,9 +170,10 @@ impl Spawners {
             }
         }
         state.jobs.push_back(job);
+        state.woken += usize::from(may_start && is_awaited);
         // A thread that is woken under the lock would only wait for it.
         drop(state);
-        if is_awaited {
+        if may_start && is_awaited {
             queue.changed.notify_one();
         }
         Ok(())
@@ -206,16 +219,39 @@ impl Drop for Threads {
     }
 }
 
+impl Threads {
+    fn new(width: &Arc<Width>) -> Self {
+        Self(Arc::new(Queue {
+            width: Arc::clone(width),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }))
+    }
+}
+
+impl QueueState {
+    /// Number of threads that are at a job, or about to be.
+    fn active(&self) -> usize {
+        self.threads - self.idle + self.woken
+    }
+}
+
 impl Queue {
     /// Waits for a job. `None` when the pool is closed.
     fn next(&self) -> Option<Job> {
         let mut state = self.state();
-        state.idle += 1;
-        let is_idle = |state: &mut QueueState| state.jobs.is_empty() && !state.closed;
-        let state = self.changed.wait_while(state, is_idle);
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
-        state.idle -= 1;
-        state.jobs.pop_front()
+        loop {
+            // This thread is one of the active ones.
+            let may_start = state.active() <= self.width.current();
+            if state.closed || (may_start && !state.jobs.is_empty()) {
+                return state.jobs.pop_front();
+            }
+            state.idle += 1;
+            let woken = self.changed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+            state.woken = state.woken.saturating_sub(1);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, QueueState> {

@@ -116,3 +116,25 @@ async fn queued_runs_do_not_count_as_running() {
         second.timing
     );
 }
+
+#[tokio::test]
+async fn every_run_starts_though_the_host_has_other_work() {
+    let world = World::with(config(64, 1000));
+    let script = world.sh("sleep 0.02");
+    let mut runs = JoinSet::new();
+    for number in 0..300 {
+        // Some wait while fewer may start at a time, and still do when more may again.
+        if number % 60 == 30 {
+            world.executor.make_way();
+        }
+        let (executor, script) = (world.executor.clone(), script.clone());
+        runs.spawn(async move { executor.run(script).await.unwrap().ending });
+        if number % 20 == 19 {
+            tokio::time::sleep(crate::support::ms(30)).await;
+        }
+    }
+    while let Some(ending) = within(runs.join_next()).await {
+        assert_eq!(ending.unwrap(), Ending::Exited(0));
+    }
+    world.nothing_left();
+}

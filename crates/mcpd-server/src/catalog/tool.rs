@@ -364,6 +364,9 @@ impl Tool {
                 call::start_tool_call(&host.engine, script, arguments, resumption, context)
             }
             Body::Other(body) => {
+                if body.policy().is_none() {
+                    host.engine.executor.make_way();
+                }
                 let context = CallContext::new(host, context, &self.path);
                 Arc::clone(body).start(arguments, context)
             }

@@ -86,6 +86,7 @@ fn answer_recorded(
     record.set_params(params);
     match handled {
         Handled::Now(result) => {
+            server.engine().executor.make_way();
             record.finish(&result);
             Handled::Now(result)
         }
