@@ -248,6 +248,7 @@ pub(crate) async fn fetch_range(
     template: &PartRequest,
     range: Range<u64>,
 ) -> Result<Frame<Part>, FetchError> {
+    let capacity = range.end.saturating_sub(range.start).min(MAX_TRANSFER);
     let parts = split(range).map(|range| PartRequest {
         offset: range.start,
         length: range.end - range.start,
@@ -255,7 +256,7 @@ pub(crate) async fn fetch_range(
     });
     let fetches = parts.map(|part| fetch_part(node, subject, part));
     let mut parts = stream::iter(fetches).buffered(PARALLEL);
-    let mut whole = BytesMut::new();
+    let mut whole = BytesMut::with_capacity(usize::try_from(capacity).unwrap_or_default());
     let mut first = None;
     while let Some(part) = parts.try_next().await? {
         whole.extend_from_slice(&part.body);

@@ -18,8 +18,8 @@ use crate::script::{Elsewhere, Script};
 use crate::support::random_id;
 use crate::support::sync::lock;
 
-/// Number of bytes that are requested of a kept output at a time.
-const READ_BYTES: u64 = 4 << 20;
+/// Number of bytes of a kept output that are read first. Many are no longer.
+const FIRST_BYTES: u64 = 512 * 1024;
 
 /// Attempt of which a worker keeps the outputs that are longer than its outcome: the first part of
 /// the path of their URIs, so that every front can find them.
@@ -143,7 +143,7 @@ pub(crate) async fn find_kept(
     output: &KeptOutput,
 ) -> Result<(Arc<dyn Place>, OutputPart), NotRun> {
     for place in places {
-        match place.read(output, 0..READ_BYTES).await {
+        match place.read(output, 0..FIRST_BYTES).await {
             Err(NotRun::Unknown) => {}
             part => return Ok((Arc::clone(place), part?)),
         }
@@ -151,24 +151,30 @@ pub(crate) async fn find_kept(
     Err(NotRun::Unknown)
 }
 
-/// Reads the rest of a kept output. Returns all of it.
+/// Reads a kept output that begins with `first`.
 ///
 /// # Errors
 ///
 /// It is not there any more, or cannot be reached.
-pub(crate) async fn read_rest(
+pub(crate) async fn read_kept(
     place: &dyn Place,
     output: &KeptOutput,
     first: OutputPart,
 ) -> Result<Vec<u8>, NotRun> {
-    let mut whole = Vec::from(first.bytes);
-    let mut has_more = whole.len() as u64 == READ_BYTES;
-    while has_more {
-        let start = whole.len() as u64;
-        let end = MAX_BYTES.min(start + READ_BYTES);
-        let part = place.read(output, start..end).await?.bytes;
-        whole.extend_from_slice(&part);
-        has_more = !part.is_empty() && whole.len() as u64 == end && end < MAX_BYTES;
+    let size = first.size.min(MAX_BYTES);
+    let mut end = FIRST_BYTES;
+    let mut whole = first.bytes;
+    if size > end && whole.len() as u64 == end {
+        // All at once, and the beginning once more, so that nothing is put together here.
+        end = size;
+        whole = place.read(output, 0..end).await?.bytes;
+    }
+    let mut whole = Vec::from(whole);
+    // What its readers see may be longer than what is kept.
+    while whole.len() as u64 == end && end < MAX_BYTES {
+        let start = end;
+        end = MAX_BYTES.min(start + FIRST_BYTES);
+        whole.extend_from_slice(&place.read(output, start..end).await?.bytes);
     }
     Ok(whole)
 }

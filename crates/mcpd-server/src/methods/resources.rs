@@ -287,7 +287,7 @@ fn read_elsewhere(server: &Server, output: KeptOutput, uri: String, context: Con
         let reservation =
             permit::reserve_memory(server.engine(), &context.peer.principal, first.size).await?;
         let (size, omitted) = (first.size, first.omitted_bytes);
-        let bytes = elsewhere::read_rest(&*place, &output, first).await;
+        let bytes = elsewhere::read_kept(&*place, &output, first).await;
         let bytes = bytes.map_err(failed)?;
         let mut result = ReadResourceResult::new(vec![output::media_contents(&uri, None, bytes)]);
         output::note_totals(&mut result.meta, size + omitted, omitted);
