@@ -19,6 +19,9 @@ use mcpd_service::stderr;
 use args::CommandLine;
 use exit_code::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: mcpd_exec::memory::Allocator = mcpd_exec::memory::Allocator;
+
 fn main() -> process::ExitCode {
     mcpd_exec::prepare_signals();
     if mcpd_exec::run_watchdog() {
@@ -28,7 +31,7 @@ fn main() -> process::ExitCode {
     clap_complete::CompleteEnv::with_factory(args::definition)
         .var(args::COMPLETE)
         .complete();
-    mcpd_exec::prepare_memory();
+    mcpd_exec::memory::prepare();
     stderr::report_panics();
     let _flush = stderr::flush_on_drop();
     let code = CommandLine::parse(std::env::args_os())

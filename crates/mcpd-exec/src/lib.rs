@@ -128,6 +128,7 @@ mod limits;
 mod line;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod linux;
+pub mod memory;
 mod os;
 mod outcome;
 mod pipes;
@@ -207,22 +208,4 @@ pub fn is_open_for_writing(file: &std::path::Path) -> bool {
 /// signals that are ignored.
 pub fn prepare_signals() {
     os::prepare_signals();
-}
-
-/// Lets the allocator take memory from the system in large pieces (Linux with glibc). Otherwise
-/// threads take it page by page while a program grows, and block each other.
-///
-/// Call it first in `main`: it concerns the whole process.
-pub fn prepare_memory() {
-    os::prepare_memory();
-}
-
-/// Returns memory to the system (Linux): free memory that the allocator of glibc holds, and pages
-/// with code and constants of the program and its libraries, most of which only its start needs.
-/// Breakpoints in that code are lost.
-///
-/// It may take milliseconds, and is worth them once a program has started and after heavy use:
-/// glibc keeps free memory that lies below memory in use.
-pub fn release_memory() {
-    os::release_memory();
 }

@@ -70,6 +70,7 @@ use crate::warm::Warmth;
 
 pub(crate) use self::cgroup::delegated_group as control_group;
 pub(crate) use self::child::{Child, ExitWatch};
+pub use self::raw::Allocator;
 pub(crate) use self::raw::{prepare_memory, prepare_signals, release_memory};
 pub(crate) use self::spawner_class::{InstalledClass, SpawnerClass};
 pub(crate) use self::watchdog::run as run_watchdog;

@@ -28,6 +28,8 @@ pub(crate) use windows::{
 };
 
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
+pub use crate::linux::Allocator;
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 pub(crate) use crate::linux::{
     Child, ExitWatch, InstalledClass, SpawnerClass, System, control_group, entry,
     is_open_for_writing, prepare_memory, prepare_signals, release_memory, run_watchdog,
@@ -36,6 +38,8 @@ pub(crate) use crate::linux::{
 mod portable;
 #[cfg(any(target_os = "macos", all(unix, test)))]
 mod seatbelt;
+#[cfg(any(not(target_os = "linux"), mcpd_portable))]
+pub use portable::Allocator;
 #[cfg(any(not(target_os = "linux"), mcpd_portable))]
 pub(crate) use portable::{
     Child, ExitWatch, InstalledClass, SpawnerClass, System, control_group, is_open_for_writing,

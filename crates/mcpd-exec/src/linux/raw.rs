@@ -27,6 +27,7 @@ use std::io;
 
 use libc::{c_int, c_long};
 
+pub use memory::Allocator;
 pub(crate) use memory::{prepare_memory, release_memory};
 pub(crate) use network::receive_descriptor;
 pub(crate) use plan::{

@@ -217,6 +217,9 @@ pub(crate) fn run_watchdog() -> bool {
     false
 }
 
+/// Allocator of the system.
+pub use std::alloc::System as Allocator;
+
 /// Does nothing: no allocator here needs it.
 pub(crate) fn prepare_memory() {}
 

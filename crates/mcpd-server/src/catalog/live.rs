@@ -257,7 +257,7 @@ impl Follower {
             retry_needed = catch_panic(self.refresh(probe_wait)).await.unwrap_or(true);
             if !std::mem::replace(&mut is_started, true) {
                 // The start took more than it left in use, and few scans are like the first two.
-                drop(tokio::task::spawn_blocking(mcpd_exec::release_memory));
+                drop(tokio::task::spawn_blocking(mcpd_exec::memory::release));
             }
             pause = if retry_needed {
                 MAX_RETRY_DELAY.min(pause * 2)

@@ -221,7 +221,7 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
             }
             Some(_) = connections.join_next(), if !connections.is_empty() => {
                 if peak.record_close(connections.len()) {
-                    drop(tokio::task::spawn_blocking(mcpd_exec::release_memory));
+                    drop(tokio::task::spawn_blocking(mcpd_exec::memory::release));
                 }
                 continue;
             }
