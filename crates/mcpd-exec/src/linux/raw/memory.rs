@@ -16,6 +16,7 @@ pub struct Allocator;
 
 // SAFETY: Every method does what that of the system does. Advice does not change contents.
 unsafe impl GlobalAlloc for Allocator {
+    #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: The caller's promise is that of the method.
         let memory = unsafe { System.alloc(layout) };
@@ -23,6 +24,7 @@ unsafe impl GlobalAlloc for Allocator {
         memory
     }
 
+    #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: Likewise.
         let memory = unsafe { System.alloc_zeroed(layout) };
@@ -30,11 +32,13 @@ unsafe impl GlobalAlloc for Allocator {
         memory
     }
 
+    #[inline]
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         // SAFETY: Likewise.
         unsafe { System.dealloc(memory, layout) }
     }
 
+    #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: Likewise.
         let memory = unsafe { System.realloc(memory, layout, size) };
@@ -44,15 +48,21 @@ unsafe impl GlobalAlloc for Allocator {
 }
 
 /// Asks for huge pages if this allocation is large.
+#[inline]
 fn advise_huge_pages(memory: *mut u8, size: usize) {
     if size >= HUGE_SIZE && !memory.is_null() {
-        // SAFETY: It reads a number.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.unsigned_abs() as usize;
-        let begin = memory.map_addr(|address| address / page * page);
-        // SAFETY: Advice, which a system without huge pages refuses, about pages that exist.
-        unsafe {
-            libc::madvise(begin.cast(), size, libc::MADV_HUGEPAGE);
-        }
+        request_huge_pages(memory, size);
+    }
+}
+
+#[cold]
+fn request_huge_pages(memory: *mut u8, size: usize) {
+    // SAFETY: It reads a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.unsigned_abs() as usize;
+    let begin = memory.map_addr(|address| address / page * page);
+    // SAFETY: Advice, which a system without huge pages refuses, about pages that exist.
+    unsafe {
+        libc::madvise(begin.cast(), size, libc::MADV_HUGEPAGE);
     }
 }
 
