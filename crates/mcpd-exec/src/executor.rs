@@ -249,13 +249,14 @@ impl Executor {
         self.concurrency() - self.0.slots.available_permits()
     }
 
-    /// Starts fewer processes at a time for the next tenth of a second.
+    /// Notes that this program has work other than processes: for a tenth of a second, fewer of
+    /// them are started at a time.
     ///
-    /// A host calls it whenever it answers something without a process. Processes want a core
-    /// above all in their first milliseconds; with many of them, such an answer waits several
-    /// times as long, and with few, up to a tenth fewer short processes run in a second.
-    pub fn make_way(&self) {
-        self.0.spawners.make_way();
+    /// Call it for every answer that needs no process. Such an answer waits several times as long
+    /// beside many processes in their first milliseconds; beside few, the rate of short processes
+    /// is up to a tenth lower.
+    pub fn note_other_work(&self) {
+        self.0.spawners.note_other_work();
     }
 
     /// Number of runs in the queue.

@@ -3,7 +3,7 @@
 //! process for its first milliseconds, in which most processes end: the async workers are woken
 //! once, when everything is read.
 
-mod width;
+mod start_limit;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -23,7 +23,7 @@ use crate::error::{StartError, diagnosis};
 use crate::os::{self, InstalledClass, Output, Pipe, SpawnerClass, System};
 use crate::outcome::StdinReport;
 use crate::process::{EndSignal, Process, Reaper, RunSlot};
-use crate::spawner::width::Width;
+use crate::spawner::start_limit::StartLimit;
 use crate::warm::Warmth;
 
 /// Process that was just started, with our ends of its pipes.
@@ -55,7 +55,7 @@ pub(crate) struct Input {
 /// Threads of an executor, one pool per kind of confinement. A pool grows with demand.
 #[derive(Debug)]
 pub(crate) struct Spawners {
-    width: Arc<Width>,
+    limit: Arc<StartLimit>,
     pools: Box<[Threads]>,
     reaper: Reaper,
     system: Arc<System>,
@@ -76,7 +76,7 @@ struct Threads(Arc<Queue>);
 /// Job queue of a pool. Each job holds a slot of the executor, which bounds the queue.
 #[derive(Debug)]
 struct Queue {
-    width: Arc<Width>,
+    limit: Arc<StartLimit>,
     state: Mutex<QueueState>,
     changed: Condvar,
 }
@@ -87,7 +87,7 @@ struct QueueState {
     threads: usize,
     /// Number of threads that wait for a job.
     idle: usize,
-    /// Number of threads that were woken for a job and have not taken one yet.
+    /// Number of threads that were woken for a job, and still count as idle.
     woken: usize,
     closed: bool,
 }
@@ -104,14 +104,14 @@ impl Spawners {
     /// Creates the pools, for `concurrency` processes at a time.
     pub(crate) fn new(concurrency: usize, system: System) -> io::Result<Self> {
         let system = Arc::new(system);
-        let width = Arc::new(Width::new(concurrency));
+        let limit = Arc::new(StartLimit::new(concurrency));
         let (end, ends) = mpsc::channel();
         Ok(Self {
             pools: SpawnerClass::ALL
                 .iter()
-                .map(|_| Threads::new(&width))
+                .map(|_| Threads::new(&limit))
                 .collect(),
-            width,
+            limit,
             reaper: Reaper::start(Arc::clone(&system), end.clone())?,
             system,
             end,
@@ -141,9 +141,9 @@ impl Spawners {
         started.await.map_err(|_| StartError::ShuttingDown)?
     }
 
-    /// Starts fewer processes at a time for a while.
-    pub(crate) fn make_way(&self) {
-        self.width.narrow();
+    /// Starts fewer processes at a time for a while, as the host has other work.
+    pub(crate) fn note_other_work(&self) {
+        self.limit.note_other_work();
     }
 
     /// Kills the processes that still have grace.
@@ -159,9 +159,9 @@ impl Spawners {
         let index = SpawnerClass::index_for(&job.command.sandbox);
         let queue = &self.pools[index].0;
         let mut state = queue.state();
-        let may_start = state.active() < self.width.current();
-        let is_awaited = state.woken < state.idle;
-        if may_start && !is_awaited {
+        let may_start = state.active() < self.limit.current();
+        let has_idle_thread = state.woken < state.idle;
+        if may_start && !has_idle_thread {
             match self.start(index, state.threads) {
                 Ok(()) => state.threads += 1,
                 Err(error) if state.threads == 0 => return Err(error),
@@ -170,12 +170,7 @@ impl Spawners {
             }
         }
         state.jobs.push_back(job);
-        state.woken += usize::from(may_start && is_awaited);
-        // A thread that is woken under the lock would only wait for it.
-        drop(state);
-        if may_start && is_awaited {
-            queue.changed.notify_one();
-        }
+        queue.wake_one_if(may_start && has_idle_thread, state);
         Ok(())
     }
 
@@ -185,6 +180,7 @@ impl Spawners {
         let thread = thread::Builder::new().name(format!("mcpd-spawn-{index}-{number}"));
         thread.spawn(move || {
             let class = SpawnerClass::ALL[index].install(&system);
+            let _counted = CountedThread(&queue);
             while let Some(job) = queue.next() {
                 job.run(&system, &class);
             }
@@ -220,12 +216,21 @@ impl Drop for Threads {
 }
 
 impl Threads {
-    fn new(width: &Arc<Width>) -> Self {
+    fn new(limit: &Arc<StartLimit>) -> Self {
         Self(Arc::new(Queue {
-            width: Arc::clone(width),
+            limit: Arc::clone(limit),
             state: Mutex::default(),
             changed: Condvar::new(),
         }))
+    }
+}
+
+/// Thread of a pool, which counts until its end, even if a job panics.
+struct CountedThread<'a>(&'a Queue);
+
+impl Drop for CountedThread<'_> {
+    fn drop(&mut self) {
+        self.0.state().threads -= 1;
     }
 }
 
@@ -242,15 +247,31 @@ impl Queue {
         let mut state = self.state();
         loop {
             // This thread is one of the active ones.
-            let may_start = state.active() <= self.width.current();
+            let limit = self.limit.current();
+            let may_start = state.active() <= limit;
             if state.closed || (may_start && !state.jobs.is_empty()) {
-                return state.jobs.pop_front();
+                let job = state.jobs.pop_front();
+                // The limit may have risen since the others were pushed.
+                let may_start = !state.jobs.is_empty() && state.active() < limit;
+                let has_idle_thread = state.woken < state.idle;
+                self.wake_one_if(may_start && has_idle_thread, state);
+                return job;
             }
             state.idle += 1;
             let woken = self.changed.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
             state.woken = state.woken.saturating_sub(1);
+        }
+    }
+
+    /// Wakes an idle thread for a job on a condition, and releases the lock.
+    fn wake_one_if(&self, condition: bool, mut state: MutexGuard<'_, QueueState>) {
+        state.woken += usize::from(condition);
+        // A thread that is woken under the lock would only wait for it.
+        drop(state);
+        if condition {
+            self.changed.notify_one();
         }
     }
 

@@ -125,7 +125,7 @@ async fn every_run_starts_though_the_host_has_other_work() {
     for number in 0..300 {
         // Some wait while fewer may start at a time, and still do when more may again.
         if number % 60 == 30 {
-            world.executor.make_way();
+            world.executor.note_other_work();
         }
         let (executor, script) = (world.executor.clone(), script.clone());
         runs.spawn(async move { executor.run(script).await.unwrap().ending });

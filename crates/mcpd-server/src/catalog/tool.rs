@@ -364,8 +364,8 @@ impl Tool {
                 call::start_tool_call(&host.engine, script, arguments, resumption, context)
             }
             Body::Other(body) => {
-                if body.policy().is_none() {
-                    host.engine.executor.make_way();
+                if body.policy().is_none() && body.started_call(arguments).is_none() {
+                    host.engine.executor.note_other_work();
                 }
                 let context = CallContext::new(host, context, &self.path);
                 Arc::clone(body).start(arguments, context)

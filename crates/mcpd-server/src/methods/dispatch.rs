@@ -86,7 +86,7 @@ fn answer_recorded(
     record.set_params(params);
     match handled {
         Handled::Now(result) => {
-            server.engine().executor.make_way();
+            server.engine().executor.note_other_work();
             record.finish(&result);
             Handled::Now(result)
         }

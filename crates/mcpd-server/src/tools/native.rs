@@ -214,8 +214,9 @@ impl ToolBody for NativeTool {
     }
 
     fn started_call(&self, arguments: Option<&RawValue>) -> Option<(String, Box<RawValue>)> {
+        let read = self.started_call?;
         let repaired = self.schema.check_arguments(arguments).ok()?;
-        (self.started_call?)(repaired.as_deref().or(arguments)?)
+        read(repaired.as_deref().or(arguments)?)
     }
 }
 
