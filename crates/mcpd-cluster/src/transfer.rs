@@ -19,6 +19,8 @@ use crate::wire::{
 pub(crate) const PART: u64 = 512 * 1024;
 /// Number of parts that are fetched at the same time.
 const PARALLEL: usize = 4;
+/// Most memory that is reserved on the word of another node, in bytes.
+const MAX_CAPACITY: u64 = 16 << 20;
 /// Maximum size of an input or an outcome.
 const MAX_TRANSFER: u64 = 256 << 20;
 
@@ -176,7 +178,8 @@ pub(crate) enum FetchError {
     Missing(String),
     #[error("{0} bytes are too many")]
     TooLarge(u64),
-    #[error("it has another size than announced")]
+    /// A part, or all of it, has another size than was announced or asked for.
+    #[error("it has another size than expected")]
     Size,
 }
 
@@ -248,17 +251,29 @@ pub(crate) async fn fetch_range(
     template: &PartRequest,
     range: Range<u64>,
 ) -> Result<Frame<Part>, FetchError> {
-    let capacity = range.end.saturating_sub(range.start).min(MAX_TRANSFER);
-    let parts = split(range).map(|range| PartRequest {
-        offset: range.start,
-        length: range.end - range.start,
-        ..template.clone()
+    let capacity = range.end.saturating_sub(range.start).min(MAX_CAPACITY);
+    let fetches = split(range).map(|range| {
+        let part = PartRequest {
+            offset: range.start,
+            length: range.end - range.start,
+            ..template.clone()
+        };
+        async move {
+            let asked = part.length;
+            let part = fetch_part(node, subject, part).await;
+            part.map(|part| (asked, part))
+        }
     });
-    let fetches = parts.map(|part| fetch_part(node, subject, part));
     let mut parts = stream::iter(fetches).buffered(PARALLEL);
     let mut whole = BytesMut::with_capacity(usize::try_from(capacity).unwrap_or_default());
+    let mut all_asked = 0;
     let mut first = None;
-    while let Some(part) = parts.try_next().await? {
+    while let Some((asked, part)) = parts.try_next().await? {
+        let is_after_the_end = (whole.len() as u64) < all_asked && !part.body.is_empty();
+        if is_after_the_end || length(&part.body) > asked {
+            return Err(FetchError::Size);
+        }
+        all_asked += asked;
         whole.extend_from_slice(&part.body);
         first.get_or_insert(part.head);
     }

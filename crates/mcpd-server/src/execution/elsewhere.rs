@@ -18,8 +18,11 @@ use crate::script::{Elsewhere, Script};
 use crate::support::random_id;
 use crate::support::sync::lock;
 
-/// Number of bytes of a kept output that are read first. Many are no longer.
+/// Number of bytes of a kept output that are read first: one part of a cluster's. Many are no
+/// longer.
 const FIRST_BYTES: u64 = 512 * 1024;
+/// Number of bytes that are read at a time beyond the size that its worker has told.
+const MORE_BYTES: u64 = 4 << 20;
 
 /// Attempt of which a worker keeps the outputs that are longer than its outcome: the first part of
 /// the path of their URIs, so that every front can find them.
@@ -165,7 +168,7 @@ pub(crate) async fn read_kept(
     let mut end = FIRST_BYTES;
     let mut whole = first.bytes;
     if size > end && whole.len() as u64 == end {
-        // All at once, and the beginning once more, so that nothing is put together here.
+        // All in one request: to copy the first part in front of the rest would cost more.
         end = size;
         whole = place.read(output, 0..end).await?.bytes;
     }
@@ -173,7 +176,7 @@ pub(crate) async fn read_kept(
     // What its readers see may be longer than what is kept.
     while whole.len() as u64 == end && end < MAX_BYTES {
         let start = end;
-        end = MAX_BYTES.min(start + FIRST_BYTES);
+        end = MAX_BYTES.min(start + MORE_BYTES);
         whole.extend_from_slice(&place.read(output, start..end).await?.bytes);
     }
     Ok(whole)

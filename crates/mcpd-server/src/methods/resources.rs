@@ -262,7 +262,7 @@ fn read_output(server: &Server, output: ArchivedOutput, uri: String, context: Co
             ErrorObject::internal_error("the output could not be read")
         })?;
         let mut result = ReadResourceResult::new(vec![output::media_contents(&uri, None, bytes)]);
-        output::note_totals(&mut result.meta, size + omitted, omitted);
+        output::note_totals(&mut result.meta, size.saturating_add(omitted), omitted);
         let result = context.encode_content(result)?;
         Ok(memory_budget::attach_guard(result, reservation))
     })
@@ -290,7 +290,7 @@ fn read_elsewhere(server: &Server, output: KeptOutput, uri: String, context: Con
         let bytes = elsewhere::read_kept(&*place, &output, first).await;
         let bytes = bytes.map_err(failed)?;
         let mut result = ReadResourceResult::new(vec![output::media_contents(&uri, None, bytes)]);
-        output::note_totals(&mut result.meta, size + omitted, omitted);
+        output::note_totals(&mut result.meta, size.saturating_add(omitted), omitted);
         let result = context.encode_content(result)?;
         Ok(memory_budget::attach_guard(result, reservation))
     })
