@@ -1,6 +1,6 @@
 //! A client and its requests: its session, a [`request`] in its context, the open ones and the
 //! subscriptions, the questions that wait for answers, and the queue of messages to it. Knows no
-//! transport and no method.
+//! method, and of transports only their names.
 
 pub(crate) mod approvals;
 pub(crate) mod inflight;

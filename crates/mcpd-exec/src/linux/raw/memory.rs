@@ -10,6 +10,10 @@ const HUGE_SIZE: usize = 4 << 20;
 
 /// Allocator of the system. Large buffers get huge pages, if the system has them for programs that
 /// ask (Linux): writing to 10 MB for the first time then takes a few page faults, and not 2,500.
+///
+/// A buffer may take up to 2 MiB more than it holds, and a system short of free memory may take a
+/// moment to find a huge page. With glibc, call [`prepare`](crate::memory::prepare), so that large
+/// buffers have mappings of their own.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::exhaustive_structs, reason = "a static is made of it")]
 pub struct Allocator;
